@@ -61,8 +61,8 @@ function place() {
   return { folder, ...files, files, open, begun };
 }
 
-describe('the list is created', () => {
-  test('at first use, readable by the owner alone, and found again', () => {
+describe('the list', () => {
+  test('is created at first use, readable by the owner alone, and found again', () => {
     const { path, keyFile, open, begun } = place();
     const known = begun();
     for (const file of [path, keyFile]) expect(statSync(file).mode & 0o777).toBe(0o600);
@@ -72,28 +72,28 @@ describe('the list is created', () => {
     expect(ledger.concerning(ann)).toMatchObject([{ ...left, through: 'address', bears: true }]);
   });
 
-  test('with an existing key', () => {
+  test('is created with an existing key', () => {
     const { keyFile, open } = place();
     writeFileSync(keyFile, 'ab'.repeat(32));
     open().close();
     expect(readFileSync(keyFile, 'utf8')).toBe('ab'.repeat(32));
   });
 
-  test('again after an interrupted creation', () => {
+  test('is created again after an interruption', () => {
     const { path, open } = place();
     new Database(path).close();
     writeFileSync(path, '');
     expect(open().concerning(ann)).toEqual([]);
   });
 
-  test('never by reading alone', () => {
+  test('is not created by reading alone', () => {
     const { folder, files } = place();
     expect(readDoNotContactList(files, undefined).concerning(ann)).toEqual([]);
     expect(readdirSync(folder)).toEqual([]);
   });
 });
 
-describe('the list', () => {
+describe('the content of the list', () => {
   test('finds people by address and by id; a bounce by address alone', () => {
     const { open } = place();
     const ledger = open();

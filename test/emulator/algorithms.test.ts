@@ -50,7 +50,7 @@ describe('how a server counts: 4 requests in 10 seconds', () => {
     expect(seen).toEqual(expected);
   });
 
-  test('aligned goes by the clock on the wall, fixed does not', () => {
+  test('aligned follows the wall clock, fixed does not', () => {
     const limit = { requests: 1, windowSeconds: 10 };
     const jump = (name: string) => {
       const meter = findAlgorithm(name)(limit);
@@ -60,7 +60,7 @@ describe('how a server counts: 4 requests in 10 seconds', () => {
     expect([jump('aligned'), jump('fixed')]).toEqual([true, false]);
   });
 
-  test('another name is refused, with those there are', () => {
+  test('an unknown name is refused with the existing ones', () => {
     expect(() => stage({ algorithm: 'token-bucket' })).toThrow(
       'algorithm "token-bucket" is not known: use one of fixed, aligned, sliding-log, ' +
         'sliding-counter, gcra',
@@ -82,8 +82,8 @@ const gaps = fc.array(
   { minLength: 1, maxLength: 80 },
 );
 
-describe.each(names)('%s, whatever comes when', (name) => {
-  test('says exactly how many more succeed at once, and when the next one does', () => {
+describe.each(names)('the algorithm %s, for any sequence of requests', (name) => {
+  test('tells how many more succeed at once, and when the next one does', () => {
     fc.assert(
       fc.property(limit, gaps, (bounds, pauses) => {
         const ask = meterOf(name, bounds);
@@ -166,7 +166,7 @@ describe('a client that never waits', () => {
 });
 
 describe.each(names)('%s over the API', (algorithm) => {
-  test('Retry-After is whole seconds, and waiting so long is enough', () => {
+  test('Retry-After is in whole seconds, and waiting for it is enough', () => {
     for (let step = 0; step < 200; step += 1) {
       const platform = stage({ limits: ['contacts.list=3/1.7'], algorithm });
       const list = () => platform.ask('GET /api/contacts/list');

@@ -3,7 +3,7 @@ import { twoOrganizations } from '../support/emulator/organizations.ts';
 import { stage } from '../support/emulator/emulator-stage.ts';
 
 describe('GET /_emulator/', () => {
-  test('lists all there is, and every line of it works', () => {
+  test('lists every operation, with examples that work', () => {
     const platform = twoOrganizations();
     const { status, json } = platform.ask('GET /_emulator/');
     expect(status).toBe(200);
@@ -45,18 +45,18 @@ describe('a page of another site', () => {
     }).status;
 
   test.each(['https://evil.example', 'http://127.0.0.1:5000', 'null', 'http://localhost:4010'])(
-    'is refused: %s',
+    'cannot act on the emulator: %s',
     (origin) => {
       expect(asking(origin)).toBe(403);
     },
   );
 
-  test('is not the emulator itself, nor a program', () => {
+  test('is neither the emulator’s own page nor a program', () => {
     expect([asking('http://127.0.0.1:4010'), asking()]).toEqual([200, 200]);
   });
 });
 
-describe('acts of colleagues', () => {
+describe('acts of colleagues in the console', () => {
   test.each([
     [
       'edit-contact',
@@ -87,20 +87,20 @@ describe('acts of colleagues', () => {
     expect(json).toMatchObject(expected);
   });
 
-  test('a deleted template is found by nobody', () => {
+  test('a deleted template is not found any more', () => {
     const platform = twoOrganizations();
     platform.ask('POST /_emulator/delete-template', { template: 'tpl_a' });
     expect(platform.ask('GET /api/template/v1/list').json.total).toBe(0);
     expect(platform.ask('PUT /api/template/v1/tpl_a', { name: 'x' }).status).toBe(404);
   });
 
-  test('a key that is made works at once', () => {
+  test('a new key works at once', () => {
     const platform = twoOrganizations();
     const { key } = platform.ask('POST /_emulator/create-key', {}).json;
     expect(platform.askAs(key, 'GET /api/contacts/list').json.contacts[0].id).toBe('con_a');
   });
 
-  test('are those of the organization that is named', () => {
+  test('belong to the named organization', () => {
     const platform = twoOrganizations();
     const block = (query: string, contact: string) =>
       platform.ask(`POST /_emulator/block${query}`, { contact }).status;
@@ -111,7 +111,7 @@ describe('acts of colleagues', () => {
     expect(json).toMatchObject({ organizationId: 'org_b', contacts: [{ status: 'blocked' }] });
   });
 
-  test('nobody and nothing is named', () => {
+  test('on an unknown contact or channel are refused by name', () => {
     const platform = twoOrganizations();
     expect(platform.ask('POST /_emulator/revoke-key', { key: 'x' }).json.why).toContain('"x"');
     expect(platform.ask('POST /_emulator/delete-domain', { domain: 'x' }).status).toBe(404);
@@ -126,7 +126,7 @@ describe('acts of colleagues', () => {
 });
 
 describe('the outbox', () => {
-  test('shows the test emails, oldest first, as many as asked for', () => {
+  test('shows the test emails, oldest first, as many as requested', () => {
     const platform = twoOrganizations();
     for (const to of ['one', 'two', 'three']) {
       platform.ask('POST /api/template/v1/tpl_a/test', { to });
@@ -160,7 +160,7 @@ describe('POST /_emulator/reset', () => {
     return platform.organizations().map((id) => platform.player(id).world.state(100));
   };
 
-  test('leads back to how the world was when the first request came, to the last id', () => {
+  test('restores the world as it was at the first request, to the last id', () => {
     const platform = twoOrganizations({ limits: ['contacts.enrol=3/60'] });
     const before = platform.organizations().map((id) => platform.player(id).world.state(100));
     const first = story(platform);
@@ -172,7 +172,7 @@ describe('POST /_emulator/reset', () => {
     expect(story(platform)).toEqual(first);
   });
 
-  test('keeps what a program put there before, and whoever holds the emulator still does', () => {
+  test('keeps what a program had put there, and the program’s reference to the emulator', () => {
     const platform = stage();
     platform.seed.contact({ id: 'con_1', email: 'a@b.c', channels: { ch_news: 'opt_in' } });
     platform.ask('DELETE /api/contacts/con_1');

@@ -81,7 +81,7 @@ describe('GET /api/contacts/list', () => {
     expect(ids(third).at(-1)).toBe('p0');
   });
 
-  test('answers a page past the end with an empty array', () => {
+  test('answers a page past the end with an empty list', () => {
     const { status, json } = withPeople(3).ask('GET /api/contacts/list?page=2');
     expect(status).toBe(200);
     expect(json).toMatchObject({ contacts: [], total: 3, page: 2 });
@@ -101,7 +101,7 @@ describe('GET /api/contacts/list', () => {
     ]);
   });
 
-  test('shifts later pages when somebody is added or removed between two requests', () => {
+  test('shifts later pages when a contact is added or removed between two requests', () => {
     const platform = withPeople(4);
     expect(ids(platform.ask('GET /api/contacts/list?limit=2').json)).toEqual(['p3', 'p2']);
     platform.ask('POST /api/contacts/channel/ch_news', { email: 'new@example.org' });
@@ -111,7 +111,7 @@ describe('GET /api/contacts/list', () => {
     expect(ids(platform.ask('GET /api/contacts/list?limit=2&page=2').json)).toEqual(['p0']);
   });
 
-  test('searches a part of the email whatever the case, and nothing but the email', () => {
+  test('searches a part of the email in any case, and nothing but the email', () => {
     const platform = stage();
     platform.seed.contact({ id: 'a', email: 'Ann.Lee@Example.org' });
     platform.seed.contact({ id: 'b', email: 'bob@example.org', firstName: 'Ann' });
@@ -126,7 +126,7 @@ describe('GET /api/contacts/list', () => {
     expect(json).toMatchObject({ contacts: [], total: 0 });
   });
 
-  test('counts what matches in total, and everybody in the counters', () => {
+  test('counts matches in the total, and everybody in the counters', () => {
     const platform = stage();
     platform.seed.contact({ email: 'a@example.org' });
     platform.seed.contact({ id: 'b', email: 'b@example.org', status: 'unsubscribed' });
@@ -207,7 +207,7 @@ describe('DELETE /api/contacts/{contact_id}', () => {
     expect(json.message).toBe('Contact not found');
   });
 
-  test('forgets the person: who is made again is new, subscribed and elsewhere unenrolled', () => {
+  test('forgets the person: a new contact of the address is subscribed, and in no channel', () => {
     const platform = withAnn();
     platform.dashboard.unsubscribe('con_ann');
     platform.ask('DELETE /api/contacts/con_ann');

@@ -15,8 +15,8 @@ function withAnn() {
 
 const later = '2026-11-20T12:00:05.000Z';
 
-describe('what people do', () => {
-  test('leave a channel: the other one stays', () => {
+describe('acts of people', () => {
+  test('leaving a channel keeps the other one', () => {
     const platform = withAnn();
     platform.dashboard.signUp({ email: 'ann@example.org', channels: ['ch_product'] });
     platform.dashboard.leave('ann@example.org', 'ch_news');
@@ -30,7 +30,7 @@ describe('what people do', () => {
     });
   });
 
-  test('unsubscribe from everything, be blocked, bounce, and come back', () => {
+  test('unsubscribing, being blocked, bouncing and coming back change the status', () => {
     const platform = withAnn();
     const { dashboard } = platform;
     expect(dashboard.unsubscribe('con_ann')).toMatchObject({ status: 'unsubscribed' });
@@ -52,7 +52,7 @@ describe('what people do', () => {
     });
   });
 
-  test('sign up: a new contact, or the one that is there', () => {
+  test('signing up makes a new contact, or changes the existing one', () => {
     const platform = withAnn();
     platform.dashboard.leave('con_ann', 'ch_news');
     expect(
@@ -68,7 +68,7 @@ describe('what people do', () => {
     expect(platform.world.contacts()).toHaveLength(2);
   });
 
-  test('delete a contact, edit a template', () => {
+  test('deleting a contact and editing a template take effect', () => {
     const platform = withAnn();
     platform.dashboard.deleteContact('ann@example.org');
     expect(platform.ask('GET /api/contacts/list').json.totalContacts).toBe(0);
@@ -81,7 +81,7 @@ describe('what people do', () => {
     });
   });
 
-  test('edit a contact: what is given changes, and it is found by its new email alone', () => {
+  test('editing a contact changes the given fields, and it is found by its new email only', () => {
     const platform = withAnn();
     const { dashboard, world } = platform;
     dashboard.unsubscribe('con_ann');
@@ -100,7 +100,7 @@ describe('what people do', () => {
     ]);
   });
 
-  test('edit a contact: the old email is free, and makes another contact', () => {
+  test('editing an email frees the old one for another contact', () => {
     const platform = withAnn();
     platform.dashboard.editContact('con_ann', { email: 'zoe@example.org' });
     const news = 'POST /api/contacts/channel/ch_news';
@@ -115,7 +115,7 @@ describe('what people do', () => {
     expect(platform.world.contact('ann@example.org')?.id).toBe(contact.id);
   });
 
-  test('edit a contact: an email that another has, in any case, is refused', () => {
+  test('editing an email to one that another contact has, in any case, is refused', () => {
     const { dashboard, seed, world } = withAnn();
     const bob = world.contact(seed.contact({ id: 'con_bob', email: 'Bob@Example.org' }));
     const ann = world.contact('con_ann');
@@ -129,7 +129,7 @@ describe('what people do', () => {
     );
   });
 
-  test('edit a contact: of two that differ only in case, each can move away', () => {
+  test('editing works for each of two emails that differ only in case', () => {
     const { dashboard, seed, world } = withAnn();
     seed.contact({ id: 'con_twin', email: 'ANN@example.org' });
     expect(dashboard.editContact('con_twin', { lastName: 'B' }).email).toBe('ANN@example.org');
@@ -140,7 +140,7 @@ describe('what people do', () => {
     expect(world.contact('ann@example.org')?.id).toBe('con_twin');
   });
 
-  test('take a contact out of a channel: no row is left, and an enrolment makes a new one', () => {
+  test('removing a contact from a channel removes the row, and an enrolment makes a new one', () => {
     const platform = withAnn();
     const news = 'POST /api/contacts/channel/ch_news';
     platform.dashboard.signUp({ email: 'ann@example.org', channels: ['ch_product'] });
@@ -154,7 +154,7 @@ describe('what people do', () => {
     expect(platform.ask(news, { contact_id: 'con_ann' }).status).toBe(201);
   });
 
-  test('what is not there is named', () => {
+  test('an act on something that does not exist names it', () => {
     const { dashboard, seed } = withAnn();
     expect(() => dashboard.editContact('nobody', {})).toThrow('no contact "nobody"');
     expect(() => dashboard.removeFromChannel('con_ann', 'ch_x')).toThrow('no channel "ch_x"');
@@ -168,7 +168,7 @@ describe('what people do', () => {
 });
 
 describe('seeds', () => {
-  test('keep an email as it is given, and are found whatever the case', () => {
+  test('keep an email as given, and find it in any case', () => {
     const platform = stage();
     platform.seed.contact({ id: 'one', email: 'Ann@Example.org' });
     platform.seed.contact({ id: 'two', email: 'ann@example.org' });
@@ -188,7 +188,7 @@ describe('seeds', () => {
     expect(() => seed.channel({ id: 'ch_news', name: 'x' })).toThrow('"ch_news" exists');
   });
 
-  test('a suppressed contact is one since it was made', () => {
+  test('make a suppressed contact suppressed from its creation', () => {
     const platform = stage();
     platform.seed.contact({ id: 'a', email: 'a@b.c', suppressionReason: 'bounce', createdAt: 0 });
     expect(platform.world.contact('a')).toMatchObject({
@@ -197,7 +197,7 @@ describe('seeds', () => {
     });
   });
 
-  test('ids and the API key are the same for the same random numbers', () => {
+  test('give the same ids and API key for the same random numbers', () => {
     const story = () => {
       const platform = stage({ apiKey: undefined });
       platform.seed.contact({ email: 'a@b.c', channels: { ch_news: 'opt_in' } });
@@ -206,7 +206,7 @@ describe('seeds', () => {
     expect(story()).toEqual(story());
   });
 
-  test('ids differ even when chance always says the same', () => {
+  test('give different ids even when the random numbers are all the same', () => {
     const platform = stage({ random: () => 0 });
     for (let index = 0; index < 100; index += 1) platform.seed.contact({ email: `${index}@b.c` });
     expect(new Set(platform.world.contacts().map(({ id }) => id)).size).toBe(100);
@@ -214,7 +214,7 @@ describe('seeds', () => {
 });
 
 describe('the request log', () => {
-  test('says who did what to whom, and how it ended', () => {
+  test('shows who did what to which contact, and the outcome', () => {
     const platform = withAnn();
     const news = 'POST /api/contacts/channel/ch_news';
     platform.ask(news, { contact_id: 'con_ann' });
@@ -273,7 +273,7 @@ describe('the request log', () => {
     ]);
   });
 
-  test('forgets the oldest in the end', () => {
+  test('drops the oldest entries', () => {
     const platform = stage({ keepRequests: 10 });
     for (let index = 0; index < 95; index += 1) platform.ask(`GET /${index}`);
     const paths = platform.world.requests().map(({ path }) => path);
@@ -284,7 +284,7 @@ describe('the request log', () => {
 });
 
 describe('the console under /_emulator/', () => {
-  test('needs no key, counts nowhere, is not logged', () => {
+  test('needs no key, counts for no limit, and is not logged', () => {
     const platform = stage({ limits: ['*=1/60'] });
     for (let index = 0; index < 5; index += 1) {
       const answer = platform.handle({ method: 'GET', path: '/_emulator/state', headers: {} });
@@ -293,7 +293,7 @@ describe('the console under /_emulator/', () => {
     expect(platform.world.requests()).toEqual([]);
   });
 
-  test('shows the world, and of each kind as much as is asked for', () => {
+  test('shows the world, and of each type as much as requested', () => {
     const platform = withAnn();
     platform.seed.contact({ email: 'bob@example.org', status: 'blocked' });
     platform.ask('POST /api/template/v1/tpl_1/test', { to: 'x' });
@@ -330,7 +330,7 @@ describe('the console under /_emulator/', () => {
     ['delete', { contact: 'con_ann' }, { id: 'con_ann' }],
     ['sign-up', { email: 'bob@example.org', channels: ['ch_news'] }, { email: 'bob@example.org' }],
     ['edit-template', { template: 'tpl_1', fields: { subject: 'New' } }, { subject: 'New' }],
-  ])('acts as a person: %s', (act, body, expected) => {
+  ])('acts for a person: %s', (act, body, expected) => {
     const { status, json } = withAnn().ask(`POST /_emulator/${act}`, body);
     expect(status).toBe(200);
     expect(json).toMatchObject(expected);

@@ -62,7 +62,7 @@ const story: [line: string, body?: unknown][] = [
 ];
 
 describe('a data file', () => {
-  test('brings back the same world, however often the emulator is restarted', () => {
+  test('restores the same world after any number of restarts', () => {
     let platform = started();
     const straight = twoOrganizations();
     for (const [line, body] of story) {
@@ -87,7 +87,7 @@ describe('a data file', () => {
     expect(worldOf(other)).toEqual(before);
   });
 
-  test('a reset leads back to the first beginning, also after a restart', () => {
+  test('is reset to its first beginning, also after a restart', () => {
     let platform = started();
     const beginning = worldOf(platform);
     platform.ask('DELETE /api/contacts/con_a');
@@ -110,25 +110,25 @@ describe('a data file', () => {
     expect(twoOrganizations({ storage, apiKey: 'k_read' }).apiKey).not.toBe('k_read');
   });
 
-  test('keeps what is seeded by a program, with the next request or at the end', () => {
+  test('keeps what a program seeds, from the next request or the end', () => {
     const platform = started();
     platform.seed.contact({ id: 'con_late', email: 'late@example.org' });
     expect(restarted().world.contact('con_late')).toBeDefined();
   });
 
-  test('is for its owner alone', () => {
+  test('is readable by its owner alone', () => {
     started();
     expect(statSync(path).mode & 0o777).toBe(0o600);
   });
 
-  test('is for one emulator at a time', () => {
+  test('is used by one emulator at a time', () => {
     started();
     expect(() => openFile(path)).toThrow(
       `--data ${path}: another emulator uses it → stop that one`,
     );
   });
 
-  test('of another program is left alone', () => {
+  test('is left alone when it belongs to another program', () => {
     path = join(folder, 'other.sqlite');
     const db = new Database(path);
     db.exec('CREATE TABLE mine (a)');
@@ -139,7 +139,7 @@ describe('a data file', () => {
     expect(() => openFile(folder)).toThrow('cannot be opened');
   });
 
-  test('that was tampered with is not believed', () => {
+  test('is refused after it was tampered with', () => {
     started();
     open.pop()?.close();
     const db = new Database(path);
@@ -149,7 +149,7 @@ describe('a data file', () => {
     open.push({ close() {} });
   });
 
-  test('that cannot be written is a 500 that says so, and is written later', () => {
+  test('answers 500 with the reason while it cannot be written, and is written later', () => {
     let full = false;
     const storage = openFile(path);
     const save = () => {
@@ -168,7 +168,7 @@ describe('a data file', () => {
     expect(started().world.templates()).toMatchObject([{ name: 'a' }]);
   });
 
-  test('forgets the oldest test emails', () => {
+  test('drops the oldest test emails', () => {
     const platform = started();
     const send = () => platform.ask('POST /api/template/v1/tpl_a/test', { to: 'x' });
     for (let index = 0; index < 2100; index += 1) send();
@@ -178,7 +178,7 @@ describe('a data file', () => {
   });
 });
 
-test('a process that is killed loses nothing that it answered', async () => {
+test('a killed process loses nothing that it answered', async () => {
   const launcher = join(import.meta.dirname, '..', '..', 'bin', 'crm-mirror.mjs');
   const run = async () => {
     const args = [

@@ -18,7 +18,7 @@ function record(fields: object) {
 }
 
 describe('POST /api/domain/v1/create', () => {
-  test('answers 201 with every field of a domain, pending, with the defaults', () => {
+  test('answers 201 with every field of a domain, pending, and the defaults', () => {
     const { status, json } = stage().ask(CREATE, { domain: 'mail.example.com' });
     expect(status).toBe(201);
     const { dnsRecords, ...domain } = json;
@@ -175,7 +175,7 @@ describe('POST /api/domain/v1/create', () => {
     },
   );
 
-  test('answers 409 for a domain that is there, whatever the case', () => {
+  test('answers 409 for an existing domain in any case', () => {
     const platform = stage();
     platform.ask(CREATE, { domain: 'example.com' });
     const { status, json } = platform.ask(CREATE, { domain: 'EXAMPLE.com' });
@@ -186,7 +186,7 @@ describe('POST /api/domain/v1/create', () => {
 });
 
 describe('POST /api/domain/v1/verify/{domain_id}', () => {
-  test('answers the id and verifying, and remembers when', () => {
+  test('answers the id and verifying, and keeps the time', () => {
     const platform = stage();
     platform.seed.domain({ id: 'dom_1', domain: 'example.com' });
     platform.pass(5000);
@@ -199,7 +199,7 @@ describe('POST /api/domain/v1/verify/{domain_id}', () => {
     expect(platform.ask('POST /api/domain/v1/verify/dom_1').json.status).toBe('verifying');
   });
 
-  test('needs no body, and looks at none', () => {
+  test('needs no body, and ignores one', () => {
     const platform = stage();
     platform.seed.domain({ id: 'dom_1', domain: 'example.com' });
     expect(platform.ask('POST /api/domain/v1/verify/dom_1', '{').status).toBe(200);
@@ -219,7 +219,7 @@ describe('POST /api/domain/v1/verify/{domain_id}', () => {
 });
 
 describe('GET /api/domain/v1/list', () => {
-  test('answers as the other lists do: newest first, 20 by default', () => {
+  test('answers like the other lists: newest first, 20 by default', () => {
     const platform = stage();
     for (let index = 0; index < 25; index += 1) {
       platform.seed.domain({ domain: `d${index}.example` });
@@ -268,15 +268,18 @@ describe('GET /api/domain/v1/nameservers/{domain_id}', () => {
     expect(json).toEqual({ message: 'User is not a member of an organization' });
   });
 
-  test.each(['s_a', 's_b'])('is 404 for an unknown domain, and for another’s: %s', (session) => {
-    const id = session === 's_a' ? 'dom_b' : 'dom_a';
-    const { status, json } = twoOrganizations().askIn(
-      session,
-      `GET /api/domain/v1/nameservers/${id}`,
-    );
-    expect(status).toBe(404);
-    expect(json).toEqual({ message: 'DNS records not found' });
-  });
+  test.each(['s_a', 's_b'])(
+    'is 404 for an unknown domain, and for one of another organization: %s',
+    (session) => {
+      const id = session === 's_a' ? 'dom_b' : 'dom_a';
+      const { status, json } = twoOrganizations().askIn(
+        session,
+        `GET /api/domain/v1/nameservers/${id}`,
+      );
+      expect(status).toBe(404);
+      expect(json).toEqual({ message: 'DNS records not found' });
+    },
+  );
 
   test('accepts no API key', () => {
     const platform = twoOrganizations();
@@ -290,7 +293,7 @@ describe('GET /api/domain/v1/nameservers/{domain_id}', () => {
     expect(platform.ask(line, undefined, { cookie: good }).status).toBe(200);
   });
 
-  test('a session opens nothing else', () => {
+  test('lets a session do nothing else', () => {
     const { status } = twoOrganizations().askIn('s_a', 'GET /api/domain/v1/list');
     expect(status).toBe(401);
   });

@@ -11,7 +11,7 @@ function withAnn(subscription?: 'opt_in' | 'opt_out') {
 }
 
 describe('POST /api/contacts/channel/{channel_id}', () => {
-  test('makes a contact that is not there, and enrols it', () => {
+  test('makes a contact that does not exist, and enrols it', () => {
     const { status, json } = stage().ask(NEWS, { email: 'new@example.org' });
     expect(status).toBe(201);
     expect(json).toEqual({
@@ -40,7 +40,7 @@ describe('POST /api/contacts/channel/{channel_id}', () => {
     { contact_id: 'con_ann' },
     { email: 'ann@example.org' },
     { email: 'ANN@Example.ORG' },
-  ])('enrols the contact that is there: %j', (who) => {
+  ])('enrols an existing contact: %j', (who) => {
     const platform = withAnn();
     const { status, json } = platform.ask(NEWS, { ...who, subscription: 'opt_out' });
     expect(status).toBe(201);
@@ -77,16 +77,19 @@ describe('POST /api/contacts/channel/{channel_id}', () => {
     ['opt_out', 'opt_in', 201],
     [undefined, 'opt_in', 201],
     [undefined, 'opt_out', 201],
-  ] as const)('in the channel as %s, asked for %s: %i', (is, subscription, expected) => {
-    const platform = withAnn(is);
-    const { status, json } = platform.ask(NEWS, { contact_id: 'con_ann', subscription });
-    expect(status).toBe(expected);
-    expect(platform.world.contact('con_ann')?.channels[0]?.subscription).toBe(subscription);
-    if (status === 409) {
-      expect(json.message).toBe('Contact is already subscribed to this channel');
-      expect(json.why).toContain(subscription);
-    }
-  });
+  ] as const)(
+    'changes a contact that is %s when asked for %s: %i',
+    (is, subscription, expected) => {
+      const platform = withAnn(is);
+      const { status, json } = platform.ask(NEWS, { contact_id: 'con_ann', subscription });
+      expect(status).toBe(expected);
+      expect(platform.world.contact('con_ann')?.channels[0]?.subscription).toBe(subscription);
+      if (status === 409) {
+        expect(json.message).toBe('Contact is already subscribed to this channel');
+        expect(json.why).toContain(subscription);
+      }
+    },
+  );
 
   test('takes an omitted subscription for an opt_in', () => {
     expect(withAnn('opt_in').ask(NEWS, { contact_id: 'con_ann' }).status).toBe(409);
@@ -100,7 +103,7 @@ describe('POST /api/contacts/channel/{channel_id}', () => {
     expect(second.subscriptionId).toBe(first.subscriptionId);
   });
 
-  test('looks at neither status nor suppression', () => {
+  test('ignores status and suppression', () => {
     const platform = withAnn('opt_out');
     platform.dashboard.unsubscribe('con_ann');
     platform.dashboard.suppress('con_ann', 'complaint');
@@ -113,7 +116,7 @@ describe('POST /api/contacts/channel/{channel_id}', () => {
     });
   });
 
-  test('lets contact_id win over email, and makes nobody', () => {
+  test('lets contact_id win over email, and makes no contact', () => {
     const platform = withAnn();
     const body = { contact_id: 'con_ann', email: 'other@example.org' };
     expect(platform.ask(NEWS, body).json.contact.email).toBe('ann@example.org');
@@ -127,7 +130,7 @@ describe('POST /api/contacts/channel/{channel_id}', () => {
     expect(json.message).toBe('Contact not found');
   });
 
-  test('answers 404 for an unknown channel, and makes nobody', () => {
+  test('answers 404 for an unknown channel, and makes no contact', () => {
     const platform = stage();
     const { status, json } = platform.ask('POST /api/contacts/channel/ch_none', {
       email: 'new@example.org',

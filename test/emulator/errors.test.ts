@@ -46,7 +46,7 @@ describe('errors', () => {
     expect(platform.handle({ method, path, headers }).status).toBe(401);
   });
 
-  test('the key is asked for before anything is looked at', () => {
+  test('the key is checked before anything else', () => {
     const headers = { 'x-api-key': 'wrong' };
     expect(stage().ask('POST /api/template/v1/create', '{', headers).status).toBe(401);
   });
@@ -67,7 +67,7 @@ describe('errors', () => {
     expect(stage().ask(`GET ${path}`).status).toBe(404);
   });
 
-  test('a wrong method is named, with the right one', () => {
+  test('a wrong method is reported with the right one', () => {
     const { status, headers } = stage().ask('PATCH /api/contacts/channel/ch_news');
     expect(status).toBe(405);
     expect(headers['allow']).toBe('POST');
@@ -90,14 +90,14 @@ describe('errors', () => {
     expect(create(400_000).status).toBe(400);
   });
 
-  test('names every field that is wrong', () => {
+  test('every wrong field is reported', () => {
     const body = { name: '', subject: 7 };
     const { why } = stage().ask('POST /api/template/v1/create', body).json;
     expect(why).toContain('body.name');
     expect(why).toContain('body.subject');
   });
 
-  test('no content type is asked for, and any is accepted', () => {
+  test('any content type is accepted, and none is required', () => {
     const headers = { 'content-type': 'text/plain' };
     const { status } = stage().ask('POST /api/template/v1/create', { name: 'a' }, headers);
     expect(status).toBe(200);

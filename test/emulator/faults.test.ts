@@ -88,14 +88,14 @@ describe('slow', () => {
     expect(clock.monotonic() - before).toBeLessThanOrEqual(5000);
   });
 
-  test('over a socket: it was done long before it is answered', async () => {
+  test('over a socket: the change is made long before the answer', async () => {
     const platform = stage({ faults: ['slow'] });
     const { send } = await connect(platform);
     await expect(send(enrol)).rejects.toMatchObject({ acted: 'maybe' });
     expect(platform.world.contacts()).toHaveLength(1);
   });
 
-  test('the emulator closes all the same', async () => {
+  test('the emulator still closes at once', async () => {
     const platform = stage({ faults: ['timeout-after'] });
     const { url, close } = await serve(platform, 0);
     const waiting = fetch(`${url}/api/contacts/list`).catch(() => 'cut');
@@ -114,7 +114,7 @@ describe('which requests fail', () => {
     return kinds.join('');
   }
 
-  test('a share of them, the same for the same seed', () => {
+  test('are a share of them, the same for the same seed', () => {
     fc.assert(
       fc.property(fc.nat(), fc.constantFrom(0.1, 0.5, 0.9), (number, rate) => {
         const tell = () => {
@@ -130,7 +130,7 @@ describe('which requests fail', () => {
     );
   });
 
-  test('those of the route alone; without a route all; never what is no operation', () => {
+  test('are those of the named route, or of all routes, and never an unknown path', () => {
     expect(played({ faults: ['reset-after@contacts.enrol'] }, 2)).toBe('ww');
     expect(played({ faults: ['reset-after=1@contacts.list'] }, 2)).toBe('rr');
     expect(played({ faults: ['reset-after@*'] }, 2)).toBe('rr');
@@ -139,11 +139,11 @@ describe('which requests fail', () => {
     expect(played({ faults: ['reset-after=0'] }, 2)).toBe('ww');
   });
 
-  test('of several the one named first', () => {
+  test('meet the first of several named faults', () => {
     expect(played({ faults: ['timeout-before=0', 'half', 'reset-before'] }, 1)).toBe('h');
   });
 
-  test('what the platform never saw is in the log, and counts for no limit', () => {
+  test('are logged, and count for no limit when the platform never saw them', () => {
     const platform = stage({ faults: ['reset-before'], limits: ['*=1/60'] });
     platform.receive(LIST);
     platform.fail(['500']);

@@ -87,7 +87,7 @@ const request = fc.record({
   body,
 });
 
-test('whatever is asked, the answer is JSON, a refusal has a message, and nothing breaks', () => {
+test('any request gets an answer in JSON, a refusal has a message, and nothing breaks', () => {
   fc.assert(
     fc.property(fc.array(request, { minLength: 1, maxLength: 20 }), (requests) => {
       const platform = stage();
@@ -115,7 +115,7 @@ const variants = quirks.flatMap(({ name, values }) =>
   values ? values.map((one) => `${name}=${one}`) : [name],
 );
 
-test('so it is under any quirks, and on a connection where anything may fail', () => {
+test('any request is answered under any quirks, and on a connection with any faults', () => {
   const chosen = fc.uniqueArray(fc.constantFrom(...variants), {
     selector: (variant) => variant.split('=')[0],
   });

@@ -33,7 +33,7 @@ describe('POST /api/api-key/v1/enable/{api_key_id}', () => {
     expect(json).toMatchObject({ enabled: true, updatedAt: '2026-11-20T12:00:00.000Z' });
   });
 
-  test('a disabled key cannot enable itself', () => {
+  test('does not let a disabled key enable itself', () => {
     const platform = twoOrganizations();
     const { status, json } = platform.askAs('k_off', 'POST /api/api-key/v1/enable/key_off');
     expect(status).toBe(401);
@@ -46,7 +46,7 @@ describe('POST /api/api-key/v1/enable/{api_key_id}', () => {
     expect(json.message).toBe('API key not found');
   });
 
-  test('shows the beginning of a key and no more', () => {
+  test('shows only the beginning of a key', () => {
     const platform = twoOrganizations();
     const { id, key } = platform.dashboard.createKey({ name: 'New' });
     const { json } = platform.ask(`POST /api/api-key/v1/enable/${id}`);
@@ -101,7 +101,7 @@ describe('keys', () => {
     expect([200, 201, 400]).toContain(platform.askAs('k_write', line).status);
   });
 
-  test('every request that came with a key is counted there', () => {
+  test('every request with a key is counted for it', () => {
     const platform = twoOrganizations({ limits: ['*=2/60'] });
     const counts = () =>
       Object.fromEntries(platform.world.keys().map(({ id, requestCount }) => [id, requestCount]));
@@ -111,7 +111,7 @@ describe('keys', () => {
     expect(counts()).toMatchObject({ key_read: 3, key_off: 0, key_a: 0 });
   });
 
-  test('a key that is rotated, disabled or revoked on the dashboard is refused at once', () => {
+  test('a key rotated, disabled or revoked on the dashboard is refused at once', () => {
     const platform = twoOrganizations();
     const { key } = platform.dashboard.rotateKey('key_read');
     expect(platform.askAs('k_read', LIST).status).toBe(401);
@@ -142,7 +142,7 @@ describe('organizations', () => {
     expect([contacts().length, templates().length, domains().length]).toEqual([1, 1, 1]);
   });
 
-  test('see their own alone, and give their own id to what is made', () => {
+  test('see only their own records, and give their id to new ones', () => {
     const platform = twoOrganizations();
     const [own] = platform.askAs('k_b', LIST).json.contacts;
     expect(own).toMatchObject({ id: 'con_b' });
@@ -153,14 +153,14 @@ describe('organizations', () => {
     expect(platform.askAs('k_b', 'GET /api/template/v1/list').json.total).toBe(2);
   });
 
-  test('may both have a domain of one name', () => {
+  test('can both have a domain of the same name', () => {
     const platform = twoOrganizations();
     const body = { domain: 'new.example.org' };
     expect(platform.ask('POST /api/domain/v1/create', body).status).toBe(201);
     expect(platform.askAs('k_b', 'POST /api/domain/v1/create', body).status).toBe(201);
   });
 
-  test('have limits of their own, which all their keys share', () => {
+  test('have limits of their own, shared by all their keys', () => {
     const platform = twoOrganizations({ limits: ['contacts.list=1/60'] });
     expect(platform.ask(LIST).status).toBe(200);
     expect(platform.askAs('k_read', LIST).status).toBe(429);
@@ -168,7 +168,7 @@ describe('organizations', () => {
     expect(platform.askAs('k_b', LIST).status).toBe(429);
   });
 
-  test('an organization that nobody knows is named, with those there are', () => {
+  test('an unknown organization is reported with the existing ones', () => {
     expect(() => twoOrganizations().player('org_c')).toThrow(
       'no organization "org_c": use one of org_a, org_b',
     );

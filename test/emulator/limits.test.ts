@@ -11,7 +11,7 @@ function limitHeaders(headers: Record<string, string>) {
 }
 
 describe('rate limits', () => {
-  test('every management answer says limit, remaining and window', () => {
+  test('every management answer carries limit, remaining and window', () => {
     const platform = stage({ limits: ['contacts.list=3/60'] });
     for (const remaining of ['2', '1', '0']) {
       expect(limitHeaders(platform.ask(LIST).headers)).toEqual({
@@ -22,7 +22,7 @@ describe('rate limits', () => {
     }
   });
 
-  test('one too many is refused, with the whole seconds to wait, rounded up', () => {
+  test('one request too many is refused, with the seconds to wait, rounded up', () => {
     const platform = stage({ limits: ['contacts.list=1/60'] });
     platform.ask(LIST);
     platform.pass(1001);
@@ -37,7 +37,7 @@ describe('rate limits', () => {
     expect(Object.keys(json)).toEqual(['message', 'why', 'fix', 'link']);
   });
 
-  test('the window begins with the first request, and a refusal does not make it longer', () => {
+  test('the window begins with the first request, and a refusal does not extend it', () => {
     const platform = stage({ limits: ['contacts.list=1/60'] });
     platform.pass(30_000);
     expect(platform.ask(LIST).status).toBe(200);
@@ -53,7 +53,7 @@ describe('rate limits', () => {
     expect(platform.ask(LIST).headers['retry-after']).toBe('30');
   });
 
-  test('waiting as long as Retry-After says is enough, whatever the fraction', () => {
+  test('waiting for Retry-After is enough, whatever the fraction', () => {
     for (let step = 0; step < 400; step += 1) {
       const platform = stage({ limits: ['contacts.list=1/1.7'] });
       platform.pass(step * 3.3);
@@ -96,7 +96,7 @@ describe('rate limits', () => {
     expect(platform.world.contacts()).toHaveLength(2);
   });
 
-  test('401 does not count and has no rate-limit headers; nor do unknown paths', () => {
+  test('401 does not count and has no rate-limit headers, nor do unknown paths', () => {
     const platform = stage({ limits: ['*=1/60'] });
     const refused = platform.ask(LIST, undefined, { 'x-api-key': 'wrong' });
     expect(refused.status).toBe(401);
@@ -106,7 +106,7 @@ describe('rate limits', () => {
     expect(platform.ask(LIST).status).toBe(200);
   });
 
-  test('a test send says when its window ends, in seconds since the epoch', () => {
+  test('a test send tells when its window ends, in seconds since the epoch', () => {
     const platform = stage({ limits: ['templates.test=1/60'] });
     platform.seed.template({ id: 't', name: 'a' });
     platform.pass(250);
@@ -125,7 +125,7 @@ describe('rate limits', () => {
     expect(platform.world.outbox()).toHaveLength(1);
   });
 
-  test('unless told otherwise: 60 a minute, enrolments and deletes 30', () => {
+  test('the defaults are 60 a minute, and 30 for enrolments and deletes', () => {
     const platform = stage({ limits: [] });
     const limits = {
       'GET /api/contacts/list': '60',
@@ -143,7 +143,7 @@ describe('rate limits', () => {
     expect(platform.ask(LIST).headers['x-ratelimit-window']).toBe('60');
   });
 
-  test('* stands for every route that is not named, wherever it stands', () => {
+  test('* stands for every route without a limit, wherever it is written', () => {
     const platform = stage({ limits: ['contacts.list=5/1', '*=7/0.25'] });
     expect(platform.ask(LIST).headers['x-ratelimit-limit']).toBe('5');
     expect(platform.ask(ENROL, {}).headers).toMatchObject({
@@ -163,7 +163,7 @@ describe('rate limits', () => {
     expect(() => stage({ limits: [text] })).toThrow(/contacts\.enrol=30\/60/);
   });
 
-  test('a route nobody knows is named, with those that exist', () => {
+  test('an unknown route is reported with the existing ones', () => {
     expect(() => stage({ limits: ['contact.list=1/1'] })).toThrow(
       /"contact\.list=1\/1" names no route: use one of contacts\.list, .*\*/,
     );

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { newestFirst, type Dated } from '../../src/emulator/store/newest-first.ts';
 
-test('is always what sorting everything would give', () => {
+test('the newest rows are what sorting all rows would give', () => {
   const step = fc.oneof(
     fc.record({ add: fc.integer({ min: 0, max: 5 }) }),
     fc.record({ remove: fc.nat() }),
@@ -33,7 +33,7 @@ test('is always what sorting everything would give', () => {
   );
 });
 
-test('a row that is not there is not removed', () => {
+test('removing a missing row removes nothing', () => {
   const listed = newestFirst<Dated>();
   listed.add({ createdAt: 1, serial: 1 });
   listed.remove({ createdAt: 1, serial: 2 });

@@ -29,7 +29,7 @@ function operationOf(line: string) {
 }
 
 describe('/openapi.json', () => {
-  test('is served without a key, counts nowhere and is not logged', () => {
+  test('is served without a key, counts for no limit and is not logged', () => {
     const platform = stage({ limits: ['*=1/60'] });
     const { status, headers, body } = platform.handle({
       method: 'GET',
@@ -53,7 +53,7 @@ describe('/openapi.json', () => {
     expect(parameters?.map(({ name }) => name)).toEqual(names);
   });
 
-  test('has no other operation', () => {
+  test('lists no other operation', () => {
     const lines = Object.entries(document.paths).flatMap(([path, methods]) =>
       Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
     );
@@ -96,7 +96,7 @@ describe('/openapi.json', () => {
     expect(operationOf(line)?.description).toContain(words);
   });
 
-  test('every reference leads somewhere', () => {
+  test('every reference resolves', () => {
     const references = [
       ...JSON.stringify(document).matchAll(/"\$ref":"#\/components\/schemas\/(\w+)"/g),
     ];
@@ -107,7 +107,7 @@ describe('/openapi.json', () => {
   });
 });
 
-describe('what is answered is what is described', () => {
+describe('answers match their description', () => {
   const platform = twoOrganizations();
   const asked: [line: string, body?: unknown][] = [
     ['GET /api/contacts/list'],
@@ -155,7 +155,7 @@ describe('what is answered is what is described', () => {
     check(line, status, json);
   });
 
-  test.each(asked)('%s with keys that may not', (line) => {
+  test.each(asked)('%s with keys without permission', (line) => {
     for (const key of ['k_none', 'wrong']) {
       const { status, json } = platform.askAs(key, line);
       expect(status).toBeGreaterThanOrEqual(401);
@@ -171,7 +171,7 @@ describe('what is answered is what is described', () => {
 });
 
 describe('/docs', () => {
-  test('is one page, whole in itself, with every operation', () => {
+  test('is one self-contained page with every operation', () => {
     const { status, headers, body } = stage().handle({ method: 'GET', path: '/docs', headers: {} });
     expect(status).toBe(200);
     expect(headers['content-type']).toBe('text/html; charset=utf-8');

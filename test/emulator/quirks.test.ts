@@ -26,7 +26,7 @@ function withAnn(...names: string[]) {
 }
 
 describe('enrolment', () => {
-  test('no-flip: the other subscription is a 409, and nothing changes', () => {
+  test('no-flip: the opposite subscription is a 409, and nothing changes', () => {
     const platform = withAnn('no-flip');
     const out = { contact_id: 'con_ann', subscription: 'opt_out' };
     const { status, json } = platform.ask(NEWS, out);
@@ -42,7 +42,7 @@ describe('enrolment', () => {
     expect(platform.world.requests()[0]).toMatchObject({ contactId: 'con_ann', status: 409 });
   });
 
-  test('unknown-email: 404, and nobody is made', () => {
+  test('unknown-email: 404, and no contact is made', () => {
     const platform = withAnn('unknown-email=404');
     const { status, json } = platform.ask(NEWS, { email: 'new@example.org' });
     expect([status, json.message]).toEqual([404, 'Contact not found']);
@@ -58,7 +58,7 @@ describe('enrolment', () => {
     expect(withAnn('enrol-status').ask(NEWS, { email: 'new@example.org' }).status).toBe(200);
   });
 
-  test('enrol-touches: a change of a subscription moves updatedAt', () => {
+  test('enrol-touches: a change of a subscription changes updatedAt', () => {
     const out = { contact_id: 'con_ann', subscription: 'opt_out' };
     const moved = (...names: string[]): boolean => {
       const platform = withAnn(...names);
@@ -97,7 +97,7 @@ describe('contacts', () => {
   test.each([
     ['all-channels', 'opt_out'],
     ['all-channels=opt_in', 'opt_in'],
-  ])('%s: every channel is named, and nobody is enrolled by it', (quirk, fallback) => {
+  ])('%s: every channel is listed, and nobody is enrolled by it', (quirk, fallback) => {
     const platform = withAnn(quirk);
     expect(platform.ask(LIST).json.contacts[0].channels).toEqual(shown(fallback));
     const one = platform.ask('GET /api/contacts/retrieve/con_ann').json;
@@ -141,7 +141,7 @@ describe('contacts', () => {
     expect(platform.ask(`${LIST}?search=${search}`).json.total).toBe(found);
   });
 
-  test('email-as-given: a sign-up keeps its case, and an enrolment makes a twin', () => {
+  test('email-as-given: a sign-up keeps its case, and an enrolment makes a second contact', () => {
     const platform = withAnn('email-as-given');
     platform.dashboard.signUp({ email: ' Bob@Example.org ' });
     const enrol = () => platform.ask(NEWS, { email: 'Bob@Example.org' });
@@ -153,7 +153,7 @@ describe('contacts', () => {
     ]);
   });
 
-  test('email-as-given: so does an edit of a contact', () => {
+  test('email-as-given: an edited email keeps its case', () => {
     const { dashboard } = withAnn('email-as-given');
     expect(dashboard.editContact('con_ann', { email: ' Zoe@Example.org ' }).email).toBe(
       'Zoe@Example.org',
@@ -224,7 +224,7 @@ describe('limits', () => {
     expect(headersOf(platform.ask(LIST).headers)['x-ratelimit-window']).toBe('60');
   });
 
-  test('retry-after-short, and repeated in the body', () => {
+  test('retry-after-short: the wait is too short, and repeated in the body', () => {
     const platform = tight('retry-after-short', 'retry-after-body', 'error-message-only');
     platform.ask(LIST);
     platform.pass(500);
@@ -237,7 +237,7 @@ describe('limits', () => {
     expect(platform.ask(LIST).headers['retry-after']).toBe('1');
   });
 
-  test('retry-after-stuck: once used up, for ever', () => {
+  test('retry-after-stuck: an exhausted limit stays exhausted', () => {
     const platform = tight('retry-after-stuck', 'retry-after-short');
     expect(platform.ask(LIST).status).toBe(200);
     for (let times = 0; times < 3; times += 1) {
@@ -254,7 +254,7 @@ describe('limits', () => {
 });
 
 describe('words and statuses', () => {
-  test('validation-status: what does not fit the schemas, and nothing else', () => {
+  test('validation-status: applies to what does not fit the schemas, and nothing else', () => {
     const platform = withAnn('validation-status=422');
     expect(platform.ask(`${LIST}?limit=0`).status).toBe(422);
     expect(platform.ask(NEWS, { email: 'nonsense' })).toMatchObject({
@@ -264,7 +264,7 @@ describe('words and statuses', () => {
     expect(platform.ask(NEWS, '{').status).toBe(400);
   });
 
-  test('error-message-only: also for a wrong key and an unknown path', () => {
+  test('error-message-only: applies to a wrong key and an unknown path, too', () => {
     const platform = withAnn('error-message-only');
     expect(platform.ask('GET /nowhere').json).toEqual({ message: 'Not found' });
     expect(platform.ask(LIST, undefined, { 'x-api-key': 'no' }).json).toEqual({
@@ -314,7 +314,7 @@ describe('words and statuses', () => {
   });
 });
 
-describe('names', () => {
+describe('names of quirks', () => {
   test('all quirks together still answer', () => {
     const all = quirks.map(({ name }) => name);
     const platform = withAnn(...all);
@@ -335,7 +335,7 @@ describe('names', () => {
     expect(() => stage({ quirks: [text] })).toThrow(message);
   });
 
-  test('one name twice is refused', () => {
+  test('the same name twice is refused', () => {
     expect(() => stage({ quirks: ['headers=none', 'headers=reset'] })).toThrow(
       'quirk "headers" is given twice',
     );

@@ -19,7 +19,7 @@ function complaints(text: string): string[] {
 }
 
 describe('a seed file', () => {
-  test('of one organization holds its records at the top', () => {
+  test('may hold one organization’s records at the top', () => {
     const platform = staged(`
 id: org_acme
 name: Acme
@@ -58,12 +58,12 @@ domains: [{ domain: Mail.Example.org, status: active, tls: enforced }]
     });
   });
 
-  test('may be JSON, and may be empty', () => {
+  test('can be JSON, and can be empty', () => {
     expect(staged('{ "keys": [{ "key": "k_1" }] }').apiKey).toBe('k_1');
     expect(staged('').apiKey).toMatch(/^key_live_/);
   });
 
-  test('gives a key to an organization without one, and an owner with a session to each', () => {
+  test('gives a key to an organization without one, and a session to each owner', () => {
     const platform = staged('organizations: [{ id: a }, { id: b }]');
     expect(platform.organizations()).toEqual(['a', 'b']);
     const other = platform.player('b');
@@ -72,7 +72,7 @@ domains: [{ domain: Mail.Example.org, status: active, tls: enforced }]
     expect(other.world.users()).toMatchObject([{ name: 'Owner', session: /^session_/ }]);
   });
 
-  test('read twice makes the same world, to the last id', () => {
+  test('makes the same world each time, to the last id', () => {
     const worlds = [1, 2].map(() => {
       const platform = twoOrganizations();
       platform.askAs('k_b', 'POST /api/domain/v1/create', { domain: 'new.example.org' });
@@ -136,7 +136,7 @@ domains: [{ domain: Mail.Example.org, status: active, tls: enforced }]
     expect(complaints(text)).toEqual([complaint]);
   });
 
-  test('names every mistake at once', () => {
+  test('reports every mistake at once', () => {
     expect(complaints('people: [{ email: x }, { email: y }]\nkeys: 1')).toHaveLength(3);
     const twice = '{ id: c, name: x }';
     expect(complaints(`channels: [${twice}, ${twice}, ${twice}]`)).toHaveLength(2);

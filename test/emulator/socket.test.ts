@@ -20,7 +20,7 @@ async function served() {
 }
 
 describe('over a socket', () => {
-  test('answers as it does without one', async () => {
+  test('answers as without one', async () => {
     const { url, ask } = await served();
     const response = await fetch(`${url}/api/contacts/channel/ch_news`, {
       method: 'POST',
@@ -50,7 +50,7 @@ describe('over a socket', () => {
     },
   );
 
-  test('a GET or DELETE may carry a content type', async () => {
+  test('accepts a content type in a GET or DELETE', async () => {
     const { url } = await served();
     const headers = { 'x-api-key': KEY, 'content-type': 'application/json' };
     expect((await fetch(`${url}/api/contacts/list`, { headers })).status).toBe(200);
@@ -58,7 +58,7 @@ describe('over a socket', () => {
     expect(gone.status).toBe(404);
   });
 
-  test('a body above 1 MB is refused in JSON, one below is read', async () => {
+  test('refuses a body above 1 MB in JSON, and reads one below', async () => {
     const { url } = await served();
     const post = (size: number) =>
       fetch(`${url}/api/template/v1/create`, {
@@ -82,7 +82,7 @@ describe('over a socket', () => {
     },
   );
 
-  test.each(['OPTIONS', 'PATCH', 'PROPFIND', 'HEAD'])('%s is a 405', async (method) => {
+  test.each(['OPTIONS', 'PATCH', 'PROPFIND', 'HEAD'])('answers 405 for %s', async (method) => {
     const { url } = await served();
     const response = await fetch(`${url}/api/contacts/list`, { method });
     expect(response.status).toBe(405);
@@ -94,7 +94,7 @@ describe('over a socket', () => {
     'nonsense\r\n\r\n',
     'GET / HTTP/1.1\r\nhost: a b\r\nx y: z\r\n\r\n',
     'GET /a b HTTP/9\r\n\r\n',
-  ])('what is no HTTP is refused in JSON: %j', async (text) => {
+  ])('refuses what is no HTTP in JSON: %j', async (text) => {
     const { url } = await served();
     const { hostname, port } = new URL(url);
     const socket = connect(Number(port), hostname);
@@ -106,7 +106,7 @@ describe('over a socket', () => {
     expect(Object.keys(JSON.parse(body))).toEqual(['message', 'why', 'fix', 'link']);
   });
 
-  test('listens on loopback, and closes at once though a connection is open', async () => {
+  test('listens on loopback, and closes at once with a connection open', async () => {
     const { url, close } = await served();
     const { hostname, port } = new URL(url);
     expect(hostname).toBe('127.0.0.1');
@@ -147,7 +147,7 @@ describe('crm-mirror emulator', () => {
     return { lines, printed: () => Promise.race([printed, exit]), exit, finish };
   }
 
-  test('prints one JSON document, serves, and ends with 0 when stopped', async () => {
+  test('prints one JSON document, serves, and exits with 0 when stopped', async () => {
     const { lines, printed, finish } = start('--port', '0', '--json');
     await printed();
     const document = JSON.parse(lines.join('\n'));
@@ -170,7 +170,7 @@ describe('crm-mirror emulator', () => {
     await expect(fetch(document.url)).rejects.toThrow();
   });
 
-  test('prints for people what they paste', async () => {
+  test('prints what a person can paste', async () => {
     const { lines, printed } = start('--port', '0', '--key', 'mine', '--channel', 'a=One', 'b');
     await printed();
     const text = lines.join('\n');
@@ -204,7 +204,7 @@ describe('crm-mirror emulator', () => {
     });
   });
 
-  test('names a port that is in use, and the way out', async () => {
+  test('reports a port in use, and the way out', async () => {
     const other = createServer();
     other.listen(0, '127.0.0.1');
     await once(other, 'listening');

@@ -40,7 +40,7 @@ describe('POST /api/template/v1/create', () => {
     expect(json).toEqual(template(taken));
   });
 
-  test('makes two of one name', () => {
+  test('makes two of the same name', () => {
     const platform = stage();
     const one = platform.ask(CREATE, { name: 'Twin' }).json;
     const other = platform.ask(CREATE, { name: 'Twin' }).json;
@@ -192,7 +192,7 @@ describe('POST /api/template/v1/{id}/test', () => {
     return platform;
   }
 
-  test('puts the email into the outbox, with given values, then defaults', () => {
+  test('puts the email into the outbox, with given values before defaults', () => {
     const platform = withTemplate();
     const { status, json } = platform.ask('POST /api/template/v1/tpl_1/test', {
       to: 'me@example.org',
@@ -213,7 +213,7 @@ describe('POST /api/template/v1/{id}/test', () => {
     ]);
   });
 
-  test('prefers what the request states over the template', () => {
+  test('prefers values of the request to those of the template', () => {
     const platform = withTemplate();
     platform.ask('POST /api/template/v1/tpl_1/test', {
       to: 'x',

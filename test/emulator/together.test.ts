@@ -15,7 +15,7 @@ function dataFile() {
   return join(folder, 'world.sqlite');
 }
 
-test('a quirk of finding is in every organization of a seed file, and in a world restored', () => {
+test('a search quirk applies to every organization of a seed file, and after a restore', () => {
   const path = dataFile();
   for (const start of ['seeded', 'restored']) {
     const storage = openFile(path);
@@ -38,7 +38,7 @@ test('limits are counted by the algorithm, for each organization', () => {
   expect(statuses('k_b', 3)).toEqual([200, 200, 429]);
 });
 
-test('a stuck counter is one organization’s, and a reset mends it', () => {
+test('a stuck counter belongs to one organization, and a reset frees it', () => {
   const platform = twoOrganizations({ quirks: ['retry-after-stuck'], limits: ['*=2/1'] });
   const statuses = (key: string) => [1, 2, 3].map(() => platform.askAs(key, LIST).status);
   expect(statuses(KEY)).toEqual([200, 200, 429]);
@@ -49,7 +49,7 @@ test('a stuck counter is one organization’s, and a reset mends it', () => {
   expect(statuses(KEY)).toEqual([200, 200, 429]);
 });
 
-test('after a reset the same requests meet the same faults, and the same numbers', () => {
+test('the same requests meet the same faults and numbers after a reset', () => {
   const platform = stage({ faults: ['500=0.3', 'slow=0.3'], quirks: ['event-ids'] });
   const story = () =>
     Array.from({ length: 40 }, (_, index) =>
@@ -65,7 +65,7 @@ test('after a reset the same requests meet the same faults, and the same numbers
   expect(story()).toEqual(first);
 });
 
-test('faults leave the console and the pages alone', () => {
+test('faults do not affect the console and the pages', () => {
   const platform = stage({ faults: ['reset-before'] });
   for (const path of ['/_emulator/state', '/openapi.json', '/docs']) {
     const delivery = platform.receive({ method: 'GET', path, headers: {} });
@@ -73,7 +73,7 @@ test('faults leave the console and the pages alone', () => {
   }
 });
 
-test('the default of a channel is kept, and so are variables that a quirk derived', () => {
+test('a reset keeps the default of a channel, and variables that a quirk derived', () => {
   const storage = () => openFile(path);
   const path = dataFile();
   const quirks = ['all-channels', 'content-rederives-variables'];
@@ -99,7 +99,7 @@ test('the default of a channel is kept, and so are variables that a quirk derive
   after.close();
 });
 
-test('what cannot be read is refused before anything is kept', () => {
+test('unreadable options are refused before anything is stored', () => {
   const path = dataFile();
   for (const wrong of [
     { limits: ['x'] },

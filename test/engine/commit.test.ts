@@ -137,7 +137,7 @@ describe('very many decisions', () => {
 });
 
 describe('alone, without the rest of a chunk, is recorded', () => {
-  /** Lists the people of whom something was recorded, and whether that is written alone. */
+  /** Lists the people who were recorded, and whether each was recorded alone. */
   async function noted(happens: (stage: Stage, id: string) => void): Promise<[string, boolean][]> {
     const stage = createStage();
     onTestFinished(() => stage.close());

@@ -113,7 +113,7 @@ test('a run stopped in between is completed by the next', async () => {
 });
 
 describe('the old contact is not deleted', () => {
-  test('by a run that reads only changes, or after an uncertified reading', async () => {
+  test('when the run reads only changes, or the reading is uncertified', async () => {
     const stage = await changed();
     await stage.sync({ mode: 'fast' });
     Object.assign(stage.certificate, { complete: false, why: 'row 7 is ragged', fix: 'mend it' });
@@ -131,7 +131,7 @@ describe('the old contact is not deleted', () => {
     }
   });
 
-  test('or opted out while a record that had the address is missing and not yet due', async () => {
+  test('not even opted out while a record that had the address is missing and not yet due', async () => {
     const both = (stage: Stage) => {
       for (const id of ['1', '2']) stage.people.push({ id, email: OLD, ch_news: 'yes' });
     };
@@ -188,7 +188,7 @@ describe('the old contact is not deleted', () => {
     expect(sent(stage)).toEqual(made);
   });
 
-  test('or opted out above the limit of a guard', async () => {
+  test('not even opted out above the limit of a guard', async () => {
     const guards = { delete: { percent: 0, floor: 0 } };
     const stage = await moved({}, { policy, guards });
     const summary = await stage.sync();

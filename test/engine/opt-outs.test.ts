@@ -279,7 +279,7 @@ describe('a clock', () => {
     return { skew, stage };
   };
 
-  test('that was put back holds nobody longer', async () => {
+  test('put back holds nobody longer', async () => {
     const { skew, stage } = await skewed();
     expect(await stage.sync()).toMatchObject(held(20));
     skew.ms = -1000 * hour;
@@ -289,7 +289,7 @@ describe('a clock', () => {
     expect((await stage.sync({ mode: 'fast' })).contacts.applied).toMatchObject({ opt_out: 20 });
   });
 
-  test('that was ahead when the hold began holds nobody longer, without the platform’s time', async () => {
+  test('ahead when the hold began holds nobody longer, without the platform’s time', async () => {
     const { skew, stage } = await skewed();
     skew.ms = 1000 * hour;
     expect(await stage.sync()).toMatchObject(held(20));
@@ -300,7 +300,7 @@ describe('a clock', () => {
     );
   });
 
-  test('that runs ahead ends the hold: the later of both clocks counts', async () => {
+  test('running ahead ends the hold: the later of both clocks counts', async () => {
     const { skew, stage } = await skewed();
     await stage.sync();
     skew.ms = 73 * hour;

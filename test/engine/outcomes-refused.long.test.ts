@@ -71,7 +71,7 @@ describe('a 409 to an enrolment is followed by a look', () => {
 });
 
 describe('a 404 to an enrolment by id', () => {
-  test('of a contact that is gone is planned again, and a vanished person is respected', async () => {
+  test('is planned again when the contact is gone, and a vanished person is respected', async () => {
     const world = await contactsOnly();
     const { id } = known(world, 'ann');
     world.people([{ email: ann, news: 'yes' }]);
@@ -86,7 +86,7 @@ describe('a 404 to an enrolment by id', () => {
     expectNoneOpen(world);
   });
 
-  test('of a contact that exists stops that channel, reported once, and no other', async () => {
+  test('stops that channel when the contact exists, reported once, and no other', async () => {
     const channels = ['ch_lost', 'ch_news'] as const;
     const world = await createWorld({ kinds: ['contact'], channels: [...channels] });
     const names = Array.from({ length: 60 }, (_, at) => `p${at}`);
@@ -292,7 +292,7 @@ describe('an answer to a delete', () => {
     expect(world.shown(ann) === undefined).toBe(gone);
   });
 
-  test.each([true, false])('that is lost (acted: %s) is found by reading', async (acted) => {
+  test.each([true, false])('is found by reading when it was lost (acted: %s)', async (acted) => {
     const world = await contactsOnly();
     world.people([{ email: ann, news: 'yes' }]);
     await world.sync();

@@ -161,7 +161,7 @@ describe('another CRM record with the new address', () => {
     expect(shown(stage)).toEqual(['opt_out', 'opt_out']);
   });
 
-  test('that opts out as well leads to one opt-out', async () => {
+  test('needs one opt-out when it opts out as well', async () => {
     const stage = await renamed();
     stage.people.push(other('no'));
     stage.people[0] = { ...out, ch_product: '' };

@@ -61,7 +61,7 @@ describe('a change held by a full run stays held in the next ones', () => {
     }
   });
 
-  test('and counts together with new people', async () => {
+  test('together with new people', async () => {
     const stage = await mirrored();
     exportOf(stage, flagged(0, 1, 2, 3));
     await stage.sync();

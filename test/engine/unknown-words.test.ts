@@ -167,7 +167,7 @@ describe('lost addresses', () => {
     return { stage, summary: await stage.sync() };
   };
 
-  test('of more than half of the people make the reading incomplete', async () => {
+  test('make the reading incomplete for more than half of the people', async () => {
     const { stage, summary } = await lose(3, 5);
     expect(summary).toMatchObject({ status: 'failed', certificate: { source: false } });
     expect(summary.reasons.join()).toContain(

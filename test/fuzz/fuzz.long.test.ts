@@ -7,7 +7,7 @@ import { area } from './area.ts';
 import { areaNames } from './finds.ts';
 import { areas, play } from './fuzz.ts';
 
-describe('whatever is written there', () => {
+describe('generated inputs', () => {
   test.each(areas.map((area) => [area.name, area] as const))('%s holds', async (_name, area) => {
     const { inputs, finds } = await play(area, { inputs: 70, from: 1 });
     expect(finds).toEqual([]);
@@ -24,7 +24,7 @@ const planted = area('planted', async () => ({
   close: async () => undefined,
 }));
 
-test('what does not hold is found once, as small as it can be, and all the rest is played', async () => {
+test('a failure is found once, as small as possible, and all other inputs are played', async () => {
   const { inputs, finds } = await play(planted, { inputs: 1500, from: 1 });
   expect(inputs).toBe(1500);
   expect(new Set(finds.map(({ input }) => input))).toEqual(new Set(['x', 'y']));
@@ -52,7 +52,7 @@ describe('the command', () => {
     [['--inputs', '20', '--only', 'csv'], 0, /^csv: 20 inputs, 0 found\nnothing was found\n$/],
     [['--only', 'crm'], 2, /there is no such area → /],
     [['--inputs', 'many'], 2, /is no whole number from 1 on → /],
-  ])('%j ends with %i', async (argv, code, said) => {
+  ])('exits for %j with %i', async (argv, code, said) => {
     const ended = await run(argv);
     expect(ended.said).toMatch(said);
     expect(ended.code).toBe(code);

@@ -71,7 +71,7 @@ test('one attempt that may have acted outweighs those that did not', async () =>
   expect(result).toMatchObject({ acted: 'maybe' });
 });
 
-test('waits longer each time, at most 5 s, a random part of it', async () => {
+test('waits grow each time to at most 5 s, a random part of each', async () => {
   const clock = virtualClock();
   const retry = createRetry({ clock, random: () => 0.5, maxAttempts: 8 });
   const atMs: number[] = [];
@@ -84,7 +84,7 @@ test('waits longer each time, at most 5 s, a random part of it', async () => {
   expect(waits).toEqual([125, 250, 500, 1000, 2000, 2500, 2500]);
 });
 
-describe('what is final', () => {
+describe('final outcomes', () => {
   const errors = [
     new Rejected('no', { status: 400, why: '', fix: '', route: 'r' }),
     new RateLimited('no', { retryAfterMs: 1000, route: 'r' }),
@@ -103,7 +103,7 @@ describe('what is final', () => {
     );
   });
 
-  test('given up after an attempt that may have acted: unknown', async () => {
+  test('giving up after an attempt that may have acted is unknown', async () => {
     const { result } = await attempt('repeatable', [
       unavailable(500),
       new RateLimited('no', { retryAfterMs: 1, route: 'r' }),

@@ -36,7 +36,7 @@ async function failure(sent: Promise<unknown>): Promise<Unavailable> {
 }
 
 describe('one request', () => {
-  test('keeps the path of the base address, the body, and always names its agent', async () => {
+  test('keeps the path of the base address and the body, and always sends a user agent', async () => {
     const seen: unknown[] = [];
     const url = await serve((request, response) => {
       const { method, url: path, headers, text } = request;
@@ -57,14 +57,14 @@ describe('one request', () => {
     ]);
   });
 
-  test('an empty agent is replaced', async () => {
+  test('replaces an empty user agent', async () => {
     const url = await serve((request, response) => {
       response.end(request.headers['user-agent']);
     });
     expect((await sender(url, { userAgent: ' ' })(get)).body).toBe('crm-mirror');
   });
 
-  test.each([204, 301, 404, 429, 500])('gives a %i as it is, once', async (status) => {
+  test.each([204, 301, 404, 429, 500])('returns a %i as it is, once', async (status) => {
     let requests = 0;
     const url = await serve((_, response) => {
       requests += 1;
@@ -74,7 +74,7 @@ describe('one request', () => {
     expect(requests).toBe(1);
   });
 
-  test('skips what comes before the answer, and a byte order mark', async () => {
+  test('skips informational answers, and a byte order mark', async () => {
     const url = await serve((_, response) => {
       response.writeEarlyHints({ link: '</x>; rel=preload' });
       response.end('\uFEFF{}');
@@ -83,14 +83,14 @@ describe('one request', () => {
   });
 });
 
-describe('nothing was written: acted no', () => {
+describe('a failure before the request was written did not act:', () => {
   test('connection refused', async () => {
     const error = await failure(sender(nowhere())(post));
     expect(error).toMatchObject({ acted: 'no' });
     expect(error.message).toMatch(/^127\.0\.0\.1:\d+ refused the connection \(ECONNREFUSED\)$/);
   });
 
-  test('name not known', async () => {
+  test('unknown host', async () => {
     const error = await failure(sender('http://crm-mirror.invalid')(post));
     expect(error).toMatchObject({ acted: 'no' });
     expect(error.message).toMatch(/DNS/);
@@ -103,13 +103,13 @@ describe('nothing was written: acted no', () => {
     expect(error.message).toMatch(/TLS/);
   });
 
-  test('cut while TLS was being agreed on', async () => {
+  test('connection cut during the TLS handshake', async () => {
     const url = await serveRaw((socket) => socket.on('data', () => socket.destroy()));
     const error = await failure(sender(url.replace('http:', 'https:'))(post));
     expect(error).toMatchObject({ acted: 'no' });
   });
 
-  test('no connection within the time, TLS unanswered', async () => {
+  test('time-out during connection, TLS unanswered', async () => {
     const url = await serveRaw(() => undefined);
     const https = url.replace('http:', 'https:');
     const error = await failure(sender(https, { timeoutMs: SHORT_MS })(post));
@@ -117,7 +117,7 @@ describe('nothing was written: acted no', () => {
     expect(error.message).toMatch(/gave no connection within 150 ms/);
   });
 
-  test('waited for the only connection, and never goes out later', async () => {
+  test('time-out in the queue for a connection, and the request is never sent', async () => {
     const paths: (string | undefined)[] = [];
     let answerFirst = (): void => undefined;
     const url = await serve((request, response) => {
@@ -140,7 +140,7 @@ describe('nothing was written: acted no', () => {
     expect(paths).toEqual(['/x', '/third']);
   });
 
-  test('aborted beforehand: the reason of the signal', async () => {
+  test('aborted beforehand, with the reason of the signal', async () => {
     const sent = sender(nowhere())(post, AbortSignal.abort(new Error('enough')));
     await expect(sent).rejects.toThrow('enough');
   });
@@ -151,7 +151,7 @@ describe('nothing was written: acted no', () => {
     expect(await failure(send(post))).toMatchObject({ acted: 'no' });
   });
 
-  test('a kept connection that the other side had closed is not used: a new one is', async () => {
+  test('a kept connection that the other side had closed is replaced by a new one', async () => {
     let connections = 0;
     const url = await serveRaw((socket) => {
       connections += 1;
@@ -166,7 +166,7 @@ describe('nothing was written: acted no', () => {
   });
 });
 
-describe('written: acted maybe', () => {
+describe('a failure after the request was written may have acted:', () => {
   test('no answer in time', async () => {
     const url = await serve(() => undefined);
     const error = await failure(sender(url, { timeoutMs: SHORT_MS })(post));
@@ -200,7 +200,7 @@ describe('written: acted maybe', () => {
     expect(error.cause).toBeUndefined();
   });
 
-  test('a body without end', async () => {
+  test('endless body', async () => {
     const piece = Buffer.alloc(1 << 20, 'x');
     const url = await serve((_, response) => {
       const more = () => void (response.destroyed || response.write(piece, more));
@@ -225,7 +225,7 @@ describe('written: acted maybe', () => {
   });
 });
 
-test('an answer that came while the process stood still counts, however late it is read', async () => {
+test('an answer that arrived while the process was stopped still counts, however late', async () => {
   const flags = new Int32Array(new SharedArrayBuffer(12));
   const [arrived, awaited, answered] = [0, 1, 2];
   const script = `
@@ -252,12 +252,12 @@ test('an answer that came while the process stood still counts, however late it 
   expect(await sent).toMatchObject({ status: 200 });
 });
 
-describe('what cannot be sent at all', () => {
-  test.each(['', 'example.com', 'ftp://example.com'])('the address %j', (url) => {
+describe('a request that cannot be sent at all', () => {
+  test.each(['', 'example.com', 'ftp://example.com'])('has the address %j', (url) => {
     expect(() => createSend({ url, timeoutMs: 1, userAgent: 'a' })).toThrow(Invalid);
   });
 
-  test('a header with a line break, without showing it', async () => {
+  test('has a header with a line break, which is not printed', async () => {
     const request = { ...get, headers: { 'x-api-key': 'key_secret\n' } };
     const sent = sender(nowhere())(request);
     await expect(sent).rejects.toThrow(Invalid);

@@ -17,7 +17,7 @@ import {
   type Reply,
 } from '../support/platform/connected-client.ts';
 
-describe('what is sent', () => {
+describe('the typed client sends', () => {
   const rows: [string, (platform: Platform) => Promise<unknown>, unknown, object][] = [
     [
       'list',
@@ -125,7 +125,7 @@ describe('what is sent', () => {
     expect(headers['content-type']).toBe(written ? 'application/json' : undefined);
   });
 
-  test.each(['', '.', '..'])('never an id of %j', async (id) => {
+  test.each(['', '.', '..'])('no id of %j', async (id) => {
     const { run, requests } = await answering({ body: {} });
     expect(await fails(run((to) => to.contacts.remove(id)))).toMatchObject({ name: 'Invalid' });
     expect(requests).toEqual([]);
@@ -137,7 +137,7 @@ describe('what is sent', () => {
     COOKIE,
     `Cookie: theme=dark; ${COOKIE}; lang=en`,
     `__Secure-app.session_token=x; other=1`,
-  ])('nameservers by the session of %s, without the key', async (sessionCookie) => {
+  ])('nameservers with the session of %s, without the key', async (sessionCookie) => {
     const { run, requests } = await answering({ body: named });
     await run((to) => to.domains.nameservers('dom_1', { sessionCookie }));
     expect(requests).toHaveLength(1);
@@ -150,7 +150,7 @@ describe('what is sent', () => {
   });
 
   test.each(['', 's3cr3t', 'session_token=', 'a.session_token=', 'a.session_token_old=x', 'a=b'])(
-    'never the cookie %j',
+    'no cookie %j',
     async (sessionCookie) => {
       const { run, requests } = await answering({ body: named });
       const error = await fails(run((to) => to.domains.nameservers('dom_1', { sessionCookie })));
@@ -166,7 +166,7 @@ describe('what is sent', () => {
   });
 });
 
-describe('what comes back', () => {
+describe('the typed client returns', () => {
   test('a list of contacts, with the clock of the platform', async () => {
     const date = 'Thu, 01 Jan 2026 10:00:00 GMT';
     const body = { ...listed, totalContacts: 3, subscribedContacts: 2, unsubscribedContacts: 'x' };
@@ -182,7 +182,7 @@ describe('what comes back', () => {
     });
   });
 
-  test('of a brief list, no names, properties and groups', async () => {
+  test('a brief list without names, properties and groups', async () => {
     const { run } = await answering({ body: listed });
     const list = await run((to) => to.contacts.list({ page: 1, limit: 100, brief: true }));
     const { id, email, status, channels, suppressionReason, suppressedAt, createdAt } = ann;
@@ -195,7 +195,7 @@ describe('what comes back', () => {
     expect(await run((to) => to.contacts.retrieve('con_1'))).toMatchObject({ id: 'con_1' });
   });
 
-  test('no contact, in the words of the platform', async () => {
+  test('no contact for a 404 of the platform', async () => {
     const { run, requests } = await answering({
       status: 404,
       body: { message: 'Contact not found' },
@@ -204,11 +204,14 @@ describe('what comes back', () => {
     expect(requests).toHaveLength(1);
   });
 
-  test.each(['', '<html>404</html>', 'not found'])('a 404 of somebody else: %j', async (body) => {
-    const { run } = await answering({ status: 404, body });
-    const error = await fails(run((to) => to.contacts.retrieve('con_1')));
-    expect(error).toMatchObject({ name: 'Unavailable', acted: 'no', status: 404 });
-  });
+  test.each(['', '<html>404</html>', 'not found'])(
+    'an error for a 404 of something else: %j',
+    async (body) => {
+      const { run } = await answering({ status: 404, body });
+      const error = await fails(run((to) => to.contacts.retrieve('con_1')));
+      expect(error).toMatchObject({ name: 'Unavailable', acted: 'no', status: 404 });
+    },
+  );
 
   test.each([
     [{ body: { success: true, id: 'con_1' } }, 'removed'],
@@ -277,7 +280,7 @@ describe('what comes back', () => {
   });
 
   test.each(['id', 'email', 'status', 'channels'])(
-    'a contact without %s is none',
+    'an error for a contact without %s',
     async (field) => {
       const { run, requests } = await answering({
         body: { ...listed, contacts: [{ ...ann, [field]: null }] },
@@ -292,7 +295,7 @@ describe('what comes back', () => {
   );
 });
 
-test('a failure that passes is not seen', async () => {
+test('a temporary failure is not visible to the caller', async () => {
   const { run } = await answering(
     { status: 503, body: 'x' },
     { status: 429, body: '' },
@@ -301,7 +304,7 @@ test('a failure that passes is not seen', async () => {
   expect(await run((to) => to.contacts.retrieve('con_1'))).toMatchObject({ id: 'con_1' });
 });
 
-test('a signal and a priority go with the call', async () => {
+test('a signal and a priority are passed with the call', async () => {
   const clock = virtualClock();
   const gate = createGate({ clock, random: () => 0 });
   const order: string[] = [];

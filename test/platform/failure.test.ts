@@ -13,7 +13,7 @@ import {
 } from '../support/platform/connected-client.ts';
 import { sampled } from '../support/extent.ts';
 
-describe('refused', () => {
+describe('a refusal', () => {
   const refused = async (reply: Reply, use: (typeof calls)[0][2] = enrolByEmail) => {
     const { run, requests } = await answering(reply);
     const error = await fails(run(use));
@@ -22,7 +22,7 @@ describe('refused', () => {
     return error;
   };
 
-  test('in the words of the platform', async () => {
+  test('carries the words of the platform', async () => {
     const words = { message: 'Invalid email format', why: 'No dot.', fix: 'Add one.' };
     const error = await refused({ status: 400, body: { ...words, link: 'x' } });
     expect(error).toMatchObject({ ...words, status: 400 });
@@ -41,7 +41,7 @@ describe('refused', () => {
     expect(error.message).toMatch(message);
   });
 
-  test('in one short line, without the key and without any address', async () => {
+  test('is one short line, without the key and without any address', async () => {
     const text = `${KEY}\n\u0007\u202ebad: ANN@example.com, ann%40example.com or bob@example.org`;
     const { message, why } = await refused({
       status: 400,
@@ -54,7 +54,7 @@ describe('refused', () => {
   test.each([
     [401, /refused the session cookie \(401\)/],
     [403, /this session to use domains\.nameservers \(403\)/],
-  ])('a session, with %i, without its cookie', async (status, message) => {
+  ])('of a session, with %i, does not print the cookie', async (status, message) => {
     const said = { message: `${COOKIE} belongs to nobody`, why: `s3cr3t.token and ${KEY}` };
     const error = await refused({ status, body: said }, ({ domains }) =>
       domains.nameservers('dom_1', { sessionCookie: COOKIE }),
@@ -63,7 +63,7 @@ describe('refused', () => {
     expect(error.why).toBe('‹key› and ‹key›');
   });
 
-  test('a long text in linear time', async () => {
+  test('is built in linear time from a long text', async () => {
     const { message } = await refused({ status: 400, body: { message: 'a'.repeat(1_000_000) } });
     expect(message).toHaveLength(300);
   });
@@ -88,13 +88,13 @@ describe.each(sampled(calls, 4))('%s', (route, changes, use) => {
     expect(requests).toHaveLength(changes ? 1 : 4);
   });
 
-  test('no connection: tried four times, nothing acted', async () => {
+  test('no connection: four attempts, nothing acted', async () => {
     const { run, gate } = connect(nowhere());
     expect(await fails(run(use))).toMatchObject({ acted: 'no' });
     expect(gate.counts().total).toBe(0);
   });
 
-  test('cut after the request: only a read is sent again', async () => {
+  test('connection cut after the request: only a read is sent again', async () => {
     let requests = 0;
     const url = await serveRaw((socket) =>
       socket.once('data', () => {

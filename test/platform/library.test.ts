@@ -10,7 +10,7 @@ function platformAt(url: string, options: object = {}) {
   return platform;
 }
 
-test('an address and a key are enough', async () => {
+test('an address and a key are enough to call the platform', async () => {
   const headers: Record<string, unknown>[] = [];
   const url = await serve((request, response) => {
     headers.push(request.headers);
@@ -27,7 +27,7 @@ test('an address and a key are enough', async () => {
   });
 });
 
-test('its errors are its own classes', async () => {
+test('errors are the library’s own classes', async () => {
   const url = await serve((_request, response) => {
     response.writeHead(409).end(JSON.stringify({ message: 'Domain exists', why: 'w', fix: 'f' }));
   });
@@ -37,7 +37,7 @@ test('its errors are its own classes', async () => {
   expect(() => createPlatform({ url: 'ftp://x', apiKey: KEY })).toThrow(Invalid);
 });
 
-test('what is given is used', async () => {
+test('options for clock, chance, attempts and signal are used', async () => {
   const stop = new AbortController();
   const waits: number[] = [];
   const clock = {

@@ -42,7 +42,7 @@ const still =
     return { rows: shown, total: total(shown.length) };
   };
 
-test('every record once, whatever total says', async () => {
+test('every record comes once, whatever the total says', async () => {
   const totals = fc.constantFrom('true', 'page', 'none', 'zero', 'huge');
   await fc.assert(
     fc.asyncProperty(
@@ -62,7 +62,7 @@ test('every record once, whatever total says', async () => {
   );
 });
 
-test('a platform that gives less than it was asked for', async () => {
+test('a platform may give fewer records than requested', async () => {
   const capped = ({ page }: { page: number }): Page => ({
     rows: rows((page - 1) * 2, page > 3 ? 0 : 2),
     total: 6,
@@ -70,7 +70,7 @@ test('a platform that gives less than it was asked for', async () => {
   expect((await walk(capped, 5)).ids).toHaveLength(6);
 });
 
-test('records that are pushed onto later pages come once', async () => {
+test('records that move to later pages come once', async () => {
   let shift = 0;
   const growing = ({ page, limit }: { page: number; limit: number }): Page => {
     const list = rows(-shift, 20 + shift);
@@ -83,7 +83,7 @@ test('records that are pushed onto later pages come once', async () => {
   expect(new Set(ids).size).toBe(ids.length);
 });
 
-test('pages that do not turn end with what is wrong', async () => {
+test('pages that do not advance end with the reason', async () => {
   const asked: number[] = [];
   const same = ({ page }: { page: number }): Page => {
     asked.push(page);
@@ -100,7 +100,7 @@ test('a short page without anything new is the end', async () => {
   expect(await walk(same, 5)).toMatchObject({ ids: ['0', '1', '2'], asked: [1, 2] });
 });
 
-test('the first page is given even when empty, and nothing is asked ahead', async () => {
+test('the first page is given even when empty, and nothing is requested ahead', async () => {
   const { run, requests } = await answering({ body: { templates: [template], total: 100 } });
   await run(async ({ templates }) => {
     for await (const page of templates.pages({ limit: 1 })) {

@@ -12,7 +12,7 @@ const refusal = (retryAfterMs?: number, more: Partial<Observation> = {}): Observ
 const silent = { limit: undefined, windowMs: undefined, remaining: undefined };
 const clean = left(undefined, silent);
 
-describe('blocked', () => {
+describe('a blocked budget', () => {
   const rows: [string, number | undefined, number][] = [
     ['as long as asked, and half a second: it was told in whole ones', 3000, 3500],
     ['longer than the window, when asked', 90_000, 90_500],
@@ -30,13 +30,13 @@ describe('blocked', () => {
   test.each([
     ['2 % of a long window', 60_000, 4100],
     ['50 ms of a short one, and 2 % of it for the whole seconds', 2000, 3065],
-  ])('jitter keeps apart who was refused together: %s', (_, windowMs, waitMs) => {
+  ])('spreads clients that were refused together: %s', (_, windowMs, waitMs) => {
     const made = budget({ random: () => 0.5 });
     lone(made, refusal(3000, { windowMs }), 0);
     expect(waits(made, 0)).toBe(waitMs);
   });
 
-  test('one probe, until it is answered', () => {
+  test('sends one probe until it is answered', () => {
     const made = budget();
     lone(made, refusal(1000), 0);
     const probe = made.ticket(1500);
@@ -45,7 +45,7 @@ describe('blocked', () => {
     expect(leaves(made, 30_000)).toBeGreaterThan(1);
   });
 
-  test('a probe that was lost, or did not leave, makes way for the next', () => {
+  test('replaces a probe that was lost, or not sent', () => {
     const made = budget();
     lone(made, refusal(1000), 0);
     made.lose(made.ticket(1500), 9000);
@@ -54,7 +54,7 @@ describe('blocked', () => {
     expect(leaves(made, 9000)).toBe(1);
   });
 
-  test('refused in a row: twice as long, at most the window; anew after a clean answer', () => {
+  test('doubles the wait with each refusal up to the window, and starts over after a success', () => {
     const made = budget();
     const waited: number[] = [];
     let nowMs = 0;
@@ -69,7 +69,7 @@ describe('blocked', () => {
     expect(waits(made, nowMs)).toBe(1200);
   });
 
-  test('a burst refused is one refusal, and the block moves to no earlier time', () => {
+  test('counts a refused burst as one refusal, and never shortens the block', () => {
     const made = budget();
     lone(made, left(9), 0);
     const burst = Array.from({ length: 4 }, () => made.ticket(0));
@@ -79,7 +79,7 @@ describe('blocked', () => {
     expect(waits(made, 4500)).toBe(2500);
   });
 
-  test('a clean answer to an older request tells of the time before', () => {
+  test('takes a success of an older request for the time before the refusal', () => {
     const made = budget();
     lone(made, left(9), 0);
     const older = made.ticket(0);
@@ -89,7 +89,7 @@ describe('blocked', () => {
     expect(made.limit().left).toBe(0);
   });
 
-  test('the slow start is halved, and others are thought to be about', () => {
+  test('halves the slow start, and assumes other clients', () => {
     const made = budget();
     for (let remaining = 59; remaining >= 50; remaining -= 1) lone(made, left(remaining), 0);
     expect(leaves(made, 0)).toBe(11);
@@ -101,7 +101,7 @@ describe('blocked', () => {
   });
 });
 
-describe('blind: no headers', () => {
+describe('a budget without headers', () => {
   const round = (made: Budget, nowMs: number): number => {
     const most = leaves(made, nowMs);
     const burst = Array.from({ length: most }, () => made.ticket(nowMs - 40));
@@ -109,7 +109,7 @@ describe('blind: no headers', () => {
     return most;
   };
 
-  test('as many at once as did well, one more with each round', () => {
+  test('sends as many at once as succeeded, one more with each round', () => {
     const made = budget({ ceiling: 5 });
     lone(made, clean, 0);
     const rounds = Array.from({ length: 6 }, (_, nth) => round(made, nth * 100));
@@ -126,12 +126,12 @@ describe('blind: no headers', () => {
     return made;
   }
 
-  test('what went through before a refusal is taken for the limit of that time', () => {
+  test('takes what succeeded before a refusal for the limit of that time', () => {
     const made = refused();
     expect(made.limit()).toMatchObject({ limit: 12, windowMs: 3000, left: undefined });
   });
 
-  test('it is not overdrawn, and one more is tried with each window that passes', () => {
+  test('stays within that limit, and tries one more with each window that passes', () => {
     const made = refused();
     for (let count = 0; count < 11; count += 1) lone(made, clean, 3000);
     expect(leaves(made, 3000)).toBe(0);
@@ -140,7 +140,7 @@ describe('blind: no headers', () => {
     expect(made.limit().limit).toBe(13);
   });
 
-  test('a long silence before is not taken for the window', () => {
+  test('does not take a long silence before a refusal for the window', () => {
     const made = budget();
     lone(made, clean, 0);
     for (let count = 0; count < 12; count += 1) lone(made, clean, 10_800_000);
@@ -149,15 +149,15 @@ describe('blind: no headers', () => {
     expect(made.limit().windowMs).toBe(60_000);
   });
 
-  test('true headers end it', () => {
+  test('switches to headers when they come', () => {
     const made = refused();
     lone(made, left(59), 4000);
     expect(made.limit()).toEqual({ limit: 60, windowMs: 60_000, left: 59, others: 0 });
   });
 });
 
-describe('an answer that was lost', () => {
-  test('may have counted: one less is left, whatever there is', () => {
+describe('a lost answer', () => {
+  test('may have counted: one less is left', () => {
     const made = budget();
     lone(made, left(2), 0);
     made.lose(made.ticket(0), 10_000);
@@ -166,7 +166,7 @@ describe('an answer that was lost', () => {
     expect(made.limit().left).toBe(0);
   });
 
-  test('that counted already is nothing that came back', () => {
+  test('is not taken for a returned unit once headers have counted it', () => {
     const made = budget();
     for (let remaining = 59; remaining >= 0; remaining -= 1) lone(made, left(remaining), 1000);
     for (let remaining = 59; remaining >= 5; remaining -= 1) lone(made, left(remaining), 20_000);
@@ -180,8 +180,8 @@ describe('an answer that was lost', () => {
   });
 });
 
-describe('headers that say less, or something else', () => {
-  test('a share of each window stays with others', () => {
+describe('partial or wrong headers', () => {
+  test('leave a share of each window to others', () => {
     const made = budget({ reserve: 0.1 });
     lone(made, left(59), 0);
     expect(made.limit().left).toBe(53);
@@ -190,26 +190,26 @@ describe('headers that say less, or something else', () => {
     expect(waits(made, 0)).toBeGreaterThan(59_000);
   });
 
-  test('a time of reset is waited for, and half a second: it was told in whole ones', () => {
+  test('with a time of reset are waited for half a second longer, because it is in whole seconds', () => {
     const made = budget();
     lone(made, left(0, { windowMs: undefined, resetInMs: 7000 }), 0);
     expect(waits(made, 0)).toBe(7500);
     expect(leaves(made, 7500)).toBe(1);
   });
 
-  test('one that is further away than a window, as by a wrong clock, is not waited for', () => {
+  test('with a reset further away than a window, as by a wrong clock, are not waited for', () => {
     const made = budget();
     lone(made, left(0, { windowMs: 60_000, resetInMs: 86_400_000 }), 0);
     expect(waits(made, 0)).toBe(60_500);
   });
 
-  test('no window, no reset: a second', () => {
+  test('without window and reset stand for a second', () => {
     const made = budget();
     lone(made, left(0, { windowMs: undefined }), 0);
     expect(waits(made, 0)).toBe(1000);
   });
 
-  test('no window: others are thought to be about for ten minutes after a refusal', () => {
+  test('without a window make the budget assume other clients for ten minutes after a refusal', () => {
     const made = budget();
     lone(made, refusal(1000, { windowMs: undefined }), 0);
     lone(made, left(1, { windowMs: undefined }), 2000);
@@ -219,14 +219,14 @@ describe('headers that say less, or something else', () => {
     expect(leaves(made, 600_000, 1)).toBe(1);
   });
 
-  test('no limit: at least what is left and this one', () => {
+  test('without a limit stand for what is left and this request', () => {
     const made = budget();
     lone(made, left(41, { limit: undefined }), 0);
     lone(made, left(40, { limit: undefined }), 0);
     expect(made.limit()).toMatchObject({ limit: 42, left: 40 });
   });
 
-  test('nothing of what is left, for once: one less', () => {
+  test('without what is left use one unit', () => {
     const made = budget();
     lone(made, left(41), 0);
     lone(made, left(), 0);
@@ -236,7 +236,7 @@ describe('headers that say less, or something else', () => {
   test.each([
     ['more', 100, 99],
     ['less', 20, 12],
-  ])('another limit, %s: is believed from then on', (_, limit, remaining) => {
+  ])('with another limit, %s, are believed from then on', (_, limit, remaining) => {
     const made = budget();
     lone(made, left(41), 0);
     lone(made, left(remaining, { limit }), 100);

@@ -13,12 +13,12 @@ function down(
   for (let remaining = from; remaining >= to; remaining -= 1) lone(made, left(remaining), nowMs);
 }
 
-test('nothing waits: nothing leaves, and there is no time to ask again', () => {
+test('an idle budget sends nothing and names no time to ask again', () => {
   expect(budget().decide(0, 0)).toEqual({ leave: 0, waitMs: NEVER });
 });
 
-describe('unknown', () => {
-  test('one request is under way until the first answer', () => {
+describe('an unknown budget', () => {
+  test('sends one request until the first answer', () => {
     const made = budget();
     expect(made.decide(0, MANY)).toEqual({ leave: 1, waitMs: 0 });
     const first = made.ticket(0);
@@ -27,7 +27,7 @@ describe('unknown', () => {
     expect(leaves(made, 30_000)).toBe(2);
   });
 
-  test('one that did not leave, or whose answer was lost, makes way for the next one', () => {
+  test('replaces a request that was not sent, or whose answer was lost', () => {
     const made = budget();
     made.withdraw(made.ticket(0));
     expect(leaves(made, 0)).toBe(1);
@@ -38,8 +38,8 @@ describe('unknown', () => {
   });
 });
 
-describe('open, alone', () => {
-  test('slow start: two, and one more with each clean answer, up to the ceiling', () => {
+describe('a known budget, alone', () => {
+  test('starts slowly: two, and one more with each success, up to the ceiling', () => {
     const made = budget({ ceiling: 5 });
     const seen: number[] = [];
     for (let remaining = 59; remaining > 53; remaining -= 1) {
@@ -49,7 +49,7 @@ describe('open, alone', () => {
     expect(seen).toEqual([2, 3, 4, 5, 5, 5]);
   });
 
-  test('what is in flight is taken off; no more leave than wait', () => {
+  test('subtracts requests in flight, and sends no more than wait', () => {
     const made = budget();
     down(made, { to: 50, nowMs: 0 });
     expect(leaves(made, 0)).toBe(11);
@@ -58,13 +58,13 @@ describe('open, alone', () => {
     expect(leaves(made, 0, 3)).toBe(3);
   });
 
-  test('all that is left may be in flight', () => {
+  test('lets all that is left be in flight', () => {
     const made = budget();
     down(made, { to: 6, nowMs: 0 });
     expect(leaves(made, 0, 6)).toBe(6);
   });
 
-  test('nothing left: a window after the oldest answer, less three quarters of a trip', () => {
+  test('waits for a window after the oldest answer, less three quarters of a trip', () => {
     const made = budget();
     down(made, { to: 30, nowMs: 1000 });
     down(made, { from: 29, to: 0, nowMs: 5000 });
@@ -72,7 +72,7 @@ describe('open, alone', () => {
     expect(leaves(made, 61_000)).toBeGreaterThan(10);
   });
 
-  test('a server that gives it all back at once begins a window: slow start again', () => {
+  test('starts slowly again when the server begins a new window', () => {
     const made = budget();
     down(made, { to: 10, nowMs: 1000 });
     expect(leaves(made, 1000)).toBeGreaterThan(8);
@@ -83,7 +83,7 @@ describe('open, alone', () => {
 });
 
 describe('answers out of order', () => {
-  test('only one whose request left after the mark had come may raise it', () => {
+  test('raise the budget only when their request was sent after the mark', () => {
     const made = budget();
     lone(made, left(40), 0);
     const early = made.ticket(0);
@@ -95,7 +95,7 @@ describe('answers out of order', () => {
     expect(made.limit().left).toBe(20);
   });
 
-  test('one whose request left before may lower it', () => {
+  test('may lower the budget when their request was sent before', () => {
     const made = budget();
     const [early, late] = [made.ticket(0), made.ticket(0)];
     made.answer(late, left(30), 100);
@@ -103,7 +103,7 @@ describe('answers out of order', () => {
     expect(made.limit().left).toBe(12);
   });
 
-  test('none says more than what came while its request was under way', () => {
+  test('tell nothing beyond what was sent while their request was in flight', () => {
     const made = budget();
     lone(made, left(50), 0);
     const old = made.ticket(0);
@@ -116,8 +116,8 @@ describe('answers out of order', () => {
   });
 });
 
-describe('used before the first answer, by whom ever', () => {
-  test('counts for a window, for which others are thought to be about', () => {
+describe('units used before the first answer', () => {
+  test('count for a window, in which other clients are assumed', () => {
     const made = budget();
     lone(made, left(9), 0);
     expect(leaves(made, 0, 9)).toBeLessThan(9);
@@ -127,7 +127,7 @@ describe('used before the first answer, by whom ever', () => {
   });
 });
 
-describe('in company', () => {
+describe('a budget with other clients', () => {
   /** 31 of ours and 9 of others are used. */
   function met(): Budget {
     const made = budget();
@@ -136,26 +136,26 @@ describe('in company', () => {
     return made;
   }
 
-  test('less is left than our own requests explain: half of our share, one unit apart', () => {
+  test('takes half of its share, one unit apart, when less is left than we explain', () => {
     const made = met();
     // Of ten that are gone one is ours, and one may be rounding.
     expect(made.limit().others).toBe(8 / 60);
     expect(leaves(made, 2000)).toBe(Math.floor((19 * (31 / 40)) / 2));
   });
 
-  test('what was used before the first answer is nobody’s share', () => {
+  test('does not share what was used before the first answer', () => {
     const made = budget();
     lone(made, left(1), 1000);
     expect(made.limit().others).toBe(0);
   });
 
-  test('however much was used before: remembered at once', () => {
+  test('remembers at once however much was used before', () => {
     const made = budget();
     lone(made, { ...left(0), limit: 2 ** 50 }, 1000);
     expect(made.limit()).toMatchObject({ limit: 2 ** 50, left: 0, others: 0 });
   });
 
-  test('the last unit is nobody’s: a window after its first answer, then one request', () => {
+  test('leaves the last unit, then waits a window and sends one request', () => {
     const made = met();
     lone(made, left(1), 3000);
     expect(made.decide(3000, MANY)).toEqual({ leave: 0, waitMs: 58_000 - 0.75 * TRIP_MS + 2 });
@@ -165,14 +165,14 @@ describe('in company', () => {
     expect(made.decide(61_000, MANY)).toEqual({ leave: 0, waitMs: 60_000 + TRIP_MS });
   });
 
-  test('for ten windows', () => {
+  test('lasts for ten windows', () => {
     const made = met();
     down(made, { to: 40, nowMs: 601_000 });
     expect(leaves(made, 601_999)).toBe(19);
     expect(leaves(made, 602_001)).toBeGreaterThan(19);
   });
 
-  test('none is met where our own requests are still on their way', () => {
+  test('is not assumed while our own requests are still on their way', () => {
     const made = budget();
     lone(made, left(59), 0);
     const flying = Array.from({ length: 10 }, () => made.ticket(0));
@@ -184,7 +184,7 @@ describe('in company', () => {
   });
 });
 
-describe('sensors: about 2 % of the limit are held back', () => {
+describe('sensors: about 2 % of the limit', () => {
   const spent = (limit: number) => {
     const made = budget();
     const more = { limit };
@@ -202,11 +202,11 @@ describe('sensors: about 2 % of the limit are held back', () => {
     [100, 2],
     [200, 4],
     [900, 4],
-  ])('of %i: %i', (limit, held) => {
+  ])('are held back: for a limit of %i, %i', (limit, held) => {
     expect(spent(limit)).toBe(held);
   });
 
-  test('unless the rest fits', () => {
+  test('are not held back when the remaining requests fit', () => {
     const made = budget();
     down(made, { to: 1, nowMs: 1000 });
     expect(leaves(made, 1000, 2)).toBe(0);
@@ -221,7 +221,7 @@ describe('sensors: about 2 % of the limit are held back', () => {
     expect(waits(made, 1000)).toBeCloseTo((60_000 - 0.75 * TRIP_MS + 2) / 3, 5);
   });
 
-  test('the last one when the server’s own time of day may begin a window', () => {
+  test('keep the last unit when the server’s clock may begin a window', () => {
     const made = budget();
     const dateMs = Date.UTC(2026, 0, 1, 0, 0, 20);
     down(made, { to: 2, nowMs: 1000 });
@@ -230,8 +230,8 @@ describe('sensors: about 2 % of the limit are held back', () => {
   });
 });
 
-describe('trickle: units come back one by one', () => {
-  test('what is left is kept just above nothing', () => {
+describe('a trickle of returning units', () => {
+  test('keeps what is left just above zero', () => {
     const made = budget();
     down(made, { to: 0, nowMs: 1000 });
     lone(made, left(4), 6040);
@@ -240,7 +240,7 @@ describe('trickle: units come back one by one', () => {
     expect(made.decide(6040, MANY)).toEqual({ leave: 0, waitMs: 1002 });
   });
 
-  test('until nothing came back where something should have', () => {
+  test('ends when nothing came back in time', () => {
     const made = budget();
     down(made, { to: 0, nowMs: 1000 });
     lone(made, left(1), 3040);

@@ -81,7 +81,7 @@ describe('time / least time, and 429s', () => {
 });
 
 test.each(['Limit', 'Remaining', 'Window', 'Retry-After', 'Date'])(
-  'a malformed %s is none',
+  'a malformed %s is ignored',
   (header) => {
     const two = { ...job, algorithm: 'sliding-log', clients: 2 };
     const missing = measure({ ...two, ...faults[`no ${header}`] });
@@ -93,11 +93,11 @@ describe('a limit that changes in mid-run', () => {
   const changed = (fault: string) =>
     measure({ ...job, algorithm: 'fixed', requests: 700, ...faults[fault] }).ratio;
 
-  test('upwards: is used', () => {
+  test('to a higher one is used', () => {
     expect(changed('limit 200/60 s')).toBeLessThan(0.5);
   });
 
-  test('downwards: is kept, alone without a refusal', () => {
+  test('to a lower one is kept, alone without a refusal', () => {
     const { refused } = measure({ ...job, algorithm: 'fixed', ...faults['limit 20/60 s'] });
     expect(refused).toBe(0);
   });

@@ -131,7 +131,7 @@ async function one(made: World, tally: Tally): Promise<string> {
 }
 
 describe.each(Array.from({ length: SEEDS }, (_, seed) => seed))('seed %i', (seed) => {
-  test('each request settles once, and all is counted', async () => {
+  test('settles each request once, and counts all', async () => {
     const made = world(seed);
     const { clock, armed, gate, stop, random } = made;
     const tally: Tally = { left: {}, refused: 0, flying: 0, mostFlying: 0 };

@@ -31,8 +31,8 @@ function setUp() {
 const through = (gate: Gate, send: () => Promise<Answer>, signal?: AbortSignal) =>
   gate.through('route', send, { signal });
 
-describe('a timer', () => {
-  test('runs while something waits, and one only', async () => {
+describe('the timer', () => {
+  test('runs once while something waits', async () => {
     const { clock, armed, gate } = setUp();
     await clock.run(through(gate, async () => spent));
     expect(armed.count).toBe(0);
@@ -45,7 +45,7 @@ describe('a timer', () => {
     expect(armed.count).toBe(0);
   });
 
-  test('stops when the last that waits is aborted, and starts with the next', async () => {
+  test('stops when the last waiting request is aborted, and starts with the next', async () => {
     const { clock, armed, gate } = setUp();
     const stop = new AbortController();
     const first = through(gate, async () => refused, stop.signal);
@@ -64,7 +64,7 @@ describe('a timer', () => {
     expect(clock.monotonic()).toBeGreaterThanOrEqual(60_000);
   });
 
-  test('none runs while the next answer will tell', async () => {
+  test('does not run while the next answer will tell', async () => {
     const { clock, armed, gate } = setUp();
     const slow = async () => {
       await clock.sleep(5000);
@@ -78,8 +78,8 @@ describe('a timer', () => {
   });
 });
 
-describe('nothing but refusals', () => {
-  test('are said once when they have lasted, and when a request gets through', async () => {
+describe('refusals alone', () => {
+  test('are reported once when they have lasted, and again when a request gets through', async () => {
     const clock = virtualClock();
     const told: Stuck[] = [];
     const gate = createGate({ clock, random: () => 0.5, stuck: (one) => void told.push(one) });
@@ -96,7 +96,7 @@ describe('nothing but refusals', () => {
     expect(told.slice(1)).toEqual([{ route: 'route', forMs: undefined }]);
   });
 
-  test('that are over soon go without saying', async () => {
+  test('are not reported when they end soon', async () => {
     const clock = virtualClock();
     const told: Stuck[] = [];
     const gate = createGate({ clock, random: () => 0.5, stuck: (one) => void told.push(one) });
@@ -108,8 +108,8 @@ describe('nothing but refusals', () => {
   });
 });
 
-describe('routes', () => {
-  test('that are used up, blocked or silent hold up no other', async () => {
+describe('a route', () => {
+  test('delays no other when it is exhausted, blocked or silent', async () => {
     const { clock, gate } = setUp();
     const never = new Promise<Answer>(() => undefined);
     const stop = new AbortController();
@@ -133,7 +133,7 @@ describe('routes', () => {
 });
 
 describe('priorities', () => {
-  test('one that is not urgent leaves, though urgent ones never end', async () => {
+  test('let a request that is not urgent through among endless urgent ones', async () => {
     const { clock, gate } = setUp();
     const stop = new AbortController();
     let events = 0;

@@ -50,7 +50,7 @@ const many = (gate: Gate, count: number, send: () => Promise<Answer>) =>
   Promise.all(Array.from({ length: count }, () => gate.through('route', send)));
 
 describe('a route with a fixed window', () => {
-  test('is used up window by window, without a single refusal', async () => {
+  test('is used up window by window, without a refusal', async () => {
     const { clock, gate } = setUp();
     const platform = fixedWindow(clock, 60, 60_000);
     const answers = await clock.run(many(gate, 290, () => platform.send()));
@@ -62,7 +62,7 @@ describe('a route with a fixed window', () => {
     expect(gate.counts()).toEqual({ total: 290, byRoute: { route: 290 }, rateLimited: 0 });
   });
 
-  test.each([2, 3, 5])('of %i requests, too', async (limit) => {
+  test.each([2, 3, 5])('is used up with a limit of %i requests, too', async (limit) => {
     const { clock, gate } = setUp();
     const platform = fixedWindow(clock, limit, 2000);
     await clock.run(many(gate, limit * 5, () => platform.send()));
@@ -70,7 +70,7 @@ describe('a route with a fixed window', () => {
     expect(clock.monotonic()).toBeLessThan(4 * 2000 * 1.2);
   });
 
-  test('shared with a program that eats a third of it: hardly a refusal', async () => {
+  test('is hardly refused while another program uses a third of it', async () => {
     const { clock, gate } = setUp();
     const platform = fixedWindow(clock, 60, 60_000);
     const stop = new AbortController();
@@ -86,7 +86,7 @@ describe('a route with a fixed window', () => {
     expect(gate.counts().rateLimited).toBeLessThanOrEqual(3);
   });
 
-  test('answers that overtake each other overdraw nothing', async () => {
+  test('is not overdrawn by answers that overtake each other', async () => {
     const { clock, gate } = setUp();
     const platform = fixedWindow(clock, 30, 10_000);
     let seed = 1;
@@ -97,7 +97,7 @@ describe('a route with a fixed window', () => {
 });
 
 describe('429', () => {
-  test('is waited out and sent again, ahead of what waits', async () => {
+  test('is waited out and sent again, before what waits', async () => {
     const { clock, gate } = setUp();
     const order: string[] = [];
     const answers = { a: [wait('3'), ok], b: [wait('3'), ok], c: [ok], d: [ok] };
@@ -112,7 +112,7 @@ describe('429', () => {
     expect(gate.counts()).toEqual({ total: 6, byRoute: { route: 6 }, rateLimited: 2 });
   });
 
-  test('of a route of which nothing is known: one request until the first answer', async () => {
+  test('on an unknown route keeps one request in flight until the first answer', async () => {
     const { clock, gate } = setUp();
     const atMs: number[] = [];
     const send = async () => {
@@ -124,7 +124,7 @@ describe('429', () => {
     expect(atMs).toEqual([0, 1000, 1000]);
   });
 
-  test('after a burst of refusals one probe leaves, and the rest after its answer', async () => {
+  test('for a burst lets one probe out, and the rest after its answer', async () => {
     const { clock, gate } = setUp();
     let flying = 0;
     let refusing = false;
@@ -143,7 +143,7 @@ describe('429', () => {
     expect(probes.length).toBeGreaterThan(2);
   });
 
-  test('for ever: the request is given up, and says so', async () => {
+  test('without end makes the request fail with the reason', async () => {
     const { clock, gate } = setUp();
     const lost = gate.through('route', async () => wait('1'));
     const error = await clock.run(lost.catch((reason: unknown) => reason));
@@ -154,7 +154,7 @@ describe('429', () => {
     expect(await clock.run(gate.through('route', async () => ok))).toBe(ok);
   });
 
-  test('holds up its own route only', async () => {
+  test('delays its own route only', async () => {
     const { clock, gate } = setUp();
     const slow = gate.through('slow', async () => (clock.monotonic() < 60_000 ? wait('60') : ok));
     await clock.advance(0);
@@ -165,7 +165,7 @@ describe('429', () => {
   });
 });
 
-test('the most urgent first, in order of arrival', async () => {
+test('requests leave by priority, then in order of arrival', async () => {
   const { clock, gate } = setUp();
   const order: string[] = [];
   const send = (name: string) => async () => {
@@ -185,7 +185,7 @@ test('the most urgent first, in order of arrival', async () => {
 describe('abort', () => {
   const reason = new Error('enough');
 
-  test('while queued: at once, never sent, and the others go on', async () => {
+  test('while queued: never sent, and the others continue', async () => {
     const { clock, gate } = setUp();
     const stop = new AbortController();
     const sent: number[] = [];
@@ -216,7 +216,7 @@ describe('abort', () => {
     expect(clock.monotonic()).toBeGreaterThanOrEqual(60_000);
   });
 
-  test('in flight: the answer, or what sending says', async () => {
+  test('in flight: returns the answer, or the failure of sending', async () => {
     const { clock, gate } = setUp();
     const stop = new AbortController();
     // Of a route of which something is known, two may be in flight.
@@ -247,7 +247,7 @@ describe('abort', () => {
     expect(clock.monotonic()).toBe(100);
   });
 
-  test('of the gate: everything that waits, and what comes later', async () => {
+  test('for the whole gate: everything that waits, and what comes later', async () => {
     const stop = new AbortController();
     const { clock, gate } = setUp(stop.signal);
     const never = many(gate, 5, async () => wait('60'));
@@ -257,7 +257,7 @@ describe('abort', () => {
     await expect(gate.through('route', async () => ok)).rejects.toBe(reason);
   });
 
-  test('the signal reaches the request', async () => {
+  test('reaches the request as its signal', async () => {
     const stop = new AbortController();
     const { clock, gate } = setUp(stop.signal);
     const own = new AbortController();
@@ -277,7 +277,7 @@ describe('abort', () => {
 });
 
 describe('failures', () => {
-  test('pass through; what may have left counts', async () => {
+  test('pass through; what may have been sent counts', async () => {
     const { clock, gate } = setUp();
     const fail = (acted: 'no' | 'maybe') =>
       gate.through('route', async () => {
@@ -288,7 +288,7 @@ describe('failures', () => {
     expect(gate.counts()).toEqual({ total: 1, byRoute: { route: 1 }, rateLimited: 0 });
   });
 
-  test('a bug in sending is passed on and frees its place', async () => {
+  test('from a bug in sending are passed on, and free the place', async () => {
     const { clock, gate } = setUp();
     const bugs = Array.from({ length: 5 }, () =>
       gate.through('route', () => {

@@ -18,13 +18,13 @@ function filled(entries: Named[]) {
 const orders = (lanes: ReturnType<typeof filled>, count: number) =>
   Array.from({ length: count }, () => lanes.take()?.order);
 
-test('empty', () => {
+test('empty lanes give nothing', () => {
   const lanes = createLanes<Named>();
   expect(lanes.size()).toBe(0);
   expect(lanes.take()).toBeUndefined();
 });
 
-test('the more urgent first, each in order of arrival', () => {
+test('urgent entries come first, each in order of arrival', () => {
   const lanes = filled([
     entry(1),
     entry(2, 'opt_out'),
@@ -39,7 +39,7 @@ test('the more urgent first, each in order of arrival', () => {
 });
 
 describe('one place in eight', () => {
-  test('goes to whoever has waited longest', () => {
+  test('is for the entry that has waited longest', () => {
     const events = Array.from({ length: 20 }, (_, at) => entry(at + 3, 'event'));
     const lanes = filled([entry(1), entry(2, 'opt_out'), ...events]);
     const taken = orders(lanes, 17);
@@ -48,14 +48,14 @@ describe('one place in eight', () => {
     expect(taken.filter((order) => order === 1 || order === 2)).toHaveLength(2);
   });
 
-  test('also to one that comes back, by when it first came', () => {
+  test('is for a returning entry by its first arrival', () => {
     const lanes = filled(Array.from({ length: 20 }, (_, at) => entry(at + 10, 'event')));
     lanes.put(entry(7));
     lanes.put(entry(4), 'again');
     expect(orders(lanes, 8)[7]).toBe(4);
   });
 
-  test('so nobody waits for ever behind those who keep coming', () => {
+  test('keeps entries from waiting for ever behind new urgent ones', () => {
     const lanes = filled([entry(0), entry(1)]);
     const taken: (number | undefined)[] = [];
     for (let order = 2; order < 40; order += 1) {
@@ -67,8 +67,8 @@ describe('one place in eight', () => {
   });
 });
 
-describe('who comes back', () => {
-  test('goes ahead of those of its priority, by when it first came', () => {
+describe('a returning entry', () => {
+  test('goes before others of its priority, by its first arrival', () => {
     const lanes = filled([entry(5), entry(6, 'event')]);
     for (const order of [4, 2, 3]) lanes.put(entry(order), 'again');
     expect(orders(lanes, 5)).toEqual([6, 2, 3, 4, 5]);

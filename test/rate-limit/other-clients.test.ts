@@ -24,18 +24,18 @@ function said(job: Pick<Job, 'algorithm' | 'foreign' | 'reserve'>): number {
 }
 
 describe.each(algorithms)('$name', ({ name: algorithm }) => {
-  test('alone: next to nothing is said to be used by others', () => {
+  test('alone, next to nothing is attributed to others', () => {
     expect(said({ algorithm })).toBeLessThan(0.02);
   });
 
-  test('another takes 30 %: never more is said, and not much less', () => {
+  test('a client that takes 30 % is never overestimated, and hardly underestimated', () => {
     const share = said({ algorithm, foreign: 0.3 });
     expect(share).toBeLessThan(0.32);
     // Under a window that stands, it takes the most of its share after ours was used up.
     expect(share).toBeGreaterThan(0.08);
   });
 
-  test('and half is reserved: it is still a share of the whole limit', () => {
+  test('with half reserved, the share is still one of the whole limit', () => {
     const share = said({ algorithm, foreign: 0.3, reserve: 0.5 });
     expect(share).toBeLessThan(0.32);
   });

@@ -77,7 +77,7 @@ function cost(company: string, limit: string, algorithm: string): Cost {
 describe('time / least time, and 429s', () => {
   const rows = readTable(table);
 
-  test('the table has a row for each company and limit', () => {
+  test('the table has a row for each number of clients and limit', () => {
     const all = Object.keys(companies).length * Object.keys(requests).length;
     expect(new Set(rows.map(({ name }) => name)).size).toBe(all);
     expect(rows).toHaveLength(all * algorithms.length);
@@ -91,7 +91,7 @@ describe('time / least time, and 429s', () => {
   });
 });
 
-describe('what it is all for', () => {
+describe('efficiency', () => {
   const long = ['100/60', '30/60'];
   const targets = { fixed: 1.01, aligned: 1.01, 'sliding-log': 1.01, gcra: 1.03 };
 
@@ -119,7 +119,7 @@ describe('what it is all for', () => {
     }
   });
 
-  test.each(algorithms)('a share of each window stays with others, $name', ({ name }) => {
+  test.each(algorithms)('a share of each window is left to others, $name', ({ name }) => {
     const limit = { requests: 100, windowSeconds: 60 };
     const job = { algorithm: name, limit, requests: 585, reserve: 0.4 };
     const { ratio, refused } = measure(job);
@@ -128,15 +128,18 @@ describe('what it is all for', () => {
     expect(refused).toBe(0);
   });
 
-  test.each(['fixed', 'aligned'])('also with two that share nothing, %s', (algorithm) => {
-    for (const reserve of [0.1, 0.25]) {
-      const limit = { requests: 30, windowSeconds: 60 };
-      const { refused } = measure({ algorithm, limit, requests: 223, reserve, clients: 2 });
-      expect(refused).toBeLessThan(1);
-    }
-  });
+  test.each(['fixed', 'aligned'])(
+    'two clients that share nothing stay within it, %s',
+    (algorithm) => {
+      for (const reserve of [0.1, 0.25]) {
+        const limit = { requests: 30, windowSeconds: 60 };
+        const { refused } = measure({ algorithm, limit, requests: 223, reserve, clients: 2 });
+        expect(refused).toBeLessThan(1);
+      }
+    },
+  );
 
-  test.each(algorithms)('so does most of it, where that is reserved, $name', ({ name }) => {
+  test.each(algorithms)('most of the limit can be reserved, $name', ({ name }) => {
     const limit = { requests: 100, windowSeconds: 60 };
     for (const reserve of [0.5, 0.75]) {
       const requests = Math.round(10 * limit.requests * (1 - reserve));

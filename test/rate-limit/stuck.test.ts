@@ -9,7 +9,7 @@ function watch() {
   return { clock, told, ...watchStuck('contacts.enrol', clock, tell) };
 }
 
-test('three refusals in half a minute are said, once', async () => {
+test('three refusals in half a minute are reported once', async () => {
   const { clock, told, refused } = watch();
   refused(1, 0);
   await clock.advance(29_999);
@@ -21,7 +21,7 @@ test('three refusals in half a minute are said, once', async () => {
   expect(told).toEqual([30_000]);
 });
 
-test('and that one gets through, once; then it begins anew', async () => {
+test('a request that gets through is reported once; then counting starts over', async () => {
   const { clock, told, refused, through } = watch();
   through();
   expect(told).toEqual([]);
@@ -38,7 +38,7 @@ test('and that one gets through, once; then it begins anew', async () => {
   expect(told.slice(2)).toEqual([60_000]);
 });
 
-test('two refusals are not many, and what others passed does not count', async () => {
+test('two refusals are not reported, and requests of others do not count', async () => {
   const { clock, told, refused, through } = watch();
   await clock.advance(40_000);
   refused(2, 0);

@@ -13,8 +13,8 @@ const add = (made: Usage, nowMs: number, times = 1, tripMs = 40): void => {
   for (let count = 0; count < times; count += 1) made.add({ sentMs: nowMs - tripMs, nowMs });
 };
 
-describe('what counts still', () => {
-  test('each for a window, less three quarters of the shortest trip, and 2 ms', () => {
+describe('counted requests', () => {
+  test('count for a window, less three quarters of the shortest trip, and 2 ms', () => {
     const made = usage();
     add(made, 1000, 3);
     add(made, 2000);
@@ -22,13 +22,13 @@ describe('what counts still', () => {
     expect([60_971, 60_972, 61_971, 61_972].map((ms) => made.counted(ms))).toEqual([4, 1, 1, 0]);
   });
 
-  test('no trip and no window known yet: until 2 ms later', () => {
+  test('count for 2 ms while no trip and no window is known', () => {
     const made = createUsage();
     add(made, 1000);
     expect([1001, 1002].map((ms) => made.counted(ms))).toEqual([1, 0]);
   });
 
-  test('down to so many, at the time at which the last one too many is back', () => {
+  test('drop to a number when the last one too many has expired', () => {
     const made = usage();
     for (const nowMs of [1000, 2000, 3000]) add(made, nowMs);
     expect([2, 1, 0].map((most) => made.downTo(most))).toEqual([60_972, 61_972, 62_972]);
@@ -37,15 +37,15 @@ describe('what counts still', () => {
   });
 });
 
-describe('what certainly counted at both ends of a round trip', () => {
-  test('it was answered before the request left', () => {
+describe('a request counts at both ends of a round trip', () => {
+  test('when it was answered before the other one was sent', () => {
     const made = usage();
     add(made, 1000);
     expect(made.surely({ sentMs: 999, nowMs: 1039 })).toBe(0);
     expect(made.surely({ sentMs: 1000, nowMs: 1040 })).toBe(1);
   });
 
-  test('and is not back by the time of the answer, some trips to be safe', () => {
+  test('when it will not have expired by the time of the answer, with some trips to spare', () => {
     const made = usage();
     add(made, 1000);
     const last = made.backMs(1000) - 120;
@@ -53,7 +53,7 @@ describe('what certainly counted at both ends of a round trip', () => {
     expect(made.surely({ sentMs: 5000, nowMs: last })).toBe(0);
   });
 
-  test('one answered late may have come as early as it left', () => {
+  test('unless it may have been counted as early as it was sent', () => {
     const made = usage();
     add(made, 31_000, 1, 30_000);
     expect(made.surely({ sentMs: 40_000, nowMs: 60_999 })).toBe(1);
@@ -62,7 +62,7 @@ describe('what certainly counted at both ends of a round trip', () => {
   });
 });
 
-describe('above a thousand, those answered at nearly the same time are one', () => {
+describe('above a thousand, requests answered at nearly the same time are one', () => {
   /** A thousandth of the window is 60 ms. */
   function full(): Usage {
     const made = usage();
@@ -72,14 +72,14 @@ describe('above a thousand, those answered at nearly the same time are one', () 
     return made;
   }
 
-  test('all of them count until the last one is back', () => {
+  test('which counts until the last of them has expired', () => {
     const made = full();
     expect(made.counted(made.backMs(5000))).toBe(5);
     expect(made.counted(made.backMs(5059) - 1)).toBe(5);
     expect(made.counted(made.backMs(5059))).toBe(0);
   });
 
-  test('and surely only from the answer of the last on, and as the first one left', () => {
+  test('which certainly counts from the last answer on, until the first one expires', () => {
     const made = full();
     made.counted(made.backMs(1000));
     expect(made.surely({ sentMs: 5058, nowMs: 5100 })).toBe(0);
@@ -87,7 +87,7 @@ describe('above a thousand, those answered at nearly the same time are one', () 
     expect(made.surely({ sentMs: 5059, nowMs: 64_700 })).toBe(0);
   });
 
-  test('later ones apart', () => {
+  test('while later ones stay apart', () => {
     const made = full();
     add(made, 5060);
     expect(made.counted(made.backMs(5059))).toBe(1);

@@ -1,4 +1,4 @@
-/** Who left the CRM, row by row: what is due, what may be deleted, and of whom. */
+/** People missing in the CRM, row by row: what is due, and which contacts may be deleted. */
 import { describe, expect, test } from 'vitest';
 import { enrolmentBody, recordedBody } from '../../src/records/contact/observe/contact-state.ts';
 import type { States } from '../../src/records/record-type.ts';
@@ -68,7 +68,7 @@ describe('policy.absent: opt_out', () => {
   });
 
   test.each(['opt_in', 'opt_out', undefined] as const)(
-    'of several contacts only ours is opted out, the others being %s',
+    'opts out only our contact, the others being %s',
     (news) => {
       const others = ['con_0', 'con_2'].map((id) => shown({ id, ...(news && { news }) }));
       const observed = [...others, shown({ news: 'opt_in' })];
@@ -89,7 +89,7 @@ describe('policy.absent: opt_out', () => {
     expect(bodies).toMatchObject([{ op: 'opt_out', cause }, { op: 'delete' }]);
   });
 
-  test('who is known only by an opt-out of a record out of scope is not ours', () => {
+  test('does not take a person for ours who is known by an opt-out of a record out of scope', () => {
     const desired = [outside({ newsletter: 'no' })];
     const observed = [shown({ news: 'opt_in', product: 'opt_in' })];
     const { note, adopts, changes } = optsOut.decide(states({ desired, observed }));
@@ -133,18 +133,18 @@ describe('policy.deletes', () => {
     ['without a certificate',                { ...there, desired: [flagged()], certified: false }, []],
     ['foreign',                              { observed: there.observed, absence: long }, []],
     ['not on the platform',                  { recorded: there.recorded, absence: long }, []],
-    ['only another contact is left of her',  { ...there, observed: other, absence: long }, []],
+    ['only another contact remains',  { ...there, observed: other, absence: long }, []],
     ['not subscribed, nothing known of why', { ...notIn, absence: long }, remove],
     ['opted out by us',                      { ...outByUs, absence: long }, remove],
   ])('created: %s', (_, known, sent) => {
     expect(steps(deletes.decide(states(known)))).toEqual(sent);
   });
 
-  test('owned: whom we adopted too', () => {
+  test('owned: adopted people too', () => {
     expect(steps(deletesAll.decide(states({ ...adopted, absence: long })))).toEqual(both);
   });
 
-  test('an opt-out that a flagged record states goes first: the delete may be held', () => {
+  test('sends an opt-out that a flagged record states first, because the delete may be held', () => {
     const desired = [wish({ archived: 'yes', do_not_mail: 'yes' })];
     const decision = deletes.decide(states({ ...there, desired }));
     expect(steps(decision)).toEqual([...optOut, ...remove]);
@@ -155,11 +155,11 @@ describe('policy.deletes', () => {
     ['left the channel', { recorded: remembered({ news: 'platform' }), observed: [shown()] }],
     ['is shown out of it', { ...there, observed: [shown({ news: 'opt_out' })] }],
     ['left all mail', { ...there, observed: [shown({ news: 'opt_in', status: 'unsubscribed' })] }],
-  ])('who %s is deleted all the same: the ledger remembers', (_, known) => {
+  ])('deletes a person who %s: the do-not-contact list remembers', (_, known) => {
     expect(steps(deletes.decide(states({ ...known, absence: long })))).toContain(remove[0]);
   });
 
-  test('a contact that took the place of the one we created is not one we created', () => {
+  test('does not delete a contact that replaced the one we created', () => {
     const observed = [shown({ id: 'con_9', news: 'opt_in' })];
     const { note } = deletes.decide(states({ ...there, observed, desired: [wish()] }));
     expect(note).toMatchObject({ id: 'con_9', ownership: 'adopted' });
@@ -199,7 +199,7 @@ describe('policy.deletes', () => {
     });
   });
 
-  test('several contacts, the opt-out of one acknowledged: ours stays ours', () => {
+  test('several contacts: an acknowledged opt-out of one stays ours', () => {
     const observed = [shown({ news: 'opt_in' }), shown({ id: 'con_2', news: 'opt_in' })];
     const desired = [wish({ newsletter: 'no' })];
     const { note, changes } = deletes.decide(states({ ...there, observed, desired }));

@@ -19,7 +19,7 @@ describe('an address', () => {
     '用户@例子.广告',
     'ann@123.com',
     `${'a'.repeat(64)}@example.com`,
-  ])('%s is one', (text) => {
+  ])('%s is valid', (text) => {
     expect(isAddress(text)).toBe(true);
   });
 
@@ -55,11 +55,11 @@ describe('an address', () => {
     'a\u200b@b.de',
     `${'a'.repeat(65)}@example.com`,
     `a@${'b.'.repeat(130)}de`,
-  ])('%s is none', (text) => {
+  ])('%s is invalid', (text) => {
     expect(isAddress(text)).toBe(false);
   });
 
-  test('that is none makes its record invalid', () => {
+  test('makes its record invalid when it cannot be read', () => {
     const row = wish({ email: 'a@b.de,', newsletter: 'yes', product: 'no' });
     expect(row).toMatchObject({ key: undefined, wants: false, alias: 'a@b.de,' });
     expect(row.invalid).toMatchObject({
@@ -67,7 +67,10 @@ describe('an address', () => {
     });
   });
 
-  test.each(['a@b', 'a@b,', 'ann example.com.', ',', '@.'])('%s is said to be none', (email) => {
-    expect(wish({ email }).invalid?.reason).toBe('"email" is not an email address');
-  });
+  test.each(['a@b', 'a@b,', 'ann example.com.', ',', '@.'])(
+    '%s is reported as invalid',
+    (email) => {
+      expect(wish({ email }).invalid?.reason).toBe('"email" is not an email address');
+    },
+  );
 });

@@ -65,16 +65,19 @@ describe('subscription.when', () => {
     expect(row.invalid).toBeUndefined();
   });
 
-  test.each(odd)('%s is invalid: no opinion, and nothing else is opted in', (value) => {
-    const { row, news, product } = desire({ when: gives(value) });
-    expect([news, product, row.wants]).toEqual([null, null, false]);
-    expect(row.invalid).toEqual({
-      reason: `subscription.when of "${NEWS}" gives neither true, false nor null`,
-      fix: 'correct the condition',
-    });
-  });
+  test.each(odd)(
+    'makes the record invalid when it gives %s: no opinion, and no opt-in elsewhere',
+    (value) => {
+      const { row, news, product } = desire({ when: gives(value) });
+      expect([news, product, row.wants]).toEqual([null, null, false]);
+      expect(row.invalid).toEqual({
+        reason: `subscription.when of "${NEWS}" gives neither true, false nor null`,
+        fix: 'correct the condition',
+      });
+    },
+  );
 
-  test('that cannot be evaluated is invalid; opt-outs stand', () => {
+  test('makes the record invalid when it cannot be evaluated; opt-outs apply', () => {
     const { row, presence, news, product } = desire({ when: fails, record: { product: 'no' } });
     expect([presence, news, product, row.wants]).toEqual(['present', null, 'opt_out', false]);
     expect(row.invalid).toEqual({
@@ -84,7 +87,7 @@ describe('subscription.when', () => {
   });
 
   test.each([gives(true), gives(null), gives('x'), fails])(
-    'says nothing against somebody who wants no mail at all (%#)',
+    'does not protect somebody who wants no mail at all (%#)',
     (when) => {
       const { news, product } = desire({ when, record: { leaves: 'yes' } });
       expect([news, product]).toEqual(['opt_out', 'opt_out']);
@@ -97,7 +100,7 @@ describe('contacts.include', () => {
     expect(desire({ include: gives(true) })).toEqual(desire({}));
   });
 
-  test('false takes the record out: nothing wanted, its opt-outs kept', () => {
+  test('false takes the record out of scope: nothing wanted, its opt-outs kept', () => {
     const { row, presence, news, product } = desire({
       include: gives(false),
       record: { product: 'no' },
@@ -108,26 +111,26 @@ describe('contacts.include', () => {
     expect([...wishes.values()]).toEqual(['gone', 'opt_out']);
   });
 
-  test('false asks for no id, no address and no time', () => {
+  test('false requires no id, no address and no time', () => {
     const records = [{ id: '' }, { id: {} }, { email: '' }, { email: 'ann' }, { since: 'once' }];
     for (const record of records)
       expect(desire({ include: gives(false), record }).row.invalid).toBeUndefined();
   });
 
   test.each([{ when: fails }, { when: gives('x') }, { record: { product: 'nein danke' } }])(
-    'false does not excuse a consent that cannot be read (%#)',
+    'false does not excuse an unreadable consent (%#)',
     (stated) => {
       expect(desire({ include: gives(false), ...stated }).row.invalid).toBeDefined();
     },
   );
 
-  test.each([...odd, null])('%s is invalid, and nobody is gone', (value) => {
+  test.each([...odd, null])('%s is invalid, and nobody counts as removed', (value) => {
     const { row, presence, news, product } = desire({ include: gives(value) });
     expect([presence, news, product, row.wants]).toEqual(['present', null, null, false]);
     expect(row.invalid?.reason).toBe('contacts.include gives neither true nor false');
   });
 
-  test('that cannot be evaluated is invalid, and nobody is gone; opt-outs stand', () => {
+  test('makes the record invalid when it cannot be evaluated: not removed, opt-outs apply', () => {
     const { row, presence, news, product } = desire({ include: fails, when: gives(false) });
     expect([presence, news, product, row.wants]).toEqual(['present', 'opt_out', null, false]);
     expect(row.invalid?.reason).toBe(
@@ -135,7 +138,7 @@ describe('contacts.include', () => {
     );
   });
 
-  test('of a text that is too long is invalid, which is said with the limit', () => {
+  test('makes the record invalid for a text that is too long, and prints the limit', () => {
     const { row } = desire({ include: comes({ failsOn: ['note'], longest: 16_384 }) });
     expect(row.invalid).toEqual({
       reason: 'contacts.include cannot be evaluated: "note" has more than 16,384 characters',
@@ -147,18 +150,18 @@ describe('contacts.include', () => {
     ['2026-03-01T12:00:00', 'is a time without a zone'],
     ['2026-03-01 12:00', 'is a time without a zone'],
     ['01.03.2026', 'is no time that can be told'],
-  ])('a will of %s is invalid, and it is said why', (since, why) => {
+  ])('a consent of %s is invalid, with a reason', (since, why) => {
     expect(desire({ record: { since } }).row.invalid?.reason).toBe(`"since" ${why}`);
   });
 
-  test('a record out of scope beside one within: the opt-out of the one, else the other', () => {
+  test('a record out of scope beside one in scope: its opt-out applies, or else the other’s', () => {
     const within = desire({}).row;
     const out = desire({ include: gives(false), when: gives(null), record: { product: 'no' } });
     const wishes = strictest([within, out.row], [NEWS, PRODUCT]);
     expect([...wishes.values()]).toEqual(['opt_in', 'opt_out']);
   });
 
-  test('beside an opt-out in scope it contradicts nothing, and makes no will older', () => {
+  test('a record out of scope contradicts no opt-out in scope, and dates no consent', () => {
     const out = desire({ include: gives(false), record: { since: '2020-01-01' } }).row;
     const within = desire({ when: gives(false), record: { since: '2026-01-01' } }).row;
     expect(contradict([out, within], NEWS)).toBe(false);
@@ -167,14 +170,14 @@ describe('contacts.include', () => {
   });
 });
 
-test('what a condition reads is asked of the source', () => {
+test('the fields of a condition are requested from the source', () => {
   const subscription = { when: { ...gives(true), fields: ['born', 'age'] } };
   const channels = [{ id: NEWS, subscription }];
   const fields = { id: 'id', email: 'email', include: gives(true), channels };
   expect(fieldNames(fields)).toEqual(['id', 'email', 'age', 'born']);
 });
 
-describe('whatever a condition comes to', () => {
+describe('for any result of a condition', () => {
   const verdict = fc.oneof(
     fc.constantFrom(true, false, null).map((value): ConditionResult => ({ gives: value })),
     fc.anything().map((value): ConditionResult => ({ gives: value })),
@@ -183,7 +186,7 @@ describe('whatever a condition comes to', () => {
   const isTrue = (found: ConditionResult) => 'gives' in found && found.gives === true;
   const isFalse = (found: ConditionResult) => 'gives' in found && found.gives === false;
 
-  test('nothing but true opts in, and nothing but false takes out of scope', () => {
+  test('only true opts in, and only false takes out of scope', () => {
     fc.assert(
       fc.property(verdict, verdict, (scope, wish) => {
         const { row, presence } = desire({ include: comes(scope), when: comes(wish) });
@@ -197,7 +200,7 @@ describe('whatever a condition comes to', () => {
     );
   });
 
-  test('the reason names no value of the record', () => {
+  test('the reason prints no value of the record', () => {
     const found = compile('bool(record.age)', { nullable: true });
     if (!('judge' in found)) throw new Error(found.message);
     fc.assert(

@@ -88,7 +88,7 @@ function cases(): Case[] {
   );
 }
 
-/** Nobody is deletable before she is due. */
+/** Nobody can be deleted before they are due. */
 const absences = [
   { due: false, deletable: false },
   { due: true, deletable: false },
@@ -169,7 +169,7 @@ describe('the truth table', () => {
     }
   });
 
-  test('what is in no row is reported and does nothing: an absent person with a subscription', () => {
+  test('reports a combination without a row and does nothing: an absent person with a subscription', () => {
     const unlisted = cases().filter((one) => firstRow(one) === undefined);
     expect(unlisted).not.toEqual([]);
     for (const one of unlisted) {
@@ -240,11 +240,11 @@ test('every row has an example', () => {
   expect([...new Set(examples.map(([row]) => row))]).toEqual([...new Set(rows)]);
 });
 
-describe('whatever the combination', () => {
+describe('for any combination', () => {
   const did = (...ops: Did[]): Case[] =>
     cases().filter((one) => decided(one).some((verdict) => ops.includes(verdict.do)));
 
-  test('nobody who left is brought back', () => {
+  test('nobody who unsubscribed is brought back', () => {
     const broughtBack = did('opt_in', 'create').filter(
       ({ person, r, o }) =>
         person.present &&
@@ -253,23 +253,23 @@ describe('whatever the combination', () => {
     expect(broughtBack).toEqual([]);
   });
 
-  test('a newer will of the CRM outweighs an opt-out of row 17, and nothing else', () => {
+  test('a newer consent in the CRM outweighs an opt-out in row 17, and nothing else', () => {
     const outweighed = (verdict: Verdict): Verdict =>
       verdict.row === 17 ? { row: 17, do: 'opt_in' } : verdict;
     for (const one of cases()) expect(decided(one, true)).toEqual(decided(one).map(outweighed));
   });
 
-  test('somebody is opted in only when present, and made only when absent, as the CRM wants', () => {
+  test('people are opted in only when present, and created only when absent, as the CRM wants', () => {
     expect(did('opt_in').filter(({ person, d }) => !person.present || d !== 'in')).toEqual([]);
     expect(did('create').filter(({ person, d }) => person.present || d !== 'in')).toEqual([]);
   });
 
-  test('an opt-out goes to subscribed people only, and never to absent ones', () => {
+  test('opt-outs go to subscribed people only, and never to absent ones', () => {
     const needless = did('opt_out').filter(({ person, o }) => !person.present || o !== 'in');
     expect(needless).toEqual([]);
   });
 
-  test('only who is present, ours and due is deleted', () => {
+  test('only people present, ours and due are deleted', () => {
     const wrong = did('delete').filter(
       ({ person: { present, owned, due }, d }) => !present || !owned || !due || d !== 'gone',
     );
@@ -277,12 +277,12 @@ describe('whatever the combination', () => {
     expect(did('delete')).not.toEqual([]);
   });
 
-  test('an opt-out of the CRM is never a conflict for somebody who is there', () => {
+  test('an opt-out stated by the CRM is never a conflict for a present person', () => {
     expect(did('conflict').filter(({ d, person }) => d === 'out' && person.present)).toEqual([]);
   });
 });
 
-describe('what moves R', () => {
+describe('the recorded state changes from', () => {
   const inside = (by: Membership['by']): Membership => ({ is: 'opt_in', by });
   const outBy = (by: Membership['by']): Membership => ({ is: 'opt_out', by });
   const sight = { present: true, before: 5, by: 9, changed: false };
@@ -292,21 +292,21 @@ describe('what moves R', () => {
   test.each(all)('%o, shown in → in', (was) => {
     expect(seen(was, 'opt_in', sight)?.is).toBe('opt_in');
   });
-  test('out by us, shown out → stays ours', () => {
+  test('out by us, shown out → out by us', () => {
     expect(seen(outBy('us'), 'opt_out', { ...sight, changed: true })).toEqual(outBy('us'));
   });
-  test('nothing, shown out → out by platform, made at the latest by then', () => {
+  test('nothing, shown out → out by platform, at the latest now', () => {
     expect(seen(undefined, 'opt_out', sight)).toEqual({ ...outBy('platform'), made });
   });
   test.each(['us', 'platform'] as const)(
-    'in (%s), shown out or as no member → out by platform, made since it was last seen',
+    'in (%s), shown out or as no member → out by platform, since the last observation',
     (by) => {
       const left = { ...outBy('platform'), made: { after: 5, by: 9 } };
       expect(seen(inside(by), 'opt_out', sight)).toEqual(left);
       expect(seen(inside(by), undefined, sight)).toEqual(left);
     },
   );
-  test('out by platform, shown out → the same; made again, for all we know, when it changed', () => {
+  test('out by platform, shown out → the same, possibly renewed when it changed', () => {
     const left = { ...outBy('platform'), made: { after: 1, by: 2 } };
     expect(seen(left, 'opt_out', sight)).toEqual(left);
     const again = { ...left, made: { after: 1, by: 9 } };
@@ -318,12 +318,12 @@ describe('what moves R', () => {
       expect(seen(was, undefined, sight)).toEqual(was);
     },
   );
-  test.each(all)('%o of somebody who vanished → unchanged', (was) => {
+  test.each(all)('%o of a vanished contact → unchanged', (was) => {
     expect(seen(was, undefined, { ...sight, present: false })).toEqual(was);
   });
 });
 
-describe('a will is newer', () => {
+describe('a consent is newer', () => {
   const left: Membership = { is: 'opt_out', by: 'platform', made: { after: 10, by: 20 } };
   test.each([
     [21, left, true],

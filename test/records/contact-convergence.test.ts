@@ -23,7 +23,7 @@ const left: Entry = {
   bears: true,
 };
 
-/** What is recorded of Ann once her creation is acknowledged; undefined: she is not created. */
+/** Returns what is recorded of Ann after an acknowledged creation; undefined when there is none. */
 function created(known: Partial<States>, ack: Partial<Acked> = {}): RecordedRow | undefined {
   const before = states(known);
   const creation = contacts.decide(before).changes.find(({ op }) => op === 'create');
@@ -39,13 +39,13 @@ function next(known: Partial<States>, recorded: RecordedRow) {
 
 test.each([
   ['wanted in one channel, and shown in it', { desired: [inNews()] }],
-  ['forbidden in another one, where she is not shown', { desired: [inNewsAlone()] }],
-])('settles: %s', (_, known) => {
+  ['forbidden in another one, which does not show the person', { desired: [inNewsAlone()] }],
+])('a decision settles: %s', (_, known) => {
   expect(created(known)?.desired).toBe(known.desired[0]?.fingerprint);
 });
 
 /** What plans nothing else, or nothing at all, by the rules of today. */
-describe('a plan settles nothing', () => {
+describe('a plan does not settle', () => {
   const settled = { desired: [inNews()] };
   const creation = change('create');
   const trouble: Problem = { ...creation, class: 'conflict', reason: '', fix: '' };
@@ -64,7 +64,7 @@ describe('a plan settles nothing', () => {
   });
 });
 
-test('the plan names the same change when its person has said the same again', () => {
+test('the plan has the same change when the person has repeated the same', () => {
   const said = inNews();
   const body = canonicalJson({ ...JSON.parse(said.body), consentAt: NOON });
   const again = { ...said, body, fingerprint: fingerprint(body) };
@@ -73,19 +73,19 @@ test('the plan names the same change when its person has said the same again', (
   expect(after?.changes).toEqual(before?.changes);
 });
 
-describe('is decided upon again', () => {
+describe('a person is decided again', () => {
   const desired = [inNews()];
   const persons: [string, Partial<States>][] = [
-    ['who is wanted in another channel as well', { desired: [bothIn()] }],
-    ['whom two records name', { desired: [inNews(), inNews()] }],
+    ['when wanted in another channel as well', { desired: [bothIn()] }],
+    ['when two records name the person', { desired: [inNews(), inNews()] }],
     [
-      'who vanished once',
+      'when the contact vanished once',
       { desired, recorded: remembered({ id: undefined, product: 'platform' }) },
     ],
-    ['of whom the ledger knows', { desired, entries: [left] }],
-    ['of whom something was refused', { desired, parked: [PRODUCT] }],
+    ['when the do-not-contact list has the person', { desired, entries: [left] }],
+    ['when a change of the person was refused', { desired, parked: [PRODUCT] }],
     [
-      'who had another address',
+      'when the person had another address',
       { desired, former: [{ row: { ...remembered(), key: 'a@example.com' }, seen: [] }] },
     ],
     ['where the snapshot was put back', { desired, restored: true }],
@@ -98,23 +98,26 @@ describe('is decided upon again', () => {
   });
 
   const answers: [string, Partial<Acked>][] = [
-    ['in another channel', { observed: shown({ news: 'opt_in', product: 'opt_in' }) }],
-    ['out of another channel', { observed: shown({ news: 'opt_in', product: 'opt_out' }) }],
-    ['in another channel alone', { observed: shown({ product: 'opt_in' }) }],
-    ['out of all mail', { observed: shown({ news: 'opt_in', status: 'unsubscribed' }) }],
-    ['not at all', { observed: undefined }],
-    ['as she stood there already', { found: true }],
-    ['as she was read later', { late: true }],
-    ['with what she has taken back', { undone: true }],
+    ['the person in another channel', { observed: shown({ news: 'opt_in', product: 'opt_in' }) }],
+    [
+      'the person out of another channel',
+      { observed: shown({ news: 'opt_in', product: 'opt_out' }) },
+    ],
+    ['the person in another channel alone', { observed: shown({ product: 'opt_in' }) }],
+    ['the person out of all mail', { observed: shown({ news: 'opt_in', status: 'unsubscribed' }) }],
+    ['nobody', { observed: undefined }],
+    ['a contact that existed before', { found: true }],
+    ['a contact that was read later', { late: true }],
+    ['a state that the person has changed since', { undone: true }],
   ];
-  test.each(answers)('whom the answer shows %s', (_, ack) => {
+  test.each(answers)('when the answer shows %s', (_, ack) => {
     const row = created({ desired }, ack);
     expect(row).toMatchObject({ key: ANN });
     expect(row?.desired).toBeUndefined();
   });
 });
 
-test('what a creation settles, no decision would change', () => {
+test('no decision would change what a creation settles', () => {
   const wishes = ['', 'yes', 'no'].flatMap((newsletter) =>
     ['', 'yes', 'no'].map((product) => ({ desired: [wish({ newsletter, product })] })),
   );
@@ -138,7 +141,7 @@ test('what a creation settles, no decision would change', () => {
       problems: [],
       news: { adds: [], ends: [] },
     });
-    // By whom she was opted in is of no account.
+    // It does not matter who opted the person in.
     const body = row.body.replace('"by":"us","is":"opt_in"', '"by":"platform","is":"opt_in"');
     expect(note).toEqual({ ...row, body });
   }

@@ -47,7 +47,7 @@ describe('an unreadable record', () => {
     });
     expect(wanted({ newsletter: 'maybe', product: 'yes' }).channels[PRODUCT]).toBeNull();
   });
-  test('that is not to be mailed at all is opted out everywhere all the same', () => {
+  test('opts the person out everywhere when it also refuses all mail', () => {
     const row = wish({ newsletter: 'maybe', do_not_mail: 'yes' });
     expect(row.invalid).toBeDefined();
     expect(desiredBody.parse(JSON.parse(row.body)).channels).toEqual({
@@ -65,28 +65,31 @@ describe('an unreadable record', () => {
     });
   });
   test.each(['', 'ann', 'ann@example', 'ann@@example.com', 'an n@example.com', '@x.de', 7, {}])(
-    'with %j for an address is nobody',
+    'with the address %j belongs to nobody',
     (email) => {
       const row = wish({ email, newsletter: 'yes' });
       expect(row).toMatchObject({ id: '1', key: undefined, wants: false });
       expect(row.invalid?.reason).toContain('"email"');
     },
   );
-  test('says nothing of the person', () => {
+  test('is reported without personal values', () => {
     const row = wish({ id: '', email: 'ann at example.com', newsletter: 'secret@word.com' });
     expect(JSON.stringify(row.invalid)).not.toMatch(/ann|secret|@/);
   });
 });
 
 describe('the key', () => {
-  test.each([' Ann@Example.COM ', 'ANN@EXAMPLE.COM', '\tann@example.com\n'])('of %j', (email) => {
-    expect(wish({ email })).toMatchObject({ key: ANN, alias: ANN, invalid: undefined });
-  });
+  test.each([' Ann@Example.COM ', 'ANN@EXAMPLE.COM', '\tann@example.com\n'])(
+    'is ann@example.com for %j',
+    (email) => {
+      expect(wish({ email })).toMatchObject({ key: ANN, alias: ANN, invalid: undefined });
+    },
+  );
 });
 
-describe('leaving', () => {
+describe('fields for unsubscribed and deleted', () => {
   test.each(['yes', '2026-01-01', 'on', true, 1, 'opt_out', 'unsubscribed'])(
-    'not to be mailed: %j is an opt_out of every channel, whatever they say',
+    'no mail at all: %j opts out of every channel, whatever the channels say',
     (value) => {
       const row = wish({ do_not_mail: value, newsletter: 'yes', product: '' });
       expect(row.wants).toBe(false);
@@ -97,7 +100,7 @@ describe('leaving', () => {
     },
   );
   test.each(['', null, undefined, false, 0, 'no', ' False ', 'N', 'subscribed', '0000-00-00'])(
-    'to be mailed after all: %j',
+    'mail allowed: %j',
     (value) => {
       expect(wanted({ do_not_mail: value, newsletter: 'yes' }).channels[NEWS]).toBe('opt_in');
     },
@@ -112,7 +115,7 @@ describe('leaving', () => {
     expect(wanted({ archived: value }).presence).toBe('present');
   });
   const unknown = ['Nein', 'non', 'none', '-', 'n/a', 'x', {}, '2999-01-01', '2026-02-30'];
-  test.each(unknown)('%j opts nobody out on a guess, and nobody in', (value) => {
+  test.each(unknown)('%j is not guessed: nobody is opted out or in', (value) => {
     const row = wish({ do_not_mail: value, newsletter: 'yes', product: 'no' });
     expect(row.invalid).toMatchObject({ option: 'contacts.unsubscribed' });
     expect(wanted({ do_not_mail: value, newsletter: 'yes', product: 'no' })).toMatchObject({
@@ -120,7 +123,7 @@ describe('leaving', () => {
       channels: { [NEWS]: null, [PRODUCT]: 'opt_out' },
     });
   });
-  test.each([...unknown, 'subscribed', 'opt_out'])('%j makes nobody gone', (value) => {
+  test.each([...unknown, 'subscribed', 'opt_out'])('%j does not count as deleted', (value) => {
     const row = wish({ archived: value, newsletter: 'yes', product: 'no' });
     expect(row).toMatchObject({ presence: 'present', wants: false });
     expect(row.invalid).toMatchObject({ option: 'contacts.deleted' });
@@ -129,10 +132,10 @@ describe('leaving', () => {
       [PRODUCT]: 'opt_out',
     });
   });
-  test('an unknown word keeps the opt-out that another field states', () => {
+  test('an unknown word keeps the opt-out in another field', () => {
     expect(wanted({ archived: 'Nein', do_not_mail: 'yes' }).channels[NEWS]).toBe('opt_out');
   });
-  test('what is unknown is told by its value, all of a record', () => {
+  test('every unknown value of a record is reported', () => {
     const row = wish({ do_not_mail: 'Nein', archived: { at: 1 }, newsletter: 'maybe' });
     expect(row.unknown?.map(({ option, text }) => [option, text])).toEqual([
       ['contacts.deleted', undefined],
@@ -151,7 +154,7 @@ describe('leaving', () => {
   });
 });
 
-describe('own words', () => {
+describe('words of one’s own', () => {
   const own: ContactFields = {
     id: 'id',
     email: 'email',
@@ -179,7 +182,7 @@ describe('own words', () => {
       undefined,
     ]);
   });
-  test('are of fields that the source must know', () => {
+  test('are requested as fields of the source', () => {
     expect(fieldNames(own)).toEqual(['id', 'email', 'state', 'stop', 'news']);
   });
 });
@@ -196,7 +199,7 @@ describe('fields', () => {
     const row = contactDesire(nested, () => NOON)(record, 'line 2');
     expect(row).toMatchObject({ id: '7', key: ANN, place: 'line 2', wants: true });
   });
-  test('a column of exactly that name goes before a path', () => {
+  test('a column with exactly that name comes before a path', () => {
     const record = {
       'record.id': 'a',
       'person.email': ANN,
@@ -214,15 +217,15 @@ describe('fields', () => {
     );
     expect(desiredBody.parse(JSON.parse(row.body)).channels[NEWS]).toBeNull();
   });
-  test('what every object inherits is no field', () => {
+  test('inherited properties of objects are no fields', () => {
     const odd = { ...nested, channels: [{ id: NEWS, subscription: 'constructor.name' }] };
     const row = contactDesire(odd, () => NOON)({ 'record.id': 'a', 'person.email': ANN }, '');
     expect(row).toMatchObject({ invalid: undefined, wants: false });
   });
-  test('an id that is no single value is no id', () => {
+  test('an id must be a single value', () => {
     expect(wish({ id: { nested: 1 } }).invalid).toBeDefined();
   });
-  test('each is asked of the source once', () => {
+  test('each field is requested once', () => {
     const twice = [...fields.channels, { id: 'ch_more', subscription: 'newsletter' }];
     expect(fieldNames({ ...fields, channels: twice }).toSorted()).toEqual(
       ['archived', 'do_not_mail', 'email', 'id', 'newsletter', 'product'].toSorted(),
@@ -239,14 +242,14 @@ describe('fingerprints', () => {
     { email: ' ANN@example.com', newsletter: 1, product: 'unsubscribed' },
     { newsletter: 'y', product: 'n', archived: 'no', do_not_mail: ' ' },
     { newsletter: 'y', product: 'n', name: 'not ours to write' },
-  ])('of another spelling are equal: %j', (record) => {
+  ])('are equal for another spelling: %j', (record) => {
     expect(wish(record).fingerprint).toBe(first.fingerprint);
   });
   test.each([
     { newsletter: 'yes' },
     { newsletter: 'no', product: 'no' },
     { newsletter: 'yes', product: 'no', archived: 'yes' },
-  ])('of another will differ: %j', (record) => {
+  ])('differ for another consent: %j', (record) => {
     expect(wish(record).fingerprint).not.toBe(first.fingerprint);
   });
 });

@@ -36,7 +36,7 @@ const decide = (known: Partial<States>, missing: 'respect' | 'recreate' = 'respe
   open({ contacts: { missing } }).contacts.decide(states(known));
 const ended = (known: Partial<States>) => (decide(known).news?.ends ?? []).map(({ seq }) => seq);
 
-describe('what enters', () => {
+describe('the list receives', () => {
   const causes = (row: ReturnType<typeof remembered>) =>
     memoriesOf(decodeContact.recorded(row)).map(
       ({ part, cause, contact }) => `${part} ${cause} ${contact}`,
@@ -62,7 +62,7 @@ describe('what enters', () => {
     expect(causes(row)).toEqual(memories);
   });
 
-  test('what is seen enters when it is decided, once', () => {
+  test('each observed opt-out once, with the decision', () => {
     const observed = [shown({ status: 'blocked', news: 'opt_out' })];
     const known = { desired: [wantsNews()], observed };
     const { adds } = decide(known).news ?? { adds: [] };
@@ -74,13 +74,13 @@ describe('what enters', () => {
     expect(decide({ ...known, entries }).news).toEqual({ adds: [], ends: [] });
   });
 
-  test('again, where an id of the person is missing on it', () => {
+  test('an entry again when it lacks an id of the person', () => {
     const entries = [entry('blocked', { bears: false })];
     const { news } = decide({ desired: [wantsNews()], entries });
     expect(news?.adds).toMatchObject([{ cause: 'blocked', contact: 'con_1', by: NOON }]);
   });
 
-  test('an opt-out that was there when ours came (409) is the person’s', () => {
+  test('an opt-out that existed before ours (409) as the person’s', () => {
     const { contacts } = open();
     const before = remembered({ news: 'in' });
     const found = {
@@ -96,7 +96,7 @@ describe('what enters', () => {
   });
 });
 
-test('who was erased, and is opted out as the CRM wants, is not recorded by that', () => {
+test('an erased person is not recorded by an opt-out that the CRM wants', () => {
   const { contacts } = open();
   const known = { entries: [entry('erasure')], observed: [shown({ news: 'opt_in' })] };
   const decision = decide({ ...known, desired: [wish({ newsletter: 'no' })] });
@@ -105,7 +105,7 @@ test('who was erased, and is opted out as the CRM wants, is not recorded by that
   expect(contacts.acknowledge(undefined, change('opt_out', 'con_1'), ack)).toBeUndefined();
 });
 
-test('who was erased in part is deleted as she is seen, whatever is recorded of her', async () => {
+test('a partly erased person is deleted as observed, whatever is recorded', async () => {
   const { contacts, emulator, run } = open({ absence: { deletes: 'created' } });
   emulator.seed.contact({ id: 'con_1', email: ANN });
   const recorded = remembered({ news: 'in' });
@@ -123,7 +123,7 @@ test('who was erased in part is deleted as she is seen, whatever is recorded of 
   expect(isIn).toMatchObject({ is: 'stale' });
 });
 
-describe('what it forbids', () => {
+describe('the list forbids', () => {
   const strict: Cause[] = ['unsubscribed', 'blocked', 'complaint', 'suppressed', 'erasure'];
   test.each<Cause>([...strict, 'bounce', 'vanished'])('%s: a creation', (cause) => {
     const decision = decide({ desired: [bothIn()], entries: [entry(cause)] });
@@ -140,13 +140,13 @@ describe('what it forbids', () => {
     });
   });
 
-  test('an opt-out: its channel alone', () => {
+  test('an opt-in to the channel of an opt-out, and to no other', () => {
     const decision = decide({ desired: [bothIn()], entries: [entry('opt_out')] });
     expect(steps(decision)).toEqual([`create ${PRODUCT}`]);
     expect(conflicts(decision)).toEqual([NEWS]);
   });
 
-  test('who vanished comes back under missing: recreate, and by signing up', () => {
+  test('no new contact under missing: recreate, nor after a new sign-up', () => {
     const entries = [entry('vanished')];
     const known = { desired: [wantsNews()], entries };
     expect(steps(decide(known, 'recreate'))).toEqual([`create ${NEWS}`]);
@@ -155,13 +155,13 @@ describe('what it forbids', () => {
     ]);
   });
 
-  test('an opt-out of the CRM’s is sent, whatever the ledger says', () => {
+  test('no opt-out that the CRM states', () => {
     const observed = [shown({ id: 'con_2', news: 'opt_in' })];
     const known = { desired: [wish({ newsletter: 'no' })], observed, entries: [entry('erasure')] };
     expect(steps(decide(known))).toEqual([`opt_out ${NEWS} → con_2`]);
   });
 
-  test('what is about to leave', () => {
+  test('a change that is about to be sent', () => {
     const { contacts } = open();
     const forbids = (op: 'create' | 'opt_in' | 'opt_out', of: Entry) =>
       contacts.doNotContact?.forbids(change(op), [of]);
@@ -178,7 +178,7 @@ describe('what it forbids', () => {
   });
 });
 
-describe('what takes it back', () => {
+describe('an entry ends', () => {
   const back = [shown({ news: 'opt_in' })];
   test.each<[Cause, number[]]>([
     ['opt_out', [1]],
@@ -189,12 +189,12 @@ describe('what takes it back', () => {
     ['suppressed', [1]],
     ['vanished', [1]],
     ['erasure', []],
-  ])('%s: the same contact, back', (cause, ends) => {
+  ])('%s: when the same contact is back', (cause, ends) => {
     expect(ended({ observed: back, entries: [entry(cause)] })).toEqual(ends);
   });
 
   test.each<Cause>(['opt_out', 'unsubscribed', 'blocked', 'bounce', 'complaint', 'suppressed'])(
-    '%s: not another contact of the address, nor one that is still out',
+    '%s: not with another contact of the address, nor while still out',
     (cause) => {
       const entries = [entry(cause)];
       expect(ended({ observed: [shown({ id: 'con_2', news: 'opt_in' })], entries })).toEqual([]);
@@ -205,20 +205,20 @@ describe('what takes it back', () => {
     },
   );
 
-  test('vanished: whoever is there, of this address; of another only the same contact', () => {
+  test('vanished: with any contact of this address, or the same one of another', () => {
     const observed = [shown({ id: 'con_2' })];
     expect(ended({ observed, entries: [entry('vanished')] })).toEqual([1]);
     expect(ended({ observed, entries: [entry('vanished', { through: 'id' })] })).toEqual([]);
   });
 
-  test('our own delete: never owned, and everything else stays', () => {
+  test('our own delete: without ownership, and everything else stays', () => {
     const { contacts } = open();
     const entries = [entry('vanished'), entry('opt_out', { seq: 2 }), entry('blocked', { seq: 3 })];
     const news = contacts.doNotContact?.learn(change('delete', 'con_1'), undefined, entries);
     expect(news).toEqual({ adds: [], ends: [{ seq: 1, why: 'delete acknowledged' }] });
   });
 
-  test('an opt-in that outweighed it, once acknowledged', () => {
+  test('after an acknowledged opt-in that outweighed it', () => {
     const { contacts } = open();
     const ack = { is: 'acked', id: 'con_1', observed: undefined, found: false, at: LATER } as const;
     const optIn = change('opt_in', 'con_1');
@@ -238,7 +238,7 @@ describe('what takes it back', () => {
   });
 });
 
-test('nobody is named in what a person reads', () => {
+test('messages for people hold no address', () => {
   const { problems } = decide({ desired: [bothIn()], entries: [entry('erasure')] });
   expect(JSON.stringify(problems.map(({ reason, fix }) => [reason, fix]))).not.toContain(ANN);
   expect(problems[0]?.reason).toContain('erased');

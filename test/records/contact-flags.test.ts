@@ -55,7 +55,7 @@ describe('unsubscribed', () => {
     expect(row.invalid?.reason).toBe('contacts.unsubscribed.when gives neither true nor false');
   });
 
-  test('that fails is said with its field, and an opt-in of a twin does not pass', () => {
+  test('is reported with its field when it fails, and another record does not opt in', () => {
     const row = rowOf({ unsubscribed: fails });
     expect(row.invalid).toEqual({
       reason: 'contacts.unsubscribed.when cannot be evaluated with this value of "a"',
@@ -64,7 +64,7 @@ describe('unsubscribed', () => {
     expect(strictest([row, rowOf({})], [NEWS]).get(NEWS)).toBeNull();
   });
 
-  test('counts out of scope as well, and has to be readable there', () => {
+  test('counts out of scope, too, and has to be readable there', () => {
     const include = gives(false).when;
     expect(wishesOf(rowOf({ include, unsubscribed: gives(true) }))).toEqual(['opt_out', 'opt_out']);
     expect(rowOf({ include, unsubscribed: fails }).invalid).toBeDefined();
@@ -91,13 +91,13 @@ describe('deleted', () => {
     expect(row.invalid?.reason).toBe('contacts.deleted.when gives neither true nor false');
   });
 
-  test('is not asked of whom the mirror is not about', () => {
+  test('is not evaluated for records out of scope', () => {
     const row = rowOf({ include: gives(false).when, deleted: fails });
     expect([row.presence, row.invalid]).toEqual(['outside', undefined]);
   });
 });
 
-test('whatever they come to: no opt-in but by a plain false, no absence but by a plain true', () => {
+test('for any result: no opt-in unless plainly false, no removal unless plainly true', () => {
   const verdict = fc.oneof(
     fc.constantFrom(true, false, null).map((value): ConditionResult => ({ gives: value })),
     fc.anything().map((value): ConditionResult => ({ gives: value })),
@@ -118,7 +118,7 @@ test('whatever they come to: no opt-in but by a plain false, no absence but by a
   );
 });
 
-test('their fields are asked of the source, and they see texts', () => {
+test('the fields are requested from the source, and conditions see texts', () => {
   const found = compile('record.stage in ["lost", "dead"] || record["x.y"] == "true"', {
     nullable: false,
   });

@@ -39,7 +39,7 @@ const next = (desired: DesiredRow[], recorded?: RecordedRow) => ({
 const stands = next([inNews()], there.in);
 const waits = next([inNews()]);
 
-/** Ann's old contact is in the newsletter; the CRM has the new address for her. */
+/** Ann's old contact is in the newsletter; the CRM has the new address. */
 const asked = (successors: States['successors'], known: Partial<States> = {}): States =>
   states({
     recorded: remembered({ news: 'in' }),
@@ -53,7 +53,7 @@ const decide = (
   kind = kinds.created,
 ) => kind.decide(asked(successors, known));
 
-describe('what the CRM wants of the new address, and what is recorded of it', () => {
+describe('the state of the new address decides', () => {
   test.each<[string, DesiredRow[], RecordedRow | undefined, string[]]>([
     ['in, in', [inNews()], there.in, remove],
     ['in, left there', [inNews()], remembered({ news: 'platform' }), remove],
@@ -72,29 +72,29 @@ describe('what the CRM wants of the new address, and what is recorded of it', ()
     expect(steps(decide([next(desired, recorded)]))).toEqual(expected);
   });
 
-  test('every channel has to stand: until then each is opted out by itself', () => {
+  test('every channel has to be done: until then each is opted out by itself', () => {
     const both = [wish({ newsletter: 'yes', product: 'yes' })];
     expect(steps(decide([next(both, there.in)]))).toEqual(optOut);
     const whole = remembered({ news: 'in', product: 'in' });
     expect(steps(decide([next(both, whole)]))).toEqual(remove);
   });
 
-  test('of several new addresses all have to stand', () => {
+  test('all of several new addresses have to be done', () => {
     expect(steps(decide([stands, waits]))).toEqual([]);
     expect(steps(decide([stands, stands]))).toEqual(remove);
     expect(steps(decide([stands, next([wish({ newsletter: 'no' })])]))).toEqual(optOut);
   });
 });
 
-describe('who is deleted', () => {
+describe('the delete applies', () => {
   const adopted = { recorded: { ...remembered({ news: 'in' }), ownership: 'adopted' as const } };
   const foreign = { recorded: undefined };
 
   test.each<[string, Partial<States>, keyof typeof kinds, string[]]>([
     ['off: nobody', {}, 'off', optOut],
-    ['created: whom we created', {}, 'created', remove],
-    ['created: not whom we adopted', adopted, 'created', optOut],
-    ['owned: whom we adopted too', adopted, 'owned', remove],
+    ['created: a contact that we created', {}, 'created', remove],
+    ['created: not an adopted contact', adopted, 'created', optOut],
+    ['owned: an adopted contact too', adopted, 'owned', remove],
     ['nobody who is not ours', foreign, 'owned', []],
     ['nobody in a run that may not delete', { mayDelete: false }, 'owned', optOut],
     ['nobody upon an uncertified reading', { certified: false }, 'owned', []],
@@ -104,35 +104,35 @@ describe('who is deleted', () => {
     expect(steps(decide([stands], known, kinds[policy]))).toEqual(expected);
   });
 
-  test('nobody whose new address has vanished by now', () => {
+  test('to nobody whose new address has vanished by now', () => {
     expect(steps(decide([{ ...stands, vanished: true }]))).toEqual([]);
   });
 
-  test('of several contacts ours; the others are opted out', () => {
+  test('to our contact of several; the others are opted out', () => {
     const observed = [shown({ news: 'opt_in' }), shown({ id: 'con_2', news: 'opt_in' })];
     expect(steps(decide([stands], { observed }))).toEqual(['opt_out ch_news → con_2', ...remove]);
   });
 
-  test('whom the platform does not delete is opted out meanwhile', () => {
+  test('after an opt-out while the platform refuses deletes', () => {
     expect(steps(decide([stands], { parked: [''] }))).toEqual([...optOut, ...remove]);
     expect(steps(decide([stands], { parked: ['ch_news'] }))).toEqual(remove);
   });
 });
 
-describe('beside absence', () => {
-  test('an address that is missing for long is not deleted while the new one waits', () => {
+describe('together with absence', () => {
+  test('a missing address is not deleted while the new one waits', () => {
     expect(steps(decide([waits], { absence }))).toEqual(optOut);
     expect(steps(decide([{ ...stands, vanished: true }], { absence }))).toEqual(optOut);
     const gone = next([wish({ archived: 'yes' })]);
     expect(steps(decide([gone], { absence }))).toEqual([...optOut, ...remove]);
   });
-  test('an old address is not opted out first, one that is missing for long is', () => {
+  test('a missing address is opted out first, an old one is not', () => {
     expect(steps(decide([stands], { absence }))).toEqual(remove);
     expect(steps(decide([stands], { absence, strays: true }))).toEqual([...optOut, ...remove]);
   });
 });
 
-test('deletes are marked and counted by the guard, as the opt-outs are', () => {
+test('the deletes are marked and counted by the guard, like the opt-outs', () => {
   const { changes } = decide([stands]);
   expect(changes.map(({ guard, phase }) => ({ guard, phase }))).toEqual([
     { guard: 'delete', phase: 2 },
@@ -141,7 +141,7 @@ test('deletes are marked and counted by the guard, as the opt-outs are', () => {
   expect(marks).toEqual([true]);
 });
 
-test('explained: by the rule beyond the table that decided', () => {
+test('explain names the rule that decided', () => {
   const { policy, absence: rules } = {
     policy: { absent: 'opt_out', missing: 'respect', resubscribe: 'never', optIns: 'on' } as const,
     absence: { deletes: 'created', deleteAfterMs: 0, absentReadings: 2, absentForMs: 1 } as const,

@@ -9,7 +9,7 @@ import { LATER, NOON, open, signal, states } from '../support/records/record-sta
 const kind = open().contacts;
 const optOut = ['opt_out ch_news → con_1'];
 
-/** Ann's old contact is in the newsletter; the CRM has the new address for her. */
+/** Ann's old contact is in the newsletter; the CRM has the new address. */
 function decide(successors: States['successors'], known: Partial<States> = {}) {
   const observed = [shown({ news: 'opt_in' })];
   return kind.decide(
@@ -23,7 +23,7 @@ const next = (record: Record<string, unknown>, recorded?: RecordedRow) => ({
   vanished: false,
 });
 
-describe('what the CRM wants of the new address, and what is recorded of it', () => {
+describe('the state of the new address decides', () => {
   const there = { in: remembered({ news: 'in' }), us: remembered({ news: 'us' }) };
   test.each<[string, DesiredRow[], RecordedRow | undefined, string[]]>([
     ['out', [wish({ newsletter: 'no' })], undefined, optOut],
@@ -42,14 +42,14 @@ describe('what the CRM wants of the new address, and what is recorded of it', ()
     expect(steps(decide([{ desired, recorded, vanished: false }]))).toEqual(expected);
   });
 
-  test('what was recorded of it and has vanished stands no more', () => {
+  test('a vanished new contact does not count as done', () => {
     const gone = { ...next({ newsletter: 'yes' }, there.in), vanished: true };
     expect(steps(decide([gone]))).toEqual([]);
     const forbids = { ...next({ newsletter: 'no' }, there.in), vanished: true };
     expect(steps(decide([forbids]))).toEqual(optOut);
   });
 
-  test('of several new addresses all have to stand, and one that forbids is enough', () => {
+  test('all of several new addresses have to be done, and one that forbids is enough', () => {
     const stands = next({ newsletter: 'yes' }, there.in);
     const waits = next({ newsletter: 'yes' });
     expect(steps(decide([stands, waits]))).toEqual([]);
@@ -58,7 +58,7 @@ describe('what the CRM wants of the new address, and what is recorded of it', ()
   });
 });
 
-test('only what is subscribed is opted out, of each of her contacts', () => {
+test('only subscribed channels are opted out, of each contact of the address', () => {
   const successors = [next({ newsletter: 'yes' }, remembered({ news: 'in' }))];
   for (const news of ['opt_out', undefined] as const) {
     const observed = [shown(news ? { news } : {})];
@@ -80,7 +80,7 @@ test('a foreign contact is left alone', () => {
   expect(steps(decide(successors, { recorded: undefined }))).toEqual([]);
 });
 
-test('they are marked, for guards to count; what the CRM itself forbids is not', () => {
+test('the opt-outs are marked for guards; those that the CRM states are not', () => {
   const moved = (body = '') => enrolmentBody.parse(JSON.parse(body)).moved;
   const successors = [next({ newsletter: 'yes' }, remembered({ news: 'in' }))];
   expect(decide(successors).changes.map(({ body }) => moved(body))).toEqual([true]);
@@ -104,19 +104,19 @@ describe('before it is sent', () => {
     };
   };
 
-  test('it is looked at, unless it was just seen: it may have got the new address', async () => {
+  test('the contact is looked at, unless just observed: it may have the new address', async () => {
     expect(await looks('new@example.com')).toMatchObject({
       moved: { is: 'stale', observed: [{ alias: 'new@example.com' }] },
       fresh: undefined,
       plain: undefined,
     });
   });
-  test('and goes when nothing has changed', async () => {
+  test('the opt-out is released when nothing has changed', async () => {
     expect((await looks('ann@example.com')).moved).toBeUndefined();
   });
 });
 
-test('the old address is opted out by us, so that the CRM can go back to it', () => {
+test('the opt-out of the old address is ours, so that the CRM can return to it', () => {
   const successors = [next({ newsletter: 'yes' }, remembered({ news: 'in' }))];
   const { changes, note } = decide(successors);
   const ack = { is: 'acked', id: 'con_1', observed: undefined, found: false, at: LATER } as const;

@@ -32,7 +32,7 @@ const statedBy = (...stated: string[]): Membership => ({
 });
 const decide = (known: Partial<States>) => kind.decide(states({ observed: isOut, ...known }));
 
-describe('what is recorded of an opt-out of ours', () => {
+describe('the record of our opt-out', () => {
   const out = (known: Partial<States>) =>
     newsOf(carryOut(kind, states({ observed: [shown({ news: 'opt_in' })], ...known })));
   const recorded = remembered({ news: 'in' });
@@ -69,7 +69,7 @@ describe('what is recorded of an opt-out of ours', () => {
     expect(out(known)).toEqual({ ...expected, acked: LATER });
   });
 
-  test('records that state it later are those that count', () => {
+  test('later records that state it replace the former ones', () => {
     const row = withNews({ ...ours, cause: 'absence' });
     const { note } = decide({ recorded: row, desired: [says('1', 'yes'), says('2', 'no')] });
     expect(newsOf(note)).toEqual(statedBy('2'));
@@ -77,7 +77,7 @@ describe('what is recorded of an opt-out of ours', () => {
     expect(conflicts(next)).toEqual([NEWS]);
   });
 
-  test('a contact that is opted out besides for absence makes a stated one no less', () => {
+  test('is kept when the contact is also opted out for absence', () => {
     const row = withNews(statedBy('2'));
     const body = canonicalJson({ cause: 'address', moved: true });
     const change = { kind: 'contact', key: ANN, op: 'opt_out', part: NEWS, phase: 0 } as const;
@@ -119,7 +119,7 @@ describe('row 16', () => {
     }
   });
 
-  test('the conflict names the command that releases it', () => {
+  test('the conflict prints the command that releases it', () => {
     const { problems } = decide({ recorded: withNews(statedBy('2')), desired: [says('1', 'yes')] });
     expect(problems[0]?.fix).toContain('allow <email> --reason');
   });
@@ -132,7 +132,7 @@ describe('row 16', () => {
     // In the future.
     [LATER + 1, false],
     [null, false],
-  ])('a will of %o, whatever policy.resubscribe says', (consentAt, isBack) => {
+  ])('a consent of %o does not, whatever policy.resubscribe says', (consentAt, isBack) => {
     const { body, ...row } = says('1', 'yes');
     const stated = { ...row, body: canonicalJson({ ...Object(JSON.parse(body)), consentAt }) };
     const decision = decide({ recorded: withNews(statedBy('2')), desired: [stated] });
@@ -146,31 +146,31 @@ describe('row 16', () => {
   });
 });
 
-describe('an opt-out of an earlier version', () => {
+describe('an opt-out from an earlier version', () => {
   const old: Membership = { is: 'opt_out', by: 'us' };
   const upgraded = (known: Partial<States>) =>
     newsOf(decide({ recorded: withNews(old), ...known }).note);
 
-  test('is stated by the records that say out', () => {
+  test('is attributed to the records that opt out', () => {
     const desired = [says('1', 'yes'), says('2', 'no')];
     expect(upgraded({ desired, origins: ['1', '2'] })).toEqual({ ...statedBy('2'), acked: LATER });
   });
-  test('or else by all that were known', () => {
+  test('is attributed to all known records when none opts out', () => {
     const known = { desired: [says('3', 'yes')], origins: ['2', '1'] };
     expect(upgraded(known)).toEqual({ ...statedBy('1', '2'), acked: LATER });
     const decision = decide({ recorded: withNews(old), ...known });
     expect(conflicts(decision)).toEqual([NEWS]);
     expect(steps(decide({ recorded: withNews(old), desired: [says('1', 'yes')] }))).toEqual(optIn);
   });
-  test('and stays as it is while the CRM names nobody', () => {
+  test('stays unattributed while the CRM names nobody', () => {
     expect(upgraded({ desired: [] })).toEqual(old);
   });
 });
 
-describe('an opt-out of ours that the CRM does not take back', () => {
+describe('our opt-out that the CRM does not take back', () => {
   const recorded = withNews(statedBy('2'));
 
-  test('stands when the contact vanished', () => {
+  test('stays when the contact has vanished', () => {
     const vanished = { ...recorded, id: undefined };
     const decision = recreate.decide(states({ recorded: vanished, desired: [says('1', 'yes')] }));
     expect(steps(decision)).toEqual([]);
@@ -190,7 +190,7 @@ describe('an opt-out of ours that the CRM does not take back', () => {
       `create ${NEWS}`,
     ]);
   });
-  test('leaves an old address no reason to wait for it', () => {
+  test('gives an old address no reason to wait', () => {
     const successor = { desired: [says('1', 'yes')], vanished: false };
     const known = { recorded: remembered({ news: 'in' }), observed: [shown({ news: 'opt_in' })] };
     const of = (membership: Membership) =>

@@ -25,7 +25,7 @@ const channelsOf = (row: RecordedRow | undefined) =>
 describe('several CRM records of one address', () => {
   const subscribed = [shown({ news: 'opt_in' })];
 
-  test('the strictest wins, whatever their order', () => {
+  test('the strictest decides, in any order', () => {
     for (const desired of [
       [inNews(), outOfNews()],
       [outOfNews(), inNews()],
@@ -34,21 +34,21 @@ describe('several CRM records of one address', () => {
       expect(steps(decide({ desired }))).toEqual([]);
     }
   });
-  test('no opinion of one does not outweigh the wish of the other', () => {
+  test('one without an opinion does not outweigh another’s wish', () => {
     expect(steps(decide({ desired: [wish(), inNews()] }))).toEqual(['create ch_news']);
   });
-  test('an invalid twin allows no opt_in, and its opt-outs apply', () => {
+  test('an invalid one allows no opt_in, and its opt-outs apply', () => {
     const broken = wish({ newsletter: 'maybe', product: 'no' });
     const desired = [bothIn(), broken];
     expect(steps(decide({ desired }))).toEqual([]);
     const observed = [shown({ product: 'opt_in' })];
     expect(steps(decide({ desired, observed }))).toEqual(['opt_out ch_product → con_1']);
   });
-  test('an opt-out that a deleted record states applies to the living one', () => {
+  test('the opt-out of a deleted one applies to the living one', () => {
     const desired = [inNews(), wish({ archived: 'yes', newsletter: 'no' })];
     expect(steps(decide({ desired, observed: subscribed }))).toEqual(['opt_out ch_news → con_1']);
   });
-  test('they are gone only when every record is', () => {
+  test('the person counts as removed only when every record is', () => {
     const left = wish({ archived: 'yes' });
     const recorded = remembered({ news: 'in' });
     const known = { recorded, observed: subscribed };
@@ -59,7 +59,7 @@ describe('several CRM records of one address', () => {
       expect(steps(some)).toEqual([]);
     }
   });
-  test('an invalid record is present, even when it says that it is deleted', () => {
+  test('an invalid one is present, even when it is flagged as deleted', () => {
     const desired = [wish({ archived: 'yes', id: '' })];
     const known = { recorded: remembered({ news: 'in' }), observed: subscribed, desired };
     expect(steps(strict.decide(states(known)))).toEqual([]);
@@ -91,12 +91,12 @@ describe('several contacts of one address', () => {
     expect(steps(decision)).toEqual([]);
     expect(conflicts(decision)).toEqual([NEWS]);
   });
-  test('an opt-out on one of them is the person’s', () => {
+  test('an opt-out on one is the person’s', () => {
     const decision = decide({ desired: [bothIn()], observed: two });
     expect(steps(decision)).toEqual([]);
     expect(conflicts(decision)).toEqual([PRODUCT]);
   });
-  test('who left as one of them has left', () => {
+  test('an unsubscribe of one keeps the person out', () => {
     const observed = [shown({ id: 'con_1' }), shown({ id: 'con_2', status: 'unsubscribed' })];
     expect(conflicts(decide({ desired: [inNews()], observed }))).toEqual([NEWS]);
   });
@@ -110,7 +110,7 @@ describe('several contacts of one address', () => {
       expect(steps(next)).toEqual([]);
     }
   });
-  test('an opt-out on another contact than the one we opted out is not ours to take back', () => {
+  test('an opt-out on another contact than ours is not ours to take back', () => {
     const recorded = remembered({ news: 'us' });
     const observed = [shown({ id: 'con_2', news: 'opt_out' })];
     const decision = decide({ desired: [inNews()], recorded, observed });
@@ -118,12 +118,12 @@ describe('several contacts of one address', () => {
     expect(conflicts(decision)).toEqual([NEWS]);
     expect(channelsOf(decision.note)[NEWS]).toMatchObject({ is: 'opt_out', by: 'platform' });
   });
-  test('who left as one of them is not made anew after all of them vanished', () => {
+  test('an unsubscribe of one prevents a new contact after all vanished', () => {
     const observed = [shown({ id: 'con_1' }), shown({ id: 'con_2', status: 'unsubscribed' })];
     const { note } = strict.decide(states({ desired: [inNews()], observed }));
     expect(steps(strict.decide(states({ desired: [inNews()], recorded: note })))).toEqual([]);
   });
-  test('an opt-out the person made stays the person’s, though the other contact is opted out by us', () => {
+  test('the person’s opt-out stays theirs when we opt the other contact out', () => {
     const observed = [
       shown({ id: 'con_1', news: 'opt_out' }),
       shown({ id: 'con_2', news: 'opt_in' }),
@@ -136,8 +136,8 @@ describe('several contacts of one address', () => {
   });
 });
 
-describe('somebody new', () => {
-  test('is created in the first channel and opted into the further ones', () => {
+describe('a new person', () => {
+  test('is created in the first channel and opted into the others', () => {
     const decision = decide({ desired: [bothIn()] });
     expect(steps(decision)).toEqual(['create ch_news', 'opt_in ch_product']);
     expect(decision).toMatchObject({ note: undefined, adopts: false, problems: [] });
@@ -145,17 +145,17 @@ describe('somebody new', () => {
   test('is created in the first channel that is wanted', () => {
     expect(steps(decide({ desired: [wish({ product: 'yes' })] }))).toEqual(['create ch_product']);
   });
-  test('is not created only to be opted out, nor for no reason', () => {
+  test('is not created to be opted out, or without a channel', () => {
     for (const desired of [outOfNews(), wish(), wish({ archived: 'yes' })])
       expect(decide({ desired: [desired] })).toMatchObject({ changes: [], note: undefined });
   });
-  test('is created on a mere assumption too: the look before sending proves absence', () => {
+  test('is created on an assumption, too: the look before sending proves absence', () => {
     expect(steps(decide({ desired: [inNews()], sight: 'assumed' }))).toEqual(['create ch_news']);
   });
 });
 
 describe('an uncertified reading', () => {
-  test('brings opt_outs only, and settles nothing', () => {
+  test('leads to opt_outs only, and settles nothing', () => {
     const desired = [wish({ newsletter: 'yes', product: 'no' })];
     const observed = [shown({ product: 'opt_in' })];
     const decision = decide({ desired, observed, certified: false });
@@ -169,7 +169,7 @@ describe('an uncertified reading', () => {
     expect(decide(known).note?.desired).toBe(inNews().fingerprint);
     expect(decide({ ...known, certified: false }).note?.desired).toBeUndefined();
   });
-  test('proves nobody absent: whom it does not name is not opted out', () => {
+  test('proves nobody absent: people it lacks are not opted out', () => {
     const known = { recorded: remembered({ news: 'in' }), observed: [shown({ news: 'opt_in' })] };
     expect(steps(strict.decide(states({ ...known, certified: false })))).toEqual([]);
   });
@@ -178,17 +178,17 @@ describe('an uncertified reading', () => {
 describe('a fast run', () => {
   const recorded = remembered({ news: 'in', seen: shown({ news: 'opt_in' }) });
 
-  test('takes what is recorded for what there is', () => {
+  test('takes the recorded state for the observed one', () => {
     const decision = decide({ desired: [bothIn()], recorded, sight: 'assumed' });
     expect(steps(decision)).toEqual(['opt_in ch_product → con_1']);
     expect(decision.note).toMatchObject({ id: 'con_1', shown: recorded.shown, seenAt: NOON });
   });
-  test('a full one sees that they vanished', () => {
+  test('leaves it to a full run to see that a contact vanished', () => {
     const decision = decide({ desired: [bothIn()], recorded });
     expect(decision.note).toMatchObject({ id: undefined, shown: undefined, seenAt: LATER });
     expect(conflicts(decision)).toEqual([NEWS, PRODUCT]);
   });
-  test('after that a fast one still knows it', () => {
+  test('knows that afterwards', () => {
     const { note } = decide({ desired: [bothIn()], recorded });
     const next = decide({ desired: [bothIn()], recorded: note, sight: 'assumed' });
     expect(steps(next)).toEqual([]);
@@ -196,31 +196,31 @@ describe('a fast run', () => {
   });
 });
 
-describe('somebody of ours who vanished', () => {
+describe('a contact of ours that vanished', () => {
   const gone = (known: Parameters<typeof remembered>[0], kind = strict) =>
     kind.decide(states({ desired: [bothIn()], recorded: remembered(known) }));
 
-  test('respect: stays gone', () => {
+  test('respect: is not created again', () => {
     const decision = gone({ news: 'in' }, keep);
     expect(steps(decision)).toEqual([]);
     expect(conflicts(decision)).toEqual([NEWS, PRODUCT]);
   });
-  test('recreate: is made anew', () => {
+  test('recreate: is created again', () => {
     expect(steps(gone({ news: 'in' }))).toEqual(['create ch_news', 'opt_in ch_product']);
     expect(steps(gone({ news: 'us' }))).toEqual(['create ch_news', 'opt_in ch_product']);
   });
-  test('recreate: never in what they had left before', () => {
+  test('recreate: is never created in a channel that the person left', () => {
     expect(steps(gone({ left: true, news: 'in' }))).toEqual([]);
     const decision = gone({ news: 'platform', product: 'in' });
     expect(steps(decision)).toEqual(['create ch_product']);
     expect(conflicts(decision)).toEqual([NEWS]);
   });
-  test('recreate: who stays gone is not told to set what is set', () => {
+  test('recreate: the conflict does not advise the setting that is set', () => {
     const { problems } = gone({ left: true, news: 'in' });
     expect(problems.map(({ part }) => part)).toEqual([NEWS, PRODUCT]);
     expect(problems.filter(({ fix }) => fix.includes('policy.missing'))).toEqual([]);
   });
-  test('recreate: not only to be opted out', () => {
+  test('recreate: is not created only to be opted out', () => {
     const recorded = remembered({ news: 'in' });
     expect(steps(strict.decide(states({ desired: [outOfNews()], recorded })))).toEqual([]);
   });
@@ -229,7 +229,7 @@ describe('somebody of ours who vanished', () => {
 describe('adoption', () => {
   const observed = [shown({ news: 'opt_in' })];
 
-  test('what the CRM wants and the platform shows is recorded as adopted and settled', () => {
+  test('records an existing contact that the CRM wants as adopted and settled', () => {
     const decision = decide({ desired: [inNews()], observed });
     expect(decision).toMatchObject({ changes: [], problems: [], adopts: true });
     expect(decision.note).toMatchObject({
@@ -241,7 +241,7 @@ describe('adoption', () => {
     });
     expect(channelsOf(decision.note)[NEWS]?.is).toBe('opt_in');
   });
-  test('whom the CRM deleted, or does not name, is not adopted', () => {
+  test('does not apply to a contact that the CRM deleted or does not name', () => {
     for (const desired of [[], [wish({ archived: 'yes', newsletter: 'yes' })]])
       expect(strict.decide(states({ desired, observed }))).toMatchObject({
         changes: [],
@@ -249,14 +249,14 @@ describe('adoption', () => {
         adopts: false,
       });
   });
-  test('a known person is not adopted again', () => {
+  test('does not repeat for a known person', () => {
     const recorded = remembered({ news: 'in' });
     expect(decide({ desired: [inNews()], recorded, observed })).toMatchObject({
       adopts: false,
       note: { ownership: 'created' },
     });
   });
-  test('an opt-out found at adoption is the platform’s', () => {
+  test('attributes an existing opt-out to the platform', () => {
     const decision = decide({ desired: [inNews()], observed: [shown({ news: 'opt_out' })] });
     expect(steps(decision)).toEqual([]);
     expect(conflicts(decision)).toEqual([NEWS]);
@@ -272,14 +272,14 @@ describe('a suppressed person', () => {
     { suppressionReason: 'bounce' },
     { suppressedAt: '2026-01-01T00:00:00.000Z' },
     { suppressionReason: '', suppressedAt: '2026-01-01T00:00:00.000Z' },
-  ])('%j has left', (how) => {
+  ])('%j counts as unsubscribed', (how) => {
     const decision = decide({ desired: [inNews()], observed: [shown(how)] });
     expect(steps(decision)).toEqual([]);
     expect(conflicts(decision)).toEqual([NEWS]);
   });
 });
 
-test('an opt-out that follows on a lost membership is later than a will stated in between', () => {
+test('an opt-out after a lost membership is later than a consent in between', () => {
   const { contacts } = open({ contacts: { resubscribe: 'newer' } });
   const { body, ...row } = inNews();
   const willed = { ...row, body: canonicalJson({ ...JSON.parse(body), consentAt: LATER + 1 }) };
@@ -301,7 +301,7 @@ test('an opt-out that follows on a lost membership is later than a will stated i
   }
 });
 
-test('who left under a former address stays out under the new one', () => {
+test('an opt-out of a former address applies to the new one', () => {
   const row = { ...remembered({ news: 'platform' }), key: 'old@example.com' };
   const former = [{ row, seen: [] }];
   for (const observed of [[], [shown()]]) {
@@ -325,13 +325,13 @@ describe('an opt-out shown under a former address', () => {
     return conflicts(decide({ desired: [bothIn()], former, ...put }));
   };
 
-  test('is nobody’s where her creation left it by default, unless she was in since', () => {
+  test('is nobody’s when a creation left it by default, unless the person was in since', () => {
     for (const seen of [[], [at('made')]]) expect(conflictsAfter(made, seen)).toEqual([]);
     const joined = shown({ news: 'opt_in', product: 'opt_in' });
     const { note } = decide({ recorded: made, observed: [joined] });
     expect(conflictsAfter(note, [at('later')])).toEqual([NEWS]);
   });
-  test('is hers where another contact of the address shows it', () => {
+  test('is the person’s when another contact of the address shows it', () => {
     const other = shown({ id: 'con_2', news: 'opt_out', product: 'opt_in' });
     expect(conflictsAfter(made, [at('made'), other])).toEqual([NEWS]);
     // And where that one is gone again.
@@ -339,7 +339,7 @@ describe('an opt-out shown under a former address', () => {
     expect(channelsOf(note)).toMatchObject({ [NEWS]: { is: 'opt_out', by: 'platform' } });
     expect(conflictsAfter(note, [at('made')])).toEqual([NEWS]);
   });
-  test('may be hers where the snapshot was put back, unless the contact would show that', () => {
+  test('may be the person’s after a restore, unless the contact would show that', () => {
     const ours = remembered({ news: 'us', product: 'in', seen: at('made') });
     const put = (enrolmentMoves: boolean) => {
       return { restored: true, facts: { defaults: {}, enrolmentMoves } };

@@ -44,7 +44,7 @@ describe('before a creation', () => {
     expect(await look(change('create'))).toBeUndefined();
     expect(asked).toHaveLength(1);
   });
-  test('who is found is decided upon again, every one of them', async () => {
+  test('every contact that is found is decided again', async () => {
     const { look, seed } = stage();
     seed({ email: `x${ANN}` });
     const ids = [seed({ email: ' ANN@example.com' }), seed({ email: ANN, status: 'blocked' })];
@@ -53,20 +53,20 @@ describe('before a creation', () => {
     const observed = outcome?.is === 'stale' ? (outcome.observed ?? []) : [];
     expect(observed.map(({ id }) => id).toSorted()).toEqual(ids.toSorted());
   });
-  test('a search that is more than a page long is read to its end', async () => {
+  test('a search of more than a page is read to its end', async () => {
     const { look, seed, asked } = stage();
     const id = seed({ email: ANN, createdAt: 0 });
     for (let n = 0; n < 150; n += 1) seed({ email: `${n}${ANN}` });
     expect(await look(change('create'))).toMatchObject({ is: 'stale', observed: [{ id }] });
     expect(asked).toHaveLength(2);
   });
-  test('fresh knowledge needs no look', async () => {
+  test('a fresh observation needs no look', async () => {
     const { look, seed, asked } = stage();
     seed({ email: ANN });
     expect(await look(change('create'), undefined, true)).toBeUndefined();
     expect(asked).toEqual([]);
   });
-  test('a look that fails sends nothing', async () => {
+  test('a failed look sends nothing', async () => {
     const lost = stage({ on: LIST, commits: false, gives: 'lost' });
     expect(await lost.look(change('create'))).toMatchObject({ is: 'unsent' });
     const refused = stage({ on: LIST, commits: false, gives: { status: 401, body: {} } });
@@ -74,10 +74,10 @@ describe('before a creation', () => {
   });
 });
 
-describe('before an opt_in of somebody known', () => {
+describe('before an opt_in of a known person', () => {
   const optIn = change('opt_in', 'con_1', 'ch_product');
 
-  test('who is as we last saw them goes on', async () => {
+  test('a contact as last observed is opted in', async () => {
     const { look, seed, asked } = stage();
     seed(subscribed);
     expect(await look(optIn, known())).toBeUndefined();
@@ -87,19 +87,19 @@ describe('before an opt_in of somebody known', () => {
     { status: 'unsubscribed' as const },
     { suppressionReason: 'complaint' },
     { channels: { [NEWS]: 'opt_out' as const } },
-  ])('who changed since is decided upon again: %j', async (how) => {
+  ])('a contact that changed since is decided again: %j', async (how) => {
     const { look, seed } = stage();
     seed({ ...subscribed, ...how });
     expect(await look(optIn, known())).toMatchObject({ is: 'stale', observed: [{ id: 'con_1' }] });
   });
-  test('who is gone is decided upon again', async () => {
+  test('a contact that is gone is decided again', async () => {
     expect(await stage().look(optIn, known())).toEqual({
       is: 'stale',
       observed: [],
       why: expect.any(String),
     });
   });
-  test('a listing that may have missed a second contact has it looked for', async () => {
+  test('an incomplete listing leads to a search for a second contact', async () => {
     const { lookBlindly, seed } = stage();
     seed(subscribed);
     expect(await lookBlindly(optIn, known())).toBeUndefined();
@@ -109,12 +109,12 @@ describe('before an opt_in of somebody known', () => {
     const observed = outcome?.is === 'stale' ? (outcome.observed ?? []) : [];
     expect(observed.map(({ id }) => id).toSorted()).toEqual(['con_1', twin].toSorted());
   });
-  test('fresh knowledge needs no look', async () => {
+  test('a fresh observation needs no look', async () => {
     const { look, asked } = stage();
     expect(await look(optIn, known(), true)).toBeUndefined();
     expect(asked).toEqual([]);
   });
-  test('a recorded id stands in for one that was not planned', async () => {
+  test('a recorded id replaces one that was not planned', async () => {
     const { look, seed, asked } = stage();
     seed(subscribed);
     expect(await look(change('opt_in'), known())).toBeUndefined();
@@ -122,7 +122,7 @@ describe('before an opt_in of somebody known', () => {
   });
 });
 
-test('an opt_out is never held up by a look', async () => {
+test('an opt_out is never delayed by a look', async () => {
   const { look, asked } = stage();
   expect(await look(change('opt_out', 'con_1'), known())).toBeUndefined();
   expect(asked).toEqual([]);
@@ -131,20 +131,20 @@ test('an opt_out is never held up by a look', async () => {
 describe('before a delete', () => {
   const remove = change('delete', 'con_1', '');
 
-  test.each([true, false])('they are always retrieved (fresh: %j)', async (fresh) => {
+  test.each([true, false])('the contact is always retrieved (fresh: %j)', async (fresh) => {
     const { look, seed, asked } = stage();
     seed(subscribed);
     expect(await look(remove, known(), fresh)).toBeUndefined();
     expect(asked).toEqual([expect.stringContaining('con_1')]);
   });
-  test('who changed since is decided upon again', async () => {
+  test('a contact that changed since is decided again', async () => {
     const { look, seed } = stage();
     seed({ ...subscribed, channels: {} });
     expect(await look(remove, known())).toMatchObject({ is: 'stale' });
   });
 });
 
-describe('a change that was not answered', () => {
+describe('an unanswered change', () => {
   test('a creation is found by its exact address, and may be anybody’s', async () => {
     const { recover, seed } = stage();
     seed({ email: `x${ANN}`, channels: { [NEWS]: 'opt_in' } });
@@ -152,12 +152,12 @@ describe('a change that was not answered', () => {
     const id = seed({ email: ANN, channels: { [NEWS]: 'opt_in' } });
     expect(await recover(change('create'))).toMatchObject({ is: 'acked', id, found: true });
   });
-  test('a contact that is there without the membership is decided upon again', async () => {
+  test('a contact without the membership is decided again', async () => {
     const { recover, seed } = stage();
     const id = seed({ email: ANN, channels: { [NEWS]: 'opt_out' } });
     expect(await recover(change('create'))).toMatchObject({ is: 'stale', observed: [{ id }] });
   });
-  test('two contacts of one address are decided upon again', async () => {
+  test('two contacts of one address are decided again', async () => {
     const { recover, seed } = stage();
     for (const id of ['con_1', 'con_2']) seed({ ...subscribed, id });
     const outcome = await recover(change('create'));
@@ -180,19 +180,19 @@ describe('a change that was not answered', () => {
     const lines = asked.map((line) => (line.startsWith(RETRIEVE) ? 'retrieve' : 'list'));
     expect(lines).toEqual(['retrieve', 'retrieve', 'list']);
   });
-  test('an opt_out that is not shown did not happen', async () => {
+  test('an opt_out that is not shown did not take effect', async () => {
     const { recover, seed } = stage();
     seed(subscribed);
     const outcome = await recover(change('opt_out', 'con_1'));
     expect(outcome).toMatchObject({ is: 'stale', observed: [{ id: 'con_1' }] });
   });
-  test('an opt_in where an opt_out is shown may have been taken back since', async () => {
+  test('an opt_in may have been taken back when an opt_out is shown', async () => {
     const { recover, seed } = stage();
     seed({ ...subscribed, channels: { [NEWS]: 'opt_out' } });
     const outcome = await recover(change('opt_in', 'con_1'));
     expect(outcome).toMatchObject({ is: 'acked', observed: { id: 'con_1' } });
   });
-  test('a delete is done when they are gone', async () => {
+  test('a delete is done when the contact is gone', async () => {
     const { recover, seed } = stage();
     expect(await recover(change('delete', 'con_1', ''))).toMatchObject({ is: 'acked' });
     seed(subscribed);
@@ -201,7 +201,7 @@ describe('a change that was not answered', () => {
       observed: [{ id: 'con_1' }],
     });
   });
-  test('a recovery only reads', async () => {
+  test('recovery only reads', async () => {
     const { recover, seed, asked } = stage();
     seed(subscribed);
     for (const op of ['create', 'opt_in', 'opt_out', 'delete'] as const)
@@ -209,14 +209,14 @@ describe('a change that was not answered', () => {
     expect(asked.length).toBeGreaterThanOrEqual(4);
     expect(asked.filter((line) => !line.startsWith('GET'))).toEqual([]);
   });
-  test('a 404 that is not the platform’s proves nothing', async () => {
+  test('a 404 from something else proves nothing', async () => {
     const gives = { status: 404, body: '<html>' };
     const { recover } = stage({ on: RETRIEVE, commits: false, gives });
     await expect(recover(change('delete', 'con_1', ''))).rejects.toBeInstanceOf(Unavailable);
   });
 });
 
-test('what is interrupted before it leaves is unsent', async () => {
+test('a change interrupted before it was sent is unsent', async () => {
   const { contacts, run } = open();
   const stop = new AbortController();
   stop.abort(new Interrupted('SIGTERM'));
@@ -225,7 +225,7 @@ test('what is interrupted before it leaves is unsent', async () => {
   ).toMatchObject({ is: 'held' });
 });
 
-test('a page is listed in canonical form, with the platform’s clock', async () => {
+test('a page is listed in canonical form, with the clock of the platform', async () => {
   const { contacts, clock, seed } = stage();
   seed({ ...subscribed, email: ' Ann@Example.com' });
   const page = await clock.run(contacts.list({ page: 1, limit: 10 }, signal));

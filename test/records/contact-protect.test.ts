@@ -39,7 +39,7 @@ describe('a protected address', () => {
     expect(steps(byAddress.decide(states(known)))).toEqual(sent);
   });
 
-  test('names the setting that stops a change, and only then', () => {
+  test('names the setting that stops a change, where it does', () => {
     const stops = (known: Partial<States>) => byAddress.decide(states(known)).stoppedBy;
     expect(stops({ ...here, absence: long })).toEqual(['protect']);
     expect(stops({ desired: [wish({ newsletter: 'yes' })] })).toEqual(['protect']);
@@ -62,7 +62,7 @@ describe('a condition that protects', () => {
   const isProtected = (row: { body: string }) =>
     recordedBody.parse(JSON.parse(row.body)).protected === true;
 
-  test('is remembered when the record has left the CRM', () => {
+  test('stays in force when the record has left the CRM', () => {
     const recorded = noted({ ...here, desired: [vip({ newsletter: 'yes' })] });
     expect(isProtected(recorded)).toBe(true);
     expect(steps(byRecord.decide(states({ ...here, recorded, absence: long })))).toEqual([]);
@@ -83,7 +83,7 @@ describe('a condition that protects', () => {
     expect(isProtected(noted({ ...here, recorded, desired: [broken] }))).toBe(true);
   });
 
-  test('stays remembered over an acknowledged opt-out that the CRM states', () => {
+  test('stays in force after an acknowledged opt-out that the CRM states', () => {
     const recorded = noted({ ...here, desired: [vip({ newsletter: 'no' })] });
     const [change] = byRecord.decide(
       states({ ...here, recorded, desired: [vip({ newsletter: 'no' })] }),

@@ -56,9 +56,9 @@ function ours(row: RecordedRow | undefined): RecordedRow | undefined {
   return { ...row, body: canonicalJson({ ...body, channels }) };
 }
 
-describe('who left the replaced channel', () => {
+describe('a person who left the replaced channel', () => {
   test.each([{ old: 'opt_out' }, { old: 'opt_out', product: 'opt_in' }] as Shown[])(
-    'shown as %j, is not opted in: a conflict in words of its own',
+    'shown as %j, is not opted in: a conflict with its own words',
     (sight) => {
       const decision = decide({ observed: [shown(sight)] });
       expect(steps(decision)).toEqual([]);
@@ -67,14 +67,14 @@ describe('who left the replaced channel', () => {
       ]);
     },
   );
-  test('stays out in the runs that follow, also when the old channel is gone', () => {
+  test('stays out in later runs, also when the old channel is gone', () => {
     for (const sight of [{ old: 'opt_out' }, {}] as Shown[]) {
       const recorded = after([{ old: 'opt_out' }, sight]);
       expect(conflicts(decide({ recorded, observed: [shown(sight)] }))).toEqual([NEWS]);
       expect(conflicts(decide({ recorded, sight: 'assumed' }))).toEqual([NEWS]);
     }
   });
-  test('is not made anew in it after she vanished, and in others is', () => {
+  test('is not created in it again after the contact vanished, but in others', () => {
     const again = open({ contacts: { missing: 'recreate' }, replaces: { [NEWS]: OLD } }).contacts;
     const recorded = after([{ old: 'opt_out' }]);
     const decision = again.decide(states({ desired: [bothIn()], recorded }));
@@ -85,14 +85,14 @@ describe('who left the replaced channel', () => {
       NEWS,
     );
   });
-  test('as somebody of a former address, stays out under the new one', () => {
+  test('under a former address, stays out under the new one', () => {
     const row = after([{ old: 'opt_out' }]);
     const former = row ? [{ row: { ...row, key: 'old@example.com' }, seen: [] }] : [];
     expect(conflicts(decide({ former }))).toEqual([NEWS]);
     const now = [{ row: { ...remembered(), key: 'old@example.com' }, seen: [shown({})] }];
     expect(steps(decide({ former: now }))).toEqual([`create ${NEWS}`]);
   });
-  test('is not brought back by a newer will either', () => {
+  test('is not brought back by a newer consent either', () => {
     const policy = { contacts: { resubscribe: 'newer' as const } };
     const hour = 3_600_000;
     const body = canonicalJson({ ...JSON.parse(inNews.body), consentAt: LATER + 1 });
@@ -109,26 +109,26 @@ describe('who left the replaced channel', () => {
       expect(steps(decision)).toEqual(expected);
     }
   });
-  test('is opted out of the new one when the CRM says so', () => {
+  test('is opted out of the new channel when the CRM says so', () => {
     const observed = [shown({ old: 'opt_out', news: 'opt_in' })];
     expect(steps(decide({ desired: [outOfNews], observed }))).toEqual([`opt_out ${NEWS} → con_1`]);
   });
 });
 
-describe('who did not leave it', () => {
+describe('a person who did not leave the replaced channel', () => {
   test.each([{ old: 'opt_in' }, {}] as Shown[])('shown as %j, is opted in', (sight) => {
     expect(steps(decide({ observed: [shown(sight)] }))).toEqual([`opt_in ${NEWS} → con_1`]);
   });
-  test('or was opted out of it by us, is opted in', () => {
+  test('is opted in when we opted them out', () => {
     const recorded = ours(after([{ old: 'opt_out' }]));
     const observed = [shown({ old: 'opt_out' })];
     expect(steps(decide({ recorded, observed }))).toEqual([`opt_in ${NEWS} → con_1`]);
   });
-  test('but was in, and the old channel is gone since, is opted in', () => {
+  test('is opted in when the old channel is gone', () => {
     const recorded = after([{ old: 'opt_in' }]);
     expect(steps(decide({ recorded, observed: [shown({})] }))).toEqual([`opt_in ${NEWS} → con_1`]);
   });
-  test('or was made with an opt-out there by default, is opted in', () => {
+  test('is opted in when a creation opted them out there by default', () => {
     const desired = [wish({ product: 'yes' })];
     const [change] = kind.decide(states({ desired })).changes;
     const observed = shown({ product: 'opt_in', old: 'opt_out' });
@@ -137,17 +137,17 @@ describe('who did not leave it', () => {
     const next = decide({ desired: [bothIn()], recorded, observed: [observed] });
     expect(steps(next)).toEqual([`opt_in ${NEWS} → con_1`]);
   });
-  test('and came back to it, is opted in', () => {
+  test('is opted in after a return to the old channel', () => {
     const recorded = after([{ old: 'opt_out' }, { old: 'opt_in' }]);
     const observed = [shown({ old: 'opt_in' })];
     expect(steps(decide({ recorded, observed }))).toEqual([`opt_in ${NEWS} → con_1`]);
   });
 });
 
-describe('who joined the new channel by herself', () => {
+describe('a person who joined the new channel themselves', () => {
   const joined = [{ old: 'opt_out' }, { old: 'opt_out', news: 'opt_in' }] as const;
 
-  test('is there: nothing to do', () => {
+  test('is left as they are', () => {
     const recorded = after(joined);
     expect(decide({ recorded, observed: [shown(joined[1])] })).toMatchObject({
       changes: [],
@@ -160,12 +160,12 @@ describe('who joined the new channel by herself', () => {
     const observed = [shown({ old: 'opt_out', news: 'opt_out' })];
     expect(steps(decide({ recorded, observed }))).toEqual([`opt_in ${NEWS} → con_1`]);
   });
-  test('and left the old one once more, stays out', () => {
+  test('stays out after leaving the old channel once more', () => {
     const sights = [...joined, { old: 'opt_in' }, { old: 'opt_out' }] as const;
     const recorded = after(sights, [outOfNews]);
     expect(conflicts(decide({ recorded, observed: [shown({ old: 'opt_out' })] }))).toEqual([NEWS]);
   });
-  test('not who was brought in by us', () => {
+  test('is not one that we brought in', () => {
     const there = [shown({ old: 'opt_in' })];
     const recorded = carryOut(kind, states({ desired: [inNews], observed: there }));
     const out = states({
@@ -179,7 +179,7 @@ describe('who joined the new channel by herself', () => {
   });
 });
 
-test('on the whole platform: only who did not leave is enrolled, and nothing in the old channel', async () => {
+test('on the whole platform, only people who did not leave are enrolled, none in the old channel', async () => {
   const channels = ['ch_news', 'ch_product', OLD].map((id) => ({ id, name: id }));
   const stage = createStage({ platform: { channels }, policy: { replaces: { ch_news: OLD } } });
   for (const [name, is] of Object.entries({ left: 'opt_out', stayed: 'opt_in' } as const)) {

@@ -42,7 +42,7 @@ describe('a creation', () => {
       channels: { [NEWS]: 'opt_in' },
     });
   });
-  test('is acknowledged by a raw row too', async () => {
+  test('is acknowledged by a raw row, too', async () => {
     const body = { contact: { id: 'con_raw', organizationId: 'org' }, event: 'x' };
     const { send } = stage({ on: ENROL, commits: false, gives: { status: 200, body } });
     expect(await send('create')).toEqual({
@@ -52,7 +52,7 @@ describe('a creation', () => {
       found: false,
     });
   });
-  test('whose answer names nobody is read back by its exact address', async () => {
+  test('without a contact in the answer is read back by its exact address', async () => {
     const { send, ann, seed } = stage({
       on: ENROL,
       commits: true,
@@ -63,12 +63,12 @@ describe('a creation', () => {
     expect(outcome).toMatchObject({ is: 'acked', id: ann()?.id });
     expect(shownBy(outcome)?.channels).toEqual({ [NEWS]: 'opt_in' });
   });
-  test('that cannot be read back is unknown', async () => {
+  test('is unknown when it cannot be read back', async () => {
     const { send } = stage({ on: ENROL, commits: false, gives: { status: 201, body: {} } });
     expect(await send('create')).toMatchObject({ is: 'unknown' });
   });
   test.each([{ status: 500, body: {} }, refused(429), 'lost' as const])(
-    'that was acknowledged is never called unsent because reading back failed: %j',
+    'is never called unsent after an acknowledgement when reading back fails: %j',
     async (gives) => {
       const { send, ann } = stage(
         { on: ENROL, commits: true, gives: { status: 201, body: {} } },
@@ -79,30 +79,30 @@ describe('a creation', () => {
       expect(['acked', 'unknown']).toContain(outcome?.is);
     },
   );
-  test('of somebody who is enrolled already is found there', async () => {
+  test('finds a person who is enrolled already', async () => {
     const { send, seed } = stage();
     const id = seed({ email: ANN, channels: { [NEWS]: 'opt_in' } });
     expect(await send('create')).toMatchObject({ is: 'acked', id, found: true });
   });
-  test.each([502, 503, 504])('answered %i is unknown, and not sent again', async (status) => {
+  test.each([502, 503, 504])('answered with %i is unknown, and not sent again', async (status) => {
     const { send, count, ann } = stage({ on: ENROL, commits: true, gives: { status, body: {} } });
     expect(await send('create')).toMatchObject({ is: 'unknown' });
     expect(count(ENROL)).toBe(1);
     expect(ann()).toBeDefined();
   });
-  test('answered 500 is sent again', async () => {
+  test('answered with 500 is sent again', async () => {
     const once = { on: ENROL, times: 1, commits: false, gives: { status: 500, body: {} } };
     const { send, count, news } = stage(once);
     expect(await send('create')).toMatchObject({ is: 'acked', found: false });
     expect(count(ENROL)).toBe(2);
     expect(news()).toBe('opt_in');
   });
-  test.each([true, false])('not answered is unknown (committed: %j)', async (commits) => {
+  test.each([true, false])('without an answer is unknown (committed: %j)', async (commits) => {
     const { send, count } = stage({ on: ENROL, commits, gives: 'lost' });
     expect(await send('create')).toMatchObject({ is: 'unknown' });
     expect(count(ENROL)).toBe(1);
   });
-  test('answered unreadably is unknown', async () => {
+  test('with an unreadable answer is unknown', async () => {
     const gives = { status: 200, body: '<html>' };
     expect(await stage({ on: ENROL, commits: true, gives }).send('create')).toMatchObject({
       is: 'unknown',
@@ -116,48 +116,48 @@ describe('a creation', () => {
   });
 });
 
-describe('a change of somebody known', () => {
+describe('a change of a known person', () => {
   test.each([
     ['opt_in', 'opt_out'],
     ['opt_out', 'opt_in'],
-  ] as const)('an %s goes by id and is acknowledged', async (op, before) => {
+  ] as const)('uses the id for an %s, and is acknowledged', async (op, before) => {
     const { send, seed, news, asked } = stage();
     const id = seed({ email: ANN, channels: { [NEWS]: before } });
     expect(await send(op, id)).toEqual({ is: 'acked', id, observed: undefined, found: false });
     expect(news()).toBe(op);
     expect(asked).toHaveLength(1);
   });
-  test('by id it brings nobody back who was deleted: stale', async () => {
+  test('does not bring back a deleted contact by id: stale', async () => {
     const { send, ann } = stage();
     expect(await send('opt_in', 'con_gone')).toMatchObject({ is: 'stale', observed: [] });
     expect(ann()).toBeUndefined();
   });
-  test('404 though the contact is there: the channel stops', async () => {
+  test('stops the channel on a 404 when the contact exists', async () => {
     const { send, seed } = stage();
     const id = seed({ email: ANN });
     const outcome = await send('opt_in', id, 'ch_none');
     expect(outcome).toMatchObject({ is: 'stopped', scope: 'part' });
     expect(outcome).toHaveProperty('why', expect.stringContaining('ch_none'));
   });
-  test.each(['opt_in', 'opt_out'] as const)('409 to an %s that holds: found', async (op) => {
+  test.each(['opt_in', 'opt_out'] as const)('is found on a 409 to an %s that holds', async (op) => {
     const { send, seed } = stage();
     const id = seed({ email: ANN, channels: { [NEWS]: op } });
     const outcome = await send(op, id);
     expect(outcome).toMatchObject({ is: 'acked', id, found: true });
     expect(shownBy(outcome)?.channels).toEqual({ [NEWS]: op });
   });
-  test('409 to one that does not hold: the platform does not change it', async () => {
+  test('is rejected on a 409 that does not hold', async () => {
     const { send, seed } = stage({ on: ENROL, commits: false, gives: refused(409) });
     const id = seed({ email: ANN, channels: { [NEWS]: 'opt_in' } });
     const outcome = await send('opt_out', id);
     expect(outcome).toMatchObject({ is: 'rejected', status: 409 });
     expect(outcome).toHaveProperty('reason', expect.stringContaining('does not change'));
   });
-  test('409 about somebody who is gone meanwhile: stale', async () => {
+  test('is stale on a 409 when the contact is gone', async () => {
     const { send } = stage({ on: ENROL, commits: false, gives: refused(409) });
     expect(await send('opt_out', 'con_gone')).toMatchObject({ is: 'stale', observed: [] });
   });
-  test.each([500, 502, 503, 504])('%i is sent again, by id', async (status) => {
+  test.each([500, 502, 503, 504])('is sent again by id after %i', async (status) => {
     const once = { on: ENROL, times: 1, commits: true, gives: { status, body: {} } };
     const { send, seed, news } = stage(once);
     const id = seed({ email: ANN, channels: { [NEWS]: 'opt_in' } });
@@ -165,7 +165,7 @@ describe('a change of somebody known', () => {
     expect(news()).toBe('opt_out');
   });
   test.each([true, false])(
-    'an opt_out that an earlier attempt may have made is ours only when seen in: %j',
+    'counts an opt_out of an earlier attempt as ours only when seen in: %j',
     async (seen) => {
       const once = { on: ENROL, times: 1, commits: true, gives: { status: 500, body: {} } };
       const { run, contacts, seed } = stage(once);
@@ -174,7 +174,7 @@ describe('a change of somebody known', () => {
       expect(outcome).toMatchObject({ is: 'acked', id, found: !seen });
     },
   );
-  test('no answer is unknown', async () => {
+  test('is unknown without an answer', async () => {
     const { send, count } = stage({ on: ENROL, commits: true, gives: 'lost' });
     expect(await send('opt_out', 'con_1')).toMatchObject({ is: 'unknown' });
     expect(count(ENROL)).toBe(1);
@@ -182,7 +182,7 @@ describe('a change of somebody known', () => {
 });
 
 describe('a refusal', () => {
-  test.each([400, 422])('%i rejects this change, in the platform’s words', async (status) => {
+  test.each([400, 422])('with %i rejects this change, in the platform’s words', async (status) => {
     const { send } = stage({ on: ENROL, commits: false, gives: refused(status) });
     expect(await send('create')).toEqual({
       is: 'rejected',
@@ -191,14 +191,14 @@ describe('a refusal', () => {
       fix: 'mend it',
     });
   });
-  test('401 stops the run, 403 the route, 429 without end the route', async () => {
+  test('with 401 stops the run, with 403 the route, with endless 429 the route', async () => {
     const of = (status: number) =>
       stage({ on: ENROL, commits: false, gives: refused(status) }).send('create');
     expect(await of(401)).toMatchObject({ is: 'stopped', scope: 'run' });
     expect(await of(403)).toMatchObject({ is: 'stopped', scope: 'route' });
     expect(await of(429)).toMatchObject({ is: 'stopped', scope: 'route' });
   });
-  test('names no address', async () => {
+  test('prints no address', async () => {
     const body = { message: `${ANN} is odd`, why: `see ${ANN}`, fix: `mend ${ANN}` };
     const { send } = stage({ on: ENROL, commits: false, gives: { status: 400, body } });
     expect(JSON.stringify(await send('create'))).not.toContain('@');
@@ -206,14 +206,14 @@ describe('a refusal', () => {
 });
 
 describe('a delete', () => {
-  test('is acknowledged, and once more when they are gone already', async () => {
+  test('is acknowledged, also when the contact is gone already', async () => {
     const { send, seed, ann } = stage();
     const id = seed({ email: ANN });
     expect(await send('delete', id)).toMatchObject({ is: 'acked', id });
     expect(ann()).toBeUndefined();
     expect(await send('delete', id)).toMatchObject({ is: 'acked', id });
   });
-  test('that says nothing of success is read back', async () => {
+  test('is read back when the answer does not tell success', async () => {
     const gives = { status: 200, body: { message: 'Contact not found' } };
     const done = stage({ on: DELETE, commits: true, gives });
     const id = done.seed({ email: ANN });
@@ -222,7 +222,7 @@ describe('a delete', () => {
     const still = undone.seed({ email: ANN });
     expect(await undone.send('delete', still)).toMatchObject({ is: 'rejected', status: 200 });
   });
-  test('that may have happened is never called unsent because reading back failed', async () => {
+  test('is never called unsent after it may have acted when reading back fails', async () => {
     const { send, seed, ann } = stage(
       { on: DELETE, commits: true, gives: { status: 200, body: {} } },
       { on: RETRIEVE, commits: false, gives: 'lost' },
@@ -231,7 +231,7 @@ describe('a delete', () => {
     expect(ann()).toBeUndefined();
     expect(outcome).toMatchObject({ is: 'unknown' });
   });
-  test('not answered is unknown', async () => {
+  test('is unknown without an answer', async () => {
     const { send } = stage({ on: DELETE, commits: true, gives: 'lost' });
     expect(await send('delete', 'con_1')).toMatchObject({ is: 'unknown' });
   });

@@ -70,7 +70,7 @@ describe.each(sampled(policies, 2))('under %j, in every world', (contacts) => {
   const kind = open({ contacts }).contacts;
   const alone = worlds().filter(({ observed }) => observed.length < 2);
 
-  test('nothing is left to do once it is done, in a fast and in a full run', () => {
+  test('nothing remains after the changes, in a fast and in a full run', () => {
     for (const { wanted, ...world } of alone) {
       const recorded = carryOut(kind, world);
       const next = { ...world, recorded, observed: [] };
@@ -84,7 +84,7 @@ describe.each(sampled(policies, 2))('under %j, in every world', (contacts) => {
     }
   });
 
-  test('it is settled exactly when nothing is left to do', () => {
+  test('a person is settled exactly when nothing remains', () => {
     let settled = 0;
     for (const { wanted, ...world } of worlds()) {
       const { changes, problems, note } = kind.decide(world);
@@ -98,7 +98,7 @@ describe.each(sampled(policies, 2))('under %j, in every world', (contacts) => {
     expect(settled).toBeGreaterThan(100);
   });
 
-  test('a problem never names the person', () => {
+  test('a problem never prints the address', () => {
     let count = 0;
     for (const { wanted: _, ...world } of worlds()) {
       for (const { reason, fix } of kind.decide(world).problems) {
@@ -141,7 +141,7 @@ describe('an acknowledged change', () => {
     });
   });
 
-  test('an opt-out is ours by a 2xx, the platform’s when it was found there', () => {
+  test('makes an opt-out ours by a 2xx, and the platform’s when it was found there', () => {
     const desired = [wish({ newsletter: 'no' })];
     const { changes, note } = kind.decide(
       states({ desired, observed: [shown({ news: 'opt_in' })] }),
@@ -162,7 +162,7 @@ describe('an acknowledged change', () => {
     expect(by(true)).toMatchObject({ is: 'opt_out', by: 'platform' });
   });
 
-  test('the CRM takes back its own opt-out, and never the person’s', () => {
+  test('lets the CRM take back its own opt-out, and never the person’s', () => {
     const out = [wish({ newsletter: 'no' })];
     const observed = [shown({ news: 'opt_in' })];
     const recorded = carryOut(kind, states({ desired: out, observed }));
@@ -175,7 +175,7 @@ describe('an acknowledged change', () => {
     expect(steps(kind.decide(states({ ...back, recorded: leftAgain })))).toEqual([]);
   });
 
-  test('a creation is decided upon again: what the CRM does not want is opted out at once', () => {
+  test('leads to a new decision after a creation: unwanted channels are opted out at once', () => {
     const desired = [wish({ newsletter: 'yes', product: 'no' })];
     const [change] = kind.decide(states({ desired })).changes;
     const observed = shown({ news: 'opt_in', product: 'opt_in' });
@@ -185,7 +185,7 @@ describe('an acknowledged change', () => {
     expect(steps(next)).toEqual(['opt_out ch_product → con_1']);
   });
 
-  test('a creation answered without the new membership is not taken for its loss', () => {
+  test('without the new membership is not taken for its loss', () => {
     const desired = [wish({ newsletter: 'yes' })];
     const [change] = kind.decide(states({ desired })).changes;
     const ack = { is: 'acked', id: 'con_1', observed: shown(), found: false, at: LATER } as const;
@@ -194,7 +194,7 @@ describe('an acknowledged change', () => {
     expect(next).toMatchObject({ changes: [], problems: [] });
   });
 
-  test('an opt-out that stands in the creation’s own answer is a default, not the person’s', () => {
+  test('with an opt-out in the answer to a creation records a default, not the person’s', () => {
     const desired = [wish({ newsletter: 'yes' })];
     const [change] = kind.decide(states({ desired })).changes;
     const observed = shown({ news: 'opt_in', product: 'opt_out' });
@@ -206,7 +206,7 @@ describe('an acknowledged change', () => {
     expect(steps(kind.decide({ ...known, observed: [observed] }))).toEqual(steps(fast));
   });
 
-  test('who is made anew starts over: the memberships of the vanished contact are no loss', () => {
+  test('starts over for a new contact: memberships of the vanished one are no loss', () => {
     const recorded = remembered({ id: undefined, news: 'in', product: 'in' });
     const desired = [bothIn()];
     const { changes } = again.decide(states({ desired, recorded }));

@@ -9,6 +9,6 @@ test.each([
   ['2026-01-01 10:00:00.000', 10],
   ['2026-01-01T12:00:00+02:00', 10],
   ['2026-01-01', 0],
-])('%s is in UTC, where it does not say otherwise', (text, hours) => {
+])('%s is in UTC unless it says otherwise', (text, hours) => {
   expect(timeOf(text)).toBe(Date.UTC(2026, 0, 1, hours));
 });

@@ -18,32 +18,35 @@ const said = (use: Use, value: unknown, own: OwnWords = {}): string => {
 };
 const inAll = (value: unknown) => uses.map((use) => said(use, value));
 
-describe('the words', () => {
-  test.each(['true', 'yes', 'y', 't', '1', 'on', true, 1])('%j is a yes', (value) => {
+describe('the known words', () => {
+  test.each(['true', 'yes', 'y', 't', '1', 'on', true, 1])('take %j for yes', (value) => {
     expect(inAll(value)).toEqual(['yes', 'yes', 'yes']);
   });
-  test.each(['false', 'no', 'n', 'f', '0', 'off', false, 0])('%j is a no', (value) => {
+  test.each(['false', 'no', 'n', 'f', '0', 'off', false, 0])('take %j for no', (value) => {
     expect(inAll(value)).toEqual(['no', 'no', 'no']);
   });
-  test.each(['', ' ', '\t', '\u00a0', null, undefined])('%j says nothing', (value) => {
+  test.each(['', ' ', '\t', '\u00a0', null, undefined])('take %j for nothing', (value) => {
     expect(inAll(value)).toEqual(['none', 'none', 'none']);
   });
-  test.each(['opt_in', 'subscribed'])('%j is in: a no of unsubscribed', (value) => {
+  test.each(['opt_in', 'subscribed'])('take %j for in: a no of unsubscribed', (value) => {
     expect(inAll(value)).toEqual(['yes', 'no', 'word']);
   });
-  test.each(['opt_out', 'unsubscribed'])('%j is out: a yes of unsubscribed', (value) => {
+  test.each(['opt_out', 'unsubscribed'])('take %j for out: a yes of unsubscribed', (value) => {
     expect(inAll(value)).toEqual(['no', 'yes', 'word']);
   });
-  test.each([' YES ', 'True', 'ON\n'])('%j is compared trimmed and without case', (value) => {
+  test.each([' YES ', 'True', 'ON\n'])('match %j trimmed and in any case', (value) => {
     expect(inAll(value)).toEqual(['yes', 'yes', 'yes']);
   });
   const unknown = ['Nein', 'non', 'none', '-', 'n/a', 'null', 'x', 'ja', '2', 2, -1, 'opt-in', NaN];
-  test.each(unknown)('%j is not guessed at', (value) => {
+  test.each(unknown)('do not match %j', (value) => {
     expect(inAll(value)).toEqual(['word', 'word', 'word']);
   });
-  test.each([{}, [], ['yes'], { yes: true }])('%j is no single value', (value) => {
-    expect(inAll(value)).toEqual(Array(3).fill('no single value'));
-  });
+  test.each([{}, [], ['yes'], { yes: true }])(
+    'do not match %j, which is no single value',
+    (value) => {
+      expect(inAll(value)).toEqual(Array(3).fill('no single value'));
+    },
+  );
 });
 
 describe('a date', () => {
@@ -63,17 +66,17 @@ describe('a date', () => {
     // Of today, whatever the zone of the CRM; and by a clock that is a little fast.
     '2026-11-20',
     '2026-11-20T12:09:00Z',
-  ])('%s is a yes where somebody left or is gone', (value) => {
+  ])('in %s is a yes for unsubscribed or deleted', (value) => {
     expect(inAll(value)).toEqual(['word', 'yes', 'yes']);
   });
   test.each(['2026-11-21T12:00:00Z', '2026-11-22', '2999-01-01', '31.12.2026', '12/11/2026'])(
-    '%s lies in the future, or may',
+    'in %s lies in the future, or may',
     (value) => {
       expect(inAll(value)).toEqual(['word', 'future', 'future']);
     },
   );
   test.each(['0000-00-00', '0000-00-00 00:00:00', '0000-00-00T00:00:00.000Z', '0000-00-00 00:00'])(
-    '%s is none at all',
+    'in %s is none at all',
     (value) => {
       expect(inAll(value)).toEqual(['word', 'none', 'none']);
     },
@@ -85,19 +88,19 @@ describe('a date', () => {
     '13/13/2026',
     '2026-03-01 25:00',
     '2026-03',
-  ])('%s is in no calendar', (value) => {
+  ])('in %s is in no calendar', (value) => {
     expect(inAll(value)).toEqual(['word', 'word', 'word']);
   });
   test.each(['0001-01-01T00:00:00', '1899-12-30', '20260301', '1772323200', '12:30'])(
-    '%s is not taken for one',
+    'in %s is not taken for one',
     (value) => {
       expect(inAll(value)).toEqual(['word', 'word', 'word']);
     },
   );
 });
 
-describe('own words', () => {
-  test('are added to the known ones, and win over them', () => {
+describe('words of one’s own', () => {
+  test('are added to the known ones, and come before them', () => {
     const own = { yes: ['Ja', 'off'], no: [' NEIN '], none: ['unbekannt', '-'] };
     expect(
       ['ja', 'yes', 'off', 'nein', 'no', 'Unbekannt', '-'].map((word) =>
@@ -106,11 +109,11 @@ describe('own words', () => {
     ).toEqual(['yes', 'yes', 'yes', 'no', 'no', 'none', 'none']);
     expect(said('subscription', 'vielleicht', own)).toBe('word');
   });
-  test('may be a date, and may be spelled with other characters of Unicode', () => {
+  test('can be a date, and can use other characters of Unicode', () => {
     expect(said('deleted', '2999-12-31', { no: ['2999-12-31'] })).toBe('no');
     expect(said('deleted', 'gelo\u0308scht', { yes: ['gel\u00f6scht'] })).toBe('yes');
   });
-  test('any is every value that is neither empty nor a word for no', () => {
+  test('with any: every value that is neither empty nor a no', () => {
     const any = { yes: 'any', no: ['-'] } as const;
     for (const use of ['unsubscribed', 'deleted'] as const) {
       const found = ['x', '2999-01-01', 'yes', '', '0000-00-00', 'no', '0', '-'];
@@ -131,7 +134,7 @@ describe('own words', () => {
   });
 });
 
-test('whatever a value is, only a word or a date says yes', () => {
+test('for any value, only a word or a date says yes', () => {
   const known = new Set([
     'true',
     'yes',

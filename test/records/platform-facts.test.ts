@@ -43,7 +43,7 @@ test.each([
   ['lack a channel of the mirror', [{ names: [NEWS, 'x'], differ: false }], 2, undefined],
   ['differ between pages', [both(), { names: [NEWS], differ: false }], 2, undefined],
   ['are none', [], 0, undefined],
-])('what a listing proves whose contacts %s', (_, pages, count, evidence) => {
+])('the evidence of a listing whose contacts %s', (_, pages, count, evidence) => {
   expect(evidenceOf({ pages, count, parts: [NEWS, PRODUCT] })).toEqual(evidence);
 });
 
@@ -51,12 +51,12 @@ function both() {
   return { names: [PRODUCT, NEWS], differ: false };
 }
 
-test('an opt-out may be a default unless the platform is known to show none there', () => {
+test('an opt-out may be a default unless the platform is known to have none there', () => {
   const all = [unknown, none, outs, ins].map((facts) => mayBeDefault(facts, PRODUCT));
   expect(all).toEqual([true, false, true, false]);
 });
 
-describe('what the CRM is told of', () => {
+describe('the cause that is reported to the CRM', () => {
   const told = outsOf([NEWS], { resubscribe: 'never' });
   const body = (more: object) =>
     JSON.stringify({
@@ -77,7 +77,7 @@ describe('what the CRM is told of', () => {
     expect(told.recorded({ body: body(more), seenAt: 2 }, facts)).toMatchObject([{ cause }]);
   });
 
-  test('of the ledger likewise', () => {
+  test('is doubtful in the do-not-contact list in the same cases', () => {
     const entry = {
       part: NEWS,
       contact: null,
@@ -96,7 +96,7 @@ describe('what the CRM is told of', () => {
   });
 });
 
-test('our opt-out on a contact that was renamed since is no departure under its new address', () => {
+test('our opt-out of a contact renamed since is not the person’s under its new address', () => {
   const email = 'anna@example.com';
   const { note } = open().contacts.decide(
     states({

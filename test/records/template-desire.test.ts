@@ -7,7 +7,7 @@ const variable = (name: string) => ({ name, type: 'string', defaultValue: null }
 const bounds = { name: 255, subject: 500, fromEmail: 255, replyTo: 255 };
 
 describe('the lint', () => {
-  test.each(Object.entries(bounds))('%s has at most %i characters', (field, most) => {
+  test.each(Object.entries(bounds))('%s allows at most %i characters', (field, most) => {
     expect(file({ [field]: 'x'.repeat(most) }).invalid).toBeUndefined();
     const row = file({ [field]: 'x'.repeat(most + 1) });
     expect(row.invalid?.reason).toContain(field);
@@ -37,30 +37,30 @@ describe('the lint', () => {
     { content: [{ text: ['Hi {{{ name }}}'] }] },
     { subject: 'Hi {{ name }}' },
     { previewText: '{{name}}' },
-  ])('a variable that is used and not declared is refused: %j', (fields) => {
+  ])('a used variable that is not declared is refused: %j', (fields) => {
     const { invalid } = file({ ...fields, variables: [variable('other')] });
     expect(invalid?.reason).toContain('{{name}}');
     expect(file({ ...fields, variables: [variable('name')] }).invalid).toBeUndefined();
   });
-  test('one that is declared and not used is no matter', () => {
+  test('a declared variable may be unused', () => {
     expect(file({ content: [], variables: [variable('name')] }).invalid).toBeUndefined();
   });
 });
 
-describe('what is stated', () => {
-  test('the key is the name unless the file states one', () => {
+describe('the desired template', () => {
+  test('has its name for a key unless the file states one', () => {
     expect(stated({})).toEqual({ name: WELCOME });
     expect(file({ name: 'Hello!' })).toMatchObject({ key: WELCOME, alias: 'Hello!' });
   });
-  test('an empty text is stated, an absent field is not', () => {
+  test('has an empty text where one is stated, and nothing where the field is absent', () => {
     expect(stated({ subject: '' })).toEqual({ name: WELCOME, subject: '' });
   });
-  test('the order of fields makes no difference, another value does', () => {
+  test('does not depend on the order of fields, only on values', () => {
     const print = file({ subject: 'a', description: 'b' }).fingerprint;
     expect(file({ description: 'b', subject: 'a' }).fingerprint).toBe(print);
     expect(file({ description: 'b', subject: 'c' }).fingerprint).not.toBe(print);
   });
-  test.each([undefined, '', 7])('a file without a key (%j) is nobody’s', (key) => {
+  test.each([undefined, '', 7])('without a key (%j) belongs to nobody', (key) => {
     expect(file({ key })).toMatchObject({ key: undefined, invalid: { reason: 'has no key' } });
   });
 });

@@ -47,7 +47,7 @@ function stage(...faults: Fault[]) {
   };
 }
 
-describe('sending', () => {
+describe('sending a template', () => {
   test('a creation names the new template and shows it', async () => {
     const { send, all } = stage();
     const outcome = await send(creation);
@@ -55,51 +55,54 @@ describe('sending', () => {
     expect(outcome).toMatchObject({ is: 'acked', id, observed: { id, alias: WELCOME } });
     expect(all()).toMatchObject([{ name: WELCOME, subject: 'Hello' }]);
   });
-  test.each(['update', 'complete', 'archive'] as const)('an %s goes by id', async (op) => {
+  test.each(['update', 'complete', 'archive'] as const)('uses the id for an %s', async (op) => {
     const { send, seed, all } = stage();
     const id = seed({ name: WELCOME, description: 'stays' });
     const fields = op === 'archive' ? { status: 'archived' } : { subject: 'Hello' };
     expect(await send(change(op, fields, id))).toMatchObject({ is: 'acked', id, observed: { id } });
     expect(all()).toMatchObject([{ id, description: 'stays', ...fields }]);
   });
-  test('an update of one that is gone is stale', async () => {
+  test('is stale for an update of one that is gone', async () => {
     expect(await stage().send(update('tpl_gone'))).toMatchObject({ is: 'stale', observed: [] });
   });
-  test('a 404 though it is there is a refusal', async () => {
+  test('is refused on a 404 when the template exists', async () => {
     const { send, seed } = stage({ on: UPDATE, commits: false, gives: refused(404) });
     const id = seed({ name: WELCOME });
     expect(await send(update(id))).toMatchObject({ is: 'rejected', status: 404 });
   });
   test.each([500, 502, 503])(
-    'a creation answered %i is unknown, never sent twice',
+    'is unknown for a creation answered with %i, and never repeated',
     async (status) => {
       const { send, asked } = stage({ on: CREATE, commits: true, gives: { status, body: {} } });
       expect(await send(creation)).toMatchObject({ is: 'unknown' });
       expect(asked).toHaveLength(1);
     },
   );
-  test.each([true, false])('a creation without an answer too (committed: %j)', async (commits) => {
-    const { send, asked } = stage({ on: CREATE, commits, gives: 'lost' });
-    expect(await send(creation)).toMatchObject({ is: 'unknown' });
-    expect(asked).toHaveLength(1);
-  });
-  test('a creation answered unreadably is unknown', async () => {
+  test.each([true, false])(
+    'is unknown for a creation without an answer (committed: %j)',
+    async (commits) => {
+      const { send, asked } = stage({ on: CREATE, commits, gives: 'lost' });
+      expect(await send(creation)).toMatchObject({ is: 'unknown' });
+      expect(asked).toHaveLength(1);
+    },
+  );
+  test('is unknown for a creation with an unreadable answer', async () => {
     const gives = { status: 200, body: { ok: true } };
     const { send } = stage({ on: CREATE, commits: true, gives });
     expect(await send(creation)).toMatchObject({ is: 'unknown' });
   });
-  test.each([500, 503])('an update answered %i is sent again', async (status) => {
+  test.each([500, 503])('is repeated for an update answered with %i', async (status) => {
     const once = { on: UPDATE, times: 1, commits: true, gives: { status, body: {} } };
     const { send, seed, asked } = stage(once);
     seed({ id: 'tpl_1', name: WELCOME });
     expect(await send(update())).toMatchObject({ is: 'acked', id: 'tpl_1' });
     expect(asked).toHaveLength(2);
   });
-  test('an update without an answer is unknown', async () => {
+  test('is unknown for an update without an answer', async () => {
     const { send } = stage({ on: UPDATE, commits: true, gives: 'lost' });
     expect(await send(update())).toMatchObject({ is: 'unknown' });
   });
-  test('refusals: 400 and 422 this one, 401 the run, 403 and 429 the route', async () => {
+  test('is refused with 400 and 422 for this one, 401 for the run, 403 and 429 for the route', async () => {
     const of = (status: number) =>
       stage({ on: CREATE, commits: false, gives: refused(status) }).send(creation);
     for (const status of [400, 422])
@@ -110,22 +113,22 @@ describe('sending', () => {
   });
 });
 
-describe('looking before', () => {
-  test('a creation: no template of exactly this name', async () => {
+describe('looking before sending', () => {
+  test('finds no template of exactly this name before a creation', async () => {
     const { look, seed } = stage();
     seed({ name: `${WELCOME} back` });
     expect(await look(creation)).toBeUndefined();
     const id = seed({ name: WELCOME });
     expect(await look(creation)).toMatchObject({ is: 'stale', observed: [{ id }] });
   });
-  test('a creation: on every page', async () => {
+  test('reads every page before a creation', async () => {
     const { look, seed, asked } = stage();
     const id = seed({ name: WELCOME });
     for (let n = 0; n < 120; n += 1) seed({ name: `${n}` });
     expect(await look(creation)).toMatchObject({ is: 'stale', observed: [{ id }] });
     expect(asked).toHaveLength(2);
   });
-  test('an update: as we last saw it, edited, or gone', async () => {
+  test('finds a template before an update: as last observed, edited, or gone', async () => {
     const { look, seed, recorded, emulator } = stage();
     seed({ id: 'tpl_1', name: WELCOME });
     const known = recorded();
@@ -137,19 +140,19 @@ describe('looking before', () => {
     });
     expect(await look(update('tpl_gone'), known)).toMatchObject({ is: 'stale', observed: [] });
   });
-  test('fresh knowledge needs none', async () => {
+  test('is skipped for a fresh observation', async () => {
     const { look, asked } = stage();
     expect(await look(creation, undefined, true)).toBeUndefined();
     expect(await look(update(), undefined, true)).toBeUndefined();
     expect(asked).toEqual([]);
   });
-  test('one that fails sends nothing', async () => {
+  test('sends nothing when it fails', async () => {
     const { look } = stage({ on: LIST, commits: false, gives: 'lost' });
     expect(await look(creation)).toMatchObject({ is: 'unsent' });
   });
 });
 
-describe('what was not answered', () => {
+describe('an unanswered change of a template', () => {
   test('a creation is found by its exact name', async () => {
     const { recover, seed } = stage();
     seed({ name: `${WELCOME} back` });
@@ -157,7 +160,7 @@ describe('what was not answered', () => {
     const id = seed({ name: WELCOME });
     expect(await recover(creation)).toMatchObject({ is: 'acked', id, observed: { id } });
   });
-  test('a creation that was edited before it was found is ours as it was sent', async () => {
+  test('counts as ours, as it was sent, when the new template was edited since', async () => {
     const { clock, emulator, recover, seed, templates } = stage();
     const id = seed({ name: WELCOME, subject: 'Hello' });
     const found = async (subject: string) => {
@@ -172,14 +175,14 @@ describe('what was not answered', () => {
     emulator.dashboard.editTemplate(id, { subject: 'By hand' });
     expect(await found('Hello')).toHaveProperty('shown', undefined);
   });
-  test('a creation that is found twice is rejected, by the ids', async () => {
+  test('is rejected with the ids when it created two', async () => {
     const { recover, seed } = stage();
     for (const id of ['tpl_1', 'tpl_2']) seed({ id, name: WELCOME });
     const outcome = await recover(creation);
     expect(outcome).toMatchObject({ is: 'rejected' });
     expect(outcome).toHaveProperty('reason', expect.stringMatching(/tpl_1.*tpl_2|tpl_2.*tpl_1/));
   });
-  test('an update is done when the template shows it', async () => {
+  test('is done when the template shows it', async () => {
     const { recover, seed, emulator } = stage();
     seed({ id: 'tpl_1', name: WELCOME });
     seed({ id: 'tpl_0', name: WELCOME, subject: 'Hello' });
@@ -188,7 +191,7 @@ describe('what was not answered', () => {
     expect(await recover(update())).toMatchObject({ is: 'acked', id: 'tpl_1' });
     expect(await recover(update('tpl_gone'))).toMatchObject({ is: 'stale', observed: [] });
   });
-  test('it only reads', async () => {
+  test('is followed by reads only', async () => {
     const { recover, asked } = stage();
     await recover(creation);
     await recover(update());
@@ -196,7 +199,7 @@ describe('what was not answered', () => {
   });
 });
 
-test('the whole way: created, completed, settled, then nothing', async () => {
+test('a template is created, completed, settled, and then left alone', async () => {
   const { templates, run, all } = stage();
   const desired = [file({ subject: 'Hello', replyTo: 'c@d.de', status: 'published' })];
   let recorded: RecordedRow | undefined;

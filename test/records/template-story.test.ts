@@ -42,7 +42,7 @@ describe('content and variables', () => {
     const decision = decide({ desired: [file(fields)], recorded, observed: [observed] });
     expect(sends(decision)).toEqual([{ op: 'update', target: 'tpl_1', fields }]);
   });
-  test('stay at home when neither does', () => {
+  test('are not sent when neither does', () => {
     const next = file({ content, variables, subject: 'new' });
     expect(sends(decide({ desired: [next], recorded, observed: [observed] }))).toEqual([
       { op: 'update', target: 'tpl_1', fields: { subject: 'new' } },
@@ -56,7 +56,7 @@ describe('the platform’s own spelling', () => {
   const spelt = (content: unknown[], updatedAt = MADE) => shown({ content, updatedAt });
   const recorded = answered(keep, decision, { observed: spelt([{ html: '<p>Hi</p>' }]) });
 
-  test('of what was sent is no drift, and is never sent again', () => {
+  test('is no drift of what was sent, and is never sent again', () => {
     const next = decide({
       desired: [desired],
       recorded,
@@ -64,14 +64,14 @@ describe('the platform’s own spelling', () => {
     });
     expect(next).toMatchObject({ ...nothing, note: { desired: desired.fingerprint } });
   });
-  test('made later without an edit is no drift either', () => {
+  test('is no drift either with a later time and no edit', () => {
     for (const kind of [keep, overwrite]) {
       const observed = [spelt([{ html: '<p>Hi</p>', id: 1 }])];
       const next = decide({ desired: [desired], recorded, observed }, kind);
       expect(next).toMatchObject({ ...nothing, note: { desired: desired.fingerprint } });
     }
   });
-  test('with a new time of change it is an edit', () => {
+  test('is an edit with a new time of change', () => {
     const observed = [spelt([{ html: '<p>Ho</p>' }], EDITED)];
     const next = decide({ desired: [desired], recorded, observed });
     expect(next).toMatchObject({ changes: [], problems: [{ class: 'conflict' }] });
@@ -97,7 +97,7 @@ describe('names', () => {
       { op: 'update', target: 'tpl_1', fields: { name: 'Welcome!' } },
     ]);
   });
-  test.each([keep, overwrite])('a foreign twin of one of ours is left alone', (kind) => {
+  test.each([keep, overwrite])('a foreign template of the same name is left alone', (kind) => {
     const twin = shown({ id: 'tpl_0', subject: 'Theirs', updatedAt: EDITED });
     const observed = [twin, helloShown()];
     const decision = decide({ recorded: settled, observed, desired: [hello] }, kind);
@@ -106,7 +106,7 @@ describe('names', () => {
     const next = decide({ recorded: settled, observed, desired: [file({ subject: 'x' })] }, kind);
     expect(sends(next)).toEqual([{ op: 'update', target: 'tpl_1', fields: { subject: 'x' } }]);
   });
-  test('two files of one key do nothing', () => {
+  test('two files with one key do nothing', () => {
     expect(decide({ desired: [hello, hello] })).toMatchObject({ changes: [], note: undefined });
   });
 });

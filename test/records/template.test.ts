@@ -29,20 +29,20 @@ const settled: RecordedRow = {
 };
 const nothing = { changes: [], problems: [], forgets: [], adopts: false };
 
-describe('a template the source does not name', () => {
-  test('1: foreign, nothing', () => {
+describe('a template missing in the source', () => {
+  test('1: is left alone when it is foreign', () => {
     expect(decide({ observed: [shown()] }, archive)).toEqual({ ...nothing, note: undefined });
     expect(decide({}, archive)).toEqual({ ...nothing, note: undefined });
   });
-  test('2: gone from the platform, forgotten', () => {
+  test('2: is forgotten when it is gone from the platform', () => {
     expect(decide({ recorded: settled })).toMatchObject({ changes: [], forgets: [WELCOME] });
   });
-  test('2: only a listing proves that', () => {
+  test('2: is forgotten only after a listing', () => {
     const vanished = { ...settled, id: undefined };
     for (const recorded of [settled, vanished])
       expect(decide({ recorded, sight: 'assumed' })).toMatchObject({ changes: [], forgets: [] });
   });
-  test('3: kept or archived, as the policy says', () => {
+  test('3: is kept or archived, as the policy says', () => {
     const known = { recorded: settled, observed: [helloShown()] };
     expect(decide(known)).toMatchObject(nothing);
     const decision = decide(known, archive);
@@ -54,12 +54,12 @@ describe('a template the source does not name', () => {
     expect(decide({ recorded, observed: [observed] }, archive)).toMatchObject(nothing);
     expect(decide({ recorded, sight: 'assumed' }, archive)).toMatchObject(nothing);
   });
-  test('3: without a whole reading of the source none is absent', () => {
+  test('3: is not missing without a complete reading of the source', () => {
     const known = { recorded: settled, certified: false };
     expect(decide({ ...known, observed: [helloShown()] }, archive)).toMatchObject(nothing);
     expect(decide(known, archive)).toMatchObject(nothing);
   });
-  test('an unusable file counts as present', () => {
+  test('is present when its file is unusable', () => {
     const desired = [file({ subject: 7 })];
     const known = { recorded: settled, observed: [helloShown()], desired };
     expect(decide(known, archive)).toMatchObject(nothing);
@@ -69,13 +69,13 @@ describe('a template the source does not name', () => {
 });
 
 describe('a template that is not recorded', () => {
-  test('4: created in one step when one is enough', () => {
+  test('4: is created in one step when one is enough', () => {
     const fields = { name: WELCOME, description: 'd', subject: 's', content: [{ a: 1 }] };
     expect(sends(decide({ desired: [file(fields)] }))).toEqual([
       { op: 'create', target: undefined, fields },
     ]);
   });
-  test('4: created, then completed with what only an update can set', () => {
+  test('4: is created, then completed with what only an update can set', () => {
     const first = { name: 'Welcome!', subject: 's' };
     const rest = { fromEmail: 'a@b.de', replyTo: 'c@d.de', previewText: 'p', status: 'published' };
     expect(sends(decide({ desired: [file({ ...first, ...rest })] }))).toEqual([
@@ -83,7 +83,7 @@ describe('a template that is not recorded', () => {
       { op: 'complete', target: undefined, fields: rest },
     ]);
   });
-  test('4: content goes along with its variables', () => {
+  test('4: gets its content together with its variables', () => {
     const content = ['Hi {{name}}'];
     const variables = [{ name: 'name', type: 'string', defaultValue: null }];
     expect(sends(decide({ desired: [file({ content, variables })] }))).toEqual([
@@ -91,7 +91,7 @@ describe('a template that is not recorded', () => {
       { op: 'complete', target: undefined, fields: { content, variables } },
     ]);
   });
-  test('4: after a crash between the two steps the rest is an update', () => {
+  test('4: is updated with the rest after a crash between both steps', () => {
     const desired = [file({ subject: 'Hello', status: 'published', replyTo: 'c@d.de' })];
     const first = decide({ desired });
     const onlyFirst = { ...first, changes: first.changes.slice(0, 1) };
@@ -105,7 +105,7 @@ describe('a template that is not recorded', () => {
       ]);
     }
   });
-  test('5: adopted by its exact name when equal in what the file states', () => {
+  test('5: is adopted by its exact name when equal in every stated field', () => {
     const observed = helloShown({ description: 'theirs' });
     const decision = decide({ desired: [hello], observed: [observed] });
     expect(decision).toMatchObject({ changes: [], problems: [], adopts: true });
@@ -117,7 +117,7 @@ describe('a template that is not recorded', () => {
       seenAt: LATER,
     });
   });
-  test('5: differing, left alone under keep until the source changes', () => {
+  test('5: is left alone under keep when it differs, until the source changes', () => {
     const observed = [shown({ subject: 'Theirs' })];
     const decision = decide({ desired: [hello], observed });
     expect(decision).toMatchObject({ changes: [], adopts: true, note: { desired: undefined } });
@@ -129,14 +129,14 @@ describe('a template that is not recorded', () => {
       { op: 'update', target: 'tpl_1', fields: { subject: 'Hallo' } },
     ]);
   });
-  test('5: differing, written at once under overwrite', () => {
+  test('5: is written at once under overwrite when it differs', () => {
     const decision = decide({ desired: [hello], observed: [shown()] }, overwrite);
     expect(decision).toMatchObject({ adopts: true, problems: [] });
     expect(sends(decision)).toEqual([
       { op: 'update', target: 'tpl_1', fields: { subject: 'Hello' } },
     ]);
   });
-  test.each([keep, overwrite])('6: two of one name are rejected, by their ids', (kind) => {
+  test.each([keep, overwrite])('6: is rejected when two have its name, with the ids', (kind) => {
     const observed = [helloShown({ id: 'tpl_b' }), helloShown({ id: 'tpl_a' })];
     const decision = decide({ desired: [hello], observed }, kind);
     expect(decision).toMatchObject({ changes: [], note: undefined, adopts: false });
@@ -151,14 +151,14 @@ describe('a template of ours', () => {
   const changed = file({ subject: 'Hallo' });
   const other = [shown({ subject: 'Edited', updatedAt: EDITED })];
 
-  test('7: vanished, a conflict under keep, and still one in a fast run', () => {
+  test('7: is a conflict under keep when it vanished, also in a fast run', () => {
     const decision = decide({ desired: [hello], recorded: settled });
     expect(decision).toMatchObject({ changes: [], problems: [{ class: 'conflict' }] });
     expect(decision.note).toMatchObject({ id: undefined, shown: undefined, desired: undefined });
     const next = decide({ desired: [hello], recorded: decision.note, sight: 'assumed' });
     expect(next).toMatchObject({ changes: [], problems: [{ class: 'conflict' }] });
   });
-  test('7: vanished, made anew under overwrite', () => {
+  test('7: is created again under overwrite when it vanished', () => {
     const decision = decide({ desired: [hello], recorded: settled }, overwrite);
     const fields = { name: WELCOME, subject: 'Hello' };
     expect(sends(decision)).toEqual([{ op: 'create', target: undefined, fields }]);
@@ -168,21 +168,21 @@ describe('a template of ours', () => {
     const next = decide({ desired: [hello], recorded, observed: [observed] }, overwrite);
     expect(next).toMatchObject({ changes: [], note: { desired: hello.fingerprint } });
   });
-  test('8: shows what the source states, whoever wrote it', () => {
+  test('8: is settled when it shows what the source states, by any author', () => {
     const observed = [shown({ subject: 'Hallo', updatedAt: EDITED })];
     const decision = decide({ desired: [changed], recorded: settled, observed });
     expect(decision).toMatchObject(nothing);
     expect(decision.note?.desired).toBe(changed.fingerprint);
     expect(bodyOf(decision.note)).toMatchObject({ sent: { subject: 'Hallo' } });
   });
-  test('9: unchanged on both sides, nothing', () => {
+  test('9: is left alone when nothing changed on either side', () => {
     for (const sight of ['listed', 'assumed'] as const) {
       const observed = sight === 'listed' ? known.observed : [];
       const decision = decide({ ...known, observed, sight, desired: [hello] });
       expect(decision).toMatchObject({ ...nothing, note: { desired: hello.fingerprint } });
     }
   });
-  test('10: changed in the source, updated with what differs', () => {
+  test('10: is updated with the differences when the source changed', () => {
     const more = file({ subject: 'Hallo', description: 'new' });
     for (const sight of ['listed', 'assumed'] as const) {
       const observed = sight === 'listed' ? known.observed : [];
@@ -199,14 +199,14 @@ describe('a template of ours', () => {
       });
     }
   });
-  test('a field the file does not state is none of ours', () => {
+  test('keeps fields that the file does not state', () => {
     const observed = [helloShown({ description: 'by hand', updatedAt: EDITED })];
     expect(decide({ ...known, observed, desired: [hello] })).toMatchObject(nothing);
     expect(sends(decide({ ...known, observed, desired: [changed] }))).toEqual([
       { op: 'update', target: 'tpl_1', fields: { subject: 'Hallo' } },
     ]);
   });
-  test('11: edited by hand, left alone under keep until the edit is taken back', () => {
+  test('11: is left alone under keep after an edit, until the edit is taken back', () => {
     for (const desired of [[hello], [changed]]) {
       const decision = decide({ recorded: settled, observed: other, desired });
       expect(decision).toMatchObject({
@@ -224,7 +224,7 @@ describe('a template of ours', () => {
       expect(after.changes).toHaveLength(desired[0] === hello ? 0 : 1);
     }
   });
-  test('11: edited by hand, their version kept under overwrite before ours is written', () => {
+  test('11: has its edited version kept under overwrite before ours is written', () => {
     const decision = decide({ recorded: settled, observed: other, desired: [hello] }, overwrite);
     expect(sends(decision)).toEqual([
       { op: 'update', target: 'tpl_1', fields: { subject: 'Hello' } },
@@ -239,11 +239,11 @@ describe('a template of ours', () => {
   });
 });
 
-describe('a content that is nested too deeply', () => {
+describe('a content nested too deeply', () => {
   const nested = (levels: number): unknown[] =>
     Array.from({ length: levels }).reduce<unknown[]>((inner) => [inner], []);
 
-  test('on the platform: that template is rejected, and nothing is sent', () => {
+  test('rejects the template of the platform, and nothing is sent', () => {
     const observed = [shown({ content: nested(8_000) })];
     const decision = decide({ recorded: settled, desired: [hello], observed });
     expect(decision.changes).toEqual([]);
@@ -251,7 +251,7 @@ describe('a content that is nested too deeply', () => {
     expect(decision.problems[0]?.reason).toContain('nested more than 500 levels');
   });
 
-  test('in the source: the file is invalid', () => {
+  test('makes the file of the source invalid', () => {
     const row = file({ content: nested(8_000) });
     expect(row.invalid?.reason).toBe('is nested more than 500 levels deep');
     expect(file({ content: nested(498) }).invalid).toBeUndefined();

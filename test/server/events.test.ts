@@ -46,7 +46,7 @@ test.each<[string, unknown, string[], string[]]>([
   expect(toldIn(body, hubspot)).toMatchObject({ ids, erased });
 });
 
-test('the standard knows no word for it', () => {
+test('the standard format has no word for it', () => {
   const event = { type: 'contact.privacyDeletion', subscriptionType: 'contact.privacyDeletion' };
   const told = toldIn({ ...event, data: { id: 1 } }, standard);
   expect(told).toEqual({ ids: ['1'], erased: [], others: false });

@@ -54,7 +54,7 @@ const summary = (of: Partial<Summary>): Summary => ({
   ...of,
 });
 
-test('runs, and what they did', async () => {
+test('the metrics count runs and what they did', async () => {
   const metrics = createMetrics([]);
   const { contacts, templates } = summary({});
   const run = summary({
@@ -92,7 +92,7 @@ test('runs, and what they did', async () => {
   );
 });
 
-test('how far apart the sides were is what the last full run of that kind found', async () => {
+test('the metrics show the difference found by the last full run of a record type', async () => {
   const metrics = createMetrics([]);
   const { contacts, templates } = summary({});
   const wanting = (n: number) => ({
@@ -109,7 +109,7 @@ test('how far apart the sides were is what the last full run of that kind found'
   ]);
 });
 
-test('how a mirror stands when it is asked', async () => {
+test('the metrics show the state of a mirror when they are read', async () => {
   const limit = { limit: 100, left: 40, windowMs: 60_000, others: 0 };
   const standing: Partial<GaugedStatus> = {
     proven: { ageMs: 90_500 },
@@ -150,7 +150,7 @@ test('how a mirror stands when it is asked', async () => {
   expect(lines.join('\n')).not.toMatch(/invalid\{|budget_limit\{mirror="acme",route="other"/);
 });
 
-test('what is no longer so is no longer said', async () => {
+test('a value that no longer holds is dropped from the metrics', async () => {
   let standing: GaugedStatus = { ...calm, proven: { ageMs: 1000 }, quarantine: {} };
   const metrics = createMetrics([watched({ standing: async () => standing })]);
   expect(await told(metrics, 'last_proven')).toHaveLength(1);
@@ -159,7 +159,7 @@ test('what is no longer so is no longer said', async () => {
   expect(await told(metrics, 'quarantined')).toEqual(['crm_mirror_quarantined{mirror="acme"} 0']);
 });
 
-test('one mirror that cannot be asked hides nothing of another; a bug is not hidden', async () => {
+test('one unreadable mirror hides no other one; a bug is not hidden', async () => {
   const failing = (error: Error): Partial<Watched> => ({
     mirror: 'globex',
     async standing() {
@@ -172,7 +172,7 @@ test('one mirror that cannot be asked hides nothing of another; a bug is not hid
   await expect(createMetrics([watched(failing(new Error('bug')))]).text()).rejects.toThrow('bug');
 });
 
-test('queues and the oldest event, and nothing of them while Redis is away', async () => {
+test('the metrics show queues and the oldest event, and nothing of them without Redis', async () => {
   const options = { url: redis.url, mirror: 'acme', clock: systemClock, notice: () => undefined };
   const events = openEventQueue(options);
   const view = viewQueues(options);
@@ -194,7 +194,7 @@ test('queues and the oldest event, and nothing of them while Redis is away', asy
   await events.close();
 });
 
-test('every name begins with the same word, and the process is among them', async () => {
+test('every metric begins with the same word, and the process is among them', async () => {
   const text = await createMetrics([watched()]).text();
   const names = [...text.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name);
   expect(names.filter((name) => !name?.startsWith('crm_mirror_'))).toEqual([]);

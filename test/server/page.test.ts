@@ -10,7 +10,7 @@ const status = (mirror: string, attention: MirrorStatus['attention'] = []): Mirr
   rows: [['last proven', '3 h ago']],
 });
 
-test('what needs a look comes first, with how to mend it', () => {
+test('the page shows what needs attention first, with its fix', () => {
   const page = renderPage([
     status('acme'),
     status('globex', [{ text: 'paused since yesterday', fix: '`crm-mirror resume` ends it' }]),
@@ -24,7 +24,7 @@ test('what needs a look comes first, with how to mend it', () => {
   expect(renderPage([])).toContain('all is well');
 });
 
-test('whatever a message holds is text', () => {
+test('the page shows a message as text, whatever it contains', () => {
   const evil = `<script>alert("1")</script><img src=x onerror='x'>&`;
   const page = renderPage([
     {
@@ -40,7 +40,7 @@ test('whatever a message holds is text', () => {
   expect(page).toContain('&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt;');
 });
 
-test('it renews itself, loads nothing, and its one style is the one that is let in', () => {
+test('the page reloads itself, loads nothing, and has one allowed style', () => {
   const page = renderPage([status('acme')]);
   expect(page).toContain('<meta http-equiv="refresh" content="15">');
   const style = /<style>(.*)<\/style>/s.exec(page)?.[1] ?? '';

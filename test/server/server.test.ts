@@ -24,7 +24,7 @@ const basic = (user: string, password: string) =>
   `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`;
 
 describe('health', () => {
-  test('alive, and ready until it says why not', async () => {
+  test('is alive, and ready until it says why not', async () => {
     const reasons: string[] = [];
     const { get } = await start({ token: 'tok', ready: () => reasons });
     const alive = await get('/healthz');
@@ -47,7 +47,7 @@ describe('the token', () => {
     '/queues/api/queues',
     '/nowhere',
     '/webhooks',
-  ])('is asked for at %s', async (path) => {
+  ])('is required at %s', async (path) => {
     const { get } = await start({ token: 'tok_1' });
     for (const authorization of [
       undefined,
@@ -68,7 +68,7 @@ describe('the token', () => {
   });
 
   test.each(['Bearer tok:1', 'bearer tok:1', basic('ann', 'tok:1'), basic('', 'tok:1')])(
-    'lets in: %s',
+    'is accepted: %s',
     async (authorization) => {
       const { get } = await start({ token: 'tok:1' });
       for (const path of ['/', '/metrics', '/queues']) {
@@ -78,7 +78,7 @@ describe('the token', () => {
     },
   );
 
-  test('without one, only who calls it by a name of this machine is answered', async () => {
+  test('is not needed by a caller that uses a name of this machine', async () => {
     const { url } = await start();
     const ask = async (host: string, path = '/metrics') =>
       (await raw(url, { path, headers: { host } })).status;
@@ -91,8 +91,8 @@ describe('the token', () => {
   });
 });
 
-describe('what is wrong is one line', () => {
-  test('no such path, no such method', async () => {
+describe('an error is one line', () => {
+  test('for an unknown path or method', async () => {
     const { url, get } = await start();
     for (const path of ['/nowhere', '/../etc/passwd', '/webhooks', '/healthz/x', '/%00']) {
       const answer = await raw(url, { path });
@@ -102,7 +102,7 @@ describe('what is wrong is one line', () => {
     expect((await fetch(`${url}/healthz`, { method: 'POST' })).status).toBe(404);
   });
 
-  test('a bug is not shown, and told', async () => {
+  test('for a bug, which is logged and not shown', async () => {
     const bug = new Error('ann@example.com');
     const { get, failures } = await start({ statuses: () => Promise.reject(bug) });
     const answer = await get('/');
@@ -110,18 +110,18 @@ describe('what is wrong is one line', () => {
     expect(failures).toEqual([bug]);
   });
 
-  test('Redis away is none', async () => {
+  test('but not for missing Redis', async () => {
     const gone = new Unavailable('gone', { acted: 'no' });
     const { get, failures } = await start({ statuses: () => Promise.reject(gone) });
     expect([(await get('/')).status, failures]).toEqual([503, []]);
   });
 
-  test('headers without an end', async () => {
+  test('for headers without an end', async () => {
     const { get } = await start();
     expect((await get('/healthz', { 'x-long': 'x'.repeat(20_000) })).status).toBe(431);
   });
 
-  test('nothing may be kept, framed, sniffed or loaded', async () => {
+  test('with headers against storing, framing, sniffing and loading', async () => {
     const { get } = await start();
     for (const path of ['/', '/healthz', '/nowhere', '/queues']) {
       const { headers } = await get(path);
@@ -136,8 +136,8 @@ const listed = z.object({
   queues: z.array(z.object({ name: z.string(), readOnlyMode: z.boolean() })),
 });
 
-describe('the queues', () => {
-  test('are shown, and cannot be touched', async () => {
+describe('the queues page', () => {
+  test('is shown, and read-only', async () => {
     const redis = await anyRedis();
     const view = viewQueues({ url: redis.url, mirror: 'acme' });
     const { url, get } = await start({ queues: view.queues });
@@ -161,7 +161,7 @@ describe('the queues', () => {
     await redis.close();
   });
 
-  test('keep nobody waiting while Redis is away', async () => {
+  test('keeps nobody waiting without Redis', async () => {
     const redis = await ownRedis();
     await redis.kill();
     const view = viewQueues({ url: redis.url, mirror: 'acme' });
@@ -181,7 +181,7 @@ describe('the queues', () => {
 });
 
 describe('listening', () => {
-  test('a port that is taken is said with where and how to mend it', async () => {
+  test('reports a port in use, and the fix', async () => {
     const { url } = await start();
     const { port } = new URL(url);
     const second = startServer({ port: Number(port) });
@@ -194,11 +194,11 @@ describe('listening', () => {
   test.each([
     ['192.0.2.1', 'is no address of this machine'],
     ['nowhere.invalid', 'is no address of this machine'],
-  ])('an address that is not its own: %s', async (host, said) => {
+  ])('reports an address that is not of this machine: %s', async (host, said) => {
     await expect(startServer({ host, token: 't' })).rejects.toThrow(said);
   });
 
-  test('who ends answers what is under way, and waits for nobody who only holds the line', async () => {
+  test('ends after the requests in flight, and does not wait for idle connections', async () => {
     const asked = Promise.withResolvers<void>();
     const statuses = async () => {
       asked.resolve();

@@ -26,7 +26,7 @@ describe("HubSpot's signature", () => {
   test.each([
     ['15000000', 'HPW73RUtKmcYoEDADG0s6MmGFWUzWJKAW07r8RDgcQw='],
     ['1693657560000', 'K36dawei4A+QBNolUOqo7s91KQDWQ5MXZ/QufNYuk/Y='],
-  ])('of a known example at %s', (timestamp, signature) => {
+  ])('matches the known example at %s', (timestamp, signature) => {
     expect(judged(timestamp, signature)).toEqual({ delivery: signature });
     expect(judged(`${timestamp}1`, signature)).toEqual({ refused: 'forged' });
     const other = signature.replace(/^./, 'A');
@@ -34,7 +34,7 @@ describe("HubSpot's signature", () => {
   });
 
   // The characters that the documentation lists are signed as themselves, and no others.
-  test('is over the address with some characters as themselves', () => {
+  test('covers the address with some characters as they are', () => {
     const called = 'https://a.b/%3A%2F%3F%40%21%24%27%28%29%2A%2C%3B%3b?x=%20%26%3D%2B%25';
     const signed = "https://a.b/:/?@!$'()*,;;?x=%20%26%3D%2B%25";
     const signature = createHmac('sha256', secret)

@@ -107,14 +107,14 @@ const minute = 60_000;
 const refused = 'not signed as it should be, or too long ago';
 
 describe('Standard Webhooks', () => {
-  test('an event is queued, and only then answered', async () => {
+  test('queues an event before it is answered', async () => {
     const { status, body } = await standard({ type: 'contact.updated', data: { id: 'c:1' } });
     expect([status, body]).toEqual([202, { status: 'accepted', records: 1 }]);
     expect(await queued()).toEqual(['c:1']);
     expect(await metrics.text()).toContain('crm_mirror_events_accepted_total{mirror="acme"} 1');
   });
 
-  test('a moment later it is worked on', async () => {
+  test('delays the work by a moment', async () => {
     const worked: string[] = [];
     const work = async (id: string) => {
       worked.push(id);
@@ -125,7 +125,7 @@ describe('Standard Webhooks', () => {
     await untilHolds(() => expect(worked).toEqual(['c:1']));
   });
 
-  test('several at once, ids as numbers and as texts, each record once', async () => {
+  test('accepts several at once, ids as numbers and texts, each record once', async () => {
     const data = [1, '1', 2.5, '9007199254740993', ' a '].map((id) => ({ data: { id } }));
     const list = JSON.stringify([...data, { data: {} }, null, 7, { data: { id: ['x', 'y', {}] } }]);
     const { status, body } = await standard(list.replace('"9007199254740993"', '9007199254740993'));
@@ -147,14 +147,14 @@ describe('Standard Webhooks', () => {
     ['with no signature', { headers: { 'webhook-signature': '' } }],
     ['with half a signature', { headers: { 'webhook-signature': 'v1' } }],
     ['with another version', { headers: { 'webhook-signature': 'v1a,AAAA' } }],
-  ])('what was signed %s is refused', async (_, sent) => {
+  ])('refuses an event signed %s', async (_, sent) => {
     const { status, body } = await standard({ data: { id: 1 } }, sent);
     expect([status, body]).toEqual([401, { error: refused }]);
     expect(await queued()).toEqual([]);
     expect(await metrics.text()).toMatch(/events_refused_total\{mirror="acme",reason="\w+"\} 1/);
   });
 
-  test('four minutes are not too long; of several signatures one suffices', async () => {
+  test('accepts one from four minutes ago; of several signatures one is enough', async () => {
     const body = JSON.stringify({ data: { id: 1 } });
     const headers = standardHeaders(body, { ago: 4 * minute });
     const signature = `v1,AAAA ${headers['webhook-signature']}`;
@@ -165,7 +165,7 @@ describe('Standard Webhooks', () => {
     expect(status).toBe(202);
   });
 
-  test('the example of the specification', async () => {
+  test('accepts the example of the specification', async () => {
     vi.useFakeTimers({ toFake: ['Date'], now: 1_614_265_330_000 });
     const { status, body } = await post('/webhooks/acme', '{"test": 2432232314}', {
       'webhook-id': 'msg_p5jXN8AQM9LWM0D4loKWxJek',
@@ -176,14 +176,14 @@ describe('Standard Webhooks', () => {
     expect([status, body]).toEqual([400, { error: 'no event names a record at data.id' }]);
   });
 
-  test('a body that was changed is refused', async () => {
+  test('refuses a changed body', async () => {
     const body = JSON.stringify({ data: { id: 1 } });
     const headers = standardHeaders(body, {});
     const { status } = await post('/webhooks/acme', body.replace('1', '2'), headers);
     expect([status, await queued()]).toEqual([401, []]);
   });
 
-  test('what comes again is answered well and not queued, sent anew or overheard', async () => {
+  test('answers a repeated event well without queueing it, resent or replayed', async () => {
     const body = JSON.stringify({ data: { id: 1 } });
     const headers = standardHeaders(body, {});
     expect((await post('/webhooks/acme', body, headers)).status).toBe(202);
@@ -207,7 +207,7 @@ describe('Standard Webhooks', () => {
     [`{"data":{"id":"${'x'.repeat(501)}"}}`, 'no event names a record at data.id'],
     ['{"data":', 'the body is no JSON'],
     ['', 'the body is no JSON'],
-  ])('without a record it is refused: %.40s', async (body, error) => {
+  ])('refuses an event without a record: %.40s', async (body, error) => {
     const answer = await standard(body);
     expect([answer.status, answer.body]).toEqual([400, { error }]);
   });
@@ -221,7 +221,7 @@ async function clearQueue(): Promise<void> {
 }
 
 describe('HubSpot', () => {
-  test('a batch is queued, with those that were merged', async () => {
+  test('queues a batch, with merged contacts', async () => {
     const { status } = await hubspot([
       { objectId: 101, subscriptionType: 'contact.propertyChange', occurredAt: 1 },
       { objectId: 101, subscriptionType: 'contact.creation' },
@@ -230,7 +230,7 @@ describe('HubSpot', () => {
     expect([status, await queued()]).toEqual([202, ['101', '7', '8', '9']]);
   });
 
-  test('events of contacts count, whatever they tell, and of nothing else', async () => {
+  test('queues any event of a contact, and of nothing else', async () => {
     const of = (subscriptionType: string, more: object) => ({ subscriptionType, ...more });
     const batch = [
       of('contact.creation', { objectId: 11 }),
@@ -256,7 +256,7 @@ describe('HubSpot', () => {
     expect(await queued()).toEqual(['11', '12', '13', '14', '15', '16', '17', '18', '19', '20']);
   });
 
-  test('who was erased for privacy is queued as such, and once', async () => {
+  test('queues a privacy deletion as such, and once', async () => {
     const heard: [string, Heard][] = [];
     const batch = [
       { objectId: 1, subscriptionType: 'contact.deletion' },
@@ -274,7 +274,7 @@ describe('HubSpot', () => {
     expect(Object.fromEntries(heard)).toEqual({ 1: 'erased', 2: 'changed' });
   });
 
-  test('a hundred events at once are taken; none of a contact are answered well', async () => {
+  test('accepts a hundred events at once; none of a contact are answered well', async () => {
     const hundred = Array.from({ length: 100 }, (_, at) => ({ objectId: 1000 + at }));
     expect((await hubspot(hundred)).status).toBe(202);
     expect(await queued()).toHaveLength(100);
@@ -293,12 +293,12 @@ describe('HubSpot', () => {
     ['without a time', { headers: { 'x-hubspot-request-timestamp': '' } }],
     ['without a signature', { headers: { 'x-hubspot-signature-v3': '' } }],
     ['at another time', { ago: 2000, headers: { 'x-hubspot-request-timestamp': `${Date.now()}` } }],
-  ])('what was signed %s is refused', async (_, sent) => {
+  ])('refuses events signed %s', async (_, sent) => {
     const { status, body } = await hubspot([{ objectId: 1 }], sent);
     expect([status, body, await queued()]).toEqual([401, { error: refused }, []]);
   });
 
-  test('what is overheard is not queued again', async () => {
+  test('does not queue a replayed event again', async () => {
     vi.useFakeTimers({ toFake: ['Date'], now: Date.now() });
     expect((await hubspot([{ objectId: 1 }])).status).toBe(202);
     await clearQueue();
@@ -307,7 +307,7 @@ describe('HubSpot', () => {
     expect(await queued()).toEqual([]);
   });
 
-  test('behind a proxy the address is what was called', async () => {
+  test('checks the address that the caller used behind a proxy', async () => {
     const path = '/webhooks/globex?a=b%3Ac&d=e';
     const host = new URL(started.url).host;
     const headers = { 'x-forwarded-proto': 'https', 'x-forwarded-host': 'crm.example.com, inner' };
@@ -325,14 +325,14 @@ describe('HubSpot', () => {
 
 describe('a webhook', () => {
   test.each(['/webhooks/initech', '/webhooks/__proto__', '/webhooks/%20'])(
-    'that is not there: %s',
+    'answers 404 on an unknown path: %s',
     async (path) => {
       const { status, body } = await post(path, '{}', {});
       expect([status, body]).toEqual([404, { error: 'there is no such webhook' }]);
     },
   );
 
-  test('takes one megabyte at most, and nothing but JSON', async () => {
+  test('accepts at most one megabyte of JSON', async () => {
     const large = await standard({ data: { id: 1 }, more: 'x'.repeat(1024 * 1024) });
     expect([large.status, large.body]).toEqual([
       413,
@@ -349,7 +349,7 @@ describe('a webhook', () => {
     expect(named.status).toBe(202);
   });
 
-  test('while Redis is away nothing is accepted, and all that is sent again is', async () => {
+  test('accepts nothing without Redis, and then what is sent again', async () => {
     await redis.kill();
     const { status, headers, body } = await standard({ data: { id: 1 } });
     expect([status, body]).toEqual([503, { error: 'not now: Redis cannot be asked' }]);

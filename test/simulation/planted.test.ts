@@ -12,25 +12,22 @@ function* seedsFrom(foundBy: number): Generator<number> {
   for (let seed = foundBy; seed < 20 + 2 * foundBy; seed += 1) yield seed;
 }
 
-describe('without the rule that', () => {
-  test.each(sampled(broken, 15))(
-    '$rule, something goes wrong by seed $foundBy or soon after',
-    async (one) => {
-      const { breaks, foundBy } = one;
-      for (const seed of seedsFrom(foundBy)) {
-        const { wrong } = await simulate(storyOf(seed), { broken: breaks });
-        if (!wrong) continue;
-        expect(wrong.name).toBe('Wrong');
-        // It is the broken rule that was found, and nothing else.
-        expect((await simulate(storyOf(seed))).wrong).toBeUndefined();
-        return;
-      }
-      throw new Error('nothing was found');
-    },
-  );
+describe('an engine without the rule that', () => {
+  test.each(sampled(broken, 15))('$rule fails by seed $foundBy or soon after', async (one) => {
+    const { breaks, foundBy } = one;
+    for (const seed of seedsFrom(foundBy)) {
+      const { wrong } = await simulate(storyOf(seed), { broken: breaks });
+      if (!wrong) continue;
+      expect(wrong.name).toBe('Wrong');
+      // It is the broken rule that was found, and nothing else.
+      expect((await simulate(storyOf(seed))).wrong).toBeUndefined();
+      return;
+    }
+    throw new Error('nothing was found');
+  });
 });
 
-test.runIf(playsAll)('a story that fails shrinks to one that a person can follow', async () => {
+test.runIf(playsAll)('a failing story shrinks to one that a person can follow', async () => {
   const [{ breaks, foundBy } = { breaks: undefined, foundBy: 0 }] = broken;
   for (const seed of seedsFrom(foundBy)) {
     const { wrong } = await simulate(storyOf(seed), { broken: breaks });

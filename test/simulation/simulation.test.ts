@@ -52,7 +52,7 @@ test(`${seeds} seeds hold${playsAll ? ', and reach everything there is to reach'
   expect(lines.filter((line) => /^ {2}\S.* \d+ +\d+$/.test(line)).length).toBeGreaterThan(180);
 });
 
-describe('what was found once is found no more', () => {
+describe('a regression stays fixed:', () => {
   test.each(regressions)('$found', async ({ stories }) => {
     for (const story of stories) {
       const { wrong } = await simulate(story);
@@ -61,7 +61,7 @@ describe('what was found once is found no more', () => {
   });
 });
 
-test('of forty people whose looks grow old while they wait, each is looked at again once', async () => {
+test('looks that expire while forty people wait are repeated once each', async () => {
   const newcomer: Story['people'][number] = { ...nobody, crm: 'once', wishes: ['yes', ''] };
   const story = told(
     Array.from({ length: 40 }, () => newcomer),
@@ -80,7 +80,7 @@ test('of forty people whose looks grow old while they wait, each is looked at ag
 });
 
 describe('a seed', () => {
-  test('is the same story each time, to the last request', async () => {
+  test('gives the same story each time, to the last request', async () => {
     for (const seed of sampled([1, 22, 98], 2)) {
       const first = await heard(storyOf(seed));
       expect(first.join('\n')).toContain('contacts.list');
@@ -88,7 +88,7 @@ describe('a seed', () => {
     }
   });
 
-  test('is told in plain words, with its requests beside them', async () => {
+  test('is told in plain words, with its requests', async () => {
     const { code, stdout } = await launch(['--seed', '3']);
     expect(code).toBe(0);
     for (const line of [...beginning(storyOf(3)), ...(await heard(storyOf(3)))])
@@ -98,7 +98,7 @@ describe('a seed', () => {
 });
 
 describe('the command', () => {
-  test('says how it is used', async () => {
+  test('prints its usage', async () => {
     const { code, stdout } = await launch(['--help']);
     expect(stdout).toContain('npm run simulate -- [--seeds N] [--from S]');
     expect(code).toBe(0);
@@ -121,12 +121,12 @@ describe('the command', () => {
     expect([code, stdout]).toEqual([2, '']);
   });
 
-  test.runIf(playsAll)('ends without a word when nobody reads any further', async () => {
+  test.runIf(playsAll)('ends silently when nobody reads its output any more', async () => {
     const { code, stderr } = await launch(['--seed', '3'], (stdout) => stdout.destroy());
     expect([code, stderr]).toEqual([0, '']);
   });
 
-  test.runIf(playsAll)('plays no more processes than there are seeds', async () => {
+  test.runIf(playsAll)('starts no more processes than there are seeds', async () => {
     const { code, stdout } = await launch(['--seeds', '1', '--from', '3']);
     expect(stdout).toMatch(/^1 seeds, /m);
     expect(code).toBe(0);
@@ -148,7 +148,7 @@ describe('progress', () => {
     return text;
   }
 
-  test('is one line, now and then, of a terminal', () => {
+  test('is one line on a terminal, now and then', () => {
     const lines = shown(true).split('\r').slice(1);
     expect(lines).toHaveLength(6);
     expect(lines[0]).toContain('8 of 40 seeds, 40 a second, 1 fail');

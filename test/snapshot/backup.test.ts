@@ -16,7 +16,7 @@ async function* one(part: Promise<BackupPart>) {
   yield part;
 }
 
-test('a copy that is interrupted leaves nothing, and can be made again', async () => {
+test('an interrupted copy leaves nothing behind, and can be repeated', async () => {
   const folder = folderOf();
   const snapshot = openSnapshot(join(folder, 'a.sqlite'));
   onTestFinished(() => snapshot.close());
@@ -31,7 +31,7 @@ test('a copy that is interrupted leaves nothing, and can be made again', async (
   expect(copies()).toEqual(['copy.sqlite']);
 });
 
-test('looking sees what others write, and can write nothing', () => {
+test('a reader sees what others write, and can write nothing', () => {
   const path = join(folderOf(), 'a.sqlite');
   expect(lookInto(path)).toBeUndefined();
   const snapshot = openSnapshot(path);

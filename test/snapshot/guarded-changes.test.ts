@@ -66,14 +66,14 @@ function counts(guard: 'delete' | 'opt_in') {
   return sum;
 }
 
-test('everybody is in one span of a class, with all that is staged of them', () => {
+test('each person is in one range of a class, with all their changes', () => {
   stageAll();
   expect(each('delete', () => undefined)).toBeGreaterThan(2);
   expect(fresh('delete')).toBe(people);
   expect(fresh('opt_in')).toBe(people);
 });
 
-test('what is withheld in all spans is the whole class, and no other', () => {
+test('withholding all ranges withholds the whole class, and no other', () => {
   stageAll();
   const { guarded: guarding, staging, journal } = snapshot;
   each('delete', guarding.withhold);
@@ -90,7 +90,7 @@ test('what is withheld in all spans is the whole class, and no other', () => {
   expect(tally.reduce((sum, { n }) => sum + n, 0)).toBe(2 * people);
 });
 
-test('who passed, or is exempt, in all spans is new in none', () => {
+test('passed and exempt people are not new in any range', () => {
   stageAll();
   const { guarded: guarding } = snapshot;
   each('delete', guarding.pass);
@@ -100,7 +100,7 @@ test('who passed, or is exempt, in all spans is new in none', () => {
   expect(counts('opt_in')).toEqual({ all: people, unapproved: 0 });
 });
 
-test('who stands since an earlier run is withheld in whichever span', () => {
+test('people held since an earlier run are withheld in any range', () => {
   stageAll();
   const { guarded: guarding, awaitingApproval } = snapshot;
   stage(people, {});

@@ -44,14 +44,14 @@ function tallied(run: string): Record<string, number> {
   return states;
 }
 
-test('a page holds so many records, each with all its changes in their order', () => {
+test('a page holds a number of records, each with all changes in order', () => {
   plan('this', change('c', '1'), change('a', '2'), change('b', '1'), change('a', '1'));
   expect(pages(2)).toEqual([['a 2 1', 'b 1'], ['c 1']]);
   expect(pages(1)).toEqual([['a 2 1'], ['b 1'], ['c 1']]);
   expect(pages(9)).toEqual([['a 2 1', 'b 1', 'c 1']]);
 });
 
-test('of this run, this kind and this phase alone, and only while it is planned', () => {
+test('a page holds planned changes of this run, record type and phase only', () => {
   plan('this', change('a', '1'), change('b', '1', { phase: 0 }), change('a', '2'));
   plan('this', change('d', '1', { kind: 'template' }));
   plan('other', change('a', '3'));
@@ -60,7 +60,7 @@ test('of this run, this kind and this phase alone, and only while it is planned'
   expect(pages(2)).toEqual([['a 2']]);
 });
 
-describe('of very many', () => {
+describe('with very many changes', () => {
   const many = Array.from({ length: 12_000 }, (_, nth) => change(`${nth}`, '1'));
 
   /** Every time it is asked whether there is more. */
@@ -70,7 +70,7 @@ describe('of very many', () => {
     return n;
   }
 
-  test('what others left is abandoned in turns, and nothing of those who are at it', () => {
+  test('leftovers of other runs are abandoned in chunks, except of active runs', () => {
     plan('other', ...many);
     plan('this', change('a', '1'));
     const { journal } = snapshot;
@@ -81,7 +81,7 @@ describe('of very many', () => {
     expect(tallied('other')).toEqual({ stale: 12_000 });
   });
 
-  test('what was not sent is withdrawn in turns', () => {
+  test('unsent changes are withdrawn in chunks', () => {
     plan('this', ...many);
     const [first] = snapshot.journal.planned(part, '7');
     snapshot.journal.move(first?.seq ?? 0, 'acked', { at: 2 });
@@ -89,7 +89,7 @@ describe('of very many', () => {
     expect(tallied('this')).toEqual({ acked: 1 });
   });
 
-  test('what is old is forgotten in turns, and not what is still open', () => {
+  test('old changes are dropped in chunks, except open ones', () => {
     plan('this', ...many);
     const [first] = snapshot.journal.planned(part, '7');
     snapshot.journal.move(first?.seq ?? 0, 'sent', { at: 2 });
@@ -100,7 +100,7 @@ describe('of very many', () => {
   });
 });
 
-test('whether anything is left of a run, whatever became of the rest', () => {
+test('leftovers of a run are found whatever became of the rest', () => {
   plan('this', change('a', '1'));
   plan('other', change('a', '1'));
   const left = () => snapshot.slicing.hasPlanned('this', 'contact');

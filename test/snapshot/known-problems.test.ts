@@ -30,7 +30,7 @@ function list(...parts: ObservedRow[][]): void {
 const bodies = (key: string): string[] =>
   snapshot.staging.observed('contact', key).map(({ body }) => body);
 
-describe('an id that is listed twice counts once, as it was listed last', () => {
+describe('an id listed twice counts once, as last listed', () => {
   test('under the same address', () => {
     list([row('a', { body: '1' }), row('b'), row('a', { body: '2' })]);
     expect(bodies('a@example.com')).toEqual(['2']);
@@ -45,7 +45,7 @@ describe('an id that is listed twice counts once, as it was listed last', () => 
     expect(bodies(after)).toEqual(['2']);
   });
 
-  test('and so does one that is read besides', () => {
+  test('when looked up besides the listing', () => {
     list([row('a', { body: '1' }), row('b', { body: '1' })]);
     snapshot.staging.addObserved([row('a', { body: '2' }), row('c'), row('a', { body: '3' })]);
     expect(['a', 'b', 'c'].map((id) => bodies(`${id}@example.com`))).toEqual([
@@ -55,14 +55,14 @@ describe('an id that is listed twice counts once, as it was listed last', () => 
     ]);
   });
 
-  test('but not with a record of another kind', () => {
+  test('apart from a record of another type', () => {
     list([row('a')], [row('a', { kind: 'template', alias: 'Welcome' })]);
     expect(bodies('a@example.com')).toEqual(['{}']);
     expect(snapshot.staging.observed('template', 'Welcome')).toHaveLength(1);
   });
 });
 
-test('what is read by itself stands under the key it is given', () => {
+test('a looked-up row is stored under the requested key', () => {
   list([row('a', { body: '1' })]);
   snapshot.staging.addObserved([row('a', { body: '2' })], 'other@example.com');
   expect(bodies('a@example.com')).toEqual([]);
@@ -71,7 +71,7 @@ test('what is read by itself stands under the key it is given', () => {
   ]);
 });
 
-test('of a long listing all of it is found, and what was listed twice counts once', () => {
+test('a long listing is found completely, and repeated rows count once', () => {
   const [many, part] = [112_000, 1_000];
   const parts = Array.from({ length: many / part }, (_, nth) =>
     Array.from({ length: part }, (_one, at) => row(`${nth * part + at}`)),
@@ -82,7 +82,7 @@ test('of a long listing all of it is found, and what was listed twice counts onc
   expect(['7', '8', last].map((id) => bodies(`${id}@example.com`))).toEqual([['2'], ['{}'], ['2']]);
 });
 
-test('what one run could not sort in does not keep the next one from its work', () => {
+test('rows that one run did not sort do not hinder the next one', () => {
   const { stage, staging } = snapshot;
   staging.beginListing();
   stage(() => staging.addListed([row('a')]));
@@ -91,7 +91,7 @@ test('what one run could not sort in does not keep the next one from its work', 
   expect([bodies('a@example.com'), bodies('b@example.com')]).toEqual([[], ['{}']]);
 });
 
-test('a template that the source names otherwise keeps the name it was listed under', () => {
+test('a template renamed in the source keeps the name it was listed under', () => {
   const { stage, staging } = snapshot;
   const welcome = { kind: 'template', key: 'welcome', alias: 'Welcome!' } as const;
   const said = { body: '{}', fingerprint: '', wants: true, presence: 'present' } as const;

@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { Busy } from '../../src/domain/errors.ts';
 import { isLeased, takeLease } from '../../src/snapshot/database/writer-lease.ts';
 
-test('looking at a lease neither takes nor makes it', () => {
+test('looking at a lease neither takes nor creates it', () => {
   const folder = mkdtempSync(join(tmpdir(), 'crm-mirror-lease-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const path = join(folder, 'a.sqlite');

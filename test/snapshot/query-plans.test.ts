@@ -58,7 +58,7 @@ const isWhole = (step: string): boolean =>
 /** Counts and walks that are made once in a run. */
 const once = ['select count(*) n from recorded', "ownership <> 'noted'", 'select 1 from recorded'];
 
-test('nobody is searched for through all there are', async () => {
+test('no query scans a table for one person', async () => {
   const found = await searches(async () => {
     await story(false);
     await story(true);

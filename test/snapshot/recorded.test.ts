@@ -22,7 +22,7 @@ const row = (key: string, id: string | undefined, renamed: string[] = []): Recor
   seenAt: 0,
 });
 
-test('a contact that was renamed is found by every key that has or had it', () => {
+test('a renamed contact is found by every key that has or had it', () => {
   const { recorded, staging, transaction, purge, close } = openSnapshot('', { inMemory: true });
   onTestFinished(() => close());
   const found = (id: string) => recorded.everOfId('contact', id, 'now').map(({ key }) => key);
@@ -43,7 +43,7 @@ test('a contact that was renamed is found by every key that has or had it', () =
   expect(found('c1')).toEqual([]);
 });
 
-test('so it is of what an earlier version has recorded', () => {
+test('a renamed contact recorded by an earlier version is found by every key', () => {
   const folder = mkdtempSync(join(tmpdir(), 'crm-mirror-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const path = join(folder, 'snapshot.sqlite');

@@ -27,7 +27,7 @@ const refusal = async (text: string | Buffer, fields?: readonly string[]) => {
 };
 
 describe('columns', () => {
-  test('missing ones are named, with those that are there and the nearest', async () => {
+  test('missing ones are named, with the existing and the nearest ones', async () => {
     const message = await refusal('id,E-Mail,city\n1,a,b\n', ['id', 'email', 'newsletter']);
     expect(message).toContain('no columns "email", "newsletter"');
     expect(message).toContain('columns found: "id", "E-Mail", "city"');
@@ -35,26 +35,26 @@ describe('columns', () => {
     expect(message).not.toContain('for "newsletter"');
   });
 
-  test('at most 30 of them', async () => {
+  test('at most 30 of them are named', async () => {
     const names = Array.from({ length: 40 }, (_, at) => `column${at}`);
     const message = await refusal(`${names.join(',')}\n`, ['id']);
     expect(message).toContain('"column29" and 10 more');
     expect(message).not.toContain('column30');
   });
 
-  test('one that is asked for must not occur twice', async () => {
+  test('a requested one must occur once', async () => {
     const message = await refusal('id,email, email\n1,a,b\n', ['email']);
     expect(message).toContain('2 columns are named "email" (columns 2, 3)');
   });
 
-  test('others may; they and nameless ones are left out', async () => {
+  test('others may occur twice; they and nameless ones are left out', async () => {
     const { values, certificate } = await readText('id,x,x,,y\n1,a,b,c,d\n');
     expect(values).toEqual([{ id: '1', y: 'd' }]);
     expect(certificate.complete).toBe(true);
   });
 });
 
-describe('what is no CSV file', () => {
+describe('a file that is no CSV', () => {
   const read = (where: string) =>
     readAll(csvSource({ type: 'csv', path: where }, { clock: virtualClock(), random: () => 1 }), [
       'id',
@@ -120,7 +120,7 @@ describe('what is no CSV file', () => {
 });
 
 describe('broken records', () => {
-  test('ragged rows', async () => {
+  test('with another number of fields', async () => {
     const { records, certificate } = await readText('id,name\n1,Ann\n2\n3,Cy,x\n4,Di\n');
     expect(records).toEqual([
       { where: 'line 2', value: { id: '1', name: 'Ann' } },
@@ -142,7 +142,7 @@ describe('broken records', () => {
     });
   });
 
-  test('where is the physical line on which a record starts', async () => {
+  test('are placed by the physical line on which they start', async () => {
     const text =
       '\r\nid,note\r\n1,"a\r\nb\r\n\r\nc"\r\n\r\n2,x\r\n3,"\n\n"\r\n"4","\r\r"\r\n5,y\r\n';
     const { records } = await readText(text);
@@ -155,7 +155,7 @@ describe('broken records', () => {
     ]);
   });
 
-  test('a NUL byte', async () => {
+  test('with a NUL byte', async () => {
     const { values, broken, certificate } = await readText('id,x\n1,a\n2,"b\0"\n3,c\0\n4,d\n');
     expect(values.map((value) => value['id'])).toEqual(['1', '4']);
     expect(broken.map(({ where, broken: why }) => [where, why])).toEqual([
@@ -165,7 +165,7 @@ describe('broken records', () => {
     expect(certificate.complete).toBe(false);
   });
 
-  test.runIf(playsAll)('a field above 1 MiB, counted in bytes, and nothing after it', async () => {
+  test.runIf(playsAll)('with a field above 1 MiB, counted in bytes, end the reading', async () => {
     const fields = ['x'.repeat(MIB), 'x'.repeat(MIB + 1), 'é'.repeat(MIB / 2 + 1)];
     const huge = 'y\n'.repeat(5 * MIB);
     const text = `id,x\n1,${fields.join('\n2,')}\n3,"${huge}"\n4,z\n`;
@@ -184,7 +184,7 @@ describe('broken records', () => {
     ['after a closing quote', 'id,x\n1,a\n2,"a"b\n3,c\n', 'holds a quote where none may stand'],
     ['never closed', 'id,x\n1,a\n2,"ab\n3,c\n', 'opens a quote that is never closed'],
     ['closed by the next', 'id,x\n1,a\n2,"ab\n3,"c"\n', 'holds a quote where none may stand'],
-  ])('a quote %s ends the reading', async (_, text, why) => {
+  ])('with a quote %s end the reading', async (_, text, why) => {
     const { records, certificate } = await readText(text);
     expect(records).toEqual([
       { where: 'line 2', value: { id: '1', x: 'a' } },
@@ -194,7 +194,7 @@ describe('broken records', () => {
   });
 
   test.runIf(playsAll)(
-    'a quote that swallows more than 32 MiB ends the reading there',
+    'with a quote that spans more than 32 MiB end the reading there',
     async () => {
       const text = `id,x\n1,a\n2,"b\n${'3,c\n'.repeat(9 * MIB)}4,"d"\n`;
       const { records, certificate } = await readText(text);

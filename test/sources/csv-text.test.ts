@@ -10,7 +10,7 @@ const path = join(folder, 'people.csv');
 const readText = (text: string | Buffer, fields: readonly string[] = ['id']) =>
   readCsv(path, text, fields);
 
-test('the options are strict', () => {
+test('unknown options are refused', () => {
   expect(csvOptions.parse({ type: 'csv', path: '/a.csv' })).toEqual({
     type: 'csv',
     path: '/a.csv',
@@ -42,31 +42,31 @@ describe('text', () => {
     expect(certificate.complete).toBe(true);
   });
 
-  test('quoted delimiters, line breaks and doubled quotes belong to the field', async () => {
+  test('may quote delimiters, line breaks and doubled quotes', async () => {
     const { values } = await readText('id;"Last, First";note\n1;"Doe; J";"a ""b""\r\nc"\n');
     expect(values).toEqual([{ id: '1', 'Last, First': 'Doe; J', note: 'a "b"\r\nc' }]);
   });
 
-  test('the delimiter is the one under which the requested fields appear', async () => {
+  test('is split by the delimiter under which the requested fields appear', async () => {
     const text = 'id;Name, first, middle, last;email\n1;a, b, c, d;x@y.z\n';
     expect((await readText(text, ['id', 'email'])).values).toEqual([
       { id: '1', 'Name, first, middle, last': 'a, b, c, d', email: 'x@y.z' },
     ]);
   });
 
-  test('a file of one column: what its values hold is no delimiter', async () => {
+  test('is not split in a file of one column by what its values hold', async () => {
     for (const value of ['a,b', 'a;b', 'a\tb', 'a|b']) {
       const { values } = await readText(`id\n${value}\nc\n`);
       expect(values).toEqual([{ id: value }, { id: 'c' }]);
     }
   });
 
-  test('values are passed on as found', async () => {
+  test('keeps values as they are', async () => {
     const { values } = await readText('id,a,b\n 01 ,TRUE,\n');
     expect(values).toEqual([{ id: ' 01 ', a: 'TRUE', b: '' }]);
   });
 
-  test('a column called __proto__ is a column', async () => {
+  test('may have a column called __proto__', async () => {
     const { values } = await readText('id,__proto__\n1,x\n', ['id', '__proto__']);
     expect(Object.entries(values[0] ?? {})).toEqual([
       ['id', '1'],
@@ -74,7 +74,7 @@ describe('text', () => {
     ]);
   });
 
-  test('characters across chunk borders', async () => {
+  test('is decoded across chunk borders', async () => {
     for (const shift of [0, 1, 2, 3]) {
       const row = `1,${'€😀é'.repeat(40)}\r\n`;
       const text = `id,${'x'.repeat(shift + 1)}\r\n${row.repeat(700)}`;
@@ -86,12 +86,12 @@ describe('text', () => {
     }
   });
 
-  test('batches hold 500 records', async () => {
+  test('comes in batches of 500 records', async () => {
     const { batches } = await readText(`id\n${'7\n'.repeat(1_201)}`);
     expect(batches.map((batch) => batch.length)).toEqual([500, 500, 201]);
   });
 
-  test('batches of large rows are bounded by bytes', async () => {
+  test('comes in batches bounded by bytes when rows are large', async () => {
     const { batches } = await readText(`id,x\n${`1,${'x'.repeat(900_000)}\n`.repeat(20)}`);
     expect(Math.max(...batches.map((batch) => batch.length))).toBeLessThanOrEqual(6);
     expect(batches.flat()).toHaveLength(20);

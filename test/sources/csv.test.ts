@@ -19,13 +19,13 @@ const readText = (text: string | Buffer, fields: readonly string[] = ['id']) =>
   readCsv(path, text, fields);
 
 describe('the certificate', () => {
-  test('a header alone is complete, and empty', async () => {
+  test('is given to a header alone, which is empty', async () => {
     const { records, certificate } = await readText('id,name\n');
     expect(records).toEqual([]);
     expect(certificate).toEqual({ complete: true, reading: `8-${WRITTEN}` });
   });
 
-  test('the reading is named after size and time', async () => {
+  test('names the reading by size and time', async () => {
     const names = [];
     for (const [text, mtimeMs] of [
       ['id\n1\n', WRITTEN],
@@ -46,7 +46,7 @@ describe('the certificate', () => {
     ['in mid-field, at full width', 'id,a,b\n1,x,y\n2,x,', 1],
     ['after a quoted field', 'id,a\n1,"x"', 1],
     ['in the header', 'id,a', 1],
-  ])('a file that ends %s is not complete', async (_, text, faults) => {
+  ])('is not given to a file that ends %s', async (_, text, faults) => {
     const { certificate } = await readText(text);
     if (certificate.complete) throw new Error('certified');
     expect(certificate.why.split('; ')).toHaveLength(faults);
@@ -55,7 +55,7 @@ describe('the certificate', () => {
     expect(certificate.fix).toContain('set finalNewline: optional in the source');
   });
 
-  describe('where the export never ends with a line break (finalNewline: optional)', () => {
+  describe('for an export that never ends with a line break (finalNewline: optional)', () => {
     const readOptional = async (text: string) => {
       await write(path, text);
       const options = { type: 'csv', path, finalNewline: 'optional' } as const;
@@ -67,7 +67,7 @@ describe('the certificate', () => {
       ['id,a\n1,"x"', 1],
       ['id,a\n1,x\n', 1],
       ['id,a', 0],
-    ])('%j is complete', async (text, rows) => {
+    ])('is given to %j', async (text, rows) => {
       const { values, certificate } = await readOptional(text);
       expect([values.length, certificate.complete]).toEqual([rows, true]);
     });
@@ -75,12 +75,12 @@ describe('the certificate', () => {
       ['id,a,b\n1,x,y\n2,x', '1 row cannot be read, the first at line 3'],
       ['id,a,b\n1,x,y\n2', '1 row cannot be read, the first at line 3'],
       ['id,a\n1,"x', 'reading stopped: line 2 opens a quote that is never closed'],
-    ])('%j is not: its last row has not the width of the header', async (text, why) => {
+    ])('is not given to %j: its last row has another width than the header', async (text, why) => {
       expect((await readOptional(text)).certificate).toMatchObject({ complete: false, why });
     });
   });
 
-  test('a row of another width than the header spoils it, wherever it stands', async () => {
+  test('is not given to a row of another width, wherever it is', async () => {
     const { certificate, broken } = await readText('id,a\n1,x\n2\n3,x,y\n4,x\n');
     expect(broken.map(({ where }) => where)).toEqual(['line 3', 'line 4']);
     expect(certificate).toMatchObject({ complete: false, why: expect.stringContaining('2 rows') });
@@ -98,7 +98,7 @@ describe('the certificate', () => {
     return step.value;
   };
 
-  test('is given when nothing happens meanwhile', async () => {
+  test('is given when the file stays unchanged', async () => {
     expect((await readWith(async () => {})).complete).toBe(true);
   });
 
@@ -123,7 +123,7 @@ describe('the certificate', () => {
   });
 });
 
-describe('a young file', () => {
+describe('a recent file', () => {
   const young = (clock: ReturnType<typeof virtualClock>) =>
     readAll(csvSource({ type: 'csv', path }, { clock, random: () => 1 }), ['id']);
 
@@ -135,7 +135,7 @@ describe('a young file', () => {
     expect(certificate.complete).toBe(true);
   });
 
-  test('is read only when its writer is done', async () => {
+  test('is read only when its writer has finished', async () => {
     await write(path, 'id\n1\n');
     let writes = 3;
     const clock = virtualClock(WRITTEN, async () => {
@@ -147,7 +147,7 @@ describe('a young file', () => {
     expect(certificate.complete).toBe(true);
   });
 
-  test('that grows without its time moving on is not settled', async () => {
+  test('is waited for while it grows without a new time', async () => {
     await write(path, 'id\n1\n');
     let writes = 2;
     const clock = virtualClock(WRITTEN + 500, async () => {
@@ -166,14 +166,14 @@ describe('a young file', () => {
     expect(clock.now() - WRITTEN).toBe(60_000);
   });
 
-  test('from the future is settled when two looks are equal', async () => {
+  test('with a time in the future is read when two looks are equal', async () => {
     await write(path, 'id\n1\n', WRITTEN + 86_400_000);
     const clock = virtualClock(WRITTEN);
     expect((await young(clock)).certificate.complete).toBe(true);
     expect(clock.slept).toEqual([2_000]);
   });
 
-  test('a stop ends the waiting', async () => {
+  test('stops waiting when asked to', async () => {
     await write(path, 'id\n1\n');
     const stop = new AbortController();
     const reason = new Error('stop');
@@ -183,7 +183,7 @@ describe('a young file', () => {
   });
 });
 
-describe('leaving early', () => {
+describe('an early end of the reading', () => {
   /** Whether this process holds the file open. */
   const isOpen = async () => {
     const descriptors = await readdir('/proc/self/fd');
@@ -199,14 +199,14 @@ describe('leaving early', () => {
     return reading;
   };
 
-  test.skipIf(process.platform !== 'linux')('return() closes the file', async () => {
+  test.skipIf(process.platform !== 'linux')('with return() closes the file', async () => {
     const reading = await begin(new AbortController().signal);
     expect(await isOpen()).toBe(true);
     await reading.return({ complete: true, reading: '' });
     expect(await isOpen()).toBe(false);
   });
 
-  test('a stop is heard at the next chunk and closes the file', async () => {
+  test('with a stop takes effect at the next chunk, and closes the file', async () => {
     const stop = new AbortController();
     const reading = await begin(stop.signal);
     const reason = new Error('stop');
@@ -220,7 +220,7 @@ describe('leaving early', () => {
     if (process.platform === 'linux') expect(await isOpen()).toBe(false);
   });
 
-  test('a stop before the beginning', async () => {
+  test('with a stop before the beginning reads nothing', async () => {
     await write(path, 'id\n1\n');
     const source = csvSource({ type: 'csv', path }, { clock: virtualClock(), random: () => 1 });
     const reason = new Error('stop');

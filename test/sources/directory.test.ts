@@ -24,13 +24,13 @@ const readFiles = async (files: Record<string, string | Buffer>) => {
   return read();
 };
 
-test('the options are strict', () => {
+test('unknown options are refused', () => {
   expect(directoryOptions.parse({ type: 'directory', path: '/t' }).path).toBe('/t');
   expect(directoryOptions.safeParse({ type: 'directory', path: '/t', x: 1 }).success).toBe(false);
 });
 
 describe('templates', () => {
-  test('as JSON, as YAML, as a folder; sorted by key', async () => {
+  test('may be JSON, YAML or a folder, and come sorted by key', async () => {
     const { records, certificate } = await readFiles({
       'welcome.json': '\uFEFF{ "name": "Welcome!", "subject": "Hi", "content": [] }',
       'Zeta.yml': 'subject: Last\n',
@@ -60,7 +60,7 @@ describe('templates', () => {
     expect(certificate.complete).toBe(true);
   });
 
-  test('what is no template is passed over', async () => {
+  test('exclude files that are no templates', async () => {
     const { records, certificate } = await readFiles({
       'README.md': '# templates',
       '.hidden.json': '{',
@@ -74,7 +74,7 @@ describe('templates', () => {
     expect(certificate.complete).toBe(true);
   });
 
-  test('links are followed, within and beyond the directory', async () => {
+  test('may be links, within and beyond the directory', async () => {
     const beyond = await mkdtemp(join(root, 'beyond-'));
     await write(join(beyond, 'x.yaml'), 'subject: X\n');
     await mkdir(join(beyond, 'y'));
@@ -93,14 +93,14 @@ describe('templates', () => {
     expect(broken).toEqual([]);
   });
 
-  test('many come in batches', async () => {
+  test('come in batches', async () => {
     const files = Array.from({ length: 45 }, (_, at) => [`t${100 + at}.json`, '{}'] as const);
     const { batches, values } = await readFiles(Object.fromEntries(files));
     expect(batches.map((batch) => batch.length)).toEqual([20, 20, 5]);
     expect(values.map((value) => value['key'])).toEqual(files.map(([name]) => name.slice(0, 4)));
   });
 
-  test('a field called __proto__ stays one', async () => {
+  test('may have a field called __proto__', async () => {
     const { values } = await readFiles({ 'a.json': '{ "__proto__": { "subject": "x" } }' });
     expect(values[0]?.['subject']).toBeUndefined();
   });
@@ -153,7 +153,7 @@ describe('broken templates', () => {
     });
   });
 
-  test('content.json is read with its own place, and never beside a stated content', async () => {
+  test('include content.json with its own place, and never beside a stated content', async () => {
     const { broken } = await readFiles({
       'a/template.yaml': 'subject: A\n',
       'a/content.json': '[\n{]',
@@ -165,7 +165,7 @@ describe('broken templates', () => {
     expect(broken.map(({ where }) => where)).toEqual(['a/content.json:2:2', 'b', 'c']);
   });
 
-  test('they do not stop the others', async () => {
+  test('do not stop the others', async () => {
     const { values, broken, certificate } = await readFiles({
       'a.json': '{',
       'b.json': '{}',
@@ -179,7 +179,7 @@ describe('broken templates', () => {
     });
   });
 
-  test('two sources of one key', async () => {
+  test('include two sources of one key', async () => {
     const { values, broken, certificate } = await readFiles({
       'a.json': '{}',
       'a.yaml': 'subject: A\n',
@@ -195,7 +195,7 @@ describe('broken templates', () => {
     expect(certificate.complete).toBe(false);
   });
 
-  test('links that lead nowhere', async () => {
+  test('include links that lead nowhere', async () => {
     await put({ 'c/template.yaml': 'subject: C\n' });
     await symlink('none.json', join(folder, 'a.json'));
     await symlink('b', join(folder, 'b'));
@@ -212,7 +212,7 @@ describe('broken templates', () => {
 });
 
 describe('the directory itself', () => {
-  test('missing, or a file', async () => {
+  test('is missing, or a file', async () => {
     await put({ 'a.json': '{}' });
     for (const [path, message] of [
       [join(folder, 'none'), 'there is no such directory'],
@@ -224,7 +224,7 @@ describe('the directory itself', () => {
     }
   });
 
-  test('empty', async () => {
+  test('is empty', async () => {
     const { batches, certificate } = await read();
     expect(batches).toEqual([]);
     expect(certificate).toMatchObject({
@@ -233,7 +233,7 @@ describe('the directory itself', () => {
     });
   });
 
-  test('a stop is heard', async () => {
+  test('is left when asked to stop', async () => {
     await put({ 'a.json': '{}' });
     const reason = new Error('stop');
     const reading = readAll(
@@ -245,7 +245,7 @@ describe('the directory itself', () => {
   });
 });
 
-describe('the reading', () => {
+describe('the name of a reading', () => {
   const name = async () => (await read()).certificate.reading;
   const changes: [string, () => Promise<unknown>][] = [
     ['a size', () => put({ 'b.yaml': 'subject: BB\n' })],
@@ -256,7 +256,7 @@ describe('the reading', () => {
   ];
   const start = { 'a.json': '{}', 'b.yaml': 'subject: B\n', 'd/template.yaml': 'subject: D\n' };
 
-  test('is the same while nothing changes, whatever else lies there', async () => {
+  test('stays while nothing changes, whatever else is in the folder', async () => {
     await put(start);
     const before = await name();
     await put({ ...start, 'README.md': 'x', '.a.json.swp': 'y' });
@@ -271,7 +271,7 @@ describe('the reading', () => {
     expect(await name()).not.toBe(before);
   });
 
-  test.each(changes)('is not certified with %s changed meanwhile', async (_, change) => {
+  test.each(changes)('is missing when %s changed meanwhile', async (_, change) => {
     await put(start);
     await put(Object.fromEntries(Array.from({ length: 20 }, (__, at) => [`0${at}.json`, '{}'])));
     const reading = directorySource({ type: 'directory', path: folder }).read({

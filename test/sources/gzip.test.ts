@@ -29,7 +29,7 @@ describe('a packed file', () => {
     expect(certificate.complete).toBe(true);
   });
 
-  test('is known by its content, whatever its name, and is still the file that was read', async () => {
+  test('is recognized by its content, and the file stays the one that was read', async () => {
     const plain = join(folder, 'people.ndjson');
     await write(plain, gzipSync(lines(2)));
     const options = { type: 'ndjson' as const, path: plain };
@@ -54,14 +54,14 @@ describe('a packed file', () => {
     ['whose sum is wrong', damaged, 'the gzip data is damaged'],
     ['with something after it', Buffer.concat([zip, Buffer.from('garbage')]), 'the gzip data'],
     ['with much after it', Buffer.concat([zip, Buffer.alloc(99_999, 'x')]), 'the gzip data'],
-  ])('%s has what could be unpacked, and no certificate', async (_, content, why) => {
+  ])('%s gives what could be unpacked, and no certificate', async (_, content, why) => {
     const { values, certificate, broken } = await readCsv(path, content, ['id']);
     expect(values.length).toBeGreaterThan(1000);
     expect(broken).toEqual([]);
     expect(certificate).toMatchObject({ complete: false, why: expect.stringContaining(why) });
   });
 
-  test('without the last line break has no certificate either', async () => {
+  test('has no certificate without the last line break either', async () => {
     const { certificate } = await readCsv(path, gzipSync('id\n1'), ['id']);
     expect(certificate).toMatchObject({ why: expect.stringContaining('no line break') });
   });
@@ -69,7 +69,7 @@ describe('a packed file', () => {
   test.each([
     ['that is none', rows(1)],
     ['of no bytes', ''],
-  ])('%s is named as such', async (_, content) => {
+  ])('%s is reported as such', async (_, content) => {
     const error = await errorOf(readCsv(path, content, ['id']));
     expect([error.name, error.message]).toEqual([
       'Invalid',
@@ -77,11 +77,11 @@ describe('a packed file', () => {
     ]);
   });
 
-  test('of which nothing can be read fails', async () => {
+  test('fails when nothing can be unpacked', async () => {
     expect((await errorOf(readCsv(path, zip.subarray(0, 5), ['id']))).name).toBe('Unavailable');
   });
 
-  test('that unpacks to very much is taken piece by piece', async () => {
+  test('is read in pieces when it unpacks to very much', async () => {
     await write(path, gzipSync(rows(300_000)));
     const surroundings = { clock: virtualClock(), random: () => 1 };
     const source = csvSource({ type: 'csv', path }, surroundings);

@@ -46,13 +46,13 @@ function cursorOf(end: Certificate | 'lost'): string | undefined {
 const since = '2026-01-15T11:00:00Z';
 
 describe('a cursor', () => {
-  test('is when the reading began, by the clock of the CRM, less the overlap', async () => {
+  test('is the beginning of the reading by the clock of the CRM, less the overlap', async () => {
     const { source } = await told({}, at(NOON, people(1, 2)));
     const { certificate } = await readAll(source, ['id']);
     expect(cursorOf(certificate)).toBe('2026-01-15T11:58:00Z');
   });
 
-  test('is that of the first page, and of when it was asked for', async () => {
+  test('is that of the first page, from the time of its request', async () => {
     const page = { number: 'p' };
     const { source, clock } = await told(
       { page, changes: { overlap: '1h' } },
@@ -67,14 +67,14 @@ describe('a cursor', () => {
   test.each<[string, Reply]>([
     ['whose answers tell no time', undated(people(1, 1))],
     ['whose answers tell no time that can be read', at('noon', people(1, 1))],
-  ])('there is none of a CRM %s', async (_, reply) => {
+  ])('is missing for a CRM %s', async (_, reply) => {
     const { source } = await told({}, reply);
     const { certificate } = await readAll(source, ['id']);
     expect(certificate).toMatchObject({ complete: true });
     expect(cursorOf(certificate)).toBeUndefined();
   });
 
-  test('there is none of a reading without proof, nor of an API that tells no changes', async () => {
+  test('is missing after an uncertified reading, and for an API that lists no changes', async () => {
     const { source } = await told({ total: 'n', records: 'list' }, at(NOON, { list: [], n: 3 }));
     expect((await readAll(source)).certificate).not.toHaveProperty('cursor');
     const { url } = await crm(at(NOON, people(1, 1)));
@@ -84,12 +84,12 @@ describe('a cursor', () => {
   });
 });
 
-describe('what changed', () => {
+describe('changes', () => {
   test.each([
     ['iso', '2026-01-15T11%3A00%3A00Z'],
     ['unix', '1768474800'],
     ['unixMs', '1768474800000'],
-  ])('is asked for in the format %s, and from the last answer on', async (format, written) => {
+  ])('are requested in the format %s, and from the last answer on', async (format, written) => {
     const crmTold = await told({ changes: { format } }, at(LATER, people(7, 1)));
     const { ids, end } = await changesOf(crmTold, since);
     expect(ids).toEqual([7]);
@@ -99,7 +99,7 @@ describe('what changed', () => {
     expect(crmTold.source.still?.(end.reading)).toBe(true);
   });
 
-  test('comes page by page, as the list does', async () => {
+  test('come page by page, like the list', async () => {
     const options = { records: 'list', total: 'n', page: { number: 'p' } };
     const crmTold = await told(
       options,
@@ -113,20 +113,20 @@ describe('what changed', () => {
     expect(cursorOf(end)).toBe('2026-01-15T11:58:00Z');
   });
 
-  test('may be nothing', async () => {
+  test('may be none', async () => {
     const options = { records: 'list', total: 'n' };
     const none = await changesOf(await told(options, at(NOON, { list: [], n: 0 })), since);
     expect([none.ids, cursorOf(none.end)]).toEqual([[], '2026-01-15T11:58:00Z']);
   });
 
-  test('of one page needs no cursor: a whole reading has shown where it stands', async () => {
+  test('come without a cursor on one page: a full reading has shown where they stand', async () => {
     const page = { cursor: 'next', param: 'after' };
     const crmTold = await told({ records: 'list', page }, at(NOON, { list: people(1, 1) }));
     expect((await changesOf(crmTold, since)).end).toMatchObject({ complete: true });
     expect((await readAll(crmTold.source, ['id'])).certificate).toMatchObject({ complete: false });
   });
 
-  test('that was cut short, or cannot all be read, has no certificate and no cursor', async () => {
+  test('have no certificate and no cursor when they break off or cannot all be read', async () => {
     const page = { number: 'p' };
     for (const replies of [
       [people(1, 1), status(500)],
@@ -138,7 +138,7 @@ describe('what changed', () => {
     }
   });
 
-  test('never goes back, and stays where the CRM tells no time', async () => {
+  test('never go back, and stay where the CRM tells no time', async () => {
     const early = await changesOf(await told({}, at('Thu, 15 Jan 2026 11:01:00 GMT', [])), since);
     expect(cursorOf(early.end)).toBe(since);
     const { end } = await changesOf(await told({}, undated([])), since);
@@ -156,13 +156,13 @@ describe('changes are lost', () => {
     expect((await changesOf(await told(options, ...replies), since)).end).toBe('lost');
   });
 
-  test('with a cursor that is none, unasked', async () => {
+  test('with an invalid cursor, without a request', async () => {
     const crmTold = await told({}, people(1, 1));
     expect((await changesOf(crmTold, 'somewhen')).end).toBe('lost');
     expect(crmTold.paths()).toEqual([]);
   });
 
-  test('and not when the request is refused, nor when everybody is gone', async () => {
+  test('but not by a refused request, or by an empty list', async () => {
     const refused = await errorOf(changesOf(await told({}, status(400)), since));
     expect(refused.message).toMatch(/refused the request \(400\) → correct changes of the source$/);
     const { source } = await told({}, status(410));

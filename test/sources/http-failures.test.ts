@@ -37,7 +37,7 @@ async function failure(options: object, ...replies: Reply[]) {
   return { name: error.name, line, asked: asked.length, slept: clock.slept };
 }
 
-describe('what passes', () => {
+describe('a temporary failure', () => {
   test.each<[string, Reply, number[]]>([
     ['a 429 that says how long', status(429, { 'retry-after': '30' }), [30_000]],
     ['a 429 that says nothing', status(429), [10_000]],
@@ -59,7 +59,7 @@ describe('what passes', () => {
   });
 });
 
-describe('what does not pass', () => {
+describe('a permanent failure', () => {
   const api = 'is url of the source the address of its API?';
   test.each<[string, Reply, number, string]>([
     ['500', status(500), 4, 'crm answered 500, after 4 attempts'],
@@ -129,7 +129,7 @@ describe('what does not pass', () => {
     expect(await failure(options, reply)).toMatchObject({ name: 'Invalid', line, asked: 1 });
   });
 
-  test('a wait that is too long, or never over', async () => {
+  test('a wait that is too long, or endless', async () => {
     const line =
       'crm asks to wait (429), and 10 minutes were not enough' +
       ' → run less often, or have its limit raised';
@@ -153,7 +153,7 @@ describe('what does not pass', () => {
     expect((await errorOf(readAll(source))).message).toMatch(/refused the connection/);
   });
 
-  test('a redirect: the headers go nowhere else', async () => {
+  test('a redirect does not send the headers elsewhere', async () => {
     const seen: unknown[] = [];
     const elsewhere = await serve(({ headers }, response) => {
       seen.push(headers);
@@ -201,7 +201,7 @@ describe('after the first page', () => {
     expect(certificate.fix).toBe(fix);
   });
 
-  test('a field that nobody had so far may be that of others', async () => {
+  test('a field that nobody had so far may be others’', async () => {
     const { url } = await crm(people(1, 2), status(500));
     const { certificate } = await readAll(sourceOf(url, paged).source, ['id', 'archived']);
     expect(certificate).toMatchObject({ complete: false, why: expect.stringMatching(/at page 2/) });
@@ -222,7 +222,7 @@ describe('after the first page', () => {
     await expect(readAll(source, ['id'], stop.signal)).rejects.toBe(reason);
   });
 
-  test('whoever leaves early leaves no connection behind', async () => {
+  test('leaving early leaves no connection behind', async () => {
     const { url, asked } = await crm(people(1, 1), people(2, 1));
     const signal = new AbortController().signal;
     for await (const batch of sourceOf(url, paged).source.read({ fields: [], signal })) {
@@ -253,7 +253,7 @@ describe('a single record', () => {
     ]);
   });
 
-  test('may be gone', async () => {
+  test('may be missing', async () => {
     expect(await (await one(status(404))).found).toBeUndefined();
   });
 
@@ -269,7 +269,7 @@ describe('a single record', () => {
     expect(error.message).toMatch(/id asked for → correct one|names no record/);
   });
 
-  test('is not offered where nobody said how', () => {
+  test('is not offered without a configured URL', () => {
     expect(sourceOf('https://crm.example').source.one).toBeUndefined();
   });
 });

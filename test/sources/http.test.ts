@@ -33,7 +33,7 @@ async function read(options: object, ...replies: Reply[]) {
 }
 
 describe('pages', () => {
-  test('by number end with an empty one, not with a short one', async () => {
+  test('counted by number end with an empty one, not with a short one', async () => {
     const { ids, paths, certificate } = await read(
       numbered,
       list(1, 2),
@@ -46,13 +46,13 @@ describe('pages', () => {
     expect(certificate.complete).toBe(true);
   });
 
-  test('by number begin where they are said to', async () => {
+  test('counted by number begin where the configuration says', async () => {
     const page = { number: 'p', first: 0 };
     const { paths } = await read({ ...numbered, page }, list(1, 1), list(2, 0));
     expect(paths).toEqual(['/people?p=0', '/people?p=1']);
   });
 
-  test('by cursor end where there is no next one', async () => {
+  test('linked by cursor end where there is no next one', async () => {
     for (const end of [undefined, null, '', false]) {
       const replies = [cursored(1, 2, 'a&b'), cursored(3, 0, 7), cursored(3, 1, end)];
       const { ids, paths, certificate } = await read(byCursor, ...replies);
@@ -62,19 +62,19 @@ describe('pages', () => {
     }
   });
 
-  test('none: all at once, as a list or with one in it', async () => {
+  test('none: everything comes at once, as a list or with one in it', async () => {
     expect((await read({}, people(1, 3))).certificate.complete).toBe(true);
     expect((await read({ records: 'data.list' }, list(1, 3))).ids).toEqual([1, 2, 3]);
   });
 
-  test('keep what the address says, and every header', async () => {
+  test('keep the query of the address, and every header', async () => {
     const { url, asked } = await crm(list(1, 0));
     await readAll(sourceOf(`${url}?%24top=a%20b&x=`, numbered).source);
     expect(asked[0]?.path).toBe('/people?%24top=a%20b&x=&per=2&page=1');
     expect(asked[0]?.headers).toMatchObject({ authorization: SECRET, accept: 'application/json' });
   });
 
-  test('of any size come in batches of 500', async () => {
+  test('come in batches of 500, whatever their size', async () => {
     const { batches, ids } = await read({}, people(1, 1_201));
     expect(batches.map(({ length }) => length)).toEqual([500, 500, 201]);
     expect(new Set(ids)).toHaveLength(1_201);
@@ -188,7 +188,7 @@ describe('a certificate', () => {
       [[{ id: 1 }, 'ann@x.y', null]],
       '2 records cannot be read, the first at page 1, record 2',
     ],
-  ])('of %s', async (_, options, replies, expected) => {
+  ])('for %s', async (_, options, replies, expected) => {
     const { certificate } = await read(options, ...replies);
     const found = certificate.complete || certificate.why;
     if (expected === true) expect(found).toBe(true);
@@ -208,7 +208,7 @@ describe('a certificate', () => {
     });
   });
 
-  test('is one of its own each time, and holds for a quarter of an hour', async () => {
+  test('is a new one each time, and holds for a quarter of an hour', async () => {
     const { url } = await crm(people(1, 1));
     const { source, clock } = sourceOf(url);
     const first = (await readAll(source)).certificate.reading;
@@ -224,7 +224,7 @@ describe('a certificate', () => {
 });
 
 describe('records', () => {
-  test('are passed on as found; what one lacks and others have is empty', async () => {
+  test('are passed on as they are; a field that one lacks and others have is empty', async () => {
     const given = [{ id: 1, a: { b: ['x'] } }, { id: 2 }];
     const { url } = await crm(given);
     const { values } = await readAll(sourceOf(url).source, ['id', 'a.b']);
@@ -243,7 +243,7 @@ describe('records', () => {
     expect(broken).toMatchObject([{ where: 'page 1, record 2', broken: 'holds a NUL character' }]);
   });
 
-  test('nested beyond all measure are read, with and without an id', async () => {
+  test('nested too deeply are read, with and without an id', async () => {
     const deep = '['.repeat(50_000) + ']'.repeat(50_000);
     const text = `[{"id":1,"x":${deep},"y":"\\u0000"},{"x":${deep}},{"id":3}]`;
     const { records, certificate } = await read({}, (response: ServerResponse) =>
@@ -253,7 +253,7 @@ describe('records', () => {
     expect(certificate.complete).toBe(false);
   });
 
-  test('of which none has a field: a slip of the pen, and what is there is named', async () => {
+  test('without a requested field fail the reading, which lists the existing fields', async () => {
     const { url } = await crm([{ id: 1, properties: { email: 'ann@x.y' } }]);
     const error = await errorOf(readAll(sourceOf(url).source, ['id', 'properties.emial']));
     expect(error.message).toMatch(

@@ -92,7 +92,7 @@ const lineOf = async (promise: Promise<unknown>) => {
 };
 
 describe('pages', () => {
-  test('are followed to the end that HubSpot marks, an empty one too', async () => {
+  test('are followed to the end that HubSpot marks, also when empty', async () => {
     named();
     page(false).reply(200, list([1, 2], 'NTI1'));
     page(false, 'NTI1').reply(200, list([], '3'));
@@ -103,7 +103,7 @@ describe('pages', () => {
     expect(certificate.complete).toBe(true);
   });
 
-  test('of which one comes twice show nobody less', async () => {
+  test('hide nobody when they repeat a contact', async () => {
     named();
     page(false).reply(200, list([1, 2], '3'));
     page(false, '3').reply(200, list([1, 2], '4'));
@@ -114,7 +114,7 @@ describe('pages', () => {
     expect(certificate.complete).toBe(true);
   });
 
-  test('in a circle are no proof', async () => {
+  test('in a circle prove nothing', async () => {
     named();
     page(false).reply(200, list([1], '2'));
     page(false, '2').reply(200, list([2], '2'));
@@ -126,7 +126,7 @@ describe('pages', () => {
     });
   });
 
-  test('of the search in another order than by id are no proof', async () => {
+  test('in another order than by id prove nothing in a search', async () => {
     named();
     search('0').reply(200, { total: 2, ...list([1, 2], '2') });
     batch([1, 2]).reply(200, { status: 'COMPLETE', results: [person(1), person(2)] });
@@ -140,7 +140,7 @@ describe('pages', () => {
     });
   });
 
-  test('hold what is no contact: broken, and no proof', async () => {
+  test('with something that is no contact: broken, and no proof', async () => {
     named();
     page(false).reply(200, {
       results: [person(1), null, { id: '3', properties: { email: '\0' } }],
@@ -169,7 +169,7 @@ describe('a limit', () => {
     expect([ids, certificate.complete, slept]).toEqual([['1'], true, [waitMs]]);
   });
 
-  test('of the day is not: nothing, or what was read, is said at once', async () => {
+  test('for the day is not waited out: the failure, or what was read, comes at once', async () => {
     nock(api)
       .get(/properties/)
       .reply(429, daily);
@@ -187,7 +187,7 @@ describe('a limit', () => {
     expect(certificate).toMatchObject({ complete: false, why: expect.stringMatching(/for today/) });
   });
 
-  test('that is never over is given up after ten minutes', async () => {
+  test('without end is given up after ten minutes', async () => {
     named();
     page(false).times(61).reply(429, rolling);
     const line = await lineOf(readIt());
@@ -210,7 +210,7 @@ describe('a limit', () => {
     expect([certificate.complete, slept]).toEqual([true, [10_000]]);
   });
 
-  test('of search, which no header tells, is kept', async () => {
+  test('for search, which no header tells, is respected', async () => {
     named();
     for (const [above, id] of [0, 1, 2, 3].entries()) {
       search(String(above)).reply(200, list([id + 1], id < 3 ? String(id + 1) : undefined));
@@ -224,7 +224,7 @@ describe('a limit', () => {
 
 describe('a token', () => {
   const mend = 'correct the token of the source, or its rights there';
-  test('that is refused', async () => {
+  test('is reported when it is refused', async () => {
     nock(api)
       .get(/properties/)
       .reply(401, { category: 'INVALID_AUTHENTICATION' });
@@ -232,7 +232,7 @@ describe('a token', () => {
     expect(await lineOf(readIt())).toBe(`${line} → ${mend}`);
   });
 
-  test('that runs out on the way ends the reading; what was read counts, uncertified', async () => {
+  test('ends the reading when it expires; what was read counts, uncertified', async () => {
     named(2);
     page(false).reply(200, list([1, 2], '3'));
     page(false, '3').reply(401, { category: 'EXPIRED_AUTHENTICATION' });
@@ -250,7 +250,7 @@ describe('a token', () => {
   test.each([
     ['properties', 'crm.schemas.contacts.read'],
     ['contacts', 'crm.objects.contacts.read'],
-  ])('without the right to read %s', async (what, scope) => {
+  ])('without the right to read %s is reported', async (what, scope) => {
     if (what === 'contacts') named();
     nock(api)
       .get(new RegExp(`/crm/v3/(objects/)?${what}`))
@@ -261,7 +261,7 @@ describe('a token', () => {
     );
   });
 
-  test('may lie in a file, and change there', async () => {
+  test('can be kept in a file, and change there', async () => {
     const file = join(await scratch(), 'token');
     const { source } = sourceOf(api, { token: undefined, tokenFile: file });
     const one = async () => source.one?.('1', { fields, signal });
@@ -282,9 +282,9 @@ describe('a token', () => {
   });
 });
 
-describe('a slip of the pen', () => {
+describe('a mistake', () => {
   const line = async (field: string) => lineOf(readAll(sourceOf(api).source, ['id', field]));
-  test('in a property is told, with the one that is near', async () => {
+  test('in a property is reported with the nearest one', async () => {
     named();
     expect(await line('properties.news_letter')).toBe(
       'Invalid: api.hubapi.com: contacts have no property "news_letter"; did you mean' +
@@ -296,7 +296,7 @@ describe('a slip of the pen', () => {
   test.each([
     ['email', 'properties.email'],
     ['createdat', 'createdAt'],
-  ])('in a field is told before anything is asked: %s', async (field, near) => {
+  ])('in a field is reported before any request: %s', async (field, near) => {
     expect(await line(field)).toBe(
       `Invalid: api.hubapi.com: there is no field "${field}"; a contact has the fields id,` +
         ` createdAt, updatedAt, archived, archivedAt and properties.NAME → write "${near}"`,
@@ -323,7 +323,7 @@ describe('some contacts of a batch', () => {
     errors: [{ status: 'error', category, context: { ids: ids.map(String) } }],
   });
 
-  test('that are not there are looked for among the archived', async () => {
+  test('are looked for among the archived when they are missing', async () => {
     named();
     search('0').reply(200, list([1, 2, 3]));
     batch([1, 2, 3]).reply(207, missing([2, 3]));
@@ -336,7 +336,7 @@ describe('some contacts of a batch', () => {
     expect(certificate).toMatchObject({ complete: true });
   });
 
-  test('that could not be read are not taken for gone', async () => {
+  test('do not count as deleted when they could not be read', async () => {
     named(2);
     search('0')
       .times(2)
@@ -352,7 +352,7 @@ describe('some contacts of a batch', () => {
   });
 });
 
-test('what is down for a moment is tried again', async () => {
+test('a server that fails for a moment is asked again', async () => {
   named();
   page(false).reply(502, 'ann@x.y');
   page(false).replyWithError(Object.assign(new Error('cut'), { code: 'ECONNRESET' }));
@@ -362,7 +362,7 @@ test('what is down for a moment is tried again', async () => {
   expect([ids, certificate.complete]).toEqual([['1'], true]);
 });
 
-test('without a clock of HubSpot there is no cursor, or still the one there was', async () => {
+test('without HubSpot’s time there is no cursor, or still the former one', async () => {
   named(2, {});
   page(false).reply(200, list([1]));
   page(true).reply(200, list([]));

@@ -27,7 +27,7 @@ const said = (values: readonly Record<string, unknown>[]) =>
   });
 
 describe('a full reading', () => {
-  test('goes through all who are there, and then the archived', async () => {
+  test('lists everybody there, and then the archived', async () => {
     const { hubspot, source } = await account(250);
     for (let id = 101; id <= 220; id += 1) hubspot.archive(id);
     const { values, batches, certificate } = await readAll(source, fields);
@@ -40,7 +40,7 @@ describe('a full reading', () => {
     expect(certificate).toMatchObject({ complete: true, cursor: time(WRITTEN - 2 * minute) });
   });
 
-  test('gives a contact as HubSpot does, with what is asked of it', async () => {
+  test('gives a contact as HubSpot does, with the requested properties', async () => {
     const { hubspot, source } = await account();
     hubspot.put(7, 'ann@x.y', null);
     const { records } = await readAll(source, fields);
@@ -50,7 +50,7 @@ describe('a full reading', () => {
     expect(records).toEqual([{ where: 'contact 7', value }]);
   });
 
-  test('of nobody is complete', async () => {
+  test('may be empty, and is complete', async () => {
     const { source } = await account();
     expect(await readAll(source, fields)).toMatchObject({
       records: [],
@@ -62,7 +62,7 @@ describe('a full reading', () => {
     ['before the contact was reached', 150, 2],
     ['after the contact was reached', 50, 2],
     ['when all who are there were read', 150, 3],
-  ])('finds who is archived %s', async (_, id, page) => {
+  ])('finds contacts archived %s', async (_, id, page) => {
     const { hubspot, source } = await account(180);
     hubspot.before = (_name, count) => count === page + 1 && hubspot.archive(id);
     const { values, certificate } = await readAll(source, fields);
@@ -72,7 +72,7 @@ describe('a full reading', () => {
     expect(certificate.complete).toBe(true);
   });
 
-  test('begins by the clock of HubSpot, so early that nothing is missed after it', async () => {
+  test('begins by the clock of HubSpot, early enough that nothing is missed after it', async () => {
     const { hubspot, clock } = await account(150);
     const { source } = sourceOf(hubspot.url, { overlap: '5m' });
     await clock.sleep(3 * 24 * 60 * minute);
@@ -81,7 +81,7 @@ describe('a full reading', () => {
     expect(cursorOf(certificate)).toBe(time(WRITTEN + minute - 5 * minute));
   });
 
-  test('is one of its own each time, and holds for a quarter of an hour', async () => {
+  test('is a new one each time, and holds for a quarter of an hour', async () => {
     const { source, clock } = await account(1);
     const { reading } = (await readAll(source, fields)).certificate;
     expect([reading, 'hubspot-0'].map((name) => source.still?.(name))).toEqual([true, false]);
@@ -90,8 +90,8 @@ describe('a full reading', () => {
   });
 });
 
-describe('who was merged', () => {
-  test('comes under the id of each loser too, by either spelling', async () => {
+describe('a merged contact', () => {
+  test('comes under the id of each loser too, in both spellings', async () => {
     const { hubspot, source } = await account(4);
     hubspot.merge([1, 2]);
     hubspot.merge([3, 4], 9);
@@ -111,7 +111,7 @@ describe('who was merged', () => {
     expect(records[1]?.where).toBe('contact 2, merged into 1');
   });
 
-  test('is found among what changed, and by the id of a loser', async () => {
+  test('is found among changes, and by the id of a loser', async () => {
     const { hubspot, source } = await account(3);
     hubspot.now += 10 * minute;
     hubspot.merge([1, 2]);
@@ -124,7 +124,7 @@ describe('who was merged', () => {
     expect(loser).toMatchObject({ value: { id: '2', properties: { email: 'p1@x.y' } } });
   });
 
-  test('while search still names the loser is read as what she has become', async () => {
+  test('is read as the winner while the search still names the loser', async () => {
     const { hubspot, source } = await account(2);
     hubspot.freezeIndex();
     hubspot.merge([1, 2]);
@@ -136,7 +136,7 @@ describe('who was merged', () => {
   });
 });
 
-describe('what changed', () => {
+describe('changes', () => {
   test('since a reading, and nothing else', async () => {
     const { hubspot, source } = await account(300);
     const first = cursorOf((await readAll(source, fields)).certificate);
@@ -155,19 +155,19 @@ describe('what changed', () => {
     expect(cursorOf(certificate)).toBe(time(WRITTEN + 8 * minute));
   });
 
-  test('a cursor never goes back', async () => {
+  test('never move the cursor back', async () => {
     const { hubspot, source } = await account();
     hubspot.now += minute;
     const since = time(WRITTEN + 30_000);
     expect(cursorOf((await changesOf(source, since)).certificate)).toBe(since);
   });
 
-  test.each(['', 'yesterday', time(WRITTEN + 1000)])('since %j is lost', async (since) => {
+  test.each(['', 'yesterday', time(WRITTEN + 1000)])('since %j are lost', async (since) => {
     const { source } = await account(1);
     expect(await changesOf(source, since)).toMatchObject({ records: [], certificate: 'lost' });
   });
 
-  test('of more than HubSpot answers to one question, all in one millisecond', async () => {
+  test('can be more than HubSpot answers to one search, all in one millisecond', async () => {
     const { hubspot, source } = await account(10_250);
     const { values, certificate } = await changesOf(source, time(WRITTEN));
     expect(new Set(values.map(({ id }) => id))).toHaveLength(10_250);
@@ -176,7 +176,7 @@ describe('what changed', () => {
     expect(hubspot.asked.filter((name) => name === 'search')).toHaveLength(103);
   });
 
-  test('again while it is read takes nobody out of sight', async () => {
+  test('during the reading hide nobody', async () => {
     const { hubspot, source } = await account(250);
     hubspot.before = (name) => {
       if (name !== 'search') return;
@@ -187,7 +187,7 @@ describe('what changed', () => {
     expect(new Set(values.map(({ id }) => id))).toHaveLength(250);
   });
 
-  test('is read by id: what the search says late does not count', async () => {
+  test('are read by id, so that an outdated search result does not matter', async () => {
     const { hubspot, source } = await account(2);
     hubspot.freezeIndex();
     hubspot.put(1, 'p1@x.y', 'false');
@@ -198,7 +198,7 @@ describe('what changed', () => {
     ]);
   });
 
-  test('and was archived or erased since: flagged, or not named', async () => {
+  test('include contacts archived since, and not those erased since', async () => {
     const { hubspot, source } = await account(3);
     hubspot.freezeIndex();
     hubspot.archive(1);
@@ -214,7 +214,7 @@ describe('what changed', () => {
 });
 
 describe('a single contact', () => {
-  test('is read by its id, archived or not; nobody else is one', async () => {
+  test('is read by its id, archived or not, and by nothing else', async () => {
     const { hubspot, source } = await account(2);
     hubspot.archive(2);
     const one = async (id: string) => source.one?.(id, { fields, signal });
@@ -231,7 +231,7 @@ describe('a single contact', () => {
     expect(hubspot.asked).toEqual(['properties/contacts', '1', '2', '2', '3', '3']);
   });
 
-  test('is not read by fields that HubSpot has no longer', async () => {
+  test('is not read by properties that HubSpot no longer has', async () => {
     const { hubspot, source, clock } = await account(1);
     await source.one?.('1', { fields, signal });
     hubspot.names = ['email'];

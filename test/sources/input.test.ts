@@ -18,7 +18,7 @@ const given = (...texts: (string | Buffer)[]) =>
   Readable.from(texts.map((text) => Buffer.from(text)));
 
 describe('standard input', () => {
-  test('is read once, and as often as it is wanted', async () => {
+  test('is read once, and can be used repeatedly', async () => {
     const source = piped(given(rows(2), '3,x,\n'));
     const first = await readAll(source, ['id']);
     const second = await readAll(source, ['id']);
@@ -40,14 +40,14 @@ describe('standard input', () => {
     expect(piped(given('')).still?.(readings[0] ?? '')).toBe(false);
   });
 
-  test('may be packed, and is proven as a file is', async () => {
+  test('can be compressed, and is certified like a file', async () => {
     const zip = gzipSync(rows(2));
     expect((await readAll(piped(given(zip)))).certificate.complete).toBe(true);
     expect((await readAll(piped(given(zip.subarray(0, -2))))).certificate.complete).toBe(false);
     expect((await readAll(piped(given('id\n1')))).certificate.complete).toBe(false);
   });
 
-  test('leaves no file that has a name', async () => {
+  test('leaves no file with a name', async () => {
     vi.stubEnv('TMPDIR', folder);
     onTestFinished(() => void vi.unstubAllEnvs());
     const source = piped(given(rows(2)));
@@ -59,7 +59,7 @@ describe('standard input', () => {
     expect.assertions(2);
   });
 
-  test('that is a terminal is not waited for', async () => {
+  test('is not waited for when it is a terminal', async () => {
     const error = await errorOf(readAll(piped(Object.assign(given(''), { isTTY: true }))));
     expect([error.name, error.message]).toEqual([
       'Invalid',
@@ -67,7 +67,7 @@ describe('standard input', () => {
     ]);
   });
 
-  test('is left at once when that is asked for', async () => {
+  test('is left at once when asked to stop', async () => {
     const stop = new AbortController();
     const reason = new Error('stop');
     const stream = new Readable({ read: () => stop.abort(reason) });

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { faultAt } from '../../src/sources/directory/json-syntax.ts';
 
-describe('where JSON ends', () => {
+describe('the position where JSON ends', () => {
   const isJson = (text: string) => {
     try {
       JSON.parse(text);
@@ -12,7 +12,7 @@ describe('where JSON ends', () => {
     }
   };
 
-  test('no fault in what is JSON, and one in what is not', () => {
+  test('is none for JSON, and one for anything else', () => {
     const text = fc.oneof(
       fc.json().map((json) => JSON.stringify(JSON.parse(json), undefined, 2)),
       fc.string({ unit: fc.constantFrom(...'{}[],:"\\au10.-e \n', 'true', 'null') }),
@@ -49,7 +49,7 @@ describe('where JSON ends', () => {
     expect(faultAt(text)).toBe(offset);
   });
 
-  test('in a long string', () => {
+  test('is found in a long string', () => {
     const text = `["${'a\\n<p>'.repeat(200_000)}", x]`;
     expect(faultAt(text)).toBe(text.length - 2);
   });

@@ -16,7 +16,7 @@ async function mapped(map: MapRecord, options: object, ...replies: Reply[]): Pro
 }
 
 describe('a map', () => {
-  test('makes the records, and the fields are those of what it gives', async () => {
+  test('makes the records, and their fields are those it returns', async () => {
     const source = await mapped(rename, {}, people(1, 2));
     const { values, certificate } = await readAll(source, ['id', 'mail.address']);
     expect(values).toEqual([
@@ -27,7 +27,7 @@ describe('a map', () => {
     expect(source.still?.(certificate.reading)).toBe(true);
   });
 
-  test('that gives a field to none is a slip of the pen', async () => {
+  test('fails the reading when no record gets a requested field', async () => {
     const error = await errorOf(readAll(await mapped(rename, {}, people(1, 1)), ['id', 'email']));
     expect([error.name, error.message]).toEqual([
       'Invalid',
@@ -35,7 +35,7 @@ describe('a map', () => {
     ]);
   });
 
-  test('may not read what no record has', async () => {
+  test('cannot read what no record has', async () => {
     const error = await errorOf(readAll(await mapped(rename, {}, [{ id: 1 }]), ['id']));
     expect(error.message).toContain('no record has "email"');
   });
@@ -53,7 +53,7 @@ describe('a map', () => {
     ['gives a list', () => JSON.parse('[1]'), 'is no JSON object'],
     ['gives a promise', async () => ({}), 'is one for which contacts.map gives no record'],
     ['gives a NUL', () => ({ id: 'a\0' }), 'holds a NUL character'],
-  ])('that %s leaves a broken record, and no certificate', async (_, map, why) => {
+  ])('leaves a broken record, and no certificate, when it %s', async (_, map, why) => {
     const some: MapRecord = (record) => (record['id'] === 2 ? map(record) : rename(record));
     const source = await mapped(some, {}, people(1, 3));
     const { values, broken, certificate } = await readAll(source, ['id']);
@@ -77,7 +77,7 @@ describe('a map', () => {
     });
   });
 
-  test('is applied to what changed, and to a single record', async () => {
+  test('is applied to changes, and to a single record', async () => {
     const signal = new AbortController().signal;
     const source = await mapped(rename, {}, people(7, 1), { id: 7, email: 'e' }, status(410));
     const since = '2020-01-01T00:00:00Z';

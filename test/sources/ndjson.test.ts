@@ -22,13 +22,13 @@ async function read(content: string | Buffer, fields: readonly string[] = ['id']
 }
 
 describe('records', () => {
-  test('are the lines, whatever ends them; blank ones are none', async () => {
+  test('are the lines, whatever ends them; blank ones are skipped', async () => {
     const { values, certificate } = await read('\ufeff{"id":1}\r\n\n  \n{"id":2,"a":{"b":[3]}}\n');
     expect(values).toEqual([{ id: 1 }, { id: 2, a: { b: [3] } }]);
     expect(certificate).toEqual({ complete: true, reading: `40-${WRITTEN}` });
   });
 
-  test('lie across the chunks of a file, characters too', async () => {
+  test('may cross the chunks of a file, and so may characters', async () => {
     const name = 'é😀'.repeat(500);
     const lines = Array.from({ length: 200 }, (_, id) => JSON.stringify({ id, name }));
     const { values, batches, certificate } = await read(`${lines.join('\n')}\n`);
@@ -37,7 +37,7 @@ describe('records', () => {
     expect(certificate.complete).toBe(true);
   });
 
-  test('lack what others have, as an empty value', async () => {
+  test('have an empty value where they lack a field', async () => {
     const { values } = await read('{"id":1,"a":{"b":"x"}}\n{"id":2}\n', ['id', 'a.b']);
     expect(values).toEqual([
       { id: 1, a: { b: 'x' } },
@@ -50,7 +50,7 @@ describe('records', () => {
   });
 });
 
-describe('a line that cannot be read', () => {
+describe('an unreadable line', () => {
   test.each([
     ['is cut', '{"id":2,"name":"x', 'is no JSON', 'write one whole JSON object a line'],
     ['holds two', '{"id":2}{"id":3}', 'is no JSON', 'write one whole JSON object a line'],
@@ -63,7 +63,7 @@ describe('a line that cannot be read', () => {
       'is longer than 4 MiB',
       'write one record a line',
     ],
-  ])('that %s is broken, and spoils the certificate alone', async (_, line, reason, fix) => {
+  ])('is broken when it %s, and only spoils the certificate', async (_, line, reason, fix) => {
     const { values, broken, certificate } = await read(`{"id":1}\n${line}\n{"id":4}\n`);
     expect(values).toEqual([{ id: 1 }, { id: 4 }]);
     expect(broken).toEqual([{ where: 'line 2', broken: reason, fix }]);
@@ -88,7 +88,7 @@ describe('the certificate', () => {
   test.each([
     ['{"id":1}\n{"id":2}', true],
     ['{"id":1}\n{"id":2', false],
-  ])('%j has one with finalNewline: optional: %s', async (text, complete) => {
+  ])('is given to %j with finalNewline: optional: %s', async (text, complete) => {
     await write(path, text);
     const options = { type: 'ndjson', path, finalNewline: 'optional' } as const;
     const source = ndjsonSource(options, { clock: virtualClock(), random: () => 1 });
@@ -114,7 +114,7 @@ describe('the certificate', () => {
     expect(source.still?.(step.value.reading)).toBe(false);
   });
 
-  test('stands until the file changes', async () => {
+  test('is the same until the file changes', async () => {
     await write(path, '{"id":1}\n');
     const source = open();
     const { reading } = (await readAll(source)).certificate;
@@ -142,7 +142,7 @@ describe('a file that cannot be read at all', () => {
     expect(error).toMatchObject({ name: 'Invalid', message: `${path}: ${line}` });
   });
 
-  test('one that is not there', async () => {
+  test('is missing', async () => {
     await unlink(path);
     const error = await errorOf(readAll(open()));
     expect(error.message).toMatch(/there is no such file/);

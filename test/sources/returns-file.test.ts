@@ -18,7 +18,7 @@ const row = (id: string): string => `ret_${id},${id}@x.y,${id},ch_news,opt_out,,
 describe('a CSV file', () => {
   const csv = (path: string) => csvReturns({ type: 'csv', path });
 
-  test('has its header once, and a line for each', async () => {
+  test('has its header once, and a line for each opt-out', async () => {
     const path = fresh();
     expect(await tell(csv(path), left('a'))).toEqual([{ is: 'told' }]);
     await tell(csv(path), left('b'), left('c', { channel: '*', cause: 'bounce' }));
@@ -28,7 +28,7 @@ describe('a CSV file', () => {
     expect(statSync(path).mode & 0o007).toBe(0);
   });
 
-  test('quotes what would break a line, and says since when', async () => {
+  test('quotes what would break a line, and tells since when', async () => {
     const path = fresh();
     const odd = left('a', { crmId: 'a,"1"', after: Date.UTC(2026, 0, 1) });
     await tell(csv(path), odd);
@@ -39,7 +39,7 @@ describe('a CSV file', () => {
   });
 
   const cuts = Array.from({ length: (head + row('a') + row('é')).length }, (_, cut) => cut);
-  test.each(cuts)('cut after %i characters is whole again, and says nothing twice', async (cut) => {
+  test.each(cuts)('cut after %i characters is completed, and repeats nothing', async (cut) => {
     const path = fresh();
     const batch = [left('a'), left('é')];
     const whole = head + row('a') + row('é');
@@ -57,20 +57,20 @@ describe('a CSV file', () => {
     expect(readFileSync(path)).toEqual(bytes);
   });
 
-  test('with a strange line that was cut short goes on after it', async () => {
+  test('continues after a foreign line that was cut off', async () => {
     const path = fresh();
     writeFileSync(path, `${head}ret_zz,somebody`);
     await tell(csv(path), left('a'));
     expect(readFileSync(path, 'utf8')).toBe(`${head}ret_zz,somebody\n${row('a')}`);
   });
 
-  test('that was taken away begins anew', async () => {
+  test('begins anew when it was removed', async () => {
     const path = fresh();
     expect(csv(path).arrived?.([left('a')])).toEqual(new Set());
     expect(existsSync(path)).toBe(false);
   });
 
-  test('of more than is looked at knows what stands at its end', async () => {
+  test('knows the opt-outs at its end when it is longer than what is read', async () => {
     const path = fresh();
     writeFileSync(path, head + row('old').repeat(40_000) + row('a'));
     expect(csv(path).arrived?.([left('a'), left('b')])).toEqual(new Set(['ret_a']));
@@ -80,7 +80,7 @@ describe('a CSV file', () => {
 describe('a file of JSON lines', () => {
   const ndjson = (path: string) => ndjsonReturns({ type: 'ndjson', path });
 
-  test('has an object for each', async () => {
+  test('has an object for each opt-out', async () => {
     const path = fresh();
     await tell(ndjson(path), left('a'), left('b', { crmId: '', after: 0 }));
     const lines = readFileSync(path, 'utf8').trimEnd().split('\n');
@@ -92,7 +92,7 @@ describe('a file of JSON lines', () => {
     expect(ndjson(path).arrived?.([left('a'), left('c')])).toEqual(new Set(['ret_a']));
   });
 
-  test('that was cut short is completed', async () => {
+  test('is completed when it was cut off', async () => {
     const path = fresh();
     await tell(ndjson(path), left('a'));
     const whole = readFileSync(path, 'utf8');
@@ -119,7 +119,7 @@ describe('a file that cannot be written', () => {
     expect(() => csv(path()).look()).toThrow(words);
   });
 
-  test('is told by look before anybody is told of', () => {
+  test('is reported before any opt-out is written', () => {
     const inner = join(folder, 'inner');
     mkdirSync(inner);
     const path = join(inner, 'a.csv');

@@ -42,7 +42,7 @@ function returnsTo(url: string, options: object = {}) {
 }
 
 describe('a request', () => {
-  test('is filled in, in the address and in all texts of the body', async () => {
+  test('has its values filled in, in the address and in all texts of the body', async () => {
     const { url, heard } = await crm(204);
     const body = {
       'the {id}': '{id}',
@@ -74,7 +74,7 @@ describe('a request', () => {
     });
   });
 
-  test('may have no body, and is a POST unless it says otherwise', async () => {
+  test('can have no body, and is a POST unless configured otherwise', async () => {
     const { url, heard } = await crm(200);
     const { returns } = returnsTo(`${url}/optout/{id}`);
     expect(await tell(returns, left('a'))).toEqual([{ is: 'told' }]);
@@ -82,7 +82,7 @@ describe('a request', () => {
     expect(heard[0]?.headers['idempotency-key']).toBe('ret_a');
   });
 
-  test('that names the id needs one, another does not', () => {
+  test('needs an id only when it uses one', () => {
     const nobody = { crmId: '', channel: '*' };
     expect(returnsTo('http://127.0.0.1/{id}').returns.takes(nobody)).toBe(false);
     const body = { who: '{id}' };
@@ -90,7 +90,7 @@ describe('a request', () => {
     expect(returnsTo('http://127.0.0.1/{email}').returns.takes(nobody)).toBe(true);
   });
 
-  test('whose id would make it the address of something else is not sent', async () => {
+  test('is not sent with an id that would change its address', async () => {
     const { url, heard } = await crm(200);
     const [told] = await tell(returnsTo(`${url}/people/{id}`).returns, left('a', { crmId: '..' }));
     expect(told).toMatchObject({ is: 'rejected', reason: expect.stringContaining('dots') });
@@ -99,7 +99,7 @@ describe('a request', () => {
 });
 
 describe('an answer', () => {
-  test.each([200, 201, 202, 204])('%i is told', async (status) => {
+  test.each([200, 201, 202, 204])('%i means reported', async (status) => {
     const { url } = await crm(status);
     expect(await tell(returnsTo(`${url}/{id}`).returns, left('a'))).toEqual([{ is: 'told' }]);
   });
@@ -109,7 +109,7 @@ describe('an answer', () => {
     [410, 'the CRM does not have this person (410)'],
     [400, 'the CRM refused it (400)'],
     [422, 'the CRM refused it (422)'],
-  ])('%i rejects this one, and no other', async (status, reason) => {
+  ])('%i rejects this opt-out, and no other', async (status, reason) => {
     const { url, heard } = await crm(status, 200);
     const told = await tell(returnsTo(`${url}/{id}`).returns, left('a'), left('b'));
     expect(told).toEqual([{ is: 'rejected', reason, fix: expect.any(String) }, { is: 'told' }]);
@@ -122,7 +122,7 @@ describe('an answer', () => {
     [405, 'Invalid', /→ correct url, method and body of returns/],
     [302, 'Invalid', /answered with a redirect \(302\)/],
     [500, 'Unavailable', /answered 500, after 4 attempts/],
-  ])('%i ends it: nobody else is told', async (status, name, words) => {
+  ])('%i ends it: nothing else is reported', async (status, name, words) => {
     const { url, heard } = await crm(status);
     const error = await errorOf(tell(returnsTo(`${url}/{id}`).returns, left('a'), left('b')));
     expect({ name: error.name, message: error.message }).toEqual({
@@ -133,7 +133,7 @@ describe('an answer', () => {
     expect(new Set(heard.map(({ path }) => path))).toEqual(new Set(['/a']));
   });
 
-  test('500 and then 200 is told, under the same key each time', async () => {
+  test('500 and then 200 means reported, under the same key each time', async () => {
     const { url, heard } = await crm(500, (response) => response.destroy(), 200);
     expect(await tell(returnsTo(`${url}/{id}`).returns, left('a'))).toEqual([{ is: 'told' }]);
     expect(heard.map(({ headers }) => headers['idempotency-key'])).toEqual(
@@ -154,7 +154,7 @@ describe('an answer', () => {
     expect(error.message).toContain('20 seconds were not enough');
   });
 
-  test('none at all is said of the host alone', async () => {
+  test('is missing: the reason names the host alone', async () => {
     const error = await errorOf(tell(returnsTo(`${nowhere()}/{id}`).returns, left('a')));
     expect(error.name).toBe('Unavailable');
     expect(error.message).not.toMatch(/sk_secret|x\.y|\/a/);

@@ -26,13 +26,13 @@ function returns(options: object = {}) {
 
 const error = (message: string) => ({ status: 'error', message, category: 'VALIDATION_ERROR' });
 
-describe('HubSpot', () => {
-  test('is told of a channel by its subscription, by the address', async () => {
+describe('write-back to HubSpot', () => {
+  test('unsubscribes the address from the subscription of a channel', async () => {
     hubspot().post(one, { emailAddress: 'a@x.y', subscriptionId: '4711' }).reply(200, {});
     expect(await tell(returns().back, left('a'))).toEqual([{ is: 'told' }]);
   });
 
-  test('is told the legal basis where one is configured', async () => {
+  test('sends the legal basis where one is configured', async () => {
     const isWhole = (body: Record<string, unknown>) =>
       body['legalBasis'] === 'CONSENT_WITH_NOTICE' &&
       String(body['legalBasisExplanation']).includes('unsubscribed');
@@ -41,13 +41,13 @@ describe('HubSpot', () => {
     expect(await tell(back, left('a'))).toEqual([{ is: 'told' }]);
   });
 
-  test('is told of all mail at once, whatever subscriptions there are', async () => {
+  test('unsubscribes from all mail at once, whatever subscriptions there are', async () => {
     hubspot().post(all).reply(200, { results: [] });
     const { back } = returns({ subscriptions: undefined });
     expect(await tell(back, left('a', allMail))).toEqual([{ is: 'told' }]);
   });
 
-  test('takes all mail, and the channels that are named; an id of the CRM it needs not', () => {
+  test('accepts all mail, and named channels, without a CRM id', () => {
     const { back } = returns();
     const takes = (channel: string) => back.takes({ crmId: '', channel });
     expect(['*', 'ch_news', 'ch_product', 'toString'].map(takes)).toEqual([
@@ -58,7 +58,7 @@ describe('HubSpot', () => {
     ]);
   });
 
-  test('knows already: told', async () => {
+  test('counts as reported when HubSpot has it already', async () => {
     const message = 'a@x.y is already unsubscribed from subscription 4711';
     hubspot().post(one).reply(400, error(message));
     expect(await tell(returns().back, left('a'))).toEqual([{ is: 'told' }]);
@@ -68,15 +68,18 @@ describe('HubSpot', () => {
     [400, 'Subscription 4711 is unknown', 'refused it (400)', 'correct subscriptions'],
     [400, 'A legal basis is required', 'refused it (400)', 'add legalBasis'],
     [404, 'not found', 'does not have this person', 'correct subscriptions'],
-  ])('refuses it with %i, %s: rejected, and the next is told', async (status, says, why, fix) => {
-    hubspot().post(one).reply(status, error(says)).post(one).reply(200, {});
-    expect(await tell(returns().back, left('a'), left('b'))).toEqual([
-      { is: 'rejected', reason: expect.stringContaining(why), fix: expect.stringContaining(fix) },
-      { is: 'told' },
-    ]);
-  });
+  ])(
+    'rejects an opt-out on %i, %s, and continues with the next',
+    async (status, says, why, fix) => {
+      hubspot().post(one).reply(status, error(says)).post(one).reply(200, {});
+      expect(await tell(returns().back, left('a'), left('b'))).toEqual([
+        { is: 'rejected', reason: expect.stringContaining(why), fix: expect.stringContaining(fix) },
+        { is: 'told' },
+      ]);
+    },
+  );
 
-  test('refuses the token: nobody else is told, and it is said without it', async () => {
+  test('stops on a refused token, which is not printed', async () => {
     hubspot().post(one).reply(401, error('bad token'));
     const { name, message } = await errorOf(tell(returns().back, left('a'), left('b')));
     expect(name).toBe('Invalid');
@@ -84,7 +87,7 @@ describe('HubSpot', () => {
     expect(message).not.toContain(TOKEN);
   });
 
-  test('asks to come later: for some seconds that is waited, for the day it is not', async () => {
+  test('waits some seconds when asked to, but not for the day', async () => {
     const limited = { status: 'error', policyName: 'SECONDLY', message: 'secondly limit' };
     hubspot().post(one).reply(429, limited).post(one).reply(200, {});
     const { back, clock } = returns();

@@ -29,7 +29,7 @@ describe.each(all)('%s', (_, stand) => {
       "3, 'c@x.y', 'yes'",
     ]);
 
-  test('is told by what is bound, each row once, however often it is said', async () => {
+  test('writes each row once with bound values, however often it is called', async () => {
     const table = await people();
     const back = returnsTo(stand, `update ${table} set news = 'no' where id = :id`);
     const batch = [left('a', { crmId: '1' }), left('b', { crmId: '3' })];
@@ -38,7 +38,7 @@ describe.each(all)('%s', (_, stand) => {
     expect(await rowsOf(stand, table, ['news'])).toEqual(['1 no', '2 yes', '3 no']);
   });
 
-  test('takes every value for a value, whatever stands in it', async () => {
+  test('takes every value for a value, whatever it contains', async () => {
     const table = await tableOn(
       stand,
       `id ${stand.text} primary key, email ${stand.text}, channel ${stand.text}, cause ${stand.text}, at ${stand.moment}`,
@@ -51,7 +51,7 @@ describe.each(all)('%s', (_, stand) => {
     expect(row).toContain('03:04:05');
   });
 
-  test('does not take one: that is undone, and the rest is told', async () => {
+  test('undoes a refused row, and writes the rest', async () => {
     const table = await people();
     const statement = `update ${table} set news = nullif(:channel, 'ch_bad'), email = :email where id = :id`;
     const told = await tell(
@@ -73,7 +73,7 @@ describe.each(all)('%s', (_, stand) => {
     expect(JSON.stringify(told)).not.toContain('x.y');
   });
 
-  test('does not know the table: nobody is told, and the statement is to blame', async () => {
+  test('reports nothing without the table, and blames the statement', async () => {
     const back = returnsTo(stand, 'update nobody_knows set news = 0 where id = :id');
     const { name, message } = await errorOf(tell(back, left('a', { crmId: '1' })));
     expect({ name, message }).toEqual({
@@ -82,7 +82,7 @@ describe.each(all)('%s', (_, stand) => {
     });
   });
 
-  test('is told nothing once it is to stop: a batch is one transaction', async () => {
+  test('writes nothing once it is to stop: a batch is one transaction', async () => {
     const table = await people();
     const statement = `update ${table} set news = 'no' where id = :id`;
     const back = returnsTo(stand, statement);
@@ -129,7 +129,7 @@ describe('a statement', () => {
     expect(wrong(given)).toEqual([words]);
   });
 
-  test('by the address needs no id; another does', () => {
+  test('needs an id only when it uses one', () => {
     const reach = sqlOptions.parse({ type: 'sql', url: 'sqlite:x', table: 't' });
     const takes = (statement: string) =>
       sqlReturns(statement, reach, { clock: virtualClock() }).takes({ crmId: '', channel: '*' });

@@ -33,7 +33,7 @@ describe.each(all)('%s', (_, stand) => {
   const columns = `id integer primary key, gone integer, at ${stand.moment}`;
   const row = (id: number, seconds: number, gone = 0) => `${id}, ${gone}, ${stand.ago(seconds)}`;
 
-  test('a reading tells from where changes go on: by the clock of the database', async () => {
+  test('a reading tells where changes continue, by the clock of the database', async () => {
     const table = await tableOn(stand, columns, [row(1, 0)]);
     const started = Date.now();
     const at = momentOf(await cursorOn(stand, { table, overlap: '10m' }));
@@ -45,7 +45,7 @@ describe.each(all)('%s', (_, stand) => {
     expect((await errorOf(none)).message).toContain('without updatedAt');
   });
 
-  test('what was changed is read, and nothing else', async () => {
+  test('only changed rows are read', async () => {
     const table = await tableOn(stand, columns, [row(1, 3_600), row(2, 600), row(3, 3_600)]);
     await stand.run(`insert into ${table} values (4, 0, null)`);
     const cursor = await cursorOn(stand, { table });
@@ -63,7 +63,7 @@ describe.each(all)('%s', (_, stand) => {
     expect(found.certificate).toMatchObject({ complete: true });
   });
 
-  test('a row that is shown late is read by the next', async () => {
+  test('a row that became visible late is read next time', async () => {
     const table = await tableOn(stand, columns, [row(1, 3_600)]);
     const writer = await stand.connect();
     await writer.run(stand.name === 'SQLite' ? 'begin immediate' : 'begin');
@@ -75,7 +75,7 @@ describe.each(all)('%s', (_, stand) => {
     expect((await changes(stand, { table }, cursor)).ids).toEqual(['2']);
   });
 
-  test('rows of one moment, and of moments that differ by a microsecond, come once each', async () => {
+  test('rows of one moment, and a microsecond apart, come once each', async () => {
     const moments = ['000001', '000001', '000001', '000002', '000003', '000003', '999999'];
     const soon = new Date(Date.now() + 60 * MINUTE).toISOString().slice(0, 19);
     const at = soon.replace('T', stand.name === 'SQLite' ? 'T' : ' ');
@@ -89,14 +89,14 @@ describe.each(all)('%s', (_, stand) => {
     }
   });
 
-  test('a cursor never goes back', async () => {
+  test('a cursor never moves back', async () => {
     const table = await tableOn(stand, columns, [row(1, 0)]);
     const cursor = await cursorOn(stand, { table, overlap: '1m' });
     const { certificate } = await changes(stand, { table, overlap: '1d' }, cursor);
     expect(momentOf(cursorOf(certificate))).toBe(momentOf(cursor));
   });
 
-  test('a cursor of something else, or of a time to come, is lost', async () => {
+  test('a cursor of another table, or in the future, is lost', async () => {
     const [table, other] = [await tableOn(stand, columns), await tableOn(stand, columns)];
     const cursor = await cursorOn(stand, { table });
     const [, mark = ''] = cursor.split(' ');
@@ -108,7 +108,7 @@ describe.each(all)('%s', (_, stand) => {
     expect((await changes(stand, { table, updatedAt: 'gone' }, cursor)).certificate).toBe('lost');
   });
 
-  test('numbers of seconds and milliseconds are times, too', async () => {
+  test('numbers of seconds and milliseconds count as times, too', async () => {
     const now = Math.floor(Date.now() / 1000);
     for (const scale of [1, 1000]) {
       const rows = [`1, ${(now - 3_600) * scale}`, `2, ${now * scale}`, '3, 0', '4, null'];
@@ -122,7 +122,7 @@ describe.each(all)('%s', (_, stand) => {
     ).toEqual([]);
   });
 
-  test('what cannot be compared is named before anything is read', async () => {
+  test('a column that cannot be compared is reported before anything is read', async () => {
     const odd: [type: string, value: string][] = [
       [stand.text, "'yesterday'"],
       ['bigint', '2461000'],
@@ -138,7 +138,7 @@ describe.each(all)('%s', (_, stand) => {
     }
   });
 
-  test('both kinds of reading count for a quarter of an hour', async () => {
+  test('both kinds of reading hold for a quarter of an hour', async () => {
     const table = await tableOn(stand, columns, [row(1, 0)]);
     const source = sourceOn(stand, { table, updatedAt: 'at' });
     const { certificate } = await readAll(source, ['id']);
@@ -161,7 +161,7 @@ describe.each(all.filter(([name]) => name !== 'SQLite'))('%s', (_, stand) => {
     ['UTC', 0],
     ['-05:00', -300],
     ['+05:30', 330],
-  ])('times without a zone are in %s when that is said', async (zone, minutes) => {
+  ])('times without a zone are in %s when the configuration says so', async (zone, minutes) => {
     const at = (ago: number) =>
       new Date(Date.now() + (minutes - ago) * MINUTE).toISOString().slice(0, 19).replace('T', ' ');
     const rows = [`1, '${at(60)}'`, `2, '${at(1)}'`, '3, null'];

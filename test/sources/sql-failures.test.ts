@@ -24,7 +24,7 @@ const fields = ['id'];
 const read = async (url: string, given: Given) => readAll(sourceOn({ url }, given), fields);
 
 describe.each(all)('%s', (_, stand) => {
-  test('cannot be written to', async () => {
+  test('is opened read-only', async () => {
     const table = await tableOn(stand, 'id integer primary key', ['1']);
     const options = sqlOptions.parse({ type: 'sql', url: stand.url, table });
     const session = await open(options, { signal: never, clock: virtualClock() });
@@ -39,7 +39,7 @@ describe.each(all)('%s', (_, stand) => {
     expect((await read(stand.url, { table })).values).toEqual([{ id: '1' }]);
   });
 
-  test('is left when somebody aborts, at once', async () => {
+  test('is left at once when aborted', async () => {
     const table = await tableOn(stand, 'id integer primary key', ['1', '2', '3', '4', '5']);
     const reason = new Error('enough');
     const controller = new AbortController();
@@ -54,7 +54,7 @@ describe.each(all)('%s', (_, stand) => {
     await expect(late.next()).rejects.toBe(reason);
   });
 
-  test('is told by one line what a query cannot do', async () => {
+  test('reports what a query cannot do in one line', async () => {
     const table = await tableOn(stand, `id integer, v ${stand.text}`, ["1, 'ann@example.com'"]);
     const cases: [given: Given, said: RegExp][] = [
       [{ table: 'nobody' }, /has no table "([\w.]+\.)?nobody" \(\w+\) → correct table or query/],
@@ -132,14 +132,14 @@ describe.each(servers)('%s', (name, stand) => {
       'Unavailable',
       /refused the connection \(ECONNREFUSED\)/,
     ],
-  ])('%s is told without a secret', async (_what, change, kind, said) => {
+  ])('%s is reported without a secret', async (_what, change, kind, said) => {
     const error = await errorOf(read(change(stand.url), { table: 'people' }));
     expect(error.message).toMatch(said);
     expect(error.name).toBe(kind);
     expect(error.message).not.toMatch(/secret|wrongpw|mallory|postgres:|root/);
   });
 
-  test('a table that may not be read is told', async () => {
+  test('a table that may not be read is reported', async () => {
     const table = await tableOn(stand, 'id integer', ['1']);
     const grants = isPostgres
       ? "create user reader password 'reader'"
@@ -152,7 +152,7 @@ describe.each(servers)('%s', (name, stand) => {
     expect((await read(url, { table, password: 'reader' })).certificate.complete).toBe(true);
   });
 
-  test('a query that is aborted does not go on there', async () => {
+  test('an aborted query does not continue on the server', async () => {
     const controller = new AbortController();
     const reading = sourceOn(stand, { query: sleep }).read({ fields, signal: controller.signal });
     const ended = reading.next();
@@ -169,7 +169,7 @@ describe.each(servers)('%s', (name, stand) => {
     await until(0);
   });
 
-  test('a connection that is lost in the middle ends the reading without certificate', async () => {
+  test('a connection lost in the middle ends the reading without certificate', async () => {
     const table = await tableOn(stand, 'id integer primary key', ['1', '2', '3', '4', '5']);
     const reading = sourceOn(stand, { table, pageSize: 1 }).read({ fields, signal: never });
     await reading.next();
@@ -203,7 +203,7 @@ describe.each(servers)('%s', (name, stand) => {
     expect(await count()).toBe(1);
   });
 
-  test('a connection is encrypted, its certificate believed only by who signed it', async () => {
+  test('a connection is encrypted, and its certificate is verified', async () => {
     const { ca } = stand;
     if (ca === undefined) return;
     const encrypted = isPostgres
@@ -219,7 +219,7 @@ describe.each(servers)('%s', (name, stand) => {
     expect(none.message).toMatch(/server\.crt\.none: there is no such file/);
   });
 
-  test('a server without encryption is told from one that cannot be reached', async () => {
+  test('a server without encryption is told apart from an unreachable one', async () => {
     const server = createServer((socket) => {
       socket.on('error', () => undefined);
       if (isPostgres) socket.once('data', () => socket.write('N'));
@@ -260,7 +260,7 @@ describe('a file of SQLite', async () => {
     expect(error.message).toMatch(said);
   });
 
-  test('that somebody writes to is waited for, and then given up', async () => {
+  test('is waited for while somebody writes to it, and then given up', async () => {
     db.exec('begin exclusive');
     const clock = virtualClock();
     const options = sqlOptions.parse({

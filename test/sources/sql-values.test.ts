@@ -17,7 +17,7 @@ async function shown(stand: Stand, type: string, values: readonly string[], give
 }
 
 describe.each(all)('%s', (_, stand) => {
-  test('numbers are exact, and as short as can be', async () => {
+  test('numbers are exact, and as short as possible', async () => {
     expect(await shown(stand, 'bigint', ['9007199254740993', '-1', '0', 'null'])).toEqual([
       '9007199254740993',
       '-1',
@@ -35,13 +35,13 @@ describe.each(all)('%s', (_, stand) => {
     ]);
   });
 
-  test('texts are what they are', async () => {
+  test('texts stay as they are', async () => {
     expect(
       await shown(stand, stand.text, ["'ä 日本 😀'", "''", "' x '", "'1.50'", 'null']),
     ).toEqual(['ä 日本 😀', '', ' x ', '1.50', null]);
   });
 
-  test('a flag in any form says the same', async () => {
+  test('a flag in any form means the same', async () => {
     const boolean = {
       PostgreSQL: ['true', 'false'],
       MariaDB: ['true', 'false'],
@@ -57,7 +57,7 @@ describe.each(all)('%s', (_, stand) => {
     expect(number.map(truthyIn)).toEqual([false, true, false]);
   });
 
-  test('a part of a JSON column is named by its path', async () => {
+  test('a part of a JSON column is read by its path', async () => {
     const rows = [`1, '{"a":{"b":"yes"}}'`, `2, '{"n":90071992547409931}'`, '3, null'];
     const table = await tableOn(stand, 'id integer primary key, j json', rows);
     const { values } = await readAll(sourceOn(stand, { table }), ['j.a.b', 'j.n']);
@@ -68,7 +68,7 @@ describe.each(all)('%s', (_, stand) => {
     ]);
   });
 
-  test('only what is named is read', async () => {
+  test('only requested columns are read', async () => {
     const table = await tableOn(stand, `id integer, mail ${stand.text}, secret ${stand.text}`, [
       "1, 'a', 'b'",
     ]);
@@ -94,14 +94,14 @@ describe.each(only('PostgreSQL'))('%s', (_, stand) => {
     expect(await shown(stand, type, [value])).toEqual([expected]);
   });
 
-  test('a zone that is named is added to times without one', async () => {
+  test('a configured zone is added to times without one', async () => {
     const zoned = { zone: '+01:00' };
     expect(await shown(stand, 'timestamp', ["'2026-03-01 12:00:00'"], zoned)).toEqual([
       '2026-03-01T12:00:00+01:00',
     ]);
   });
 
-  test('any type that has an order is a key', async () => {
+  test('any type with an order can be a key', async () => {
     for (const type of ['uuid', 'bytea', 'timestamptz', 'numeric']) {
       const value = {
         uuid: 'gen_random_uuid()',
@@ -144,7 +144,7 @@ describe.each(only('MariaDB'))('%s', (_, stand) => {
     expect(await shown(stand, type, [value])).toEqual([expected]);
   });
 
-  test('a timestamp is in UTC, whatever zone the server is in', async () => {
+  test('a timestamp is in UTC, whatever zone the server has', async () => {
     const value = 'from_unixtime(1772366400)';
     await stand.run("set global time_zone = '+09:00'");
     const found = await shown(stand, 'timestamp null', [value]);
@@ -152,7 +152,7 @@ describe.each(only('MariaDB'))('%s', (_, stand) => {
     expect(found).toEqual(['2026-03-01T12:00:00Z']);
   });
 
-  test('any type that has an order is a key', async () => {
+  test('any type with an order can be a key', async () => {
     const made = {
       'binary(16)': 'unhex(md5(seq))',
       'decimal(20, 5)': 'seq / 3',

@@ -14,7 +14,7 @@ const numbers = (count: number) => Array.from({ length: count }, (_, at) => Stri
 
 describe.each(await stands())('%s', (_, stand) => {
   describe('a reading', () => {
-    test('shows every row once, in pages of bearable size', async () => {
+    test('returns every row once, in pages of limited size', async () => {
       const table = await tableOn(stand, 'id integer primary key', numbers(23));
       const { ids, batches, certificate } = await read(stand, { table, pageSize: 5 });
       expect(ids).toEqual(numbers(23));
@@ -22,14 +22,14 @@ describe.each(await stands())('%s', (_, stand) => {
       expect(certificate).toMatchObject({ complete: true });
     });
 
-    test('of an empty table is complete', async () => {
+    test('may be empty, and is complete', async () => {
       const table = await tableOn(stand, 'id integer primary key');
       const { ids, certificate } = await read(stand, { table });
       expect(ids).toEqual([]);
       expect(certificate.complete).toBe(true);
     });
 
-    test('of a query, whatever ends it', async () => {
+    test('can be of a query, whatever ends it', async () => {
       const table = await tableOn(stand, `id integer, mail ${stand.text}`, [
         "1, 'a@x.y'",
         "2, 'b@x.y'",
@@ -41,7 +41,7 @@ describe.each(await stands())('%s', (_, stand) => {
       expect((await read(stand, { query: `select id from ${table} ;\n` })).ids).toEqual(['1', '2']);
     });
 
-    test('shows one state, whatever is written meanwhile', async () => {
+    test('sees one state, whatever is written meanwhile', async () => {
       const table = await tableOn(stand, 'id integer primary key', numbers(9));
       const reading = sourceOn(stand, { table, pageSize: 2 }).read({ fields: ['id'], signal });
       const first = await reading.next();
@@ -51,7 +51,7 @@ describe.each(await stands())('%s', (_, stand) => {
       expect(certificate).toMatchObject({ complete: true });
     });
 
-    test('has the digits of large ids', async () => {
+    test('keeps the digits of large ids', async () => {
       const large = [
         '9007199254740991',
         '9007199254740992',
@@ -64,7 +64,7 @@ describe.each(await stands())('%s', (_, stand) => {
       expect(certificate.complete).toBe(true);
     });
 
-    test('goes by any column that is unique', async () => {
+    test('can use any unique column as key', async () => {
       const table = await tableOn(stand, `id ${stand.text}, n integer primary key`, [
         "'x', 1",
         "'a', 2",
@@ -72,7 +72,7 @@ describe.each(await stands())('%s', (_, stand) => {
       expect((await read(stand, { table, key: 'n', pageSize: 1 })).ids).toEqual(['x', 'a']);
     });
 
-    test('misses none of those that only their case tells apart', async () => {
+    test('misses no keys that differ only in case', async () => {
       const rows = ['a', 'A', 'b', 'B', 'c', 'd', 'D'].map((id) => `'${id}'`);
       const table = await tableOn(stand, `id ${stand.anyCase}`, rows);
       for (const pageSize of [2, 3, 4]) {
@@ -90,7 +90,7 @@ describe.each(await stands())('%s', (_, stand) => {
       }
     });
 
-    test('names a column that is not there, and those that are', async () => {
+    test('reports a missing column with the existing ones', async () => {
       const table = await tableOn(stand, `id integer, mail ${stand.text}`);
       const error = await errorOf(read(stand, { table }, ['id', 'email', 'mail.x']));
       expect(error.name).toBe('Invalid');
@@ -99,7 +99,7 @@ describe.each(await stands())('%s', (_, stand) => {
       );
     });
 
-    test('takes a name for nothing but a name', async () => {
+    test('quotes every name', async () => {
       const table = await tableOn(stand, 'id integer');
       const odd = `${table}"; drop table ${table}; --`;
       expect((await errorOf(read(stand, { table: odd }))).message).toMatch(/has no table/);
@@ -111,7 +111,7 @@ describe.each(await stands())('%s', (_, stand) => {
   });
 
   describe('no certificate is given', () => {
-    test('where a key comes twice', async () => {
+    test('when a key comes twice', async () => {
       const table = await tableOn(stand, `id integer, tag ${stand.text}`, [
         "1, 'a'",
         "2, 'a'",
@@ -128,7 +128,7 @@ describe.each(await stands())('%s', (_, stand) => {
       }
     });
 
-    test('where more rows have one key than a page holds; those behind it are read', async () => {
+    test('when more rows have one key than a page holds; later ones are read', async () => {
       const rows = ['0', '1', '1', '1', '1', '1', '2', '3'].map((id, at) => `${id}, ${at}`);
       const table = await tableOn(stand, 'id integer, n integer', rows);
       const { ids, certificate } = await read(stand, { table, pageSize: 2 }, ['id', 'n']);
@@ -136,7 +136,7 @@ describe.each(await stands())('%s', (_, stand) => {
       expect(certificate.complete).toBe(false);
     });
 
-    test('where an id comes twice under other keys', async () => {
+    test('when an id comes twice under different keys', async () => {
       const table = await tableOn(stand, 'id integer, n integer', ['1, 1', '1, 2', '2, 3']);
       const { values, certificate } = await read(stand, { table, key: 'n' });
       expect(values).toHaveLength(3);
@@ -146,7 +146,7 @@ describe.each(await stands())('%s', (_, stand) => {
       });
     });
 
-    test('to rows without key or id; what they say is read', async () => {
+    test('to rows without key or id, whose opt-outs are read', async () => {
       const table = await tableOn(stand, 'id integer, n integer', ['1, 1', 'null, 2']);
       const byId = await read(stand, { table });
       expect(byId.ids).toEqual(['1', null]);
@@ -188,7 +188,7 @@ describe.each(await stands())('%s', (_, stand) => {
       }
     });
 
-    test('is broken where there are several', async () => {
+    test('is broken when several match', async () => {
       const table = await tableOn(stand, 'id integer, n integer', ['1, 1', '1, 2']);
       expect(await one({ table }, '1')).toMatchObject({ broken: 'is one of 2 with this id' });
     });

@@ -59,7 +59,7 @@ describe('a statement of SQLite that never ends', () => {
     expect(processesOf(path)).toEqual([]);
   });
 
-  test('holds nothing else up, and ends when it is aborted', async () => {
+  test('delays nothing else, and ends when it is aborted', async () => {
     const { path } = database();
     const controller = new AbortController();
     const opening = { clock, signal: controller.signal, timeoutMs: HOUR_MS };
@@ -76,7 +76,7 @@ describe('a statement of SQLite that never ends', () => {
     expect(processesOf(path)).toEqual([]);
   });
 
-  test('that writes is given up too, undone, and the file is free again', async () => {
+  test('is given up when it writes, too: undone, and the file is free again', async () => {
     const { path, db } = database();
     const writing = await writeSqlite(path, { clock, signal: never, timeoutMs: 500 });
     await writing.run('delete from people', []);
@@ -99,7 +99,7 @@ describe('a statement of SQLite that never ends', () => {
   });
 });
 
-test('a process that is killed between two questions is told of', async () => {
+test('a process killed between two queries is reported', async () => {
   const { path } = database();
   const signal = new AbortController().signal;
   const session = await openSqlite(path, { clock, signal, timeoutMs: HOUR_MS });
@@ -137,7 +137,7 @@ async function running({ timeoutMs }: { timeoutMs: number }) {
 }
 
 describe('sync of a CRM in SQLite whose query never ends', () => {
-  test('fails with one line after timeoutMs', async () => {
+  test('fails in one line after timeoutMs', async () => {
     const { ended, path } = await running({ timeoutMs: 500 });
     const { code, stderr } = await ended;
     expect(stderr).toContain(`${path} took longer than is waited for (raise timeoutMs`);
@@ -145,7 +145,7 @@ describe('sync of a CRM in SQLite whose query never ends', () => {
     expect(processesOf(path)).toEqual([]);
   });
 
-  test('ends by SIGTERM', async () => {
+  test('ends on SIGTERM', async () => {
     const { child, ended, path } = await running({ timeoutMs: HOUR_MS });
     await untilBusy(path);
     child.kill('SIGTERM');

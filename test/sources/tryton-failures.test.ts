@@ -76,7 +76,7 @@ async function tryton(says: Says, options: object = {}, headers: Record<string, 
 const fields = ['id', 'email'];
 
 describe('a reading of a Tryton', () => {
-  test('is complete when as many were read as it counts', async () => {
+  test('is complete when it has as many parties as Tryton counts', async () => {
     const { source, asked, clock } = await tryton(usual);
     const { values, certificate } = await readAll(source, fields);
     expect(values.map(({ id }) => id)).toEqual(['1', '2', '3']);
@@ -94,7 +94,7 @@ describe('a reading of a Tryton', () => {
     expect(source.still(certificate.reading)).toBe(false);
   });
 
-  test('is not when there are more', async () => {
+  test('is incomplete when there are more', async () => {
     const { source } = await tryton(({ method }) =>
       method.endsWith('count') ? { result: 4 } : undefined,
     );
@@ -104,7 +104,7 @@ describe('a reading of a Tryton', () => {
     });
   });
 
-  test('that stops in the middle keeps what was read', async () => {
+  test('keeps what was read when it breaks off', async () => {
     const { source } = await tryton(({ params }) =>
       JSON.stringify(params).includes('["id",">",2]') ? { status: 503 } : undefined,
     );
@@ -117,7 +117,7 @@ describe('a reading of a Tryton', () => {
     );
   });
 
-  test('does not go on in another order than by ids', async () => {
+  test('does not continue in another order than by id', async () => {
     const { source } = await tryton(({ params }) =>
       JSON.stringify(params).includes('["id",">",2]') ? parties(2) : undefined,
     );
@@ -135,7 +135,7 @@ describe('a reading of a Tryton', () => {
     expect(certificate).toBe('lost');
   });
 
-  test('has each value as a text, number or truth', async () => {
+  test('gives each value as a text, number or boolean', async () => {
     const all = {
       vip: 1,
       since: { __class__: 'date', year: 2026, month: 3, day: 1 },
@@ -167,14 +167,14 @@ describe('a reading of a Tryton', () => {
     );
   });
 
-  test('says that a field within a dictionary is nowhere', async () => {
+  test('reports that a field within a dictionary does not exist', async () => {
     const { source } = await tryton(usual);
     const error = await errorOf(readAll(source, ['more.sise']));
     expect(error.message).toContain('no record has "more.sise"');
   });
 });
 
-describe('what goes wrong', () => {
+describe('a failure', () => {
   const always =
     (reply: Reply): Says =>
     () =>
@@ -229,7 +229,7 @@ describe('what goes wrong', () => {
       'Unavailable',
       'answered a party that is none',
     ],
-  ])('%s is said, and nothing personal', async (_, says, name, what) => {
+  ])('%s is reported, without personal values', async (_, says, name, what) => {
     const { source } = await tryton(says);
     const error = await errorOf(readAll(source, fields));
     expect(error.name).toBe(name);
@@ -237,7 +237,7 @@ describe('what goes wrong', () => {
     expect(error.message).not.toMatch(/ann@|pass phrase/);
   });
 
-  test('a session that has ended is one login more, and no failure', async () => {
+  test('with an expired session is repaired by one login', async () => {
     let keys = 0;
     const { source, asked } = await tryton(({ method, authorization = '' }) => {
       if (method.endsWith('login')) return { result: [7, `key ${(keys += 1)}`] };
@@ -249,7 +249,7 @@ describe('what goes wrong', () => {
     expect(keys).toBe(2);
   });
 
-  test('the file of the password is read anew for each login', async () => {
+  test('with a password is repaired when its file changes', async () => {
     const passwordFile = join(folder, 'password');
     const { source, asked } = await tryton(
       ({ method, params }) => {

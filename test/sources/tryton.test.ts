@@ -57,7 +57,7 @@ describe.skipIf(!tryton)('a Tryton', () => {
   });
   afterAll(close);
 
-  test('gives all its parties, though none has ever been changed', async () => {
+  test('lists all its parties, also those never changed', async () => {
     const { batches, certificate } = await readAll(source, fields);
     expect(certificate).toMatchObject({ complete: true });
     expect(Math.max(...batches.map((batch) => batch.length))).toBeLessThanOrEqual(500);
@@ -71,7 +71,7 @@ describe.skipIf(!tryton)('a Tryton', () => {
     ]);
   });
 
-  test('tells of an address that was edited, which does not touch its party', async () => {
+  test('lists a party whose address was edited, which does not change the party', async () => {
     const { cursor } = await read(source);
     const [id = 0] = await parties.create([person('Ann', 'ann@example.com')]);
     await parties.readdress('ann@example.com', { value: 'ann@example.org' });
@@ -82,7 +82,7 @@ describe.skipIf(!tryton)('a Tryton', () => {
     expect(found?.size).toBe(1);
   });
 
-  test('tells of whom it has just got, and what it was told to read', async () => {
+  test('lists new parties, with the requested fields', async () => {
     const { cursor } = await read(source);
     const [post = 0] = await call('model.party.category.search', [['name', '=', 'Mail, by post']]);
     const [german] = await call('model.ir.lang.search', [['code', '=', 'de']]);
@@ -108,7 +108,7 @@ describe.skipIf(!tryton)('a Tryton', () => {
     expect(await one(source, id)).toEqual(found?.get(id));
   });
 
-  test('gives those who are inactive too, by an address that is inactive where there is no other', async () => {
+  test('lists inactive parties too, by an inactive address where there is no other', async () => {
     const { cursor } = await read(source);
     const [cid = 0] = await parties.create([person('Cid', ['cid@example.com', 'cid@example.org'])]);
     await parties.readdress('cid@example.com', { active: false });
@@ -126,7 +126,7 @@ describe.skipIf(!tryton)('a Tryton', () => {
     expect(await one(source, cid)).toMatchObject(gone);
   });
 
-  test('gives who was replaced as the one who replaced her, and so on', async () => {
+  test('lists a replaced party as the one that replaced it, and so on', async () => {
     const dan = (n: number) => person('Dan', `dan${n}@example.com`);
     const [first = 0, second = 0, third = 0] = await parties.create([dan(1), dan(2), dan(3)]);
     const { cursor } = await read(source);
@@ -146,7 +146,7 @@ describe.skipIf(!tryton)('a Tryton', () => {
     expect(found?.get(third)).toMatchObject({ email: 'dan@example.org' });
   });
 
-  test('does not go in a circle where two have replaced each other', async () => {
+  test('ends where two parties have replaced each other', async () => {
     const eve = person('Eve', ['eve@example.com']);
     const [a = 0, b = 0] = await parties.create([eve, eve]);
     await parties.merge(a, b);
@@ -157,7 +157,7 @@ describe.skipIf(!tryton)('a Tryton', () => {
     expect(byId.has(b)).toBe(false);
   });
 
-  test('does not give who was erased or deleted', async () => {
+  test('omits erased and deleted parties', async () => {
     const fay = (n: number) => person('Fay', `fay${n}@example.com`);
     const [erased = 0, deleted = 0] = await parties.create([fay(1), fay(2)]);
     await parties.write(erased, { active: false });
@@ -179,7 +179,7 @@ describe.skipIf(!tryton)('a Tryton', () => {
     expect(values.map(({ id }) => id)).toContain(String(late));
   });
 
-  test('does not know a cursor any more when a category was renamed, or others are asked for', async () => {
+  test('drops the cursor when a category was renamed, or others are configured', async () => {
     const { cursor } = await read(source);
     const now = new Date().toISOString();
     expect(await changed(source, cursor, now)).toBeDefined();
@@ -192,7 +192,7 @@ describe.skipIf(!tryton)('a Tryton', () => {
     expect(await changed(source, cursor, ahead)).toBeUndefined();
   });
 
-  test('lets in again whose session has ended', async () => {
+  test('is logged into again when the session has ended', async () => {
     const username = 'mirror';
     const password = 'only reading 7';
     const [user] = await call('model.res.user.create', [{ name: 'M', login: username, password }]);
@@ -213,7 +213,7 @@ describe.skipIf(!tryton)('a Tryton', () => {
       'a party has no field "e_mail" that this user may read; did you mean "email"?',
     ],
     [{}, ['addresses'], 'the field "addresses" of a party is no single value (one2many)'],
-  ])('says what is wrong with %j', async (wrong, names, what) => {
+  ])('reports what is wrong with %j', async (wrong, names, what) => {
     const error = await errorOf(readAll(sourceIn(access, wrong), names));
     expect(error.name).toBe('Invalid');
     expect(error.message).toContain(what);

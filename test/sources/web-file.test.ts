@@ -20,8 +20,8 @@ const cut = (text: string) => (response: ServerResponse) => {
   response.write(text, () => response.destroy());
 };
 
-describe('a file behind an address', () => {
-  test('is read as it is, with the headers, to its length', async () => {
+describe('a file behind a URL', () => {
+  test('is read with its headers, to its length', async () => {
     const { values, certificate, asked } = await read(body(rows(3)));
     expect(values.map(({ id }) => id)).toEqual(['1', '2', '3']);
     expect(certificate.complete).toBe(true);
@@ -30,7 +30,7 @@ describe('a file behind an address', () => {
     ]);
   });
 
-  test('may be of lines, packed, packed for the way, or both', async () => {
+  test('can be NDJSON, compressed, transfer-encoded, or both', async () => {
     const text = lines(3000);
     const zip = gzipSync(text);
     const packed = { 'content-encoding': 'gzip' };
@@ -41,7 +41,7 @@ describe('a file behind an address', () => {
     }
   });
 
-  test('may come in chunks, without a length', async () => {
+  test('can come in chunks, without a length', async () => {
     const chunked = (response: ServerResponse) => {
       response.write(rows(1));
       response.end('2,x,\n');
@@ -50,7 +50,7 @@ describe('a file behind an address', () => {
     expect([values.length, certificate.complete]).toEqual([2, true]);
   });
 
-  test('of any size is taken as fast as it is read', async () => {
+  test('is read as fast as it is processed, whatever its size', async () => {
     const { records, certificate } = await read(body(gzipSync(rows(300_000))));
     expect([records.length, certificate.complete]).toEqual([300_000, true]);
   });
@@ -58,7 +58,7 @@ describe('a file behind an address', () => {
   test.each([
     ['etag', '"v1"', '"v2"'],
     ['last-modified', 'Thu, 15 Jan 2026 12:00:00 GMT', 'Thu, 15 Jan 2026 12:00:01 GMT'],
-  ])('is the same reading by its %s, and another one when that is another', async (...given) => {
+  ])('is the same reading while its %s is the same', async (...given) => {
     const [name, value, later] = given;
     const headers = { [name]: value };
     const other = body(rows(1), { [name]: later });
@@ -77,7 +77,7 @@ describe('a file behind an address', () => {
     expect(csv.still?.(readings[2] ?? '')).toBe(false);
   });
 
-  test('is a reading of its own each time where it has neither', async () => {
+  test('is a new reading each time without either', async () => {
     const { url } = await crm(body(rows(1)));
     const { csv, clock } = fileAt(url);
     const first = (await readAll(csv)).certificate.reading;
@@ -86,13 +86,13 @@ describe('a file behind an address', () => {
   });
 });
 
-describe('what passes before it begins', () => {
+describe('a temporary failure before the first byte', () => {
   test.each<[string, Reply, number[]]>([
     ['a 429 that says how long', status(429, { 'retry-after': '30' }), [30_000]],
     ['a 503', status(503), [250]],
     ['a web page for a moment', body('<p>', { 'content-type': 'text/html' }), [250]],
     ['a lost connection', (response: ServerResponse) => response.destroy(), [250]],
-  ])('%s is outlasted', async (_, reply, slept) => {
+  ])('of %s is outlasted', async (_, reply, slept) => {
     const found = await read(reply, body(rows(2)));
     expect([found.values.length, found.certificate.complete]).toEqual([2, true]);
     expect(found.slept).toEqual(slept);
@@ -100,7 +100,7 @@ describe('what passes before it begins', () => {
 });
 
 describe('a file that breaks off', () => {
-  test('has what came of it, no half row, and no certificate', async () => {
+  test('gives what arrived, no half row, and no certificate', async () => {
     const { values, certificate, broken } = await read(cut(`${rows(2)}3,p3@example.c`));
     expect(values.map(({ id }) => id)).toEqual(['1', '2']);
     expect(broken).toEqual([]);
@@ -113,14 +113,14 @@ describe('a file that breaks off', () => {
     expect([found.values.length, found.certificate.complete]).toEqual([2, false]);
   });
 
-  test('in chunks, too', async () => {
+  test('gives the same in chunks', async () => {
     const half = (response: ServerResponse) =>
       response.write(`${rows(2)}3,p`, () => response.destroy());
     const { values, certificate } = await read(half);
     expect([values.length, certificate.complete]).toEqual([2, false]);
   });
 
-  test('packed, too', async () => {
+  test('gives the same when compressed', async () => {
     const zip = gzipSync(rows(20_000));
     const { url } = await crm(body(zip.subarray(0, -9)));
     const { values, certificate } = await readAll(fileAt(url).csv, ['id']);
@@ -132,7 +132,7 @@ describe('a file that breaks off', () => {
     });
   });
 
-  test('is not told from one whose length nobody says', async () => {
+  test('cannot be told apart when its length is unknown', async () => {
     const url = await serveRaw((socket: Socket) =>
       socket.once('data', () =>
         socket.end(`HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n${rows(2)}`),
@@ -147,7 +147,7 @@ describe('a file that breaks off', () => {
   });
 });
 
-describe('what does not pass', () => {
+describe('a permanent failure', () => {
   test.each<[string, Reply, string, string]>([
     [
       '401',
@@ -189,12 +189,12 @@ describe('what does not pass', () => {
     expect([error.name, error.message.replace(/127\.0\.0\.1:\d+/, 'crm')]).toEqual([name, line]);
   });
 
-  test('nobody there', async () => {
+  test('with nobody there', async () => {
     const { csv } = fileAt(`${nowhere()}/people.csv`);
     expect((await errorOf(readAll(csv))).message).toMatch(/refused the connection/);
   });
 
-  test('a stop ends it at once, and whoever leaves early leaves no connection behind', async () => {
+  test('leaves no connection behind after a stop or an early end', async () => {
     const stop = new AbortController();
     const reason = new Error('stop');
     const { url } = await crm((response: ServerResponse) => {

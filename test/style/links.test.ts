@@ -39,12 +39,12 @@ const linkRule: Rule = {
 
 const documents = readProject().filter(({ path }) => linkRule.applies(path));
 
-describe('links', () => {
-  test('every link and path in the documents exists', () => {
+describe('links and paths in the documents', () => {
+  test('exist', () => {
     expect(breaches(linkRule, documents)).toEqual([]);
   });
 
-  test('the documents are read', () => {
+  test('are read from every document', () => {
     const paths = documents.map(({ path }) => path);
     expect(paths).toEqual(expect.arrayContaining([...indexes, 'docs/architecture.md']));
   });
@@ -59,11 +59,11 @@ describe('links', () => {
     expect(folders.toSorted()).toEqual(layers.flat().toSorted());
   });
 
-  test.each(linkRule.planted)('a broken one is found: $path $text', (file) => {
+  test.each(linkRule.planted)('are reported when broken: $path $text', (file) => {
     expect(breaches(linkRule, [file])).toHaveLength(1);
   });
 
-  test.each(linkRule.harmless)('nothing is found: $path $text', (file) => {
+  test.each(linkRule.harmless)('are accepted: $path $text', (file) => {
     expect(breaches(linkRule, [file])).toEqual([]);
   });
 });

@@ -43,7 +43,7 @@ describe('lint', () => {
   let found: Awaited<ReturnType<typeof lint>>;
   beforeAll(async () => void (found = await lint()));
 
-  test('holds the sizes of files, functions and parameter lists', () => {
+  test('limits the size of files, functions and parameter lists', () => {
     expect(found.project).toEqual([]);
   });
 
@@ -56,15 +56,15 @@ describe('imports', () => {
   let found: Awaited<ReturnType<typeof lintImports>>;
   beforeAll(async () => void (found = await lintImports()));
 
-  test.each(plantedImports.refused)('%s may not: %s', (path, text) => {
+  test.each(plantedImports.refused)('%s is refused: %s', (path, text) => {
     expect(found).toContainEqual([path, text]);
   });
 
-  test.each(plantedImports.accepted)('%s may: %s', (path, text) => {
+  test.each(plantedImports.accepted)('%s is accepted: %s', (path, text) => {
     expect(found).not.toContainEqual([path, text]);
   });
 
-  test('every folder of src has its place', () => {
+  test('every folder of src is in the order', () => {
     const folders = project
       .map(({ path }) => dirname(path))
       .filter((one) => one.startsWith('src/'));
@@ -77,7 +77,7 @@ describe('imports', () => {
   });
 });
 
-test('the project is read', () => {
+test('every file of the project is read', () => {
   const paths = project.map(({ path }) => path);
   expect(paths).toEqual(
     expect.arrayContaining(['src/cli.ts', 'bin/crm-mirror.mjs', 'package.json']),
@@ -99,7 +99,7 @@ describe('code without comments and quotes', () => {
     expect(codeOf(text)).toBe(expected);
   });
 
-  test('keeps its way through every file', () => {
+  test('keeps its length for every file', () => {
     const texts = project.filter(({ path }) => /\.(ts|mjs)$/.test(path));
     const lost = texts.filter(({ text }) => !isBalanced(codeOf(text))).map(({ path }) => path);
     expect(lost).toEqual([]);

@@ -38,8 +38,8 @@ describe.each([
   ['another snapshot', { snapshot: 't', generation: 9 }, 'taken', 'older'],
   ['another one, put back', { snapshot: 't', generation: 9, restored: true }, 'taken', 'older'],
   ['another one, aloud', { snapshot: 't', generation: 9, acceptLost: true }, 'taken', 'home'],
-] as const)('beside a worker: %s', (_, change, alive, gone) => {
-  test('that is alive, and that is gone', async () => {
+] as const)('a mirror claimed beside a worker: %s', (_, change, alive, gone) => {
+  test('is granted or refused as expected while that one is alive, and after it has ended', async () => {
     await worker('one').claim(first);
     const two = worker('two');
     expect((await two.claim({ ...first, ...change })).is).toBe(alive);
@@ -51,7 +51,7 @@ describe.each([
   });
 });
 
-test('what was put back outranks what it stands in for', async () => {
+test('a restored snapshot outranks the one it replaces', async () => {
   await worker('one').claim(first);
   await worker('one').leave();
   const claim = await worker('two').claim({ ...first, generation: 3, restored: true });
@@ -61,7 +61,7 @@ test('what was put back outranks what it stands in for', async () => {
   expect(await worker('one').claim({ ...first, generation: 6 })).toMatchObject({ is: 'older' });
 });
 
-test('who lost it is told, and who has it is heard of', async () => {
+test('a worker that loses the mirror learns it, and one that has it is known', async () => {
   const [one, two] = [worker('one'), worker('two')];
   expect(await one.isServed()).toBe(false);
   await one.claim(first);
@@ -73,19 +73,19 @@ test('who lost it is told, and who has it is heard of', async () => {
   expect(await two.isServed()).toBe(true);
 });
 
-test('a Redis that was emptied is told again', async () => {
+test('an emptied Redis receives the assignment again', async () => {
   await worker('one').claim(first);
   await redis.flush();
   expect(await worker('one').keep(first)).toBe(true);
   expect(await worker('two').claim({ ...first, snapshot: 't' })).toEqual({ is: 'taken' });
 });
 
-test('of one that was emptied who stood by is not the first to speak', async () => {
+test('a worker on standby is not the first to claim in an emptied Redis', async () => {
   expect((await worker('two').claim({ ...first, stoodBy: true })).is).toBe('untold');
   expect((await worker('two').claim(first)).is).toBe('home');
 });
 
-test('while Redis is away nobody says anything', async () => {
+test('no worker claims anything without Redis', async () => {
   await redis.kill();
   await expect(worker('one').claim(first)).rejects.toThrow('Redis cannot be asked');
   await redis.start();

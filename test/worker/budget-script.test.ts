@@ -71,7 +71,7 @@ function answer(lease: string | undefined, shown: Partial<Answered>): Answered {
 const refusal = (lease: string | undefined, retryAfter: number) =>
   answer(lease, { refused: true, remaining: 0, retryAfter });
 
-test('unknown: one probe for the whole fleet, then as its answer says', async () => {
+test('an unknown limit: one probe for the whole fleet, then as its answer says', async () => {
   const { lease, report } = route();
   const probe = await lease('a');
   expect(probe).toMatchObject({ n: 1, workers: 1 });
@@ -86,7 +86,7 @@ test('unknown: one probe for the whole fleet, then as its answer says', async ()
   expect((await lease('b')).n).toBeGreaterThan(0);
 });
 
-test('what is out is never more than what is left', async () => {
+test('leased permits never exceed what is left', async () => {
   const { lease, use } = route();
   await use(40, 60);
   let out = 0;
@@ -95,7 +95,7 @@ test('what is out is never more than what is left', async () => {
   expect(out).toBeLessThanOrEqual(60);
 });
 
-test('something is left for the others who wait', async () => {
+test('a share is left for other workers that wait', async () => {
   const { ask, use } = route();
   await use(40, 4);
   await ask('other', { want: 0 });
@@ -103,7 +103,7 @@ test('something is left for the others who wait', async () => {
   expect((await ask('b', { want: 16 })).n).toBeLessThanOrEqual(2);
 });
 
-test('exhausted: the wait until a window after the first answer, then one', async () => {
+test('exhausted: wait until a window after the first answer, then one', async () => {
   const { ask, lease, report } = route();
   const { lease: id } = await lease('a');
   await report('a', answer(id, { remaining: 0 }));
@@ -116,7 +116,7 @@ test('exhausted: the wait until a window after the first answer, then one', asyn
   expect((await ask('b', { want: 16 })).n).toBe(0);
 });
 
-test('exhausted: a reset that is further away than a window is not waited for', async () => {
+test('exhausted: a reset further away than a window is not waited for', async () => {
   const { ask, lease, report } = route();
   const { lease: id } = await lease('a');
   await report('a', answer(id, { remaining: 0, resetIn: 86_400_000 }));
@@ -125,7 +125,7 @@ test('exhausted: a reset that is further away than a window is not waited for', 
   expect(wait).toBeLessThan(LIMIT.window + 1000);
 });
 
-test('units come back one by one, and one a window: nobody waits for longer than that', async () => {
+test('a trickle of units, even one a window, keeps nobody waiting longer', async () => {
   const { ask, lease, report, use } = route();
   await use(60, 40);
   const { lease: more } = await lease('a', 1);
@@ -140,7 +140,7 @@ test('units come back one by one, and one a window: nobody waits for longer than
   expect(wait).toBeLessThan(LIMIT.window + 50);
 });
 
-test('answers slower than a lease lasts: the second one is heard', async () => {
+test('a second answer counts although answers are slower than a lease', async () => {
   const { lease, report } = route();
   const trip = TTL + 100;
   const answered = async (remaining: number) => {
@@ -152,7 +152,7 @@ test('answers slower than a lease lasts: the second one is heard', async () => {
   expect((await answered(98)).left).toBe(98);
 });
 
-test('a lease that ran out is spent, for a window', async () => {
+test('an expired lease counts as spent, for a window', async () => {
   const { ask, lease, use } = route();
   await use(4, 6);
   const rest = (await lease('dead')).n;
@@ -162,7 +162,7 @@ test('a lease that ran out is spent, for a window', async () => {
   expect(left).toBe(6 - rest);
 });
 
-test('permits given back are free again, an answer that is lost is not', async () => {
+test('returned permits are free again, those of a lost answer are not', async () => {
   const { lease, report, use } = route();
   await use(30, 10);
   const one = await lease('a');
@@ -173,7 +173,7 @@ test('permits given back are free again, an answer that is lost is not', async (
   expect(lost.left).toBe(9);
 });
 
-test('the causal rule: an answer from before may lower what is left, and not raise it', async () => {
+test('an older answer may lower what is left, and not raise it', async () => {
   const { lease, report, use } = route();
   await use(30, 60);
   const early = await lease('a', 2);
@@ -210,7 +210,7 @@ test('429: nobody sends before the wait is over, which never gets shorter; then 
   expect((await lease('b')).wait).toBeGreaterThan(350);
 });
 
-test('the same Retry-After is not the same wait for everybody', async () => {
+test('the same Retry-After is a different wait for each worker', async () => {
   const waits = [0, 0.9].map(async (jitter) => {
     const { ask, lease } = route();
     const { lease: id } = await lease('a');
@@ -221,7 +221,7 @@ test('the same Retry-After is not the same wait for everybody', async () => {
   expect(more - least).toBeGreaterThan(20);
 });
 
-test('emptied, or a worker was away: unknown again, one probe', async () => {
+test('emptied, or after an absence: unknown again, one probe', async () => {
   const { key, ask, lease, use } = route();
   await use(10, 50);
   expect((await ask('b', { want: 16, away: true })).n).toBe(1);
@@ -231,7 +231,7 @@ test('emptied, or a worker was away: unknown again, one probe', async () => {
   expect((await lease('b')).n).toBe(0);
 });
 
-test('after it was emptied, what others used before is not ours to use', async () => {
+test('emptied: what others used before is not ours to use', async () => {
   const { lease, report, use } = route();
   await use(1, 3);
   const { n, lease: id } = await lease('a');
@@ -240,7 +240,7 @@ test('after it was emptied, what others used before is not ours to use', async (
   expect((await lease('b')).n).toBe(0);
 });
 
-test('who leaves is counted no more', async () => {
+test('a worker that leaves is not counted any more', async () => {
   const { ask } = route();
   await ask('a', {});
   expect((await ask('b', {})).workers).toBe(2);
@@ -255,7 +255,7 @@ test('a reserve is left', async () => {
   expect(await ask('a', { reports, want: 16, reserve: 0.5 })).toMatchObject({ n: 0, left: 0 });
 });
 
-test('without headers: two at once, one more with each clean round', async () => {
+test('without headers: two at once, one more with each successful round', async () => {
   const { lease, report } = route();
   const bare = { limit: undefined, window: undefined, remaining: undefined };
   const { lease: id } = await lease('a');
@@ -266,7 +266,7 @@ test('without headers: two at once, one more with each clean round', async () =>
   expect((await lease('a')).n).toBe(3);
 });
 
-test('one key, which goes by itself, with numbers and drawn names in it', async () => {
+test('one key, which expires, with numbers and random names in it', async () => {
   const { key, use } = route();
   await use(20, 50);
   expect(await redis.keys(`*${key.slice(-37)}*`)).toEqual([key]);

@@ -19,7 +19,7 @@ const handed = (sealed: string, how: HandedOver['how']): HandedOver => ({
   isServed: async () => true,
 });
 
-test('what stands beside others waits for nothing that has to be alone', async () => {
+test('commands that may run beside others do not wait for exclusive ones', async () => {
   const go = Promise.withResolvers<void>();
   let most = 0;
   let atOnce = 0;
@@ -40,7 +40,7 @@ test('what stands beside others waits for nothing that has to be alone', async (
   await served.close();
 });
 
-test('what another process is to do is offered again', async () => {
+test('a command for another process is offered again', async () => {
   let times = 0;
   const served = serveCommands(options(), async () => {
     times += 1;
@@ -50,7 +50,7 @@ test('what another process is to do is offered again', async () => {
   await served.close();
 });
 
-test('why it was refused is what the caller reads', async () => {
+test('the caller reads why a command was refused', async () => {
   const served = serveCommands(options(), async () => {
     throw new Error('sealed with another key');
   });

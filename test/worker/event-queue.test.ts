@@ -60,7 +60,7 @@ const nothing = { waiting: 0, active: 0, delayed: 0 };
 const isEmpty = async (queue: EventQueue) =>
   until(async () => JSON.stringify(await queue.counts()) === JSON.stringify(nothing));
 
-test('a thousand events of one record are one job, on however many machines they come', async () => {
+test('a thousand events of one record are one job, on any number of machines', async () => {
   const [one, other] = [open(), open()];
   const began = performance.now();
   for (let n = 0; n < 10; n += 1) await one.add(Array.from({ length: 50 }, () => 'a:1'));
@@ -73,7 +73,7 @@ test('a thousand events of one record are one job, on however many machines they
   expect(new Set(worked)).toEqual(new Set(['a:1']));
 });
 
-test('the job is due a moment after its first event, and no earlier', async () => {
+test('a job is due a moment after its first event, and no earlier', async () => {
   const queue = open();
   const times: number[] = [];
   serve(queue, () => {
@@ -89,7 +89,7 @@ test('the job is due a moment after its first event, and no earlier', async () =
   expect(times[0]! - began).toBeGreaterThan(290);
 });
 
-test('what comes during the work is one more job, after it', async () => {
+test('events during the work are one more job, after it', async () => {
   const queue = open();
   const { worked, let: end } = serve(queue);
   await queue.add(['a']);
@@ -106,7 +106,7 @@ test('what comes during the work is one more job, after it', async () => {
   expect(worked).toEqual(['a', 'a', 'a']);
 });
 
-test('records are worked on side by side, whatever their ids look like', async () => {
+test('records are processed concurrently, whatever their ids look like', async () => {
   const queue = open();
   const ids = ['1', 'a:b:c', '*', ' ', 'é'.repeat(1000), '{x}', '1'];
   await queue.add(ids);
@@ -117,14 +117,14 @@ test('records are worked on side by side, whatever their ids look like', async (
   await isEmpty(queue);
 });
 
-test.runIf(playsAll)('tens of thousands in one call', async () => {
+test.runIf(playsAll)('tens of thousands of events fit into one call', async () => {
   const queue = open();
   await queue.add(Array.from({ length: 20_000 }, (_, n) => String(n)));
   expect(await queue.counts()).toEqual({ ...nothing, delayed: 20_000 });
   expect(await queue.lagMs()).toBeGreaterThan(0);
 });
 
-test('nothing but the id is kept', async () => {
+test('only the id is stored', async () => {
   const queue = open();
   await queue.add(['4711']);
   await queue.remember('msg_1');
@@ -137,7 +137,7 @@ test('nothing but the id is kept', async () => {
   expect([leftMs > 10 * 60_000, leftMs <= 11 * 60_000]).toEqual([true, true]);
 });
 
-test('that a record was erased is a job of its own, and one however often it is told', async () => {
+test('an erasure is a job of its own, one for any number of events', async () => {
   const queue = open();
   await queue.add(['4711', 'b']);
   await queue.add(['4711', '4711'], 'erased');
@@ -160,7 +160,7 @@ test('that a record was erased is a job of its own, and one however often it is 
 });
 
 test.runIf(playsAll)(
-  'a worker that dies loses nothing: another one has it, with what came meanwhile',
+  'a job of a worker that dies is taken by another one, with later events',
   async () => {
     const child = fileURLToPath(new URL('../support/worker/job-taker.ts', import.meta.url));
     const dying = spawn(process.execPath, [child, redis.url, 'acme'], {
@@ -178,7 +178,7 @@ test.runIf(playsAll)(
   },
 );
 
-test.runIf(playsAll)('what another process has to do is offered again a moment later', async () => {
+test.runIf(playsAll)('a job for another process is offered again a moment later', async () => {
   const [one, other] = [open(), open()];
   const stood = serve(one, () => 'elsewhere');
   await one.add(['a']);
@@ -189,7 +189,7 @@ test.runIf(playsAll)('what another process has to do is offered again a moment l
 });
 
 test.runIf(playsAll)(
-  'what cannot be done now is tried again, less and less often, and folds what comes',
+  'a job that cannot be done now is retried less and less often, with later events',
   async () => {
     const queue = open();
     const times: number[] = [];
@@ -217,7 +217,7 @@ test.runIf(playsAll)(
   },
 );
 
-test('how old the oldest is: of those that wait, are worked on, or are tried again', async () => {
+test('the age of the oldest counts waiting, active and retried jobs', async () => {
   const queue = open();
   expect(await queue.lagMs()).toBeUndefined();
   const began = Date.now();
@@ -239,7 +239,7 @@ test('how old the oldest is: of those that wait, are worked on, or are tried aga
   await expectLag();
 });
 
-test('a delivery is known once it is remembered, to everybody, in its own mirror', async () => {
+test('a remembered delivery is known to every process, in its own mirror', async () => {
   const [one, other, elsewhere] = [open(), open(), open('globex')];
   expect(await one.knows('msg_1')).toBe(false);
   await one.remember('msg_1');
@@ -249,7 +249,7 @@ test('a delivery is known once it is remembered, to everybody, in its own mirror
   expect(await elsewhere.knows('msg_1')).toBe(false);
 });
 
-test('who ends waits for the work under way', async () => {
+test('closing waits for active jobs', async () => {
   const queue = open();
   const { worked, let: end } = serve(queue);
   await queue.add(['a']);
@@ -264,7 +264,7 @@ test('who ends waits for the work under way', async () => {
   expect(await other.counts()).toEqual({ ...nothing, delayed: 1 });
 });
 
-test('Redis away: refused at once, said, and all goes on when it is back', async () => {
+test('without Redis events are refused at once, and accepted when it is back', async () => {
   await redis.kill();
   const notices: (string | undefined)[] = [];
   const queue = open('acme', notices);

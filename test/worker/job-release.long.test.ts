@@ -17,7 +17,7 @@ test.each([
   ['lost before', async () => redis.kill(), async () => redis.start()],
   ['lost meanwhile', async () => void pause(200).then(redis.kill), async () => redis.start()],
   ['hanging', async () => redis.pause(), async () => redis.resume()],
-])('Redis %s', async (_, harm, mend) => {
+])('a job is released on Redis %s', async (_, harm, mend) => {
   const options = { url: redis.url, mirror: 'acme', clock: systemClock, notice: () => undefined };
   const queue = openEventQueue(options);
   const taker = fileURLToPath(new URL('../support/worker/job-taker.ts', import.meta.url));

@@ -44,7 +44,7 @@ test.concurrent.for([
     },
     ['lost', 'lost', 'there', 'there'],
   ],
-] as const)('Redis is %s in the middle', async ([, happen, seen]) => {
+] as const)('the budget survives Redis being %s', async ([, happen, seen]) => {
   const { done, refused, notices } = await disturb(happen);
   expect(done).toBe(REQUESTS);
   expect(refused).toBeLessThan(REQUESTS * 0.05);
@@ -52,7 +52,7 @@ test.concurrent.for([
   expect(states.toSorted()).toEqual([...seen].toSorted());
 });
 
-test.concurrent('Redis is there again while nothing has to wait: it is joined', async () => {
+test.concurrent('the budget joins a Redis that is back while nothing waits', async () => {
   const redis = await ownRedis();
   const server = await startServer('fixed', { requests: 100_000, windowSeconds: 1 });
   const worker = startWorker({ url: server.url, redis: redis.url, name: 'at ease' });
@@ -71,7 +71,7 @@ test.concurrent('Redis is there again while nothing has to wait: it is joined', 
   expect(states()).toEqual(['lost', 'there']);
 });
 
-test.concurrent('Redis answers pings and nothing else: that is not said all the time', async () => {
+test.concurrent('a Redis that answers pings only is reported once', async () => {
   const { done, refused, notices } = await disturb(async ({ url }) => {
     const redis = new Redis(url);
     await redis.config('SET', 'maxmemory', '1mb');
@@ -84,16 +84,19 @@ test.concurrent('Redis answers pings and nothing else: that is not said all the 
   for (const one of notices) expect(one).toMatch(/OOM(?!.*script:)/);
 });
 
-test.concurrent('Redis is away from the beginning: it stands alone, and says so once', async () => {
-  const server = await startServer('fixed', LIMIT);
-  const worker = startWorker({ url: server.url, redis: 'redis://127.0.0.1:1', name: 'alone' });
-  await worker.send(150);
-  await worker.close();
-  await server.close();
-  const { done, refused, notices } = worker.result();
-  expect({ done, refused, said: notices.length }).toEqual({ done: 150, refused: 0, said: 1 });
-  expect(notices[0]).toMatch(/ECONNREFUSED/);
-});
+test.concurrent(
+  'without Redis from the beginning a worker runs alone, and says so once',
+  async () => {
+    const server = await startServer('fixed', LIMIT);
+    const worker = startWorker({ url: server.url, redis: 'redis://127.0.0.1:1', name: 'alone' });
+    await worker.send(150);
+    await worker.close();
+    await server.close();
+    const { done, refused, notices } = worker.result();
+    expect({ done, refused, said: notices.length }).toEqual({ done: 150, refused: 0, said: 1 });
+    expect(notices[0]).toMatch(/ECONNREFUSED/);
+  },
+);
 
 /** One worker here, one in a process of its own that something happens to. */
 async function beside(happen: (signal: (name: NodeJS.Signals) => void) => Promise<void>) {
@@ -113,7 +116,7 @@ async function beside(happen: (signal: (name: NodeJS.Signals) => void) => Promis
   return { own: worker.result(), theirs };
 }
 
-test.concurrent('a worker dies with permits in hand: they count as spent', async () => {
+test.concurrent('permits of a dead worker count as spent', async () => {
   const { own, theirs } = await beside(async (signal) => {
     await pause(300);
     signal('SIGKILL');
@@ -123,7 +126,7 @@ test.concurrent('a worker dies with permits in hand: they count as spent', async
   expect(theirs).toBe('Error: child ended with SIGKILL');
 });
 
-test.concurrent('a worker stands still, and comes back late', async () => {
+test.concurrent('a worker that was stopped comes back late', async () => {
   const { own, theirs } = await beside(async (signal) => {
     signal('SIGSTOP');
     await pause(5500);

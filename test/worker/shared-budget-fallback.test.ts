@@ -29,7 +29,7 @@ test('the share is divided by the number of workers', () => {
   expect([1, 2, 4, 8].map((workers) => after(() => workers, 30))).toEqual([31, 17, 8, 4]);
 });
 
-test('it is in company for good: nothing is spent to find out, one probe after a window', () => {
+test('a fallback budget assumes other clients for good: one probe after a window', () => {
   const budget = createBudget({ random: () => 0, sharers: () => 2 });
   budget.answer(budget.ticket(0), shows(0), 10);
   const { leave, waitMs } = budget.decide(20, 5);

@@ -31,7 +31,7 @@ async function share(server: Server, workers: number, requests: number) {
 describe.each([1, 2, 4])('%i workers under one limit', (workers) => {
   const requests = workers === 4 ? 380 : 180;
 
-  test('no 429, no waste, under every algorithm', async () => {
+  test('cause no 429 and waste nothing, under every algorithm', async () => {
     const before = await redis.scripts();
     const run = async ({ name }: { name: string }) => {
       const server = await startServer(name, LIMIT);
@@ -53,7 +53,7 @@ describe.each([1, 2, 4])('%i workers under one limit', (workers) => {
   });
 });
 
-test('processes of their own share it too', async () => {
+test('separate processes share a limit, too', async () => {
   const server = await startServer('fixed', LIMIT);
   const all = [1, 2, 3].map((at) =>
     startChild({ url: server.url, redis: redis.url, name: `child-${at}` }, 100),

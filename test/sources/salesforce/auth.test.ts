@@ -47,8 +47,8 @@ function claimsIn(org: Org) {
   return { grant: form.get('grant_type'), claims: JSON.parse(text(claims).toString()) };
 }
 
-describe('in', () => {
-  test('by client credentials, once for all that is read', async () => {
+describe('a login', () => {
+  test('uses client credentials, once for all that is read', async () => {
     const org = createOrg({ Contact: [contact(1)] });
     const { source, certificate } = await readFrom(org);
     await one(source, contactId(1));
@@ -60,7 +60,7 @@ describe('in', () => {
     expect(new Set(tokens)).toEqual(new Set(['Bearer 00Dx!token1']));
   });
 
-  test('by a claim that the key has signed', async () => {
+  test('uses a claim signed with the key', async () => {
     const org = createOrg();
     await readFrom(org, { auth: { ...byKey, privateKeyFile } });
     const nowS = virtualClock().now() / 1000;
@@ -79,7 +79,7 @@ describe('in', () => {
     ['https://acme--uat.sandbox.my.salesforce.com', {}, 'https://test.salesforce.com'],
     ['https://test.salesforce.com', {}, 'https://test.salesforce.com'],
     ['https://acme.my.salesforce.com', { audience: 'https://x.example' }, 'https://x.example'],
-  ])('at %s %o', async (url, extra, aud) => {
+  ])('goes to %s %o', async (url, extra, aud) => {
     const org = createOrg();
     org.origin = url;
     onNet(org, url);
@@ -89,7 +89,7 @@ describe('in', () => {
     expect(claimsIn(org).claims.aud).toBe(aud);
   });
 
-  test('again when the token has expired in the middle, and the page is asked for again', async () => {
+  test('is repeated when the token has expired in the middle, and so is the page', async () => {
     const org = createOrg({ Contact: [1, 2, 3, 4, 5].map((n) => contact(n)) });
     org.pageSize = 2;
     org.instead = ({ path }) => {
@@ -103,7 +103,7 @@ describe('in', () => {
     expect(org.asked.filter(({ path }) => path.endsWith('-2'))).toHaveLength(2);
   });
 
-  test('at the address that the answer names, if it is one of Salesforce', async () => {
+  test('uses the address in the answer when it is one of Salesforce', async () => {
     const org = createOrg({ Contact: [contact(1)] });
     org.origin = 'https://na1.salesforce.com';
     onNet(org, org.origin);
@@ -112,7 +112,7 @@ describe('in', () => {
   });
 });
 
-describe('not in', () => {
+describe('a failed login', () => {
   test.each([
     'https://acme.my.salesforce.com.evil.example',
     'https://salesforce.com.evil.example',
@@ -121,7 +121,7 @@ describe('not in', () => {
     'https://acme.my.salesforce.com:8443',
     'https://me:pw@acme.my.salesforce.com',
     'nonsense',
-  ])('where the answer names %s for the API: no token goes there', async (origin) => {
+  ])('sends no token when the answer names %s for the API', async (origin) => {
     const org = createOrg();
     org.instead = ({ path }) =>
       path.endsWith('/token')
@@ -168,7 +168,7 @@ describe('not in', () => {
       'Invalid',
       'answered with a redirect',
     ],
-  ])('%o', async (reply, name, words) => {
+  ])('is reported: %o', async (reply, name, words) => {
     const org = createOrg();
     org.instead = ({ path }) => (path.endsWith('/token') ? reply : undefined);
     onNet(org);
@@ -178,7 +178,7 @@ describe('not in', () => {
     expect(`${error.message} ${String(error.cause)}`).not.toMatch(/sk.secret|3MVG9/);
   });
 
-  test('with a token that is refused as soon as it is given', async () => {
+  test('is reported when a token is refused right after it was given', async () => {
     const org = createOrg();
     org.instead = ({ path }) =>
       path.endsWith('/token') ? undefined : refused(401, 'INVALID_SESSION_ID', 'no');
@@ -204,7 +204,7 @@ describe('not in', () => {
       },
       /is no RSA key → make one/,
     ],
-  ])('with %s', async (_, key, words) => {
+  ])('is reported with %s', async (_, key, words) => {
     const org = createOrg();
     onNet(org);
     const error = await errorOf(readAll(sourceOf({ auth: { ...byKey, ...key } }).source, ['Id']));
@@ -214,7 +214,7 @@ describe('not in', () => {
     expect(org.asked).toEqual([]);
   });
 
-  test('a day of the clock here is none of the clock there', async () => {
+  test('is reported when our clock is a day off', async () => {
     const org = createOrg();
     org.nowMs = NOW + 86_400_000;
     const { certificate } = await readFrom(org, { auth });

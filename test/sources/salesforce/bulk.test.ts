@@ -32,7 +32,7 @@ function orgOf(count: number): Org {
 const jobsIn = (org: Org) => org.asked.filter(({ path }) => path.includes('/jobs/'));
 
 describe('the Bulk API', () => {
-  test('gives what the pages give', async () => {
+  test('gives the same records as the pages', async () => {
     const org = orgOf(5);
     Object.assign(org.records.Contact[0]!, {
       Account: { Name: 'Acme, "the" best\nof all' },
@@ -56,7 +56,7 @@ describe('the Bulk API', () => {
     expect(clock.slept).toEqual([1_000, 2_000]);
   });
 
-  test('is asked for a job without an order, and for its results to the last', async () => {
+  test('starts a job without an order, and reads its results to the last', async () => {
     const org = orgOf(5);
     await readFrom(org, { ...many, where: "LastName != 'Hidden'" });
     const [made, , , ...results] = jobsIn(org);
@@ -74,7 +74,7 @@ describe('the Bulk API', () => {
     expect(results.map(({ headers }) => headers['accept'])).toEqual(Array(3).fill('text/csv'));
   });
 
-  test('is left alone where there are not so many', async () => {
+  test('is not used for few records', async () => {
     const org = orgOf(3);
     const { values } = await readFrom(org, many);
     expect(values).toHaveLength(3);
@@ -96,7 +96,7 @@ describe('the Bulk API', () => {
     expect(certificate.complete).toBe(true);
   });
 
-  test('that counts more than it gives is not believed', async () => {
+  test('is not believed when it counts more than it gives', async () => {
     const org = orgOf(5);
     const done = { id: '750R0000000zlh9IAA', state: 'JobComplete', numberRecordsProcessed: 6 };
     org.instead = ({ path, method }) =>
@@ -120,7 +120,7 @@ describe('the Bulk API', () => {
     ['of another count', chunk('Id,IsDeleted,MasterRecordId,Email,HasOptedOutOfEmail\n', 2)],
     ['without its columns', chunk('"Id","Email"\n"a","b"\n', 1)],
     ['of JSON', { status: 200, body: { records: [] } }],
-  ])('results %s are none', async (_, reply) => {
+  ])('refuses results %s', async (_, reply) => {
     const org = orgOf(5);
     org.instead = ({ path }) => (path.includes('/results') ? reply : undefined);
     onNet(org);
@@ -131,7 +131,7 @@ describe('the Bulk API', () => {
     );
   });
 
-  test('results that break off are kept, and not certified', async () => {
+  test('keeps results that break off, uncertified', async () => {
     const org = orgOf(5);
     org.instead = ({ path }) =>
       path.endsWith('locator=4') ? refused(400, 'UNKNOWN_EXCEPTION') : undefined;
@@ -144,7 +144,7 @@ describe('the Bulk API', () => {
   });
 
   test.each(['Failed', 'Aborted'])(
-    'a job that ends as %s says what else there is',
+    'says what else can be done when a job ends as %s',
     async (state) => {
       const org = orgOf(5);
       org.job.state = state;
@@ -154,7 +154,7 @@ describe('the Bulk API', () => {
     },
   );
 
-  test('a job that never ends is left after four hours', async () => {
+  test('gives a job up after four hours', async () => {
     const org = orgOf(5);
     org.job.polls = Infinity;
     onNet(org);

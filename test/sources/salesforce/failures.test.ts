@@ -34,7 +34,7 @@ function failing(org: Org, reply: Reply, { at = 0, when = isQuery } = {}): Org {
   return org;
 }
 
-describe('what passes', () => {
+describe('a temporary failure', () => {
   test.each<[Reply, number[]]>([
     [{ status: 503, headers: { 'retry-after': '7' } }, [7_000]],
     [refused(503, 'SERVER_UNAVAILABLE'), [250]],
@@ -50,7 +50,7 @@ describe('what passes', () => {
   });
 });
 
-describe('what does not pass', () => {
+describe('a permanent failure', () => {
   const usage = { 'sforce-limit-info': 'api-usage=15000/15000' };
   test.each<[string, Reply, string, string]>([
     [
@@ -160,14 +160,14 @@ describe('what does not pass', () => {
     expect(error.name).toBe(name);
   });
 
-  test('a version that is not there', async () => {
+  test('is a version that does not exist', async () => {
     onNet(createOrg());
     const error = await errorOf(readAll(sourceOf({ version: 'v99.0' }).source, fields));
     expect(error.message).toMatch(/has no such thing → correct version and objects of the source/);
   });
 });
 
-describe('what fails in the middle', () => {
+describe('a failure in the middle', () => {
   test.each<[Reply, string, string]>([
     [
       refused(400, 'INVALID_QUERY_LOCATOR', 'invalid query locator'),
@@ -184,7 +184,7 @@ describe('what fails in the middle', () => {
       'reading stopped among the Contacts: acme.my.salesforce.com answered 500, after 4 attempts',
       'read it again',
     ],
-  ])('%o: what was read is kept, and nothing certified', async (reply, why, fix) => {
+  ])('of %o keeps what was read, uncertified', async (reply, why, fix) => {
     const org = createOrg({ Contact: people });
     org.pageSize = 2;
     failing(org, reply, { when: ({ path }) => path.endsWith('-4') });
@@ -194,7 +194,7 @@ describe('what fails in the middle', () => {
     expect(certificate).not.toHaveProperty('cursor');
   });
 
-  test('among the leads, too, and among what has changed', async () => {
+  test('is handled among leads, and among changes, too', async () => {
     const org = createOrg({ Contact: people, Lead: [lead(1)] });
     const { source, certificate } = await readFrom(org, { objects: ['Contact', 'Lead'] });
     const cursor = cursorIn(certificate);
@@ -214,7 +214,7 @@ describe('what fails in the middle', () => {
     });
   });
 
-  test('pages that go round in a circle', async () => {
+  test('includes pages that go round in a circle', async () => {
     const org = createOrg({ Contact: people });
     org.pageSize = 2;
     const records = people.slice(0, 2).map((one) => ({ attributes: { type: 'Contact' }, ...one }));
@@ -228,7 +228,7 @@ describe('what fails in the middle', () => {
     });
   });
 
-  test('the process: it ends as it was told', async () => {
+  test('includes the process, which ends as told', async () => {
     const stop = new AbortController();
     const org = createOrg({ Contact: people });
     org.pageSize = 2;

@@ -32,8 +32,8 @@ function returns(fields?: Record<string, string>) {
 const ann = left('a', { crmId: contactId(1) });
 const path = `${base}/Contact/${contactId(1)}`;
 
-describe('Salesforce', () => {
-  test('is told of all mail on the contact or lead', async () => {
+describe('write-back to Salesforce', () => {
+  test('reports all mail on the contact or lead', async () => {
     grants();
     org().patch(path, { HasOptedOutOfEmail: true }).reply(204);
     org()
@@ -46,13 +46,13 @@ describe('Salesforce', () => {
     ]);
   });
 
-  test('is told of a channel by the checkbox that is named for it, which becomes false', async () => {
+  test('clears the checkbox that is configured for a channel', async () => {
     grants();
     org().patch(path, { Newsletter__c: false }).reply(204);
     expect(await tell(returns({ ch_news: 'Newsletter__c' }), ann)).toEqual([{ is: 'told' }]);
   });
 
-  test('takes all mail and named channels, of contacts and leads', () => {
+  test('accepts all mail and named channels, of contacts and leads', () => {
     const back = returns({ ch_news: 'Newsletter__c' });
     const takes = (crmId: string, channel: string) => back.takes({ crmId, channel });
     expect(takes(contactId(1), '*')).toBe(true);
@@ -62,7 +62,7 @@ describe('Salesforce', () => {
     expect(takes('', '*')).toBe(false);
   });
 
-  test('has deleted the record: there is nobody to be told of', async () => {
+  test('counts a deleted record as nobody to report', async () => {
     grants();
     org().patch(path).reply(404, refused('ENTITY_IS_DELETED'));
     expect(await tell(returns(), { ...ann, ...allMail })).toEqual([{ is: 'told' }]);
@@ -72,7 +72,7 @@ describe('Salesforce', () => {
     [404, 'NOT_FOUND', 'does not have this record (404)'],
     [400, 'FIELD_CUSTOM_VALIDATION_EXCEPTION', 'refused it (400 FIELD_CUSTOM'],
     [400, 'INSUFFICIENT_ACCESS_OR_READONLY', 'refused it (400 INSUFFICIENT'],
-  ])('refuses this one with %i %s, and no other', async (status, code, words) => {
+  ])('rejects this opt-out with %i %s, and no other', async (status, code, words) => {
     grants();
     org().patch(path).reply(status, refused(code)).patch(path).reply(204);
     const told = await tell(returns(), { ...ann, ...allMail }, { ...ann, ...allMail });
@@ -86,7 +86,7 @@ describe('Salesforce', () => {
     [400, 'INVALID_FIELD', 'Invalid'],
     [403, 'REQUEST_LIMIT_EXCEEDED', 'RateLimited'],
     [400, 'UNABLE_TO_LOCK_ROW', 'Unavailable'],
-  ])('refuses all with %i %s: nobody else is told', async (status, code, name) => {
+  ])('rejects all with %i %s: nothing else is reported', async (status, code, name) => {
     grants();
     org().patch(path).reply(status, refused(code));
     const back = returns();
@@ -95,7 +95,7 @@ describe('Salesforce', () => {
     expect(error.message).not.toMatch(/x\.y|tok_1|sk_secret/);
   });
 
-  test('gives a new token where the old one has expired', async () => {
+  test('logs in again when the token has expired', async () => {
     grants();
     org().patch(path).reply(401, refused('INVALID_SESSION_ID'));
     grants({ ...token, access_token: 'tok_2' });

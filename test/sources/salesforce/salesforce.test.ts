@@ -19,7 +19,7 @@ const people = (count: number) => Array.from({ length: count }, (_, at) => conta
 const minute = 60_000;
 
 describe('a reading', () => {
-  test('goes through all pages, in batches of 500, and is certified by the count', async () => {
+  test('follows all pages, in batches of 500, and is certified by the count', async () => {
     const org = createOrg({ Contact: people(4_500) });
     const { values, batches, certificate } = await readFrom(org);
     expect(new Set(values.map(({ Id }) => Id))).toHaveLength(4_500);
@@ -37,7 +37,7 @@ describe('a reading', () => {
     ]);
   });
 
-  test('gives what is asked for: by its name, times as ISO 8601 has them, paths as they are written', async () => {
+  test('gives the requested fields by name, times as ISO 8601, paths as written', async () => {
     const org = createOrg({
       Contact: [
         contact(1, {
@@ -71,7 +71,7 @@ describe('a reading', () => {
     ]);
   });
 
-  test('of both objects asks neither for what it lacks', async () => {
+  test('does not ask one object for fields that only the other has', async () => {
     const org = createOrg({
       Contact: [contact(1, { Vip__c: true })],
       Lead: [lead(1, { Rating: 'Hot' })],
@@ -89,7 +89,7 @@ describe('a reading', () => {
     ]);
   });
 
-  test('is not certified where fewer are shown than are counted', async () => {
+  test('is not certified when fewer come than are counted', async () => {
     const org = createOrg({ Contact: [contact(1), contact(2), contact(2)] });
     const { certificate } = await readFrom(org);
     expect(certificate).toMatchObject({
@@ -98,7 +98,7 @@ describe('a reading', () => {
     });
   });
 
-  test('shows the deleted where a field tells, and else does not', async () => {
+  test('shows deleted records where a field tells, and otherwise omits them', async () => {
     const org = createOrg({ Contact: [contact(1), contact(2, { IsDeleted: true })] });
     const flagged = await readFrom(org);
     expect(flagged.values.map(({ IsDeleted }) => IsDeleted)).toEqual([false, true]);
@@ -107,7 +107,7 @@ describe('a reading', () => {
     expect(certificate.complete).toBe(true);
   });
 
-  test('may find nobody, and holds for a quarter of an hour', async () => {
+  test('may be empty, and holds for a quarter of an hour', async () => {
     const { source, clock, certificate } = await readFrom(createOrg());
     expect(certificate.complete).toBe(true);
     expect([certificate.reading, 'other'].map((name) => source.still(name))).toEqual([true, false]);
@@ -124,7 +124,7 @@ describe('fields', () => {
     ['hasoptedoutofemail', 'did you mean "HasOptedOutOfEmail"'],
     ['Acount.Name', 'did you mean "Account.Name" for "Acount.Name"?'],
     ['Zzzzzz__c', 'fields found: "Id", "Email"'],
-  ])('%s reach no query', async (field, words) => {
+  ])('with the name %s are never sent', async (field, words) => {
     const org = createOrg({ Contact: [contact(1)] });
     onNet(org);
     const error = await errorOf(readAll(sourceOf().source, ['Id', field]));
@@ -135,7 +135,7 @@ describe('fields', () => {
 });
 
 describe('changes', () => {
-  test('are read from when the last reading began, by the clock of the organization', async () => {
+  test('start where the last reading began, by the clock of the organization', async () => {
     const org = createOrg({ Contact: people(3) });
     org.instead = ({ path }) => {
       if (path.includes('/queryAll')) org.nowMs = NOW + 30 * minute;
@@ -163,7 +163,7 @@ describe('changes', () => {
     );
   });
 
-  test('never go back, however the overlap is set', async () => {
+  test('never go back, whatever the overlap is', async () => {
     const org = createOrg({ Contact: [] });
     const { certificate } = await readFrom(org, { overlap: '30s' });
     const { source } = sourceOf({ overlap: '1h' });
@@ -171,7 +171,7 @@ describe('changes', () => {
     expect(cursorIn((await changesOf(source, cursor)).certificate)).toBe(cursor);
   });
 
-  test('are as many requests as there are pages', async () => {
+  test('take as many requests as there are pages', async () => {
     const org = createOrg({ Contact: people(5) });
     org.pageSize = 2;
     const { source, certificate } = await readFrom(org);
@@ -193,7 +193,7 @@ describe('changes', () => {
     expect((await changesOf(sourceOf().source, cursor)).certificate).toBe('lost');
   });
 
-  test('are lost by other fields, objects or conditions, and after two weeks', async () => {
+  test('are lost with other fields, objects or conditions, and after two weeks', async () => {
     const org = createOrg({ Contact: [contact(1)] });
     const { source, certificate } = await readFrom(org);
     const cursor = cursorIn(certificate);
@@ -208,8 +208,8 @@ describe('changes', () => {
   });
 });
 
-describe('one', () => {
-  test('is read by either form of its id, and asks what the object has only once', async () => {
+describe('a single record', () => {
+  test('is read by either form of its id, and its object is described once', async () => {
     const org = createOrg({ Contact: [contact(1), contact(2)] });
     onNet(org);
     const { source } = sourceOf();
@@ -221,7 +221,7 @@ describe('one', () => {
     expect(org.queries()[1]).toMatch(new RegExp(`FROM Contact WHERE \\(Id IN \\('${long}'\\)\\)$`));
   });
 
-  test('is asked what the object has again by other fields, and after ten minutes', async () => {
+  test('describes its object again for other fields, and after ten minutes', async () => {
     const org = createOrg({ Contact: [contact(1)] });
     onNet(org);
     const { source, clock } = sourceOf();
@@ -234,7 +234,7 @@ describe('one', () => {
     expect(described()).toBe(3);
   });
 
-  test('is nobody by what is no id, or not of what is read, or out of where', async () => {
+  test('is nobody for an invalid id, another object, or a record outside `where`', async () => {
     const org = createOrg({ Contact: [contact(1, { LastName: 'Hidden' })], Lead: [lead(1)] });
     onNet(org);
     const { source } = sourceOf({ where: "LastName != 'Hidden'" });
@@ -253,7 +253,7 @@ describe('one', () => {
     expect(org.queries()).toHaveLength(2);
   });
 
-  test('that is deleted is shown where a field tells', async () => {
+  test('is shown as deleted where a field tells', async () => {
     onNet(createOrg({ Contact: [contact(1, { IsDeleted: true })] }));
     const { source } = sourceOf();
     expect(await one(source, contactId(1))).toMatchObject({ value: { IsDeleted: true } });

@@ -31,7 +31,7 @@ function said(values: Record<string, unknown>[]) {
   });
 }
 
-describe('who was merged', () => {
+describe('a merged record', () => {
   test('comes as the one that was kept, with the opt-out of either', async () => {
     const Contact = [
       contact(1),
@@ -53,7 +53,7 @@ describe('who was merged', () => {
     expect(certificate.complete).toBe(true);
   });
 
-  test('and merged on is followed, and an opt-out on the way counts', async () => {
+  test('is followed through further merges, and an opt-out on the way counts', async () => {
     const Contact = [merged(1, 2), merged(2, 3, out), merged(3, 4), contact(4)];
     const { values } = await readFrom(createOrg({ Contact }));
     expect(said(values)).toEqual([
@@ -64,7 +64,7 @@ describe('who was merged', () => {
     ]);
   });
 
-  test('into somebody who was deleted is deleted with her', async () => {
+  test('is deleted when its successor is deleted', async () => {
     const Contact = [merged(1, 2, out), contact(2, { IsDeleted: true })];
     const org = createOrg({ Contact });
     const { source, values } = await readFrom(org);
@@ -75,7 +75,7 @@ describe('who was merged', () => {
     expect((await readAll(source, ['Id', 'Email'])).values).toEqual([]);
   });
 
-  test('in a circle, or through too many, is deleted', async () => {
+  test('in a circle, or through too many merges, is deleted', async () => {
     const chain = Array.from({ length: 15 }, (_, at) => merged(10 + at, 11 + at));
     const Contact = [merged(1, 2), merged(2, 1), merged(3, 3), ...chain, contact(25)];
     const org = createOrg({ Contact });
@@ -89,7 +89,7 @@ describe('who was merged', () => {
     expect(await one(source, contactId(1))).toMatchObject({ value: { IsDeleted: true } });
   });
 
-  test('is found on other pages, all that are needed at once', async () => {
+  test('has its successors on other pages looked up together', async () => {
     const Contact = [
       contact(1),
       contact(2),
@@ -109,7 +109,7 @@ describe('who was merged', () => {
     expect(asked.map((query) => query.match(/'/g)?.length)).toEqual([4, 4, 2]);
   });
 
-  test('is asked for as one, too, and only where she is to be read', async () => {
+  test('is read singly in the same way, and only within `where`', async () => {
     const org = createOrg({ Contact: [merged(1, 2, out), contact(2, { LastName: 'Hidden' })] });
     onNet(org);
     const { value } = (await one(sourceOf().source, contactId(1))) as { value: object };
@@ -124,7 +124,7 @@ describe('who was merged', () => {
     });
   });
 
-  test('keeps the opt-out of a field of your own, where that is the one', async () => {
+  test('keeps the opt-out of a field of one’s own', async () => {
     const Contact = [contact(1, { No_Mail__c: 'no' }), merged(2, 1, { No_Mail__c: 'yes' })];
     const org = createOrg({ Contact });
     org.fields.Contact = ['No_Mail__c'];
@@ -140,7 +140,7 @@ describe('who was merged', () => {
     expect(await noMail()).toEqual(['no', 'no']);
   });
 
-  test('prefers an opt-out to a word that nobody knows, and that to a no', async () => {
+  test('prefers an opt-out to an unknown word, and that to a no', async () => {
     const words = ['no', 'Nein', 'yes'];
     const Contact = [
       contact(1, { No_Mail__c: 'no' }),
@@ -185,7 +185,7 @@ describe('who was merged', () => {
   });
 });
 
-describe('a lead that was converted', () => {
+describe('a converted lead', () => {
   test('comes as the contact, with the opt-out of either', async () => {
     const org = createOrg({
       Contact: [contact(1), contact(2, out), merged(3, 1), contact(4, { IsDeleted: true })],
@@ -220,7 +220,7 @@ describe('a lead that was converted', () => {
 describe('changes', () => {
   const later = { SystemModstamp: '2026-01-15T12:30:00.000+0000' };
 
-  test('show who stands for somebody that changed, however far away', async () => {
+  test('show the records that a changed one replaced, at any distance', async () => {
     const org = createOrg({
       Contact: [contact(1), contact(2), merged(3, 1), merged(4, 3)],
       Lead: [lead(1), converted(2, 1), converted(3, 4)],
@@ -236,7 +236,7 @@ describe('changes', () => {
     cursorIn(next);
   });
 
-  test('show a merge and a conversion by what changed in the loser and the lead', async () => {
+  test('show a merge and a conversion by the change of the loser and the lead', async () => {
     const org = createOrg({ Contact: [contact(1), contact(2)], Lead: [lead(1, out)] });
     const { source, certificate } = await readFrom(org, both);
     Object.assign(org.records.Contact[1]!, later, {
