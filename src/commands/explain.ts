@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { loadConfig } from '../config/load-config.ts';
-import { rulesOf } from '../records/contact/consent/person-facts.ts';
+import { rulesOf } from '../records/contact/consent/facts.ts';
 import { Interrupted, Invalid, isExpected } from '../domain/errors.ts';
 import type { Contact } from '../platform/answer-schemas.ts';
 import type { Platform } from '../platform/platform.ts';

@@ -265,9 +265,23 @@ describe('explain', () => {
     const { json } = await world.call('explain', ann, '--json');
     const [{ tried }] = json.channels;
     const rows = tried.map(({ row }: { row: number }) => row);
-    expect(rows).toEqual([1, 2, 3, 3, 4, 5, 6, 7, 8, 9, 10, 11, 11, 12]);
+    expect(rows).toEqual([1, 2, 3, 3, 4, 5, 6, 7, 7, 8, 9, 10, 11, 11, 12]);
     const matched = tried.filter(({ matches }: { matches: boolean }) => matches);
     expect(matched).toEqual([tried.at(-1)]);
+  });
+
+  test('lists the gates that were asked after the rules, and names the one that holds', async () => {
+    const world = await mirrored();
+    policy(world, { optIns: 'off' });
+    const { json } = await world.call('explain', ann, '--json');
+    const held = json.channels[0].gates.filter((gate: { held: boolean }) => gate.held);
+    expect(held).toEqual([
+      { id: 'opt-ins-off', row: 27, asks: 'policy.optIns is off', held: true },
+    ]);
+    const { out } = await world.call('explain', ann);
+    expect(out).toContain('YES 12  wanted in; not on the platform');
+    expect(out).toContain('no      gate: so many people lost this channel at once');
+    expect(out).toContain('YES 27  gate: policy.optIns is off');
   });
 
   test('prints what is recorded when the CRM cannot be read, and decides nothing', async () => {

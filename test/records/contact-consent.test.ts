@@ -2,15 +2,14 @@
 import { describe, expect, test } from 'vitest';
 import {
   decideChannel,
-  type ChannelStates,
+  type Action,
+  type ChannelFacts,
   type ConsentPolicy,
-  type Person,
-  type Verdict,
-} from '../../src/records/contact/consent/consent-rules.ts';
+  type PersonStatus,
+} from '../../src/records/contact/consent/rules.ts';
 import type { Membership } from '../../src/records/contact/observe/contact-state.ts';
 import { isNewer, seen } from '../../src/records/contact/observe/channel-observation.ts';
 
-type Did = Verdict['do'];
 type D = 'gone' | '—' | 'out' | 'in';
 type R = '—' | 'in' | 'out by us' | 'taken back' | 'out by platform';
 type O = 'in' | 'out' | '—';
@@ -20,15 +19,15 @@ const anyO: O[] = ['in', 'out', '—'];
 /** Who a row speaks of. */
 const who = {
   any: () => true,
-  'absent, or foreign': ({ present, owned }: Person) => !present || !owned,
-  'present, owned, deletable': ({ present, owned, deletable }: Person) =>
+  'absent, or foreign': ({ present, owned }: PersonStatus) => !present || !owned,
+  'present, owned, deletable': ({ present, owned, deletable }: PersonStatus) =>
     present && owned && deletable,
-  'present, owned, due': ({ present, owned, due }: Person) => present && owned && due,
-  'present, owned': ({ present, owned }: Person) => present && owned,
-  present: ({ present }: Person) => present,
-  absent: ({ present }: Person) => !present,
-  'left, blocked or suppressed': ({ present, left }: Person) => present && left,
-  'absent, was owned': ({ present, owned }: Person) => !present && owned,
+  'present, owned, due': ({ present, owned, due }: PersonStatus) => present && owned && due,
+  'present, owned': ({ present, owned }: PersonStatus) => present && owned,
+  present: ({ present }: PersonStatus) => present,
+  absent: ({ present }: PersonStatus) => !present,
+  'left, blocked or suppressed': ({ present, left }: PersonStatus) => present && left,
+  'absent, was owned': ({ present, owned }: PersonStatus) => !present && owned,
 };
 
 interface Row {
@@ -37,11 +36,12 @@ interface Row {
   r: R[];
   o: O[];
   contact: keyof typeof who;
-  does: Did | ((policy: ConsentPolicy) => Did);
+  does: Action | ((policy: ConsentPolicy) => Action);
 }
 
-const absent = (policy: ConsentPolicy): Did => (policy.absent === 'keep' ? 'nothing' : 'opt_out');
-const missing = (policy: ConsentPolicy): Did =>
+const absent = (policy: ConsentPolicy): Action =>
+  policy.absent === 'keep' ? 'nothing' : 'opt_out';
+const missing = (policy: ConsentPolicy): Action =>
   policy.missing === 'recreate' ? 'create' : 'conflict';
 
 // prettier-ignore
@@ -72,7 +72,7 @@ interface Case {
   d: D;
   r: R;
   o: O;
-  person: Person;
+  person: PersonStatus;
   policy: ConsentPolicy;
 }
 
@@ -95,7 +95,7 @@ const absences = [
   { due: true, deletable: true },
 ];
 
-function people(): Person[] {
+function people(): PersonStatus[] {
   return either.flatMap((present) =>
     either.flatMap((owned) =>
       either.flatMap((left) => absences.map((absence) => ({ present, owned, left, ...absence }))),
@@ -117,7 +117,7 @@ const firstRow = ({ d, r, o, person }: Case): Row | undefined =>
     (row) => row.d === d && row.r.includes(r) && row.o.includes(o) && who[row.contact](person),
   );
 
-const wished: Record<D, ChannelStates['desired']> = {
+const wished: Record<D, ChannelFacts['wanted']> = {
   gone: 'gone',
   '—': null,
   out: 'opt_out',
@@ -135,26 +135,31 @@ const recorded: Record<R, (Membership | undefined)[]> = {
   'taken back': [{ is: 'opt_out', by: 'us' }],
   'out by platform': [{ is: 'opt_out', by: 'platform' }],
 };
-const observed: Record<O, ChannelStates['observed']> = {
+const observed: Record<O, ChannelFacts['observed']> = {
   in: 'opt_in',
   out: 'opt_out',
   '—': undefined,
 };
 
-function decided({ d, r, o, person, policy }: Case, newer = false): Verdict[] {
-  return recorded[r].map((was) =>
-    decideChannel(
-      {
-        desired: wished[d],
-        recorded: was,
-        observed: observed[o],
-        newer,
-        takenBack: r === 'taken back',
-      },
-      person,
+interface Decided {
+  row: number;
+  does: Action;
+}
+
+function decided({ d, r, o, person, policy }: Case, newer = false): Decided[] {
+  return recorded[r].map((was) => {
+    const { row, action } = decideChannel({
+      ...person,
+      wanted: wished[d],
+      recorded: was,
+      observed: observed[o],
+      someIn: o === 'in',
+      newer,
+      takenBack: r === 'taken back',
       policy,
-    ),
-  );
+    });
+    return { row, does: action };
+  });
 }
 
 describe('the truth table', () => {
@@ -164,7 +169,7 @@ describe('the truth table', () => {
     for (const one of mine) {
       const does = typeof row.does === 'string' ? row.does : row.does(one.policy);
       for (const verdict of decided(one)) {
-        expect({ ...one, verdict }).toEqual({ ...one, verdict: { row: row.row, do: does } });
+        expect({ ...one, verdict }).toEqual({ ...one, verdict: { row: row.row, does } });
       }
     }
   });
@@ -175,7 +180,7 @@ describe('the truth table', () => {
     for (const one of unlisted) {
       expect(one).toMatchObject({ person: { present: false } });
       expect(['in', 'out']).toContain(one.o);
-      for (const verdict of decided(one)) expect(verdict).toEqual({ row: 0, do: 'conflict' });
+      for (const verdict of decided(one)) expect(verdict).toEqual({ row: 0, does: 'conflict' });
     }
   });
 });
@@ -186,20 +191,20 @@ const silent = {
   optIns: 'on',
   resubscribe: 'never',
 } as const;
-const there: Person = {
+const there: PersonStatus = {
   present: true,
   owned: true,
   left: false,
   due: false,
   deletable: false,
 };
-const due: Person = { ...there, due: true };
-const deletable: Person = { ...due, deletable: true };
-const away: Person = { ...there, present: false };
-const stranger: Person = { ...there, owned: false };
+const due: PersonStatus = { ...there, due: true };
+const deletable: PersonStatus = { ...due, deletable: true };
+const away: PersonStatus = { ...there, present: false };
+const stranger: PersonStatus = { ...there, owned: false };
 
 // prettier-ignore
-const examples: [number, D, R, O, Person, Partial<ConsentPolicy>, Did][] = [
+const examples: [number, D, R, O, PersonStatus, Partial<ConsentPolicy>, Action][] = [
   [1, 'gone', 'in', '—', away, {}, 'nothing'],
   [1, 'gone', '—', 'in', { ...deletable, owned: false }, { absent: 'opt_out' }, 'nothing'],
   [2, 'gone', 'in', 'in', deletable, { absent: 'opt_out' }, 'delete'],
@@ -232,7 +237,7 @@ const examples: [number, D, R, O, Person, Partial<ConsentPolicy>, Did][] = [
 
 test.each(examples)('row %i by example: %s %s %s', (row, d, r, o, person, policy, then) => {
   const verdicts = decided({ d, r, o, person, policy: { ...silent, ...policy } });
-  for (const verdict of verdicts) expect(verdict).toEqual({ row, do: then });
+  for (const verdict of verdicts) expect(verdict).toEqual({ row, does: then });
 });
 
 test('every row has an example', () => {
@@ -241,8 +246,8 @@ test('every row has an example', () => {
 });
 
 describe('for any combination', () => {
-  const did = (...ops: Did[]): Case[] =>
-    cases().filter((one) => decided(one).some((verdict) => ops.includes(verdict.do)));
+  const did = (...ops: Action[]): Case[] =>
+    cases().filter((one) => decided(one).some((verdict) => ops.includes(verdict.does)));
 
   test('nobody who unsubscribed is brought back', () => {
     const broughtBack = did('opt_in', 'create').filter(
@@ -254,8 +259,8 @@ describe('for any combination', () => {
   });
 
   test('a newer consent in the CRM outweighs an opt-out in row 17, and nothing else', () => {
-    const outweighed = (verdict: Verdict): Verdict =>
-      verdict.row === 17 ? { row: 17, do: 'opt_in' } : verdict;
+    const outweighed = (verdict: Decided): Decided =>
+      verdict.row === 17 ? { row: 17, does: 'opt_in' } : verdict;
     for (const one of cases()) expect(decided(one, true)).toEqual(decided(one).map(outweighed));
   });
 

@@ -1,8 +1,7 @@
 /** The table of moved.ts where policy deletes: when an old address is deleted. */
 import { describe, expect, test } from 'vitest';
-import { beyond } from '../../src/records/contact/consent/consent-conflicts.ts';
-import { explainPerson } from '../../src/records/contact/consent/rule-explanation.ts';
-import { rulesOf } from '../../src/records/contact/consent/person-facts.ts';
+import { explainPerson } from '../../src/records/contact/consent/decide.ts';
+import { rulesOf } from '../../src/records/contact/consent/facts.ts';
 import { enrolmentBody } from '../../src/records/contact/observe/contact-state.ts';
 import type { States } from '../../src/records/record-type.ts';
 import type { DesiredRow, RecordedRow } from '../../src/domain/record.ts';
@@ -141,14 +140,17 @@ test('the deletes are marked and counted by the guard, like the opt-outs', () =>
   expect(marks).toEqual([true]);
 });
 
-test('explain names the rule that decided', () => {
+test('names the gate that decided, in an explanation', () => {
   const { policy, absence: rules } = {
     policy: { absent: 'opt_out', missing: 'respect', resubscribe: 'never', optIns: 'on' } as const,
     absence: { deletes: 'created', deleteAfterMs: 0, absentReadings: 2, absentForMs: 1 } as const,
   };
   const told = (successors: States['successors'], known: Partial<States> = {}) =>
     explainPerson(asked(successors, known), rulesOf(fields, policy, rules)).channels[0]?.verdict;
-  expect(told([stands])).toEqual({ row: beyond.movedAway, do: 'delete' });
-  expect(told([stands], { mayDelete: false })).toEqual({ row: beyond.movedAway, do: 'opt_out' });
-  expect(told([waits])).toEqual({ row: 3, do: 'nothing' });
+  expect(told([stands])).toMatchObject({ by: 'address-replaced', action: 'delete' });
+  expect(told([stands], { mayDelete: false })).toMatchObject({
+    by: 'address-changed',
+    action: 'opt_out',
+  });
+  expect(told([waits])).toMatchObject({ by: 'gone-kept', row: 3, action: 'nothing' });
 });

@@ -2,51 +2,20 @@
  * What a simulation has reached: rules that were put to the test, rows of the truth table that
  * decided, quirks, faults, acts. What is never reached is not tried, whatever its authors believe.
  */
+import { gates } from '../../src/records/contact/consent/gates.ts';
+import { rules as consentRules } from '../../src/records/contact/consent/rules.ts';
 import { rules } from './checks/rules.ts';
 import { choices, settingsOf } from './story/story.ts';
 
-/**
- * Every row with what it does. Not among them: 0, since no combination is without a row; 21, since
- * no channel is replaced.
- */
-const rows = [
-  '1 nothing',
-  '2 delete',
-  '3 nothing',
-  '3 opt_out',
-  '4 nothing',
-  '5 nothing',
-  '6 opt_out',
-  '7 nothing',
-  '8 nothing',
-  '9 conflict',
-  '10 nothing',
-  '11 create',
-  '11 conflict',
-  '12 create',
-  '13 opt_in',
-  '14 conflict',
-  '15 conflict',
-  '16 opt_in',
-  '16 conflict',
-  '17 opt_in',
-  '17 conflict',
-  '18 conflict',
-  '19 conflict',
-  '20 conflict',
-  '22 opt_out',
-  '23 conflict',
-  '24 conflict',
-  '25 conflict',
-  '28 conflict',
-  '29 opt_out',
-  '30 opt_out',
-  '30 conflict',
-];
+/** No channel of a story is replaced, and neither contacts.protect nor policy.optIns is set. */
+const unreachable = ['left-replaced-channel', 'protected', 'opt-ins-off'];
+const decisions = [...consentRules, ...gates]
+  .map(({ id }) => id)
+  .filter((id) => !unreachable.includes(id));
 
 /** Everything there is to reach. */
 const groups = {
-  row: { title: 'Rows of the truth table that decided', names: rows },
+  row: { title: 'Rules and gates of consent that decided', names: decisions },
   rule: { title: 'Rules that had a case to judge', names: rules },
   act: { title: 'Acts that changed something', names: choices.acts },
   run: { title: 'What befell a run', names: choices.befalls },

@@ -1,44 +1,32 @@
 /**
- * Hears what the truth table decides, in whatever is imported after this file: functions of the
- * engine are taken from modules that pass on what they answer, so that the engine need not know
- * that it is watched.
+ * Hears which rules and gates of consent decide, in whatever is imported after this file: functions
+ * of the engine are taken from modules that pass on what they answer, so that the engine need not
+ * know that it is watched.
  */
 import { subscribe } from 'node:diagnostics_channel';
 import { registerHooks } from 'node:module';
 import { z } from 'zod';
-import { beyond } from '../../src/records/contact/consent/consent-conflicts.ts';
 
-const verdict = z.object({ answer: z.object({ row: z.number(), do: z.string() }) });
-const moved = z.object({ answer: z.boolean() });
-const told = z.object({ answer: z.object({ contacts: z.array(z.unknown()) }) });
-const explained = z.object({ given: z.tuple([z.number()], z.unknown()) });
+const verdict = z.object({ by: z.string() });
+const ruled = z.object({ answer: verdict });
+const passed = z.object({
+  given: z.tuple([z.unknown(), verdict], z.unknown()),
+  answer: z.object({ verdict }),
+});
 let decided: string[] = [];
 
 subscribe('decideChannel', (message) => {
-  const { answer } = verdict.parse(message);
-  decided.push(`${answer.row} ${answer.do}`);
+  decided.push(ruled.parse(message).answer.by);
 });
-subscribe('hasMoved', (message) => {
-  if (moved.parse(message).answer) decided.push(`${beyond.movedAway} opt_out`);
-});
-subscribe('isForbidden', (message) => {
-  if (moved.parse(message).answer) decided.push(`${beyond.stated} opt_out`);
-});
-subscribe('renamedTargets', (message) => {
-  const { contacts } = told.parse(message).answer;
-  if (contacts.length > 0) decided.push(`${beyond.renamed} opt_out`);
-});
-// The other rows beyond the table show only in what is said of them.
-subscribe('conflictOf', (message) => {
-  const [row] = explained.parse(message).given;
-  if (Object.values(beyond).some((other) => other === row)) decided.push(`${row} conflict`);
+subscribe('passGates', (message) => {
+  const { given, answer } = passed.parse(message);
+  const { by } = answer.verdict;
+  if (by !== given[1].by) decided.push(by);
 });
 
 const watched = new Map([
-  [urlOf('consent-rules.ts'), ['decideChannel']],
-  [urlOf('consent-conflicts.ts'), ['conflictOf']],
-  [urlOf('changed-address.ts'), ['hasMoved', 'isForbidden']],
-  [urlOf('renamed-contact.ts'), ['renamedTargets']],
+  [urlOf('rules.ts'), ['decideChannel']],
+  [urlOf('gates.ts'), ['passGates']],
 ]);
 
 function urlOf(name: string): string {
@@ -72,7 +60,7 @@ registerHooks({
   },
 });
 
-/** What decided since this was last asked: rows, each with what it did. */
+/** Returns the ids of the rules and gates that decided since this was last called. */
 export function takeRows(): string[] {
   const rows = decided;
   decided = [];

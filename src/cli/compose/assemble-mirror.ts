@@ -4,7 +4,7 @@
 import { hash, randomBytes } from 'node:crypto';
 import type { Config } from '../../config/config.ts';
 import { byGuard } from '../../domain/guard-classes.ts';
-import type { AbsenceRules } from '../../records/contact/consent/crm-absence.ts';
+import type { AbsenceRules } from '../../records/contact/consent/our-contacts.ts';
 import { contactType } from '../../records/contact/contact-type.ts';
 import { templateType } from '../../records/template/template-type.ts';
 import { type ConnectedPlatform, createPlatform, type Platform } from '../../platform/platform.ts';

@@ -1,6 +1,6 @@
 /** People who are missing from the CRM: how many, and what is to come until they are deleted. */
-import { isDeleted, type AbsenceRules } from '../../records/contact/consent/crm-absence.ts';
-import { isLongEnough } from '../../records/contact/consent/absence-due.ts';
+import { type AbsenceRules, isDeleted } from '../../records/contact/consent/our-contacts.ts';
+import { isLongEnough } from '../../records/contact/consent/absence.ts';
 import type { Absence, RecordedRow } from '../../domain/record.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import { counted, instant, lasting } from '../output/format-values.ts';

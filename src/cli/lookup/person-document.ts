@@ -1,17 +1,14 @@
 /** All that is known of one person, as one document: a section for each place that was asked. */
-import { isDeleted } from '../../records/contact/consent/crm-absence.ts';
-import {
-  explainPerson,
-  type ExplainedChannel,
-} from '../../records/contact/consent/rule-explanation.ts';
-import type { PersonRules } from '../../records/contact/consent/person-facts.ts';
+import { isDeleted } from '../../records/contact/consent/our-contacts.ts';
+import { type ExplainedChannel, explainPerson } from '../../records/contact/consent/decide.ts';
+import type { PersonRules } from '../../records/contact/consent/facts.ts';
 import { isDoubtful } from '../../records/contact/consent/platform-opt-outs.ts';
 import {
   desiredBody,
-  observedBody,
-  recordedBody,
   type Membership,
+  observedBody,
   type ObservedContact,
+  recordedBody,
 } from '../../records/contact/observe/contact-state.ts';
 import type { Change } from '../../domain/change.ts';
 import { guardRows, timedGuards } from '../../domain/guard-classes.ts';
@@ -186,18 +183,22 @@ function notSyncedOf({ firstName, lastName, properties, groups }: Contact) {
 function channelsOf({ found, rules, snapshot }: Explaining) {
   const { decision, states } = found;
   return explainPerson(states, rules).channels.map((explained) => {
-    const { channel, desired, recorded, observed, tried, verdict, stop } = explained;
+    const { channel, asked, tried, gates, verdict, stop } = explained;
+    const { recorded } = asked;
     const problem = decision.problems.find(({ part }) => part === channel);
     const known = problem && snapshot.problems.get(problem);
     return {
       channel,
-      desired: desired ?? null,
+      desired: asked.wanted,
       recorded: recorded
         ? { ...membershipOf(recorded), doubtful: isDoubtful(recorded, channel, states.facts) }
         : null,
-      observed: observed ?? null,
-      tried,
-      /** Beyond the table: what outweighs the row that matched. */
+      observed: asked.observed ?? null,
+      /** The rules in their order, up to the one that matches. */
+      tried: tried.map(({ rule: { id, row, asks }, matches }) => ({ id, row, asks, matches })),
+      /** The gates that were asked after that, in their order; `row` is null where it has none. */
+      gates: gates.map(({ gate: { id, row = null, asks }, held }) => ({ id, row, asks, held })),
+      /** Whether a gate outweighs the rule that matched. */
       outweighed: isOutweighed(explained),
       decision: doneOf(explained, found),
       row: verdict.row,
@@ -211,7 +212,7 @@ function channelsOf({ found, rules, snapshot }: Explaining) {
 }
 
 function isOutweighed({ tried, verdict }: ExplainedChannel): boolean {
-  return tried.at(-1)?.row !== verdict.row;
+  return tried.at(-1)?.rule.row !== verdict.row;
 }
 
 /** What comes of it in the end: a change that is not allowed now is none. */
@@ -219,7 +220,7 @@ function doneOf({ channel, verdict }: ExplainedChannel, { decision }: Examined):
   const change = decision.changes.find(({ part }) => part === channel);
   if (change) return change.op;
   const isConflict = decision.problems.some(({ part }) => part === channel);
-  return isConflict || verdict.do === 'conflict' ? 'conflict' : 'nothing';
+  return isConflict || verdict.action === 'conflict' ? 'conflict' : 'nothing';
 }
 
 function sendOf({ op, part, target }: Change) {

@@ -139,9 +139,12 @@ function extraLines({ notSynced }: Shown): string[] {
 }
 
 function channelLines(channel: Channel, { crm }: ExplainedPerson): string[] {
-  const { desired, recorded, observed, tried, outweighed, decision, problem, stoppedBy } = channel;
+  const { desired, recorded, observed, tried, gates, decision, problem, stoppedBy } = channel;
   const rows = tried.map(({ row, asks, matches }) => {
     return `${matches ? 'YES' : 'no '} ${String(row).padStart(2)}  ${asks}`;
+  });
+  const asked = gates.map(({ row, asks, held }) => {
+    return `${held ? 'YES' : 'no '} ${String(row ?? '').padStart(2)}  gate: ${asks}`;
   });
   const stop = stoppedBy === null ? '' : `: ${stopWords[stoppedBy]}`;
   const why = problem ? `: ${problem.reason} → ${problem.fix}` : '';
@@ -150,7 +153,8 @@ function channelLines(channel: Channel, { crm }: ExplainedPerson): string[] {
       `the platform shows ${observed ?? '–'}`,
     ...rows,
     ...(tried.some(({ matches }) => matches) ? [] : ['no rule matches']),
-    `→ ${decision}${outweighed ? ', beyond the table' : ''}${stop}${why}`,
+    ...asked,
+    `→ ${decision}${channel.outweighed ? ', beyond the table' : ''}${stop}${why}`,
   ];
 }
 

@@ -15,18 +15,17 @@ import {
 import { decodedStates } from '../decoded-rows.ts';
 import type { Evidence } from '../platform-facts.ts';
 import { afterwards, settled, stale } from '../send-outcome.ts';
-import type { AbsenceRules } from './consent/crm-absence.ts';
+import type { AbsenceRules } from './consent/our-contacts.ts';
 import { acknowledge } from './send/acknowledged-change.ts';
 import { erase } from './send/contact-erasure.ts';
-import { phase } from './consent/planned-changes.ts';
 import { made } from './send/creation-answer.ts';
 import { contactDesire, type ContactFields, fieldNames } from './observe/desired-contact.ts';
-import { type PersonRules, rulesOf } from './consent/person-facts.ts';
-import { decidePerson } from './consent/person-decision.ts';
+import { decidePerson, phase } from './consent/decide.ts';
+import { type PersonRules, rulesOf } from './consent/facts.ts';
 import { leavingOf } from './observe/unsubscribe-listing.ts';
 import { outsOf } from './consent/platform-opt-outs.ts';
 import { precheck } from './send/send-precheck.ts';
-import { forbids, memoriesOf, newsOfChange } from './consent/do-not-contact-entries.ts';
+import { listed, memoriesOf, newsOfChange } from './consent/do-not-contact-entries.ts';
 import { contactKey, namedIn, observe, timeOf } from './observe/observed-contact.ts';
 import { release } from './consent/own-opt-outs.ts';
 import { partsOf } from './observe/channel-parts.ts';
@@ -93,7 +92,7 @@ export function contactType(options: ContactOptions): RecordType {
       forbids(change, entries) {
         if (entries.length === 0) return false;
         const { op, part, value } = decodeContact.change(change);
-        return forbids(entries, { op, part, newer: value.newer }, policy) !== undefined;
+        return listed(entries, { op, part, newer: value.newer }, policy) !== undefined;
       },
     },
   };

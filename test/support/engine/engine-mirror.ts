@@ -1,6 +1,6 @@
 /** One mirror of people and templates, put together for a platform in the same process. */
 import { createGate } from '../../../src/rate-limit/request-gate.ts';
-import type { AbsenceRules } from '../../../src/records/contact/consent/crm-absence.ts';
+import type { AbsenceRules } from '../../../src/records/contact/consent/our-contacts.ts';
 import { contactType } from '../../../src/records/contact/contact-type.ts';
 import { templateType } from '../../../src/records/template/template-type.ts';
 import type { Clock, Random } from '../../../src/domain/clock.ts';

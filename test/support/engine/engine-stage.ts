@@ -1,11 +1,7 @@
 /** The whole engine against the whole emulator in one process: no socket, no wall clock. */
-import {
-  createEmulator,
-  type Emulator,
-  type EmulatorOptions,
-} from '../../../src/emulator/emulator.ts';
+import { createEmulator, type Emulator, type EmulatorOptions } from '../../../src/emulator/emulator.ts';
 import { seeded } from '../../../src/emulator/shared/seeded-random.ts';
-import type { AbsenceRules } from '../../../src/records/contact/consent/crm-absence.ts';
+import type { AbsenceRules } from '../../../src/records/contact/consent/our-contacts.ts';
 import type { Send } from '../../../src/domain/exchange.ts';
 import type { Guards } from '../../../src/engine/report/guard-rules.ts';
 import type { Summary } from '../../../src/engine/report/run-summary.ts';
@@ -16,10 +12,10 @@ import type { WriteBack } from '../../../src/sources/write-back.ts';
 import type { Certificate, Source } from '../../../src/sources/source.ts';
 import type { Mirror, RunOptions } from '../../../src/engine/context/mirror-context.ts';
 import { createPersonLocks } from '../../../src/engine/context/person-locks.ts';
-import { eraseTold, type Erased } from '../../../src/erasure/privacy-deletions.ts';
+import { type Erased, eraseTold } from '../../../src/erasure/privacy-deletions.ts';
 import { run } from '../../../src/engine/run.ts';
-import { watch, type Sighting } from '../../../src/engine/watch/unsubscribe-watch.ts';
-import { virtualClock, type VirtualClock } from '../clock.ts';
+import { type Sighting, watch } from '../../../src/engine/watch/unsubscribe-watch.ts';
+import { type VirtualClock, virtualClock } from '../clock.ts';
 import { toSend } from '../emulator/raw-socket.ts';
 import { channels, mirrorOf, type Policy } from './engine-mirror.ts';
 

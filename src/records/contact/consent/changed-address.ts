@@ -20,7 +20,7 @@
  * either. What the CRM forbids, other contacts of the old address, and a contact the platform did
  * not delete are opted out all the same.
  */
-import { isGone } from './crm-absence.ts';
+import { isGone } from './absence.ts';
 import { isOurs, isTakenBack, statingOut } from './own-opt-outs.ts';
 import type {
   ContactStates,

@@ -22,8 +22,7 @@ import {
   type RememberedOptOut,
   type ListChanges,
 } from '../../../domain/do-not-contact.ts';
-import { beyond } from './consent-conflicts.ts';
-import type { ConsentPolicy } from './consent-rules.ts';
+import type { ConsentPolicy } from './rules.ts';
 import type { RecordedContactRow } from '../observe/contact-rows.ts';
 import type { ObservedContact, RecordedContact } from '../observe/contact-state.ts';
 
@@ -149,12 +148,15 @@ export interface Asked {
   newer: number | undefined;
 }
 
-/** Why the ledger forbids it: a row beyond those of the table. An erasure before all others. */
-export function forbids(
+/** Why the do-not-contact list forbids something; the first one that applies counts. */
+export type Listed = 'erased' | 'left-before' | 'vanished-before';
+
+/** Returns why the do-not-contact list forbids it; undefined: it does not. */
+export function listed(
   entries: readonly Entry[],
   { op, part, newer = Number.NEGATIVE_INFINITY }: Asked,
   { missing }: Pick<ConsentPolicy, 'missing'>,
-): number | undefined {
+): Listed | undefined {
   if (op !== 'create' && op !== 'opt_in') return undefined;
   const against = entries.filter((entry) => {
     if (entry.part !== all && entry.part !== part) return false;
@@ -162,7 +164,8 @@ export function forbids(
     return !isOfChannel(entry.cause) || entry.through === 'id' || entry.by >= newer;
   });
   const causes = new Set(against.map(({ cause }) => cause));
-  if (causes.delete('erasure')) return beyond.erased;
-  const vanished = causes.delete('vanished') && beyond.vanishedBefore;
-  return causes.size > 0 ? beyond.remembered : vanished || undefined;
+  if (causes.delete('erasure')) return 'erased';
+  const hasVanished = causes.delete('vanished');
+  if (causes.size > 0) return 'left-before';
+  return hasVanished ? 'vanished-before' : undefined;
 }

@@ -1,12 +1,10 @@
-/** What is remembered of a person that forbids bringing her in, whatever the CRM wants now. */
-import { beyond } from './consent-conflicts.ts';
-import type { Verdict } from './consent-rules.ts';
+/** Brings what is recorded of a person up to date by what the platform shows now. */
 import { isChanged } from '../observe/observed-contact.ts';
 import type { ContactStates } from '../observe/contact-rows.ts';
 import type { Membership, ObservedContact, RecordedContact } from '../observe/contact-state.ts';
 import { seen, type Observation } from '../observe/channel-observation.ts';
 import { statedContacts } from '../observe/last-observed.ts';
-import { isCarried, isOurs, isTakenBack } from './own-opt-outs.ts';
+import { isOurs } from './own-opt-outs.ts';
 import { strictestOf, type DesiredSubscription } from '../observe/strictest-consent.ts';
 
 /** Of a channel, the one it took over from. */
@@ -16,67 +14,6 @@ export type Replaces = ReadonlyMap<string, string>;
 export interface Channels {
   channels: readonly string[];
   replaces: Replaces;
-}
-
-/** What is known of one person, besides the states of the channel in question. */
-interface Remembered {
-  states: Pick<ContactStates, 'desired' | 'by'>;
-  recorded: RecordedContact | undefined;
-  /** The same person under former addresses. */
-  former: readonly RecordedContact[];
-  /** The same person as she is seen now, on the channels that are looked at. */
-  now: Pick<RecordedContact, 'channels' | 'outgrown'>;
-  replaces: Replaces;
-}
-
-/**
- * A person who left before vanishing is not made anew, whatever the policy on missing people says;
- * who left under a former address stays out under the new one, unless mail to the former one merely
- * bounced; and who left a channel stays out of the one that took over from it. An opt-out of ours
- * that the CRM does not take back stands for a creation, and under a new address, too.
- */
-export function guarded(
-  verdict: Verdict,
-  channel: string,
-  { states, recorded, former, now, replaces }: Remembered,
-): Verdict {
-  if (verdict.do !== 'create' && verdict.do !== 'opt_in') return verdict;
-  const refuse = (row: number): Verdict => ({ row, do: 'conflict' });
-  const leftAll = ({ contacts }: RecordedContact): boolean => contacts.some(({ left }) => left);
-  const isGone = ({ contacts }: RecordedContact): boolean =>
-    contacts.some((contact) => contact.left && !isBounce(contact));
-  const isOut = (past: RecordedContact): boolean =>
-    isTheirs(past.channels[channel]) || isGone(past) || leftReplaced(past, channel, replaces);
-  const stands = ({ channels }: Remembered['now']): boolean =>
-    isOurs(channels[channel]) && !isTakenBack(channels[channel], channel, states);
-  if (former.some(isOut)) return refuse(beyond.formerAddress);
-  const isOursStill = ({ channels }: RecordedContact): boolean =>
-    isCarried(channels[channel], channel, states);
-  if (former.some(isOursStill)) return refuse(beyond.formerOptOut);
-  if (leftReplaced(now, channel, replaces)) return refuse(beyond.replacedChannel);
-  if (stands(now)) return refuse(16);
-  const vanished = verdict.do === 'create' && recorded;
-  const left = vanished && (isTheirs(recorded.channels[channel]) || leftAll(recorded));
-  return left ? refuse(beyond.leftBefore) : verdict;
-}
-
-/** Out of all mail, only since mail to this address bounced: that is the address's, not hers. */
-function isBounce({ causes = [] }: ObservedContact): boolean {
-  return causes.length > 0 && causes.every((cause) => cause === 'bounce');
-}
-
-function isTheirs(membership: Membership | undefined): boolean {
-  return membership?.is === 'opt_out' && membership.by === 'platform';
-}
-
-function leftReplaced(
-  { channels, outgrown }: Remembered['now'],
-  channel: string,
-  replaces: Replaces,
-): boolean {
-  const replaced = replaces.get(channel);
-  if (replaced === undefined || outgrown.includes(channel)) return false;
-  return isTheirs(channels[replaced]);
 }
 
 /** What the CRM wants now, and what a snapshot that was put back is judged by. */

@@ -2,7 +2,7 @@
 import { all, type Entry } from '../../../domain/do-not-contact.ts';
 import type { PlatformOptOut, PlatformOptOuts } from '../../opt-outs.ts';
 import { mayBeDefault, type PlatformFacts } from '../../platform-facts.ts';
-import type { ConsentPolicy } from './consent-rules.ts';
+import type { ConsentPolicy } from './rules.ts';
 import {
   decodeContact,
   type ContactStates,

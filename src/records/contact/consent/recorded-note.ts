@@ -1,13 +1,12 @@
 /** What is recorded of one person by what was decided, before anything is sent. */
 import { canonicalJson, type RecordedRow } from '../../../domain/record.ts';
-import { hasLeft } from './crm-absence.ts';
-import type { Facts } from './person-facts.ts';
+import { hasLeft } from './absence.ts';
+import { isProtectedByRecord, type PersonFacts } from './facts.ts';
 import { leftSince } from './platform-opt-outs.ts';
-import { isProtectedByRecord } from './protection.ts';
 import type { RecordedContact } from '../observe/contact-state.ts';
 import { defaultsIn } from '../observe/last-observed.ts';
 
-export function noteOf(facts: Facts, isSettled: boolean): RecordedRow {
+export function noteOf(facts: PersonFacts, isSettled: boolean): RecordedRow {
   const { states, recorded, shown, renamed, now } = facts;
   const body: RecordedContact = {
     channels: now.channels,
@@ -31,14 +30,14 @@ export function noteOf(facts: Facts, isSettled: boolean): RecordedRow {
 }
 
 /** The contact that is recorded, while it is there; another one only of somebody the CRM names. */
-function idOf({ states, shown }: Facts): string | undefined {
+function idOf({ states, shown }: PersonFacts): string | undefined {
   const before = shown.find((contact) => contact.id === states.recorded?.id);
   const isOther = states.recorded && hasLeft(states);
   return before?.id ?? (isOther ? undefined : shown[0]?.id);
 }
 
 /** Who was never named but as somebody who is gone is not ours; another contact is adopted anew. */
-function ownershipOf(facts: Facts): RecordedRow['ownership'] {
+function ownershipOf(facts: PersonFacts): RecordedRow['ownership'] {
   const { recorded: before, desired } = facts.states;
   const isNamed = desired.length > 0 && !hasLeft(facts.states);
   if (!before || before.ownership === 'noted') return isNamed ? 'adopted' : 'noted';
@@ -46,7 +45,7 @@ function ownershipOf(facts: Facts): RecordedRow['ownership'] {
 }
 
 /** Whom the CRM does not name is looked at again only where it is not known what hers showed. */
-function shownOf(facts: Facts): Pick<RecordedRow, 'shown' | 'seenAt'> {
+function shownOf(facts: PersonFacts): Pick<RecordedRow, 'shown' | 'seenAt'> {
   const { observed, sight, recorded, desired, lost, at } = facts.states;
   if (lost.size > 0 && desired.length === 0) return { shown: undefined, seenAt: at };
   if (observed.length === 0 && sight === 'assumed') {

@@ -115,6 +115,7 @@ export type RecordedContact = z.infer<typeof recordedBody>;
  * contact was, and when that will was stated. former: her contacts under former addresses, as they
  * were shown last: fingerprints, sorted.
  */
+export type EnrolmentBody = z.infer<typeof enrolmentBody>;
 export const enrolmentBody = z.object({
   forbids: z.boolean().default(false),
   /**

@@ -1,19 +1,30 @@
-/** What is known of one person when they are decided upon, decoded. */
+/** Derives what the rules and gates are asked about from what is known of one person. */
 import type { Key } from '../../../domain/record.ts';
-import { type AbsenceRules, hasLeft, mayDelete, oursOf } from './crm-absence.ts';
-import type { ConsentPolicy, Person } from './consent-rules.ts';
-import { hasWaited, isDue } from './absence-due.ts';
+import { type AbsenceRules, mayDelete, oursOf } from './our-contacts.ts';
+import { hasLeft, hasWaited, isDue } from './absence.ts';
+import type { ChannelFacts, ConsentPolicy, PersonStatus } from './rules.ts';
 import { isAwaited, isReplaced } from './changed-address.ts';
 import { contactKey, isChanged } from '../observe/observed-contact.ts';
-import { attributed } from './own-opt-outs.ts';
-import { type Channels, distrusted, memberships, outgrown, pastOf } from './past-consent.ts';
-import type { ContactStates } from '../observe/contact-rows.ts';
+import { attributed, isTakenBack } from './own-opt-outs.ts';
+import {
+  type Channels,
+  distrusted,
+  memberships,
+  outgrown,
+  pastOf,
+  recordedIn,
+} from './past-consent.ts';
+import type { ContactStates, DesiredContactRow } from '../observe/contact-rows.ts';
 import type { ObservedContact, RecordedContact } from '../observe/contact-state.ts';
-import { isProtected } from './protection.ts';
 import { isNewer, type Observation } from '../observe/channel-observation.ts';
 import { type RenamedContact, renamedOf, withoutOurs } from './renamed-contact.ts';
 import { contactsOf, statedContacts } from '../observe/last-observed.ts';
-import { statedAt, strictest, type DesiredSubscription } from '../observe/strictest-consent.ts';
+import {
+  type DesiredSubscription,
+  statedAt,
+  strictest,
+  strictestOf,
+} from '../observe/strictest-consent.ts';
 import type { ContactFields } from '../observe/desired-contact.ts';
 
 export interface PersonRules extends Channels {
@@ -23,34 +34,35 @@ export interface PersonRules extends Channels {
   absence: AbsenceRules;
 }
 
-/** What is known of one person, decoded. */
-export interface Facts {
+/** What is known of one person, and what follows from it. */
+export interface PersonFacts {
   states: ContactStates;
   rules: PersonRules;
-  person: Person;
-  /** Whether contacts.protect names the person. */
+  status: PersonStatus;
+  /** Whether contacts.protect names the person, by address or by a condition on a CRM record. */
   isProtected: boolean;
   /** Whether policy would delete the person now, or the contact of a former address. */
   mayDelete: boolean;
-  /** Another contact stands for this one by now, which policy has deleted. */
+  /** Whether another contact stands for this one by now, and policy deletes this one. */
   replaced: boolean;
   desired: Map<string, DesiredSubscription>;
   recorded: RecordedContact | undefined;
   /** The same person under former addresses. */
   former: RecordedContact[];
-  /** Her contacts on the platform, as they were read just now. */
+  /** The contacts on the platform, as they were read just now. */
   seen: ObservedContact[];
   /** The same, or as they were last when nothing was read. */
   shown: ObservedContact[];
-  /** These, without what nobody ever said: an opt-out that the creation left by default. */
+  /** The same without the opt-outs that a creation left by default: nobody asked for those. */
   contacts: ObservedContact[];
-  /** Contacts of hers that have another address on the platform by now. */
+  /** Contacts of the person that have another address on the platform by now. */
   renamed: RenamedContact[];
-  /** What is recorded of her by what is seen now. */
+  /** What is recorded of the person, brought up to date by what is seen now. */
   now: Pick<RecordedContact, 'channels' | 'outgrown'>;
 }
 
-export function factsOf(states: ContactStates, rules: PersonRules): Facts {
+/** Returns what is known of one person. Asks nobody: `states` holds all of it. */
+export function factsOf(states: ContactStates, rules: PersonRules): PersonFacts {
   const known = states.recorded?.value;
   const seen = states.observed.map(({ value }) => value);
   const desired = wishesOf(states, rules.channels);
@@ -67,7 +79,8 @@ export function factsOf(states: ContactStates, rules: PersonRules): Facts {
   const isIn = rules.policy.absent === 'opt_out' && rules.channels.some(isInOf(ours));
   const waited = due && hasWaited(states, isIn, rules.absence);
   const deletes = mayDelete(states, rules.absence);
-  const isKept = isProtected({ ...states, recorded, protects: rules.protects });
+  const isKept =
+    rules.protects.has(states.key) || isProtectedByRecord(states.desired, recorded) === true;
   const hasReplacement = deletes && isReplaced(states, rules.channels);
   const isOver = deletes && waited && !hasReplacement && !isAwaited(states, rules.channels);
   const replaced = hasReplacement && !isKept;
@@ -99,7 +112,7 @@ export function factsOf(states: ContactStates, rules: PersonRules): Facts {
       outgrown: outgrown(recorded, contacts, rules.replaces),
     },
     desired,
-    person: {
+    status: {
       present: contacts.length > 0,
       // Somebody on the platform whom the CRM names is adopted, and so ours from now on.
       owned: isOurs || (contacts.length > 0 && named),
@@ -108,6 +121,36 @@ export function factsOf(states: ContactStates, rules: PersonRules): Facts {
       deletable: isOver && !isKept,
     },
   };
+}
+
+/** Returns what the rules are asked about one channel of the person. */
+export function channelFacts(person: PersonFacts, channel: string): ChannelFacts {
+  const { states, rules, recorded, contacts } = person;
+  const wanted = person.desired.get(channel) ?? null;
+  const about = wanted === 'gone' ? oursOf(contacts, states.recorded) : contacts;
+  return {
+    ...person.status,
+    wanted,
+    recorded: recordedIn(recorded, contacts, channel),
+    observed: strictestOf(about, channel),
+    someIn: about.some(({ channels }) => channels[channel] === 'opt_in'),
+    newer: newerWill(person, channel) !== undefined,
+    takenBack: isTakenBack(person.now.channels[channel], channel, states),
+    policy: rules.policy,
+  };
+}
+
+/**
+ * Returns whether a condition of contacts.protect holds for a CRM record of the person. The last
+ * result counts while no record gives one: the person left the CRM, or a record is invalid.
+ */
+export function isProtectedByRecord(
+  desired: readonly DesiredContactRow[],
+  recorded: RecordedContact | undefined,
+): true | undefined {
+  const says = desired.some(({ value }) => value.protected === true);
+  const isUnknown = desired.length === 0 || desired.some(({ invalid }) => invalid);
+  return says || (isUnknown && recorded?.protected === true) || undefined;
 }
 
 function attributedAll(
@@ -128,8 +171,11 @@ function isInOf(contacts: readonly ObservedContact[]): (channel: string) => bool
   return (channel) => contacts.some(({ channels }) => channels[channel] === 'opt_in');
 }
 
-/** When what the CRM states was stated, if that is newer than the opt-out can be, and counts. */
-export function newerWill(facts: Facts, channel: string): number | undefined {
+/**
+ * Returns when the CRM's will was stated, in milliseconds since the epoch, if that is later than the
+ * opt-out can have been made and `policy.resubscribe` lets it count.
+ */
+export function newerWill(facts: PersonFacts, channel: string): number | undefined {
   const { states, rules, now } = facts;
   if (rules.policy.resubscribe === 'never') return undefined;
   const at = statedAt(states.desired, channel);
@@ -147,7 +193,7 @@ function wishesOf(
 
 function sightOf(
   states: ContactStates,
-  { recorded, shown }: Pick<Facts, 'recorded' | 'shown'>,
+  { recorded, shown }: Pick<PersonFacts, 'recorded' | 'shown'>,
 ): Observation {
   return {
     present: shown.length > 0,

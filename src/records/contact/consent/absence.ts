@@ -1,7 +1,20 @@
-/** From when on it counts that somebody left the CRM, and when they have waited long enough. */
-import type { Absence, AbsenceDue } from '../../../domain/record.ts';
+/** Who left the CRM: since when that counts, and what may be done about it then. */
+import type { Absence, AbsenceDue, DesiredRow } from '../../../domain/record.ts';
 import type { States } from '../../record-type.ts';
-import { hasLeft, type AbsenceRules } from './crm-absence.ts';
+import type { AbsenceRules } from './our-contacts.ts';
+
+/**
+ * Whether the CRM no longer speaks of anybody who is there: every record of this address is gone,
+ * flagged or out of scope. A reading without a certificate says nothing of whom it does not name.
+ */
+export function hasLeft({ desired, certified }: States): boolean {
+  return desired.length === 0 ? certified : isGone(desired);
+}
+
+/** Whether none of these records is there, or may be. */
+export function isGone(desired: readonly DesiredRow[]): boolean {
+  return desired.every(({ presence, invalid }) => presence !== 'present' && !invalid);
+}
 
 /**
  * Whether that counts: the CRM says so itself, or enough readings, far enough apart, have missed

@@ -1,5 +1,5 @@
-/** Who left the CRM: since when that counts, and what may be done about it then. */
-import type { AbsenceDue, DesiredRow, RecordedRow } from '../../../domain/record.ts';
+/** Which contacts are ours, and which of them policy deletes. */
+import type { AbsenceDue, RecordedRow } from '../../../domain/record.ts';
 import type { States } from '../../record-type.ts';
 
 export interface AbsenceRules extends AbsenceDue {
@@ -7,19 +7,6 @@ export interface AbsenceRules extends AbsenceDue {
   deletes: 'off' | 'created' | 'owned';
   /** How long after they were opted out, or were due where they need not be. */
   deleteAfterMs: number;
-}
-
-/**
- * Whether the CRM no longer speaks of anybody who is there: every record of this address is gone,
- * flagged or out of scope. A reading without a certificate says nothing of whom it does not name.
- */
-export function hasLeft({ desired, certified }: States): boolean {
-  return desired.length === 0 ? certified : isGone(desired);
-}
-
-/** Whether none of these records is there, or may be. */
-export function isGone(desired: readonly DesiredRow[]): boolean {
-  return desired.every(({ presence, invalid }) => presence !== 'present' && !invalid);
 }
 
 /** Whether policy has somebody deleted, in a run that may. The ledger remembers. */

@@ -1,0 +1,114 @@
+/** Says why the two sides disagree about somebody, and what a person can do about it. */
+import type { Fault } from '../../../domain/record.ts';
+
+interface Subject {
+  channel: string;
+  /** Whether nobody is known to have left by the opt-out that is recorded. */
+  isDoubtful: boolean;
+  /** How many contacts on the platform have the address. */
+  contacts: number;
+}
+
+const recordIt = 'record the opt-out in the CRM; only the person can come back';
+
+/** Conflicts by the rule or gate that decided them; all others say `leftChannel`. */
+const conflicts: Record<string, Fault> = {
+  'left-all-mail': {
+    reason: 'unsubscribed from all mail, blocked or suppressed on the platform',
+    fix: recordIt,
+  },
+  'vanished-respect': vanished(),
+  'vanished-before': vanished(),
+  'left-former-address': { reason: 'the person left under a former address', fix: recordIt },
+  'our-opt-out-stands': stillStated(''),
+  'our-opt-out-recorded': stillStated(''),
+  'our-opt-out-former-address': stillStated('former '),
+  'left-before-vanishing': {
+    reason: 'the person left, and then the contact vanished on the platform',
+    fix: recordIt,
+  },
+  'left-replaced-channel': {
+    reason: 'the person left the channel that this one replaces',
+    fix: recordIt,
+  },
+  'left-before': {
+    reason: 'the person left before, under a contact that is no longer the same',
+    fix: recordIt,
+  },
+  erased: {
+    reason: 'the person was erased by `forget`, and is not brought back',
+    fix: 'remove the person from the CRM; `allow` takes the erasure back',
+  },
+  'renamed-claimed': {
+    reason:
+      "the opt-out is not sent: another CRM record has the contact's new address, and says in",
+    fix: 'find out who has that address, and correct the other record in the CRM',
+  },
+  'membership-removed': takenAway(),
+  'left-then-removed': takenAway(),
+};
+
+const leftChannel: Fault = {
+  reason: 'the person left this channel on the platform',
+  fix: recordIt,
+};
+
+/** The rules that go by what the platform shows of one channel. */
+const byShown = new Set([
+  'membership-removed',
+  'left-channel',
+  'left-or-unknown',
+  'left-then-removed',
+]);
+
+const doubtful: Fault = {
+  reason:
+    'the platform shows the person as not subscribed, and nobody is known to have ' +
+    'left: it may be the default of the channel, or a request of ours that had no answer',
+  fix: 'ask the person; with policy.resubscribe: newer, a newer date of their will in the CRM opts them in',
+};
+
+/** Returns why a rule or gate ended in a conflict. */
+export function conflictOf(by: string, { channel, isDoubtful, contacts }: Subject): Fault {
+  if (by === 'several-contacts') {
+    return {
+      reason: `${channel}: ${contacts} contacts on the platform share this address, so nobody is opted in`,
+      fix: 'delete all but one of them on the platform',
+    };
+  }
+  const { reason, fix } = isDoubtful && byShown.has(by) ? doubtful : (conflicts[by] ?? leftChannel);
+  return { reason: `${channel}: ${reason}`, fix };
+}
+
+/** A contact has another address on the platform, and the CRM states an opt-out for this one. */
+export const renamedThere: Fault = {
+  reason: 'the contact has another address on the platform; the opt-outs of this record are its',
+  fix: 'give the person the same address on both sides',
+};
+
+/** Several CRM records of one address say in and out. */
+export function contradiction(count: number, channel: string): Fault {
+  return {
+    reason: `${channel}: ${count} CRM records of this address contradict each other; the opt-out counts`,
+    fix: 'merge them in the CRM',
+  };
+}
+
+function vanished(): Fault {
+  return {
+    reason: 'the contact vanished on the platform',
+    fix: 'remove the person from the CRM, or set policy.missing to recreate if they should come back',
+  };
+}
+
+function takenAway(): Fault {
+  return { reason: 'the subscription was taken away on the platform', fix: recordIt };
+}
+
+function stillStated(former: string): Fault {
+  const where = former && ' under a former address';
+  return {
+    reason: `the CRM stated an opt-out${where}, and no record that stated it says in now`,
+    fix: `record the opt-out in the CRM, or a later \`consentAt\`; if the person wants in: \`allow <${former}email> --reason …\``,
+  };
+}

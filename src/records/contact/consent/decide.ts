@@ -1,0 +1,256 @@
+/** Decides what happens to one person: each channel by the rules, then by the gates. */
+import type { Change, Op } from '../../../domain/change.ts';
+import type { GuardClass } from '../../../domain/guard-classes.ts';
+import type { Problem } from '../../../domain/problem.ts';
+import { canonicalJson, type Fault, type Key } from '../../../domain/record.ts';
+import { decodedStates } from '../../decoded-rows.ts';
+import type { Decision, States, Stop } from '../../record-type.ts';
+import { oursOf } from './our-contacts.ts';
+import { isFlagged } from './absence.ts';
+import { movedRows } from './changed-address.ts';
+import { conflictOf, contradiction, renamedThere } from './conflicts.ts';
+import { isErased, newsOfSight } from './do-not-contact-entries.ts';
+import { channelFacts, factsOf, newerWill, type PersonFacts, type PersonRules } from './facts.ts';
+import { type AskedGate, passGates } from './gates.ts';
+import { statingOut } from './own-opt-outs.ts';
+import { isDoubtful } from './platform-opt-outs.ts';
+import { noteOf } from './recorded-note.ts';
+import { renamedTargets } from './renamed-contact.ts';
+import {
+  type ChannelFacts,
+  decideChannel,
+  type PersonStatus,
+  type Rule,
+  ruleFor,
+  rules as table,
+  type Verdict,
+} from './rules.ts';
+import { type ContactStates, decodeContact } from '../observe/contact-rows.ts';
+import type { EnrolmentBody, ObservedContact } from '../observe/contact-state.ts';
+import { settles } from '../observe/converged-creation.ts';
+import { fingerprintsOf } from '../observe/last-observed.ts';
+import { fingerprintOf } from '../observe/observed-contact.ts';
+import { contradict } from '../observe/strictest-consent.ts';
+
+/** The order in which a person's changes are sent: opt-outs first, deletes last. */
+export const phase = { optOut: 0, optIn: 1, delete: 2 } as const;
+
+/** Decides about one person, from what is known of them. Pure. */
+export function decidePerson(states: ContactStates, rules: PersonRules): Decision {
+  const facts = factsOf(states, rules);
+  const decision: Decision = {
+    changes: [],
+    note: undefined,
+    adopts: false,
+    forgets: [],
+    problems: [],
+  };
+  const stops = rules.channels.map((channel) => planChannel(decision, channel, facts));
+  decision.stoppedBy = stopsOf(facts, stops);
+  if (facts.renamed.length > 0 && [...facts.desired.values()].includes('opt_out')) {
+    decision.problems.push(conflictProblem(states.key, '', renamedThere));
+  }
+  // Where an erasure was cut short, nothing more is recorded of the person.
+  const isForgotten = isErased(states.entries);
+  if (facts.status.deletable || facts.replaced) planDeletes(decision, facts, isForgotten);
+  markEnrolments(decision, facts);
+  const isDone = decision.changes.length + decision.problems.length === 0;
+  const isAllowed = decision.stoppedBy.length === 0;
+  const isSettled = states.certified && isDone && isAllowed && states.lost.size === 0;
+  if ((facts.recorded || (facts.status.present && facts.status.owned)) && !isForgotten) {
+    decision.note = noteOf(facts, isSettled);
+    decision.adopts = states.recorded === undefined && decision.note.ownership !== 'noted';
+  }
+  const note = decision.note && decodeContact.recorded(decision.note);
+  decision.news = newsOfSight(note, facts.seen, states.entries);
+  return decision;
+}
+
+/** Returns the settings that keep the person from a change, each once. */
+function stopsOf({ isProtected, mayDelete }: PersonFacts, stops: (Stop | undefined)[]): Stop[] {
+  const found = stops.filter((stop) => stop !== undefined);
+  return [...new Set(isProtected && mayDelete ? [...found, 'protect' as const] : found)];
+}
+
+/** Adds the changes and problems of one channel. Returns the setting that stopped a change. */
+function planChannel(decision: Decision, channel: string, facts: PersonFacts): Stop | undefined {
+  const { states } = facts;
+  const asked = channelFacts(facts, channel);
+  const { verdict, stop } = passGates({ person: facts, channel, asked }, decideChannel(asked));
+  const conflict = (fault: Fault): void => {
+    decision.problems.push(conflictProblem(states.key, channel, fault));
+  };
+  if (verdict.action === 'conflict') {
+    const isUnsure = isDoubtful(facts.now.channels[channel], channel, states.facts);
+    const subject = { channel, isDoubtful: isUnsure, contacts: facts.contacts.length };
+    const urgent = verdict.by === 'renamed-claimed' && { urgent: true as const };
+    const fault = conflictOf(verdict.by, subject);
+    decision.problems.push({ ...conflictProblem(states.key, channel, fault), ...urgent });
+  }
+  decision.changes.push(...changesOf(decision, { facts, channel, verdict }));
+  if (contradict(states.desired, channel)) {
+    conflict(contradiction(states.desired.length, channel));
+  }
+  return stop;
+}
+
+interface Decided {
+  facts: PersonFacts;
+  channel: string;
+  verdict: Verdict;
+}
+
+/** Returns the changes of one channel that carry the verdict out; a delete is the person's. */
+function changesOf(decision: Decision, { facts, channel, verdict }: Decided): Change[] {
+  const { key } = facts.states;
+  const isMoved = verdict.cause === 'address';
+  const guard = guardOf(verdict);
+  const about = { channel, guard, isMoved };
+  if (verdict.action === 'opt_in') {
+    return [changeOf(key, 'opt_in', { ...about, target: facts.contacts[0]?.id })];
+  }
+  if (verdict.action === 'create') {
+    const isFirst = !decision.changes.some(({ op }) => op === 'create');
+    return [changeOf(key, isFirst ? 'create' : 'opt_in', about)];
+  }
+  // A conflict over a contact that was renamed keeps no other contact of the person in.
+  const optsOut = verdict.by === 'renamed-claimed' || isOut(verdict);
+  if (!optsOut) return [];
+  // A delete opts out first: it may wait for an approval, or be refused.
+  const why = whyOf(facts, verdict, channel);
+  return contactsOf(facts, verdict, channel)
+    .filter((contact) => contact.channels[channel] === 'opt_in')
+    .map(({ id }) => changeOf(key, 'opt_out', { ...about, target: id, why }));
+}
+
+function isOut({ action }: Verdict): boolean {
+  return action === 'opt_out' || action === 'delete';
+}
+
+/** What an opt-out is for, and which CRM records state it, or stand beside those, if any do. */
+type Why = Pick<EnrolmentBody, 'cause' | 'stated' | 'bound'>;
+
+function whyOf({ states }: PersonFacts, { cause, by }: Verdict, channel: string): Why {
+  if (cause === 'address') return { cause: 'address' };
+  if (cause === 'absence') return { cause: isFlagged(states) ? 'flag' : 'absence' };
+  const moved = by === 'stated-for-new-address' ? movedRows(states) : [];
+  const { stated, bound } = statingOut([...states.desired, ...moved], channel);
+  return { cause: 'stated', stated, bound };
+}
+
+/** Returns the contacts that an opt-out goes to, where they are subscribed. */
+function contactsOf(facts: PersonFacts, verdict: Verdict, channel: string): ObservedContact[] {
+  const { states, contacts } = facts;
+  const ours = oursOf(contacts, states.recorded);
+  if (verdict.cause === 'absence') return ours;
+  const isDeleted = verdict.by === 'address-replaced' && !states.parked.includes('');
+  if (isDeleted) return contacts.filter((contact) => !ours.includes(contact));
+  const isOwnWord = verdict.cause === 'stated' && verdict.by !== 'stated-for-new-address';
+  return isOwnWord ? [...contacts, ...renamedTargets(facts.renamed, channel).contacts] : contacts;
+}
+
+/** Adds the deletion of the person's contacts that are ours. */
+function planDeletes(decision: Decision, facts: PersonFacts, isForgotten: boolean): void {
+  const { states, shown, replaced: isMoved } = facts;
+  for (const contact of oursOf(shown, states.recorded)) {
+    const seen = isForgotten ? fingerprintOf(contact) : undefined;
+    const about = {
+      channel: '',
+      guard: 'delete',
+      isMoved,
+      target: contact.id,
+      shown: seen,
+    } as const;
+    decision.changes.push(changeOf(states.key, 'delete', about));
+  }
+}
+
+interface About {
+  channel: string;
+  guard: GuardClass;
+  isMoved: boolean;
+  target?: string | undefined;
+  why?: Why;
+  /** Of a delete: what was seen of the contact, where nothing of that is recorded. */
+  shown?: string | undefined;
+}
+
+function changeOf(key: Key, op: Op, about: About): Change {
+  const { channel: part, guard, isMoved, target, why, shown } = about;
+  const body = canonicalJson({ ...why, shown, moved: isMoved || undefined });
+  return { kind: 'contact', key, op, part, target, body, phase: phaseOf(op), guard };
+}
+
+function phaseOf(op: Op): number {
+  if (op === 'opt_out') return phase.optOut;
+  return op === 'delete' ? phase.delete : phase.optIn;
+}
+
+/** An opt-out that the CRM states has a guard of its own; any other one counts as an absence. */
+function guardOf({ action, cause }: Verdict): GuardClass {
+  if (action === 'create' || action === 'opt_in') return 'opt_in';
+  return cause === 'stated' ? 'opt_out' : 'delete';
+}
+
+function conflictProblem(key: Key, part: string, fault: Fault): Problem {
+  return { kind: 'contact', key, class: 'conflict', part, ...fault };
+}
+
+/**
+ * Completes what brings somebody in. `forbids`: the creation may bring channels along, and the CRM
+ * wants an opt-out on one. `former`: the contacts under former addresses, to be looked at again
+ * before sending. `changed`: the contact as it was when its opt-out was outweighed.
+ */
+function markEnrolments(decision: Decision, facts: PersonFacts): void {
+  const { states, desired, recorded, shown } = facts;
+  const forbids = [...desired.values()].includes('opt_out');
+  const former = states.former
+    .filter(({ row }) => row.id !== undefined)
+    .map(({ row, seen: rows }) => ({ key: row.key, shown: fingerprintsOf(row, rows) }));
+  const isAll = settles(states, decision) || undefined;
+  const mark = (change: Change): Change => {
+    if (change.op !== 'create' && change.op !== 'opt_in') return change;
+    const isOut = recorded?.channels[change.part]?.made !== undefined;
+    const changed = isOut ? shown[0]?.changed : undefined;
+    const newer = newerWill(facts, change.part);
+    return { ...change, body: canonicalJson({ changed, forbids, former, newer, settles: isAll }) };
+  };
+  decision.changes = decision.changes.map(mark);
+}
+
+export interface ExplainedPerson {
+  status: PersonStatus;
+  channels: ExplainedChannel[];
+}
+
+export interface ExplainedChannel {
+  channel: string;
+  asked: ChannelFacts;
+  /** The rules in their order, up to the one that matches; all of them where none does. */
+  tried: { rule: Rule; matches: boolean }[];
+  /** The gates that were asked, in their order. */
+  gates: AskedGate[];
+  verdict: Verdict;
+  /** The setting that keeps the channel from being changed; undefined: none does. */
+  stop: Stop | undefined;
+}
+
+/** Explains a decision: asks the same rules and gates about the same facts as `decidePerson`. */
+export function explainPerson(states: States, rules: PersonRules): ExplainedPerson {
+  const facts = factsOf(decodedStates(states, decodeContact), rules);
+  return {
+    status: facts.status,
+    channels: rules.channels.map((channel) => {
+      const asked = channelFacts(facts, channel);
+      const matching = ruleFor(asked);
+      const last = matching ? table.findIndex(({ id }) => id === matching.id) : table.length;
+      const tried = table.slice(0, last + 1).map((rule, at) => ({ rule, matches: at === last }));
+      const gates: AskedGate[] = [];
+      const decided = decideChannel(asked);
+      const passed = passGates({ person: facts, channel, asked }, decided, (one) =>
+        gates.push(one),
+      );
+      return { channel, asked, tried, gates, ...passed };
+    }),
+  };
+}

@@ -1,0 +1,277 @@
+/**
+ * What the rules call for passes these gates, in this order. A gate is asked only about the actions
+ * that it is about. If it holds, its action takes the place of what was decided so far, and the
+ * gates after it are asked about that.
+ */
+import { isOver, listed } from './do-not-contact-entries.ts';
+import { hasMoved, isForbidden } from './changed-address.ts';
+import { newerWill, type PersonFacts } from './facts.ts';
+import { isCarried, isOurs, isTakenBack } from './own-opt-outs.ts';
+import { renamedTargets } from './renamed-contact.ts';
+import type { Action, Cause, ChannelFacts, Verdict } from './rules.ts';
+import type { Stop } from '../../record-type.ts';
+import type { Membership, ObservedContact, RecordedContact } from '../observe/contact-state.ts';
+
+/** What the gates are asked about: one channel of one person. */
+export interface GateFacts {
+  person: PersonFacts;
+  channel: string;
+  asked: ChannelFacts;
+}
+
+export interface Gate {
+  id: string;
+  /** Its number in docs/consent.md. Undefined: the number of what was decided so far stays. */
+  row?: number;
+  /** When the gate holds, in words. */
+  asks: string;
+  about: readonly Action[];
+  holds(facts: GateFacts, verdict: Verdict): boolean;
+  action: Action;
+  /** Default: stated. */
+  cause?: Cause;
+  /** The setting that a person on call has to change to get past it. */
+  setting?: Stop;
+}
+
+const enrols: readonly Action[] = ['create', 'opt_in'];
+
+export const gates: readonly Gate[] = [
+  {
+    id: 'channel-lost',
+    asks: 'so many people lost this channel at once that nothing is concluded from it',
+    about: [...enrols, 'conflict'],
+    holds: ({ person, channel }) => person.states.lost.has(channel),
+    action: 'nothing',
+  },
+  {
+    id: 'protected',
+    row: 26,
+    asks: 'contacts.protect names the person, and the CRM does not state an opt-out',
+    about: [...enrols, 'opt_out', 'delete'],
+    holds: ({ person }, { action, cause }) =>
+      person.isProtected && !(action === 'opt_out' && cause === 'stated'),
+    action: 'nothing',
+    setting: 'protect',
+  },
+  {
+    id: 'opt-ins-off',
+    row: 27,
+    asks: 'policy.optIns is off',
+    about: enrols,
+    holds: ({ asked }) => asked.policy.optIns === 'off',
+    action: 'nothing',
+    setting: 'optIns',
+  },
+  {
+    id: 'left-former-address',
+    row: 19,
+    asks: 'the person left under a former address, for another reason than bounces',
+    about: enrols,
+    holds: (facts) => facts.person.former.some((past) => hasLeft(past, facts)),
+    action: 'conflict',
+  },
+  {
+    id: 'our-opt-out-former-address',
+    row: 28,
+    asks: 'opted out by us under a former address, and the CRM does not take that back',
+    about: enrols,
+    holds: ({ person: { former, states }, channel }) =>
+      former.some(({ channels }) => isCarried(channels[channel], channel, states)),
+    action: 'conflict',
+  },
+  {
+    id: 'left-replaced-channel',
+    row: 21,
+    asks: 'the person left the channel that this one replaces',
+    about: enrols,
+    holds: (facts) => hasLeftReplaced(facts.person.now, facts),
+    action: 'conflict',
+  },
+  {
+    id: 'our-opt-out-recorded',
+    row: 16,
+    asks: 'recorded as opted out by us, and no record that stated it says in',
+    about: enrols,
+    holds: ({ person: { now, states }, channel }) =>
+      isOurs(now.channels[channel]) && !isTakenBack(now.channels[channel], channel, states),
+    action: 'conflict',
+  },
+  {
+    id: 'left-before-vanishing',
+    row: 20,
+    asks: 'the person left, and then the contact vanished on the platform',
+    about: ['create'],
+    holds: ({ person: { recorded }, channel }) =>
+      recorded !== undefined &&
+      (isTheirs(recorded.channels[channel]) || recorded.contacts.some(({ left }) => left)),
+    action: 'conflict',
+  },
+  {
+    id: 'erased',
+    row: 24,
+    asks: 'the do-not-contact list: the person was erased on demand',
+    about: enrols,
+    holds: (facts, { action }) => listedAs(facts, action) === 'erased',
+    action: 'conflict',
+  },
+  {
+    id: 'left-before',
+    row: 23,
+    asks: 'the do-not-contact list: the person left before',
+    about: enrols,
+    holds: (facts, { action }) => listedAs(facts, action) === 'left-before',
+    action: 'conflict',
+  },
+  {
+    id: 'vanished-before',
+    row: 25,
+    asks: 'the do-not-contact list: the contact was ours and vanished (policy.missing: respect)',
+    about: enrols,
+    holds: (facts, { action }) => listedAs(facts, action) === 'vanished-before',
+    action: 'conflict',
+  },
+  {
+    id: 'stated-for-new-address',
+    row: 29,
+    asks: 'the CRM has another address of the person by now, and states an opt-out there',
+    about: ['nothing', ...enrols, 'opt_out', 'delete', 'conflict'],
+    holds: ({ person, channel }) => isForbidden(person.states, channel),
+    action: 'opt_out',
+  },
+  {
+    id: 'address-replaced',
+    row: 22,
+    asks: 'the contact of the new address stands in every channel, and policy deletes the old one',
+    about: ['nothing', 'opt_out'],
+    holds: (facts, verdict) => facts.person.replaced && isMovedAway(facts, verdict),
+    action: 'delete',
+    cause: 'address',
+  },
+  {
+    id: 'address-changed',
+    row: 22,
+    asks: 'the CRM has another address of the person by now, and the contact there stands',
+    about: ['nothing'],
+    holds: isMovedAway,
+    action: 'opt_out',
+    cause: 'address',
+  },
+  {
+    id: 'renamed-claimed',
+    row: 30,
+    asks: 'wanted out; renamed on the platform, where another CRM record says in',
+    about: ['nothing', 'opt_out'],
+    holds: (facts, verdict) => isRenamed(facts, verdict) && renamedTo(facts).isClaimed,
+    action: 'conflict',
+  },
+  {
+    id: 'renamed',
+    row: 30,
+    asks: 'wanted out; subscribed under another address on the platform',
+    about: ['nothing', 'opt_out'],
+    holds: (facts, verdict) => isRenamed(facts, verdict) && renamedTo(facts).contacts.length > 0,
+    action: 'opt_out',
+  },
+  {
+    id: 'several-contacts',
+    asks: 'several contacts on the platform share this address',
+    about: ['opt_in'],
+    holds: ({ person }) => person.contacts.length > 1,
+    action: 'conflict',
+  },
+  {
+    id: 'uncertified',
+    asks: 'the CRM was not read as a whole: only opt-outs are sent',
+    about: enrols,
+    holds: ({ person }) => !person.states.certified,
+    action: 'nothing',
+  },
+];
+
+/** A gate that was asked, and whether it held. */
+export interface AskedGate {
+  gate: Gate;
+  held: boolean;
+}
+
+/** Passes a verdict through the gates. `tell` is told of each gate that was asked. */
+export function passGates(
+  facts: GateFacts,
+  decided: Verdict,
+  tell?: (asked: AskedGate) => void,
+): { verdict: Verdict; stop: Stop | undefined } {
+  let verdict = decided;
+  let stop: Stop | undefined;
+  for (const gate of gates) {
+    if (!gate.about.includes(verdict.action)) continue;
+    const held = gate.holds(facts, verdict);
+    tell?.({ gate, held });
+    if (!held) continue;
+    const { action, cause = 'stated', id: by, row = verdict.row } = gate;
+    verdict = { action, cause, by, row };
+    stop ??= gate.setting;
+  }
+  return { verdict, stop };
+}
+
+/** Whether a former address shows that the person left the channel, or all mail. */
+function hasLeft(past: RecordedContact, facts: GateFacts): boolean {
+  const isGone = past.contacts.some((contact) => contact.left && !isBounce(contact));
+  return isTheirs(past.channels[facts.channel]) || isGone || hasLeftReplaced(past, facts);
+}
+
+/** Whether mail to the address merely bounced: that says nothing of the person's other addresses. */
+function isBounce({ causes = [] }: ObservedContact): boolean {
+  return causes.length > 0 && causes.every((cause) => cause === 'bounce');
+}
+
+/** Whether the person, and not this mirror, opted out. */
+function isTheirs(membership: Membership | undefined): boolean {
+  return membership?.is === 'opt_out' && membership.by === 'platform';
+}
+
+/** Whether the person left the replaced channel, and has not joined this one by themselves since. */
+function hasLeftReplaced(
+  { channels, outgrown }: Pick<RecordedContact, 'channels' | 'outgrown'>,
+  { person, channel }: GateFacts,
+): boolean {
+  const replaced = person.rules.replaces.get(channel);
+  if (replaced === undefined || outgrown.includes(channel)) return false;
+  return isTheirs(channels[replaced]);
+}
+
+/**
+ * Returns what the do-not-contact list forbids the action for. Entries of the channel that this one
+ * replaces count too, unless the person has joined this one since.
+ */
+function listedAs({ person, channel }: GateFacts, action: Action) {
+  const { states, rules, seen, now } = person;
+  if (states.entries.length === 0) return undefined;
+  const entries = states.entries.filter((entry) => !isOver(entry, seen));
+  const replaced = now.outgrown.includes(channel) ? undefined : rules.replaces.get(channel);
+  const parts = [
+    { part: channel, newer: newerWill(person, channel) },
+    ...(replaced === undefined ? [] : [{ part: replaced, newer: undefined }]),
+  ];
+  const found = parts.map((one) => listed(entries, { op: action, ...one }, rules.policy));
+  return found.find((one) => one !== undefined);
+}
+
+/** Whether the old contact is no longer needed: nothing else happens to it, and the new one stands. */
+function isMovedAway({ person, channel }: GateFacts, { action, cause }: Verdict): boolean {
+  const { states, replaced, isProtected, status } = person;
+  if (states.successors.length === 0 || !status.owned || isProtected) return false;
+  const isOpen = action === 'nothing' || (replaced && action === 'opt_out' && cause === 'absence');
+  return isOpen && hasMoved(states, channel, status.due);
+}
+
+/** Whether an opt-out of the CRM may have to follow the contact to another address. */
+function isRenamed({ person, asked }: GateFacts, { action, by }: Verdict): boolean {
+  const isOpen = action === 'nothing' || by === 'stated-out-one-in';
+  return isOpen && asked.wanted === 'opt_out' && person.renamed.length > 0;
+}
+
+function renamedTo({ person, channel }: GateFacts) {
+  return renamedTargets(person.renamed, channel);
+}

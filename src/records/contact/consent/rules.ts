@@ -1,0 +1,289 @@
+/**
+ * Decides what one channel of one person calls for. The first rule that matches wins; the gates
+ * (gates.ts) then decide whether that may happen. Both lists together are the consent decision:
+ * nothing else brings anybody in, opts anybody out or deletes anybody.
+ *
+ *   wanted     what the CRM wants: in, out, no opinion, or gone (it does not name the person, or
+ *              says that the person is deleted or out of scope)
+ *   recorded   what was last acknowledged or observed; for an opt-out, who made it
+ *   observed   what the platform shows; of a person who is gone, on our contact alone
+ *   present    on the platform, whatever the status
+ *   owned      created or adopted by this mirror
+ *   due        gone for so long, or so plainly, that it counts
+ *   deletable  due, and policy deletes: at once, or `deleteAfter` after the opt-out
+ *   newer      `resubscribe: newer`, and what the CRM wants was stated after the opt-out can have
+ *              been made, and not in the future
+ *   takenBack  our opt-out was not stated by the CRM, or the CRM may take it back by what it says
+ *              now (own-opt-outs.ts)
+ */
+import type { Subscription } from '../../../platform/request-schemas.ts';
+import type { Membership } from '../observe/contact-state.ts';
+import type { DesiredSubscription } from '../observe/strictest-consent.ts';
+
+/** What the rules are asked about: one channel of one person. */
+export interface ChannelFacts extends PersonStatus {
+  wanted: DesiredSubscription;
+  recorded: Membership | undefined;
+  observed: Subscription | undefined;
+  /** Whether one of several contacts with this address is subscribed. */
+  someIn: boolean;
+  newer: boolean;
+  takenBack: boolean;
+  policy: ConsentPolicy;
+}
+
+export interface PersonStatus {
+  present: boolean;
+  /** For an absent person: whether the contact was ours. */
+  owned: boolean;
+  /** Unsubscribed from all mail, blocked or suppressed. */
+  left: boolean;
+  due: boolean;
+  deletable: boolean;
+}
+
+export interface ConsentPolicy {
+  absent: 'keep' | 'opt_out';
+  resubscribe: 'never' | 'newer';
+  missing: 'respect' | 'recreate';
+  optIns: 'on' | 'off';
+}
+
+export type Action = 'nothing' | 'create' | 'opt_in' | 'opt_out' | 'delete' | 'conflict';
+
+/** What an opt-out or delete is for: the CRM states it, lacks the person, or changed the address. */
+export type Cause = 'stated' | 'absence' | 'address';
+
+export interface Verdict {
+  action: Action;
+  cause: Cause;
+  /** The id of the rule or gate that decided. */
+  by: string;
+  /** Its number in docs/consent.md; 0: no rule matched. */
+  row: number;
+}
+
+export interface Rule {
+  id: string;
+  row: number;
+  /** What the rule asks for, in words; the rules above have left it open. */
+  asks: string;
+  /** All of these hold. */
+  when: readonly Condition[];
+  action: Action;
+  /** Default: stated. */
+  cause?: Cause;
+}
+
+type Condition = (facts: ChannelFacts) => boolean;
+
+const gone: Condition = ({ wanted }) => wanted === 'gone';
+const wantedIn: Condition = ({ wanted }) => wanted === 'opt_in';
+const wantedOut: Condition = ({ wanted }) => wanted === 'opt_out';
+const noOpinion: Condition = ({ wanted }) => wanted === null;
+
+const isPresent: Condition = ({ present }) => present;
+const isAbsent: Condition = ({ present }) => !present;
+const wasOurs: Condition = ({ owned }) => owned;
+const isNotOurs: Condition = ({ present, owned }) => !present || !owned;
+const hasLeft: Condition = ({ left }) => left;
+const isDeletable: Condition = ({ deletable }) => deletable;
+const isDue: Condition = ({ due }) => due;
+
+const showsIn: Condition = ({ observed }) => observed === 'opt_in';
+const showsOut: Condition = ({ observed }) => observed === 'opt_out';
+const showsNothing: Condition = ({ observed }) => observed === undefined;
+const oneShowsIn: Condition = ({ someIn }) => someIn;
+
+const wasNothing: Condition = ({ recorded }) => recorded === undefined;
+const wasIn: Condition = ({ recorded }) => recorded?.is === 'opt_in';
+const wasOutByUs: Condition = ({ recorded }) => recorded?.is === 'opt_out' && recorded.by === 'us';
+const isTakenBack: Condition = ({ takenBack }) => takenBack;
+const isNewer: Condition = ({ newer }) => newer;
+
+const optsOutAbsent: Condition = ({ policy }) => policy.absent === 'opt_out';
+const recreatesMissing: Condition = ({ policy }) => policy.missing === 'recreate';
+
+/** Wanted in, on the platform, and not out of all mail: the channel itself decides. */
+const open: Condition = ({ wanted, present, left }) => wanted === 'opt_in' && present && !left;
+
+export const rules: readonly Rule[] = [
+  {
+    id: 'gone-not-ours',
+    row: 1,
+    asks: 'not named by the CRM, or gone there; not on the platform, or not ours',
+    when: [gone, isNotOurs],
+    action: 'nothing',
+  },
+  {
+    id: 'gone-deletable',
+    row: 2,
+    asks: 'not named by the CRM, or gone there; ours, and due for deletion (policy.deletes)',
+    when: [gone, isDeletable],
+    action: 'delete',
+    cause: 'absence',
+  },
+  {
+    id: 'gone-due',
+    row: 3,
+    asks: 'not named by the CRM, or gone there; ours, subscribed, and due to be opted out (policy.absent)',
+    when: [gone, showsIn, isDue, optsOutAbsent],
+    action: 'opt_out',
+    cause: 'absence',
+  },
+  {
+    id: 'gone-kept',
+    row: 3,
+    asks: 'not named by the CRM, or gone there; ours and subscribed, but kept, or not due yet',
+    when: [gone, showsIn],
+    action: 'nothing',
+  },
+  {
+    id: 'gone-unsubscribed',
+    row: 4,
+    asks: 'not named by the CRM, or gone there; ours, and not subscribed',
+    when: [gone],
+    action: 'nothing',
+  },
+  {
+    id: 'no-opinion',
+    row: 5,
+    asks: 'the CRM has no opinion',
+    when: [noOpinion],
+    action: 'nothing',
+  },
+  {
+    id: 'stated-out',
+    row: 6,
+    asks: 'wanted out; subscribed',
+    when: [wantedOut, isPresent, showsIn],
+    action: 'opt_out',
+  },
+  {
+    id: 'stated-out-one-in',
+    row: 7,
+    asks: 'wanted out; one of several contacts of this address is subscribed',
+    when: [wantedOut, isPresent, oneShowsIn],
+    action: 'opt_out',
+  },
+  {
+    id: 'stated-out-already',
+    row: 7,
+    asks: 'wanted out; on the platform, and not subscribed',
+    when: [wantedOut, isPresent],
+    action: 'nothing',
+  },
+  {
+    id: 'stated-out-absent',
+    row: 8,
+    asks: 'wanted out; not on the platform',
+    when: [wantedOut, showsNothing],
+    action: 'nothing',
+  },
+  {
+    id: 'left-all-mail',
+    row: 9,
+    asks: 'wanted in; left all mail, is blocked or suppressed',
+    when: [wantedIn, isPresent, hasLeft],
+    action: 'conflict',
+  },
+  {
+    id: 'already-in',
+    row: 10,
+    asks: 'wanted in; subscribed',
+    when: [wantedIn, isPresent, showsIn],
+    action: 'nothing',
+  },
+  {
+    id: 'vanished-recreate',
+    row: 11,
+    asks: 'wanted in; was ours and vanished (policy.missing: recreate)',
+    when: [wantedIn, isAbsent, wasOurs, showsNothing, recreatesMissing],
+    action: 'create',
+  },
+  {
+    id: 'vanished-respect',
+    row: 11,
+    asks: 'wanted in; was ours and vanished (policy.missing: respect)',
+    when: [wantedIn, isAbsent, wasOurs, showsNothing],
+    action: 'conflict',
+  },
+  {
+    id: 'not-on-platform',
+    row: 12,
+    asks: 'wanted in; not on the platform',
+    when: [wantedIn, isAbsent, showsNothing],
+    action: 'create',
+  },
+  {
+    id: 'never-refused',
+    row: 13,
+    asks: 'wanted in; no subscription, and nobody ever said no',
+    when: [open, showsNothing, wasNothing],
+    action: 'opt_in',
+  },
+  {
+    id: 'membership-removed',
+    row: 14,
+    asks: 'wanted in; was subscribed, and that was taken away on the platform',
+    when: [open, showsNothing, wasIn],
+    action: 'conflict',
+  },
+  {
+    id: 'left-channel',
+    row: 15,
+    asks: 'wanted in; was subscribed, and left on the platform',
+    when: [open, showsOut, wasIn],
+    action: 'conflict',
+  },
+  {
+    id: 'our-opt-out-taken-back',
+    row: 16,
+    asks: 'wanted in; opted out by us, and the CRM takes that back',
+    when: [open, wasOutByUs, isTakenBack],
+    action: 'opt_in',
+  },
+  {
+    id: 'our-opt-out-stands',
+    row: 16,
+    asks: 'wanted in; opted out by us, and no record that stated it says in',
+    when: [open, wasOutByUs],
+    action: 'conflict',
+  },
+  {
+    id: 'stated-later',
+    row: 17,
+    asks: 'wanted in; stated later than the opt-out can have been made (policy.resubscribe)',
+    when: [open, showsOut, isNewer],
+    action: 'opt_in',
+  },
+  {
+    id: 'left-or-unknown',
+    row: 17,
+    asks: 'wanted in; opted out by the person, or before we knew them',
+    when: [open, showsOut],
+    action: 'conflict',
+  },
+  {
+    id: 'left-then-removed',
+    row: 18,
+    asks: 'wanted in; left on the platform, and the subscription is gone since',
+    when: [open, showsNothing],
+    action: 'conflict',
+  },
+];
+
+const noRule: Verdict = { action: 'conflict', cause: 'stated', by: 'no-rule', row: 0 };
+
+/** Returns what the first matching rule calls for. A case that no rule lists is a conflict. */
+export function decideChannel(facts: ChannelFacts): Verdict {
+  const rule = ruleFor(facts);
+  if (!rule) return noRule;
+  const { action, cause = 'stated', id: by, row } = rule;
+  return { action, cause, by, row };
+}
+
+/** Returns the first rule that matches. */
+export function ruleFor(facts: ChannelFacts): Rule | undefined {
+  return rules.find(({ when }) => when.every((holds) => holds(facts)));
+}

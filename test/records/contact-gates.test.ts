@@ -1,0 +1,148 @@
+/** Every gate of consent: one person whom it concerns, and what becomes of them. */
+import { describe, expect, test } from 'vitest';
+import type { Entry } from '../../src/domain/do-not-contact.ts';
+import { canonicalJson, type RecordedRow } from '../../src/domain/record.ts';
+import { decodedStates } from '../../src/records/decoded-rows.ts';
+import { decidePerson, explainPerson } from '../../src/records/contact/consent/decide.ts';
+import type { PersonRules } from '../../src/records/contact/consent/facts.ts';
+import { gates } from '../../src/records/contact/consent/gates.ts';
+import { rules as table } from '../../src/records/contact/consent/rules.ts';
+import { decodeContact } from '../../src/records/contact/observe/contact-rows.ts';
+import type { Membership } from '../../src/records/contact/observe/contact-state.ts';
+import type { States } from '../../src/records/record-type.ts';
+import { ANN, remembered, shown, wish } from '../support/records/person-facts.ts';
+import { NEWS, NOON, PRODUCT, states } from '../support/records/record-stage.ts';
+
+const rules: PersonRules = {
+  channels: [NEWS],
+  replaces: new Map(),
+  protects: new Set(),
+  policy: { absent: 'opt_out', resubscribe: 'never', missing: 'respect', optIns: 'on' },
+  absence: { deletes: 'owned', deleteAfterMs: 0, absentReadings: 1, absentForMs: 0 },
+};
+const replacing = { ...rules, replaces: new Map([[NEWS, PRODUCT]]) };
+const keeping = { ...rules, absence: { ...rules.absence, deletes: 'off' as const } };
+const yes = wish({ newsletter: 'yes' });
+const no = wish({ newsletter: 'no' });
+const inNews = shown({ news: 'opt_in' });
+const stated: Membership = {
+  is: 'opt_out',
+  by: 'us',
+  cause: 'stated',
+  stated: ['9'],
+  bound: ['1'],
+};
+
+function recorded(news: Membership, id: string | undefined = 'con_1'): RecordedRow {
+  const contact = { id: 'con_1', left: false, channels: {} };
+  const body = { contacts: [contact], defaults: [], channels: { [NEWS]: news } };
+  return { ...remembered({ id }), body: canonicalJson(body) };
+}
+
+function entry(cause: Entry['cause'], part: string): Entry {
+  const through = 'address';
+  return { seq: 1, part, cause, contact: 'con_9', after: null, by: NOON, through, bears: true };
+}
+
+/** Ann's CRM record has the address new@example.com by now; the contact there is subscribed. */
+function successor(newsletter: string) {
+  const desired = [wish({ newsletter, email: 'new@example.com' })];
+  return { desired, recorded: remembered({ news: 'in' }), vanished: false };
+}
+
+/** Ann's contact has the address renamed@example.com on the platform by now. */
+function renamed(newsletter: string) {
+  const known = { recorded: undefined, successors: [], origins: [] };
+  const row = shown({ id: 'con_8', news: 'opt_in' });
+  return [{ id: 'con_8', row, desired: [wish({ id: '8', newsletter })], ...known }];
+}
+
+const examples: Record<string, [Partial<States>, PersonRules?]> = {
+  'channel-lost': [{ desired: [yes], lost: new Set([NEWS]) }],
+  protected: [{ desired: [yes] }, { ...rules, protects: new Set([ANN]) }],
+  'opt-ins-off': [{ desired: [yes] }, { ...rules, policy: { ...rules.policy, optIns: 'off' } }],
+  'left-former-address': [
+    { desired: [yes], former: [{ row: remembered({ news: 'platform' }), seen: [] }] },
+  ],
+  'our-opt-out-former-address': [{ desired: [yes], former: [{ row: recorded(stated), seen: [] }] }],
+  'left-replaced-channel': [
+    { desired: [yes], recorded: remembered({ product: 'platform' }), observed: [shown()] },
+    replacing,
+  ],
+  'our-opt-out-recorded': [
+    { desired: [yes], recorded: { ...recorded(stated), ownership: 'noted' } },
+  ],
+  'left-before-vanishing': [
+    { desired: [yes], recorded: { ...remembered({ news: 'platform' }), ownership: 'noted' } },
+  ],
+  erased: [{ desired: [yes], entries: [entry('erasure', '*')] }],
+  'left-before': [{ desired: [yes], entries: [entry('opt_out', NEWS)] }],
+  'vanished-before': [{ desired: [yes], entries: [entry('vanished', '*')] }],
+  'stated-for-new-address': [
+    { recorded: remembered({ news: 'in' }), observed: [inNews], successors: [successor('no')] },
+    keeping,
+  ],
+  'address-replaced': [
+    { recorded: remembered({ news: 'in' }), observed: [inNews], successors: [successor('yes')] },
+  ],
+  'address-changed': [
+    { recorded: remembered({ news: 'in' }), observed: [inNews], successors: [successor('yes')] },
+    keeping,
+  ],
+  'renamed-claimed': [{ desired: [no], recorded: remembered(), renamed: renamed('yes') }],
+  renamed: [{ desired: [no], recorded: remembered(), renamed: renamed('') }],
+  'several-contacts': [{ desired: [yes], observed: [shown(), shown({ id: 'con_2' })] }],
+  uncertified: [{ desired: [yes], certified: false }],
+};
+
+function noExample(): never {
+  throw new Error('this gate has no example');
+}
+
+/** What each gate leaves of the decision: the operations, and whether it is reported. */
+const outcomes: Record<string, (found: Found) => void> = {
+  nothing: (found) => expect(found).toEqual({ ops: [], conflicts: 0 }),
+  conflict: ({ ops, conflicts }) => {
+    expect(ops.filter((op) => op !== 'opt_out')).toEqual([]);
+    expect(conflicts).toBeGreaterThan(0);
+  },
+  opt_out: ({ ops }) => expect(ops).toEqual(['opt_out']),
+  delete: ({ ops }) => expect(ops).toEqual(['delete']),
+};
+
+interface Found {
+  ops: string[];
+  conflicts: number;
+}
+
+describe('each gate holds for the person whom it is about', () => {
+  test.each(gates)('$id: $asks', ({ id, action }) => {
+    const [known, policy = rules] = examples[id] ?? noExample();
+    const [channel] = explainPerson(states(known), policy).channels;
+    expect(channel?.gates.filter(({ held }) => held).map(({ gate }) => gate.id)).toEqual([id]);
+    expect(channel?.verdict).toMatchObject({ by: id, action });
+    const { changes, problems } = decidePerson(decodedStates(states(known), decodeContact), policy);
+    outcomes[action]?.({ ops: changes.map(({ op }) => op), conflicts: problems.length });
+  });
+});
+
+test('a person to whom no gate applies passes them all', () => {
+  const [channel] = explainPerson(states({ desired: [yes] }), rules).channels;
+  expect(channel?.verdict).toMatchObject({ by: 'not-on-platform', action: 'create' });
+  expect(channel?.gates.map(({ held }) => held)).not.toContain(true);
+  expect(channel?.gates.length).toBeGreaterThan(9);
+});
+
+test('a stated opt-out of a protected person passes', () => {
+  const known = { desired: [no], recorded: remembered({ news: 'in' }), observed: [inNews] };
+  const { changes } = decidePerson(decodedStates(states(known), decodeContact), {
+    ...rules,
+    protects: new Set([ANN]),
+  });
+  expect(changes.map(({ op }) => op)).toEqual(['opt_out']);
+});
+
+test('each rule and each gate has a name of its own', () => {
+  const ids = [...table, ...gates].map(({ id }) => id);
+  expect(ids.filter((id, at) => ids.indexOf(id) !== at)).toEqual([]);
+});
