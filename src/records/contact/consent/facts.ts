@@ -172,8 +172,8 @@ function isInOf(contacts: readonly ObservedContact[]): (channel: string) => bool
 }
 
 /**
- * Returns when the CRM's will was stated, in milliseconds since the epoch, if that is later than the
- * opt-out can have been made and `policy.resubscribe` lets it count.
+ * Returns when the CRM's will was stated, in milliseconds since the epoch, if that is later than
+ * the opt-out can have been made and `policy.resubscribe` lets it count.
  */
 export function newerWill(facts: PersonFacts, channel: string): number | undefined {
   const { states, rules, now } = facts;

@@ -221,7 +221,7 @@ function hasLeft(past: RecordedContact, facts: GateFacts): boolean {
   return isTheirs(past.channels[facts.channel]) || isGone || hasLeftReplaced(past, facts);
 }
 
-/** Whether mail to the address merely bounced: that says nothing of the person's other addresses. */
+/** Whether mail to the address merely bounced, which says nothing of other addresses. */
 function isBounce({ causes = [] }: ObservedContact): boolean {
   return causes.length > 0 && causes.every((cause) => cause === 'bounce');
 }
@@ -231,7 +231,7 @@ function isTheirs(membership: Membership | undefined): boolean {
   return membership?.is === 'opt_out' && membership.by === 'platform';
 }
 
-/** Whether the person left the replaced channel, and has not joined this one by themselves since. */
+/** Whether the person left the replaced channel and has not joined this one since. */
 function hasLeftReplaced(
   { channels, outgrown }: Pick<RecordedContact, 'channels' | 'outgrown'>,
   { person, channel }: GateFacts,
@@ -258,7 +258,9 @@ function listedAs({ person, channel }: GateFacts, action: Action) {
   return found.find((one) => one !== undefined);
 }
 
-/** Whether the old contact is no longer needed: nothing else happens to it, and the new one stands. */
+/**
+ * Whether the old contact is no longer needed: nothing else happens to it, and the new one stands.
+ */
 function isMovedAway({ person, channel }: GateFacts, { action, cause }: Verdict): boolean {
   const { states, replaced, isProtected, status } = person;
   if (states.successors.length === 0 || !status.owned || isProtected) return false;

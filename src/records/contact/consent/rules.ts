@@ -51,7 +51,7 @@ export interface ConsentPolicy {
 
 export type Action = 'nothing' | 'create' | 'opt_in' | 'opt_out' | 'delete' | 'conflict';
 
-/** What an opt-out or delete is for: the CRM states it, lacks the person, or changed the address. */
+/** Why an opt-out or delete is made: the CRM states it, lacks the person, or has a new address. */
 export type Cause = 'stated' | 'absence' | 'address';
 
 export interface Verdict {
