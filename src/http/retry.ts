@@ -4,10 +4,7 @@
  */
 import type { Clock, Random } from '../domain/clock.ts';
 import { Held, RateLimited, Rejected, Unavailable } from '../domain/errors.ts';
-
-const MOST_ATTEMPTS = 4;
-const BASE_MS = 250;
-const CAP_MS = 5000;
+import { retryDelayMs, retrySchedules } from '../domain/retry-schedules.ts';
 
 /**
  * When an operation may be sent again. A request that provably never left (`acted` 'no') always
@@ -64,7 +61,7 @@ type Retry = <T>(rule: Resend, attempt: () => Promise<T>, signal?: AbortSignal) 
 
 /** Creates a `Retry` for one client. */
 export function createRetry({ clock, random, maxAttempts, signal: stop }: RetryOptions): Retry {
-  const most = maxAttempts ?? MOST_ATTEMPTS;
+  const most = maxAttempts ?? retrySchedules.request.tries;
   return async (rule, attempt, signal) => {
     const ended = anySignal(stop, signal);
     let acted: Unavailable['acted'] = 'no';
@@ -76,8 +73,8 @@ export function createRetry({ clock, random, maxAttempts, signal: stop }: RetryO
         if (rule.changes && error.acted === 'maybe') acted = 'maybe';
         if (attempts >= most || !allows(rule, error)) throw final(error, acted, attempts);
       }
-      const cap = Math.min(CAP_MS, BASE_MS * 2 ** (attempts - 1));
-      await clock.sleep(random() * cap, ended).catch((reason: unknown) => {
+      const delayMs = retryDelayMs(retrySchedules.request, attempts, random);
+      await clock.sleep(delayMs, ended).catch((reason: unknown) => {
         throw stopped(reason, acted, ended);
       });
     }

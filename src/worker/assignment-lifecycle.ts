@@ -15,6 +15,7 @@ import type { Complaints } from './notifications/blocked-notices.ts';
 import { createLanes, type Lanes } from './person-runs.ts';
 import type { Notifier } from './notifications/webhook-notifier.ts';
 import type { MirrorAssignment } from './mirror-assignment.ts';
+import { retrySchedules } from '../domain/retry-schedules.ts';
 
 /** What a worker needs to keep a mirror. */
 export interface HomeOptions {
@@ -27,8 +28,6 @@ export interface HomeOptions {
   load(): Config;
 }
 
-/** How long to wait before a refused claim is tried again; a dead worker's lease ends at once. */
-const standByMs = 2_000;
 /** How often to ask whether the mirror is still this worker's. */
 const stayMs = 5_000;
 
@@ -105,7 +104,7 @@ export async function taken(state: State): Promise<void> {
     } catch (error) {
       if (!(error instanceof Busy) && !(error instanceof Unavailable)) throw error;
       complain.of(error);
-      await systemClock.sleep(standByMs, shell.stop).catch(() => undefined);
+      await systemClock.sleep(retrySchedules.lease.firstMs, shell.stop).catch(() => undefined);
     }
   }
 }

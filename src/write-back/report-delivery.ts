@@ -9,12 +9,11 @@ import type { Snapshot } from '../snapshot/snapshot.ts';
 import type { ReportResult } from '../sources/write-back.ts';
 import { isStillOut, type Finding } from './find-opt-outs.ts';
 import type { RunTally } from '../engine/context/run-tally.ts';
+import { retrySchedules } from '../domain/retry-schedules.ts';
 
 /** The most opt-outs, and the longest time, of one run: the rest waits for the next one. */
 const mostTold = 1_000;
 const mostMs = 60_000;
-/** An opt-out that the CRM rejected is told again after this time. */
-const againMs = 86_400_000;
 
 type ReportDelivery = Pick<Finding, 'run' | 'type' | 'returns'> & { tally: RunTally };
 
@@ -168,7 +167,7 @@ function settle(
           at,
           reason,
           fix,
-          retryAt: at + againMs,
+          retryAt: at + retrySchedules.rejectedReport.firstMs,
           tried: true,
         });
         const problem = { kind: type.name, key, class: 'rejected' as const, part };

@@ -4,11 +4,12 @@ import type { Key, ObservedRow } from '../../domain/record.ts';
 import type { Acknowledged, SendOutcome } from '../../records/record-type.ts';
 import type { Times } from '../../snapshot/tables/absence-counts.ts';
 import type { Applying } from './apply-context.ts';
-import { desiredFingerprint, longestDelayMs } from '../plan/decide-changes.ts';
+import { desiredFingerprint } from '../plan/decide-changes.ts';
 import { learnOf } from './do-not-contact-updates.ts';
 import { latestNow } from '../context/run-context.ts';
 import { stageObservation } from '../observe/person-observation.ts';
 import { identityInFlight } from './in-flight.ts';
+import { retryDelayMs, retrySchedules } from '../../domain/retry-schedules.ts';
 
 /**
  * What an outcome means for the journal, the recorded state, the problems and the rest of the run;
@@ -170,7 +171,7 @@ function reject(
   };
   const before = problems.get(problem);
   const attempts = (before?.attempts ?? 0) + 1;
-  const delay = Math.min(longestDelayMs, 3_600_000 * 2 ** (attempts - 1));
+  const delay = retryDelayMs(retrySchedules.rejectedOptOut, attempts);
   journal.move(change.seq, 'rejected', { at, reason, fix });
   problems.put({
     ...problem,

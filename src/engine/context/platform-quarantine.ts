@@ -15,10 +15,9 @@ import { z } from 'zod';
 import type { Meta } from '../../snapshot/database/meta-table.ts';
 import type { BreakerVerdict } from './circuit-breaker.ts';
 import type { RunState } from './run-state.ts';
+import { retrySchedules } from '../../domain/retry-schedules.ts';
 
 const name = 'quarantine';
-const shortestMs = 3_600_000;
-const longestMs = 86_400_000;
 
 /** Times in milliseconds since the epoch. */
 const stored = z.object({ since: z.number(), until: z.number(), delayMs: z.number() });
@@ -63,7 +62,8 @@ function nextQuarantine(
 ): Quarantine | undefined {
   if (verdict === 'nothing') return before;
   if (verdict === 'fine' || (verdict === 'refused' && !before)) return undefined;
-  const delayMs = before ? Math.min(2 * before.delayMs, longestMs) : shortestMs;
+  const { firstMs, factor, longestMs } = retrySchedules.quarantine;
+  const delayMs = before ? Math.min(factor * before.delayMs, longestMs) : firstMs;
   return { since: before?.since ?? now, until: now + delayMs, delayMs };
 }
 

@@ -11,6 +11,7 @@ import type { RecordTypeKnowledge } from '../context/source-knowledge.ts';
 import { statesOf } from '../read/record-states.ts';
 import type { Parked } from '../../snapshot/tables/known-problems.ts';
 import type { RunTally } from '../context/run-tally.ts';
+import { retrySchedules } from '../../domain/retry-schedules.ts';
 
 interface Deciding {
   run: RunContext;
@@ -21,8 +22,6 @@ interface Deciding {
 
 /** No more than can be decided while others wait for their turn. */
 const pageOfKeys = 100;
-/** A refused opt-out is tried again at least daily. */
-export const longestDelayMs = 86_400_000;
 
 export async function decideChanges({ run, type, known, tally }: Deciding): Promise<void> {
   const { candidates, journal } = run.snapshot;
@@ -162,7 +161,7 @@ function withoutParked(
 
 /** A time that lies further ahead than any delay was written by a clock that was wrong. */
 function isEarly({ retryAt = 0 }: Parked, now: number): boolean {
-  return retryAt > now && retryAt - now <= longestDelayMs;
+  return retryAt > now && retryAt - now <= retrySchedules.rejectedOptOut.longestMs;
 }
 
 /** No longer wanted: not merely of a record that this listing did not show. */

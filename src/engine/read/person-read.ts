@@ -17,11 +17,10 @@ import { incrementalSizes, stageIncremental } from './incremental-read.ts';
 import { desiredOf } from './source-read.ts';
 import { unknown } from '../context/source-knowledge.ts';
 import { forEachRange } from '../context/for-each-range.ts';
+import { retrySchedules } from '../../domain/retry-schedules.ts';
 
 /** So many records of one person are asked for; of more, only opt-outs are believed. */
 export const most = 50;
-/** Somebody whose address changes again and again is left to a later event. */
-const mostTries = 5;
 
 export const atHer = 'another run is at this person → run again when it has ended';
 
@@ -49,7 +48,7 @@ export async function readOnePerson(
   context.parts = part ? [part] : [];
   if (!part) return undefined;
   let people: LockedPeople = { keys: keysOf(run, part, id), ids: [id] };
-  for (let tries = 0; tries < mostTries; tries += 1) {
+  for (let tries = 0; tries < retrySchedules.personRead.tries; tries += 1) {
     const taken = await run.locks.take(people);
     try {
       const asked = await ask(run, part, id);

@@ -1,7 +1,7 @@
 /** How every connection to Redis comes back, and the options of those that do not wait. */
 import type { RedisOptions } from 'ioredis';
+import { retryDelayMs, retrySchedules } from '../../domain/retry-schedules.ts';
 
-const MOST_RETRY_MS = 1000;
 /** 200 ms was too short under load. */
 const COMMAND_MS = 1000;
 /** The longest wait for a new connection. */
@@ -9,7 +9,7 @@ export const OPENING_MS = 2500;
 
 /** Returns the milliseconds until the next try, the `times`th in a row. */
 export function retryMs(times: number): number {
-  return Math.min(MOST_RETRY_MS, 50 * 2 ** Math.min(times, 10));
+  return retryDelayMs(retrySchedules.redis, times);
 }
 
 /** Options of a connection that repeats no command and queues nothing for later. */

@@ -13,11 +13,10 @@ import { Unavailable } from '../../domain/errors.ts';
 import { fromText, rowOf, type Row } from './query-row.ts';
 import type { Session } from './api-session.ts';
 import { textOf, type Query } from './soql-query.ts';
+import { retryDelayMs, retrySchedules } from '../../domain/retry-schedules.ts';
 
 /** An answer may have 16 MiB. */
 const CHUNK_RECORDS = 5_000;
-const FIRST_WAIT_MS = 1_000;
-const LONGEST_WAIT_MS = 30_000;
 const MOST_WAIT_MS = 4 * 60 * 60_000;
 
 const job = z.object({
@@ -59,7 +58,7 @@ async function madeFor({ shape, where = [] }: Query, session: Session): Promise<
 async function finished({ session, clock, signal }: Bulk, made: Job): Promise<Job> {
   const until = clock.monotonic() + MOST_WAIT_MS;
   let current = made;
-  for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)) {
+  for (let tries = 1; ; tries += 1) {
     if (current.state === 'JobComplete') return current;
     const isOver = current.state === 'Failed' || current.state === 'Aborted';
     if (isOver || clock.monotonic() >= until) {
@@ -69,7 +68,7 @@ async function finished({ session, clock, signal }: Bulk, made: Job): Promise<Jo
         acted: 'maybe',
       });
     }
-    await clock.sleep(waitMs, signal);
+    await clock.sleep(retryDelayMs(retrySchedules.bulkJob, tries), signal);
     current = jobIn((await session.ask({ path: `/jobs/query/${made.id}` })).value, session);
   }
 }

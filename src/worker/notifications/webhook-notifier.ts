@@ -25,6 +25,7 @@ import {
 } from '../../cli/status/trouble-notice.ts';
 import type { Shell } from '../../cli/compose/process-shell.ts';
 import { readCurrentStatus } from '../../cli/status/current-status.ts';
+import { retryDelayMs, retrySchedules } from '../../domain/retry-schedules.ts';
 
 /** Sends notices about one mirror. */
 export interface Notifier {
@@ -43,8 +44,6 @@ export interface NotifierOptions {
 }
 
 const timeoutMs = 5_000;
-/** The waits between the tries. */
-const delaysMs = [1_000, 5_000, 25_000];
 const name = 'notices';
 
 /** Creates the notifier; undefined if the configuration names no webhook. */
@@ -133,12 +132,13 @@ async function deliver(
   const data = { mirror: config.mirror, run, reason, fix };
   const body = JSON.stringify({ type, timestamp: at.toISOString(), data });
   const id = `msg_${at.getTime().toString(36)}${random().toString(36).slice(2, 12)}`;
-  for (const delayMs of [...delaysMs, undefined]) {
+  const schedule = retrySchedules.notification;
+  for (let tries = 1; ; tries += 1) {
     try {
       return await post(delivery, id, body);
     } catch (error) {
-      if (delayMs === undefined || shell.stop.aborted) throw error;
-      await clock.sleep(delayMs * (0.5 + random()), shell.stop);
+      if (tries >= schedule.tries || shell.stop.aborted) throw error;
+      await clock.sleep(retryDelayMs(schedule, tries, random), shell.stop);
     }
   }
 }

@@ -18,6 +18,7 @@ import type { Clock } from '../../domain/clock.ts';
 import { connectPatiently, connectQuickly, hearOf, type Quick } from './redis-connections.ts';
 import { takeJobs } from './job-consumer.ts';
 import { eventsOf, prefix } from './queue-names.ts';
+import { retryDelayMs, retrySchedules } from '../../domain/retry-schedules.ts';
 
 /** A Redis and a mirror. */
 export interface EventQueueOptions {
@@ -82,7 +83,6 @@ export interface EventQueue {
 }
 
 const gatherMs = 300;
-const mostAgainMs = 60_000;
 /** A larger batch would keep others waiting for Redis. */
 const batch = 500;
 
@@ -91,7 +91,7 @@ const rememberMs = 11 * 60_000;
 
 const jobOptions = {
   delay: gatherMs,
-  attempts: Number.MAX_SAFE_INTEGER,
+  attempts: retrySchedules.event.tries,
   backoff: { type: 'rising' },
   removeOnComplete: true,
   // An error's stack may hold more than an id.
@@ -177,7 +177,7 @@ function startWork(
     connection: connectPatiently(url),
     clock,
     concurrency,
-    settings: { backoffStrategy: againMs },
+    settings: { backoffStrategy: (tries) => retryDelayMs(retrySchedules.event, tries) },
     async work({ data }) {
       const heard = data.erased ? 'erased' : 'changed';
       const worked = await work(data.id, heard).catch((error: unknown) => {
@@ -188,9 +188,4 @@ function startWork(
       return worked === 'done' ? 'over' : 'elsewhere';
     },
   });
-}
-
-/** Returns the wait before the next try: 1, 2, 4 … 60 seconds. */
-function againMs(attempts: number): number {
-  return Math.min(mostAgainMs, 1000 * 2 ** (attempts - 1));
 }

@@ -3,9 +3,8 @@ import { DelayedError, type Job, Worker, type WorkerOptions } from 'bullmq';
 import type { Clock } from '../../domain/clock.ts';
 import { prefix } from './queue-names.ts';
 import type { Patient } from './redis-connections.ts';
+import { retrySchedules } from '../../domain/retry-schedules.ts';
 
-/** How long to wait before a job for another process is offered again. */
-const elsewhereMs = 1_000;
 /** How long Redis has to hear that the last job is over. */
 const farewellMs = 1_000;
 
@@ -50,7 +49,7 @@ export function takeJobs<Data>(
     underWay.add(working);
     const end = await working.finally(() => underWay.delete(working));
     if (end !== 'elsewhere') return end;
-    await job.moveToDelayed(clock.now() + elsewhereMs, token);
+    await job.moveToDelayed(clock.now() + retrySchedules.jobElsewhere.firstMs, token);
     throw new DelayedError();
   };
   const worker = new Taker<Data>(name, take, { connection: redis, prefix, ...dead, ...options });

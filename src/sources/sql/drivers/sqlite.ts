@@ -11,8 +11,7 @@ import { failureOf } from './database-failure.ts';
 import { bytesOf, type Column, type Opening, type Raw, type Session } from './read-session.ts';
 import { startSqlite } from './sqlite-line.ts';
 import type { Writing } from './write-session.ts';
-
-const RETRY_MS = 50;
+import { retrySchedules } from '../../../domain/retry-schedules.ts';
 
 const raws = z.array(
   z.array(z.union([z.string(), z.number(), z.bigint(), z.instanceof(Uint8Array), z.null()])),
@@ -122,7 +121,7 @@ async function unlocked<T>(
       signal.throwIfAborted();
       if (!isLocked(error) || clock.monotonic() >= until) throw failureOf(error, path);
     }
-    await clock.sleep(RETRY_MS, signal);
+    await clock.sleep(retrySchedules.lockedDatabase.firstMs, signal);
   }
 }
 
