@@ -2,7 +2,7 @@
 import type { Config } from '../config/config.ts';
 import { systemClock } from '../http/system-clock.ts';
 import { contactDesire } from '../records/contact/observe/desired-contact.ts';
-import { desiredBody } from '../records/contact/observe/contact-state.ts';
+import { decodeContact } from '../records/contact/observe/contact-rows.ts';
 import type { DesiredRow } from '../domain/record.ts';
 import type { Subscription } from '../platform/request-schemas.ts';
 import { contactSource } from '../cli/compose/source-registry.ts';
@@ -24,6 +24,6 @@ export async function readPeople(
 }
 
 /** What one record says of each channel. */
-export function wishesOf({ body }: Pick<DesiredRow, 'body'>): Record<string, Subscription | null> {
-  return desiredBody.parse(JSON.parse(body)).channels;
+export function wishesOf(row: Pick<DesiredRow, 'body'>): Record<string, Subscription | null> {
+  return decodeContact.desired(row).value.channels;
 }

@@ -6,6 +6,7 @@
 import { z } from 'zod';
 import type { RecordType } from '../records/record-type.ts';
 import type { Key } from '../domain/record.ts';
+import { metaValue } from '../snapshot/database/meta-table.ts';
 import { judge, weekMs } from '../engine/report/guard-rules.ts';
 import type { Mirror } from '../engine/context/mirror-context.ts';
 import { unfinishedIn } from './pending/unfinished-erasures.ts';
@@ -31,7 +32,7 @@ export function passesGuard(
   const before = unfinishedIn(snapshot).find(({ hash }) => hash === its);
   if (before?.by === 'forget' && !before.held) return true;
   const now = clock.now();
-  const week = times.parse(JSON.parse(meta.get(name) ?? '[]')).filter((at) => at > now - weekMs);
+  const week = (metaValue(meta, name, times) ?? []).filter((at) => at > now - weekMs);
   const volume = {
     guard: 'delete',
     fresh: 1,

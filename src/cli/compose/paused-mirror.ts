@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import type { Config } from '../../config/config.ts';
 import { Busy } from '../../domain/errors.ts';
-import type { Meta } from '../../snapshot/database/meta-table.ts';
+import { type Meta, metaValue } from '../../snapshot/database/meta-table.ts';
 import { lookInto, openSnapshot } from '../../snapshot/snapshot.ts';
 import { instant } from '../output/format-values.ts';
 
@@ -17,8 +17,7 @@ const stored = z.object({
 export type Paused = z.infer<typeof stored>;
 
 export function pausedOf(meta: Meta): Paused | undefined {
-  const text = meta.get(name);
-  return text === undefined ? undefined : stored.parse(JSON.parse(text));
+  return metaValue(meta, name, stored);
 }
 
 /**

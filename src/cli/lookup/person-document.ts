@@ -3,13 +3,8 @@ import { isDeleted } from '../../records/contact/consent/our-contacts.ts';
 import { type ExplainedChannel, explainPerson } from '../../records/contact/consent/decide.ts';
 import type { PersonRules } from '../../records/contact/consent/facts.ts';
 import { isDoubtful } from '../../records/contact/consent/platform-opt-outs.ts';
-import {
-  desiredBody,
-  type Membership,
-  observedBody,
-  type ObservedContact,
-  recordedBody,
-} from '../../records/contact/observe/contact-state.ts';
+import { decodeContact } from '../../records/contact/observe/contact-rows.ts';
+import type { Membership, ObservedContact } from '../../records/contact/observe/contact-state.ts';
 import type { Change } from '../../domain/change.ts';
 import { guardRows, timedGuards } from '../../domain/guard-classes.ts';
 import type { Config } from '../../config/config.ts';
@@ -74,8 +69,9 @@ function crmOf({ found: { source, states }, names }: Explaining) {
     read: true,
     certified: source.complete,
     why: source.complete ? null : `${source.why} → ${source.fix}`,
-    records: states.desired.map(({ place, id, body, invalid }) => {
-      const { presence, channels, consentAt } = desiredBody.parse(JSON.parse(body));
+    records: states.desired.map((row) => {
+      const { place, id, invalid, value } = decodeContact.desired(row);
+      const { presence, channels, consentAt } = value;
       return {
         place,
         id: names({ kind, key: id }),
@@ -93,7 +89,7 @@ function snapshotOf(explaining: Explaining) {
   const { found, rules, snapshot, names } = explaining;
   const { recorded, former, key } = found.states;
   if (!recorded) return null;
-  const { contacts, channels, defaults, left } = recordedBody.parse(JSON.parse(recorded.body));
+  const { contacts, channels, defaults, left } = decodeContact.recorded(recorded).value;
   return {
     ownership: recorded.ownership,
     /** null: vanished from the platform. */
@@ -145,7 +141,7 @@ function membershipOf({ is, by: maker, made }: Membership) {
 
 function platformOf({ found, details, addresses }: Explaining) {
   const { unread, states } = found;
-  const contacts = states.observed.map(({ body }) => observedBody.parse(JSON.parse(body)));
+  const contacts = states.observed.map((row) => decodeContact.observed(row).value);
   return {
     read: unread === undefined,
     why: unread instanceof Error ? unread.message : (unread ?? null),

@@ -1,6 +1,6 @@
 /** Which plans were applied lately: each is, once. A fact of the snapshot. */
 import { z } from 'zod';
-import type { Meta } from '../../snapshot/database/meta-table.ts';
+import { type Meta, metaValue } from '../../snapshot/database/meta-table.ts';
 
 const name = 'applied-plans';
 
@@ -23,5 +23,5 @@ export function markApplied(
 }
 
 function read(meta: Meta): z.infer<typeof stored> {
-  return stored.parse(JSON.parse(meta.get(name) ?? '{}'));
+  return metaValue(meta, name, stored) ?? {};
 }

@@ -1,5 +1,5 @@
 /** Whether the platform knows the domains that the templates of the source are sent from. */
-import { templateFields } from '../../records/template/template-state.ts';
+import { decodeTemplate } from '../../records/template/template-state.ts';
 import { Interrupted, isExpected } from '../../domain/errors.ts';
 import type { DesiredRow } from '../../domain/record.ts';
 import type { Domain } from '../../platform/answer-schemas.ts';
@@ -19,7 +19,7 @@ export type Senders = Map<string, number>;
 /** Adds the sender of one template, if it states one. */
 export function countSender(senders: Senders, row: DesiredRow): void {
   if (row.kind !== 'template' || row.invalid) return;
-  const { fromEmail = '' } = templateFields.parse(JSON.parse(row.body));
+  const { fromEmail = '' } = decodeTemplate.desired(row).value;
   // Also as Name <address>.
   const [, domain] = /@([^@\s<>]+)>?\s*$/.exec(fromEmail) ?? [];
   if (domain === undefined) return;

@@ -6,12 +6,13 @@ import {
   type PlatformFacts,
 } from '../../records/platform-facts.ts';
 import { canonicalJson } from '../../domain/record.ts';
+import { metaValue } from '../../snapshot/database/meta-table.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 
 const name = 'platform-facts';
 
 export function factsIn({ meta }: Pick<Snapshot, 'meta'>): PlatformFacts {
-  return platformFacts.parse(JSON.parse(meta.get(name) ?? '{}'));
+  return metaValue(meta, name, platformFacts) ?? platformFacts.parse({});
 }
 
 /** What one run knows of the platform. A plan keeps what it learns to itself. */

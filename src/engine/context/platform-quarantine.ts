@@ -12,7 +12,7 @@
  * `retry` without a name lifts it. An opt-out is never quarantined.
  */
 import { z } from 'zod';
-import type { Meta } from '../../snapshot/database/meta-table.ts';
+import { type Meta, metaValue } from '../../snapshot/database/meta-table.ts';
 import type { BreakerVerdict } from './circuit-breaker.ts';
 import type { RunState } from './run-state.ts';
 import { retrySchedules } from '../../domain/retry-schedules.ts';
@@ -24,8 +24,7 @@ const stored = z.object({ since: z.number(), until: z.number(), delayMs: z.numbe
 export type Quarantine = z.infer<typeof stored>;
 
 export function quarantineOf(meta: Meta): Quarantine | undefined {
-  const text = meta.get(name);
-  return text === undefined ? undefined : stored.parse(JSON.parse(text));
+  return metaValue(meta, name, stored);
 }
 
 /** Answers whether there was one. Within a transaction. */

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { guardRows, type GuardClass, type PopulationName } from '../../domain/guard-classes.ts';
 import { judge, mostOf, type ChangeVolume } from '../report/guard-rules.ts';
-import type { Meta } from '../../snapshot/database/meta-table.ts';
+import { type Meta, metaValue } from '../../snapshot/database/meta-table.ts';
 import type { RunState } from '../context/run-state.ts';
 import type { RunContext } from '../context/run-context.ts';
 import { onlyKey } from '../context/mirror-context.ts';
@@ -86,7 +86,7 @@ function* subscribedOf(
   const { meta, transaction } = context.run.snapshot;
   const at = context.run.clock.now();
   const isAlone = onlyKey(context.run) !== undefined;
-  const kept = isAlone ? read(meta, nameOfCount, counted) : undefined;
+  const kept = isAlone ? metaValue(meta, nameOfCount, counted) : undefined;
   if (kept && Math.abs(at - kept.at) < dayMs) return kept.n;
   const n = asked + (yield* othersOf(context, of));
   if (context.run.writes) transaction(() => meta.set(nameOfCount, JSON.stringify({ at, n })));
@@ -111,11 +111,6 @@ export function noteVolume(run: RunContext, of: GuardClass, asked: ChangeVolume)
 
 /** Of the last day; undefined: there were none. */
 export function pastLimit(meta: Meta, now: number): PastLimit | undefined {
-  const kept = read(meta, nameOfRush, volume);
+  const kept = metaValue(meta, nameOfRush, volume);
   return kept && Math.abs(now - kept.at) < dayMs ? kept : undefined;
-}
-
-function read<T>(meta: Meta, name: string, as: z.ZodType<T>): T | undefined {
-  const text = meta.get(name);
-  return text === undefined ? undefined : as.parse(JSON.parse(text));
 }

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { ops } from '../../domain/change.ts';
 import type { RouteLimit } from '../../domain/route-limit.ts';
 import { forecast, type Forecast, type Needs } from '../report/duration-forecast.ts';
-import type { Meta } from '../../snapshot/database/meta-table.ts';
+import { type Meta, metaValue } from '../../snapshot/database/meta-table.ts';
 import type { RunState } from '../context/run-state.ts';
 
 const name = 'limits';
@@ -22,8 +22,7 @@ export type SeenLimits = z.infer<typeof stored>;
 
 /** By route, as a run saw them last. */
 export function seenLimits(meta: Meta): SeenLimits {
-  const text = meta.get(name);
-  return text === undefined ? {} : stored.parse(JSON.parse(text));
+  return metaValue(meta, name, stored) ?? {};
 }
 
 /** Keeps what a run has seen of them. Within a transaction. */

@@ -30,6 +30,7 @@ import type {
 } from '../../records/unsubscribe-listing.ts';
 import { standingOf } from '../account/account-binding.ts';
 import { recordUnsubscribed, type Departing } from './record-unsubscribed.ts';
+import { metaValue } from '../../snapshot/database/meta-table.ts';
 import type { Mirror } from '../context/mirror-context.ts';
 
 /**
@@ -218,8 +219,7 @@ function underWay(mirror: Mirror, type: RecordType): string[] {
 }
 
 function stateOf({ snapshot: { meta } }: Mirror): State | undefined {
-  const text = meta.get(name);
-  return text === undefined ? undefined : stored.parse(JSON.parse(text));
+  return metaValue(meta, name, stored);
 }
 
 function keep({ snapshot: { meta, transaction } }: Mirror, state: State): void {

@@ -8,6 +8,7 @@
 import { z } from 'zod';
 import type { RecordType } from '../../records/record-type.ts';
 import type { Key } from '../../domain/record.ts';
+import { metaValue } from '../../snapshot/database/meta-table.ts';
 import type { Purged } from '../../snapshot/tables/record-purge.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import type { RunContext } from '../../engine/context/run-context.ts';
@@ -56,8 +57,7 @@ export type Unfinished = z.infer<typeof unfinished>;
 
 /** Returns all unfinished erasures. */
 export function unfinishedIn({ meta }: Pick<Snapshot, 'meta'>): Unfinished[] {
-  const kept = meta.get(name);
-  return kept === undefined ? [] : z.array(unfinished).parse(JSON.parse(kept));
+  return metaValue(meta, name, z.array(unfinished)) ?? [];
 }
 
 /** Returns the erasure as it begins now, with everything that earlier attempts have done. */

@@ -22,28 +22,25 @@
  * An invalid D counts as present and does nothing. Without a certified reading of the source no
  * template is absent.
  */
-import type { z } from 'zod';
 import { guardOf, type Change } from '../../domain/change.ts';
 import { mostLevels } from '../../domain/values/lossless-json.ts';
 import type { Problem } from '../../domain/problem.ts';
 import {
   canonicalJson,
-  type DesiredRow,
   type Fault,
   type Ownership,
   type RecordedRow,
 } from '../../domain/record.ts';
 import { templateCreateBody } from '../../platform/request-schemas.ts';
-import type { Decision, States } from '../record-type.ts';
+import type { Decision } from '../record-type.ts';
 import {
-  type changeBody,
   difference,
-  observedBody,
-  recordedBody,
-  templateFields,
+  type DesiredTemplateRow,
   type ObservedTemplate,
   type RecordedTemplate,
+  type TemplateChange,
   type TemplateFields,
+  type TemplateStates,
 } from './template-state.ts';
 
 export interface TemplatePolicy {
@@ -54,18 +51,17 @@ export interface TemplatePolicy {
 /** Phases of a template's changes. */
 export const phases = [0];
 
-export function decideTemplate(states: States, policy: TemplatePolicy): Decision {
+export function decideTemplate(states: TemplateStates, policy: TemplatePolicy): Decision {
   const none: Decision = { changes: [], note: undefined, adopts: false, forgets: [], problems: [] };
   const known = states.recorded ?? states.former[0]?.row;
-  const recorded = known && recordedBody.parse(JSON.parse(known.body));
+  const recorded = known?.value;
   const shown = shownOf(states, recorded);
   const [row] = states.desired;
   if (!row) return states.recorded ? absent({ states, recorded, shown, policy }, none) : none;
   if (states.desired.length > 1 || row.invalid) return none;
   const deep = shown.find((template) => template.tooDeep);
   if (deep) return { ...none, problems: [incomparable(states.key, deep)] };
-  const desired = templateFields.parse(JSON.parse(row.body));
-  const facts = { states, row, desired, policy };
+  const facts = { states, row, desired: row.value, policy };
   const ours = shown.find((template) => template.id === known?.id);
   const replaced = !ours && shown.length > 0;
   if (!recorded || !known || replaced) return unrecorded({ ...facts, shown }, none);
@@ -75,9 +71,12 @@ export function decideTemplate(states: States, policy: TemplatePolicy): Decision
   };
 }
 
-function shownOf(states: States, recorded: RecordedTemplate | undefined): ObservedTemplate[] {
+function shownOf(
+  states: TemplateStates,
+  recorded: RecordedTemplate | undefined,
+): ObservedTemplate[] {
   if (states.observed.length > 0 || states.sight === 'listed') {
-    return states.observed.map((row) => observedBody.parse(JSON.parse(row.body)));
+    return states.observed.map(({ value }) => value);
   }
   return recorded && states.recorded?.id !== undefined ? [recorded.shown] : [];
 }
@@ -99,8 +98,8 @@ function absent({ states, recorded, shown, policy }: Absent, none: Decision): De
 }
 
 interface Facts {
-  states: States;
-  row: DesiredRow;
+  states: TemplateStates;
+  row: DesiredTemplateRow;
   desired: TemplateFields;
   policy: TemplatePolicy;
 }
@@ -191,7 +190,7 @@ function creation(key: string, desired: TemplateFields): Change[] {
 function change(
   key: string,
   op: Change['op'],
-  { target, ...body }: z.infer<typeof changeBody> & { target?: string },
+  { target, ...body }: TemplateChange['value'] & { target?: string },
 ): Change {
   // What is made anew takes nothing from anybody; its second step belongs to that.
   const guard = guardOf({ kind: 'template', op });
@@ -216,7 +215,7 @@ function noteOf(
 }
 
 function sightOf(
-  { observed, recorded, at }: States,
+  { observed, recorded, at }: TemplateStates,
   id: string,
 ): Pick<RecordedRow, 'shown' | 'seenAt'> {
   const row = observed.find((template) => template.id === id);

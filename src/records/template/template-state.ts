@@ -5,10 +5,19 @@ import { z } from 'zod';
 import { templateStatus, templateVariable } from '../../platform/request-schemas.ts';
 import type { Template } from '../../platform/answer-schemas.ts';
 import { isTooDeep } from '../../domain/values/lossless-json.ts';
-import { canonicalJson, fingerprint, type ObservedRow } from '../../domain/record.ts';
+import type { Change } from '../../domain/change.ts';
+import {
+  canonicalJson,
+  fingerprint,
+  type DesiredRow,
+  type ObservedRow,
+  type RecordedRow,
+} from '../../domain/record.ts';
+import { type Decoded, decoder } from '../decoded-rows.ts';
+import type { States } from '../record-type.ts';
 
 /** The fields a source may state, and the only ones that are ever compared or sent. */
-export const templateFields = z.object({
+const templateFields = z.object({
   name: z.string(),
   description: z.string().optional(),
   subject: z.string().optional(),
@@ -24,7 +33,7 @@ export type TemplateFields = z.infer<typeof templateFields>;
 const someFields = templateFields.partial();
 export type SomeFields = z.infer<typeof someFields>;
 
-export const observedBody = z.object({
+const observedBody = z.object({
   id: z.string(),
   /** As the platform shows them, in its own spelling; a status or type may be a word of its own. */
   fields: someFields.extend({
@@ -38,7 +47,7 @@ export const observedBody = z.object({
 export type ObservedTemplate = z.infer<typeof observedBody>;
 export type ShownFields = ObservedTemplate['fields'];
 
-export const recordedBody = z.object({
+const recordedBody = z.object({
   /** What the source stated when we last wrote all of it. */
   sent: someFields,
   /** Fingerprint of the desired state from which an adopted template differs and was left alone. */
@@ -50,11 +59,32 @@ export const recordedBody = z.object({
 });
 
 /** What a change of a template carries: the fields to send, and all that the source states. */
-export const changeBody = z.object({
+const changeBody = z.object({
   fields: someFields,
   wanted: someFields,
 });
 export type RecordedTemplate = z.infer<typeof recordedBody>;
+
+/** A template's rows, and its changes, with the values of their bodies. */
+export type DesiredTemplateRow = Decoded<DesiredRow, TemplateFields>;
+export type RecordedTemplateRow = Decoded<RecordedRow, RecordedTemplate>;
+export type TemplateChange = Decoded<Change, z.infer<typeof changeBody>>;
+export type TemplateStates = States<{
+  desired: DesiredTemplateRow;
+  observed: Decoded<ObservedRow, ObservedTemplate>;
+  recorded: RecordedTemplateRow;
+}>;
+
+/** Adds the values to the rows of a template. */
+export const decodeTemplate = {
+  desired: decoder(templateFields),
+  observed: decoder(observedBody),
+  recorded: decoder(recordedBody),
+  change: decoder(changeBody),
+};
+
+/** The body of a file or record that cannot be read: it names no template. */
+export const unreadBody = canonicalJson({ name: '' } satisfies TemplateFields);
 
 /** Canonical form of a platform template. */
 export function observeTemplate(template: Template): ObservedRow {

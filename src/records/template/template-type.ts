@@ -1,5 +1,4 @@
 /** Templates: how they are listed, how a change of one is sent, and how its outcome is found. */
-import type { Change } from '../../domain/change.ts';
 import { Rejected } from '../../domain/errors.ts';
 import { canonicalJson, type ObservedRow, type RecordedRow } from '../../domain/record.ts';
 import type { Template } from '../../platform/answer-schemas.ts';
@@ -14,15 +13,16 @@ import {
   type SendContext,
   type Recovery,
 } from '../record-type.ts';
+import { decodedStates } from '../decoded-rows.ts';
 import { settled, stale } from '../send-outcome.ts';
 import { decideTemplate, phases, type TemplatePolicy } from './template-decision.ts';
 import { desireTemplate } from './desired-template.ts';
 import {
-  changeBody,
+  decodeTemplate,
   difference,
-  observedBody,
   observeTemplate,
-  recordedBody,
+  type TemplateChange,
+  unreadBody,
 } from './template-state.ts';
 
 export interface TemplateOptions {
@@ -38,20 +38,21 @@ export function templateType({ policy, platform }: TemplateOptions): RecordType 
     needsCertificate: false,
     decidesAbsent: { full: true, fast: true },
     keyedById: true,
-    unreadBody: '{}',
+    unreadBody,
     desire: desireTemplate,
     list: async (query, signal) => {
       const { templates, total } = await platform.list(query, { signal });
       const organization = templates[0]?.organizationId ?? undefined;
       return { rows: templates.map(observeTemplate), total, date: undefined, organization };
     },
-    decide: (states) => decideTemplate(states, policy),
+    decide: (states) => decideTemplate(decodedStates(states, decodeTemplate), policy),
     route: (op) => (op === 'create' ? 'templates.create' : 'templates.update'),
     lookRoute: () => 'templates.list',
-    look: (change, known) => settled(() => look(platform, change, known)),
-    send: (change, sendContext) => settled(() => send(platform, change, sendContext)),
-    recover: (change, asked) => recover(platform, change, asked),
-    acknowledge,
+    look: (change, known) => settled(() => look(platform, decodeTemplate.change(change), known)),
+    send: (change, sendContext) =>
+      settled(() => send(platform, decodeTemplate.change(change), sendContext)),
+    recover: async (change, asked) => recover(platform, decodeTemplate.change(change), asked),
+    acknowledge: (before, change, ack) => acknowledge(before, decodeTemplate.change(change), ack),
   };
 }
 
@@ -61,7 +62,7 @@ export function templateType({ policy, platform }: TemplateOptions): RecordType 
  */
 async function look(
   platform: Platform['templates'],
-  change: Change,
+  change: TemplateChange,
   known: KnownRecord,
 ): Promise<SendOutcome | undefined> {
   if (known.fresh) return undefined;
@@ -75,10 +76,10 @@ async function look(
 
 async function send(
   platform: Platform['templates'],
-  change: Change,
+  change: TemplateChange,
   sendContext: SendContext,
 ): Promise<SendOutcome> {
-  const { fields } = changeBody.parse(JSON.parse(change.body));
+  const { fields } = change.value;
   if (change.op === 'create') {
     const template = await platform.create(templateCreateBody.parse(fields), sendContext);
     return acked({ id: template.id, observed: observeTemplate(template) });
@@ -101,7 +102,7 @@ async function send(
  */
 async function recover(
   platform: Platform['templates'],
-  change: Change,
+  change: TemplateChange,
   { late, signal }: Recovery,
 ): Promise<SendOutcome> {
   const found = await all(platform, change, signal);
@@ -121,15 +122,15 @@ async function recover(
     const isAsMade = template.updatedAt && template.updatedAt === template.createdAt;
     return acked({ id: row.id, observed: row, late: late || !isAsMade });
   }
-  const { fields } = changeBody.parse(JSON.parse(change.body));
-  const { fields: shown } = observedBody.parse(JSON.parse(row.body));
+  const { fields } = change.value;
+  const { fields: shown } = decodeTemplate.observed(row).value;
   const done = Object.keys(difference(fields, shown)).length === 0;
   return done ? acked({ id: row.id, observed: row, late }) : stale([row], 'did not happen');
 }
 
 async function find(
   platform: Platform['templates'],
-  change: Change,
+  change: TemplateChange,
   signal: AbortSignal,
 ): Promise<ObservedRow[]> {
   return (await all(platform, change, signal)).map(observeTemplate);
@@ -137,10 +138,10 @@ async function find(
 
 async function all(
   platform: Platform['templates'],
-  change: Change,
+  change: TemplateChange,
   signal: AbortSignal,
 ): Promise<Template[]> {
-  const { fields } = changeBody.parse(JSON.parse(change.body));
+  const { fields } = change.value;
   const found: Template[] = [];
   for await (const template of platform.all({}, { signal })) {
     const matches = change.target ? template.id === change.target : template.name === fields.name;
@@ -151,12 +152,12 @@ async function all(
 
 function acknowledge(
   before: RecordedRow | undefined,
-  change: Change,
+  change: TemplateChange,
   ack: Acknowledged,
 ): RecordedRow | undefined {
-  const { fields, wanted } = changeBody.parse(JSON.parse(change.body));
-  const recorded = before && recordedBody.parse(JSON.parse(before.body));
-  const seen = ack.observed ? observedBody.parse(JSON.parse(ack.observed.body)) : recorded?.shown;
+  const { fields, wanted } = change.value;
+  const recorded = before && decodeTemplate.recorded(before).value;
+  const seen = ack.observed ? decodeTemplate.observed(ack.observed).value : recorded?.shown;
   if (!seen) return before;
   // Read late, or changed, it may show what somebody made of it: only what was sent is ours, and
   // before an update it is looked at.

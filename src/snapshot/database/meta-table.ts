@@ -1,3 +1,4 @@
+import type { z } from 'zod';
 import type { Statements } from './prepared-statements.ts';
 
 /** Single facts about the snapshot itself. */
@@ -5,6 +6,16 @@ export interface Meta {
   get(name: string): string | undefined;
   set(name: string, value: string): void;
   drop(name: string): void;
+}
+
+/** Returns the value of a JSON document; undefined without one. Throws where its form differs. */
+export function metaValue<Value>(
+  meta: Meta,
+  name: string,
+  schema: z.ZodType<Value>,
+): Value | undefined {
+  const text = meta.get(name);
+  return text === undefined ? undefined : schema.parse(JSON.parse(text));
 }
 
 export function metaIn(db: Statements): Meta {

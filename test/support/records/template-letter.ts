@@ -1,9 +1,8 @@
 /** One template as its file and the platform state it. */
 import { desireTemplate } from '../../../src/records/template/desired-template.ts';
 import {
-  changeBody,
+  decodeTemplate,
   observeTemplate,
-  recordedBody,
   type RecordedTemplate,
 } from '../../../src/records/template/template-state.ts';
 import {
@@ -54,12 +53,12 @@ export function sends({ changes }: Pick<Decision, 'changes'>): Sent[] {
   return changes.map(({ op, target, body }) => ({
     op,
     target,
-    fields: changeBody.parse(JSON.parse(body)).fields,
+    fields: decodeTemplate.change({ body }).value.fields,
   }));
 }
 
 export const bodyOf = (row: RecordedRow | undefined): RecordedTemplate =>
-  recordedBody.parse(JSON.parse(row?.body ?? ''));
+  decodeTemplate.recorded({ body: row?.body ?? '' }).value;
 
 /** What is recorded once the platform answered each change with `observed`. */
 export function answered(
