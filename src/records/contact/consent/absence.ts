@@ -1,24 +1,24 @@
-/** Who left the CRM: since when that counts, and what may be done about it then. */
+/** Judges whether a person is missing from the CRM, and whether that counts by now. */
 import type { Absence, AbsenceDue, DesiredRow } from '../../../domain/record.ts';
 import type { States } from '../../record-type.ts';
 import type { AbsenceRules } from './our-contacts.ts';
 
 /**
- * Whether the CRM no longer speaks of anybody who is there: every record of this address is gone,
- * flagged or out of scope. A reading without a certificate says nothing of whom it does not name.
+ * Returns whether the CRM has nobody with this address: every record of it is gone, flagged or out
+ * of scope. An uncertified reading proves nothing about people it does not name.
  */
 export function hasLeft({ desired, certified }: States): boolean {
   return desired.length === 0 ? certified : isGone(desired);
 }
 
-/** Whether none of these records is there, or may be. */
+/** Returns whether none of the records is present. An invalid one may be, and counts as present. */
 export function isGone(desired: readonly DesiredRow[]): boolean {
   return desired.every(({ presence, invalid }) => presence !== 'present' && !invalid);
 }
 
 /**
- * Whether that counts: the CRM says so itself, or enough readings, far enough apart, have missed
- * the person. What an uncertified reading lacks may be the record that says otherwise.
+ * Returns whether the absence counts: the CRM flags the person as deleted, or enough readings, far
+ * enough apart, missed the person. False for an uncertified reading, which may lack a record.
  */
 export function isDue(states: States, rules: AbsenceRules): boolean {
   if (!states.certified || states.announces || !hasLeft(states)) return false;
@@ -26,14 +26,15 @@ export function isDue(states: States, rules: AbsenceRules): boolean {
 }
 
 /**
- * Whether the CRM says itself that the person is gone: each of their records does. One that is out
- * of scope, or that a whole reading lacks, does not say so.
+ * Returns whether every CRM record of the person is flagged as deleted. A record that is out of
+ * scope, or missing from a whole reading, is not flagged.
  */
 export function isFlagged({ desired, strays }: States): boolean {
   const isSaid = desired.every(({ presence, invalid }) => presence === 'flagged' && !invalid);
   return desired.length > 0 && isSaid && !strays;
 }
 
+/** Returns whether enough readings, far enough apart, missed the person. */
 export function isLongEnough(
   absence: Absence | undefined,
   { absentReadings, absentForMs }: AbsenceDue,
@@ -44,8 +45,9 @@ export function isLongEnough(
 }
 
 /**
- * Whether somebody who is due has waited for their deletion as long as policy wants it. Who is to
- * be opted out first begins to wait when that is acknowledged.
+ * Returns whether `policy.deleteAfter` is over for a person who is due. The wait begins when the
+ * opt-out is acknowledged; `isIn` says that an opt-out is still to come. Flagged people do not
+ * wait.
  */
 export function hasWaited(states: States, isIn: boolean, rules: AbsenceRules): boolean {
   const { deleteAfterMs } = rules;

@@ -1,24 +1,23 @@
 /**
- * Who has another address in the CRM by now is opted out under the old one, in the run that sees
- * the new one stand. Per channel, of the new address:
+ * Decides what happens to a contact whose CRM record has another address by now. It is opted out
+ * under the old address once the new one stands. Per channel, for the new address:
  *
  *   the CRM wants    recorded                  →
- *   out              any                       opt_out at once; stated, where a record says so that
- *                                              had the old address, and not merely another one
- *   in               in, or out for good       opt_out: the platform has it so, or an opt-out of
- *                                              ours that the CRM does not take back
- *   in               anything else             nothing yet: it is to be opted in first
+ *   out              any                       opt_out at once, if the record that says so had the
+ *                                              old address
+ *   in               in, or out by the         opt_out
+ *                    person, or by us and
+ *                    not taken back
+ *   in               anything else             nothing yet: the new address is opted in first
  *   no opinion       there                     opt_out
  *   no opinion       not there                 nothing yet
- *   gone             any                       nothing: she has left the CRM
+ *   gone             any                       nothing: the person is gone from the CRM
  *
- * Recorded is what this run has not found to be gone. Whatever nobody stated needs a certified
- * reading, and waits while a record that once had the old address is nowhere in the reading: until
- * the old address is absent for long enough. Where policy deletes, the old contact is
- * deleted instead, once every new address stands in every channel that the CRM does not forbid, and
- * nobody who had the old one is missing from the CRM. Until then it is not deleted for absence
- * either. What the CRM forbids, other contacts of the old address, and a contact the platform did
- * not delete are opted out all the same.
+ * An opt-out that no record states needs a certified reading. It also waits while a record that
+ * once had the old address is missing from the reading, until the old address is absent for long
+ * enough. Where policy deletes, the old contact is deleted instead, once every new address stands
+ * in every channel and no record that had the old one is missing. Until then it is not deleted for
+ * absence either. Other contacts of the old address are opted out all the same.
  */
 import { isGone } from './absence.ts';
 import { isOurs, isTakenBack, statingOut } from './own-opt-outs.ts';
@@ -30,8 +29,8 @@ import type {
 import { strictest, type DesiredSubscription } from '../observe/strictest-consent.ts';
 
 /**
- * Whether the contact of this address is to be opted out of the channel for that, though nobody
- * states it. `due`: it is absent from the CRM for long enough.
+ * Returns whether every new address stands in the channel, so that the old one is opted out of it
+ * though no record states that. `due`: the old address is absent from the CRM for long enough.
  */
 export function hasMoved(states: ContactStates, channel: string, due: boolean): boolean {
   const { successors, strays, certified, by } = states;
@@ -41,23 +40,23 @@ export function hasMoved(states: ContactStates, channel: string, due: boolean): 
 
 type Moved = Pick<ContactStates, 'successors' | 'origins'>;
 
-/** Whether a record that had this address states an opt-out under its new one. */
+/** Returns whether a record that had this address states an opt-out under its new one. */
 export function isForbidden(states: Moved, channel: string): boolean {
   return movedRows(states).some((row) => statingOut([row], channel).isStated);
 }
 
-/** The records that had this address, under their new ones. */
+/** Returns the records that had this address, as they stand under their new ones. */
 export function movedRows({ successors, origins }: Moved): DesiredContactRow[] {
   return successors.flatMap(({ desired }) => desired).filter(({ id }) => origins.includes(id));
 }
 
-/** Whether nothing needs the old contact any more. */
+/** Returns whether the new contacts stand in every channel, so that the old one can be deleted. */
 export function isReplaced({ successors, strays, by }: ContactStates, channels: readonly string[]) {
   const isWhole = successors.every((one) => standsWhole(one, channels, by));
   return successors.length > 0 && !strays && isWhole;
 }
 
-/** Whether somebody the CRM speaks of has no other contact yet that stands. */
+/** Returns whether a new address of somebody in the CRM does not stand in every channel yet. */
 export function isAwaited({ successors, by }: ContactStates, channels: readonly string[]): boolean {
   return successors.some((next) => !isGone(next.desired) && !standsWhole(next, channels, by));
 }

@@ -1,8 +1,8 @@
 /**
- * What the ledger learns of people, and what it forbids (README, ledger). Pure.
+ * Decides what the do-not-contact list remembers, what it forbids, and when an entry ends. Pure.
  *
  *   entry                         is made of                      forbids          ends when
- *   opt_out of a channel,         recorded: out, by platform      create, opt_in   the same contact
+ *   opt_out of a channel,         recorded: out, by the person    create, opt_in   the same contact
  *   doubtful                                                      there            is seen in there
  *   unsubscribed, blocked,        recorded: the contact shows it  create, opt_in   the same contact
  *   bounce, complaint,                                                             is seen, and out
@@ -11,9 +11,8 @@
  *                                                                 missing: respect address is there
  *   erasure: all channels         `forget`                        create, opt_in   `allow`
  *
- * An opt-out that we made on the CRM's word ends when the CRM wants the person in: it would never
- * forbid anything, so it has no entry. An acknowledged opt_in ends what stood in its way, which is
- * but an opt-out that a newer will outweighs.
+ * An opt-out that we made on the CRM's word has no entry: it ends when the CRM wants the person in.
+ * An acknowledged opt_in ends the entry that it outweighed.
  */
 import type { Change } from '../../../domain/change.ts';
 import {
@@ -26,7 +25,7 @@ import type { ConsentPolicy } from './rules.ts';
 import type { RecordedContactRow } from '../observe/contact-rows.ts';
 import type { ObservedContact, RecordedContact } from '../observe/contact-state.ts';
 
-/** What must be remembered of somebody, by what is recorded. */
+/** Returns what the list must remember about a recorded person. */
 export function memoriesOf(row: RecordedContactRow): RememberedOptOut[] {
   const recorded = row.value;
   const by = row.seenAt;
@@ -50,7 +49,7 @@ function causesOf({ left, causes }: ObservedContact) {
   return causes ?? (['suppressed'] as const);
 }
 
-/** Of several contacts the one that shows the opt-out; of none, the one it was taken from. */
+/** The id of the contact that shows the opt-out, else of ours, else of the first one. */
 function contactOf(
   { contacts }: RecordedContact,
   channel: string,
@@ -61,7 +60,7 @@ function contactOf(
   return (shows ?? ours ?? contacts[0])?.id ?? null;
 }
 
-/** What a look at the platform changes in the ledger: `shown` was read just now. */
+/** Returns what changes in the list once the platform was read; `shown` is what it showed. */
 export function newsOfSight(
   row: RecordedContactRow | undefined,
   shown: readonly ObservedContact[],
@@ -73,12 +72,12 @@ export function newsOfSight(
   return { adds: newTo(standing, row ? memoriesOf(row) : []), ends };
 }
 
-/** Whether the address was forgotten on demand: what stands of it is only left to be deleted. */
+/** Returns whether the address was erased on demand. */
 export function isErased(entries: readonly Entry[]): boolean {
   return entries.some(({ cause, through }) => cause === 'erasure' && through === 'address');
 }
 
-/** Whether what was seen of the person takes the entry back. */
+/** Returns whether what the platform shows ends the entry. */
 export function isOver(entry: Entry, shown: readonly ObservedContact[]): boolean {
   const same = shown.find(({ id }) => id === entry.contact);
   switch (entry.cause) {
@@ -94,7 +93,7 @@ export function isOver(entry: Entry, shown: readonly ObservedContact[]): boolean
   }
 }
 
-/** What an acknowledged change, and the row that follows from it, change in the ledger. */
+/** Returns what an acknowledged change, and the row recorded after it, change in the list. */
 export function newsOfChange(
   change: Change,
   after: RecordedContactRow | undefined,
@@ -105,7 +104,7 @@ export function newsOfChange(
   const isOut = memories.some(({ part }) => part === change.part);
   const over = entries.filter(({ through, cause, part }) => {
     if (through === 'id') return false;
-    // Who was deleted by us, or came back, has not vanished.
+    // A contact that we deleted, or created again, has not vanished.
     if (cause === 'vanished') return change.op === 'delete' || change.op === 'create';
     return brings && !isOut && isOfChannel(cause) && part === change.part;
   });
@@ -119,7 +118,7 @@ export function newsOfChange(
   };
 }
 
-/** What the entries do not say yet; and those again that some id of the person is missing from. */
+/** What the list does not hold yet, and entries that lack one of the person's CRM ids. */
 function newTo(
   entries: readonly Entry[],
   memories: readonly RememberedOptOut[],
@@ -135,16 +134,16 @@ function isSame(entry: Entry, { part, cause, contact }: RememberedOptOut): boole
   return entry.part === part && entry.cause === cause && entry.contact === contact;
 }
 
-/** Whether it says that the person is out of one channel, whoever made that so. */
+/** Whether the entry is about one channel. */
 function isOfChannel(cause: Entry['cause']): boolean {
   return cause === 'opt_out' || cause === 'doubtful';
 }
 
-/** What would bring somebody in. */
+/** An operation that the list may forbid. */
 export interface Asked {
   op: string;
   part: string;
-  /** When the will was stated that outweighs an opt-out; undefined: none does. */
+  /** When the CRM stated the consent that outweighs an opt-out; undefined: nothing does. */
   newer: number | undefined;
 }
 

@@ -3,24 +3,24 @@ import type { AbsenceDue, RecordedRow } from '../../../domain/record.ts';
 import type { States } from '../../record-type.ts';
 
 export interface AbsenceRules extends AbsenceDue {
-  /** Who is deleted: nobody, whom we created, or whom we adopted too. */
+  /** Which contacts may be deleted: none, those we created, or also those we adopted. */
   deletes: 'off' | 'created' | 'owned';
-  /** How long after they were opted out, or were due where they need not be. */
+  /** Milliseconds from the opt-out, or from becoming due if there is no opt-out, to the delete. */
   deleteAfterMs: number;
 }
 
-/** Whether policy has somebody deleted, in a run that may. The ledger remembers. */
+/** Returns whether policy deletes the contact and this run may delete. */
 export function mayDelete(states: States, rules: AbsenceRules): boolean {
   return isDeleted(states.recorded, rules) && states.mayDelete && states.certified;
 }
 
-/** Whether policy deletes people whom we have so. */
+/** Returns whether policy deletes contacts of this ownership. */
 export function isDeleted(row: RecordedRow | undefined, { deletes }: AbsenceRules): boolean {
   const allowed = deletes === 'owned' ? ['created', 'adopted'] : ['created'];
   return deletes !== 'off' && row !== undefined && allowed.includes(row.ownership);
 }
 
-/** The contact that is recorded as ours: nothing is done to another one of somebody who left. */
+/** Returns the contact that is recorded as ours, if it is among `contacts`. */
 export function oursOf<T extends { id: string }>(
   contacts: readonly T[],
   row: RecordedRow | undefined,

@@ -1,5 +1,5 @@
 /**
- * Opt-outs of ours: what each was for, who stated it, and when the CRM may take it back (row 16).
+ * Decides when the CRM may take back an opt-out that this mirror made (row 16).
  *
  *   cause of the opt-out                           is taken back by
  *   absence, a deletion flag, a changed address    any record that says in
@@ -8,34 +8,34 @@
  *                                                  acknowledged opt-out and not in the future
  *   any                                            `allow`
  *
- * An opt-out that an earlier version recorded has no cause. It counts as stated by the records that
- * say out when it is first decided upon since, or else by all that were known of the address then.
+ * An opt-out recorded by an earlier version has no cause. It counts as stated by the records that
+ * say out when the person is first decided again, or else by all records known for the address.
  */
 import { canonicalJson, type RecordedRow } from '../../../domain/record.ts';
 import type { DesiredContactRow, RecordedContactRow } from '../observe/contact-rows.ts';
 import type { Membership } from '../observe/contact-state.ts';
 import { statedAt } from '../observe/strictest-consent.ts';
 
-/** What the CRM says of the person now. */
+/** What the CRM says about the person now. */
 interface Said {
   desired: readonly DesiredContactRow[];
   /** Ids of every CRM record that was known under this address before. */
   origins: readonly string[];
-  /** By when this was so; milliseconds since the epoch. */
+  /** When the reading had ended, by our clock; milliseconds since the epoch. */
   by: number;
-  /** The same by whichever clock shows more, ours or the platform's. */
+  /** The same, by our clock or the platform's, whichever is later. */
   latest: number;
 }
 
-/** Which CRM records state an opt-out, by their ids, and all that stand beside them. */
+/** Returns the ids of the records that state an opt-out, and of all records of the address. */
 export function statingOut(desired: readonly DesiredContactRow[], channel: string) {
   const stating = desired.filter((row) => wishOf(row, channel) === 'opt_out');
   return { isStated: stating.length > 0, stated: idsOf(stating), bound: idsOf(desired) };
 }
 
 /**
- * Adds to an opt-out of ours who states it now: from then on only those records take it back. All
- * else is returned as it is.
+ * Adds to an opt-out of ours which records state it now: from then on only these take it back.
+ * Returns any other membership as it is.
  */
 export function attributed(membership: Membership, channel: string, said: Said): Membership {
   const { desired, origins, latest } = said;
@@ -51,7 +51,7 @@ export function attributed(membership: Membership, channel: string, said: Said):
   return { ...known, acked, bound: before, cause: 'stated', stated: before };
 }
 
-/** Whether an opt-out of ours under a former address holds for these records, too. */
+/** Returns whether an opt-out of ours under a former address also holds for these records. */
 export function isCarried(
   membership: Membership | undefined,
   channel: string,
@@ -62,7 +62,7 @@ export function isCarried(
   return isOurs(membership) && isBound && !isTakenBack(membership, channel, said);
 }
 
-/** Whether the CRM may take this opt-out of ours back by what it says now. */
+/** Returns whether what the CRM says now takes back an opt-out of ours. */
 export function isTakenBack(
   membership: Membership | undefined,
   channel: string,
@@ -79,7 +79,10 @@ export function isTakenBack(
   return saysIn || (at !== null && acked !== undefined && at > acked && at <= by);
 }
 
-/** Lets any record take back what the CRM has stated; an opt-out of the platform's stays. */
+/**
+ * Lets any record take back our stated opt-outs: this is what `allow` does. Returns the row to
+ * record and the channels released; undefined: there are none. Opt-outs by the person stay.
+ */
 export function release({
   value: recorded,
   ...row
@@ -95,6 +98,7 @@ export function release({
   return { row: { ...row, body, desired: undefined }, parts: own.map(([channel]) => channel) };
 }
 
+/** Returns whether this mirror made the opt-out. */
 export function isOurs(membership: Membership | undefined): membership is Membership {
   return membership?.is === 'opt_out' && membership.by === 'us';
 }

@@ -7,25 +7,25 @@ import { statedContacts } from '../observe/last-observed.ts';
 import { isOurs } from './own-opt-outs.ts';
 import { strictestOf, type DesiredSubscription } from '../observe/strictest-consent.ts';
 
-/** Of a channel, the one it took over from. */
+/** Maps a channel to the one that it replaces. */
 export type Replaces = ReadonlyMap<string, string>;
 
-/** The channels that are looked at: those that are kept equal, and those they took over from. */
+/** The channels that are kept equal, and those that they replace. */
 export interface Channels {
   channels: readonly string[];
   replaces: Replaces;
 }
 
-/** What the CRM wants now, and what a snapshot that was put back is judged by. */
+/** What decides how far a restored snapshot is trusted. */
 export interface PastSource extends Pick<ContactStates, 'restored' | 'facts' | 'latest'> {
   wishes: ReadonlyMap<string, DesiredSubscription>;
 }
 
 /**
- * What a snapshot that was put back knows of somebody: an opt-out that was ours, or nobody's, may
- * be the person's own by now. It is, of a contact that was changed since; where a change of a
- * subscription is not known to move `updatedAt`, nobody can tell, and against it nobody is brought
- * in.
+ * Returns what a restored snapshot may still say about a person. An opt-out that it holds as ours,
+ * or as a default, may be the person's own by now: it is dropped if the contact changed since, and
+ * doubtful if the platform is not known to change `updatedAt` with a subscription. Nobody is opted
+ * in against a doubtful opt-out.
  */
 export function distrusted(
   recorded: RecordedContact,
@@ -48,7 +48,10 @@ export function distrusted(
   return { ...recorded, defaults, channels: Object.fromEntries(channels) };
 }
 
-/** Our opt-out shows on the contact it was made on: one that stands on another is not ours. */
+/**
+ * Returns what is recorded of a channel. An opt-out of ours counts only while no other contact of
+ * the address shows one: that one is not ours.
+ */
 export function recordedIn(
   recorded: RecordedContact | undefined,
   contacts: readonly ObservedContact[],
@@ -59,7 +62,7 @@ export function recordedIn(
   return isOutAnew(recorded, contacts, channel) ? undefined : membership;
 }
 
-/** Whether an opt-out is shown of a contact that showed none there when it was last recorded. */
+/** Whether a contact shows an opt-out that it did not show when it was last recorded. */
 function isOutAnew(
   recorded: RecordedContact | undefined,
   contacts: readonly ObservedContact[],
@@ -72,9 +75,8 @@ function isOutAnew(
 }
 
 /**
- * What is recorded of her channels by what her contacts show. Of a channel that was replaced only
- * what is shown counts: it may be gone, and nobody has left it by that. An opt-out that follows on
- * a membership that was taken away is later than that.
+ * Brings the recorded channels up to date by what the contacts show. A replaced channel changes
+ * only if it is shown: it may be gone, and nobody has left it by that.
  */
 export function memberships(
   recorded: RecordedContact | undefined,
@@ -98,8 +100,9 @@ export function memberships(
 }
 
 /**
- * Who was in and is no longer has left, if that shows on the contact that was in. Another contact
- * of the address that shows an opt-out was never seen in; one that shows nothing is no departure.
+ * Returns how a subscription was lost. It is a departure only if the contact that was subscribed
+ * shows it. An opt-out on another contact of the address was made at an unknown time; if no contact
+ * shows one, nobody is known to have left.
  */
 function lostBy(
   { recorded, contacts }: { recorded: RecordedContact | undefined; contacts: ObservedContact[] },
@@ -117,8 +120,8 @@ function lostBy(
 }
 
 /**
- * The channels that she joined, and not by us, since she left the ones they took over from: what
- * she said there is settled until she comes back there.
+ * Returns the channels that the person joined by themselves after leaving the ones these replace.
+ * Leaving the replaced channel no longer counts against them.
  */
 export function outgrown(
   recorded: RecordedContact | undefined,
@@ -135,9 +138,8 @@ export function outgrown(
 }
 
 /**
- * What is known of somebody under a former address: what was recorded, and what is shown since. An
- * opt-out that her creation left there by default is nobody's word under a new address either, and
- * what a snapshot that was put back knows is trusted no further than under her own.
+ * Returns what is known of the person under a former address, from what was recorded and what is
+ * shown since. Defaults and a restored snapshot are treated as under the current address.
  */
 export function pastOf(
   { row, seen: rows }: ContactStates['former'][number],

@@ -1,4 +1,4 @@
-/** Who left on the platform, and when that was, as far as is known. */
+/** Lists the opt-outs that people made on the platform, with the time as far as it is known. */
 import { all, type Entry } from '../../../domain/do-not-contact.ts';
 import type { PlatformOptOut, PlatformOptOuts } from '../../opt-outs.ts';
 import { mayBeDefault, type PlatformFacts } from '../../platform-facts.ts';
@@ -15,7 +15,7 @@ import type {
   RecordedContact,
 } from '../observe/contact-state.ts';
 
-/** What the CRM is told of: of channels that are kept equal, and of all mail. */
+/** Returns what is reported to the CRM: opt-outs of the channels kept equal, and of all mail. */
 export function outsOf(
   channels: readonly string[],
   { resubscribe }: Pick<ConsentPolicy, 'resubscribe'>,
@@ -41,8 +41,8 @@ export function outsOf(
 }
 
 /**
- * When somebody who is out of all mail went: after they were last seen in it (null: they never
- * were), and not later than this. What was not read just now is known no better than before.
+ * Returns when the person left all mail: after they were last seen in it (null: never seen), and by
+ * the end of the reading that shows it. Undefined if they have not left.
  */
 export function leftSince(
   { observed, recorded: row, latest: by }: ContactStates,
@@ -56,20 +56,20 @@ export function leftSince(
   return { after: wasIn ? (row?.seenAt ?? null) : null, by };
 }
 
-/** What the ledger tells of a contact that is gone; undefined: not how somebody left. */
+/** Returns the opt-out that a list entry stands for; undefined: the entry is not about leaving. */
 export function optOutOf(
   { part, cause, through, after, by }: Entry,
   facts: PlatformFacts,
 ): PlatformOptOut | undefined {
-  // Of another address of the same CRM record it is told under that one, or nobody's any more.
+  // An entry found by the CRM id belongs to another address and is reported there.
   if (through === 'id' || cause === 'vanished' || cause === 'erasure') return undefined;
   const isDefault = cause === 'opt_out' && after === null && mayBeDefault(facts, part);
   return { channel: part, cause: isDefault ? 'doubtful' : cause, after, by };
 }
 
 /**
- * Whether nobody is known to have left the channel by this opt-out: a request of ours that had no
- * answer may have made it, or nobody ever saw the person in and the platform shows defaults.
+ * Returns whether the opt-out may be nobody's decision: a request of ours without an answer may
+ * have made it, or the person was never seen subscribed and the platform shows defaults.
  */
 export function isDoubtful(
   membership: Membership | undefined,
@@ -81,7 +81,9 @@ export function isDoubtful(
   return membership.doubtful === true || (!wasIn && mayBeDefault(facts, channel));
 }
 
-/** The channels by name, then all mail. What was not dated was so when it was last seen. */
+/**
+ * Returns the recorded opt-outs: each channel, then all mail. An undated one was so by `seenAt`.
+ */
 export function optOutsOf(
   { value, seenAt }: Pick<RecordedContactRow, 'value' | 'seenAt'>,
   facts: PlatformFacts,

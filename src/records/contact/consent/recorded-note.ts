@@ -1,4 +1,4 @@
-/** What is recorded of one person by what was decided, before anything is sent. */
+/** Builds what is recorded of a person once they are decided, before anything is sent. */
 import { canonicalJson, type RecordedRow } from '../../../domain/record.ts';
 import { hasLeft } from './absence.ts';
 import { isProtectedByRecord, type PersonFacts } from './facts.ts';
@@ -6,6 +6,10 @@ import { leftSince } from './platform-opt-outs.ts';
 import type { RecordedContact } from '../observe/contact-state.ts';
 import { defaultsIn } from '../observe/last-observed.ts';
 
+/**
+ * Returns the row to record. `isSettled`: nothing is left to do, so the person need not be decided
+ * again until the CRM or the platform changes.
+ */
 export function noteOf(facts: PersonFacts, isSettled: boolean): RecordedRow {
   const { states, recorded, shown, renamed, now } = facts;
   const body: RecordedContact = {
@@ -29,14 +33,17 @@ export function noteOf(facts: PersonFacts, isSettled: boolean): RecordedRow {
   };
 }
 
-/** The contact that is recorded, while it is there; another one only of somebody the CRM names. */
+/**
+ * The recorded contact while it is there. Another one takes its place only if the CRM names the
+ * person.
+ */
 function idOf({ states, shown }: PersonFacts): string | undefined {
   const before = shown.find((contact) => contact.id === states.recorded?.id);
   const isOther = states.recorded && hasLeft(states);
   return before?.id ?? (isOther ? undefined : shown[0]?.id);
 }
 
-/** Who was never named but as somebody who is gone is not ours; another contact is adopted anew. */
+/** A person whom the CRM never named as present is not ours. Another contact is adopted anew. */
 function ownershipOf(facts: PersonFacts): RecordedRow['ownership'] {
   const { recorded: before, desired } = facts.states;
   const isNamed = desired.length > 0 && !hasLeft(facts.states);
@@ -44,13 +51,13 @@ function ownershipOf(facts: PersonFacts): RecordedRow['ownership'] {
   return [undefined, before.id].includes(idOf(facts)) ? before.ownership : 'adopted';
 }
 
-/** Whom the CRM does not name is looked at again only where it is not known what hers showed. */
+/** The fingerprint of what the one recorded contact shows; undefined: decide again next time. */
 function shownOf(facts: PersonFacts): Pick<RecordedRow, 'shown' | 'seenAt'> {
   const { observed, sight, recorded, desired, lost, at } = facts.states;
   if (lost.size > 0 && desired.length === 0) return { shown: undefined, seenAt: at };
   if (observed.length === 0 && sight === 'assumed') {
     return { shown: recorded?.shown, seenAt: recorded?.seenAt ?? 0 };
   }
-  const isHers = idOf(facts) !== undefined && facts.shown.length === 1;
-  return { shown: isHers ? observed[0]?.fingerprint : undefined, seenAt: at };
+  const isRecorded = idOf(facts) !== undefined && facts.shown.length === 1;
+  return { shown: isRecorded ? observed[0]?.fingerprint : undefined, seenAt: at };
 }

@@ -1,13 +1,13 @@
 /**
- * Contacts that have another address on the platform by now. An opt-out that the CRM states for the
- * address they had is the person's, and goes to the contact by its id. Per channel in which it is
- * subscribed, by what the CRM wants of the address that it has now:
+ * Decides what happens to contacts that have another address on the platform by now. An opt-out
+ * that the CRM states for the former address goes to the contact by its id. Per channel in which
+ * the contact is subscribed, by what the CRM wants for the address it has now:
  *
  *   in                          nothing: a conflict between two records of the CRM
- *   out, or by who moved on     nothing here: that address has an opt-out of its own
+ *   out                         nothing here: that address has an opt-out of its own
  *   no opinion, gone, unknown   opt_out
  *
- * Nobody is opted in under such an address on the word of the record of the former one.
+ * A record of the former address never opts anybody in under the new one.
  */
 import { isForbidden } from './changed-address.ts';
 import type { ContactRenamed, ContactStates, RecordedContactRow } from '../observe/contact-rows.ts';
@@ -21,15 +21,17 @@ import { strictest, type DesiredSubscription } from '../observe/strictest-consen
 
 export interface RenamedContact {
   contact: RecordedRenamed;
-  /** What the CRM wants of the address that the contact has now. */
+  /** Returns what the CRM wants for the address that the contact has now. */
   wants(channel: string): DesiredSubscription;
 }
 
+/** Returns every platform id recorded for the person, renamed contacts included. */
 export function idsOf({ id, value }: RecordedContactRow): string[] {
   const { renamed = [] } = value;
   return [...new Set([...(id === undefined ? [] : [id]), ...renamed.map((one) => one.id)])];
 }
 
+/** Returns the renamed contacts, as read just now or else as recorded. */
 export function renamedOf(
   { renamed }: Pick<ContactStates, 'renamed'>,
   recorded: RecordedContact | undefined,
@@ -46,7 +48,7 @@ function withOutByUs(contact: ObservedContact, before: readonly string[] = []): 
   return still.length > 0 ? { ...contact, outByUs: still } : contact;
 }
 
-/** Where the source was not read wholly, whoever was in there is taken to be wanted in. */
+/** If the source was not read as a whole, a recorded subscription counts as wanted. */
 function wishOf(next: ContactRenamed, channel: string): DesiredSubscription {
   const { desired, recorded } = next;
   if (isForbidden(next, channel)) return 'opt_out';
@@ -55,7 +57,7 @@ function wishOf(next: ContactRenamed, channel: string): DesiredSubscription {
   return is?.is === 'opt_in' ? 'opt_in' : null;
 }
 
-/** Those to which a stated opt-out goes, and whether another record of the CRM forbids that. */
+/** Returns the contacts that a stated opt-out goes to, and whether another record claims one. */
 export function renamedTargets(
   renamed: readonly RenamedContact[],
   channel: string,
