@@ -41,7 +41,7 @@ export interface Config {
   readonly schedule?: Schedule | undefined;
   /** The address of the Redis that processes share. It may contain a password. */
   readonly redis?: string | undefined;
-  /** What a worker serves over HTTP; undefined: nothing. */
+  /** The worker's HTTP server; undefined: it has none. */
   readonly server?: ServerConfig | undefined;
   /** Where a worker reports problems, and the secret that it signs them with. */
   readonly notices?: { readonly url: string; readonly secret: string } | undefined;
@@ -77,7 +77,7 @@ interface PlatformConfig {
   readonly reserve: number;
 }
 
-/** What to do when CRM and platform disagree. */
+/** The decisions for cases in which CRM and platform disagree. */
 interface PolicyConfig extends Readonly<Omit<File['policy'], 'deleteAfter'>> {
   /** The milliseconds from the opt-out of people who left the CRM to their deletion. */
   readonly deleteAfterMs: number;

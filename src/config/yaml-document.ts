@@ -37,7 +37,7 @@ interface Spot {
   inside?: (index: number) => ConfigPlace | undefined;
 }
 
-/** What is gathered while the document is walked. */
+/** The state of the walk through the document. */
 interface Walk {
   env: Record<string, string | undefined>;
   /** The text of the whole file, masked. */

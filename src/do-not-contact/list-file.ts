@@ -31,7 +31,7 @@ export interface LedgerPlace {
   keyFile: string;
 }
 
-/** What a snapshot knows of its list. */
+/** The facts that a snapshot knows of its list. */
 export interface KnownLedger {
   id: string;
   /** How often it had been written, at least. */
@@ -107,7 +107,7 @@ export function ledgerInMemory(): DoNotContactList {
   return ledgerIn(db, { ...made, patiently: (work) => work() });
 }
 
-/** What was found on disk. `isSound`: the list and its key belong together. */
+/** The files found on disk. `isSound`: the list and its key belong together. */
 interface Found {
   db: Database.Database | undefined;
   key: string | undefined;

@@ -2,7 +2,7 @@
 import type { Key } from './record.ts';
 
 /**
- * Why somebody is on the list.
+ * The reasons why somebody is on the list.
  *
  *   opt_out       unsubscribed from one channel, or was taken out of it
  *   doubtful      the same, but a request of ours that had no answer may have done it
@@ -58,7 +58,7 @@ export interface Identity {
   ids: readonly string[];
 }
 
-/** What changes in the list for one person: new entries, and entries that end. */
+/** Changes of the list for one person: new entries, and entries that end. */
 export interface ListChanges {
   adds: readonly RememberedOptOut[];
   ends: readonly { seq: number; why: string }[];

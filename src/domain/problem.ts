@@ -21,9 +21,9 @@ export interface Problem {
   class: ProblemClass;
   /** The part of the record: a channel or an operation; '' for the whole record. */
   part: string;
-  /** What is wrong. */
+  /** Says what is wrong. */
   reason: string;
-  /** How to mend it. */
+  /** Says how to mend it. */
   fix: string;
   /**
    * Set when an opt-out that the source states cannot be sent. Such a problem is listed first,

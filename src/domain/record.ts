@@ -45,7 +45,7 @@ export interface DesiredRow {
    */
   wants: boolean;
   presence: Presence;
-  /** Why the record cannot be used; undefined: it can. */
+  /** The reason why the record cannot be used; undefined: it can. */
   invalid: Fault | undefined;
   /**
    * The values of an invalid record that have no known meaning. They are counted as they are read.
@@ -83,7 +83,7 @@ export interface AbsenceDue {
   absentForMs: number;
 }
 
-/** What is wrong and how to mend it: one line each, without personal data. */
+/** Says what is wrong and how to mend it: one line each, without personal data. */
 export interface Fault {
   reason: string;
   fix: string;

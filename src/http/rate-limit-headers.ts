@@ -9,7 +9,7 @@ const EPOCH_SINCE_S = 1e9;
 /** X-RateLimit-Reset above this is in milliseconds. */
 const EPOCH_SINCE_MS = 1e11;
 
-/** What one answer shows of the budget of its route; undefined: nothing usable. */
+/** The budget of a route as one answer shows it; undefined: nothing usable. */
 export interface Observation {
   /** Whether the answer is a 429. */
   refused: boolean;

@@ -1,5 +1,5 @@
 /**
- * What the platform answers ("Resources and their fields", "Endpoints"). Fields that decisions
+ * The answers of the platform ("Resources and their fields", "Endpoints"). Fields that decisions
  * depend on are read strictly. Fields not named here are dropped, and a field that is only shown to
  * people becomes undefined when it is not what it should be.
  */
@@ -85,7 +85,7 @@ export const enrolment = z.object({
   ),
   subscriptionId: shown(z.string()),
 });
-/** What an enrolment answered. */
+/** The answer to an enrolment. */
 export type Enrolment = z.infer<typeof enrolment>;
 
 const variable = z.object({

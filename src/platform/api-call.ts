@@ -56,7 +56,7 @@ export interface Caller {
   find<T>(call: Call<T>, options?: CallOptions): Promise<Called<T> | undefined>;
 }
 
-/** What calls need: a way to send, a gate, a clock and a key. */
+/** The parts that calls need: a way to send, a gate, a clock and a key. */
 export interface CallerOptions {
   send: Send;
   gate: Gate;

@@ -1,6 +1,6 @@
 /**
- * What the platform accepts: the query and body of every operation, with the bounds of the
- * specification ("Endpoints", "Limits"). The client sends these, the emulator demands them.
+ * The requests that the platform accepts: the query and body of every operation, with the bounds of
+ * the specification ("Endpoints", "Limits"). The client sends these, the emulator demands them.
  */
 import { z } from 'zod';
 

@@ -1,5 +1,6 @@
 /**
- * What one answer teaches a budget. Its states and conclusions are described in route-budget.ts.
+ * Learns from the answers of one route. The states and conclusions are described in
+ * route-budget.ts.
  */
 import type { Random } from '../domain/clock.ts';
 import type { Observation } from '../http/rate-limit-headers.ts';
@@ -34,11 +35,11 @@ export interface LearnedLimits {
   /** Slow start: `inFlight` is the most in flight, `round` the clean answers since it grew. */
   pace: { inFlight: number; round: number; readonly slow: number; readonly ceiling: number };
   mark: Mark | undefined;
-  /** What the last answers said is left. */
+  /** The numbers left according to the last answers. */
   recent: { at: number; shown: number }[];
   /** `short`: it opened with less than half of the limit; `before`: used when first seen. */
   window: { openedMs: number; own: number; short: boolean; before: number };
-  /** What others used of the limit in this window so far, and in the one before, 0 to 1. */
+  /** The share of the limit that others used in this window so far, and before, 0 to 1. */
   foreign: { now: number; before: number };
   companyUntilMs: number;
   readonly sharers: (() => number) | undefined;
@@ -50,7 +51,7 @@ export interface LearnedLimits {
   probe: Ticket | undefined;
 }
 
-/** What was left, according to answer number `at`. */
+/** The number left according to answer number `at`. */
 interface Mark {
   left: number;
   /** How many were taken off `left` since, for answers that never came. */

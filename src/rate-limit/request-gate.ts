@@ -159,7 +159,7 @@ export function urgently(gate: Gate): Gate {
   };
 }
 
-/** What the platform's time of day was when our monotonic clock showed 0. */
+/** The platform's time of day when our monotonic clock showed 0. */
 interface Said {
   epochMs: number | undefined;
 }

@@ -79,7 +79,7 @@ const leastRefusals = 3;
 
 const leastMs = 30_000;
 
-/** What is reported of a route that is stuck, or no longer is. */
+/** The report of a route that is stuck, or no longer is. */
 export interface Stuck {
   route: string;
   /**

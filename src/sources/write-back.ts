@@ -1,31 +1,35 @@
 /**
- * The way back into a CRM: it is told who left on the platform. One file `write-back.ts` in the
- * folder of each source that can be written to.
+ * Reports to a CRM who opted out on the platform. Each source that can be written to has a file
+ * `write-back.ts` in its folder.
  *
- * The contract:
- * - It carries opt-outs and nothing else: a Return has no word for what brings somebody in.
- * - `tell` answers what came of each, in their order. Where it throws, what it has not answered is
- *   of unknown outcome, or was certainly refused with Invalid and RateLimited; the run goes on.
- * - What is of unknown outcome is told again under the same id: to whoever has that already it must
- *   say nothing new. Where twice is not the same as once, `arrived` tells what is there already.
- * - Reasons hold no personal data and nothing of an answer: they are shown and logged.
+ * The contract: - It carries opt-outs and nothing else: a report has no way to opt a person in. -
+ * `tell` yields the result of each report, in their order. When it throws, the outcome of the other
+ * reports is unknown; after Invalid and RateLimited they were certainly refused. The run goes on. -
+ * A report with an unknown outcome is sent again under the same id, which must change nothing where
+ * it has arrived already. Where sending twice is not the same as once, `arrived` returns what is
+ * there. - Reasons contain no personal data and nothing of an answer: they are shown and logged.
  */
 import type { OptOutReport } from '../domain/opt-out-report.ts';
 
+/** One way to report opt-outs. */
 export interface WriteBack {
-  /** How many are told at once, and noted as sent together. */
+  /** The most reports that are sent at once and noted as sent together. */
   readonly most: number;
-  /** Whether one that it chokes on undoes all that are told with it. */
+  /** Set when one bad report undoes all that are sent with it. */
   readonly reportsTogether?: true;
-  /** Whether it can say this at all: without an id of the CRM, of this channel. */
+  /** Returns whether it can report this: without a CRM id, or for this channel. */
   takes(one: Pick<OptOutReport, 'crmId' | 'channel'>): boolean;
-  /** Throws Invalid for what only a person can mend, Unavailable, RateLimited. */
+  /**
+   * Sends the reports. Throws Invalid for what only a person can mend, Unavailable, RateLimited.
+   */
   tell(batch: readonly OptOutReport[], signal: AbortSignal): AsyncGenerator<ReportResult, void>;
-  /** Which of these are there; throws as `tell` does. */
+  /** Returns the ids of the reports that are there. Throws as `tell` does. */
   arrived?(batch: readonly OptOutReport[]): ReadonlySet<string>;
-  /** Where they go, in words; changes nothing. Throws Invalid for what would be in the way. */
+  /** Returns in words where reports go, and changes nothing. Throws Invalid for an obstacle. */
   look(): string;
 }
 
-/** rejected: the CRM does not take this one, whatever becomes of others. */
+/**
+ * The result of a report. rejected: the CRM does not accept this one, whatever becomes of others.
+ */
 export type ReportResult = { is: 'told' } | { is: 'rejected'; reason: string; fix: string };

@@ -1,12 +1,11 @@
 /** Who left, told to a database by a statement: on SQLite always, on others where they are had. */
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/http/system-clock.ts';
-import { sqlOptions, sqlReturnsOptions } from '../../src/sources/sql/options.ts';
-import { namedIn } from '../../src/sources/sql/named-parameters.ts';
+import { namedIn, sqlOptions, sqlReturnsOptions } from '../../src/sources/sql/options.ts';
 import { sqlReturns } from '../../src/sources/sql/write-back.ts';
 import { left, tell } from '../support/sources/opt-outs.ts';
 import { errorOf, readAll, virtualClock } from '../support/sources/source-reading.ts';
-import { sourceOn, stands, tableOn, type Stand } from '../support/sources/stand-ins.ts';
+import { sourceOn, type Stand, stands, tableOn } from '../support/sources/stand-ins.ts';
 
 const all = await stands();
 

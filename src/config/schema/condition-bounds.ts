@@ -17,8 +17,8 @@ import { Environment, type ASTNode } from '@marcbachmann/cel-js';
 import { RE2JS, RE2JSSyntaxException } from 're2js';
 
 /**
- * Why a text is not a usable condition: "what is wrong → how to mend it", and the position of the
- * character concerned.
+ * The reason why a text is no usable condition ("what is wrong → how to mend it"), and the position
+ * of the character concerned.
  */
 export interface Flaw {
   message: string;

@@ -18,12 +18,12 @@ import { decide } from './lua/grant-permits.ts';
 import { learn } from './lua/limit-learning.ts';
 import { usage } from './lua/request-usage.ts';
 
-/** What became of permits. Times are milliseconds. */
+/** The outcome of permits. Times are milliseconds. */
 export type Report =
   | { is: 'back' | 'lost'; lease: string; n: number }
   | ({ is: 'answer'; lease: string; n: 1; age: number; trip: number; refused: boolean } & Shown);
 
-/** What an answer showed of the limit; undefined where it showed nothing. */
+/** The limit as an answer showed it; undefined where it showed nothing. */
 interface Shown {
   limit?: number | undefined;
   remaining?: number | undefined;
@@ -33,7 +33,7 @@ interface Shown {
   retryAfter?: number | undefined;
 }
 
-/** What a worker says and asks in one call. */
+/** A worker's reports and its question, in one call. */
 export interface Message {
   worker: string;
   reports: readonly Report[];

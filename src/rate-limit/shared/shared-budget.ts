@@ -27,7 +27,7 @@ const LEASE_MS = 5000;
 const FRESH_MS = 1250;
 const NEVER = Number.POSITIVE_INFINITY;
 
-/** Which limits are shared, and through which Redis. */
+/** The limits that are shared, and the Redis that shares them. */
 export interface SharedOptions {
   /** A redis:// or rediss:// address. */
   url: string;

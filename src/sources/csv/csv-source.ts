@@ -1,19 +1,23 @@
 /**
- * A CSV file as a source of contacts: one record a row, the column names as its fields.
+ * A CSV file as a source of contacts: one record a row, with the column names as its fields.
  *
- * The reading is certified when it ended without error, the file is the same before and
- * after, every row could be read and has the header's width, and the last line is complete. A
- * file cut in mid-row looks like one that merely lacks its last line break, and taking the one for
- * the other would lose people: so the line break is demanded. A cut exactly between two rows leaves
- * no trace; the guards stand for that.
+ * The reading is certified when it ended without an error, the file is the same before and after,
+ * every row could be read and has the header's width, and the last line is complete. A file cut in
+ * mid-row looks like one that merely lacks its last line break, and confusing the two would lose
+ * people; so the line break is required. A cut exactly between two rows leaves no trace; the guards
+ * are there for that.
  */
 import { Invalid } from '../../domain/errors.ts';
 import type { Source, SourceRecord } from '../source.ts';
-import { type Columns, columnsOf } from './header-columns.ts';
-import { delimiterOf } from './csv-dialect.ts';
-import { assertNotUtf16, utf8Check } from '../shared/files/text-encoding.ts';
-import { type FileReading, type FileTally, lineFile } from '../shared/files/line-file.ts';
-import type { FileSurroundings } from '../shared/files/file-origin.ts';
+import { type Columns, columnsOf, delimiterOf } from './csv-header.ts';
+import {
+  assertNotUtf16,
+  type FileReading,
+  type FileSurroundings,
+  type FileTally,
+  lineFile,
+  utf8Check,
+} from '../shared/files/line-file.ts';
 import type { CsvOptions } from './options.ts';
 import { type Row, rowParser, type RowParser } from './row-parser.ts';
 
@@ -21,6 +25,7 @@ const BATCH_RECORDS = 500;
 const BATCH_BYTES = 4 * 1024 * 1024;
 const FIELD_BYTES = 1024 * 1024;
 
+/** Returns the source of a CSV file. */
 export function csvSource(options: CsvOptions, surroundings: FileSurroundings): Source {
   return lineFile(options, surroundings, (reading) => {
     const tally: Tally = Object.assign(reading.tally, { nul: false });
@@ -28,7 +33,7 @@ export function csvSource(options: CsvOptions, surroundings: FileSurroundings): 
   });
 }
 
-/** What was read before it broke off is given first. */
+/** Yields what was read before a failure, then throws. */
 async function* untilCut(
   groups: AsyncIterable<SourceRecord[]>,
   tally: Tally,
@@ -45,9 +50,9 @@ async function* untilCut(
   if (failures.length > 0) throw failures[0];
 }
 
-/** What a reading has seen so far, and its certificate rests on. */
+/** The facts of a reading so far, for its certificate. */
 interface Tally extends FileTally {
-  /** Whether any byte so far is NUL: only then are fields searched for it. */
+  /** Whether any byte so far is NUL; only then fields are searched for it. */
   nul: boolean;
 }
 
@@ -55,7 +60,7 @@ interface Reading extends FileReading {
   tally: Tally;
 }
 
-/** One group of records for each chunk of the file. */
+/** Yields one group of records for each chunk of the file. */
 async function* recordsOf(reading: Reading): AsyncGenerator<SourceRecord[]> {
   let columns: Columns | undefined;
   for await (const rows of rowsOf(reading)) {
@@ -81,7 +86,7 @@ async function* recordsOf(reading: Reading): AsyncGenerator<SourceRecord[]> {
   }
 }
 
-/** The rows of each chunk, until the end or a quote after which nothing can be trusted. */
+/** Yields the rows of each chunk, until the end or a quote after which nothing can be trusted. */
 async function* rowsOf(reading: Reading): AsyncGenerator<Row[]> {
   const { name, chunks, fields, tally } = reading;
   const checkUtf8 = utf8Check();
@@ -132,7 +137,7 @@ function recordOf({ line, fields }: Row, columns: Columns, tally: Tally): Source
     });
   }
   for (const field of fields) {
-    // A character is at most three bytes: the exact count is only taken where it may matter.
+    // A character is at most three bytes, so the exact count is taken only where it may matter.
     if (field.length > FIELD_BYTES / 3 && Buffer.byteLength(field) > FIELD_BYTES) {
       return broken(tally, where, {
         why: 'holds a field above 1 MiB',
@@ -152,7 +157,10 @@ function broken(tally: Tally, where: string, { why, fix }: { why: string; fix: s
   return { where, broken: why, fix };
 }
 
-/** Regroups by records, and by bytes: rows of a megabyte must not be held by the hundred. */
+/**
+ * Regroups records by number and by bytes: hundreds of rows of a megabyte must not be in memory at
+ * once.
+ */
 async function* batchesOf(
   groups: AsyncIterable<SourceRecord[]>,
   tally: Tally,

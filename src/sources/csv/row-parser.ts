@@ -1,30 +1,37 @@
-/** Bytes in, rows out: csv-parse fed by hand, so that its pace is the reader's. */
+/** Turns bytes into rows. csv-parse is fed chunk by chunk, so that the reader sets the pace. */
 import { CsvError, type InfoRecord, parse } from 'csv-parse';
-import type { Delimiter } from './csv-dialect.ts';
+import type { Delimiter } from './csv-header.ts';
 
 /**
- * An upper bound of memory, not of what a field may hold: a quote that is never closed would take
- * the whole rest of the file for one field.
+ * An upper bound of memory, not of a field: a quote that is never closed would make the whole rest
+ * of the file one field.
  */
 const RECORD_CHARACTERS = 32 * 1024 * 1024;
 
+/** One row of the file. */
 export interface Row {
   /** The physical line on which the row begins; the first line of the file is 1. */
   line: number;
   fields: string[];
 }
 
+/** A parser that is fed by hand. */
 export interface RowParser {
-  /** Answers why the text cannot be read any further, if so: that row begins at `line()`. */
+  /**
+   * Parses a chunk. Returns why the text cannot be read further, if so; that row begins at
+   * `line()`.
+   */
   write(chunk: Buffer): Promise<string | undefined>;
+  /** Ends the text. Returns the same as `write`. */
   end(): Promise<string | undefined>;
-  /** The rows that became whole since the last call. */
+  /** Returns the rows that became whole since the last call. */
   take(): Row[];
-  /** The line on which the row begins that is not whole yet. */
+  /** Returns the line on which the row begins that is not whole yet. */
   line(): number;
   close(): void;
 }
 
+/** Creates a parser for one file. */
 export function rowParser(delimiter: Delimiter): RowParser {
   let rows: Row[] = [];
   const lines = lineCount();
@@ -40,7 +47,7 @@ export function rowParser(delimiter: Delimiter): RowParser {
       return null;
     },
   });
-  // Every error is also given to the callback of the call that met it.
+  // The callback of each call gets its errors as well.
   parser.on('error', () => {});
   return {
     write: (chunk) => settle((done) => parser.write(chunk, done)),
@@ -67,7 +74,10 @@ function settle(call: (done: Done) => void): Promise<string | undefined> {
   });
 }
 
-/** In our own words: the library's messages quote the text, and name lines that may be off. */
+/**
+ * Returns the reason in our own words: the library's messages quote the text, and name lines that
+ * may be wrong.
+ */
 function reasonOf({ code }: CsvError): string {
   if (code === 'CSV_QUOTE_NOT_CLOSED') return 'opens a quote that is never closed';
   if (code === 'CSV_MAX_RECORD_SIZE') {
@@ -79,8 +89,8 @@ function reasonOf({ code }: CsvError): string {
 type Counts = Pick<InfoRecord, 'lines' | 'empty_lines'>;
 
 /**
- * Physical lines. csv-parse counts a CRLF within quotes twice, so its own count only serves to
- * tell rows of one line, which are nearly all, from those whose line breaks must be counted.
+ * Counts physical lines. csv-parse counts a CRLF within quotes twice, so its count only tells rows
+ * of one line, nearly all, from rows whose line breaks must be counted.
  */
 function lineCount() {
   let line = 1;

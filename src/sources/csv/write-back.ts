@@ -1,4 +1,4 @@
-/** Who left, appended to a CSV file: RFC 4180, with a header, one line for each return. */
+/** Reports opt-outs into a CSV file (RFC 4180) with a header: one line for each report. */
 import type { OptOutReport } from '../../domain/opt-out-report.ts';
 import { fileReturns } from '../shared/files/file-write-back.ts';
 import type { WriteBack } from '../write-back.ts';
@@ -6,6 +6,7 @@ import type { CsvReturnsOptions } from './options.ts';
 
 const head = 'return,email,crm id,channel,cause,after,by';
 
+/** Returns a way to report into a CSV file. */
 export function csvReturns({ path }: CsvReturnsOptions): WriteBack {
   return fileReturns(path, { head, lineOf });
 }
@@ -16,7 +17,7 @@ function lineOf({ id, email, crmId, channel, cause, after, by }: OptOutReport): 
   return cells.map(quoted).join(',');
 }
 
-/** Spaces at an end would not outlive every reader. */
+/** Quotes a cell where needed. Spaces at an end are quoted too, because some readers drop them. */
 function quoted(cell: string): string {
   return /[",\r\n]|^\s|\s$/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell;
 }

@@ -1,24 +1,25 @@
-/** What of a directory is a template, by names alone; and the name of that state. */
+/** Lists what in a directory is a template, by names alone, and names that state. */
 import { createHash } from 'node:crypto';
 import type { Stats } from 'node:fs';
 import { lstat, readdir, stat } from 'node:fs/promises';
 import { join, parse } from 'node:path';
 import { Invalid } from '../../domain/errors.ts';
-import { unreadable } from '../shared/files/file-bytes.ts';
+import { unreadable } from '../shared/files/local-file.ts';
 
-/** One template's place: a file, a folder, or something that is neither and cannot be read. */
+/** The place of one template: a file, a folder, or something else that cannot be read. */
 export interface Entry {
   key: string;
-  /** Relative to the directory, with forward slashes. */
+  /** The path relative to the directory, with forward slashes. */
   where: string;
   form: 'file' | 'folder' | Unusable;
-  /** The files that hold the template, relative to the directory. */
+  /** The files of the template, relative to the directory. */
   parts: DirectoryPart[];
 }
 
-/** What stands where a template should and cannot be read as one. */
+/** Reasons why something in the place of a template cannot be read as one. */
 export type Unusable = 'broken link' | 'special file' | 'unreadable';
 
+/** One file of a template. */
 export interface DirectoryPart {
   where: string;
   size: number;
@@ -28,7 +29,10 @@ export interface DirectoryPart {
 const EXTENSIONS = ['.json', '.yaml', '.yml'];
 const FOLDER_PARTS = ['template.yaml', 'template.yml', 'content.json'];
 
-/** All templates, sorted by key, then by place. Throws Invalid when there is no such directory. */
+/**
+ * Returns all templates, sorted by key, then by place. Throws Invalid when there is no such
+ * directory.
+ */
 export async function listEntries(path: string): Promise<Entry[]> {
   const names = await readdir(path).catch((error: unknown) => {
     if (error instanceof Error && 'code' in error && error.code === 'ENOTDIR') {
@@ -44,13 +48,13 @@ export async function listEntries(path: string): Promise<Entry[]> {
   return entries.toSorted((a, b) => order(a.key, b.key) || order(a.where, b.where));
 }
 
-/** By code units: the same everywhere, whatever the locale. */
+/** Compares by code units, which is the same under every locale. */
 function order(a: string, b: string): number {
   if (a === b) return 0;
   return a < b ? -1 : 1;
 }
 
-/** The same names, sizes and times give the same reading. */
+/** Returns the name of the reading: the same names, sizes and times give the same one. */
 export function readingOf(entries: readonly Entry[]): string {
   const state = entries.map(({ where, form, parts }) => [where, form, parts]);
   return createHash('sha256').update(JSON.stringify(state)).digest('hex').slice(0, 16);
@@ -73,7 +77,7 @@ async function entryOf(path: string, name: string): Promise<Entry | undefined> {
   return { key, where: name, form: 'file', parts: [partOf(name, stats)] };
 }
 
-/** A folder is a template when it holds one of the files of a template. */
+/** Returns a folder that contains one of the files of a template; undefined for other folders. */
 async function folderOf(path: string, name: string): Promise<Entry | undefined> {
   const entry: Entry = { key: name, where: name, form: 'folder', parts: [] };
   for (const part of FOLDER_PARTS) {
@@ -94,7 +98,7 @@ function partOf(
 
 type Look = { stats: Stats } | { fault: 'gone' | 'broken link' | 'unreadable' };
 
-/** Follows links: a template may lie elsewhere. */
+/** Looks at a file and follows links, because a template may lie elsewhere. */
 async function look(path: string, where: string): Promise<Look> {
   try {
     return { stats: await stat(join(path, where)) };

@@ -1,12 +1,12 @@
 /**
- * A directory as a source of templates: `<key>.json`, `<key>.yaml` or `.yml`, or a
- * folder `<key>/` with `template.yaml` and, unless that states the content itself, `content.json`.
- * Dotfiles, other files and folders without either are not templates and are passed over.
+ * A directory as a source of templates: `<key>.json`, `<key>.yaml` or `.yml`, or a folder `<key>/`
+ * with `template.yaml` and, unless that states the content itself, `content.json`. Dotfiles, other
+ * files and folders without either are not templates and are ignored.
  *
- * A record holds the key, the name (the key unless the file states one) and what the file states,
- * nothing more: a field that is not stated is not ours to change. Whatever stands there as a
- * template but cannot be read is broken, never absent: a broken link, two sources of one key, a
- * syntax error. `fields` does not apply: each file states fields of its own.
+ * A record contains the key, the name (the key unless the file states one) and what the file
+ * states. A field that is not stated is not changed on the platform. A template that cannot be read
+ * is broken, never absent: a broken link, two files of one key, a syntax error. `fields` does not
+ * apply, because each file states its own fields.
  */
 import { brokenFlaw, certificateOf, type Flaw } from '../shared/read-certificate.ts';
 import type { Source, SourceRecord } from '../source.ts';
@@ -16,7 +16,7 @@ import { readTemplate, type Stated } from './template-file.ts';
 
 const BATCH_RECORDS = 20;
 
-/** Reads the directory anew each time; in the order of the keys. */
+/** Returns the source of a directory. It is read anew each time, in the order of the keys. */
 export function directorySource({ path }: DirectoryOptions): Source {
   return {
     async *read({ signal }) {

@@ -1,6 +1,8 @@
-/** Where a text stops being JSON: JSON.parse does not always tell. */
+/** Finds where a text stops being JSON, because JSON.parse does not always tell. */
 
-/** The offset of what cannot stand where it stands; the text's length when it merely ends early. */
+/**
+ * Returns the offset of what may not stand there; the length of the text when it merely ends early.
+ */
 export function faultAt(text: string): number {
   const open: Bracket[] = [];
   let expected: Expected = 'value';
@@ -20,7 +22,7 @@ export function faultAt(text: string): number {
 type Bracket = '{' | '[';
 type Expected = 'value' | 'value or ]' | 'key' | 'key or }' | 'colon' | 'comma or end';
 
-/** A string, another scalar, or one of the six marks. */
+/** A string, another scalar, or one of the six punctuation marks. */
 interface Token {
   kind: string;
   end: number;
@@ -28,7 +30,7 @@ interface Token {
 
 const SCALAR = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y;
 const SPACE = /[ \t\n\r]*/y;
-/** A bounded stretch of a string: without the bound a long one exhausts the regex engine. */
+/** A bounded part of a string; without the bound a long one exhausts the regex engine. */
 const STRETCH = /[ !#-[\]-\uffff]{1,500}|\\(?:["\\/bfnrt]|u[\da-fA-F]{4})/y;
 
 function tokenAt(text: string, start: number): Token | { fault: number } | undefined {
@@ -45,7 +47,7 @@ function tokenAt(text: string, start: number): Token | { fault: number } | undef
   return { fault: at === text.length ? start : at };
 }
 
-/** As far as a string's characters and escapes go. */
+/** Returns the end of the characters and escapes of a string. */
 function stringEnd(text: string, from: number): number {
   let at = from;
   for (;;) {
@@ -64,7 +66,10 @@ function matchEnd(sticky: RegExp, text: string, from: number): number | undefine
   return sticky.test(text) ? sticky.lastIndex : undefined;
 }
 
-/** What may follow a token; undefined when it may not stand there. Opens and closes brackets. */
+/**
+ * Returns what may follow a token, and opens or closes brackets; undefined when the token may not
+ * stand there.
+ */
 function step(expected: Expected, { kind }: Token, open: Bracket[]): Expected | undefined {
   const inside = open.at(-1);
   if (kind === '}' || kind === ']') {

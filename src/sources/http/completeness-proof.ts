@@ -1,32 +1,36 @@
 /**
- * Whether a reading over HTTP showed everything.
+ * Decides whether a reading over HTTP was complete.
  *
- *   the answers tell a total   → as many different records as the largest that was told, no more,
- *                                no fewer: a total that changes meanwhile is no harm by itself,
- *                                and one that counts a page is none
+ *   the answers tell a total   → as many different records as the largest total, no more, no fewer.
+ *                                A total that changes meanwhile does no harm by itself, and one
+ *                                that counts a page proves nothing
  *   they tell none             → the end was marked: no next cursor after one, or an empty page
- *   in any case                → no error, every record read, and nothing speaks against it
+ *   in any case                → no error, every record read, and no other flaw
  *
- * Records differ by their id; one without, by all it says.
+ * Records differ by their id; those without one, by all they say.
  */
 import { fieldAt } from '../../domain/values/record-field.ts';
-import { brokenFlaw, type Flaw } from '../shared/read-certificate.ts';
-import { markOf } from '../shared/hash-mark.ts';
+import { brokenFlaw, type Flaw, markOf } from '../shared/read-certificate.ts';
 
+/** Gathers what proves a listing complete. */
 export interface ListingProof {
-  /** Answers whether the record is a new one. */
+  /** Adds a record. Returns whether it is a new one. */
   add(value: unknown): boolean;
+  /** Adds a record that cannot be read. */
   addBroken(where: string): void;
-  /** What an answer tells besides its records. */
+  /** Reads the total in an answer. */
   hear(answer: unknown): void;
-  /** How it ended where that marks no end; a total outweighs it. */
+  /** Notes that the list ended without a mark of its end; a total outweighs this. */
   endUnmarked(flaw: Flaw): void;
-  /** It ended before its end, whatever a total says. */
+  /** Notes that the list ended early, whatever a total says. */
   stop(flaw: Flaw): void;
   flaws(): Flaw[];
 }
 
-/** `id`, `total`: where a record has its id, and an answer the number of all. */
+/**
+ * Creates a proof; `id` and `total` are the paths of a record's id and of the number of all
+ * records.
+ */
 export function createProof({
   id,
   total,
@@ -52,6 +56,7 @@ export function createProof({
     endUnmarked: (flaw) => void (unmarked = flaw),
     stop: (flaw) => void (stopped = flaw),
     flaws() {
+      /** Returns what is missing for the proof. */
       const flaws: Flaw[] = [];
       if (stopped) return [stopped];
       if (broken.length > 0) {
@@ -65,7 +70,7 @@ export function createProof({
   };
 }
 
-/** The id of a record; '' when it has none. */
+/** Returns the id of a record; '' when it has none. */
 export function idOf(value: unknown, path: string): string {
   const id = fieldAt(value, path);
   return typeof id === 'string' || typeof id === 'number' ? String(id).trim() : '';
@@ -84,7 +89,7 @@ function textOf(value: unknown): string {
   }
 }
 
-/** Some count in texts. */
+/** Returns a count, which some APIs write as text. */
 function countOf(value: unknown): number | undefined {
   const count = typeof value === 'string' && /^\d{1,15}$/.test(value) ? Number(value) : value;
   return typeof count === 'number' && Number.isSafeInteger(count) && count >= 0 ? count : undefined;

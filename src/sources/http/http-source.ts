@@ -1,32 +1,31 @@
 /**
- * An HTTP API as a source: it lists its records as JSON, at once or page by page; with `one` it
- * also gives a single one, with `changes` those that changed since a time. Contacts, or templates,
- * each with its key.
+ * An HTTP API as a source of contacts, or of templates with their keys. It lists its records as
+ * JSON, at once or page by page; with `one` it also gives a single record, with `changes` those
+ * that changed since a time.
  *
- * What its certificate rests on stands in completeness-proof.ts. An answer that cannot be had after
- * the first page ends the reading without one: opt-outs that were read are not lost. What is read
- * cannot be asked whether it still holds; it counts for a quarter of an hour, and every reading is
- * one of its own.
+ * completeness-proof.ts explains the certificate. When an answer cannot be had after the first
+ * page, the reading ends without a certificate, and opt-outs that were read are not lost. The API
+ * cannot be asked whether it has changed, so a reading counts for a quarter of an hour, and each
+ * has a new name.
  *
- * Since when changes are wanted is said by the CRM's own clock, as its first answer tells it: where
- * it tells none there is no cursor.
+ * The time since which changes are wanted is one of the CRM's own clock, taken from its first
+ * answer. If that names none there is no cursor.
  */
 import { Invalid } from '../../domain/errors.ts';
 import { createAsking, type Said, type Surroundings } from '../shared/crm-request.ts';
-import { certificateOf, withCursor } from '../shared/read-certificate.ts';
+import { certificateOf, holding, withCursor } from '../shared/read-certificate.ts';
 import { jsonRecords } from '../shared/json-records.ts';
 import type { Certificate, ReadRequest, Source, SourceRecord } from '../source.ts';
-import { holding } from '../shared/reading-lifetime.ts';
-import { type Listed, listed } from './record-listing.ts';
-import type { HttpOptions } from './options.ts';
+import { listed, type Listed } from './record-listing.ts';
+import type { ChangesOptions, HttpOptions } from './options.ts';
 import { createProof, idOf } from './completeness-proof.ts';
-import { createSince } from './change-cursor.ts';
+import { milliseconds } from '../../domain/values/config-value.ts';
 
 const mend = { credentials: 'the headers', request: 'url and page' };
 const mendChanges = { ...mend, request: 'changes' };
 const mendOne = { ...mend, request: 'one' };
 
-/** `id`: the field that tells one record from another. */
+/** Returns the source of an HTTP API; `id`: the path of a record's id. */
 export function httpSource(
   options: HttpOptions,
   { id, ...surroundings }: Surroundings & { id: string },
@@ -51,7 +50,7 @@ export function httpSource(
         const name = `http-${clock.now()}`;
         const told = { ...options, url: since.addressAt(sinceMs) };
         const found = yield* readingOf(told, { ...around, name, request, ofChanges: true });
-        // Its clock was put back: what happened until then is not told.
+        // The CRM's clock was put back: changes up to then would not be listed.
         if (found.lost || sinceMs > (found.answeredAt ?? sinceMs)) return 'lost';
         keep(name);
         return withCursor(found.certificate, since.after(found.begunAt, sinceMs));
@@ -93,7 +92,7 @@ async function* readingOf(
     const found = yield* listed(options, listing);
     const flaws = proof.flaws();
     const lack = records.lacking();
-    // Who was not read may have it.
+    // A record that was not read may have the field.
     if (lack !== undefined && flaws.length === 0 && !ofChanges) {
       throw new Invalid(`${asking.host}: ${lack}`);
     }
@@ -103,7 +102,10 @@ async function* readingOf(
   }
 }
 
-/** An id that is empty or dotted would make the address that of something else. */
+/**
+ * Returns the address of one record. An empty or dotted id would make it the address of something
+ * else.
+ */
 function addressOf(one: string, id: string): string {
   if (/^\.{0,2}$/.test(id)) throw new Invalid('an id that is empty or dotted names no record');
   return one.replaceAll('{id}', () => encodeURIComponent(id));
@@ -116,10 +118,51 @@ interface Asked {
   host: string;
 }
 
-/** Whoever is answered instead of the one that was asked for is not taken for it. */
+/** Returns the record of an answer. Throws Invalid when it is another record than was asked for. */
 function single({ value, text }: Said, { wanted, id, fields, host }: Asked): SourceRecord {
   if (idOf(value, id) !== wanted) {
     throw new Invalid(`${host}: one answers no record of the id asked for → correct one`);
   }
   return jsonRecords(fields).recordOf(value, 'the record by its id', text);
+}
+
+/**
+ * Cursors of this source: a time of the CRM's clock in whole seconds, as its Date header has it.
+ */
+interface ChangeCursor {
+  /** Returns the time in a cursor; undefined when it is none. */
+  read(cursor: string): number | undefined;
+  /** Returns the address of the list of what changed since then. */
+  addressAt(ms: number): string;
+  /**
+   * Returns the cursor after a reading that began at `begunAt`, never before the one it continued
+   * from; undefined when that time is unknown.
+   */
+  after(begunAt: Listed['begunAt'], sinceMs?: number): string | undefined;
+}
+
+function createSince({ url, format, overlap }: ChangesOptions): ChangeCursor {
+  const overlapMs = milliseconds(overlap);
+  return {
+    read(cursor) {
+      const ms = Date.parse(cursor);
+      return Number.isNaN(ms) ? undefined : ms;
+    },
+    addressAt: (ms) => url.replaceAll('{since}', () => encodeURIComponent(written(ms, format))),
+    after(begunAt, sinceMs = Number.NEGATIVE_INFINITY) {
+      if (begunAt === undefined) return undefined;
+      return iso(Math.max(sinceMs, begunAt - overlapMs));
+    },
+  };
+}
+
+function written(ms: number, format: ChangesOptions['format']): string {
+  if (format === 'iso') return iso(ms);
+  const seconds = Math.floor(ms / 1000);
+  return String(format === 'unix' ? seconds : seconds * 1000);
+}
+
+/** Returns a time without a fraction of a second, because not every API reads one. */
+function iso(ms: number): string {
+  return new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z');
 }

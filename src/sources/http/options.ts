@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { addressFault, headers } from '../shared/web-address.ts';
-import { flag, overlap, text, whole } from '../shared/option-fields.ts';
+import { addressFault, flag, headers, overlap, text, whole } from '../shared/option-fields.ts';
 
 const page = z
   .strictObject({
@@ -18,7 +17,7 @@ const page = z
   })
   .describe('How to come to the next page: by cursor and param, or by number');
 
-/** Faults in how the fields fit together, each with the field it concerns. */
+/** Returns faults in how the fields fit together, each with its field. */
 function pageFaults(given: Record<string, unknown>): [field: string, message: string][] {
   const has = (field: string) => given[field] !== undefined;
   const faults: [string, string][] = [];
@@ -51,7 +50,7 @@ const changes = z
   .describe('How to ask what changed since a time; answers and pages are those of the list');
 export type ChangesOptions = z.infer<typeof changes>;
 
-/** The YAML of this source. */
+/** The options of this source. */
 export const httpOptions = z
   .strictObject({
     type: z.literal('http').describe('An HTTP API that lists its records as JSON'),
@@ -104,11 +103,11 @@ function hostFault(address: string, url: string): string | undefined {
   return isElsewhere ? 'is not where url is → the headers are for one host, use that' : undefined;
 }
 
-/** What stands for something of a return, in its address and its body. */
+/** The names that an address and a body may contain in braces. */
 const returnPlaces = ['return', 'id', 'email', 'channel', 'cause', 'at'] as const;
 const placeForm = /\{(\w*)\}/g;
 
-/** The YAML of the way back. */
+/** The options of reporting opt-outs. */
 export const httpReturnsOptions = z
   .strictObject({
     type: z.literal('http').describe('A request to an HTTP API for each who left'),
@@ -142,7 +141,10 @@ function filledHostFault(address: string): string | undefined {
   return host.includes('{') ? 'fills in its host → write that as it is' : undefined;
 }
 
-/** In a configuration nothing and null are the same; in JSON that is sent they are null. */
+/**
+ * Turns missing values into null: a configuration does not distinguish them, but JSON that is sent
+ * does.
+ */
 function nulled(value: unknown): unknown {
   if (value === undefined) return null;
   if (Array.isArray(value)) return value.map(nulled);

@@ -1,17 +1,16 @@
-/** How to come from one page to the next, and what the end of the list looks like. */
+/** How to get from one page to the next, and how the end of the list looks. */
 import { Invalid } from '../../domain/errors.ts';
 import { fieldAt } from '../../domain/values/record-field.ts';
-import type { Flaw } from '../shared/read-certificate.ts';
+import { type Flaw, markOf } from '../shared/read-certificate.ts';
 import type { HttpOptions } from './options.ts';
-import { markOf } from '../shared/hash-mark.ts';
 
-/** So many pages in a row that bring nothing new are no accident. */
+/** This many pages in a row without a new record are no accident. */
 const MOST_IDLE = 20;
 
 interface Page {
   /** The whole answer. */
   value: unknown;
-  /** How many records it has, and how many of them no page has shown before. */
+  /** How many records it has, and how many of them no page has contained before. */
   size: number;
   fresh: number;
   /** Whether a header names a next page. */
@@ -19,27 +18,30 @@ interface Page {
 }
 
 /**
- * The next page's address, or the end. marked: the CRM says so. unmarked: it is only taken for it,
- * and a total may prove it. wrong: nothing does.
+ * The address of the next page, or the end of the list. marked: the CRM says so. unmarked: it is
+ * taken for the end, and a total may prove it. wrong: nothing can prove it.
  */
 export type Next =
   { address: string } | { end: 'marked' } | { end: 'unmarked' | 'wrong'; flaw: Flaw };
 
+/** The way through one list. */
 export interface Paging {
   first: string;
   after(page: Page): Next;
-  /** What it means that a page after the first is not there (404). */
+  /** The flaw when a page after the first does not exist (404); undefined: that is an error. */
   missing: Flaw | undefined;
 }
 
 interface Place {
-  /** For messages. */
+  /** The host, for messages. */
   host: string;
-  /** Whether a whole reading has proven the path of the cursor: its absence is then the end. */
+  /**
+   * Whether a whole reading has proven the path of the cursor; then a missing cursor is the end.
+   */
   proven: boolean;
 }
 
-/** Of one reading: a cursor that comes again is known. */
+/** Creates the paging of one reading, which remembers its cursors. */
 export function createPaging(
   { url, page }: Pick<HttpOptions, 'url' | 'page'>,
   place: Place,
@@ -63,8 +65,9 @@ function wholeAtOnce(url: string): Paging {
 }
 
 /**
- * Ends with an empty page; a short one proves nothing, since a CRM may have a limit of its own. If
- * the first page comes again, the parameter may be wrong, and its total that of a page.
+ * Pages by number end with an empty page. A short page proves nothing, because a CRM may have a
+ * limit of its own. If the first page comes again, the parameter may be wrong, and the total that
+ * of a page.
  */
 function byNumber(url: string, param: string, first: number): Paging {
   let number = first;
@@ -85,8 +88,9 @@ function byNumber(url: string, param: string, first: number): Paging {
 }
 
 /**
- * Ends with an answer without a next cursor. If the first one is, the path may be wrong, and then
- * all pages but that would be lost; so would they be if no page but the first brings anything new.
+ * Pages by cursor end with an answer without a next cursor. If that is the first answer, the path
+ * may be wrong, and all other pages would be lost; likewise if only the first page brings anything
+ * new.
  */
 function byCursor(
   url: string,
@@ -125,7 +129,7 @@ function byCursor(
   };
 }
 
-/** Appended as it is: what else the address says is not written anew. */
+/** Appends a parameter and leaves the rest of the address exactly as it is. */
 function withParam(url: string, name: string, value: string): string {
   const mark = url.includes('?') ? '&' : '?';
   return `${url}${mark}${encodeURIComponent(name)}=${encodeURIComponent(value)}`;

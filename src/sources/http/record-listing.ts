@@ -1,10 +1,10 @@
-/** A list over HTTP, page by page. How it ended is told to the proof. */
+/** Reads a list over HTTP page by page, and reports to the proof how it ended. */
 import { httpDate } from '../../http/rate-limit-headers.ts';
 import type { Clock } from '../../domain/clock.ts';
-import { Interrupted, Invalid, isExpected } from '../../domain/errors.ts';
+import { Invalid } from '../../domain/errors.ts';
 import { fieldAt } from '../../domain/values/record-field.ts';
 import type { Asking, Said } from '../shared/crm-request.ts';
-import type { Flaw } from '../shared/read-certificate.ts';
+import { stoppedBy } from '../shared/read-certificate.ts';
 import type { JsonRecords } from '../shared/json-records.ts';
 import type { SourceRecord } from '../source.ts';
 import type { HttpOptions } from './options.ts';
@@ -15,27 +15,31 @@ const BATCH_RECORDS = 500;
 const MOST_PAGES = 100_000;
 const GONE = 410;
 
+/** The parts that reading a list needs. */
 export interface RecordListing {
   asking: Asking;
   records: JsonRecords;
   proof: ListingProof;
   clock: Clock;
   signal: AbortSignal;
-  /** Of what changed, not of everybody: it may be lost, and its pages were proven before. */
+  /** Whether the list is one of changes. It may be lost, and its paging was proven before. */
   ofChanges: boolean;
 }
 
-/** Times are the CRM's own, in milliseconds since the epoch; undefined: it tells none. */
+/**
+ * How a list was read. Times are the CRM's own, in milliseconds since the epoch; undefined: it
+ * tells none.
+ */
 export interface Listed {
-  /** There is no such list of changes any more. */
+  /** Whether there is no such list of changes any more. */
   lost: boolean;
-  /** Not later than the first answer was thought of. */
+  /** The earliest time that the first answer may show. */
   begunAt: number | undefined;
-  /** When it left. */
+  /** The time at which the first answer was sent. */
   answeredAt: number | undefined;
 }
 
-/** The records in batches of bearable size. Throws what keeps it from the first answer. */
+/** Yields the records in batches. Throws what prevents the first answer. */
 export async function* listed(
   options: HttpOptions,
   listing: RecordListing,
@@ -48,8 +52,7 @@ export async function* listed(
     const askedAt = clock.monotonic();
     const at = { ...listing, options, paging, address, number };
     const turn = await turnAt(at).catch((error: unknown) => {
-      if (number === 1 || !isExpected(error) || error instanceof Interrupted) throw error;
-      proof.stop(stoppedBy(error, number));
+      proof.stop(stoppedBy(error, { hasBegun: number > 1, where: `at page ${number}` }));
     });
     if (!turn) return begun;
     if (turn === 'lost') return { ...begun, lost: true };
@@ -117,13 +120,8 @@ function listIn({ value }: Said, { options: { records }, asking }: At): unknown[
   throw new Invalid(`${asking.host}: ${what}`);
 }
 
-/** An answer that took long may show what was there when it was asked for. */
+/** An answer that took long may show what was there when it was requested. */
 function timesOf(answeredAt: number | undefined, tookMs: number): Listed {
   const begunAt = answeredAt === undefined ? undefined : answeredAt - Math.max(0, tookMs);
   return { lost: false, begunAt, answeredAt };
-}
-
-function stoppedBy(error: Error, number: number): Flaw {
-  const [what = '', fix = 'read it again'] = error.message.split(' → ');
-  return { why: `reading stopped at page ${number}: ${what}`, fix };
 }

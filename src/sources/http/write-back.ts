@@ -1,12 +1,13 @@
 /**
- * Who left, told to an HTTP API: one request for each return, with its id as Idempotency-Key. So an
- * API that knows that header does it once, however often it is told; and the same opt-out written
- * twice is the same opt-out anyhow.
+ * Reports opt-outs to an HTTP API: one request for each report, with its id as Idempotency-Key. An
+ * API that knows that header does it once; and writing the same opt-out twice changes nothing
+ * anyhow.
  *
  *   2xx                        told
  *   404, 410                   the CRM does not have this person: rejected
- *   400, 409, 413, 422         this one is not taken: rejected
- *   anything else              as of a question (asking.ts); nobody else is told in this run
+ *   400, 409, 413, 422         the CRM does not accept this report: rejected
+ *   anything else              handled as for a question (crm-request.ts); the run sends no further
+ *                              reports
  */
 import type { OptOutReport } from '../../domain/opt-out-report.ts';
 import { createAsking, type Asking, type Surroundings } from '../shared/crm-request.ts';
@@ -20,6 +21,7 @@ const gone = [404, 410];
 const accepts = [...done, ...gone, 400, 409, 413, 422];
 const mend = { credentials: 'the headers', request: 'url, method and body', of: 'returns' };
 
+/** Returns a way to report to an HTTP API. */
 export function httpReturns(options: HttpReturnsOptions, surroundings: Surroundings): WriteBack {
   const { url } = options;
   const needsId = (url + JSON.stringify(options.body ?? '')).includes('{id}');
@@ -91,7 +93,7 @@ function filled(text: string, valueOf: (name: string) => string): string {
   return text.replaceAll(/\{(\w+)\}/g, (_, name: string) => valueOf(name));
 }
 
-/** JSON with its texts filled in, names of fields aside. */
+/** Fills in the texts of a JSON value, but not the names of its fields. */
 function inside(value: unknown, values: Values): unknown {
   if (typeof value === 'string') return filled(value, (name) => values[name] ?? '');
   if (Array.isArray(value)) return value.map((inner) => inside(inner, values));

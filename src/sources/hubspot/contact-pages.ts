@@ -1,12 +1,12 @@
-/** Which contacts there are to read, and what they say: page by page, to the end. */
+/** Yields the contacts to read page by page, to the end. */
 import { Unavailable } from '../../domain/errors.ts';
 import type { Api, ContactPage } from './hubspot-api.ts';
 import { idOf, mergedInto } from './contact-record.ts';
 
-/** Ten million contacts. */
+/** Enough for ten million contacts. */
 const MOST_PAGES = 100_000;
 
-/** What is read, and what of each. */
+/** The properties to read, and the way to read them. */
 export interface WantedPages {
   api: Api;
   properties: readonly string[];
@@ -16,7 +16,7 @@ export interface WantedPages {
 /** Some contacts, as they were answered. */
 export type Sheet = Pick<ContactPage, 'values' | 'text'> & { archived: boolean };
 
-/** Those who are there, and then the archived. */
+/** Yields all contacts, first those that are there, then the archived ones. */
 export async function* listedPages(wanted: WantedPages): AsyncGenerator<Sheet, void> {
   const { api, properties, signal } = wanted;
   for (const archived of [false, true]) {
@@ -33,7 +33,7 @@ export async function* listedPages(wanted: WantedPages): AsyncGenerator<Sheet, v
   }
 }
 
-/** Those that were changed since then. */
+/** Yields the contacts that changed since `fromMs`. */
 export async function* changedPages(
   wanted: WantedPages,
   fromMs: number,
@@ -44,7 +44,7 @@ export async function* changedPages(
     const { values, next } = await api.changed({ fromMs, above }, signal);
     const ids = values.map((value) => idOf(value) ?? '');
     for (const id of ids) {
-      // Else those between two pages would be passed over.
+      // Otherwise contacts between two pages would be skipped.
       if (id === '' || BigInt(id) <= BigInt(above)) throw circling(api.host, 'its search');
       above = id;
     }
@@ -53,7 +53,10 @@ export async function* changedPages(
   }
 }
 
-/** These, and of those who are not there any more the ones that are archived. */
+/**
+ * Yields the contacts with these ids, and the archived ones among those that are not there any
+ * more.
+ */
 async function* readPages(
   wanted: WantedPages,
   ids: readonly string[],

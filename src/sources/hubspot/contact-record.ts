@@ -1,39 +1,44 @@
 /**
  * A contact of HubSpot as a record: `{ id, createdAt, updatedAt, archived, properties }`.
  *
- * When contacts are merged, nothing stands under the ids of the losers any more; HubSpot names
- * them in the winner, and answers the winner to whoever asks for one of them. But an opt-out of a
- * loser is known here by her id. So the winner's record is given once more under the id of each
- * loser: as somebody whose address has changed to the winner's, and who takes her opt-outs along.
- * Several records of one address are one person, and the strictest of them counts.
+ * When contacts are merged, the ids of the merged ones name nothing any more. HubSpot lists these
+ * ids in the remaining contact, and answers with that contact when one of them is asked for. An
+ * opt-out of a merged contact is known here by its id. So the remaining contact is given once more
+ * under the id of each merged one, like a person whose address has changed and whose opt-outs move
+ * along. Several records of one address are one person, and the strictest of them counts.
  */
 import { fieldAt } from '../../domain/values/record-field.ts';
 import { jsonRecords } from '../shared/json-records.ts';
 import type { SourceRecord } from '../source.ts';
 
-/** The ids of the losers, in two spellings: `7;8`, and `7:1700000000000;8:1700000000000`. */
+/** The ids of merged contacts, in two spellings: `7;8`, and `7:1700000000000;8:1700000000000`. */
 export const mergedProperties = ['hs_merged_object_ids', 'hs_calculated_merged_vids'];
 
-/** Of an answer. */
+/** The answer that a contact comes from. */
 export interface Origin {
-  /** The place of one that has no id. */
+  /** The place of a contact that has no id. */
   where: string;
-  /** What it was read from, or more. */
+  /** The text that it was read from, or more. */
   text: string;
-  /** Whether those were asked for that are archived: not every answer says so itself. */
+  /** Whether archived contacts were asked for; not every answer says so itself. */
   archived: boolean;
 }
 
+/** Makes records of contacts. */
 export interface ContactRecords {
-  /** The contact, and the same under the id of each that was merged into it. */
+  /** Returns the contact, and the same under the id of each contact merged into it. */
   all(value: unknown, origin: Origin): SourceRecord[];
-  /** The contact that is answered when this id is asked for: its own, or that of a loser. */
+  /**
+   * Returns the contact that was answered when `id` was asked for: its own, or that of a merged
+   * one.
+   */
   one(id: string, value: unknown, origin: Origin): SourceRecord;
 }
 
+/** Creates the records of one reading. */
 export function contactRecords(fields: readonly string[]): ContactRecords {
   const records = jsonRecords(fields);
-  /** Under that id, where it is an object at all. */
+  /** Returns the record under another id, if the value is an object at all. */
   const under = (id: string | undefined, value: unknown, { where, text, archived }: Origin) => {
     const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
     const named = id === undefined ? {} : { id };
@@ -52,13 +57,14 @@ export function contactRecords(fields: readonly string[]): ContactRecords {
   };
 }
 
-/** Undefined where it has none that HubSpot gives. */
+/** Returns the id of a contact; undefined when it has none that HubSpot gives. */
 export function idOf(value: unknown): string | undefined {
   const id = fieldAt(value, 'id');
   const text = typeof id === 'number' ? String(id) : id;
   return typeof text === 'string' && /^\d{1,20}$/.test(text) ? text : undefined;
 }
 
+/** Returns the ids of the contacts that were merged into this one. */
 export function mergedInto(value: unknown): string[] {
   const lists = mergedProperties.map((name) => fieldAt(value, `properties.${name}`));
   const ids = lists

@@ -1,21 +1,22 @@
 /**
- * The questions to HubSpot (CRM API, version 3, contacts), and what is answered, as values. Each
- * waits for its turn, and for as long as it is told to come later (request-pace.ts), ten minutes in
- * all.
+ * The questions to HubSpot (CRM API, version 3, contacts) and their answers as values. Each waits
+ * for its turn and for as long as HubSpot asks (request-pace.ts), ten minutes in all.
  */
 import { z } from 'zod';
 import { Invalid, RateLimited, Unavailable } from '../../domain/errors.ts';
 import { httpDate } from '../../http/rate-limit-headers.ts';
 import {
-  createAsking,
   type Asking,
+  createAsking,
   type CrmRequest,
   type Said,
   type Surroundings,
 } from '../shared/crm-request.ts';
 import { laterBy, type Pace } from './request-pace.ts';
+import { smallText } from '../shared/files/local-file.ts';
+import { type HubspotOptions, isToken } from './options.ts';
 
-/** As many as HubSpot gives at once. */
+/** The most that HubSpot gives at once. */
 const PAGE = 100;
 const MOST_WAIT_MS = 10 * 60_000;
 const HOUR_MS = 3_600_000;
@@ -27,32 +28,39 @@ const search = `${contacts}/search`;
 /** Too many questions; the record is locked for a moment; the account is being moved. */
 const later = [429, 423, 477];
 
-/** Some of a list. */
+/** One page of contacts. */
 export interface ContactPage {
   values: unknown[];
-  /** What they were read from. */
+  /** The text that they were read from. */
   text: string;
-  /** How to come to the next page; undefined: this was the last one. */
+  /** The cursor of the next page; undefined: this was the last one. */
   next: string | undefined;
 }
 
-/** Of which contacts, and what of them. */
+/** The contacts that are asked for, and their properties. */
 interface Of {
   properties: readonly string[];
   archived: boolean;
 }
 
-/** Each throws what asking throws, and Invalid for an answer that is none. */
+/** The questions. Each throws what asking throws, and Invalid for an answer of another shape. */
 export interface Api {
   readonly host: string;
-  /** The names of all properties of contacts, and when HubSpot said so, by its own clock. */
+  /** Returns the names of all properties of contacts, and when HubSpot said so by its own clock. */
   names(signal: AbortSignal): Promise<{ names: Set<string>; at: number | undefined }>;
+  /** Returns one page of all contacts. */
   list(of: Of & { after: string | undefined }, signal: AbortSignal): Promise<ContactPage>;
-  /** Who was changed since then, as far as its index knows, by rising ids above this one. */
+  /**
+   * Returns the contacts that changed since then, as far as HubSpot's index knows, by rising ids
+   * above `above`.
+   */
   changed(since: { fromMs: number; above: string }, signal: AbortSignal): Promise<ContactPage>;
-  /** At most a page of them; who is not there is left out, and Unavailable is thrown for others. */
+  /**
+   * Returns at most a page of contacts by their ids, without those that do not exist. Throws
+   * Unavailable when one could not be read for another reason.
+   */
   some(ids: readonly string[], of: Of, signal: AbortSignal): Promise<ContactPage>;
-  /** Undefined: there is none. */
+  /** Returns one contact; undefined when it does not exist. */
   one(id: string, of: Of, signal: AbortSignal): Promise<ContactPage | undefined>;
   close(): Promise<void>;
 }
@@ -65,6 +73,7 @@ interface ApiOptions {
 
 type Ask = (question: CrmRequest, signal: AbortSignal) => Promise<Said | undefined>;
 
+/** Opens a connection to the API. */
 export function createApi(options: ApiOptions, around: Surroundings & { pace: Pace }): Api {
   const { url, token, timeoutMs } = options;
   const headers = { authorization: `Bearer ${token}` };
@@ -98,7 +107,8 @@ export function createApi(options: ApiOptions, around: Surroundings & { pace: Pa
       const inputs = ids.map((id) => ({ id }));
       const said = await ask(posted(path, { properties, inputs }), signal);
       const { errors = [] } = read(batch, said, host);
-      // Whoever is not there is no failure; whoever could not be read is not taken for gone.
+      // A contact that does not exist is no failure; one that could not be read must not count as
+      // gone.
       if (errors.some(({ category }) => category !== 'OBJECT_NOT_FOUND')) {
         const what = 'could not read all the contacts it was asked for';
         throw new Unavailable(`${host} ${what} (${said?.status})`, { acted: 'maybe' });
@@ -120,9 +130,9 @@ function queryOf({ properties, archived }: Of): Record<string, string> {
 }
 
 /**
- * By id, and always from the first of those above the last one: so it does not matter how many were
- * changed in the same millisecond, nor that no more than 10,000 are answered to one question, nor
- * that somebody who is changed meanwhile would move in an order by time.
+ * Sorts by id, and always asks for the first ones above the last. So it does not matter how many
+ * changed in the same millisecond, that HubSpot answers no more than 10,000 to one search, or that
+ * a contact that changes meanwhile would move in an order by time.
  */
 function searchFor({ fromMs, above }: { fromMs: number; above: string }): object {
   return {
@@ -201,4 +211,18 @@ function impatient(host: string, status: number, retryAfterMs: number): RateLimi
   const what = `${host} asks to wait (${status}), and 10 minutes were not enough`;
   const mend = 'run less often, or have its limit raised';
   return new RateLimited(`${what} → ${mend}`, { retryAfterMs, route: host });
+}
+
+/**
+ * Returns the token. A file is read anew each time, so that the token may be changed at any time.
+ * Throws Invalid when the file contains no token.
+ */
+export async function tokenOf({
+  token = '',
+  tokenFile,
+}: Pick<HubspotOptions, 'token' | 'tokenFile'>): Promise<string> {
+  if (tokenFile === undefined) return token;
+  const text = smallText(tokenFile);
+  if (isToken(text.trim())) return text.trim();
+  throw new Invalid(`${tokenFile}: the file of the token holds no token → write it alone into it`);
 }

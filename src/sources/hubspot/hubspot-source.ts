@@ -1,34 +1,42 @@
 /**
- * The contacts of a HubSpot account as a source. What a merge means stands in contact-record.ts.
+ * The contacts of a HubSpot account as a source. contact-record.ts explains merged contacts.
  *
- * `read` goes through the list of those who are there, and then through the archived. Whoever is
- * archived meanwhile is in the second one at the latest; the other way round she might be in
- * neither. Whoever is restored meanwhile may be missing from both; she was gone before, and one
- * reading concludes nothing. Each list ends where HubSpot names no next page; both are the proof.
+ * `read` reads the list of contacts that are there, then that of the archived ones. A contact that
+ * is archived meanwhile is in the second list at the latest; in the other order it might be in
+ * neither. A contact that is restored meanwhile may be missing from both. It was gone before, and
+ * one reading concludes nothing. Each list ends where HubSpot names no next page; both together are
+ * the proof.
  *
- * `changes` asks the search who was changed, and nothing else of it: its index is late, and lets
- * what an event has read already seem to be older. The values are read by id. Who is archived is
- * not found by search, nor in any order of time: of her the next full reading tells, or an event.
- * HubSpot's clock says when a reading began, since its times are compared with that.
+ * `changes` uses the search only to find who changed, because its index is late: values from it
+ * could be older than what an event has read already. The values are read by id. The search does
+ * not find archived contacts, nor does any order by time; the next full reading finds them, or an
+ * event. HubSpot's clock says when a reading began, since the times of changes are compared with
+ * that.
  *
- * What is read cannot be asked whether it still holds; it counts for a quarter of an hour.
+ * HubSpot cannot be asked whether anything has changed, so a reading counts for a quarter of an
+ * hour.
  */
 import { milliseconds } from '../../domain/values/config-value.ts';
-import { Interrupted, isExpected } from '../../domain/errors.ts';
 import type { Surroundings } from '../shared/crm-request.ts';
-import { brokenFlaw, certificateOf, type Flaw, withCursor } from '../shared/read-certificate.ts';
+import {
+  brokenFlaw,
+  certificateOf,
+  type Flaw,
+  holding,
+  withCursor,
+  stoppedBy,
+} from '../shared/read-certificate.ts';
 import type { Certificate, ReadRequest, Source, SourceRecord } from '../source.ts';
-import { holding } from '../shared/reading-lifetime.ts';
-import { type Api, createApi } from './hubspot-api.ts';
+import { type Api, createApi, tokenOf } from './hubspot-api.ts';
 import { contactRecords } from './contact-record.ts';
 import type { HubspotOptions } from './options.ts';
 import { createPace } from './request-pace.ts';
 import { changedPages, listedPages, type Sheet } from './contact-pages.ts';
 import { createProperties } from './property-selection.ts';
-import { tokenOf } from './access-token.ts';
 
 type Changed = Certificate | 'lost';
 
+/** Returns the source of a HubSpot account. */
 export function hubspotSource(options: HubspotOptions, surroundings: Surroundings): Source {
   const { clock } = surroundings;
   const around = { ...surroundings, pace: createPace() };
@@ -60,7 +68,8 @@ export function hubspotSource(options: HubspotOptions, surroundings: Surrounding
       const api = await open();
       try {
         const { properties, at = fromMs } = await wanted.now(api, { fields, signal });
-        // Its clock was put back, or it is another account's: what happened until then is not told.
+        // HubSpot's clock was put back, or it is another account: changes up to then would not be
+        // listed.
         if (fromMs > at) return 'lost';
         const flaws = yield* recordsOf(changedPages({ api, properties, signal }, fromMs), fields);
         return certified(reading, flaws, cursorAt(Math.max(fromMs, at - overlapMs)));
@@ -87,7 +96,7 @@ interface Asked {
   request: ReadRequest;
 }
 
-/** HubSpot answers the winner of a merge to whoever asks for a loser. */
+/** Reads one contact. HubSpot answers with the remaining contact when a merged one is asked for. */
 async function single(api: Api, asked: Asked): Promise<SourceRecord | undefined> {
   const { id, properties, request } = asked;
   for (const archived of [false, true]) {
@@ -99,7 +108,10 @@ async function single(api: Api, asked: Asked): Promise<SourceRecord | undefined>
   return undefined;
 }
 
-/** An answer that cannot be had after the first page ends it: what was read is not lost. */
+/**
+ * Yields the records of all pages. A failure after the first page ends the reading, and what was
+ * read is kept.
+ */
 async function* recordsOf(
   sheets: AsyncGenerator<Sheet, void>,
   fields: readonly string[],
@@ -117,17 +129,11 @@ async function* recordsOf(
       if (batch.length > 0) yield batch;
     }
   } catch (error) {
-    if (pages === 0 || !isExpected(error) || error instanceof Interrupted) throw error;
-    return [stoppedBy(error, pages + 1)];
+    return [stoppedBy(error, { hasBegun: pages > 0, where: `at page ${pages + 1}` })];
   }
   const fix = 'mend those contacts in HubSpot';
   const [first] = broken;
   return broken.length > 0 ? [brokenFlaw('contact', { count: broken.length, first, fix })] : [];
-}
-
-function stoppedBy(error: Error, number: number): Flaw {
-  const [what = '', fix = 'read it again'] = error.message.split(' → ');
-  return { why: `reading stopped at page ${number}: ${what}`, fix };
 }
 
 function cursorAt(ms: number): string {

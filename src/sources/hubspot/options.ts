@@ -4,7 +4,7 @@ import { overlap, text, whole } from '../shared/option-fields.ts';
 
 const noToken = 'is empty or holds what a header cannot carry → write the token alone';
 
-/** The YAML of this source. */
+/** The options of this source. */
 export const hubspotOptions = z
   .strictObject({
     type: z.literal('hubspot').describe('The contacts of a HubSpot account'),
@@ -29,7 +29,7 @@ export const hubspotOptions = z
   });
 export type HubspotOptions = z.infer<typeof hubspotOptions>;
 
-/** Whether an HTTP header can carry it, and nothing in it looks like a slip of the pen. */
+/** Returns whether a text can be sent in an HTTP header and has no space. */
 export function isToken(given: string): boolean {
   return /^[\x21-\x7e]+$/.test(given);
 }
@@ -45,7 +45,7 @@ function addressFault(address: string): string | undefined {
   return 'would send people and the token unencrypted → use https';
 }
 
-/** The YAML of the way back; the account and the token are those of the source. */
+/** The options of reporting opt-outs; the account and the token are those of the source. */
 export const hubspotReturnsOptions = z.strictObject({
   type: z.literal('hubspot').describe('The subscriptions of the account that is the source'),
   subscriptions: z

@@ -1,29 +1,33 @@
-/** Which properties to ask for, so that every field of the configuration is there. */
+/** Selects the properties to ask for, so that every field of the configuration is there. */
 import type { Clock } from '../../domain/clock.ts';
 import { Invalid } from '../../domain/errors.ts';
-import { nearest, quoted } from '../shared/field-suggestions.ts';
+import { quoted, hintsFor } from '../shared/field-suggestions.ts';
 import type { ReadRequest } from '../source.ts';
 import type { Api } from './hubspot-api.ts';
 import { mergedProperties } from './contact-record.ts';
 
-/** So long the names are believed where a single contact is read. */
+/** How long the names are trusted when a single contact is read. */
 const HOLDS_MS = 15 * 60_000;
 
 const own = ['id', 'createdAt', 'updatedAt', 'archived', 'archivedAt'];
 const inside = 'properties.';
 
 /**
- * HubSpot silently leaves out a property that it does not have, which would seem to be empty: an
- * opt-out that is not read. So the names are asked for first. Throws Invalid where one is not
- * there.
+ * Selects properties. HubSpot silently leaves out a property that it does not have, so the field
+ * would look empty and an opt-out could be missed. The names are therefore asked for first. Throws
+ * Invalid when one does not exist.
  */
 export interface Properties {
-  /** Looked up now, and when that was, by HubSpot's clock, where it tells. */
+  /**
+   * Looks the names up now. Returns the properties, and when that was by HubSpot's clock if it
+   * tells.
+   */
   now(api: Api, request: ReadRequest): Promise<{ properties: string[]; at: number | undefined }>;
-  /** By the names of a while ago, where they were looked up. */
+  /** Returns the properties by names that may have been looked up a while ago. */
   lately(api: Api, request: ReadRequest): Promise<string[]>;
 }
 
+/** Creates a selection that remembers the names. */
 export function createProperties(clock: Clock): Properties {
   let known: { names: ReadonlySet<string>; at: number } | undefined;
   const now: Properties['now'] = async (api, { fields, signal }) => {
@@ -42,7 +46,7 @@ export function createProperties(clock: Clock): Properties {
   };
 }
 
-/** The properties behind fields. */
+/** Returns the properties behind fields. Throws Invalid for a field that a contact cannot have. */
 function wantedOf(fields: readonly string[], host: string): string[] {
   const strange = fields.find((field) => !own.includes(field) && !field.startsWith(inside));
   if (strange !== undefined) {
@@ -58,10 +62,7 @@ function wantedOf(fields: readonly string[], host: string): string[] {
 function askedFor(wanted: readonly string[], names: ReadonlySet<string>, host: string): string[] {
   const missing = wanted.filter((name) => !names.has(name));
   if (missing.length === 0) return [...new Set([...wanted, ...mergedProperties])];
-  const hints = missing.flatMap((name) => {
-    const near = nearest(name, [...names]);
-    return near === undefined ? [] : [`did you mean ${quoted(near)} for ${quoted(name)}?`];
-  });
+  const hints = hintsFor(missing, [...names]);
   const none = `contacts have no property ${missing.map(quoted).join(', ')}`;
   const mend = 'correct the configuration, by internal names, or make it in HubSpot';
   throw new Invalid(`${host}: ${[none, ...hints].join('; ')} → ${mend}`);

@@ -1,10 +1,10 @@
 /**
- * How fast HubSpot may be asked. No clock, no waiting: times are milliseconds of one that never
- * jumps, and are passed in.
+ * How fast HubSpot may be asked. It has no clock and does not wait: monotonic milliseconds are
+ * passed in.
  *
- *   its headers say that nothing is left   → nothing more until their interval is over
+ *   the headers say that nothing is left   → nothing more until their interval is over
  *   search, of which no header tells       → four a second, of the five that an account has
- *   come later (429, 423, 477)             → as long as it says, or else as its policy is called
+ *   come later (429, 423, 477)             → as long as it says, or as its policy implies
  *   429 for the day                        → not waited out: that may be hours
  */
 import { observe } from '../../http/rate-limit-headers.ts';
@@ -16,13 +16,15 @@ const SEARCH_MS = 250;
 const LEAST_MS = 1_000;
 const LOCKED_MS = 2_000;
 
+/** The pace of one account. */
 export interface Pace {
-  /** How long to wait before the next question, which is then taken to leave. */
+  /** Returns how long to wait before the next question, which then counts as sent. */
   waitMs(question: { isSearch: boolean }, nowMs: number): number;
-  /** What an answer tells of what is left. */
+  /** Reads what an answer says is left. */
   hear(headers: Said['headers'], nowMs: number): void;
 }
 
+/** Creates the pace of an account that was not asked yet. */
 export function createPace(): Pace {
   let freeAt = Number.NEGATIVE_INFINITY;
   let searchAt = Number.NEGATIVE_INFINITY;
@@ -39,7 +41,10 @@ export function createPace(): Pace {
   };
 }
 
-/** How much later to come, by such an answer. `nowMs`: of day, for headers that name one. */
+/**
+ * Returns how many milliseconds to wait after such an answer, or that the day's requests are used
+ * up. `nowMs` is the time of day, for headers that name one.
+ */
 export function laterBy({ status, headers, value }: Said, nowMs: number): number | 'day' {
   const said = `${textOf(value, 'policyName')} ${textOf(value, 'message')}`.toLowerCase();
   if (/\bdaily\b/.test(said)) return 'day';

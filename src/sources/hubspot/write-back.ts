@@ -1,20 +1,20 @@
 /**
- * Who left, told to HubSpot: one subscription by version 3 of its communication preferences, all
- * mail by version 4. Both go by the address. Whoever has unsubscribed already is told.
+ * Reports opt-outs to HubSpot: one subscription by version 3 of its communication preferences, all
+ * mail by version 4. Both go by the address. A person who has unsubscribed already counts as told.
  */
 import { fieldAt } from '../../domain/values/record-field.ts';
 import { RateLimited } from '../../domain/errors.ts';
 import type { OptOutReport } from '../../domain/opt-out-report.ts';
 import {
-  createAsking,
   type Asking,
+  createAsking,
   type CrmRequest,
   type Surroundings,
 } from '../shared/crm-request.ts';
-import type { WriteBack, ReportResult } from '../write-back.ts';
+import type { ReportResult, WriteBack } from '../write-back.ts';
 import type { HubspotOptions, HubspotReturnsOptions } from './options.ts';
 import { createPace, laterBy, type Pace } from './request-pace.ts';
-import { tokenOf } from './access-token.ts';
+import { tokenOf } from './hubspot-api.ts';
 
 const AT_ONCE = 20;
 const MOST_WAIT_MS = 20_000;
@@ -22,6 +22,7 @@ const later = [429, 423, 477];
 const mend = { credentials: 'the token', request: 'url' };
 const explanation = 'The person unsubscribed on the email platform.';
 
+/** Returns a way to report to a HubSpot account. */
 export function hubspotReturns(
   options: HubspotOptions,
   { subscriptions = {}, legalBasis }: HubspotReturnsOptions,
@@ -69,7 +70,7 @@ interface Patient extends Surroundings {
   signal: AbortSignal;
 }
 
-/** Waits as long as HubSpot asks, within bounds. */
+/** Sends one report and waits as long as HubSpot asks, up to 20 seconds. */
 async function tellOne(
   asking: Asking,
   question: CrmRequest,

@@ -1,22 +1,25 @@
-/** Bytes in, lines out, holding no more than one line that is not whole yet. */
+/** Turns bytes into lines, holding no more than one line that is not whole yet. */
 
-/** More than any record; without a bound a file without line breaks would be held as a whole. */
+/** Longer than any record. Without a bound a file without line breaks would be held as a whole. */
 const LINE_BYTES = 4 * 1024 * 1024;
 
+/** One line of the file. */
 export interface JsonLine {
-  /** The first line of the file is 1. */
+  /** The number of the line; the first one is 1. */
   number: number;
-  /** Undefined when it is longer than is accepted. */
+  /** Undefined when the line is longer than is accepted. */
   text: string | undefined;
 }
 
+/** A parser that is fed chunk by chunk. */
 export interface LineParser {
-  /** The lines that became whole, without those that are blank. */
+  /** Returns the lines that became whole, without blank lines. */
   write(chunk: Buffer): JsonLine[];
-  /** What stands after the last line break. */
+  /** Returns what follows the last line break. */
   end(): JsonLine[];
 }
 
+/** Creates a parser for one file. */
 export function lineParser(): LineParser {
   let number = 1;
   let held: Buffer[] = [];

@@ -1,24 +1,28 @@
 /**
- * A file with one JSON object a line: contacts, or templates, each with its key. Blank lines count
- * for nothing.
- *
- * The reading is certified as that of a CSV file is (line-file.ts).
+ * A file with one JSON object a line: contacts, or templates with their keys. Blank lines are
+ * ignored. The reading is certified like that of a CSV file (line-file.ts).
  */
 import { Invalid } from '../../domain/errors.ts';
 import { parseJson } from '../../domain/values/lossless-json.ts';
-import { assertNotUtf16, utf8Check } from '../shared/files/text-encoding.ts';
+import {
+  assertNotUtf16,
+  type FileReading,
+  type FileSurroundings,
+  type FileTally,
+  lineFile,
+  utf8Check,
+} from '../shared/files/line-file.ts';
 import { jsonRecords, type JsonRecords } from '../shared/json-records.ts';
-import { type FileReading, type FileTally, lineFile } from '../shared/files/line-file.ts';
-import type { FileSurroundings } from '../shared/files/file-origin.ts';
 import type { Source, SourceRecord } from '../source.ts';
 import { type JsonLine, lineParser } from './line-parser.ts';
 import type { NdjsonOptions } from './options.ts';
 
+/** Returns the source of such a file. */
 export function ndjsonSource(options: NdjsonOptions, surroundings: FileSurroundings): Source {
   return lineFile(options, surroundings, batchesOf);
 }
 
-/** The records of each chunk of the file: a chunk is small. */
+/** Yields the records of each chunk of the file; a chunk is small. */
 async function* batchesOf({
   name,
   chunks,

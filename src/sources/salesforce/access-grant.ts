@@ -1,27 +1,31 @@
 /**
- * How to get in: a token for a while, by the secret of an app (client credentials) or by a claim
- * that a private key has signed (JWT bearer). Both are asked of the address of the organization.
+ * How to get access: a temporary token, by the secret of an app (client credentials) or by a claim
+ * that a private key has signed (JWT bearer, RFC 7523). Both are requested from the address of the
+ * organization.
  *
- * The answer also tells where the API is. What is sent there opens everything the user may see: so
- * that has to be the host of the configuration, or over https one of Salesforce's own, on which
- * nobody else answers.
+ * The answer also names the address of the API. The token opens everything that the user may see,
+ * so that address must be the host of the configuration, or over https one of Salesforce's own
+ * hosts.
  */
 import { z } from 'zod';
 import { Invalid, Unavailable } from '../../domain/errors.ts';
 import { createAsking, type Said, type Surroundings } from '../shared/crm-request.ts';
-import { assertionOf } from './jwt-assertion.ts';
 import type { SalesforceOptions } from './options.ts';
+import { createPrivateKey, type KeyObject, sign } from 'node:crypto';
+import { readSmallFile } from '../../domain/values/config-file.ts';
 
+/** A token and where it is used. */
 export interface Grant {
   token: string;
-  /** Where the API is. */
+  /** The origin of the API. */
   origin: string;
 }
 
+/** The token of one organization. */
 export interface Grants {
-  /** The one that is there, or a new one. */
+  /** Returns the token that is there, or a new one. */
   current(signal: AbortSignal): Promise<Grant>;
-  /** A new one, after the one that is there was refused. */
+  /** Returns a new token, after the one that is there was refused. */
   renew(signal: AbortSignal): Promise<Grant>;
 }
 
@@ -31,7 +35,9 @@ const granted = z.object({
 });
 const refused = z.object({ error: z.string(), error_description: z.string().default('') });
 
-/** Kept for as long as it is accepted: logins are counted. */
+/**
+ * Creates the grants. A token is kept for as long as it is accepted, because logins are counted.
+ */
 export function createGrants(options: SalesforceOptions, surroundings: Surroundings): Grants {
   let grant: Grant | undefined;
   const ask = async (signal: AbortSignal) => (grant = await grantOf(options, surroundings, signal));
@@ -93,7 +99,7 @@ function read({ status, value }: Said, host: string, { url }: SalesforceOptions)
   throw new Invalid(`${host} names an address for its API that is not of Salesforce → ${fix}`);
 }
 
-/** Where the API is, if that may be trusted with a token. */
+/** Returns the origin of the API if it may be trusted with a token. */
 function apiOf(named: string, configured: string): string | undefined {
   const there = URL.parse(named);
   if (!there || there.username || there.password) return undefined;
@@ -103,7 +109,7 @@ function apiOf(named: string, configured: string): string | undefined {
   return protocol === 'https:' && port === '' && isTheirs ? origin : undefined;
 }
 
-/** What Salesforce says, what it means, and what has to be corrected; the first that fits. */
+/** Salesforce's words, their meaning, and what to correct; the first row that matches counts. */
 const meanings: readonly [says: RegExp, what: string, fix: string][] = [
   [
     /^invalid_client_id\b|identifier invalid|^app_not_found\b/,
@@ -155,4 +161,63 @@ function refusal(value: unknown, { status, host }: { status: number; host: strin
   return new Invalid(
     `${host} ${what ?? 'refuses the credentials'} (${how}) → ${fix ?? 'correct auth of the source'}`,
   );
+}
+
+/** Salesforce accepts no claim that is valid for longer than three minutes. */
+const GOOD_FOR_S = 120;
+
+/**
+ * Returns the signed claim: who asks, as which user, for which audience, and until when. The key is
+ * read anew each time because it may have been replaced. Throws Invalid without one.
+ */
+async function assertionOf({ url, auth }: SalesforceOptions, nowMs: number): Promise<string> {
+  const claims = {
+    iss: auth.clientId,
+    sub: auth.username,
+    aud: auth.audience ?? audienceOf(url),
+    exp: Math.floor(nowMs / 1000) + GOOD_FOR_S,
+  };
+  const parts = [{ alg: 'RS256', typ: 'JWT' }, claims];
+  const text = parts.map((part) => base64(Buffer.from(JSON.stringify(part)))).join('.');
+  return `${text}.${base64(sign('RSA-SHA256', Buffer.from(text), keyOf(await pemOf(auth))))}`;
+}
+
+function audienceOf(url: string): string {
+  const { hostname } = new URL(url);
+  const isSandbox = hostname === 'test.salesforce.com' || hostname.includes('.sandbox.');
+  return `https://${isSandbox ? 'test' : 'login'}.salesforce.com`;
+}
+
+function base64(bytes: Buffer): string {
+  return bytes.toString('base64url');
+}
+
+async function pemOf({ privateKey, privateKeyFile }: SalesforceOptions['auth']): Promise<string> {
+  // A variable that cannot contain line breaks often has \n instead.
+  if (privateKey !== undefined) return privateKey.replaceAll('\\n', '\n');
+  try {
+    return readSmallFile(privateKeyFile ?? '').toString('utf8');
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? ` (${String(error.code)})` : '';
+    const what = `${privateKeyFile}: the private key cannot be read${code}`;
+    throw new Invalid(`${what} → make it readable, or correct auth.privateKeyFile of the source`);
+  }
+}
+
+/** Returns the key. The error has no cause, because that may quote the key. */
+function keyOf(pem: string): KeyObject {
+  const key = parsed(pem);
+  if (key?.asymmetricKeyType === 'rsa') return key;
+  const what = key ? 'is no RSA key' : 'is no private key in PEM, or has a passphrase';
+  throw new Invalid(
+    `the private key of the source ${what} → make one with openssl genrsa, and its certificate`,
+  );
+}
+
+function parsed(pem: string): KeyObject | undefined {
+  try {
+    return createPrivateKey(pem);
+  } catch {
+    return undefined;
+  }
 }

@@ -5,38 +5,45 @@ import type { Grant, Grants } from './access-grant.ts';
 import type { SalesforceOptions } from './options.ts';
 import { errorOf, refusalOf } from './protocol/api-refusal.ts';
 
+/** One question. */
 export interface ApiQuestion {
-  /** Below the version: /queryAll?q=…; or a whole path that an answer has named. */
+  /** The path below the version (/queryAll?q=…), or a whole path that an answer has named. */
   path: string;
-  /** A JSON document: the question is a POST. */
+  /** A JSON document; with it the question is a POST. */
   body?: object;
   /** With a body: a record is changed. */
   method?: 'PATCH';
-  /** That the answer is text of this type, and not JSON. */
+  /** Set when the answer is text of this type and not JSON. */
   text?: 'text/csv';
   /** Statuses that are an answer too, whatever their body is. */
   accepts?: readonly number[];
 }
 
+/** A session with one organization. */
 export interface Session {
   readonly host: string;
-  /** When the first answer was given, by the organization's own clock. */
+  /** Returns when the first answer was sent, by the organization's own clock. */
   startedAt(): number | undefined;
-  /** Throws Invalid, Unavailable, RateLimited, and the signal's reason when aborted. */
+  /**
+   * Asks a question. Throws Invalid, Unavailable, RateLimited, and the signal's reason when
+   * aborted.
+   */
   ask(question: ApiQuestion): Promise<Said>;
   close(): Promise<void>;
 }
 
+/** The parts that a session needs. */
 export interface SessionOptions extends Surroundings {
   options: SalesforceOptions;
   grants: Grants;
   signal: AbortSignal;
 }
 
-/** What is answered with these is told apart by the code in it. */
+/** Answers with these statuses are distinguished by the code in them. */
 const refusals = [400, 401, 403, 404];
 const mend = { credentials: 'auth', request: 'where' };
 
+/** Creates a session; it connects with the first question. */
 export function createSession({ options, grants, signal, ...rest }: SessionOptions): Session {
   const { timeoutMs, version } = options;
   const base = `/services/data/${version}`;

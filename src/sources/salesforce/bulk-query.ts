@@ -1,21 +1,21 @@
 /**
- * The records of a query by the Bulk API 2.0: a job that is waited for, and its results as CSV,
- * some thousands at a time. It costs a tenth of the requests.
+ * Reads the records of a query by the Bulk API 2.0: a job that is waited for, with its results as
+ * CSV, some thousands at a time. It takes a tenth of the requests.
  *
- *   UploadComplete, InProgress → asked again
- *   JobComplete                → read
- *   Failed, Aborted            → Unavailable: page by page the same query may be read
+ *   UploadComplete, InProgress → ask again
+ *   JobComplete                → read the results
+ *   Failed, Aborted            → Unavailable: the same query may be read page by page
  */
 import { parse } from 'csv-parse/sync';
 import { z } from 'zod';
 import type { Clock } from '../../domain/clock.ts';
 import { Unavailable } from '../../domain/errors.ts';
-import { fromText, rowOf, type Row } from './query-row.ts';
+import { fromText, type Row, rowOf } from './query-row.ts';
 import type { Session } from './api-session.ts';
-import { textOf, type Query } from './soql-query.ts';
 import { retryDelayMs, retrySchedules } from '../../domain/retry-schedules.ts';
+import { type Query, textOf } from './query-pages.ts';
 
-/** An answer may have 16 MiB. */
+/** Keeps an answer below 16 MiB. */
 const CHUNK_RECORDS = 5_000;
 const MOST_WAIT_MS = 4 * 60 * 60_000;
 
@@ -26,13 +26,17 @@ const job = z.object({
 });
 type Job = z.infer<typeof job>;
 
+/** The parts that a job needs. */
 export interface Bulk {
   session: Session;
   clock: Clock;
   signal: AbortSignal;
 }
 
-/** Without an order, in which Salesforce could not divide the work. Answers how many there are. */
+/**
+ * Yields the rows of a query and returns how many there are. The query has no order, with which
+ * Salesforce could not divide the work.
+ */
 export async function* bulkRows(bulk: Bulk, query: Query): AsyncGenerator<Row[], number> {
   const { session } = bulk;
   const { id, numberRecordsProcessed } = await finished(bulk, await madeFor(query, session));
@@ -81,11 +85,14 @@ function jobIn(value: unknown, session: Session): Job {
 
 interface Chunk {
   rows: Row[];
-  /** Where the next one begins. */
+  /** Where the next chunk begins. */
   next: string | undefined;
 }
 
-/** Chunk by chunk, from the locator '' on. The first one has a header row, others may have it. */
+/**
+ * Returns a function that reads the chunk at a locator, from '' on. The first chunk has a header
+ * row, others may have one.
+ */
 function chunksOf(session: Session, { shape }: Query, id: string) {
   let columns: Map<string, number> | undefined;
   return async (locator: string): Promise<Chunk> => {
@@ -108,7 +115,7 @@ function chunksOf(session: Session, { shape }: Query, id: string) {
   };
 }
 
-/** Each row has the width of the first, or it is no CSV. */
+/** Parses CSV. Each row must have the width of the first. */
 function linesOf(text: string, session: Session): string[][] {
   try {
     return parse(text, { bom: true });

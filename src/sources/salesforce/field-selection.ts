@@ -1,26 +1,28 @@
 /**
- * What of each object is read: the fields that the configuration names, as far as the object has
- * them, and what this source needs itself. Which those are the API describes; a name that none of
- * the objects has is a slip of the pen, and one that could be more than a name reaches no query.
+ * Selects what is read of each object: the fields that the configuration names, as far as the
+ * object has them, and what this source needs itself. The API describes the fields. A name that no
+ * object has is a mistake in the configuration, and a text that could be more than a name reaches
+ * no query.
  */
 import { z } from 'zod';
 import { Invalid } from '../../domain/errors.ts';
-import { listed, nearest, quoted } from '../shared/field-suggestions.ts';
+import { listed, quoted, hintsFor } from '../shared/field-suggestions.ts';
 import type { ObjectName } from './protocol/record-ids.ts';
 import type { Session } from './api-session.ts';
 
-/** How a value is spelled where everything is text. */
+/** How a value is written where everything is text. */
 export type Spelling = 'truth' | 'number' | 'text';
 
+/** The fields that are read of one object. */
 export interface Shape {
   object: ObjectName;
-  /** Every field that is asked for, and how it is spelled; undefined: this object lacks it. */
+  /** Every requested field and how it is written; undefined: this object does not have it. */
   fields: ReadonlyMap<string, Spelling | undefined>;
-  /** What a query has to select. */
+  /** The fields that a query selects. */
   select: readonly string[];
 }
 
-/** What no record has, but every answer. */
+/** A field that every answer has and no record. */
 const ANSWERED = 'attributes.type';
 const fieldName = /^[A-Za-z]\w{0,80}(?:\.[A-Za-z]\w{0,80}){0,5}$/;
 const needed = ['Id', 'IsDeleted', 'MasterRecordId', 'IsConverted', 'ConvertedContactId'];
@@ -32,7 +34,10 @@ const described = z.object({
 });
 type Described = z.infer<typeof described>['fields'];
 
-/** Throws Invalid for a field that is none, or that no object has, and what a session throws. */
+/**
+ * Returns the shapes of objects. Throws Invalid for a text that is no field name or a field that no
+ * object has, and what a session throws.
+ */
 export async function shapesOf(
   session: Session,
   { objects, fields }: { objects: readonly ObjectName[]; fields: readonly string[] },
@@ -59,7 +64,7 @@ function shapeOf(object: ObjectName, there: Described, names: readonly string[])
   return { object, fields, select: [...new Set([...own, ...asked])] };
 }
 
-/** Of a path, only its first step is known here. */
+/** Returns how a field is written. For a path only its first step is checked. */
 function spellingOf(name: string, there: Described): Spelling | undefined {
   const [first, ...rest] = name.split('.');
   if (rest.length > 0) {
@@ -78,10 +83,7 @@ function missingMessage(missing: readonly string[], found: [ObjectName, Describe
       relationshipName ? [name, `${relationshipName}.Name`] : name,
     ),
   );
-  const hints = missing.flatMap((name) => {
-    const near = nearest(name, names);
-    return near === undefined ? [] : [`did you mean ${quoted(near)} for ${quoted(name)}?`];
-  });
+  const hints = hintsFor(missing, names);
   const there = hints.length > 0 ? hints : [`fields found: ${listed([...new Set(names)])}`];
   const what = `${objects} ${found.length > 1 ? 'have' : 'has'} no field ${missing.map(quoted).join(', ')}`;
   const fix = 'correct the configuration, or let the user see the field';

@@ -1,25 +1,28 @@
 /**
- * Whom a record stands for that was merged into another, or a lead that was converted: why, says
- * salesforce-source.ts. Those that a batch needs are asked for together.
+ * Finds the record that stands for a merged one, or for a lead that was converted;
+ * salesforce-source.ts says why. The records that a batch needs are asked for together.
  *
  *   the record           it leads to                       →
  *   is one by itself     ·                                 its own fields
  *   is deleted           ·                                 its own fields, deleted
  *   merged, converted    a record by itself, or deleted    the fields of that one, under its own id
- *   merged               nobody, or in a circle            its own fields, deleted
- *   converted            nobody, or in a circle            nothing: it is no lead any more
+ *   merged               nothing, or in a circle           its own fields, deleted
+ *   converted            nothing, or in a circle           nothing: it is no lead any more
  *
- * Deleted ones are nothing where the configuration has no field that would tell.
+ * Deleted records are left out when the configuration has no field that would tell.
  */
 import type { ConditionResult } from '../../domain/condition.ts';
 import type { SourceRecord } from '../source.ts';
 import type { Reader } from './record-reader.ts';
 import type { Row } from './query-row.ts';
 
-/** So many merges of one record after the other are followed. */
+/** The most merges that are followed from one record. */
 const MOST_STEPS = 10;
 
-/** Each under its own id, in this order; `around`: others that were read just now. */
+/**
+ * Returns the records, each under its own id, in this order; `around`: other rows that were just
+ * read.
+ */
 export async function settle(
   reader: Reader,
   rows: readonly Row[],
@@ -38,8 +41,8 @@ export async function settle(
 }
 
 /**
- * Records that stand for one of these, however far away: when she changes, so do they, and they
- * alone do not tell.
+ * Returns the records that stand for one of these, however far away. When one of these changes,
+ * they change too, and their own data does not tell.
  */
 export async function standIns(reader: Reader, rows: readonly Row[]): Promise<Row[]> {
   const found = new Map<string, Row>();
@@ -55,7 +58,10 @@ export async function standIns(reader: Reader, rows: readonly Row[]): Promise<Ro
 
 type Way = { chain: Row[] } | { needs: string } | 'lost';
 
-/** From a record to the one it stands for; the chain ends with that. A circle is too long. */
+/**
+ * Follows a record to the one that it stands for, the last of the chain. A circle counts as too
+ * long.
+ */
 function walk(from: Row, known: ReadonlyMap<string, Row | null>): Way {
   const chain = [from];
   for (let at = from; chain.length <= MOST_STEPS;) {
@@ -84,10 +90,10 @@ function recordOf(reader: Reader, row: Row, way: Way): SourceRecord | undefined 
   return { where: `${row.object} ${row.id}`, value: { attributes, ...value, Id: row.id } };
 }
 
-/** What says who it is, and not what she wants. */
+/** Fields that say who the person is, and not what they want. */
 const naming = new Set(['Id', 'Email', 'IsDeleted']);
 
-/** The last of them, with the opt-out of any. */
+/** Returns the fields of the last record, with the opt-out of any in the chain. */
 function strictestOf({ optOuts, optsOut }: Reader, chain: readonly Row[]): Record<string, unknown> {
   const stated = optOuts.flatMap(({ field, says }): [string, unknown][] => {
     const values = chain.map((each) => each.values[field]);
@@ -102,14 +108,17 @@ function strictestOf({ optOuts, optsOut }: Reader, chain: readonly Row[]): Recor
   const last: Record<string, unknown> = rows.at(-1) ?? {};
   const out = optsOut && rows.find((values) => mayBeTrue(optsOut.judge(values)));
   if (!out) return last;
-  // All that it was judged by: of one field alone it might be judged otherwise.
+  // Takes all fields that the condition reads, because with one alone it could be judged otherwise.
   const judged = Object.entries(out).filter(
     ([field]) => optsOut.fields.includes(field) && !naming.has(field),
   );
   return { ...last, ...Object.fromEntries(judged) };
 }
 
-/** What cannot be evaluated makes an invalid record, which opts nobody in either. */
+/**
+ * Returns whether a condition may be true. One that cannot be evaluated makes an invalid record,
+ * which opts nobody in either.
+ */
 function mayBeTrue(verdict: ConditionResult): boolean {
   return 'failsOn' in verdict || verdict.gives !== false;
 }

@@ -22,7 +22,7 @@ const auth = z
   })
   .describe('How to get in: clientSecret alone, or username and a private key');
 
-/** Faults in how the fields fit together, each with the field it concerns. */
+/** Returns faults in how the fields fit together, each with its field. */
 function authFaults(given: Record<string, unknown>): [field: string, message: string][] {
   const has = (field: string) => given[field] !== undefined;
   if (has('clientSecret')) {
@@ -41,7 +41,7 @@ function authFaults(given: Record<string, unknown>): [field: string, message: st
   return faults;
 }
 
-/** The YAML of this source; a relative path has been resolved by the time it is read. */
+/** The options of this source. Relative paths are made absolute before they are used. */
 export const salesforceOptions = z
   .strictObject({
     type: z.literal('salesforce').describe('The contacts, and leads, of a Salesforce organization'),
@@ -92,7 +92,7 @@ function addressFault(address: string): string | undefined {
   return 'would send people and secrets unencrypted → use https';
 }
 
-/** The YAML of the way back; the organization and the way in are those of the source. */
+/** The options of reporting opt-outs; the organization and the access are those of the source. */
 export const salesforceReturnsOptions = z.strictObject({
   type: z.literal('salesforce').describe('The records of the organization that is the source'),
   fields: z

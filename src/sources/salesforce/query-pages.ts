@@ -1,9 +1,12 @@
-/** The records of a query, page by page. */
+/**
+ * Reads the records of a query page by page. Only checked names, ids, times and the condition of
+ * the options enter a query.
+ */
 import { z } from 'zod';
 import { Unavailable } from '../../domain/errors.ts';
 import type { Session } from './api-session.ts';
-import { fromJson, rowOf, type Row } from './query-row.ts';
-import { textOf, type Query } from './soql-query.ts';
+import { fromJson, type Row, rowOf } from './query-row.ts';
+import type { Shape } from './field-selection.ts';
 
 const page = z.object({
   totalSize: z.number().int().min(0),
@@ -12,20 +15,27 @@ const page = z.object({
   records: z.array(z.unknown()),
 });
 
+/** One page of a query. */
 export interface QueryPage {
   rows: Row[];
-  /** How many records the query has in all. */
+  /** The number of records of the query in all. */
   total: number;
-  /** Where the next page is; undefined: this is the last one. */
+  /** The path of the next page; undefined: this is the last one. */
   next: string | undefined;
 }
 
-/** The deleted are among them, for as long as they are in the recycle bin. */
+/**
+ * Returns the first page of a query. Deleted records are included while they are in the recycle
+ * bin.
+ */
 export async function firstPage(session: Session, query: Query): Promise<QueryPage> {
   return pageAt(session, query, `/queryAll?q=${encodeURIComponent(textOf(query))}`);
 }
 
-/** All records of a query from its first page on; answers how many it says there are. */
+/**
+ * Yields all records of a query from its first page on, and returns how many the query says there
+ * are.
+ */
 export async function* rowsFrom(
   session: Session,
   query: Query,
@@ -56,4 +66,27 @@ async function pageAt(session: Session, { shape }: Query, path: string): Promise
     total: data.totalSize,
     next: data.done ? undefined : data.nextRecordsUrl,
   };
+}
+
+/** A query for one object. */
+export interface Query {
+  shape: Shape;
+  /** Conditions that all have to hold. */
+  where?: readonly (string | undefined)[];
+  order?: string;
+}
+
+/** Returns the query in SOQL. */
+export function textOf({ shape, where = [], order }: Query): string {
+  const conditions = where.filter((one) => one !== undefined).map((one) => `(${one})`);
+  return [
+    `SELECT ${shape.select.join(', ')} FROM ${shape.object}`,
+    ...(conditions.length > 0 ? [`WHERE ${conditions.join(' AND ')}`] : []),
+    ...(order === undefined ? [] : [`ORDER BY ${order}`]),
+  ].join(' ');
+}
+
+/** Returns the condition that a field is one of these long ids. */
+export function isOneOf(field: string, ids: readonly string[]): string {
+  return `${field} IN (${ids.map((id) => `'${id}'`).join(', ')})`;
 }

@@ -1,24 +1,26 @@
-/** One record as it was read, before it is known whom it stands for. */
+/** One record as it was read, before it is known which record it stands for. */
 import { Unavailable } from '../../domain/errors.ts';
 import { longId, type ObjectName } from './protocol/record-ids.ts';
 import type { Shape, Spelling } from './field-selection.ts';
 
+/** A record with the fields that merging needs. */
 export interface Row {
   id: string;
   object: ObjectName;
   isDeleted: boolean;
-  /** The record that was kept when this one was merged into it. */
+  /** The id of the record that remained when this one was merged into it. */
   master: string | undefined;
-  /** Of a lead: whether it was converted, and the contact that it became. */
+  /** Whether a lead was converted, and the id of the contact that it became. */
   isConverted: boolean;
   contact: string | undefined;
-  /** Every field that is asked for, by the name the configuration has; null: none, or empty. */
+  /** Every requested field, by its name in the configuration; null: it has none, or it is empty. */
   values: Record<string, unknown>;
 }
 
-/** Answers the value of a field by its name or dotted path. */
+/** Returns the value of a field by its name or dotted path. */
 type Reads = (name: string, spelling: Spelling) => unknown;
 
+/** Returns the row of a record. Throws Unavailable for a record without an id. */
 export function rowOf({ object, fields }: Shape, read: Reads): Row {
   const id = idIn(read('Id', 'text'));
   if (id === undefined) {
@@ -39,12 +41,12 @@ export function rowOf({ object, fields }: Shape, read: Reads): Row {
   };
 }
 
-/** From JSON: each step of a path is a field of its own, in the case that Salesforce has it in. */
+/** Reads from JSON: each step of a path is a field of its own, in the case that Salesforce uses. */
 export function fromJson(record: unknown): Reads {
   return (name) => name.split('.').reduce(stepInto, record);
 }
 
-/** From a row of text. */
+/** Reads from a row of CSV. */
 export function fromText(columns: ReadonlyMap<string, number>, cells: readonly string[]): Reads {
   return (name, spelling) => {
     const cell = cells[columns.get(name.toLowerCase()) ?? -1] ?? '';
@@ -61,7 +63,7 @@ function stepInto(value: unknown, name: string): unknown {
   return other === undefined ? undefined : Reflect.get(value, other);
 }
 
-/** A time as ISO 8601 has it: what Salesforce writes as +0000 is Z. */
+/** Returns a value with a time in ISO 8601: Salesforce writes +0000 for Z. */
 function plain(value: unknown): unknown {
   if (typeof value !== 'string') return value ?? null;
   return value.replace(/^(\d{4}-\d\d-\d\dT[\d:.]+)\+0000$/, '$1Z');

@@ -1,8 +1,9 @@
-/** All records, or those that have changed, object by object, each as whom it stands for. */
+/**
+ * Yields all records, or those that changed, object by object, each as the record that it stands
+ * for.
+ */
 import type { Clock } from '../../domain/clock.ts';
-import { Interrupted, isExpected } from '../../domain/errors.ts';
-import type { Flaw } from '../shared/read-certificate.ts';
-import { markOf } from '../shared/hash-mark.ts';
+import { type Flaw, markOf, stoppedBy } from '../shared/read-certificate.ts';
 import type { SourceRecord } from '../source.ts';
 import { bulkRows } from './bulk-query.ts';
 import { firstPage, rowsFrom } from './query-pages.ts';
@@ -13,10 +14,10 @@ import { settle, standIns } from './merged-records.ts';
 
 const BATCH_RECORDS = 500;
 
-/** Answers how many records there are in all. */
+/** Yields rows and returns how many there are in all. */
 type Rows = AsyncGenerator<Row[], number>;
 
-/** Answers what keeps the reading from its certificate. */
+/** Yields records and returns what prevents a certificate. */
 type Listing = AsyncGenerator<SourceRecord[], Flaw[]>;
 
 interface Ways {
@@ -26,6 +27,7 @@ interface Ways {
   signal: AbortSignal;
 }
 
+/** Yields all records. */
 export function everybody(reader: Reader, { bulkAbove, ...ways }: Ways): Listing {
   const { session, where } = reader;
   const all = async function* (shape: Shape): Rows {
@@ -37,7 +39,7 @@ export function everybody(reader: Reader, { bulkAbove, ...ways }: Ways): Listing
   return listingOf(reader, all, async () => []);
 }
 
-/** `time`: as SOQL writes it. */
+/** Yields the records that changed since `time`, as SOQL writes it. */
 export function changedSince(reader: Reader, time: string): Listing {
   const { session, where } = reader;
   const changed = async function* (shape: Shape): Rows {
@@ -48,7 +50,7 @@ export function changedSince(reader: Reader, time: string): Listing {
   return listingOf(reader, changed, async (rows) => standIns(reader, rows));
 }
 
-/** `besides`: who else is to be read because of some. */
+/** Yields the records of all objects; `besides` returns further rows to read because of some. */
 async function* listingOf(
   reader: Reader,
   rowsOf: (shape: Shape) => Rows,
@@ -66,8 +68,8 @@ async function* listingOf(
       }
       flaws.push(...step.value);
     } catch (error) {
-      if (!isBegun || !isExpected(error) || error instanceof Interrupted) throw error;
-      return [...flaws, stoppedBy(error, shape)];
+      const where = `among the ${shape.object}s`;
+      return [...flaws, stoppedBy(error, { hasBegun: isBegun, where })];
     }
   }
   return flaws;
@@ -100,9 +102,4 @@ function batchesOf(records: SourceRecord[]): SourceRecord[][] {
 function miscounted({ object }: Shape, count: number, total: number): Flaw {
   const why = `${count} different ${object}s were read, and Salesforce counts ${total}`;
   return { why, fix: 'read it again when the CRM is quieter' };
-}
-
-function stoppedBy(error: Error, { object }: Shape): Flaw {
-  const [what = '', fix = 'read it again'] = error.message.split(' → ');
-  return { why: `reading stopped among the ${object}s: ${what}`, fix };
 }

@@ -1,38 +1,44 @@
-/** One reading of an organization: what of it is read, and single records of it by their ids. */
+/** One reading of an organization: what of it is read, and single records by their ids. */
 import type { Condition } from '../../domain/condition.ts';
-import { objectOf, type ObjectName } from './protocol/record-ids.ts';
+import { type ObjectName, objectOf } from './protocol/record-ids.ts';
 import type { SalesforceOptions } from './options.ts';
-import { firstPage, rowsFrom } from './query-pages.ts';
+import { firstPage, isOneOf, rowsFrom } from './query-pages.ts';
 import type { Row } from './query-row.ts';
 import type { Session } from './api-session.ts';
 import type { Shape } from './field-selection.ts';
-import { isOneOf } from './soql-query.ts';
 
 /** An address may have 16 KB. */
 const IDS_AT_ONCE = 250;
 
-/** unknown: nobody can tell, and the record is not believed otherwise. */
+/**
+ * A field that may state an opt-out. unknown: it cannot be told, and the record is not trusted
+ * otherwise.
+ */
 export interface OptOutField {
   field: string;
   says(value: unknown): 'yes' | 'no' | 'unknown';
 }
 
+/** Reads records of one organization, and knows how they are read. */
 export interface Reader {
   session: Session;
   shapes: readonly Shape[];
-  /** Every field that is asked for. */
+  /** Every requested field. */
   fields: readonly string[];
-  /** Fields that may say an opt-out from all mail. */
+  /** The fields that may state an opt-out from all mail. */
   optOuts: readonly OptOutField[];
-  /** Of which true is one as well. */
+  /** A condition that states one when it is true. */
   optsOut: Condition | undefined;
   where: string | undefined;
-  /** Records by their long ids; who is not there, or not to be read, is not among them. */
+  /** Returns records by their long ids, without those that do not exist or are not to be read. */
   lookUp(ids: readonly string[]): Promise<Row[]>;
-  /** Those that were merged into one of these, or are leads that became one of them. */
+  /**
+   * Returns the records that were merged into one of these, and the leads that became one of them.
+   */
   lookUpThose(ids: readonly string[]): Promise<Row[]>;
 }
 
+/** The parts that a reader is made of. */
 export interface ReaderOptions {
   session: Session;
   shapes: readonly Shape[];
@@ -42,6 +48,7 @@ export interface ReaderOptions {
   optsOut: Condition | undefined;
 }
 
+/** Creates the reader of one reading. */
 export function createReader({ session, shapes, options, ...rest }: ReaderOptions): Reader {
   const { where } = options;
   const find = async (shape: Shape, field: string, ids: readonly string[]): Promise<Row[]> => {

@@ -2,47 +2,47 @@
  * A Salesforce organization as a source: its contacts, its leads, or both, by the REST API, and by
  * the Bulk API where there are many.
  *
- * Who is deleted there lies in the recycle bin for 15 days. Where the configuration names
- * `IsDeleted` they come with it, and else not at all. Three kinds of record are no person any more,
- * but stand for one:
+ * Deleted records are in the recycle bin for 15 days. They are read when the configuration names
+ * `IsDeleted`, and else not at all. Three kinds of record are no person any more, but stand for
+ * one:
  *
- * - Of two records that were merged the loser is deleted, and names the winner. It comes as the
- *   winner's record under its own id: to the engine somebody whose address changed, so that
- *   what is recorded of her goes along; and as a second record of the winner's address, of which
- *   the strictest counts. She has opted out when one of the two says so.
- * - The winner may have been merged on, or deleted: that is followed. Where it leads nowhere, the
- *   loser is somebody deleted.
- * - A lead that was converted became a contact, and comes as that under its own id, likewise. Where
- *   contacts are not read, or not that one, it does not come.
+ * - Of two records that were merged, one is deleted and names the other. It comes as the remaining
+ * record under its own id. To the engine that is a person whose address changed, so that what is
+ * recorded of them moves along; and it is a second record of the same address, of which the
+ * strictest counts. The person has opted out when one of the two says so. - The remaining record
+ * may have been merged again, or deleted: that is followed. If it leads nowhere, the merged record
+ * is a deleted person. - A lead that was converted became a contact, and comes as that under its
+ * own id, likewise. If contacts are not read, or not that one, it does not come.
  *
- * As nothing of theirs changes when that one does, `changes` looks for them.
+ * Nothing in these records changes when the remaining one does, so `changes` looks for them.
  *
- * The certificate rests on the count that each query tells, by different ids. An answer that cannot
- * be had once something was yielded ends the reading without one. The cursor is when the reading
- * began, by the organization's own clock, less the overlap.
+ * The certificate depends on the count that each query tells, by different ids. When an answer
+ * cannot be had after something was yielded, the reading ends without one. The cursor is when the
+ * reading began, by the organization's own clock, less the overlap.
  */
 import type { Condition } from '../../domain/condition.ts';
 import type { Surroundings } from '../shared/crm-request.ts';
-import { certificateOf, withCursor } from '../shared/read-certificate.ts';
+import { certificateOf, holding, withCursor } from '../shared/read-certificate.ts';
 import type { ReadRequest, Source } from '../source.ts';
-import { holding } from '../shared/reading-lifetime.ts';
 import { createGrants } from './access-grant.ts';
-import { createCursors } from './change-cursor.ts';
 import { longId, objectOf } from './protocol/record-ids.ts';
 import { changedSince, everybody } from './record-listing.ts';
 import type { SalesforceOptions } from './options.ts';
 import { createReader, type OptOutField, type Reader } from './record-reader.ts';
 import { createSession, type Session } from './api-session.ts';
-import { shapesOf, type Shape } from './field-selection.ts';
+import { type Shape, shapesOf } from './field-selection.ts';
 import { settle } from './merged-records.ts';
+import { markedCursors } from '../shared/change-cursor.ts';
+import { milliseconds } from '../../domain/values/config-value.ts';
 
 const SHAPES_HOLD_MS = 10 * 60_000;
 
 type SalesforceSource = Source & Required<Pick<Source, 'changes' | 'one' | 'still'>>;
 
-/** A field that may say an opt-out, besides Salesforce's own; or a condition. */
+/** A field that may state an opt-out besides Salesforce's own, or a condition. */
 type OptOut = OptOutField | { readonly when: Condition } | undefined;
 
+/** Returns the source of an organization. */
 export function salesforceSource(
   options: SalesforceOptions,
   { unsubscribed, ...surroundings }: Surroundings & { unsubscribed: OptOut },
@@ -108,8 +108,9 @@ type ReaderOf = (
 ) => Promise<Reader>;
 
 /**
- * What an object has is asked at the beginning of each reading: its answer also tells when that
- * was. For a single record it may be known from shortly before.
+ * Returns a function that creates readers. It asks what fields an object has at the beginning of
+ * each reading, because the answer also tells when that was. For a single record an answer of a few
+ * minutes ago is enough.
  */
 function readers(
   options: SalesforceOptions,
@@ -134,8 +135,45 @@ function readers(
   };
 }
 
-/** A checkbox. */
+/** Salesforce's own field, a checkbox. */
 const standardOptOut: OptOutField = {
   field: 'HasOptedOutOfEmail',
   says: (value) => (value === true || value === 'true' ? 'yes' : 'no'),
 };
+
+const MOST_AGE_MS = 14 * 86_400_000;
+
+/**
+ * Cursors of this source: a time of the organization's clock and a mark of what was read. Deleted
+ * records are in the recycle bin for 15 days, so an older cursor would miss some.
+ */
+interface Cursors {
+  /** Returns the cursor after a reading that began then, never before the one it continued from. */
+  after(startedAtMs: number | undefined, since?: string): string | undefined;
+  /** Returns the time in a cursor; undefined when it was made for something else or is too old. */
+  read(cursor: string, nowMs: number | undefined): string | undefined;
+}
+
+function createCursors(options: SalesforceOptions, fields: readonly string[]): Cursors {
+  const { url, objects, where = '', overlap } = options;
+  const overlapMs = milliseconds(overlap);
+  const what = [new URL(url).host, objects.toSorted(), where, fields.toSorted()];
+  const marked = markedCursors(what, 12);
+  const timeIn = (cursor: string) => {
+    const time = marked.timeIn(cursor) ?? '';
+    return /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/.test(time) ? time : undefined;
+  };
+  return {
+    after(startedAtMs, since) {
+      if (startedAtMs === undefined) return since;
+      const from = new Date(startedAtMs - overlapMs).toISOString().replace(/\.\d+Z$/, 'Z');
+      const before = since === undefined ? '' : (timeIn(since) ?? '');
+      return marked.at(before > from ? before : from);
+    },
+    read(cursor, nowMs) {
+      const time = timeIn(cursor);
+      const ageMs = time === undefined ? 0 : (nowMs ?? 0) - Date.parse(time);
+      return ageMs > MOST_AGE_MS ? undefined : time;
+    },
+  };
+}

@@ -1,13 +1,13 @@
 /**
- * Who left, told to Salesforce: on the contact or lead itself. Of all mail that is its own field,
- * HasOptedOutOfEmail; of a channel the checkbox that is named for it.
+ * Reports opt-outs to Salesforce, on the contact or lead itself: for all mail in its own field,
+ * HasOptedOutOfEmail; for a channel in the checkbox that is named for it.
  *
  *   204                            told
- *   ENTITY_IS_DELETED              told: there is nobody who could be written to under that id
+ *   ENTITY_IS_DELETED              told: nobody can be written to under that id
  *   404                            the organization does not have this record: rejected
  *   400 of the record itself       rejected, with the code
- *   anything else                  as of a question (protocol/api-refusal.ts); nobody else is told
- *                                  in this run
+ *   anything else                  handled as for a question (protocol/api-refusal.ts); no more
+ *                                  reports in this run
  */
 import type { OptOutReport } from '../../domain/opt-out-report.ts';
 import type { Said, Surroundings } from '../shared/crm-request.ts';
@@ -20,7 +20,7 @@ import { createSession, type Session } from './api-session.ts';
 
 const AT_ONCE = 20;
 
-/** What concerns this record, and no other. */
+/** Codes that concern this record and no other. */
 const ofRecord = new Set([
   'CANNOT_UPDATE_CONVERTED_LEAD',
   'DUPLICATES_DETECTED',
@@ -33,6 +33,7 @@ const ofRecord = new Set([
   'REQUIRED_FIELD_MISSING',
 ]);
 
+/** Returns a way to report to an organization. */
 export function salesforceReturns(
   options: SalesforceOptions,
   { fields = {} }: SalesforceReturnsOptions,

@@ -1,7 +1,7 @@
 /**
- * One question to the CRM, asked until there is an answer or none is to be had: 429 and 503 are
- * waited out as they say, failures are tried again. So it only reads, whatever its method, or says
- * what may be said twice. No redirect is followed: the headers are for one host. No message holds a
+ * Asks the CRM one question until there is an answer or none can be had: waits as 429 and 503 say,
+ * and repeats failed requests. So it only reads, whatever its method, or sends what may be sent
+ * twice. It follows no redirect, because the headers are for one host. No message contains a
  * header, an address beyond its host, or anything of an answer.
  */
 import { observe } from '../../http/rate-limit-headers.ts';
@@ -14,57 +14,64 @@ import { parseJson } from '../../domain/values/lossless-json.ts';
 
 const WAIT_MS = 10_000;
 const LEAST_WAIT_MS = 1_000;
-/** All that is waited for one answer; who asks for more is come back to by the next run. */
+/**
+ * The longest total wait for one answer; a source that asks for more is tried again by the next
+ * run.
+ */
 const MOST_WAIT_MS = 10 * 60_000;
 
-/** By its full address, which must be of the host of the options. */
+/** A question by its full address, which must be of the host of the options. */
 export interface CrmRequest {
   address: string;
   /** Without it POST when there is a body, else GET. */
   method?: Method;
   body?: { type: 'application/json' | 'application/x-www-form-urlencoded'; text: string };
   headers?: Readonly<Record<string, string>>;
-  /** Statuses that are an answer too, whatever their body is; nothing of them is waited out. */
+  /** Statuses that are an answer too, whatever their body is. Their waits are not observed. */
   accepts?: readonly number[];
 }
 
+/** An answer of the CRM. */
 export interface Said {
   status: number;
-  /** Lower-case names. */
+  /** Header names are in lower case. */
   headers: Readonly<Record<string, string>>;
-  /** Undefined where an accepted status came without JSON. */
+  /** The JSON value; undefined when an accepted status came without JSON. */
   value: unknown;
-  /** What the value was read from. */
+  /** The text that the value was read from. */
   text: string;
 }
 
+/** A connection to one host. */
 export interface Asking {
   readonly host: string;
   /**
-   * Undefined: there is no such thing (404). Throws Invalid for what only a person can mend,
+   * Returns the answer; undefined for a 404. Throws Invalid for what only a person can mend,
    * Unavailable, RateLimited, and the signal's reason when aborted.
    */
   ask(question: CrmRequest, signal: AbortSignal): Promise<Said | undefined>;
   close(): Promise<void>;
 }
 
+/** The clock and the random numbers of a source. */
 export interface Surroundings {
   clock: Clock;
   random: Random;
 }
 
+/** How a host is asked. */
 export interface AskingOptions {
-  /** Of the one host that is asked, whatever its path. */
+  /** An address of the host; its path does not matter. */
   url: string;
   headers?: Readonly<Record<string, string>> | undefined;
   timeoutMs: number;
-  /** Options of the source to correct when it refuses the credentials, or a request. */
+  /** The options of the source to correct when it refuses the credentials or a request. */
   mend: Mend;
-  /** All that is waited for one answer; ten minutes without it. */
+  /** The longest total wait for one answer; default ten minutes. */
   mostWaitMs?: number;
 }
 
-/** `of`: where they stand; in the source, without it. */
+/** The options to correct. `of` says where they are; default: in the source. */
 interface Mend {
   credentials: string;
   request: string;
@@ -72,6 +79,7 @@ interface Mend {
   of?: string;
 }
 
+/** Opens a connection to the host of `url`. */
 export function createAsking(options: AskingOptions, { clock, random }: Surroundings): Asking {
   const { origin, host } = new URL(options.url);
   const { timeoutMs, mend, mostWaitMs = MOST_WAIT_MS } = options;
@@ -117,6 +125,7 @@ export function createAsking(options: AskingOptions, { clock, random }: Surround
   };
 }
 
+/** Returns headers with their names in lower case. */
 export function lowerCased(headers: Readonly<Record<string, string>> = {}): Record<string, string> {
   return Object.fromEntries(
     Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]),
@@ -131,7 +140,10 @@ interface Patient {
   signal: AbortSignal;
 }
 
-/** The answer that does not ask to wait. */
+/**
+ * Returns the first answer that does not ask to wait. Throws RateLimited when the waits become too
+ * long.
+ */
 export async function outwaited<T extends Pick<Said, 'status' | 'headers'>>(
   send: () => Promise<T>,
   { host, accepts = [], mostWaitMs = MOST_WAIT_MS, clock, signal }: Patient,
@@ -180,7 +192,7 @@ function read(answer: Answer, asked: Asked): Said | undefined {
   return { status, headers, value, text };
 }
 
-/** Why the CRM did not do what was asked, and what to mend. */
+/** Returns why the CRM did not do what was asked, and what to mend. */
 export function refusal(status: number, { host, mend }: Refused): string {
   const { of = 'the source' } = mend;
   if (status === 401 || status === 403) {

@@ -2,14 +2,14 @@
 
 const LISTED = 30;
 
-/** On one line and of bearable length, whatever a name may hold. */
+/** Returns a name in quotes, on one line and cut to 60 characters. */
 export function quoted(name: string): string {
   return JSON.stringify(name.length > 60 ? `${name.slice(0, 60)}…` : name);
 }
 
 /**
- * The first of those that were found, and how many more there are. Where records are named by their
- * addresses, these are names of people.
+ * Returns the first names that were found, and how many more there are. A name with an @ is masked:
+ * where records are named by their addresses, it names a person.
  */
 export function listed(names: readonly string[]): string {
   const more = names.length > LISTED ? ` and ${names.length - LISTED} more` : '';
@@ -20,7 +20,7 @@ function found(name: string): string {
   return name.includes('@') ? '"…@…"' : quoted(name);
 }
 
-/** The name that differs least, when that is little enough to be a slip. */
+/** Returns the name that differs least; undefined when none is near enough to be a misspelling. */
 export function nearest(wanted: string, names: readonly string[]): string | undefined {
   let best: { name: string; distance: number } | undefined;
   for (const name of names) {
@@ -31,12 +31,22 @@ export function nearest(wanted: string, names: readonly string[]): string | unde
   return best && best.distance <= Math.max(1, wanted.length / 3) ? best.name : undefined;
 }
 
-/** Without case, spaces and punctuation: "E-Mail" is a near miss of "email". */
+/**
+ * Returns a question for each missing name that resembles one of `names`: did you mean "a" for "b"?
+ */
+export function hintsFor(missing: readonly string[], names: readonly string[]): string[] {
+  return missing.flatMap((name) => {
+    const near = nearest(name, names);
+    return near === undefined ? [] : [`did you mean ${quoted(near)} for ${quoted(name)}?`];
+  });
+}
+
+/** Returns a name without case, spaces and punctuation: "E-Mail" is a near miss of "email". */
 function plain(name: string): string {
   return name.toLowerCase().replaceAll(/[\s_.-]/g, '');
 }
 
-/** Levenshtein's distance, one row of the matrix at a time. */
+/** Returns Levenshtein's distance, computed one row of the matrix at a time. */
 function distanceOf(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, at) => at);
   for (let i = 1; i <= a.length; i += 1) {

@@ -1,20 +1,24 @@
-/** What a source of JSON records must find in each of them. */
+/** Checks JSON records, and fills in the fields that are asked for. */
 import { fieldAt } from '../../domain/values/record-field.ts';
 import { listed, quoted } from './field-suggestions.ts';
 import type { SourceRecord } from '../source.ts';
 
 const LISTED_DEPTH = 3;
 
+/** The checks of one reading. */
 export interface JsonRecords {
-  /** `text`: what the value was read from, or more. */
+  /** Returns the record for a value; `text`: the text that it was read from, or more. */
   recordOf(value: unknown, where: string, text: string): SourceRecord;
-  /** What is wrong when no record had a field that is asked for; undefined when all were seen. */
+  /**
+   * Returns what is wrong when no record had a field that is asked for; undefined when all were
+   * seen.
+   */
   lacking(): string | undefined;
 }
 
 /**
- * A field that only some records have is empty in the others; one that none has is a slip of the
- * pen.
+ * Creates the checks of a reading. A field that only some records have is empty in the others; one
+ * that no record has is a mistake in the configuration.
  */
 export function jsonRecords(fields: readonly string[]): JsonRecords {
   const unseen = new Set(fields);
@@ -49,7 +53,10 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Without recursion: nobody knows how deep it goes. */
+/**
+ * Returns whether a value contains a NUL character. It works without recursion because a value may
+ * be nested very deeply.
+ */
 function holdsNul(value: unknown): boolean {
   const rest = [value];
   while (rest.length > 0) {

@@ -1,8 +1,8 @@
 /**
- * A source each of whose records goes through a function first. One that it fails on, or gives
- * nothing for, is broken as a row is that cannot be read: whoever it is about is not taken for
- * gone, and without her the reading has no certificate. So nobody's opt-out is lost in it unseen;
- * whom a mirror is not about is for `include` to say, which keeps them.
+ * A source whose records go through a function first. A record that the function fails on, or
+ * returns nothing for, is broken like a row that cannot be read: the person does not count as
+ * absent, and the reading has no certificate. So the function cannot silently hide an opt-out.
+ * Records that a mirror is not about are named by `include`, which keeps them.
  */
 import { Invalid } from '../../domain/errors.ts';
 import type { MapRecord } from '../../domain/record-mapping.ts';
@@ -10,15 +10,16 @@ import { brokenFlaw } from './read-certificate.ts';
 import { jsonRecords, type JsonRecords } from './json-records.ts';
 import type { Certificate, Source, SourceRecord } from '../source.ts';
 
+/** The function, and what it needs. */
 export interface Mapping {
-  /** For messages. */
+  /** The name for messages. */
   name: string;
   map: MapRecord;
-  /** What of the records that go in must be there. */
+  /** The fields that the records must have before they are mapped. */
   reads: readonly string[];
 }
 
-/** Fields are asked for of what comes out. */
+/** Returns a source of mapped records. The fields of a request are those after the mapping. */
 export function mappedSource(source: Source, mapping: Mapping): Source {
   const { reads: fields } = mapping;
   const { changes, one, still } = source;
@@ -77,7 +78,7 @@ function createThrough({ name, map }: Mapping, wanted: readonly string[]) {
       if (found.complete) return { complete: false, reading, ...flaw };
       return { ...found, why: `${found.why}; ${flaw.why}`, fix: `${found.fix}; ${flaw.fix}` };
     },
-    /** Throws Invalid where no record has a field that is asked for. */
+    /** Throws Invalid when no record has a field that is asked for. */
     demand() {
       const lack = records.lacking();
       if (lack !== undefined) throw new Invalid(`${name}: after it ${lack}`);
@@ -85,7 +86,10 @@ function createThrough({ name, map }: Mapping, wanted: readonly string[]) {
   };
 }
 
-/** What it throws may quote the record: it is not repeated. */
+/**
+ * Maps one record. An error of the function is not repeated in the reason, because it may quote the
+ * record.
+ */
 function mapOne(
   map: MapRecord,
   { where, value }: Extract<SourceRecord, { value: unknown }>,

@@ -1,16 +1,58 @@
-/** What the YAML of several sources has in common. */
+/** Options that several sources have. */
 import { z } from 'zod';
-import { durationForm, numeric, truth } from '../../domain/values/config-value.ts';
+import { durationForm, isLoopback, numeric, truth } from '../../domain/values/config-value.ts';
 
+/** Returns the schema of a text that is not empty. */
 export const text = (what: string) => z.string().min(1).describe(what);
 
+/** Returns the schema of a whole number, which may be written as text. */
 export const whole = (min: number, max: number, what: string) =>
   z.preprocess(numeric, z.number().int().min(min).max(max)).describe(what);
 
+/** Returns the schema of true or false, which may be written as text. */
 export const flag = (what: string) => z.preprocess(truth, z.boolean()).describe(what);
 
 const noDuration = 'is not a duration → write a number from 1 and s, m, h or d: 2m';
 
-/** A duration: 2m, unless it says something else. */
+/** Returns the schema of a duration that defaults to 2m. */
 export const overlap = (what: string) =>
   z.string().regex(durationForm, noDuration).describe(what).default('2m');
+
+/** Headers that the client sends itself. */
+const own = [
+  'connection',
+  'content-length',
+  'expect',
+  'host',
+  'transfer-encoding',
+  'upgrade',
+  'user-agent',
+];
+
+/** The schema of request headers. */
+export const headers = z
+  .record(z.string(), z.string())
+  .superRefine((given, context) => {
+    for (const [name, value] of Object.entries(given)) {
+      const message = headerFault(name, value);
+      if (message) context.addIssue({ code: 'custom', path: [name], message });
+    }
+  })
+  .describe('Headers of every request; a secret better as ${NAME} than in the file');
+
+function headerFault(name: string, value: string): string | undefined {
+  if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name)) return 'is no name of a header → correct it';
+  if (own.includes(name.toLowerCase())) return 'is written by crm-mirror itself → remove it';
+  if (/^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(value)) return undefined;
+  return 'is empty or holds what a header cannot carry → write it in plain letters, on one line';
+}
+
+/** Returns what is wrong with a web address; undefined when it can be used. */
+export function addressFault(address: string, allowHttp: boolean): string | undefined {
+  const url = URL.parse(address);
+  if (!url || !/^https?:$/.test(url.protocol)) return 'is no web address → write https://HOST/…';
+  if (url.username || url.password) return 'holds a user or password → move it to headers';
+  if (url.hash) return 'holds a fragment → end it before the #';
+  if (url.protocol === 'https:' || isLoopback(address) || allowHttp) return undefined;
+  return 'would send people and secrets unencrypted → use https, or add allowHttp: true';
+}

@@ -1,13 +1,16 @@
-/** What keeps a reading from its certificate. */
+/** The certificate of a reading: what proves that it was complete, and for how long it counts. */
+import { Interrupted, isExpected } from '../../domain/errors.ts';
 import type { Certificate } from '../source.ts';
+import type { Clock } from '../../domain/clock.ts';
+import { hash } from 'node:crypto';
 
-/** Why a reading is not proven to be complete, and how to mend it. */
+/** A reason why a reading is not proven to be complete, and how to mend it. */
 export interface Flaw {
   why: string;
   fix: string;
 }
 
-/** Given when there is no flaw. */
+/** Returns the certificate of a reading: complete when there is no flaw. */
 export function certificateOf(reading: string, flaws: readonly Flaw[]): Certificate {
   if (flaws.length === 0) return { complete: true, reading };
   return {
@@ -18,16 +21,58 @@ export function certificateOf(reading: string, flaws: readonly Flaw[]): Certific
   };
 }
 
-/** With where changes go on after it, where that is known; without proof they do not. */
+/**
+ * Adds where changes go on after the reading, if that is known. A reading without proof gets no
+ * cursor.
+ */
 export function withCursor(certificate: Certificate, cursor: string | undefined): Certificate {
   return certificate.complete ? { ...certificate, cursor } : certificate;
 }
 
-/** That some could not be read; `what`: one of them, in the singular. */
+/**
+ * Returns the flaw of a reading that an error ended at `where`. Throws the error itself when
+ * nothing was read before it, when it is an interruption, and when it is a bug.
+ */
+export function stoppedBy(
+  error: unknown,
+  { hasBegun, where }: { hasBegun: boolean; where: string },
+): Flaw {
+  if (!hasBegun || !isExpected(error) || error instanceof Interrupted) throw error;
+  const [what = '', fix = 'read it again'] = error.message.split(' → ');
+  return { why: `reading stopped ${where}: ${what}`, fix };
+}
+
+/** Returns the flaw of records that could not be read; `what`: one of them, in the singular. */
 export function brokenFlaw(
   what: string,
   { count, first, fix }: { count: number; first: string | undefined; fix: string },
 ): Flaw {
   const some = count === 1 ? `1 ${what}` : `${count} ${what}s`;
   return { why: `${some} cannot be read, the first at ${first}`, fix };
+}
+
+const HOLDS_MS = 15 * 60_000;
+
+/**
+ * Remembers the last reading for a quarter of an hour, for a source that cannot be asked whether it
+ * has changed.
+ */
+export function holding(clock: Clock): {
+  keep(reading: string): void;
+  still(reading: string): boolean;
+} {
+  let latest: { reading: string; at: number } | undefined;
+  return {
+    keep: (reading) => void (latest = { reading, at: clock.now() }),
+    still(reading) {
+      if (latest?.reading !== reading) return false;
+      const ageMs = clock.now() - latest.at;
+      return ageMs >= 0 && ageMs < HOLDS_MS;
+    },
+  };
+}
+
+/** Returns 52 bits of a hash. A number takes a fraction of the memory of a text. */
+export function markOf(text: string): number {
+  return Number.parseInt(hash('sha1', text).slice(0, 13), 16);
 }

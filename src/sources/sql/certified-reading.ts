@@ -1,28 +1,42 @@
-/** One reading: of everything, or of what has changed. */
-import { Interrupted, Invalid, isExpected } from '../../domain/errors.ts';
-import { certificateOf, type Flaw, withCursor } from '../shared/read-certificate.ts';
+/**
+ * One reading of a database: of everything, or of what has changed. It was complete when its last
+ * page was not full, as many rows were read as the database counts in the same state, each has a
+ * key and an id of its own, and each could be read.
+ */
+import { Invalid } from '../../domain/errors.ts';
+import {
+  brokenFlaw,
+  certificateOf,
+  type Flaw,
+  withCursor,
+  stoppedBy,
+} from '../shared/read-certificate.ts';
 import { jsonRecords } from '../shared/json-records.ts';
 import type { Certificate, ReadRequest, SourceRecord } from '../source.ts';
-import { cursorAfter } from './change-cursor.ts';
+import { cursorAfter, sinceIn } from './changes-since.ts';
 import type { SqlOptions } from './options.ts';
-import { countOf, keylessOf, type Paged, pagesOf } from './relation-pages.ts';
-import { createProof, type QueryProof } from './completeness-proof.ts';
+import {
+  type Count,
+  countOf,
+  keylessOf,
+  type Paged,
+  pagesOf,
+  relationOf,
+} from './relation-pages.ts';
 import { type Records, recordsOf } from './row-record.ts';
-import { relationOf } from './relation-query.ts';
-import type { Raw, Session } from './drivers/read-session.ts';
-import { sinceIn } from './change-column.ts';
+import type { Raw, Session } from './drivers/database-session.ts';
 
 interface Certified {
   options: SqlOptions;
-  /** The column that tells one record from another. */
+  /** The column of a record's id. */
   id: string;
   request: ReadRequest;
   reading: string;
-  /** Only what has changed since; undefined: everything. */
+  /** Reads only what has changed since then; undefined: everything. */
   sinceMs?: number;
 }
 
-/** The records in batches of a page, and at the end the certificate. */
+/** Yields the records in batches of a page, and returns the certificate. */
 export async function* certified(
   session: Session,
   { options, id, request, reading, sinceMs }: Certified,
@@ -32,7 +46,8 @@ export async function* certified(
   const column = relation.columns[relation.at.updatedAt ?? -1];
   const { zone, pageSize } = options;
   const changes = column && { session, from: relation.from, column, zone };
-  // Also where everything is read: it is said now, not in the first fast run.
+  // A full reading looks too, so that a column that cannot be compared is reported now and not by
+  // the first fast run.
   const since = changes && (await sinceIn(changes, sinceMs ?? session.now));
   const isWhole = sinceMs === undefined;
   const cursor = column && cursorAfter(session.now, options, sinceMs);
@@ -43,6 +58,7 @@ export async function* certified(
   const count = await countOf(paged);
   const proof = createProof(count);
   yield* batchesOf(paged, { records, proof, most: count.rows });
+  /** Returns what is missing for the proof. */
   const flaws = proof.flaws();
   const lack = json.lacking();
   if (isWhole && lack !== undefined && flaws.length === 0) {
@@ -54,11 +70,11 @@ export async function* certified(
 interface Reading {
   records: Records;
   proof: QueryProof;
-  /** Rows there are in all. */
+  /** The number of rows in all. */
   most: number;
 }
 
-/** How it ended is told to the proof. */
+/** Yields the records, and reports to the proof how the reading ended. */
 async function* batchesOf(
   paged: Paged,
   { records, proof, most }: Reading,
@@ -72,8 +88,8 @@ async function* batchesOf(
       return record;
     });
   const stopped = (error: unknown) => {
-    if (number === 0 || !isExpected(error) || error instanceof Interrupted) throw error;
-    return { done: true, value: stoppedBy(error, number) } as const;
+    const where = `after row ${number}`;
+    return { done: true, value: stoppedBy(error, { hasBegun: number > 0, where }) } as const;
   };
   const pages = pagesOf(paged);
   let step = await pages.next().catch(stopped);
@@ -91,7 +107,55 @@ async function* batchesOf(
   else if (keyless.length > 0) yield batchOf(keyless);
 }
 
-function stoppedBy(error: Error, number: number): Flaw {
-  const [what = '', fix = 'read it again'] = error.message.split(' → ');
-  return { why: `reading stopped after row ${number}: ${what}`, fix };
+/** Gathers what proves a reading complete. */
+interface QueryProof {
+  /** Adds a record that was read, with its key and its id. */
+  add(record: SourceRecord, key: string, id: string): void;
+  /** Notes that the reading ended early. */
+  stop(flaw: Flaw): void;
+  flaws(): Flaw[];
+}
+
+/** Creates the proof of a reading, from what the database counts. */
+function createProof(count: Count): QueryProof {
+  const broken: string[] = [];
+  let rows = 0;
+  let unnamed = 0;
+  let twice = 0;
+  let last: string | undefined;
+  let stopped: Flaw | undefined;
+  return {
+    add(record, key, id) {
+      rows += 1;
+      if (key === last) twice += 1;
+      last = key;
+      if (id === '') unnamed += 1;
+      if ('broken' in record) broken.push(record.where);
+    },
+    stop: (flaw) => void (stopped = flaw),
+    flaws() {
+      if (stopped) return [stopped];
+      return [
+        ...numbered(count.rows - count.keys, 'without a key', 'give each one, or name another key'),
+        ...numbered(unnamed, 'without an id', 'give each one in the CRM'),
+        ...numbered(twice, 'with the key of another one', 'name as key a column that is unique'),
+        ...numbered(count.ids - count.different, 'with the id of another one', oneEach),
+        ...(broken.length > 0
+          ? [brokenFlaw('row', { count: broken.length, first: broken[0], fix: 'mend them' })]
+          : []),
+        ...(twice === 0 && rows !== count.rows ? [miscounted(rows, count.rows)] : []),
+      ];
+    },
+  };
+}
+
+const oneEach = 'have query give one row for each person';
+
+function numbered(count: number, what: string, fix: string): Flaw[] {
+  return count > 0 ? [{ why: `${count === 1 ? '1 row' : `${count} rows`} ${what}`, fix }] : [];
+}
+
+function miscounted(rows: number, counted: number): Flaw {
+  const why = `${rows} rows were read, and the database counts ${counted}`;
+  return { why, fix: 'name as key a column whose values are unique, whatever their case' };
 }

@@ -1,19 +1,20 @@
-/** From the options to a session with the database they name. */
+/** Opens a session with the database that the options name. */
 import { Invalid } from '../../domain/errors.ts';
-import { smallText } from '../shared/files/file-bytes.ts';
+import { smallText } from '../shared/files/local-file.ts';
 import { placeOf } from './drivers/database-address.ts';
 import type { ServerAccess } from './drivers/server-connection.ts';
 import { openMysql, writeMysql } from './drivers/mysql.ts';
 import type { SqlOptions } from './options.ts';
 import { openPostgres, writePostgres } from './drivers/postgres.ts';
-import type { Opening, Session } from './drivers/read-session.ts';
+import type { Opening, Session, Writing } from './drivers/database-session.ts';
 import { openSqlite, writeSqlite } from './drivers/sqlite.ts';
-import type { Writing } from './drivers/write-session.ts';
 
-/** Which database, and how to get in. */
+/** The database, and how to get access. */
 export type Reach = Pick<SqlOptions, 'url' | 'password' | 'ca' | 'allowPlain' | 'timeoutMs'>;
 
-/** Encrypted, unless it stays on this machine or the options allow it. */
+/**
+ * Opens a session to read. It is encrypted unless it stays on this machine or the options allow it.
+ */
 export async function open(reach: Reach, around: Around): Promise<Session> {
   const opening = { ...around, timeoutMs: reach.timeoutMs };
   const access = await accessOf(reach, around.signal);
@@ -21,7 +22,7 @@ export async function open(reach: Reach, around: Around): Promise<Session> {
   return access.system === 'postgres' ? openPostgres(access, opening) : openMysql(access, opening);
 }
 
-/** The same, to write. */
+/** Opens a session to write, likewise. */
 export async function openToWrite(reach: Reach, around: Around): Promise<Writing> {
   const opening = { ...around, timeoutMs: reach.timeoutMs };
   const access = await accessOf(reach, around.signal);

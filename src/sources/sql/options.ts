@@ -1,10 +1,9 @@
 import { z } from 'zod';
 import { durationForm } from '../../domain/values/config-value.ts';
 import { absoluteAddress, placeOf } from './drivers/database-address.ts';
-import { namedIn, parameters, unknownIn } from './named-parameters.ts';
 import { flag, text, whole } from '../shared/option-fields.ts';
 
-/** The YAML of this source. */
+/** The options of this source. */
 export const sqlOptions = z
   .strictObject({
     type: z.literal('sql').describe('A table or query of PostgreSQL, MySQL, MariaDB or SQLite'),
@@ -38,7 +37,7 @@ export const sqlOptions = z
   });
 export type SqlOptions = z.infer<typeof sqlOptions>;
 
-/** Faults in how the fields fit together, each with the field it concerns. */
+/** Returns faults in how the fields fit together, each with its field. */
 function faultsOf(given: SqlOptions): [field: string, message: string][] {
   const faults: [string, string][] = [];
   const { url, password, table, query, ca, allowPlain } = given;
@@ -67,7 +66,7 @@ function faultsOf(given: SqlOptions): [field: string, message: string][] {
   return faults;
 }
 
-/** The YAML of the way back; without `url` it is the database of the source. */
+/** The options of reporting opt-outs; without `url` the database of the source is used. */
 export const sqlReturnsOptions = z
   .strictObject({
     type: z.literal('sql').describe('A statement for each person who left'),
@@ -102,7 +101,7 @@ function statementFault(statement: string): string | undefined {
   return 'names nobody, and would concern everybody → say whom with :id or :email';
 }
 
-/** The same options with every path in them made absolute. */
+/** Returns the options with every path in them made absolute. */
 export function withPaths<T extends { url?: string | undefined; ca?: string | undefined }>(
   options: T,
   absolute: (path: string) => string,
@@ -113,4 +112,42 @@ export function withPaths<T extends { url?: string | undefined; ca?: string | un
     ...(url !== undefined && { url: absoluteAddress(url, absolute) }),
     ...(ca !== undefined && { ca: absolute(ca) }),
   };
+}
+
+/** The names that a statement may contain, with a colon before them: `where id = :id`. */
+
+const parameters = ['id', 'email', 'channel', 'cause', 'at', 'return'] as const;
+
+type Parameter = (typeof parameters)[number];
+
+/** Parts that contain no parameter: texts, quoted names, comments, and `::`. */
+const opaque = [
+  String.raw`'(?:[^']|'')*'`,
+  String.raw`"(?:[^"]|"")*"`,
+  '`[^`]*`',
+  String.raw`--[^\n]*`,
+  String.raw`/\*[\s\S]*?\*/`,
+  String.raw`\$(\w*)\$[\s\S]*?\$\1\$`,
+  '::',
+].join('|');
+
+const tokens = new RegExp(String.raw`${opaque}|(?<![\w:]):([A-Za-z]\w*)`, 'g');
+
+/** Splits a statement at its named parameters. Unknown names stay text. */
+export function namedIn(statement: string): (string | { name: Parameter })[] {
+  const pieces: (string | { name: Parameter })[] = [];
+  let from = 0;
+  for (const found of statement.matchAll(tokens)) {
+    const name = parameters.find((known) => known === found[2]);
+    if (name === undefined) continue;
+    pieces.push(statement.slice(from, found.index), { name });
+    from = found.index + found[0].length;
+  }
+  return [...pieces, statement.slice(from)];
+}
+
+/** Returns the first name that stands for nothing; undefined: there is none. */
+function unknownIn(statement: string): string | undefined {
+  const names = [...statement.matchAll(tokens)].flatMap((found) => found[2] ?? []);
+  return names.find((name) => !parameters.some((known) => known === name));
 }

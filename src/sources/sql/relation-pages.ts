@@ -1,26 +1,134 @@
 /**
- * A relation page by page, in the order of its key, or of changes and then the key.
+ * The columns of a table or query that matter, and its rows page by page, in the order of its key,
+ * or of changes and then the key.
  *
- * A page begins with what is equal to the last row of the one before, and that row is left out: a
- * database may take values for equal that are not, by case or spaces, and its page ends between
- * them. Where a whole page has been seen, it goes on behind it. Rows without a key come last, as
- * many as one page holds.
+ * A page begins with the rows equal to the last one of the page before, and leaves out those that
+ * were yielded. A database may take different values for equal, by case or spaces, and a page may
+ * end between them. After a whole page of known rows it goes on behind them. Rows without a key
+ * come last, as many as one page holds.
  */
-import { type Relation, statementFor } from './relation-query.ts';
-import type { Raw, Session } from './drivers/read-session.ts';
+import { Invalid } from '../../domain/errors.ts';
+import { listed, quoted, hintsFor } from '../shared/field-suggestions.ts';
+import type { SqlOptions } from './options.ts';
+import type { Column, Raw, Session } from './drivers/database-session.ts';
 
+/** The table or query that is read. */
+export interface Relation {
+  /** The relation, as it follows `from`. */
+  from: string;
+  /** Every column that is read; `at` has the places of some of them. */
+  columns: Column[];
+  at: { key: number; id: number; updatedAt: number | undefined };
+}
+
+/** The columns that the configuration names. */
+export interface RelationQuery {
+  fields: readonly string[];
+  /** The column of a record's id. */
+  id: string;
+}
+
+/**
+ * Returns the relation. Throws Invalid when a column does not exist; a part of a JSON column may be
+ * named by a dotted path.
+ */
+export async function relationOf(
+  session: Session,
+  options: SqlOptions,
+  { fields, id }: RelationQuery,
+): Promise<Relation> {
+  const from = fromOf(session, options);
+  const all = await session.columns(from);
+  const { key = id, updatedAt } = options;
+  const named = [...fields, id, key, ...(updatedAt === undefined ? [] : [updatedAt])];
+  const found = named.map((field) => columnFor(field, all));
+  const missing = named.filter((_, at) => found[at] === undefined);
+  if (missing.length > 0) throw new Invalid(`${session.name}: ${lack(missing, all)}`);
+  const columns = [...new Set(found.filter((column) => column !== undefined))];
+  for (const { name } of columns) {
+    if (all.filter((column) => column.name === name).length === 1) continue;
+    const twice = `several columns are named ${quoted(name)}`;
+    throw new Invalid(`${session.name}: ${twice} → give each a name of its own in query`);
+  }
+  const placeOf = (name: string) => {
+    const at = columns.findIndex((column) => column.name === name);
+    if (at >= 0) return at;
+    const what = `${quoted(name)} is a part of a column, where a whole one is needed`;
+    throw new Invalid(`${session.name}: ${what} → give it a name of its own in query`);
+  };
+  return {
+    from,
+    columns,
+    at: {
+      key: placeOf(key),
+      id: placeOf(id),
+      updatedAt: updatedAt === undefined ? undefined : placeOf(updatedAt),
+    },
+  };
+}
+
+function fromOf(session: Session, { table = '', query }: SqlOptions): string {
+  if (query === undefined) return table.split('.').map(session.quote).join('.');
+  // A comment at the end of the query would swallow what follows.
+  return `(\n${query.replace(/[\s;]+$/, '')}\n) ${session.quote('crm')}`;
+}
+
+/**
+ * Returns the column with the exact name of a field, else with the beginning of its dotted path.
+ */
+function columnFor(field: string, all: readonly Column[]): Column | undefined {
+  const parts = field.split('.');
+  const names = parts.map((_, at) => parts.slice(0, parts.length - at).join('.'));
+  const [exact] = names;
+  return names
+    .map((name) => all.find((column) => column.name === name))
+    .find((column) => column && (column.name === exact || mayNest(column)));
+}
+
+function mayNest({ holds, type = '' }: Column): boolean {
+  return holds === 'json' || (holds === 'any' && /^jsonb?$/i.test(type));
+}
+
+function lack(missing: readonly string[], all: readonly Column[]): string {
+  const what = missing.length === 1 ? 'there is no column' : 'there are no columns';
+  const names = all.map(({ name }) => name);
+  const asked = [...new Set(missing)];
+  const hints = hintsFor(asked, names);
+  return [
+    `${what} ${listed(asked)}`,
+    `columns found: ${listed(names)}`,
+    ...hints,
+    'correct the configuration or the query',
+  ].join('; ');
+}
+
+/** A statement that grows, and the values that are bound in it so far. */
+interface Statement {
+  values: Raw[];
+  bind(value: Raw, column: Column): string;
+}
+
+function statementFor(session: Session): Statement {
+  const values: Raw[] = [];
+  return {
+    values,
+    bind: (value, column) => session.place(values.push(value), column),
+  };
+}
+
+/** The parts that reading pages needs. */
 export interface Paged {
   session: Session;
   relation: Relation;
   pageSize: number;
-  /** Only what has changed since; undefined: everything. */
+  /** Reads only what has changed since this value; undefined: everything. */
   since: Raw | undefined;
 }
 
-/** How a page begins: with what is equal to the last row, or behind that. */
+/** How a page begins: with rows equal to the last one, or behind them. */
 type From = '>=' | '>';
 
-/** How many there are, to be held against what was read. */
+/** The numbers that the database counts, to compare with what was read. */
 export interface Count {
   rows: number;
   /** Rows with a key, rows with an id, and how many different ids they have. */
@@ -29,7 +137,7 @@ export interface Count {
   different: number;
 }
 
-/** Where the id is the key it counts nothing twice: that shows in its order. */
+/** Counts the rows. Where the id is the key, duplicates are not counted: they show in the order. */
 export async function countOf({ session, relation, since }: Paged): Promise<Count> {
   const { from, at } = relation;
   const key = nameAt(session, relation, at.key);
@@ -45,7 +153,7 @@ export async function countOf({ session, relation, since }: Paged): Promise<Coun
   return { rows, keys, ids, different };
 }
 
-/** Ends with a page that is not full. */
+/** Yields the pages; the last one is not full. */
 export async function* pagesOf(paged: Paged): AsyncGenerator<Raw[][], undefined> {
   const { session, pageSize } = paged;
   const limit = pageSize + 1;
@@ -64,7 +172,7 @@ export async function* pagesOf(paged: Paged): AsyncGenerator<Raw[][], undefined>
   }
 }
 
-/** Those without a key, which have no place in the order. */
+/** Returns the rows without a key, which have no place in the order. */
 export async function keylessOf(paged: Paged): Promise<Raw[][]> {
   const { session, relation, since, pageSize } = paged;
   const statement = statementFor(session);
@@ -74,7 +182,7 @@ export async function keylessOf(paged: Paged): Promise<Raw[][]> {
   return session.rows(text, statement.values);
 }
 
-/** The rows whose column is equal to one of these values. */
+/** Returns the rows whose column is equal to one of these values. */
 export async function rowsWith(
   { session, relation }: Pick<Paged, 'session' | 'relation'>,
   at: number,
@@ -88,7 +196,7 @@ export async function rowsWith(
   return session.rows(text, statement.values);
 }
 
-/** More are not told apart by case or spaces. */
+/** More values never differ by case or spaces alone. */
 const MOST_EQUAL = 100;
 
 interface After {

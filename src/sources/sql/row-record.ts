@@ -1,16 +1,29 @@
-/** A row as a record. */
+/**
+ * A row as a record. Values of the database become:
+ *
+ *   numbers   decimal text, with all digits and no zeros at the end: 12.50 is "12.5"
+ *   booleans  true and false
+ *   moments   ISO 8601 in UTC; those without a zone with the zone of the options, or without one
+ *   a day     ISO 8601
+ *   no time   MySQL's 0000-00-00 and PostgreSQL's infinity: null
+ *   JSON      its value
+ *   bytes     hexadecimal digits; bits: the number they are
+ *   others    the text that the database writes
+ */
 import { textOf } from '../../domain/values/record-field.ts';
 import type { JsonRecords } from '../shared/json-records.ts';
 import type { SourceRecord } from '../source.ts';
-import type { Relation } from './relation-query.ts';
-import type { Raw } from './drivers/read-session.ts';
-import { shown } from './value-text.ts';
+import type { Relation } from './relation-pages.ts';
+import type { Column, Raw } from './drivers/database-session.ts';
+import { parseJson } from '../../domain/values/lossless-json.ts';
 
+/** Makes records of rows. */
 export interface Records {
-  /** With its key, and its id as a text; '' where it has none. */
+  /** Returns the record with its key and its id as texts; '' where it has none. */
   of(row: readonly Raw[], where: string): { record: SourceRecord; key: string; id: string };
 }
 
+/** Creates the records of a relation. */
 export function recordsOf(
   { columns, at }: Relation,
   { json, zone }: { json: JsonRecords; zone: string | undefined },
@@ -28,7 +41,56 @@ export function recordsOf(
   };
 }
 
-/** In itself, or in JSON. */
+/** Returns whether a value may contain a NUL, itself or in JSON. */
 function mayHoldNul(raw: Raw): boolean {
   return typeof raw === 'string' && (raw.includes('\0') || raw.includes(String.raw`\u0000`));
+}
+
+const time = /^(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d(?:\.\d+)?)(Z|\+00(?::?00)?)?$/;
+
+function shown(raw: Raw, { holds, type = '' }: Column, zone: string | undefined): unknown {
+  if (raw === null) return null;
+  if (raw instanceof Uint8Array) return holds === 'bits' ? numberOf(raw) : hex(raw);
+  const text = String(raw);
+  if (typeof raw !== 'string') return shortest(text);
+  if (holds === 'any') return dynamic(text, type, zone);
+  if (holds === 'boolean') return text === 't' || text === 'true';
+  if (holds === 'decimal' || holds === 'float') return shortest(text);
+  if (holds === 'instant') return isNever(text) ? null : moment(text, 'Z');
+  if (holds === 'time') return isNever(text) ? null : moment(text, suffix(zone));
+  if (holds === 'day') return isNever(text) ? null : text;
+  if (holds === 'json') return parseJson(text) ?? text;
+  if (holds === 'bytes') return text.replace(/^\\x/, '');
+  return text;
+}
+
+/** Converts a value of SQLite, which only knows the declared type of a column. */
+function dynamic(text: string, declared: string, zone: string | undefined): unknown {
+  if (/^(datetime|timestamp)/i.test(declared)) return moment(text, suffix(zone ?? 'UTC'));
+  return /^jsonb?$/i.test(declared) ? (parseJson(text) ?? text) : text;
+}
+
+function moment(text: string, zone: string): string {
+  const [, day, hours, own] = time.exec(text) ?? [];
+  return day === undefined ? text : `${day}T${hours}${own === undefined ? zone : 'Z'}`;
+}
+
+function suffix(zone: string | undefined): string {
+  return zone === 'UTC' ? 'Z' : (zone ?? '');
+}
+
+function isNever(text: string): boolean {
+  return text.startsWith('0000-00-00') || text === 'infinity';
+}
+
+function shortest(text: string): string {
+  return /^-?\d+\.\d+$/.test(text) ? text.replace(/\.?0+$/, '') : text;
+}
+
+function hex(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString('hex');
+}
+
+function numberOf(bits: Uint8Array): string {
+  return String(BigInt(`0x0${hex(bits)}`));
 }

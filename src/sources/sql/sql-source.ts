@@ -1,37 +1,36 @@
 /**
  * A table or query of a database as a source of contacts: PostgreSQL, MySQL, MariaDB, SQLite. It is
- * read in one transaction that cannot write, so that a reading shows one state of it.
+ * read in one transaction that cannot write, so that a reading shows one state.
  *
- * What its certificate rests on stands in completeness-proof.ts. A failure after the first page
- * ends the reading without one: opt-outs that were read are not lost. A reading counts for a
- * quarter of an hour, and every one is one of its own.
+ * certified-reading.ts explains the certificate. A failure after the first page ends the reading
+ * without one, and opt-outs that were read are not lost. A reading counts for a quarter of an hour,
+ * and each has a new name.
  *
- * `changes`, with `updatedAt`: what that column says was written since the database's clock showed
- * the cursor. A row is written at one time and seen by others later, when its transaction ends:
- * that is what the overlap is for. Who takes longer is seen by the next full run, as are rows that
- * do not say when they were changed.
+ * `changes`, with `updatedAt`: the rows that according to that column were written since the time
+ * in the cursor, by the database's clock. A row is written at one time and visible to others later,
+ * when its transaction ends; the overlap covers that. A row that becomes visible even later is
+ * found by the next full run, like rows that do not say when they were changed.
  */
 import type { Clock } from '../../domain/clock.ts';
 import { jsonRecords } from '../shared/json-records.ts';
 import type { ReadRequest, Source, SourceRecord } from '../source.ts';
-import { readCursor } from './change-cursor.ts';
+import { readCursor } from './changes-since.ts';
 import { isNoValue } from './drivers/database-failure.ts';
 import { open } from './open-session.ts';
 import type { SqlOptions } from './options.ts';
-import { rowsWith } from './relation-pages.ts';
+import { relationOf, rowsWith } from './relation-pages.ts';
 import { certified } from './certified-reading.ts';
 import { recordsOf } from './row-record.ts';
-import { relationOf } from './relation-query.ts';
-import type { Session } from './drivers/read-session.ts';
+import type { Session } from './drivers/database-session.ts';
 
 const HOLDS_MS = 15 * 60_000;
 
-/** `id`: the column that tells one record from another. */
+/** Returns the source of a database; `id`: the column of a record's id. */
 export function sqlSource(
   options: SqlOptions,
   { clock, id }: { clock: Clock; id: string },
 ): Source {
-  /** When each was done: the last one of everything, and those of changes since. */
+  /** When each reading ended: the last one of everything, and those of changes since. */
   const readings = new Map<string, number>();
   const opened = (signal: AbortSignal) => open(options, { signal, clock });
   return {
@@ -65,7 +64,7 @@ export function sqlSource(
         if (sinceMs === undefined) return 'lost' as const;
         const session = await opened(request.signal);
         try {
-          // A clock that was put back says nothing about what was written meanwhile.
+          // With a clock that was put back nothing can be said of what was written meanwhile.
           if (session.now < sinceMs) return 'lost' as const;
           const reading = `sql-changes-${clock.now()}`;
           const asked = { options, id, request, reading, sinceMs };
@@ -87,7 +86,7 @@ interface Single {
   wanted: string;
 }
 
-/** What the database takes for equal, in case or spaces, is not taken for it. */
+/** Reads one record. Ids that are equal to the database by case or spaces are not equal here. */
 async function single(
   session: Session,
   { options, id, fields, wanted }: Single,

@@ -1,21 +1,24 @@
 /**
- * Who left, told to a database: one statement for each, its values bound and never written into it;
- * a batch is one transaction. What the database does not take of one is undone by itself, and the
- * rest is told. A statement whose end nobody heard of is repeated.
+ * Reports opt-outs to a database: one statement for each, with its values bound and never written
+ * into it. A batch is one transaction. If the database refuses one report, that one is undone and
+ * the rest is reported. A statement with an unknown outcome is repeated.
  */
 import type { Clock } from '../../domain/clock.ts';
 import { Invalid } from '../../domain/errors.ts';
 import type { OptOutReport } from '../../domain/opt-out-report.ts';
-import type { WriteBack, ReportResult } from '../write-back.ts';
+import type { ReportResult, WriteBack } from '../write-back.ts';
 import { placeOf } from './drivers/database-address.ts';
 import { isNoValue, isRefused } from './drivers/database-failure.ts';
-import { namedIn } from './named-parameters.ts';
+import { namedIn } from './options.ts';
 import { openToWrite, type Reach } from './open-session.ts';
-import type { Writing } from './drivers/write-session.ts';
+import type { Writing } from './drivers/database-session.ts';
 
 const AT_ONCE = 100;
 
-/** `statement`: with named parameters; `reach`: which database, and how to get in. */
+/**
+ * Returns a way to report by a statement with named parameters; `reach` says which database, and
+ * how to get access.
+ */
 export function sqlReturns(
   statement: string,
   reach: Reach,
@@ -80,7 +83,7 @@ function valuesOf({ id, email, crmId, channel, cause, by }: OptOutReport, { time
   return { return: id, id: crmId, email, channel, cause, at: time(by) };
 }
 
-/** What the statement is to blame for is said of that, and not of the source. */
+/** Returns an error of the statement with the statement to correct, not the source. */
 function mended(error: unknown): unknown {
   if (!(error instanceof Invalid)) return error;
   const [what = '', fix = ''] = error.message.split(' → ');

@@ -1,22 +1,26 @@
 /**
- * From where changes are read on: a time of the server's clock, and a mark of what was read. With
- * another database, user or fields everybody has changed; so has everybody when a category is
- * renamed or removed, of which no party tells.
+ * Cursors of this source: a time of the server's clock, and a mark of what was read. With another
+ * database, user or fields every record counts as changed; likewise when a category is renamed or
+ * removed, which no party tells.
  */
-import { hash } from 'node:crypto';
+import { markedCursors } from '../shared/change-cursor.ts';
 import { milliseconds } from '../../domain/values/config-value.ts';
 import type { Api, Listed } from './tryton-api.ts';
 import type { SelectedFields } from './field-selection.ts';
 import type { TrytonOptions } from './options.ts';
 
 const PAGE = 1000;
-/** Of which the server's clock tells no part. */
+/** The server's clock tells no fraction of a second. */
 const SECOND_MS = 1000;
 
+/** The cursors of one reading. */
 export interface Cursors {
-  /** Of a reading that began then; never before the one it went on from. */
+  /** Returns the cursor after a reading that began then, never before the one it continued from. */
   after(startedAtMs: number | undefined, sinceMs?: number): string | undefined;
-  /** The time in a cursor; undefined: it is of something else, or lies ahead. */
+  /**
+   * Returns the time in a cursor; undefined when it was made for something else or lies in the
+   * future.
+   */
   read(cursor: string, startedAtMs: number | undefined): number | undefined;
 }
 
@@ -25,6 +29,7 @@ interface Read {
   wanted: SelectedFields;
 }
 
+/** Returns the cursors of a reading; asks for the categories where they are read. */
 export async function cursorsOf(
   api: Api,
   options: TrytonOptions,
@@ -34,18 +39,17 @@ export async function cursorsOf(
   const overlapMs = milliseconds(overlap);
   const categories = wanted.categories ? await categoriesIn(api) : [];
   const what = [new URL(url).host, database, username, language, fields.toSorted(), categories];
-  const mark = hash('sha256', JSON.stringify(what)).slice(0, 12);
+  const { at, timeIn } = markedCursors(what, 12);
   return {
     after(startedAtMs, sinceMs) {
       if (startedAtMs === undefined) return undefined;
       const fromMs = Math.max(startedAtMs - overlapMs, sinceMs ?? 0);
-      return `${new Date(fromMs).toISOString()} ${mark}`;
+      return at(new Date(fromMs).toISOString());
     },
     read(cursor, startedAtMs) {
-      const [time = '', of] = cursor.split(' ');
-      const ms = Date.parse(time);
-      if (of !== mark || Number.isNaN(ms)) return undefined;
-      // The clock was put back, or the database is another: what happened until then is not told.
+      const ms = Date.parse(timeIn(cursor) ?? '');
+      if (Number.isNaN(ms)) return undefined;
+      // The clock was put back, or it is another database: changes up to then would not be listed.
       const isAhead = startedAtMs !== undefined && ms >= startedAtMs + SECOND_MS;
       return isAhead ? undefined : ms;
     },

@@ -1,43 +1,45 @@
-/** Which fields to ask for, so that every field of the configuration is there. */
+/** Selects the fields to ask for, so that every field of the configuration is there. */
 import type { Clock } from '../../domain/clock.ts';
 import { Invalid } from '../../domain/errors.ts';
 import { nearest, quoted } from '../shared/field-suggestions.ts';
 import type { Api } from './tryton-api.ts';
 
-/** So long the fields are believed where a single party is read. */
+/** How long the fields are trusted when a single party is read. */
 const HOLDS_MS = 10 * 60_000;
 
-/** What a record has of its own, or makes of what Tryton has. */
+/** Fields that a record always has, or that are derived from what Tryton has. */
 const own = ['id', 'active', 'inactive', 'email', 'emails', 'lang', 'categories'];
 
-/** Of which a record could not say what it holds. */
+/** Types whose value a record could not contain. */
 const unreadable = new Set(['one2many', 'many2many', 'binary']);
 
-/** A field of a party besides those. */
+/** A further field of a party. */
 export interface Extra {
   name: string;
-  /** A truth is not always told as one. */
+  /** Whether it is a boolean, which is not always written as one. */
   isTruth: boolean;
-  /** What it names has a name of its own. */
+  /** Whether it is a link to a record with a name. */
   isLink: boolean;
 }
 
-/** What is asked of each party. */
+/** The fields to ask for of each party. */
 export interface SelectedFields {
   extras: readonly Extra[];
   lang: boolean;
   categories: boolean;
 }
 
-/** Throws Invalid where one is not there. */
+/** Selects fields. Throws Invalid when one does not exist. */
 export interface Fields {
   now(api: Api, fields: readonly string[]): Promise<SelectedFields>;
-  /** By what was known a while ago. */
+  /** Uses fields that may have been looked up a while ago. */
   lately(api: Api, fields: readonly string[]): Promise<SelectedFields>;
 }
 
+/** Creates a selection that remembers the fields. */
 export function createFields(clock: Clock): Fields {
   let known: { types: ReadonlyMap<string, string>; at: number } | undefined;
+  /** Looks the fields up now. */
   const now: Fields['now'] = async (api, fields) => {
     const types = await api.fields();
     known = { types, at: clock.monotonic() };
@@ -52,7 +54,10 @@ export function createFields(clock: Clock): Fields {
   };
 }
 
-/** As Tryton is asked for them: a name within another comes under the other's name and a dot. */
+/**
+ * Returns the names to ask Tryton for: a field of a linked record has the name of the link, a dot
+ * and its own.
+ */
 export function askedFor({ extras, lang, categories }: SelectedFields): string[] {
   return [
     'active',
@@ -82,7 +87,7 @@ function wantedOf(
   return { extras, lang: fields.includes('lang'), categories: fields.includes('categories') };
 }
 
-/** Of a path into a dictionary, that one. */
+/** Returns the name of a field; for a path into a dictionary that of the dictionary. */
 function nameOf(field: string, types: ReadonlyMap<string, string>): string {
   const [head = ''] = field.split('.', 1);
   return types.get(head) === 'dict' ? head : field;

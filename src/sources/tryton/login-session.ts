@@ -1,25 +1,26 @@
 /**
- * How to get in: a session, by the name and password of a user. It is kept for as long as it is
- * accepted, since each login costs the server the work of its password hash.
+ * How to get access: a session, by the name and password of a user. It is kept for as long as it is
+ * accepted, because each login costs the server the work of its password hash.
  */
 import { z } from 'zod';
 import { Invalid, RateLimited, Unavailable } from '../../domain/errors.ts';
-import type { Asking, Said } from '../shared/crm-request.ts';
-import { smallText } from '../shared/files/file-bytes.ts';
+import type { Asking, CrmRequest, Said } from '../shared/crm-request.ts';
+import { smallText } from '../shared/files/local-file.ts';
 import { quoted } from '../shared/field-suggestions.ts';
 import type { TrytonOptions } from './options.ts';
-import { questionOf } from './json-rpc-call.ts';
 
-/** So long Tryton counts wrong passwords. */
+/** The time for which Tryton counts wrong passwords. */
 const HELD_BACK_MS = 5 * 60_000;
 
+/** The session of one user. */
 export interface Logins {
-  /** The header that opens the database: the one that is there, or a new one. */
+  /** Returns the header that opens the database: of the session that is there, or of a new one. */
   current(asking: Asking, signal: AbortSignal): Promise<string>;
-  /** A new one after this one was refused, unless there is one already. */
+  /** Returns a new header after `refused` was refused, unless there is a newer one already. */
   renew(refused: string, asking: Asking, signal: AbortSignal): Promise<string>;
 }
 
+/** Creates the logins of a user, without a session yet. */
 export function createLogins(options: TrytonOptions): Logins {
   let known: string | undefined;
   const enter = async (asking: Asking, signal: AbortSignal) =>
@@ -44,14 +45,17 @@ async function logIn(options: TrytonOptions, asking: Asking, signal: AbortSignal
   const { data } = session.safeParse(said.value);
   if (data) {
     const [user, key] = data.result;
-    // The server parts it at the colons, and goes by the number and the key.
+    // The server splits it at the colons, and uses the number and the key.
     const parts = [username.replaceAll(':', ' '), user, key];
     return `Session ${Buffer.from(parts.join(':')).toString('base64')}`;
   }
   throw failure(failed.safeParse(said.value).data?.error[0], asking.host, options);
 }
 
-/** By how an answer names what went wrong; undefined: it does not. */
+/**
+ * Returns the error for a failed login, by the name that the answer gives; undefined: it gives
+ * none.
+ */
 function failure(kind: string | undefined, host: string, { database }: TrytonOptions): Error {
   if (kind === 'LoginException') {
     const mend = 'have its authentications (trytond.conf, session) accept a password alone';
@@ -79,7 +83,7 @@ function refusal({ status }: Said, host: string, { database }: TrytonOptions): E
   return new Invalid(`${host} refused the credentials (${status}) → ${mend}`);
 }
 
-/** Read anew each time, so that a password may be changed at any time. */
+/** Returns the password. A file is read anew each time, so that it may be changed at any time. */
 async function passwordOf({ password = '', passwordFile }: TrytonOptions): Promise<string> {
   if (passwordFile === undefined) return password;
   const text = smallText(passwordFile);
@@ -88,4 +92,19 @@ async function passwordOf({ password = '', passwordFile }: TrytonOptions): Promi
   throw new Invalid(
     `${passwordFile}: the file of the password holds none → write it alone into it`,
   );
+}
+
+/**
+ * Returns a call of JSON-RPC. Because it has an id, a failure is told in the answer and not by its
+ * status.
+ */
+export function questionOf(
+  { url, database }: TrytonOptions,
+  method: string,
+  params: readonly unknown[],
+): CrmRequest {
+  return {
+    address: new URL(`/${encodeURIComponent(database)}/`, url).href,
+    body: { type: 'application/json', text: JSON.stringify({ id: 0, method, params }) },
+  };
 }

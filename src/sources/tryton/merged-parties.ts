@@ -1,29 +1,30 @@
 /**
- * Whom a party stands for, once it was merged into another (Tryton's "Replace").
+ * Finds the party that stands for one that was merged into another (Tryton's "Replace").
  *
  *   was            leads to                          comes as
  *   not merged     ·                                 itself
  *   merged         a party, itself merged or not     the last of them, under its own id
- *   merged         nobody, or in a circle            itself, inactive
+ *   merged         nothing, or in a circle           itself, inactive
  *
- * So that who was merged is somebody whose address has changed to the winner's, and who takes her
- * opt-outs along. Who is inactive in the end and has no address, not even a former one, was never
- * anybody here, or was erased: that is no record.
+ * A merged party is thus a person whose address has changed to that of the remaining one, and whose
+ * opt-outs move along. A party that is inactive in the end and has no address, not even a former
+ * one, was never a contact, or was erased: it is no record.
  */
 import type { JsonRecords } from '../shared/json-records.ts';
 import type { SourceRecord } from '../source.ts';
-import type { Parties } from './party-reader.ts';
+import type { Parties } from './party-listing.ts';
 import type { Party } from './party-record.ts';
 
-/** So many merges of one party after the other are followed. */
+/** The most merges that are followed from one party. */
 const MOST_STEPS = 10;
 
+/** The parts that following merges needs. */
 export interface Settling {
   parties: Parties;
   records: JsonRecords;
 }
 
-/** In this order. */
+/** Returns the records of these parties, in this order. */
 export async function settle(
   { parties, records }: Settling,
   rows: readonly Party[],
@@ -43,7 +44,7 @@ export async function settle(
   });
 }
 
-/** Those that were merged into one of these, however far: they change with it. */
+/** Returns the parties that were merged into one of these, however far: they change with it. */
 export async function standIns(parties: Parties, rows: readonly Party[]): Promise<Party[]> {
   const seen = new Set(rows.map(({ id }) => id));
   const found: Party[] = [];
@@ -59,7 +60,7 @@ export async function standIns(parties: Parties, rows: readonly Party[]): Promis
 
 type Known = ReadonlyMap<number, Party | null>;
 
-/** The id that has to be looked up to go on from here. */
+/** Returns the id that has to be looked up next; undefined: none. */
 function needOf(row: Party, known: Known): number | undefined {
   let at = row;
   for (let steps = 0; steps <= MOST_STEPS && at.replacedBy !== undefined; steps += 1) {

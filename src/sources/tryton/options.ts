@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { isLoopback } from '../../domain/values/config-value.ts';
 import { flag, overlap, text, whole } from '../shared/option-fields.ts';
 
-/** The YAML of this source; a relative path has been resolved by the time it is read. */
+/** The options of this source. Relative paths are made absolute before they are used. */
 export const trytonOptions = z
   .strictObject({
     type: z.literal('tryton').describe('The parties of a Tryton'),

@@ -1,15 +1,19 @@
-/** All parties, or those that have changed, each as whom it stands for. */
-import { Interrupted, isExpected } from '../../domain/errors.ts';
-import type { Flaw } from '../shared/read-certificate.ts';
+/**
+ * Reads parties: all of them, those that changed, or some by their ids; each as the party that it
+ * stands for.
+ */
+import { Unavailable } from '../../domain/errors.ts';
+import { type Flaw, stoppedBy } from '../shared/read-certificate.ts';
 import type { SourceRecord } from '../source.ts';
-import type { Domain } from './tryton-api.ts';
-import type { Party } from './party-record.ts';
-import { settle, standIns, type Settling } from './merged-parties.ts';
-import { momentOf } from './json-value.ts';
+import type { Api, Domain } from './tryton-api.ts';
+import { momentOf, type Party, partyOf } from './party-record.ts';
+import { settle, type Settling, standIns } from './merged-parties.ts';
+import { askedFor, type SelectedFields } from './field-selection.ts';
 
-/** Answers what keeps the reading from its certificate. */
+/** Yields records and returns what prevents a certificate. */
 type Listing = AsyncGenerator<SourceRecord[], Flaw[]>;
 
+/** Yields all parties, and counts them before and after. */
 export async function* everybody(settling: Settling): Listing {
   const { api } = settling.parties;
   const before = await api.count();
@@ -25,16 +29,16 @@ export async function* everybody(settling: Settling): Listing {
   return [{ why, fix: 'read it again when the CRM is quieter' }];
 }
 
-/** `sinceMs`: by the clock of the server. */
+/** Yields the parties that changed since `sinceMs`, by the server's clock. */
 export function changedSince(settling: Settling, sinceMs: number): Listing {
   const moment = momentOf(sinceMs);
-  // Whatever was never changed has no time of change.
+  // A party that was never changed has no time of change.
   const touched = ['OR', ['create_date', '>=', moment], ['write_date', '>=', moment]];
   const domain = ['OR', touched, ['contact_mechanisms', 'where', touched]];
   return listing(settling, domain, async (page) => standIns(settling.parties, page));
 }
 
-/** `besides`: who else is to be read because of some. */
+/** Yields the records of a condition; `besides` returns further parties to read because of some. */
 async function* listing(
   settling: Settling,
   domain: Domain,
@@ -48,9 +52,67 @@ async function* listing(
       if (records.length > 0) yield records;
     }
   } catch (error) {
-    if (pages === 0 || !isExpected(error) || error instanceof Interrupted) throw error;
-    const [what = '', fix = 'read it again'] = error.message.split(' → ');
-    return [{ why: `reading stopped at page ${pages + 1}: ${what}`, fix }];
+    return [stoppedBy(error, { hasBegun: pages > 0, where: `at page ${pages + 1}` })];
   }
   return [];
+}
+
+const PAGE = 500;
+
+/** Reads parties as Tryton has them. */
+export interface Parties {
+  readonly api: Api;
+  /**
+   * Yields pages by rising ids, each from above the last one, because a party that changes
+   * meanwhile would move in another order.
+   */
+  pages(domain: Domain): AsyncGenerator<Party[], void>;
+  /** Returns the parties with these ids that exist. */
+  some(ids: readonly number[]): Promise<Party[]>;
+  /** Returns the parties that were merged into these. */
+  losers(ids: readonly number[]): Promise<Party[]>;
+}
+
+/** Creates the reader of one reading. */
+export function createParties(api: Api, wanted: SelectedFields): Parties {
+  const pages: Parties['pages'] = async function* (domain) {
+    const fields = askedFor(wanted);
+    for (let above = 0; ;) {
+      const listing = { above, domain, fields, limit: PAGE };
+      const { values, text } = await api.list('party.party', listing);
+      if (values.length === 0) return;
+      const page = values.map((value) => partyOf(value, wanted, text) ?? odd(api.host));
+      for (const { id } of page) {
+        // Otherwise parties between two pages would be skipped.
+        if (id <= above) throw circling(api.host);
+        above = id;
+      }
+      yield page;
+    }
+  };
+  /** Returns the parties of a condition; `most`: there cannot be more. */
+  const those = async (domain: Domain, most = Infinity) => {
+    const found: Party[] = [];
+    for await (const page of pages(domain)) {
+      found.push(...page);
+      if (found.length >= most) break;
+    }
+    return found;
+  };
+  return {
+    api,
+    pages,
+    some: async (ids) => (ids.length === 0 ? [] : those([['id', 'in', ids]], ids.length)),
+    losers: async (ids) => (ids.length === 0 ? [] : those([['replaced_by', 'in', ids]])),
+  };
+}
+
+function odd(host: string): never {
+  const what = `${host} answered a party that is none → read it again`;
+  throw new Unavailable(what, { acted: 'maybe' });
+}
+
+function circling(host: string): Unavailable {
+  const why = `${host} lists parties in another order than it was asked for`;
+  return new Unavailable(`${why} → read it again`, { acted: 'maybe' });
 }

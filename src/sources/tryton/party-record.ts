@@ -1,28 +1,28 @@
 /**
- * A party of Tryton as it was read, and as a record:
- * `{ id, active, inactive, email, emails, lang, categories, …the fields that are asked for }`.
+ * A party of Tryton as it was read, and as a record: `{ id, active, inactive, email, emails, lang,
+ * categories, …the fields that are asked for }`.
  *
- *   email        the first active address, in Tryton's order; of somebody inactive without one, the
- *                first that is inactive: it says who is gone
+ *   email        the first active address, in Tryton's order; for an inactive party without one the
+ *                first inactive address, which says who is gone
  *   emails       all active addresses, joined by commas
- *   categories   the names of all, joined by commas; a comma within a name is a semicolon here, so
+ *   categories   the names of all, joined by commas; a comma within a name becomes a semicolon, so
  *                that no part of it is taken for another category
  *   lang         its code
  */
 import { z } from 'zod';
 import type { Listed } from './tryton-api.ts';
 import type { SelectedFields } from './field-selection.ts';
-import { isTrue, plain } from './json-value.ts';
 
+/** A party as it was read. */
 export interface Party {
   id: number;
   isActive: boolean;
-  /** The party that it was merged into. */
+  /** The id of the party that it was merged into. */
   replacedBy: number | undefined;
-  /** Whether any address is known: nobody else is of interest once she is inactive. */
+  /** Whether any address is known. Other parties do not matter once they are inactive. */
   isReachable: boolean;
   values: Record<string, unknown>;
-  /** What it was read from, or more. */
+  /** The text that it was read from, or more. */
   text: string;
 }
 
@@ -37,7 +37,7 @@ const read = z.object({
   'lang.': z.object({ code: z.string() }).nullish(),
 });
 
-/** Undefined: it is none as was asked for. */
+/** Returns a party; undefined when the answer has another shape. */
 export function partyOf(value: Listed, wanted: SelectedFields, text: string): Party | undefined {
   const { data } = read.safeParse(value);
   if (!data) return undefined;
@@ -84,4 +84,74 @@ const titled = z.object({ rec_name: z.string() });
 
 function nameIn(value: unknown): string | null {
   return titled.safeParse(value).data?.rec_name ?? null;
+}
+
+const part = z.number().int();
+
+const day = z.object({ year: part, month: part, day: part });
+
+const clock = z.object({ hour: part, minute: part, second: part, microsecond: part });
+
+type Day = z.infer<typeof day>;
+
+type Clock = z.infer<typeof clock>;
+
+/** Values that JSON has no word for; a time is in UTC. */
+const spelt = z.union([
+  z
+    .object({ __class__: z.literal('datetime'), ...day.shape, ...clock.shape })
+    .transform((at) => `${dayText(at)}T${clockText(at)}Z`),
+  z.object({ __class__: z.literal('date'), ...day.shape }).transform(dayText),
+  z.object({ __class__: z.literal('time'), ...clock.shape }).transform(clockText),
+  z
+    .object({ __class__: z.literal('timedelta'), seconds: z.number() })
+    .transform(({ seconds }) => seconds),
+  z
+    .object({ __class__: z.literal('Decimal'), decimal: z.string() })
+    .transform(({ decimal }) => decimal),
+]);
+
+/**
+ * Returns a value of Tryton's JSON as a record has it. Several choices become one text, joined by
+ * commas.
+ */
+export function plain(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value ?? null;
+  if (Array.isArray(value)) return value.map(String).join(',');
+  const { data } = spelt.safeParse(value);
+  if (data !== undefined) return data;
+  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, plain(inner)]));
+}
+
+/** Returns whether a value is true; SQLite has numbers for booleans. */
+function isTrue(value: unknown): boolean {
+  return value === true || value === 1;
+}
+
+/** Returns a time for a condition. */
+export function momentOf(ms: number): object {
+  const at = new Date(ms);
+  return {
+    __class__: 'datetime',
+    year: at.getUTCFullYear(),
+    month: at.getUTCMonth() + 1,
+    day: at.getUTCDate(),
+    hour: at.getUTCHours(),
+    minute: at.getUTCMinutes(),
+    second: at.getUTCSeconds(),
+    microsecond: at.getUTCMilliseconds() * 1000,
+  };
+}
+
+function dayText({ year, month, day }: Day): string {
+  return `${digits(year, 4)}-${digits(month, 2)}-${digits(day, 2)}`;
+}
+
+function clockText({ hour, minute, second, microsecond }: Clock): string {
+  const fraction = microsecond === 0 ? '' : `.${digits(microsecond, 6)}`;
+  return `${digits(hour, 2)}:${digits(minute, 2)}:${digits(second, 2)}${fraction}`;
+}
+
+function digits(value: number, count: number): string {
+  return String(value).padStart(count, '0');
 }

@@ -1,20 +1,21 @@
 /**
- * The questions to Tryton, by JSON-RPC, in a session that is renewed once when it has expired. All
- * of them only read, and are asked with `active_test: false`: else those who are inactive would not
- * be told, and seem to have left.
+ * The questions to Tryton by JSON-RPC, in a session that is renewed once when it has expired. All
+ * only read, and are asked with `active_test: false`: otherwise inactive parties would be left out
+ * and look absent.
  */
 import { z } from 'zod';
 import { observe } from '../../http/rate-limit-headers.ts';
 import { Invalid, Unavailable } from '../../domain/errors.ts';
 import { createAsking, type Surroundings } from '../shared/crm-request.ts';
-import type { Logins } from './login-session.ts';
+import { type Logins, questionOf } from './login-session.ts';
 import type { TrytonOptions } from './options.ts';
-import { questionOf } from './json-rpc-call.ts';
 
+/** The models that are read. */
 export type Model = 'party.party' | 'party.category';
 /** A condition as Tryton writes it. */
 export type Domain = readonly unknown[];
 
+/** One page of a model. */
 export interface PartyListing {
   above: number;
   domain: Domain;
@@ -22,15 +23,19 @@ export interface PartyListing {
   limit: number;
 }
 
-/** Each throws what asking throws, and Invalid where the user may not, or there is none. */
+/**
+ * The questions. Each throws what asking throws, and Invalid where the user has no right or there
+ * is no such model.
+ */
 export interface Api {
   readonly host: string;
-  /** When the first answer was given, by the clock of the server. */
+  /** Returns when the first answer was sent, by the clock of the server. */
   startedAt(): number | undefined;
-  /** The fields of a party that the user may read, each with its type. */
+  /** Returns the fields of a party that the user may read, each with its type. */
   fields(): Promise<Map<string, string>>;
+  /** Returns the number of parties. */
   count(): Promise<number>;
-  /** Those above an id, by rising ids; `text` is what they were read from. */
+  /** Returns a page above an id, by rising ids; `text` is what it was read from. */
   list(model: Model, listing: PartyListing): Promise<{ values: Listed[]; text: string }>;
   close(): Promise<void>;
 }
@@ -47,6 +52,7 @@ interface ApiOptions extends Surroundings {
   signal: AbortSignal;
 }
 
+/** Opens a connection to the API. */
 export function createApi({ options, logins, signal, ...rest }: ApiOptions): Api {
   const asking = createAsking({ ...options, mend }, rest);
   const { host } = asking;
@@ -104,7 +110,10 @@ interface Call {
 const failed = z.object({ error: z.array(z.unknown()) });
 const answered = z.object({ result: z.unknown() });
 
-/** What is told of a failure may hold personal data: of it only its kind is passed on. */
+/**
+ * Returns the result of an answer. The text of a failure may be personal data, so only its type is
+ * passed on.
+ */
 function resultOf<T>(
   shape: z.ZodType<T>,
   value: unknown,

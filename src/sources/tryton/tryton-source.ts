@@ -1,32 +1,32 @@
 /**
- * The parties of a Tryton as a source, by JSON-RPC. What a merge means stands in merged-parties.ts.
+ * The parties of a Tryton as a source, by JSON-RPC. merged-parties.ts explains merged parties.
  *
- * `read` goes through all of them by rising ids, the inactive among them. It is proven by the count
- * that Tryton tells: nobody is missing when as many were read as there were before, or are after.
+ * `read` reads all parties by rising ids, inactive ones too. The count that Tryton tells is the
+ * proof: nobody is missing when as many were read as there were before, or are after.
  *
- * `changes` asks for those who were made or changed since then, and those of whom a contact
- * mechanism was: an address that is edited does not touch its party. A party that was never changed
- * has no time of change at all. Nothing tells of what was deleted: that full readings see.
+ * `changes` asks for the parties that were created or changed since then, and those with a changed
+ * contact mechanism, because editing an address does not touch its party. A party that was never
+ * changed has no time of change. Nothing tells of deleted parties; full readings find them.
  *
- * What is read cannot be asked whether it still holds; it counts for a quarter of an hour.
+ * Tryton cannot be asked whether anything has changed, so a reading counts for a quarter of an
+ * hour.
  */
 import { Invalid } from '../../domain/errors.ts';
 import type { Surroundings } from '../shared/crm-request.ts';
-import { certificateOf, type Flaw, withCursor } from '../shared/read-certificate.ts';
+import { certificateOf, type Flaw, holding, withCursor } from '../shared/read-certificate.ts';
 import { jsonRecords } from '../shared/json-records.ts';
 import type { Certificate, ReadRequest, Source, SourceRecord } from '../source.ts';
-import { createApi, type Api } from './tryton-api.ts';
+import { type Api, createApi } from './tryton-api.ts';
 import { cursorsOf } from './change-cursor.ts';
 import { createFields } from './field-selection.ts';
-import { changedSince, everybody } from './party-listing.ts';
+import { changedSince, createParties, everybody } from './party-listing.ts';
 import { createLogins } from './login-session.ts';
 import type { TrytonOptions } from './options.ts';
-import { holding } from '../shared/reading-lifetime.ts';
-import { createParties } from './party-reader.ts';
 import { settle } from './merged-parties.ts';
 
 type TrytonSource = Source & Required<Pick<Source, 'changes' | 'one' | 'still'>>;
 
+/** Returns the source of a Tryton. */
 export function trytonSource(options: TrytonOptions, surroundings: Surroundings): TrytonSource {
   const { clock } = surroundings;
   const logins = createLogins(options);
@@ -51,7 +51,7 @@ export function trytonSource(options: TrytonOptions, surroundings: Surroundings)
         const { reading, cursors, settling } = await begin(api, request);
         const flaws = yield* everybody(settling);
         const lack = settling.records.lacking();
-        // Who was not read may have it.
+        // A party that was not read may have the field.
         if (lack !== undefined && flaws.length === 0) throw new Invalid(`${api.host}: ${lack}`);
         return end(reading, flaws, cursors.after(api.startedAt()));
       } finally {

@@ -1,7 +1,7 @@
 /** Parties in a real Tryton, made and changed by its own calls, as its client does it. */
 import { trytonOptions } from '../../../src/sources/tryton/options.ts';
 import { trytonSource } from '../../../src/sources/tryton/tryton-source.ts';
-import { plain } from '../../../src/sources/tryton/json-value.ts';
+import { plain } from '../../../src/sources/tryton/party-record.ts';
 import type { Source } from '../../../src/sources/source.ts';
 import { systemClock } from '../../../src/http/system-clock.ts';
 import type { Access, TestTryton } from '../tryton.ts';

@@ -1,8 +1,8 @@
 /**
- * What one answer teaches the fleet: src/rate-limit/limit-learning.ts in Lua, for budget-script.ts,
- * with the leases of all workers in place of the requests in flight of one process. A lease records
- * how many answers had come when it was given. The causal rule needs no more: no clock of a worker
- * is trusted.
+ * Learns for the whole fleet from one answer: src/rate-limit/limit-learning.ts in Lua, for
+ * budget-script.ts, with the leases of all workers in place of the requests in flight of one
+ * process. A lease records how many answers had come when it was given. The causal rule needs no
+ * more: no clock of a worker is trusted.
  */
 export const learn = `
 local COMPANY_WINDOWS = 10

@@ -1,5 +1,5 @@
 /**
- * Which requests of the whole fleet a server may still count, and which permits are out: in Lua,
+ * Counts the fleet's requests that a server may still count, and the permits that are out: in Lua,
  * for budget-script.ts. src/rate-limit/request-usage.ts describes the conclusions.
  *
  * A lease is a handful of permits of one worker, all used at once. One that runs out counts as

@@ -1,6 +1,6 @@
 /**
- * What a refusal of the API means, in one line. Its own words are not repeated: they quote the
- * query, and where clauses may hold anything. Only names of fields are taken from them.
+ * Says what a refusal of the API means, in one line. Its own words are not repeated because they
+ * quote the query, and conditions may contain anything. Only names of fields are taken from them.
  */
 import { z } from 'zod';
 import { Invalid, RateLimited, Unavailable } from '../../../domain/errors.ts';
@@ -11,15 +11,20 @@ const LIMIT_WAIT_MS = 60 * 60_000;
 
 const errors = z.array(z.object({ errorCode: z.string(), message: z.string().default('') }));
 
+/** An answer with an error. */
 export interface Refusal {
   status: number;
-  /** Such as INVALID_FIELD; '' where the answer names none. */
+  /** Such as INVALID_FIELD; '' when the answer names none. */
   code: string;
   message: string;
-  /** How many requests of the organization's day are used up, where the answer tells. */
+  /**
+   * How many of the organization's requests of the day are used up; undefined: the answer does not
+   * tell.
+   */
   usage: string | undefined;
 }
 
+/** Reads an answer with an error. */
 export function refusalOf({ status, value, headers }: Said): Refusal {
   const [first] = errors.safeParse(value).data ?? [];
   const code = /^[A-Z][A-Z_]{1,60}$/.exec(first?.errorCode ?? '')?.[0] ?? '';
@@ -30,7 +35,7 @@ export function refusalOf({ status, value, headers }: Said): Refusal {
 
 type Line = (refusal: Refusal) => [what: string, fix: string];
 
-/** What a person has to mend. */
+/** Refusals that a person has to mend. */
 const toMend: Record<string, Line> = {
   INVALID_SESSION_ID: () => [
     'does not accept the token it has just given',
@@ -60,7 +65,7 @@ const toMend: Record<string, Line> = {
   ],
 };
 
-/** What passes by itself. */
+/** Refusals that pass by themselves. */
 const passing: Record<string, Line> = {
   QUERY_TIMEOUT: () => [
     'took too long for the query',
@@ -72,7 +77,7 @@ const passing: Record<string, Line> = {
   UNABLE_TO_LOCK_ROW: () => ['is busy with the same records', 'try again later'],
 };
 
-/** What to throw; `host`: for the message. */
+/** Returns the error for a refusal; `host` is for the message. */
 export function errorOf(refusal: Refusal, host: string): Error {
   const { status, code } = refusal;
   if (code === 'REQUEST_LIMIT_EXCEEDED') return limitError(refusal, host);
@@ -89,7 +94,10 @@ export function errorOf(refusal: Refusal, host: string): Error {
   return new Invalid(`${host} ${what} → ${fix}`);
 }
 
-/** Of requests at once, or of a day; the day's is no matter of rights, whatever the status says. */
+/**
+ * Returns the error for too many requests at once or in a day. The day's limit is no matter of
+ * rights, whatever the status says.
+ */
 function limitError({ status, message, usage }: Refusal, host: string): Error {
   if (/concurrent/i.test(message)) {
     const what = `${host} has too many long requests at once → try again later`;

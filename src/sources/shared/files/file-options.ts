@@ -1,20 +1,20 @@
-/** The YAML of a file as a source: where it lies, and what is said to get it from there. */
+/** The options of a file: where it lies, and how to get it from there. */
 import { z } from 'zod';
 import { placeOf } from '../../../domain/values/config-file.ts';
-import { addressFault, headers } from '../web-address.ts';
-import { flag, whole } from '../option-fields.ts';
+import { addressFault, flag, headers, whole } from '../option-fields.ts';
 
+/** A file that was configured. */
 export interface PlacedOptions {
-  /** A path that is absolute, `-`, or an address. */
+  /** An absolute path, `-` for standard input, or a web address. */
   path: string;
   headers?: Readonly<Record<string, string>> | undefined;
   timeoutMs?: number | undefined;
   allowHttp?: boolean | undefined;
-  /** optional: a last line without a line break is whole all the same. */
+  /** optional: a last line without a line break counts as whole. */
   finalNewline?: 'required' | 'optional' | undefined;
 }
 
-export const placedShape = {
+const placedShape = {
   path: z
     .string()
     .min(1)
@@ -36,8 +36,27 @@ export const placedShape = {
     .optional(),
 };
 
-/** Faults in how the fields fit together, each with the field it concerns. */
-export function placedFaults(options: PlacedOptions): [field: string, message: string][] {
+/** Returns the schema of a source that reads a file. */
+export function fileOptions<T extends string>(type: T, what: string) {
+  return z
+    .strictObject({ type: z.literal(type).describe(what), ...placedShape })
+    .superRefine((value, context) => {
+      for (const [path, message] of placedFaults(value)) {
+        context.addIssue({ code: 'custom', path: [path], message });
+      }
+    });
+}
+
+/** Returns the schema of reporting opt-outs into a file. */
+export function fileReturnsOptions<T extends string>(type: T, what: string) {
+  return z.strictObject({
+    type: z.literal(type).describe(what),
+    path: z.string().min(1).describe('Path of the file, relative to the configuration'),
+  });
+}
+
+/** Returns faults in how the fields fit together, each with its field. */
+function placedFaults(options: PlacedOptions): [field: string, message: string][] {
   const { path, allowHttp = false } = options;
   if (placeOf(path) === 'address') {
     const fault = addressFault(path, allowHttp);

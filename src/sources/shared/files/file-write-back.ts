@@ -1,16 +1,33 @@
-/** Who left, appended to a file: a line for each return. */
+/**
+ * Reports opt-outs by appending one line for each to a file that others read. Lines are whole and
+ * on disk when `tell` yields. Appending is synchronous, so two writers in one process never
+ * interleave.
+ */
 import type { OptOutReport } from '../../../domain/opt-out-report.ts';
-import { appendLines, linesThere, lookAtFile } from './line-append.ts';
-import type { WriteBack, ReportResult } from '../../write-back.ts';
+import type { ReportResult, WriteBack } from '../../write-back.ts';
+import {
+  accessSync,
+  closeSync,
+  constants,
+  fstatSync,
+  fsyncSync,
+  openSync,
+  readSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
+import { dirname } from 'node:path';
+import { Invalid, Unavailable } from '../../../domain/errors.ts';
 
 const AT_ONCE = 500;
 
-/** How a return is written; `head` is the first line of a new file. */
+/** How a report is written; `head` is the first line of a new file. */
 interface Form {
   head?: string;
   lineOf(one: OptOutReport): string;
 }
 
+/** Returns a way to report into the file at `path`. */
 export function fileReturns(path: string, { head, lineOf }: Form): WriteBack {
   return {
     most: AT_ONCE,
@@ -28,4 +45,138 @@ export function fileReturns(path: string, { head, lineOf }: Form): WriteBack {
       return `appended to ${path}`;
     },
   };
+}
+
+/** The last lines that were written lie within this many bytes of the end. */
+const TAIL_BYTES = 1024 * 1024;
+
+/** The file contains addresses, so others must not read it. */
+const MODE = 0o640;
+
+const LF = 0x0a;
+
+/**
+ * Appends lines, given without line breaks; `head` is the first line of a new file. A line that a
+ * crash cut short is completed if it is one of these, and else ended. Throws Invalid, and
+ * Unavailable when part of the lines may be in the file.
+ */
+function appendLines(
+  path: string,
+  { head, lines }: { head?: string | undefined; lines: readonly string[] },
+): void {
+  const isNew = !exists(path);
+  const file = doing(path, () => openSync(path, 'a+', MODE));
+  try {
+    doing(path, () => {
+      const { size } = fstatSync(file);
+      const begun = cutShort(tailOf(file, size));
+      const isFirst = begun.length === size;
+      writeAll(file, textAfter(begun, { head: isFirst ? head : undefined, lines }));
+      fsyncSync(file);
+    });
+    if (isNew) keepName(path);
+  } finally {
+    closeSync(file);
+  }
+}
+
+/**
+ * Returns which of these lines are whole at the end of the file; the last line break may be
+ * missing.
+ */
+function linesThere(path: string, lines: readonly string[]): ReadonlySet<string> {
+  if (!exists(path)) return new Set();
+  const file = doing(path, () => openSync(path, 'r'));
+  try {
+    const tail = doing(path, () => tailOf(file, fstatSync(file).size)).toString();
+    const begun = cutShort(Buffer.from(tail)).toString();
+    return new Set(lines.filter((line) => line === begun || tail.includes(`${line}\n`)));
+  } finally {
+    closeSync(file);
+  }
+}
+
+/** Throws Invalid if the file could not be written. */
+function lookAtFile(path: string): void {
+  doing(path, () => {
+    if (exists(path)) accessSync(path, constants.W_OK | constants.R_OK);
+    else accessSync(`${dirname(path)}/.`, constants.W_OK | constants.X_OK);
+  });
+  if (exists(path) && !statSync(path).isFile()) throw new Invalid(`${path}: ${noFile}`);
+}
+
+const noFile = 'this is no regular file → name a file in returns of the configuration';
+
+/**
+ * Returns what to write after a line that was cut short: its rest or its end, then the other lines.
+ */
+function textAfter(
+  begun: Buffer,
+  { head, lines }: { head: string | undefined; lines: readonly string[] },
+): Buffer {
+  const all = head === undefined ? lines : [head, ...lines];
+  const whole = all.map((line) => Buffer.from(`${line}\n`));
+  if (begun.length === 0) return Buffer.concat(whole);
+  const same = whole.find((line) => line.subarray(0, begun.length).equals(begun));
+  if (same)
+    return Buffer.concat([same.subarray(begun.length), ...whole.filter((one) => one !== same)]);
+  return Buffer.from(`\n${lines.map((line) => `${line}\n`).join('')}`);
+}
+
+/** Returns what follows the last line break. */
+function cutShort(tail: Buffer): Buffer {
+  return tail.subarray(tail.lastIndexOf(LF) + 1);
+}
+
+function tailOf(file: number, size: number): Buffer {
+  const tail = Buffer.alloc(Math.min(size, TAIL_BYTES));
+  let length = 0;
+  while (length < tail.length) {
+    const at = size - tail.length + length;
+    const read = readSync(file, tail, length, tail.length - length, at);
+    if (read === 0) break;
+    length += read;
+  }
+  return tail.subarray(0, length);
+}
+
+function writeAll(file: number, text: Buffer): void {
+  for (let done = 0; done < text.length;) done += writeSync(file, text, done);
+}
+
+/** Makes the name of a new file outlast a power failure. */
+function keepName(path: string): void {
+  const folder = openSync(dirname(path), 'r');
+  try {
+    fsyncSync(folder);
+  } catch {
+    // Not every file system can do that; the lines themselves are on disk.
+  } finally {
+    closeSync(folder);
+  }
+}
+
+function exists(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false }) !== undefined;
+}
+
+const reasons = new Map([
+  ['ENOENT', 'its folder is not there → make it, or correct path of returns'],
+  ['ENOTDIR', 'a part of the path is no folder → correct path of returns'],
+  ['EISDIR', noFile],
+  ['EACCES', 'it may not be written → let the user who runs this write it'],
+  ['EPERM', 'it may not be written → let the user who runs this write it'],
+  ['EROFS', 'it lies where nothing can be written → correct path of returns'],
+]);
+
+function doing<T>(path: string, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && 'syscall' in error)) throw error;
+    const reason = reasons.get(String(error.code));
+    if (reason !== undefined) throw new Invalid(`${path}: ${reason}`);
+    const what = `${path}: cannot be written now (${String(error.code)}) → make room on its disk`;
+    throw new Unavailable(what, { acted: 'maybe', cause: error });
+  }
 }

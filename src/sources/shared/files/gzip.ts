@@ -1,23 +1,24 @@
-/** Bytes as they are stored, into bytes that can be read: full chunks, unpacked where packed. */
+/** Turns stored bytes into readable bytes: full chunks, unpacked where they are packed. */
 import { createGunzip, type Gunzip } from 'node:zlib';
 import { Invalid, Unavailable } from '../../../domain/errors.ts';
-import { CHUNK_BYTES } from './file-bytes.ts';
+import { CHUNK_BYTES } from './local-file.ts';
 
-/** A thousand times that may come of it at once, and no more. */
+/** A slice may become a thousand times as long when it is unpacked, and no more. */
 const SLICE_BYTES = 16 * 1024;
-/** A packed file that is packed once more for the way. */
+/** A packed file may be packed once more for its transport. */
 const MOST_LAYERS = 2;
 
 interface Packing {
-  /** For messages. */
+  /** The name for messages. */
   name: string;
-  /** Whether it must be packed. */
+  /** Whether the bytes must be packed. */
   isPacked: boolean;
 }
 
 /**
- * Gzip is known by how it begins, which no text does. Throws Unavailable where that is cut off or
- * damaged, once all that could be unpacked was given.
+ * Yields the bytes in full chunks, unpacked. Gzip is recognised by its first two bytes, which no
+ * text begins with. Throws Unavailable when the data is cut off or damaged, after yielding all that
+ * could be unpacked; Invalid when it must be packed and is not.
  */
 export async function* unpacked(
   bytes: AsyncIterable<Buffer>,
@@ -77,7 +78,10 @@ function createHold() {
   };
 }
 
-/** Fed by hand, so that its pace is the reader's and nothing is lost before an error. */
+/**
+ * Unpacks by writing each slice itself, so that the reader sets the pace and nothing is lost before
+ * an error.
+ */
 async function* gunzipped(bytes: AsyncIterable<Buffer>, name: string): AsyncGenerator<Buffer> {
   const gunzip = createGunzip();
   const made: Buffer[] = [];

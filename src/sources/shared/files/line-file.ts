@@ -1,36 +1,45 @@
 /**
- * A file of records as a source, read from its first byte to its last. Certified when that ended
- * without error, it came whole and did not change meanwhile, every row could be read, and the last
- * line is complete (`finalNewline`). Where it breaks off, what was read counts, without a
- * certificate.
+ * A file of records as a source, read from its first byte to its last. The reading is certified
+ * when it ended without an error, the file was whole and did not change meanwhile, every row could
+ * be read, and the last line is complete (`finalNewline`). When it breaks off, what was read
+ * counts, without a certificate.
  */
-import { Unavailable } from '../../../domain/errors.ts';
+import { Invalid, Unavailable } from '../../../domain/errors.ts';
 import { brokenFlaw, certificateOf, type Flaw } from '../read-certificate.ts';
 import { unpacked } from './gzip.ts';
-import { type FileSurroundings, originOf } from './file-origin.ts';
 import type { PlacedOptions } from './file-options.ts';
 import type { ReadRequest, Source, SourceRecord } from '../../source.ts';
+import type { Clock, Random } from '../../../domain/clock.ts';
+import { placeOf } from '../../../domain/values/config-file.ts';
+import { fileOrigin } from './local-file.ts';
+import type { Input } from './standard-input.ts';
+import { addressOrigin } from './web-file.ts';
+import type { Origin } from './origin.ts';
 
-/** What the reading of a file has seen so far. */
+/** The facts of a reading so far. */
 export interface FileTally {
   bytes: number;
   /** Whether the last byte read is a line break. */
   lineEnded: boolean;
+  /** The number of rows that cannot be read. */
   broken: number;
   firstBroken?: string;
-  /** Set when the rest of the file was given up; it is one of the broken. */
+  /** Set when the rest of the file was given up; it counts as one of the broken rows. */
   stopped?: { where: string; why: string; fix: string };
 }
 
+/** One reading of a file. */
 export interface FileReading extends ReadRequest {
-  /** For messages: the path, or where else it comes from. */
+  /** The name for messages: the path, or where else the file comes from. */
   name: string;
-  /** Unpacked, and full up to the last one. */
+  /** The unpacked bytes; all chunks but the last are full. */
   chunks: AsyncIterable<Buffer>;
   tally: FileTally;
 }
 
-/** Reads it anew each time, by `recordsOf`, which keeps the tally. */
+/**
+ * Returns the source of a file. It is read anew each time by `recordsOf`, which keeps the tally.
+ */
 export function lineFile(
   options: PlacedOptions,
   surroundings: FileSurroundings,
@@ -64,8 +73,9 @@ export function lineFile(
 }
 
 /**
- * A file cut in mid-line looks like one that merely lacks its last line break: it is demanded,
- * unless the export never writes one. Then a last row of another width is broken like any other.
+ * Returns the flaws of a reading. A file that was cut in mid-line looks like one that merely lacks
+ * its last line break. So the line break is required, unless the export never writes one; then a
+ * last row of another width is broken like any other.
  */
 function flawsOf(tally: FileTally, cut: Flaw | undefined, found: readonly Flaw[]): Flaw[] {
   const flaws: Flaw[] = cut ? [cut] : [];
@@ -88,4 +98,58 @@ function flawsOf(tally: FileTally, cut: Flaw | undefined, found: readonly Flaw[]
     });
   }
   return flaws;
+}
+
+/**
+ * Returns a function that tells of each chunk in turn whether the text is still UTF-8; call it with
+ * undefined at the end. A character may lie across two chunks.
+ */
+export function utf8Check(): (chunk: Buffer | undefined) => boolean {
+  const decoder = new TextDecoder('utf-8', { fatal: true });
+  return (chunk) => {
+    try {
+      decoder.decode(chunk, { stream: chunk !== undefined });
+      return true;
+    } catch (error) {
+      if (error instanceof TypeError) return false;
+      throw error;
+    }
+  };
+}
+
+/**
+ * Throws Invalid when a file that begins with `sample` is UTF-16, which is valid UTF-8 full of
+ * NULs.
+ */
+export function assertNotUtf16(sample: Buffer, path: string): void {
+  const marked = sample.length >= 2 && ['fffe', 'feff'].includes(sample.toString('hex', 0, 2));
+  if (!marked && !hasNulPattern(sample.subarray(0, 1024))) return;
+  throw new Invalid(`${path}: the text is UTF-16; save the file as UTF-8`);
+}
+
+/**
+ * Returns whether every other byte is NUL, as in Western text in UTF-16; a stray NUL or two is not
+ * that.
+ */
+function hasNulPattern(bytes: Buffer): boolean {
+  const nuls: [even: number, odd: number] = [0, 0];
+  for (let at = 0; at < bytes.length; at += 1) if (bytes[at] === 0) nuls[at % 2 === 0 ? 0 : 1] += 1;
+  return Math.max(...nuls) >= 4 && Math.max(...nuls) > bytes.length / 4;
+}
+
+/** The surroundings of a source in a file. */
+export interface FileSurroundings {
+  clock: Clock;
+  random: Random;
+  /** Standard input; undefined: there is none. */
+  input?: Input | undefined;
+}
+
+function originOf(options: PlacedOptions, surroundings: FileSurroundings): Origin {
+  const { input, clock } = surroundings;
+  const place = placeOf(options.path);
+  if (place === 'address') return addressOrigin(options, surroundings);
+  if (place === 'file') return fileOrigin(options.path, clock);
+  if (input) return input;
+  throw new Invalid('there is no standard input to read from here → name a file');
 }

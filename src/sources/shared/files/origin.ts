@@ -1,23 +1,24 @@
-/** Where the bytes of a file come from. */
+/** Where the bytes of a file come from: a path, a web address or standard input. */
 import type { Flaw } from '../read-certificate.ts';
 
+/** One place that bytes come from. */
 export interface Origin {
-  /** For messages: a path, or a host. */
+  /** The name for messages: a path or a host. */
   name: string;
-  /** Whether it says of itself that it is compressed. */
+  /** Whether its name says that it is compressed. */
   isPacked: boolean;
-  /** Throws Invalid, Busy and Unavailable for what cannot be read. */
+  /** Opens it. Throws Invalid, Busy and Unavailable when it cannot be read. */
   open(signal: AbortSignal): Promise<Opened>;
-  /** As that of a source. */
+  /** Does the same as `still` of a source. */
   still(reading: string): boolean;
 }
 
-/** To be read once, from its first byte to its last. */
+/** An opened file. It can be read once, from its first byte to its last. */
 export interface Opened {
   reading: string;
-  /** As it is stored. Throws Unavailable where it breaks off. */
+  /** The bytes as they are stored. Throws Unavailable when they break off. */
   bytes: AsyncIterable<Buffer>;
-  /** What speaks against its being all; `whole`: the bytes were read to their end. */
+  /** Returns what suggests that the bytes are not all; `whole`: they were read to their end. */
   flaws(whole: boolean): Promise<Flaw[]>;
   close(): Promise<void>;
 }

@@ -1,7 +1,7 @@
 /**
- * Standard input as a file. It can be read once: so it goes into a temporary file that has no name,
- * which this process alone can read and which ends with it. What was read under it never changes;
- * what is the same to the last byte is the same reading.
+ * Standard input as a file. It can be read only once, so it is copied into a nameless temporary
+ * file that only this process can read and that ends with it. The copy never changes. Input that is
+ * the same to the last byte is the same reading.
  */
 import { createHash } from 'node:crypto';
 import { type FileHandle, mkdtemp, open, rm } from 'node:fs/promises';
@@ -9,11 +9,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { Invalid } from '../../../domain/errors.ts';
-import { chunksOf, unreadable } from './file-bytes.ts';
+import { chunksOf, unreadable } from './local-file.ts';
 import type { Origin } from './origin.ts';
 
 const NAME = 'standard input';
 
+/** The origin of standard input. */
 export type Input = Origin;
 
 interface Spool {
@@ -21,7 +22,7 @@ interface Spool {
   reading: string;
 }
 
-/** `stream` is first asked for when it is read. */
+/** Returns the origin of `stream`, which is called when it is first read. */
 export function standardInput(stream: () => Readable & { isTTY?: boolean }): Input {
   let spool: Promise<Spool> | undefined;
   let known: Spool | undefined;

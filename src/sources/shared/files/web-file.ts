@@ -1,21 +1,21 @@
 /**
- * A file behind an address, read as it comes. Its ETag, or when it was last modified, names the
- * reading; without either each is one of its own. It cannot be asked whether it still holds: it
- * counts for a quarter of an hour. Where it breaks off, what has come is not lost.
+ * A file behind a web address, read as it arrives. Its ETag, or the time of its last modification,
+ * names the reading; without either each reading is new. It cannot be asked whether it has changed,
+ * so a reading counts for a quarter of an hour. When it breaks off, what arrived is not lost.
  */
 import { hash } from 'node:crypto';
-import { type Download, download } from '../../../http/download.ts';
+import { download, type Download } from '../../../http/download.ts';
 import { createRetry, resend } from '../../../http/retry.ts';
 import { Invalid, Unavailable } from '../../../domain/errors.ts';
-import { holding } from '../reading-lifetime.ts';
+import { type Flaw, holding } from '../read-certificate.ts';
 import { lowerCased, outwaited, refusal, type Surroundings } from '../crm-request.ts';
-import type { Flaw } from '../read-certificate.ts';
 import type { Opened, Origin } from './origin.ts';
 import type { PlacedOptions } from './file-options.ts';
 
 const SILENCE_MS = 30_000;
 const mend = { credentials: 'the headers', request: 'path', address: 'path' };
 
+/** Returns the origin of a web address. */
 export function addressOrigin(options: PlacedOptions, surroundings: Surroundings): Origin {
   const { clock } = surroundings;
   const { host } = new URL(options.path);
@@ -38,7 +38,10 @@ interface Asked extends Surroundings {
   signal: AbortSignal;
 }
 
-/** The answer that is the file. Tried again until it begins, and not after. */
+/**
+ * Returns the answer that contains the file. The request is repeated until the answer begins, and
+ * not after.
+ */
 async function fetched(options: PlacedOptions, asked: Asked): Promise<Download> {
   const { host, clock, random, signal } = asked;
   const request = {
@@ -93,7 +96,10 @@ function nameOf({ etag, 'last-modified': modified, ...rest }: Download['headers'
   return modified && `modified-${modified} ${rest['content-length'] ?? ''}`.trim();
 }
 
-/** An answer without a length, that is not in chunks either, ends wherever the line is cut. */
+/**
+ * Counts the bytes. An answer that is neither chunked nor names its length ends wherever the
+ * connection is cut.
+ */
 function counted({ headers, body }: Download): Pick<Opened, 'bytes' | 'flaws'> {
   const { 'content-length': length, 'transfer-encoding': transfer = '' } = headers;
   let count = 0;

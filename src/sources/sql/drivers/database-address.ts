@@ -1,20 +1,22 @@
-/** Where a database is: what stands in `url`, taken apart. */
+/** Parses the address of a database, the option `url`. */
 import { isLoopback } from '../../../domain/values/config-value.ts';
 
+/** Where a database is. */
 export type DatabasePlace = { system: 'sqlite'; path: string } | ServerPlace;
 
+/** Where a database server is, and how to log in. */
 export interface ServerPlace {
   system: 'postgres' | 'mysql';
-  /** Of a socket the folder (PostgreSQL) or file (MySQL): it begins with a slash. */
+  /** A host; or for a socket its folder (PostgreSQL) or file (MySQL), which begins with a slash. */
   host: string;
   port: number;
   user: string;
   /** Undefined: the address has none. */
   password: string | undefined;
   database: string;
-  /** Nothing that is sent there leaves this machine. */
+  /** Whether nothing that is sent there leaves this machine. */
   local: boolean;
-  /** The address itself asks for encryption. */
+  /** Whether the address itself demands encryption. */
   encrypted: boolean;
 }
 
@@ -29,7 +31,10 @@ const none =
   'is no address of a database → write postgres://USER@HOST/DATABASE, mysql://… or sqlite:FILE; ' +
   'a password with other than letters and digits as password';
 
-/** The place, or what is wrong with the address: "what → how to mend it", without a part of it. */
+/**
+ * Returns the place, or what is wrong with the address: "what → how to mend it", which quotes no
+ * part of it.
+ */
 export function placeOf(address: string): DatabasePlace | string {
   const file = fileOf(address);
   if (file !== undefined) return file === '' ? none : { system: 'sqlite', path: file };
@@ -59,12 +64,12 @@ export function placeOf(address: string): DatabasePlace | string {
   };
 }
 
-/** The file of an address of SQLite, absolute or not; undefined: it is another database's. */
+/** Returns the file in an address of SQLite; undefined for another database. */
 function fileOf(address: string): string | undefined {
   return /^sqlite:(?:\/\/)?(.*)$/is.exec(address)?.[1];
 }
 
-/** The same address, with a file made absolute. */
+/** Returns the address with its file made absolute. */
 export function absoluteAddress(address: string, absolute: (path: string) => string): string {
   const file = fileOf(address);
   return file === undefined ? address : `sqlite:${absolute(file)}`;

@@ -1,13 +1,13 @@
 /**
- * What went wrong with a database, in one line that names it and nothing it said but the name of a
- * table or column: its messages hold values. What may pass by itself is Unavailable, the rest is
- * for a person to mend.
+ * Says what went wrong with a database, in one line. It names the database and quotes nothing of
+ * its message but the name of a table or column, because messages contain values. A failure that
+ * may pass by itself is Unavailable; a person has to mend the others.
  */
 import { Invalid, isExpected, Unavailable } from '../../../domain/errors.ts';
 import { quoted } from '../../shared/field-suggestions.ts';
 
 interface Said {
-  /** SQLSTATE, a number of MySQL, or what Node.js or a driver calls it. */
+  /** SQLSTATE, a number of MySQL, or the name that Node.js or a driver uses. */
   codes: string[];
   message: string;
 }
@@ -17,7 +17,9 @@ type Verdict = [codes: RegExp, what: string, fix?: string];
 const REFUSED = 'does not take this';
 const SLOW = 'raise timeoutMs of the source, or have an index made for key and updatedAt';
 
-/** The first that one of the codes matches. Without a fix it may pass. */
+/**
+ * The first row that matches one of the codes counts. A failure without a fix may pass by itself.
+ */
 const verdicts: readonly Verdict[] = [
   [
     /^(1044|1142|1143|1227|1370|42501)$/,
@@ -80,7 +82,7 @@ const verdicts: readonly Verdict[] = [
   [/^(57P|1053$|1927$)/, 'is being shut down or started'],
 ];
 
-/** What the drivers say without a code. */
+/** Messages of drivers that come without a code. */
 const unnamed: readonly [message: RegExp, code: string][] = [
   [/^no such table: /, '42P01'],
   [/^no such column: /, '42703'],
@@ -93,7 +95,7 @@ const unnamed: readonly [message: RegExp, code: string][] = [
   [/terminated|not queryable|connection.*closed|closed state/i, 'LOST'],
 ];
 
-/** `name`: the database. Bugs go up as they are. */
+/** Returns the error for a failure of the database `name`. Bugs are returned as they are. */
 export function failureOf(error: unknown, name: string): unknown {
   if (!(error instanceof Error) || isExpected(error)) return error;
   const said = saidBy(error);
@@ -119,7 +121,7 @@ function saidBy(error: Error): Said {
   return { codes: [...named, ...codes.map(String).toReversed()], message };
 }
 
-/** A name is no value, and says what to correct. */
+/** Returns the name of a table or column in a message: it is no value, and says what to correct. */
 function nameIn(message: string): string {
   const found = /(?:relation|table|column):? ['"]?([\w.$]{1,60})['"]?(?: does|$|')/i.exec(message);
   const other = /Table '([\w.$]{1,60})'|Unknown column '([\w.$]{1,60})'/.exec(message);
@@ -127,12 +129,12 @@ function nameIn(message: string): string {
   return name === undefined ? 'of that name' : quoted(name);
 }
 
-/** Whether the database takes a text for no value of a column. */
+/** Returns whether the database refused a text as a value of a column. */
 export function isNoValue(error: unknown): boolean {
   return error instanceof Invalid && /\(22[0-9A-Z]{3}\)/.test(error.message);
 }
 
-/** Whether the database does not take what is written, whatever else it does. */
+/** Returns whether the database refused what is written, and works otherwise. */
 export function isRefused(error: unknown): boolean {
   return error instanceof Invalid && error.message.includes(` ${REFUSED} (`);
 }

@@ -1,15 +1,15 @@
 /**
- * MySQL and MariaDB, by the driver `mysql2`. Every value with more digits than a double has comes
- * as text, and so does time, in UTC.
+ * MySQL and MariaDB, by the driver `mysql2`. Values with more digits than a double come as text,
+ * and so do times, in UTC.
  */
 import type { Connection, ConnectionOptions } from 'mysql2/promise';
 import { z } from 'zod';
 import {
-  type ServerAccess,
   BRIEF_MS,
   createServerConnection,
-  type ServerConnection,
   patienceOf,
+  type ServerAccess,
+  type ServerConnection,
 } from './server-connection.ts';
 import {
   bytesOf,
@@ -18,10 +18,12 @@ import {
   type Opening,
   type Raw,
   type Session,
-} from './read-session.ts';
-import type { Writing } from './write-session.ts';
+  type Writing,
+} from './database-session.ts';
 
-/** By the number of the type in the protocol; what is not here is a text, or bytes. */
+/**
+ * The values of a column by the number of its type in the protocol; others are text or bytes.
+ */
 const kinds: Record<number, Holds> = {
   0: 'decimal',
   1: 'integer',
@@ -59,6 +61,7 @@ const fields = z.array(
   }),
 );
 
+/** Opens a session to read. Throws Invalid, Unavailable, and the signal's reason. */
 export async function openMysql(access: ServerAccess, opening: Opening): Promise<Session> {
   const name = `${access.host}/${access.database}`;
   const { timeoutMs } = opening;
@@ -121,6 +124,7 @@ function begun({ socket }: ServerConnection, { host, port }: ServerAccess) {
   return host.startsWith('/') ? socket.connect(host) : socket.connect(port, host);
 }
 
+/** Opens a session to write. Throws likewise. */
 export async function writeMysql(access: ServerAccess, opening: Opening): Promise<Writing> {
   const { timeoutMs } = opening;
   const { createConnection } = await import('mysql2/promise');
@@ -153,7 +157,10 @@ export async function writeMysql(access: ServerAccess, opening: Opening): Promis
   }
 }
 
-/** The clock was asked before: what is set here fixes the state that is read. */
+/**
+ * Returns the settings of the session. The clock is read before them, because they fix the state
+ * that is read.
+ */
 function settings(version: string, timeoutMs: number): string[] {
   const isMaria = /mariadb/i.test(version);
   return [
@@ -193,7 +200,10 @@ async function columnsOf(connection: Connection, relation: string): Promise<Colu
   });
 }
 
-/** Without it, a text and a number are compared as doubles, and two ids are one. */
+/**
+ * Returns the type for comparisons. Without it, a text and a number are compared as doubles, and
+ * two ids become one.
+ */
 function typeOf(holds: Holds, { isUnsigned, decimals }: { isUnsigned: boolean; decimals: number }) {
   if (holds === 'integer') return isUnsigned ? 'unsigned' : 'signed';
   if (holds === 'decimal') return `decimal(65, ${Math.min(decimals, 30)})`;

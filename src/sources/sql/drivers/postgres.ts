@@ -1,18 +1,17 @@
 /**
- * PostgreSQL, by the driver `pg`. All that is set is set for the one transaction, so that a pool in
- * between (PgBouncer) gives nothing on to others. Every value comes and goes as the database writes
- * it: no driver rounds a number or a moment.
+ * PostgreSQL, by the driver `pg`. Settings apply to the one transaction only, so that a connection
+ * pool (PgBouncer) passes none of them on. Values come and go as the database writes them: no
+ * driver rounds a number or a time.
  */
 import type { Client, ClientConfig } from 'pg';
 import { z } from 'zod';
 import {
-  type ServerAccess,
   BRIEF_MS,
   createServerConnection,
   patienceOf,
+  type ServerAccess,
 } from './server-connection.ts';
-import type { Column, Holds, Opening, Raw, Session } from './read-session.ts';
-import type { Writing } from './write-session.ts';
+import type { Column, Holds, Opening, Raw, Session, Writing } from './database-session.ts';
 
 const kinds: Record<number, Holds> = {
   16: 'boolean',
@@ -34,9 +33,10 @@ const kinds: Record<number, Holds> = {
 const started = z.tuple([z.string(), z.string()]);
 const raws = z.array(z.string().nullable());
 const MOST_MS = 10_000;
-/** Whoever reads keeps to this between two pages; else nobody reads any more. */
+/** The longest pause of a reader between two pages; after that the server ends the transaction. */
 const IDLE = '15min';
 
+/** Opens a session to read. Throws Invalid, Unavailable, and the signal's reason. */
 export async function openPostgres(access: ServerAccess, opening: Opening): Promise<Session> {
   const name = `${access.host}/${access.database}`;
   const { timeoutMs } = opening;
@@ -44,7 +44,7 @@ export async function openPostgres(access: ServerAccess, opening: Opening): Prom
   const line = createServerConnection(name, opening);
   const config = configOf(access, timeoutMs);
   const client = new Connection({ ...config, stream: () => line.socket });
-  // What happens between two questions is said to the next one.
+  // A failure between two questions is reported to the next one.
   client.on('error', () => undefined);
   const close = () => line.close(() => client.end());
   try {
@@ -73,6 +73,7 @@ export async function openPostgres(access: ServerAccess, opening: Opening): Prom
   }
 }
 
+/** Opens a session to write. Throws likewise. */
 export async function writePostgres(access: ServerAccess, opening: Opening): Promise<Writing> {
   const { timeoutMs } = opening;
   const { Client: Connection } = await import('pg');
@@ -101,7 +102,9 @@ export async function writePostgres(access: ServerAccess, opening: Opening): Pro
 
 const CLOCK = 'select pg_backend_pid(), extract(epoch from now()) * 1000';
 
-/** Who asks, and how, is not left to the environment (PGPASSWORD, PGSSLMODE and their like). */
+/**
+ * Returns the configuration. The environment (PGPASSWORD, PGSSLMODE and others) does not affect it.
+ */
 function configOf(access: ServerAccess, timeoutMs: number): ClientConfig {
   const { host, port, user, password = '', database, tls } = access;
   return {
@@ -134,7 +137,7 @@ function configured(text: string, values: readonly Raw[]) {
     values: [...values],
     rowMode: 'array' as const,
     types: { getTypeParser: () => (value: string) => value },
-    // The protocol for one statement only, whatever it holds.
+    // This protocol runs one statement only, whatever it contains.
     queryMode: 'extended',
   };
 }
@@ -155,7 +158,7 @@ function meant(text: string, { holds }: Column): Raw[] {
   return [holds === 'bytes' ? `\\x${text}` : text];
 }
 
-/** By a connection of its own: the first one is busy. */
+/** Cancels the running statement by a second connection, because the first one is busy. */
 async function cancel(client: Client, backend: string): Promise<void> {
   client.on('error', () => undefined);
   try {

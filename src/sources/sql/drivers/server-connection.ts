@@ -1,40 +1,44 @@
-/** The connection to a server: asked one thing at a time, let go of whatever happens. */
+/** The connection to a server. It answers one question at a time and is always released. */
 import { Socket } from 'node:net';
 import type { Clock } from '../../../domain/clock.ts';
 import type { ServerPlace } from './database-address.ts';
 import { failureOf } from './database-failure.ts';
-import type { Opening } from './read-session.ts';
+import type { Opening } from './database-session.ts';
 
-/** Where the server is, and how to get in. */
+/** Where the server is, and how to get access. */
 export interface ServerAccess extends ServerPlace {
-  /** Undefined: not encrypted. Without `ca` those are believed that Node.js believes. */
+  /** Undefined: not encrypted. Without `ca` the authorities that Node.js trusts count. */
   tls: { ca?: string } | undefined;
 }
 
-/** Who asks for a stop or says farewell does not wait for long. */
+/** The longest wait for a cancellation or a farewell. */
 export const BRIEF_MS = 3_000;
 
-/** More than the server is given for a statement: it is to say itself that it took too long. */
+/**
+ * The client waits longer than the server's own limit, so that the server reports a slow statement.
+ */
 const GRACE_MS = 5_000;
 
-/** How long the client waits for an answer before it takes the connection for dead. */
+/** Returns the milliseconds after which the client takes the connection for dead. */
 export function patienceOf(timeoutMs: number): number {
   return timeoutMs + GRACE_MS;
 }
 
+/** The connection to one server. */
 export interface ServerConnection {
   readonly socket: Socket;
-  /** What went wrong on the way as one of the errors; the signal's reason once it is aborted. */
+  /** Runs `work`. Throws failures as errors of ours, and the signal's reason once it is aborted. */
   ask<T>(work: () => Promise<T>): Promise<T>;
-  /** Has the server told to stop when somebody aborts while it computes. */
+  /** Sets how the server is told to stop when the signal is aborted during a statement. */
   onAbort(cancel: () => Promise<void>): void;
-  /** Never throws. */
+  /** Ends the connection. Never throws. */
   close(farewell?: () => Promise<void>): Promise<void>;
 }
 
+/** Creates a connection that is not open yet; `name` is for messages. */
 export function createServerConnection(name: string, { signal, clock }: Opening): ServerConnection {
   const socket = new Socket();
-  // The drivers' own listeners come and go with what they do.
+  // The drivers add and remove their own listeners.
   socket.on('error', () => undefined);
   let asked: PromiseWithResolvers<never> | undefined;
   let cancel: (() => Promise<void>) | undefined;
@@ -52,10 +56,11 @@ export function createServerConnection(name: string, { signal, clock }: Opening)
     socket,
     async ask(work) {
       signal.throwIfAborted();
-      // Between two questions it keeps no process alive whose reader went away.
+      // Between two questions an abandoned reader must not keep the process alive.
       socket.ref();
       busy = true;
-      // One for each question: a promise that lives on keeps whatever it was raced against.
+      // Each question has its own promise, because a long-lived one keeps everything that it was
+      // raced against.
       asked = Promise.withResolvers();
       try {
         return await Promise.race([work(), asked.promise]);
@@ -78,7 +83,10 @@ export function createServerConnection(name: string, { signal, clock }: Opening)
   };
 }
 
-/** A server that does not answer any more does not answer a farewell either. */
+/**
+ * Says farewell, but not for long: a server that does not answer any more does not answer a
+ * farewell either.
+ */
 async function brief(farewell: () => Promise<void>, clock: Clock): Promise<void> {
   const enough = new AbortController();
   const waited = clock.sleep(BRIEF_MS, enough.signal).catch(() => undefined);

@@ -1,26 +1,28 @@
 /**
- * A program of its own in which one session reads or writes a file of SQLite. Nothing interrupts
- * a statement inside SQLite, not even the end of its thread. So statements run in a second thread,
- * and the first one, which is never busy, kills this process: when a statement takes longer than
- * it may, and when the process that started this one lets go of the channel or dies.
+ * A program of its own in which one session reads or writes a file of SQLite. Nothing interrupts a
+ * statement inside SQLite, not even the end of its thread. So statements run in a second thread,
+ * and the first one, which is never busy, kills this process when a statement takes longer than it
+ * may, and when the process that started this one closes the channel or dies.
  *
- * Arguments: the file, `read` or `write`, and the milliseconds a statement may take. The first
- * `Answer`, each serialized, says that the file is open; then one goes back for each `Question`,
+ * Arguments: the file, `read` or `write`, and the milliseconds that a statement may take. The first
+ * `Answer`, serialized like all, says that the file is open; then one follows for each `Question`,
  * and the next question waits for it.
  */
 import type { Database, Statement } from 'better-sqlite3';
 import { serialize } from 'node:v8';
 import { isMainThread, parentPort, Worker } from 'node:worker_threads';
-import type { Raw } from './read-session.ts';
+import type { Raw } from './database-session.ts';
 
+/** A question to this program. */
 export type SqliteQuestion =
-  /** Its rows, each an array of `Raw`. */
+  /** Answered by the rows, each an array of `Raw`. */
   | { ask: 'rows'; text: string; values: readonly Raw[] }
-  /** `[name, declared type or null]` of each column of a statement. */
+  /** Answered by `[name, declared type or null]` of each column of a statement. */
   | { ask: 'columns'; text: string }
-  /** Nothing comes back. */
+  /** Answered by nothing. */
   | { ask: 'run'; text: string; values: readonly Raw[] };
 
+/** The answer to a question. */
 export type Answer = { value: unknown } | { failed: Failed };
 
 interface Failed {
@@ -29,10 +31,10 @@ interface Failed {
   code?: string;
 }
 
-/** What is being written is to end by itself, so that no journal of it stays behind. */
+/** The time in which a write may end by itself, so that no journal of it stays behind. */
 const BRIEF_MS = 3_000;
 
-/** By what SQLite itself would say. */
+/** The failure of a statement that took too long, in SQLite's own words. */
 const late: Failed = { name: 'Error', message: 'too late', code: 'SQLITE_INTERRUPT' };
 
 if (isMainThread) watch(process.argv[3] === 'write', Number(process.argv[4]));
@@ -53,7 +55,7 @@ function watch(writes: boolean, timeoutMs: number): void {
     worker.postMessage(question, []);
   });
   worker.on('exit', kill);
-  // A signal to the whole group is for the process that started this one.
+  // A signal to the whole process group is handled by the process that started this one.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
     process.on(signal, () => undefined);
   const leave = () => {

@@ -1,16 +1,25 @@
 /**
- * A file of SQLite, opened read-only, in a process of its own: a statement that takes too long or
- * is to stop is ended with that process, and nothing else waits for it here. Who writes the file
- * waits for the end of the reading, unless it keeps a write-ahead log (WAL).
+ * A file of SQLite, opened in a process of its own: a statement that takes too long or has to stop
+ * ends together with that process, and nothing here waits for it. A program that writes the file
+ * waits for the end of the reading, unless the file has a write-ahead log (WAL).
  */
 import { access, constants, stat } from 'node:fs/promises';
 import { z } from 'zod';
-import { Invalid } from '../../../domain/errors.ts';
-import { unreadable } from '../../shared/files/file-bytes.ts';
+import { Invalid, Unavailable } from '../../../domain/errors.ts';
+import { unreadable } from '../../shared/files/local-file.ts';
 import { failureOf } from './database-failure.ts';
-import { bytesOf, type Column, type Opening, type Raw, type Session } from './read-session.ts';
-import { startSqlite } from './sqlite-line.ts';
-import type { Writing } from './write-session.ts';
+import {
+  bytesOf,
+  type Column,
+  type Opening,
+  type Raw,
+  type Session,
+  type Writing,
+} from './database-session.ts';
+import { type ChildProcess, fork } from 'node:child_process';
+import { extname } from 'node:path';
+import { deserialize } from 'node:v8';
+import type { SqliteQuestion } from './sqlite-process.ts';
 import { retrySchedules } from '../../../domain/retry-schedules.ts';
 
 const raws = z.array(
@@ -18,6 +27,7 @@ const raws = z.array(
 );
 const described = z.array(z.tuple([z.string(), z.string().nullable()]));
 
+/** Opens a session to read. Throws Invalid, Unavailable, and the signal's reason. */
 export async function openSqlite(path: string, opening: Opening): Promise<Session> {
   await assertFile(path);
   const ask = asking(path, opening.signal);
@@ -28,7 +38,7 @@ export async function openSqlite(path: string, opening: Opening): Promise<Sessio
   try {
     const [[now] = []] = await unlocked(() => rows(CLOCK, []), waiting);
     await ask(() => line.ask({ ask: 'run', text: 'begin', values: [] }));
-    // What is read first fixes the state.
+    // The first read fixes the state.
     await unlocked(() => rows('select 1 from sqlite_schema limit 1', []), waiting);
     return {
       name: path,
@@ -51,7 +61,9 @@ export async function openSqlite(path: string, opening: Opening): Promise<Sessio
   }
 }
 
-/** Whoever writes there is waited for; nobody else writes until this is over. */
+/**
+ * Opens a session to write, and waits for another writer. No other program can write until it ends.
+ */
 export async function writeSqlite(path: string, opening: Opening): Promise<Writing> {
   await assertFile(path);
   const ask = asking(path, opening.signal);
@@ -80,8 +92,8 @@ interface Waiting extends Opening {
 }
 
 /**
- * SQLite says of a file that cannot be opened only that. It is not opened for that here: to close
- * it would release what this process has locked in it.
+ * Throws Invalid when there is no readable file, because SQLite only says that it cannot be opened.
+ * The file is not opened here: closing it would release what this process has locked in it.
  */
 async function assertFile(path: string): Promise<void> {
   try {
@@ -95,7 +107,10 @@ async function assertFile(path: string): Promise<void> {
   );
 }
 
-/** What went wrong as one of the errors; the signal's reason once it is aborted. */
+/**
+ * Returns a function that runs work and throws its failures as errors of ours, or the signal's
+ * reason once it is aborted.
+ */
 function asking(path: string, signal: AbortSignal) {
   return async <T>(work: () => Promise<T>): Promise<T> => {
     signal.throwIfAborted();
@@ -108,7 +123,7 @@ function asking(path: string, signal: AbortSignal) {
   };
 }
 
-/** Once nobody writes there. */
+/** Runs `look` again until nobody writes to the file. */
 async function unlocked<T>(
   look: () => Promise<T>,
   { path, clock, signal, timeoutMs }: Waiting,
@@ -132,14 +147,119 @@ function isLocked(error: unknown): boolean {
 function columnsOf(described: readonly [name: string, type: string | null][]): Column[] {
   const names = new Set(described.map(([name]) => name));
   return described.map(([name, type]) => {
-    // A second column of one name is given a number, and the first one is taken without a word.
+    // SQLite numbers a second column of the same name, and silently uses the first.
     const own = name.replace(/:\d+$/, '');
     return { name: names.has(own) ? own : name, holds: 'any', ...(type !== null && { type }) };
   });
 }
 
-/** A value of any type may stand in any column, and none is equal to one of another type. */
+/**
+ * Returns the values that a text may stand for: any column may hold any type, and values of
+ * different types are never equal.
+ */
 function meant(text: string): Raw[] {
   const number = /^-?(0|[1-9]\d{0,17})$/.test(text) ? [BigInt(text)] : [];
   return [text, ...number, bytesOf(text) ?? []].flat();
+}
+
+/** The channel to the process of one session. It answers one question at a time. */
+interface SqliteLine {
+  /**
+   * Returns the value of the answer. Throws what SQLite says as an error with its `code`,
+   * Unavailable when the process ended, and at once the signal's reason when it is aborted.
+   */
+  ask(question: SqliteQuestion): Promise<unknown>;
+  /** Ends the process. Never throws, and nothing of the process is left afterwards. */
+  close(): Promise<void>;
+}
+
+const failed = z.object({ name: z.string(), message: z.string(), code: z.string().optional() });
+
+const answers = z.union([z.object({ failed }), z.object({ value: z.unknown() })]);
+
+/** The program, as TypeScript or as it was built. */
+const program = new URL(`sqlite-process${extname(import.meta.url)}`, import.meta.url);
+
+/** Starts the process, which opens the file. Throws as `ask` does. */
+async function startSqlite(
+  path: string,
+  access: 'read' | 'write',
+  { signal, timeoutMs }: Opening,
+): Promise<SqliteLine> {
+  signal.throwIfAborted();
+  const child = fork(program, [path, access, String(timeoutMs)], {
+    serialization: 'advanced',
+    stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+    execArgv: [],
+  });
+  const { answer, ended, end } = answersOf(child, path, access);
+  const leave = () => {
+    if (signal.aborted) end(signal.reason);
+    if (child.connected) child.disconnect();
+  };
+  signal.addEventListener('abort', leave, { once: true });
+  const close = async () => {
+    signal.removeEventListener('abort', leave);
+    child.ref();
+    leave();
+    await ended;
+  };
+  try {
+    await answer();
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  return { ask: answer, close };
+}
+
+/**
+ * Reads the answers of the process. `answer` waits for the next one, to a question or that the file
+ * is open; after `end` it throws what `end` was given.
+ */
+function answersOf(child: ChildProcess, path: string, access: 'read' | 'write') {
+  const ended = Promise.withResolvers<void>();
+  let waiting: PromiseWithResolvers<unknown> | undefined;
+  let over: { why: unknown } | undefined;
+  const end = (why: unknown) => {
+    over ??= { why };
+    waiting?.reject(over.why);
+  };
+  child.on('message', (bytes) => {
+    waiting?.resolve(bytes instanceof Uint8Array ? deserialize(bytes) : undefined);
+  });
+  child.on('error', (error) => {
+    end(error);
+    if (child.pid === undefined) ended.resolve();
+  });
+  child.on('exit', (code, by) => {
+    const why = `${path}: the process that reads or writes it ended (${by ?? code})`;
+    end(new Unavailable(why, { acted: access === 'read' ? 'no' : 'maybe' }));
+    ended.resolve();
+  });
+  const answer = async (question?: SqliteQuestion): Promise<unknown> => {
+    if (over) throw over.why;
+    waiting = Promise.withResolvers();
+    // Between two questions an abandoned reader must not keep the process alive.
+    child.ref();
+    child.channel?.ref();
+    // If it cannot be sent, the process has ended, which is noticed anyway.
+    if (question) child.send(question, () => undefined);
+    try {
+      return valueOf(await waiting.promise);
+    } finally {
+      waiting = undefined;
+      child.unref();
+      child.channel?.unref();
+    }
+  };
+  return { answer, ended: ended.promise, end };
+}
+
+function valueOf(answer: unknown): unknown {
+  const said = answers.parse(answer);
+  if ('value' in said) return said.value;
+  const { name, message, code } = said.failed;
+  const error = name === 'TypeError' ? new TypeError(message) : new Error(message);
+  throw Object.assign(error, { name }, code !== undefined && { code });
 }

@@ -1,9 +1,16 @@
-/** A moment as the column of changes writes it, so that an index of that column can be used. */
+/**
+ * Selects what has changed since a time: the time as the column of changes writes it, so that an
+ * index of that column can be used, and the cursor that names it.
+ */
+import { type MarkedCursors, markedCursors } from '../shared/change-cursor.ts';
 import { Invalid } from '../../domain/errors.ts';
 import { quoted } from '../shared/field-suggestions.ts';
-import type { Column, Raw, Session } from './drivers/read-session.ts';
+import type { Column, Raw, Session } from './drivers/database-session.ts';
+import { milliseconds } from '../../domain/values/config-value.ts';
+import { placeOf } from './drivers/database-address.ts';
+import type { SqlOptions } from './options.ts';
 
-/** What a number of seconds, milliseconds or microseconds looks like today. */
+/** The scales of a number of seconds, milliseconds or microseconds, by its size today. */
 const scales: readonly [from: number, perMs: number][] = [
   [1e14, 1000],
   [1e11, 1],
@@ -13,15 +20,19 @@ const LEAST = 1e8;
 
 const text = /^\d{4}-\d\d-\d\d(?:([ T])\d\d:\d\d(?::\d\d(?:\.\d+)?)?(Z|[+-]00:?00)?)?$/;
 
+/** The column of changes, and where it is. */
 export interface Changes {
   session: Session;
-  /** As it stands behind `from`. */
+  /** The relation, as it follows `from`. */
   from: string;
   column: Column;
   zone: string | undefined;
 }
 
-/** Undefined: no row says when it was changed. Throws Invalid where that cannot be compared. */
+/**
+ * Returns the value to compare the column with; undefined when no row says when it was changed.
+ * Throws Invalid when the column cannot be compared.
+ */
 export async function sinceIn(changes: Changes, atMs: number): Promise<Raw | undefined> {
   const { column, zone, session } = changes;
   const { holds } = column;
@@ -49,7 +60,7 @@ function odd({ session, column }: Changes): Invalid {
   return new Invalid(`${session.name}: ${what} → ${fix}`);
 }
 
-/** The first and the last, of those above a number if one is given. */
+/** Returns the least and the greatest value, of those above a number if one is given. */
 async function boundsOf({ session, from, column }: Changes, above?: number): Promise<Raw[]> {
   const name = session.quote(column.name);
   const condition = above === undefined ? '' : ` where ${name} > ${above}`;
@@ -60,7 +71,10 @@ async function boundsOf({ session, from, column }: Changes, above?: number): Pro
   return row;
 }
 
-/** Zeros and the like, for "never", are left out; numbers of two scales cannot be compared. */
+/**
+ * Returns the time as a number. Zeros and the like, for "never", are left out. Numbers of two
+ * scales cannot be compared.
+ */
 async function numberIn(changes: Changes, atMs: number): Promise<Raw> {
   const bounds = await boundsOf(changes, LEAST);
   const found = bounds.map((value) => {
@@ -75,8 +89,8 @@ async function numberIn(changes: Changes, atMs: number): Promise<Raw> {
 }
 
 /**
- * The form that is the least of all for one moment. A space is less than a T, and a day less than
- * any time of it: what is written in several forms is read once too often rather than not at all.
+ * Returns the least of all spellings of the time. A space is less than a T, and a day less than any
+ * time of it: rows in mixed spellings are read once too often rather than not at all.
  */
 function textIn(changes: Changes, bounds: readonly Raw[], atMs: number): Raw {
   const forms = bounds.map((value) => text.exec(typeof value === 'string' ? value : ''));
@@ -88,9 +102,34 @@ function textIn(changes: Changes, bounds: readonly Raw[], atMs: number): Raw {
   return forms.every((form) => form?.[1] === 'T') ? at.replace(' ', 'T') : at;
 }
 
-/** Its first digits in a zone: 10 for the day, 19 up to the second. */
+/** Returns the first digits of a time in a zone: 10 for the day, 19 up to the second. */
 function local(atMs: number, zone: string, digits: number): string {
   const [, sign, hours = '0', minutes = '0'] = /^([+-])(\d\d):(\d\d)$/.exec(zone) ?? [];
   const offsetMs = (Number(hours) * 60 + Number(minutes)) * 60_000 * (sign === '-' ? -1 : 1);
   return new Date(atMs + offsetMs).toISOString().replace('T', ' ').slice(0, digits);
+}
+
+/**
+ * Returns the time in a cursor, in milliseconds; undefined when it was not made for these options.
+ */
+export function readCursor(cursor: string, options: SqlOptions): number | undefined {
+  const atMs = Date.parse(cursorsOf(options).timeIn(cursor) ?? '');
+  return atMs >= 0 ? atMs : undefined;
+}
+
+/**
+ * Returns the cursor after a reading. It lies before the state that was read by the overlap, so
+ * that a row that was written then and became visible later is read next time; and never before the
+ * cursor that the reading continued from.
+ */
+export function cursorAfter(nowMs: number, options: SqlOptions, sinceMs = 0): string {
+  const atMs = Math.max(sinceMs, nowMs - milliseconds(options.overlap), 0);
+  return cursorsOf(options).at(new Date(atMs).toISOString());
+}
+
+/** Returns the cursors of these options: another table or column has other changes. */
+function cursorsOf({ url, table, query, updatedAt, zone }: SqlOptions): MarkedCursors {
+  const place = placeOf(url);
+  const where = typeof place === 'string' ? place : { ...place, password: undefined };
+  return markedCursors([where, table, query, updatedAt, zone], 16);
 }

@@ -1,0 +1,136 @@
+/** The beginning of a CSV file: its delimiter, and which column is which field. */
+import { Invalid } from '../../domain/errors.ts';
+import { listed, quoted, hintsFor } from '../shared/field-suggestions.ts';
+
+const DELIMITERS = [',', ';', '\t', '|'] as const;
+/** A delimiter that a file may use. */
+export type Delimiter = (typeof DELIMITERS)[number];
+
+const SAMPLE_RECORDS = 50;
+
+/**
+ * Returns the delimiter under which the header contains most of the requested fields. Among equals
+ * it is the one that cuts the following rows most evenly to the header's width, then the one with
+ * most columns. Text in quotes never counts. For a file of one column it is a comma.
+ */
+export function delimiterOf(sample: Buffer, fields: readonly string[]): Delimiter {
+  const [header, ...rows] = firstRecords(sample.toString('utf8'));
+  if (header === undefined) return ',';
+  const scores = DELIMITERS.map((delimiter) => {
+    const names = cellsOf(header, delimiter).map(nameOf);
+    const width = names.length;
+    return {
+      delimiter,
+      found: fields.filter((field) => names.includes(field)).length,
+      several: width > 1 ? 1 : 0,
+      even: rows.filter((row) => cellsOf(row, delimiter).length === width).length,
+      width,
+    };
+  });
+  const [best] = scores.toSorted(
+    (a, b) => b.found - a.found || b.several - a.several || b.even - a.even || b.width - a.width,
+  );
+  return best?.delimiter ?? ',';
+}
+
+/** Returns the cells of one record. It accepts more than the parser that reads the file later. */
+function cellsOf(record: string, delimiter: Delimiter): string[] {
+  const cells: string[] = [];
+  let start = 0;
+  let quoted = false;
+  for (let at = 0; at <= record.length; at += 1) {
+    const character = record[at];
+    if (character === '"') quoted = !quoted;
+    if (at < record.length && (quoted || character !== delimiter)) continue;
+    cells.push(record.slice(start, at));
+    start = at + 1;
+  }
+  return cells;
+}
+
+function nameOf(cell: string): string {
+  const text = cell.replace(/^"([^]*)"$/, (_, inner: string) => inner.replaceAll('""', '"'));
+  return text.trim();
+}
+
+/**
+ * Returns the texts of the first records, without blank lines and without one that the sample cuts
+ * off.
+ */
+function firstRecords(text: string): string[] {
+  const records: string[] = [];
+  let start = 0;
+  let quoted = false;
+  for (let at = 0; at < text.length && records.length < SAMPLE_RECORDS; at += 1) {
+    const character = text[at];
+    if (character === '"') quoted = !quoted;
+    if (quoted || (character !== '\n' && character !== '\r')) continue;
+    if (at > start) records.push(text.slice(start, at));
+    start = at + 1;
+  }
+  // The header is needed even when it is all there is.
+  if (records.length === 0 && text.length > 0) records.push(text.slice(start));
+  return records.map((record) => record.replace(/^\uFEFF/, ''));
+}
+
+/** The columns of a file. */
+export interface Columns {
+  width: number;
+  /** Returns the record of a row of this width. */
+  valueOf(fields: readonly string[]): Record<string, unknown>;
+}
+
+/**
+ * Returns the columns of a file. Throws Invalid unless every requested field is exactly one column.
+ * Other columns are passed on too, because conditions may name them, except those without a name
+ * and those whose name occurs twice.
+ */
+export function columnsOf(
+  header: readonly string[],
+  { name: file, fields }: { name: string; fields: readonly string[] },
+): Columns {
+  const names = header.map((name) => name.trim());
+  if (names.some((name) => name.includes('\0'))) {
+    throw new Invalid(`${file}: the header row holds a NUL byte; save the file as UTF-8 text`);
+  }
+  const places = Map.groupBy(names.keys(), (at) => names[at] ?? '');
+  const missing = fields.filter((field) => !places.has(field));
+  if (missing.length > 0) throw new Invalid(`${file}: ${missingMessage(missing, names)}`);
+  for (const field of fields) {
+    const columns = (places.get(field) ?? []).map((at) => at + 1);
+    if (columns.length === 1) continue;
+    throw new Invalid(
+      `${file}: ${columns.length} columns are named ${quoted(field)} ` +
+        `(columns ${columns.join(', ')}); rename or remove all but one`,
+    );
+  }
+  const named = [...places].flatMap(([name, [at = 0, ...more]]): [string, number][] =>
+    name === '' || more.length > 0 ? [] : [[name, at]],
+  );
+  return {
+    width: header.length,
+    valueOf: (row) => Object.fromEntries(named.map(([name, at]) => [name, row[at]])),
+  };
+}
+
+/**
+ * Returns what to say about missing columns. In a file without a header row the first row is a
+ * person, whose data is not repeated.
+ */
+function missingMessage(missing: readonly string[], names: readonly string[]): string {
+  const what = missing.length === 1 ? 'there is no column' : 'there are no columns';
+  if (names.some((name) => name.includes('@'))) {
+    return [
+      `${what} ${missing.map(quoted).join(', ')}`,
+      'the first row holds an address, so it looks like a person and is not repeated here',
+      'export the file again with column names in line 1',
+    ].join('; ');
+  }
+  const hints = hintsFor(missing, names);
+  return [
+    `${what} ${missing.map(quoted).join(', ')}`,
+    `columns found: ${listed(names)}`,
+    ...hints,
+    'correct the configuration or the export',
+  ].join('; ');
+}
