@@ -5,7 +5,7 @@ import { loadConfig } from '../config/load-config.ts';
 import { Invalid } from '../domain/errors.ts';
 import { takeLease } from '../snapshot/database/writer-lease.ts';
 import { openSnapshot, type Snapshot } from '../snapshot/snapshot.ts';
-import { bind, boundTo, standingOf } from '../engine/account/account-binding.ts';
+import { bind, boundTo, bindingState } from '../engine/account/account-binding.ts';
 import type { Account } from '../engine/context/mirror-context.ts';
 import { prove, strange, type AccountProof } from '../engine/account/account-proof.ts';
 import { accountOf, connect } from '../cli/compose/assemble-mirror.ts';
@@ -81,7 +81,7 @@ async function move(
   account: Account,
   shell: Shell,
 ): Promise<AccountProof | undefined> {
-  const standing = standingOf(snapshot, account);
+  const standing = bindingState(snapshot, account);
   if (standing === 'free' || standing === 'ours') return undefined;
   const proof = await prove(snapshot, account, shell.stop);
   if (!proof.same) throw strange(proof);

@@ -2,10 +2,9 @@
 import { createCircuitBreaker } from './context/circuit-breaker.ts';
 import { approvalsOf } from './guard/plan-approval.ts';
 import type { Clock } from '../domain/clock.ts';
-import type { RunState } from './context/run-state.ts';
+import type { Started } from './context/run-state.ts';
 import type { RunContext } from './context/run-context.ts';
 import {
-  isRecord,
   type Mirror,
   type MirrorPart,
   modeName,
@@ -19,63 +18,71 @@ import { createTally } from './context/run-tally.ts';
 import { loadCursors } from './finish/source-cursor.ts';
 import { untilDone } from './context/for-each-range.ts';
 import { gatherIn } from './context/group-commit.ts';
+import { createPlatformTime } from './context/platform-time.ts';
 
-export function beginRun(mirror: Mirror, options: RunOptions): RunState {
-  const { snapshot } = mirror;
+/**
+ * Begins a run: prepares the staging tables and, if it writes, stores that it began. Every run that
+ * begins has to end with `locks.end`.
+ */
+export function beginRun(mirror: Mirror, options: RunOptions): Started {
+  const { snapshot, locks } = mirror;
   const clock = even(mirror.clock);
-  const at = clock.now();
-  const id = idOf(mirror, at);
+  const startedAt = clock.now();
   const quarantine = quarantineOf(snapshot.meta);
-  const isHeld = holds(quarantine, at);
+  const isHeld = holds(quarantine, startedAt);
   const quarantined = isHeld && options.writes;
-  const groupCommit = gatherIn(snapshot, clock);
-  const facts = createFacts(snapshot, options.writes);
-  const platformTime = { isAsked: false };
-  const own = { clock, id, startedAt: at, quarantined, facts, groupCommit, platformTime };
-  const run: RunContext = { ...mirror, ...options, ...own };
-  const parts = mirror.parts.filter(
+  const said = isHeld ? [sayQuarantine(quarantine)] : [];
+  const run = contextOf(mirror, options, { clock, startedAt, quarantined });
+  const begun = mirror.parts.filter(
     ({ type }) => !options.only || options.only === `${type.name}s`,
   );
   snapshot.staging.clear();
   snapshot.candidates.clear();
-  if (options.writes) bindDoNotContactList(run);
-  const since = options.writes ? start(run, parts) : loadCursors(mirror, parts, options);
-  const approvals = approvalsOf(run);
-  const { ended: endedBefore } = mirror.locks.count();
+  if (options.writes) bindDoNotContactList({ ...mirror, clock });
+  const cursors = options.writes ? start(run, begun) : loadCursors(mirror, begun, options);
+  const approvals = approvalsOf(run, options.approve);
+  const { ended: endedBefore } = locks.count();
   // Last: what is begun has to end.
-  mirror.locks.begin(id, onlyKey(options) === undefined ? 'all' : 'one');
-  const { keys, ids } = mirror.locks.superseded(id);
+  locks.begin(run.id, onlyKey(options) === undefined ? 'all' : 'one');
+  const { keys, ids } = locks.superseded(run.id);
   return {
+    mirror,
+    options,
     run,
-    parts,
-    begun: parts,
-    since,
-    isOvertakenEarly: keys.size + ids.size > 0,
+    begun,
+    cursors,
+    supersededAtStart: keys.size + ids.size > 0,
     endedBefore,
-    isEvent: isRecord(options.mode),
-    taken: undefined,
+    approvals,
     tally: createTally(snapshot),
     breaker: createCircuitBreaker(),
-    known: new Map(),
-    unread: new Map(),
-    reasons: quarantined ? [sayQuarantine(quarantine)] : [],
-    stuck: undefined,
-    notes:
-      isHeld && !quarantined ? [...mirror.notes, sayQuarantine(quarantine)] : [...mirror.notes],
-    plan: undefined,
-    forecast: undefined,
-    sliceEndsAt: 0,
-    failure: undefined,
-    approvals,
-    held: new Map(),
-    population: {},
-    unplanned: 0,
-    rounds: 0,
+    reasons: quarantined ? said : [],
+    notes: quarantined ? mirror.notes : [...mirror.notes, ...said],
+  };
+}
+
+function contextOf(
+  mirror: Mirror,
+  options: RunOptions,
+  own: Pick<RunContext, 'clock' | 'startedAt' | 'quarantined'>,
+): RunContext {
+  const { snapshot, doNotContact, locks, platformNow, parts, guards, unstated } = mirror;
+  const { mode, writes, firstLoad, restored, stop, abort, progress } = options;
+  const ofMirror = { snapshot, doNotContact, locks, platformNow, parts, guards, unstated };
+  const ofOptions = { mode, writes, firstLoad, restored, stop, abort, progress };
+  return {
+    ...ofMirror,
+    ...ofOptions,
+    ...own,
+    id: idOf(mirror, own.startedAt),
+    facts: createFacts(snapshot, writes),
+    groupCommit: gatherIn(snapshot, own.clock),
+    platformTime: createPlatformTime(mirror.account.platform, own.clock, stop),
   };
 }
 
 /** Written down, with what those before it have left; answers from where changes may be read. */
-function start(run: RunContext, parts: readonly MirrorPart[]): RunState['since'] {
+function start(run: RunContext, parts: readonly MirrorPart[]): Started['cursors'] {
   const { snapshot, locks, id, mode, startedAt: at } = run;
   const others = locks.others(id);
   const isAlone = onlyKey(run) !== undefined;
@@ -93,10 +100,10 @@ function start(run: RunContext, parts: readonly MirrorPart[]): RunState['since']
 }
 
 /** What runs that have ended left planned is not sent any more. */
-export async function abandonUnsent({
-  run,
-  parts,
-}: Pick<RunState, 'run' | 'parts'>): Promise<void> {
+export async function abandonLeftovers(
+  run: RunContext,
+  parts: readonly MirrorPart[],
+): Promise<void> {
   const { journal, transaction } = run.snapshot;
   for (const { type } of parts) {
     await untilDone(run, () => {

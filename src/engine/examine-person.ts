@@ -11,7 +11,7 @@ import type { Mirror, RunOptions } from './context/mirror-context.ts';
 import { read } from './read/source-read.ts';
 import { beginRun } from './begin-run.ts';
 import { lookUp, type Single } from './observe/person-observation.ts';
-import { type RecordTypeKnowledge, unknown } from './context/source-knowledge.ts';
+import { type Findings, noFindings } from './context/source-knowledge.ts';
 import { statesOf } from './read/record-states.ts';
 
 export interface Examined {
@@ -37,15 +37,20 @@ export async function examine(
   { key, offline, ...options }: Examination,
 ): Promise<Examined | undefined> {
   const mode = { single: key };
-  const context = beginRun(mirror, { ...options, mode, writes: false, only: 'contacts' });
-  const { run, tally, parts } = context;
-  const [part] = parts;
+  const { run, tally, begun } = beginRun(mirror, {
+    ...options,
+    mode,
+    writes: false,
+    only: 'contacts',
+  });
+  const [part] = begun;
   if (!part) return undefined;
   const { type } = part;
   const source = await attempt(read(run, part));
   const certified = 'complete' in source && source.complete;
-  const known: RecordTypeKnowledge = { ...unknown, certified, whole: certified };
-  const looked = offline ? 'not asked' : await attempt(ask(run, type, { key, known }));
+  const known: Findings = { ...noFindings, certified, whole: certified };
+  const asking = { account: mirror.account, key, known };
+  const looked = offline ? 'not asked' : await attempt(ask(run, type, asking));
   const states = statesOf(run, type, { key, known });
   run.snapshot.candidates.add(type.name, key);
   await decideChanges({ run, type, known, tally });
@@ -59,8 +64,12 @@ export async function examine(
 }
 
 /** The platform is asked only where what is recorded holds there. */
-async function ask(run: RunContext, type: RecordType, single: Single): Promise<undefined> {
-  await proveOwn(run, run.stop);
+async function ask(
+  run: RunContext,
+  type: RecordType,
+  { account, ...single }: Single & Pick<Mirror, 'account'>,
+): Promise<undefined> {
+  await proveOwn({ snapshot: run.snapshot, account }, run.stop);
   await lookUp(run, type, single);
 }
 

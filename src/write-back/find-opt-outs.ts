@@ -24,7 +24,7 @@ import type { ReturnedRow } from '../snapshot/tables/opt-out-reports.ts';
 import type { KeyRange } from '../snapshot/database/key-range.ts';
 import type { WriteBack } from '../sources/write-back.ts';
 import type { RunContext } from '../engine/context/run-context.ts';
-import type { RecordTypeKnowledge } from '../engine/context/source-knowledge.ts';
+import type { Findings } from '../engine/context/source-knowledge.ts';
 import { forEachRange } from '../engine/context/for-each-range.ts';
 import { unfinishedIn } from '../erasure/pending/unfinished-erasures.ts';
 
@@ -33,7 +33,7 @@ export interface Finding {
   run: RunContext;
   type: RecordType & { readonly outs: PlatformOptOuts };
   returns: WriteBack;
-  known: RecordTypeKnowledge;
+  known: Findings;
   /**
    * Whether records that the run did not see do not exist: among all, or of the person asked for.
    */

@@ -3,26 +3,33 @@
  */
 import type { ReturnsSummary } from '../engine/report/run-summary.ts';
 import type { RunState } from '../engine/context/run-state.ts';
-import { onlyKey } from '../engine/context/mirror-context.ts';
+import { isRecord, onlyKey } from '../engine/context/mirror-context.ts';
 import { type Finding, findOptOutsToReport } from './find-opt-outs.ts';
-import { knowledgeNamed } from '../engine/context/source-knowledge.ts';
+import { findingsNamed } from '../engine/context/source-knowledge.ts';
 import { noteStuck, sayRejected, deliverReports } from './report-delivery.ts';
 
 const listed = 100;
+
+/** What came of it; `stuck` says why the CRM could not be told, and stops nothing. */
+export interface Reported {
+  summary: ReturnsSummary;
+  stuck?: string;
+}
 
 /**
  * Notes which opt-outs the CRM has to be told of, and tells them; a plan only counts. Concludes
  * nothing from what the run could not read, and tells what waits all the same. Returns undefined if
  * this mirror, or such a run, tells nothing.
  */
-export async function reportOptOuts(context: RunState): Promise<ReturnsSummary | undefined> {
-  const { run, begun, known, failure, isEvent, tally } = context;
-  const { returns, snapshot, writes } = run;
+export async function reportOptOuts(state: RunState): Promise<Reported | undefined> {
+  const { run, begun, known, failure, options, tally } = state;
+  const { returns } = state.mirror;
+  const { snapshot, writes } = run;
   const type = begun.map((part) => part.type).find(({ outs }) => outs);
   if (!returns || !type?.outs || run.stop.aborted) return undefined;
   const of = { ...type, outs: type.outs };
-  const knowledge = knowledgeNamed(known, type.name);
-  const conclusive = knowledge.certified && (knowledge.whole || isEvent);
+  const knowledge = findingsNamed(known, type.name);
+  const conclusive = knowledge.certified && (knowledge.whole || isRecord(options.mode));
   const finding: Finding = { run, type: of, returns, known: knowledge, conclusive };
   const key = onlyKey(run);
   const isRead = known.has(type) && !failure && key !== '';
@@ -30,15 +37,15 @@ export async function reportOptOuts(context: RunState): Promise<ReturnsSummary |
   const before = snapshot.optOutReports.counts(type.name);
   if (!writes) {
     const none = { waiting: before.waiting, leftOut: 0, doubtful: 0 };
-    return { told: 0, rejected: before.rejected, ...(found ?? none) };
+    return { summary: { told: 0, rejected: before.rejected, ...(found ?? none) } };
   }
   const account = await deliverReports({ ...finding, tally }, key);
   noteStuck(snapshot, account, run.clock.now());
   const { waiting, rejected } = snapshot.optOutReports.counts(type.name);
-  if (account.failure) context.stuck = sayStuck(waiting, account.failure);
-  listKnown(context, type.name);
+  listKnown(state, type.name);
   const { leftOut = 0, doubtful = 0 } = found ?? {};
-  return { told: account.told, rejected, waiting, leftOut, doubtful };
+  const summary = { told: account.told, rejected, waiting, leftOut, doubtful };
+  return account.failure ? { summary, stuck: sayStuck(waiting, account.failure) } : { summary };
 }
 
 /**

@@ -6,7 +6,7 @@ import type { ListRemark } from '../../src/domain/do-not-contact.ts';
 import type { RecordedRow } from '../../src/domain/record.ts';
 import { ledgerInMemory } from '../../src/do-not-contact/list-file.ts';
 import { openSnapshot, type Snapshot } from '../../src/snapshot/snapshot.ts';
-import { abandonUnsent, beginRun } from '../../src/engine/begin-run.ts';
+import { abandonLeftovers, beginRun } from '../../src/engine/begin-run.ts';
 import { createPersonLocks, type PersonLocks } from '../../src/engine/context/person-locks.ts';
 import { commitPlan } from '../../src/engine/plan/commit-plan.ts';
 import type { RunContext } from '../../src/engine/context/run-context.ts';
@@ -111,7 +111,7 @@ describe('very many decisions', () => {
     expect(has.length).toBeLessThan(all);
     beside.end(run.id);
     const next = runOf();
-    await abandonUnsent({ run: next, parts: next.parts });
+    await abandonLeftovers(next, next.parts);
     expect(planned(run)).toEqual([]);
     decideAll();
     snapshot.staging.addForgotten('contact', 'old@example.com');

@@ -4,9 +4,10 @@ import type { RecordType } from '../../src/records/record-type.ts';
 import type { ObservedRow } from '../../src/domain/record.ts';
 import { openSnapshot } from '../../src/snapshot/snapshot.ts';
 import type { CircuitBreaker } from '../../src/engine/context/circuit-breaker.ts';
+import type { Mirror } from '../../src/engine/context/mirror-context.ts';
 import type { RunContext } from '../../src/engine/context/run-context.ts';
 import type { PlatformListing } from '../../src/engine/context/source-knowledge.ts';
-import { passOver, prove } from '../../src/engine/observe/certified-listing.ts';
+import { passOver, proveListing } from '../../src/engine/observe/certified-listing.ts';
 
 const NOON = Date.UTC(2026, 10, 20, 12);
 const MINUTE = 60_000;
@@ -29,13 +30,12 @@ async function listing(shows: readonly boolean[]): Promise<PlatformListing> {
   const snapshot = openSnapshot(':memory:', { inMemory: true });
   onTestFinished(() => snapshot.close());
   let pages = 0;
+  const mirror: Pick<Mirror, 'pageSizes' | 'random'> = { pageSizes: [10, 9], random: () => 0 };
   const run = {
     snapshot,
-    pageSizes: [10, 9],
     stop: new AbortController().signal,
     clock: { now: () => NOON + pages * MINUTE },
     doNotContact: { newest: () => SEQ + pages },
-    random: () => 0,
     progress: () => undefined,
   } as unknown as RunContext;
   const list = async () => {
@@ -46,9 +46,9 @@ async function listing(shows: readonly boolean[]): Promise<PlatformListing> {
   const kind = { name: 'contact', list } as unknown as RecordType;
   const { staging } = snapshot;
   staging.beginListing();
-  const first = await passOver(run, kind);
+  const first = await passOver(run, kind, mirror);
   for (const sort of staging.sortings) sort();
-  return prove(run, kind, { first, breaker: {} as CircuitBreaker });
+  return proveListing(run, kind, { first, breaker: {} as CircuitBreaker, mirror });
 }
 
 test.each([
@@ -56,6 +56,7 @@ test.each([
   { what: 'a second pass that does', shows: [false, true], complete: true, minutes: 2 },
   { what: 'two passes that do not', shows: [false, false], complete: false, minutes: 2 },
 ])('$what', async ({ shows, complete, minutes }) => {
-  const by = NOON + minutes * MINUTE;
-  expect(await listing(shows)).toMatchObject({ complete, at: NOON, by, knew: SEQ });
+  const endedAt = NOON + minutes * MINUTE;
+  const found = { complete, startedAt: NOON, endedAt, knownEntries: SEQ };
+  expect(await listing(shows)).toMatchObject(found);
 });

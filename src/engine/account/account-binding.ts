@@ -12,7 +12,7 @@ const names = {
 /** free: bound to nobody, or without any record that would hold there alone. */
 export type BindingState = 'free' | 'ours' | 'other key' | 'other url';
 
-export function standingOf(snapshot: Snapshot, { url, apiKey }: Account): BindingState {
+export function bindingState(snapshot: Snapshot, { url, apiKey }: Account): BindingState {
   const bound = boundTo(snapshot);
   if (bound.url === undefined || snapshot.recorded.isEmpty()) return 'free';
   if (bound.url !== url) return 'other url';

@@ -9,9 +9,11 @@
  *   platform A             platform B           refused; `rebind` proves it, and moves it there
  */
 import { Invalid } from '../../domain/errors.ts';
-import { bind, boundTo, keepOrganization, standingOf } from './account-binding.ts';
-import type { RunState } from '../context/run-state.ts';
-import type { Mirror } from '../context/mirror-context.ts';
+import { bind, boundTo, keepOrganization, bindingState } from './account-binding.ts';
+import type { Snapshot } from '../../snapshot/snapshot.ts';
+import type { Account, Mirror } from '../context/mirror-context.ts';
+import type { RunContext } from '../context/run-context.ts';
+import type { PlatformListing } from '../context/source-knowledge.ts';
 import { prove, strange } from './account-proof.ts';
 
 /**
@@ -22,7 +24,7 @@ export async function proveOwn(
   { snapshot, account }: Pick<Mirror, 'snapshot' | 'account'>,
   signal: AbortSignal,
 ): Promise<string | undefined> {
-  const standing = standingOf(snapshot, account);
+  const standing = bindingState(snapshot, account);
   if (standing === 'other url') {
     throw new Invalid(
       `the snapshot belongs to the platform at ${boundTo(snapshot).url}, the configuration names ` +
@@ -36,23 +38,30 @@ export async function proveOwn(
   return proof.how;
 }
 
-/** The first step of a run. Throws as the proof does. */
-export async function checkOwnership({ run, notes }: RunState): Promise<void> {
-  const how = await proveOwn(run, run.stop);
-  if (how === undefined) return;
-  if (run.writes) bind(run.snapshot, run.account);
-  notes.push(
+/**
+ * Binds the snapshot to a new API key that is proven to be of the same organization. Returns what
+ * the summary says of it. Throws as the proof does.
+ */
+export async function bindAccount(run: RunContext, account: Account): Promise<string[]> {
+  const { snapshot, stop, writes } = run;
+  const how = await proveOwn({ snapshot, account }, stop);
+  if (how === undefined) return [];
+  if (writes) bind(snapshot, account);
+  return [
     `platform.apiKey is not the one before, but of the same organization (${how}); ` +
-      `the snapshot ${run.writes ? 'belongs' : 'will belong'} to the new key`,
-  );
+      `the snapshot ${writes ? 'belongs' : 'will belong'} to the new key`,
+  ];
 }
 
 /** Binds what is free, and keeps the organization as soon as a listing names it. */
-export function claimSnapshot({ run: { snapshot, account }, known }: RunState): void {
-  const isFree = standingOf(snapshot, account) === 'free';
+export function keepBinding(
+  snapshot: Snapshot,
+  account: Account,
+  listings: readonly PlatformListing[],
+): void {
+  const isFree = bindingState(snapshot, account) === 'free';
   const { key, organization } = boundTo(snapshot);
   if (isFree || key === undefined) bind(snapshot, account);
-  const listings = [...known.values()].flatMap(({ listing }) => listing ?? []);
   const shown = listings.flatMap((listing) => listing.organization ?? [])[0];
   keepOrganization(snapshot, isFree ? shown : (organization ?? shown));
 }

@@ -8,7 +8,6 @@ import type { Key } from '../../domain/record.ts';
 import type { SendOutcome } from '../../records/record-type.ts';
 import { isFresh, type RunContext } from '../context/run-context.ts';
 import { type Applying, isPastSlice, knownOf } from './apply-context.ts';
-import { decideAgain } from '../plan/decide-changes.ts';
 import { each } from '../context/bounded-concurrency.ts';
 import { isSuperseded } from '../context/superseded-records.ts';
 import { isForbidden, keepBefore } from './do-not-contact-updates.ts';
@@ -100,7 +99,7 @@ async function sendAll(
     let isPlanned = false;
     const follow = (isSettled: boolean): void => {
       if (ends) drop(run, changes.slice(at + 1));
-      if (brought) isPlanned = decideAgain(applying, change.key, isSettled);
+      if (brought) isPlanned = applying.replan(change.key, isSettled);
     };
     await recordOutcome(applying, change, { outcome, follow });
     endInFlight(applying, change.key);

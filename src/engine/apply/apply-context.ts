@@ -6,13 +6,13 @@ import type { Entry, Identity } from '../../domain/do-not-contact.ts';
 import type { Key } from '../../domain/record.ts';
 import type { CircuitBreaker } from '../context/circuit-breaker.ts';
 import { isFresh, type RunContext } from '../context/run-context.ts';
-import type { RecordTypeKnowledge } from '../context/source-knowledge.ts';
+import type { Findings } from '../context/source-knowledge.ts';
 import type { RunTally } from '../context/run-tally.ts';
 
 export interface Applying {
   run: RunContext;
   type: RecordType;
-  known: RecordTypeKnowledge;
+  known: Findings;
   /** The platform is still to be listed: what is read before that will not be the newest. */
   toBeListed: boolean;
   breaker: CircuitBreaker;
@@ -21,8 +21,13 @@ export interface Applying {
   again: LimitFunction;
   /** Records for which something is under way (in-flight.ts). */
   entered: Map<Key, Underway>;
-  /** Puts what was decided before the guards. */
-  sift(): void;
+  /**
+   * Decides a record again after its creation, at once: the rest of its changes was planned before
+   * anybody knew what the platform made of it. Returns whether there is anything to send.
+   */
+  replan(key: Key, isSettled: boolean): boolean;
+  /** How long a request may be under way, in milliseconds. */
+  timeoutMs: number;
   /** When to take no more, and ask the source again; by the clock of the run. */
   endsAt: number;
   /** How many changes the plan holds. */
@@ -43,7 +48,7 @@ export function knownOf(
   change: JournaledChange,
 ): KnownRecord & { at: number } {
   const { recorded, staging } = run.snapshot;
-  const listed = known.listing?.complete ? known.listing.at : 0;
+  const listed = known.listing?.complete ? known.listing.startedAt : 0;
   const looked = staging.lookedAt(type.name, change.key);
   const alone = typeof looked === 'number' ? looked : 0;
   const sighted = change.op === 'create' ? 0 : (staging.sightedAt(type.name, change.key) ?? 0);

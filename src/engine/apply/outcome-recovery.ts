@@ -57,10 +57,10 @@ async function find(applying: Applying, change: JournaledChange): Promise<SendOu
 }
 
 /** Of what another process has sent only this is known: it was before this run began. */
-async function passTimeout({ run }: Applying, change: JournaledChange): Promise<void> {
+async function passTimeout({ run, timeoutMs }: Applying, change: JournaledChange): Promise<void> {
   const mayArrive = change.op === 'create' || change.op === 'delete';
   if (!mayArrive || change.sentAt === undefined) return;
   const sentAt = change.run === run.id ? change.sentAt : run.startedAt;
-  const wait = sentAt + run.timeoutMs - run.clock.now();
+  const wait = sentAt + timeoutMs - run.clock.now();
   if (wait > 0) await run.clock.sleep(wait, run.stop);
 }

@@ -6,7 +6,7 @@ import type { Times } from '../../snapshot/tables/absence-counts.ts';
 import type { Applying } from './apply-context.ts';
 import { desiredFingerprint } from '../plan/decide-changes.ts';
 import { learnOf } from './do-not-contact-updates.ts';
-import { latestNow } from '../context/run-context.ts';
+import { latestNow } from '../context/platform-time.ts';
 import { stageObservation } from '../observe/person-observation.ts';
 import { identityInFlight } from './in-flight.ts';
 import { retryDelayMs, retrySchedules } from '../../domain/retry-schedules.ts';
@@ -109,7 +109,10 @@ function acknowledgeElsewhere(
 /** Within a run time goes on evenly: the platform's too, since it was listed. */
 function timesNow({ run, known: { listing } }: Applying): Times {
   const at = run.clock.now();
-  const platformAt = listing?.date === undefined ? undefined : listing.date + at - listing.at;
+  const platformAt =
+    listing?.platformStartedAt === undefined
+      ? undefined
+      : listing.platformStartedAt + at - listing.startedAt;
   return { at, platformAt };
 }
 
@@ -144,7 +147,7 @@ function reconsiderFormer(applying: Applying, key: Key): void {
 /** Has a record decided upon again: by what is recorded, if anything was done since it was seen. */
 function reconsider({ run, type, known, toBeListed }: Applying, key: Key): void {
   const { staging, candidates, journal } = run.snapshot;
-  const seenAt = staging.lookedAt(type.name, key) ?? known.listing?.at;
+  const seenAt = staging.lookedAt(type.name, key) ?? known.listing?.startedAt;
   const isOlder = typeof seenAt === 'number' && journal.isDoneSince(type.name, key, seenAt);
   if (isOlder && !toBeListed) staging.assume(type.name, key);
   candidates.add(type.name, key);

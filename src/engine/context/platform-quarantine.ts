@@ -13,9 +13,9 @@
  */
 import { z } from 'zod';
 import { type Meta, metaValue } from '../../snapshot/database/meta-table.ts';
-import type { BreakerVerdict } from './circuit-breaker.ts';
-import type { RunState } from './run-state.ts';
 import { retrySchedules } from '../../domain/retry-schedules.ts';
+import type { BreakerVerdict, CircuitBreaker } from './circuit-breaker.ts';
+import type { RunContext } from './run-context.ts';
 
 const name = 'quarantine';
 
@@ -41,17 +41,20 @@ export function holds(quarantine: Quarantine | undefined, now: number): quaranti
   return until > now && until - now <= delayMs;
 }
 
-/** At the end of a run: keeps what becomes of it, and has the run say so. */
-export function storeQuarantine({ run, breaker, reasons, notes }: RunState): void {
-  if (run.quarantined) return;
+/** At the end of a run: keeps what becomes of it. Returns what the summary says of that. */
+export function storeQuarantine(
+  run: RunContext,
+  breaker: CircuitBreaker,
+): { reason?: string; note?: string } {
+  if (run.quarantined) return {};
   const { meta, transaction } = run.snapshot;
   const before = quarantineOf(meta);
-  if (holds(before, run.clock.now()) && before.until - before.delayMs >= run.startedAt) return;
+  if (holds(before, run.clock.now()) && before.until - before.delayMs >= run.startedAt) return {};
   const next = nextQuarantine(before, breaker.verdict(), run.clock.now());
-  if (next === before) return;
+  if (next === before) return {};
   transaction(() => (next ? meta.set(name, JSON.stringify(next)) : meta.drop(name)));
-  if (next) reasons.push(sayQuarantine(next));
-  else notes.push('the quarantine is over: the platform took what this run sent');
+  if (next) return { reason: sayQuarantine(next) };
+  return { note: 'the quarantine is over: the platform took what this run sent' };
 }
 
 function nextQuarantine(

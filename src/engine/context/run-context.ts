@@ -1,31 +1,33 @@
-/** What every step of a run needs. A step reads it and never writes to it. */
+/** What every step of a run needs, and two questions that steps ask of it. */
+import type { JournaledChange } from '../../domain/change.ts';
 import type { RecordTypeName } from '../../domain/record.ts';
 import type { LearnedFacts } from './learned-facts.ts';
 import type { GroupCommit } from './group-commit.ts';
-import type { JournaledChange } from '../../domain/change.ts';
 import { type Mirror, onlyKey, type RunOptions } from './mirror-context.ts';
+import type { PlatformTime } from './platform-time.ts';
 
-/** Everything within a run that its steps share. */
-export interface RunContext extends Mirror, RunOptions {
+type OfMirror =
+  'snapshot' | 'doNotContact' | 'locks' | 'clock' | 'platformNow' | 'parts' | 'guards' | 'unstated';
+type OfOptions = 'mode' | 'writes' | 'firstLoad' | 'restored' | 'stop' | 'abort' | 'progress';
+
+/**
+ * What every step of a run needs. Steps read it and never write to it; what one step alone needs is
+ * passed to that step.
+ */
+export interface RunContext extends Pick<Mirror, OfMirror>, Pick<RunOptions, OfOptions> {
   id: string;
-  /** By our clock; milliseconds since the epoch. */
+  /** When the run began, by our clock; milliseconds since the epoch. */
   startedAt: number;
   /** What is known of the platform itself. */
   facts: LearnedFacts;
-  /** Writes to the snapshot what others write at the same time. */
+  /** Writes to the snapshot in one transaction with other changes that end at the same time. */
   groupCommit: GroupCommit;
-  /** Only opt-outs are planned. */
+  /** Whether only opt-outs are planned, since the platform refused most changes. */
   quarantined: boolean;
-  /** The platform's clock, once it was asked for: its time, and ours that never jumps, then. */
-  platformTime: { isAsked: boolean; read?: { date: number; monotonic: number } };
+  platformTime: PlatformTime;
 }
 
-/** The latest time that it may be: either clock may be slow, or was set back. */
-export function latestNow({ clock, platformNow }: Pick<Mirror, 'clock' | 'platformNow'>): number {
-  return Math.max(clock.now(), platformNow() ?? 0);
-}
-
-/** What the run has to find out about: not what others are at. */
+/** Returns the changes whose outcome this run has to find out: not those of other runs. */
 export function openIn(run: RunContext, kind: RecordTypeName): JournaledChange[] {
   const only = onlyKey(run);
   const open = run.snapshot.journal.open(kind);
@@ -34,10 +36,10 @@ export function openIn(run: RunContext, kind: RecordTypeName): JournaledChange[]
   return open.filter((change) => !others.includes(change.run));
 }
 
-/** Knowledge of this run counts for so long; what is older is looked at again before an opt-in. */
+/** What is older than this is looked at again before an opt-in. */
 const freshMs = 15 * 60_000;
 
-/** Seen in this run, and not too long ago. */
+/** Returns whether something was seen in this run, and at most 15 minutes ago. */
 export function isFresh(run: RunContext, at: number): boolean {
   return at >= run.startedAt && run.clock.now() - at < freshMs;
 }

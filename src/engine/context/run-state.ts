@@ -1,3 +1,4 @@
+/** What is fixed when a run begins, and what the run has found so far. */
 import type { RecordType } from '../../records/record-type.ts';
 import type { GuardClass } from '../../domain/guard-classes.ts';
 import { Busy, type Expected, Interrupted, isExpected, Rejected } from '../../domain/errors.ts';
@@ -9,68 +10,98 @@ import type { Approval } from '../../snapshot/tables/awaiting-approval.ts';
 import type { Unread } from '../../snapshot/tables/retry-later.ts';
 import type { PersonLock } from './person-locks.ts';
 import type { CircuitBreaker } from './circuit-breaker.ts';
-import { type RecordTypeKnowledge, unknown } from './source-knowledge.ts';
+import { type Findings, noFindings } from './source-knowledge.ts';
+import type { Mirror, MirrorPart, RunOptions } from './mirror-context.ts';
 import type { RunContext } from './run-context.ts';
-import type { MirrorPart } from './mirror-context.ts';
 import type { RunTally } from './run-tally.ts';
 
-/** Everything the steps of a run share, and what they have found out so far. */
-export interface RunState {
+/** What is fixed when a run begins. The tally and the circuit breaker collect on the way. */
+export interface Started {
+  readonly mirror: Mirror;
+  readonly options: RunOptions;
+  readonly run: RunContext;
+  /** The record types that the run began with, each with its source. */
+  readonly begun: readonly MirrorPart[];
+  /** Where the reading of changes goes on, for the record types of which that is known. */
+  readonly cursors: ReadonlyMap<RecordType, string>;
+  /** Whether another run held a person's lock when this one began. */
+  readonly supersededAtStart: boolean;
+  /** How many runs about everybody had ended when this one began. */
+  readonly endedBefore: number;
+  /** The approvals in force when the run began, and the one that it was given itself. */
+  readonly approvals: Approval[];
+  readonly tally: RunTally;
+  readonly breaker: CircuitBreaker;
+  /** Why the run fails from the start, one line each. */
+  readonly reasons: readonly string[];
+  /** What else the summary says, one line each. */
+  readonly notes: readonly string[];
+}
+
+/**
+ * What the run has found so far. The steps return what they find, and run.ts keeps it here at once,
+ * since a run that fails ends with what it found before. Only the guards write to their own part.
+ */
+export interface RunState extends Started {
+  /** As it began; a run about one record learns by reading which person that is. */
   run: RunContext;
-  /** Those that take part: one that cannot be read or listed leaves. */
+  /** The record types still in the run: one that cannot be read or listed is left out. */
   parts: readonly MirrorPart[];
-  /** Those that it began with. */
-  begun: readonly MirrorPart[];
-  /** From where the changes of their sources may be read, where that is known. */
-  since: ReadonlyMap<RecordType, string>;
-  /** Somebody was taken when it began: what is heard of her then may be older than what is read. */
-  isOvertakenEarly: boolean;
-  /** How many runs about everybody had ended when it began. */
-  endedBefore: number;
-  /** The CRM told of a record: it is about whoever stands under that. */
-  isEvent: boolean;
-  /** Whom it is about, where that is one person. */
-  taken: PersonLock | undefined;
-  tally: RunTally;
-  breaker: CircuitBreaker;
-  known: Map<RecordType, RecordTypeKnowledge>;
-  /** What is known of those whom a reading of changes does not name, by kind. */
+  /** The lock of the person that the run is about. */
+  lock: PersonLock | undefined;
+  known: Map<RecordType, Findings>;
+  /** What is known of the people that a reading of changes does not name. */
   unread: Map<RecordTypeName, Unread>;
-  /** Why the source's reading, or the run, is not what it should be. */
   reasons: string[];
-  /** Why the CRM cannot be told who left: it stops nothing, and is not kept quiet. */
-  stuck: string | undefined;
-  /** What is to be said besides, of a run that may be all it should be. */
   notes: string[];
   plan: Plan | undefined;
-  /** Of that plan. */
+  /** How long that plan takes. */
   forecast: Forecast | undefined;
-  /** When to ask the source again; by the clock of the run, in milliseconds since the epoch. */
-  sliceEndsAt: number;
   failure: Expected | undefined;
-  /** In force when the run began. */
-  approvals: Approval[];
-  /** Classes that a guard holds, from the first time on. */
+  /** The guard classes of which something awaits approval, and why. */
   held: Map<GuardClass, HoldReason>;
-  /** People whose stated opt-outs stay held, and of whom this run did not read. */
+  /** How many people with stated opt-outs that await approval this run has not read. */
   unplanned: number;
-  /** How many records a class is about, once that was counted. */
+  /** How many records a guard class is about, once that was counted. */
   population: Partial<Record<GuardClass, number>>;
-  /** How often the guards were asked. */
+  /** How often the guards have reviewed the plan. */
   rounds: number;
 }
 
-export function knowledgeOf({ known }: RunState, type: RecordType): RecordTypeKnowledge {
-  return known.get(type) ?? unknown;
+export function stateOf(started: Started): RunState {
+  return {
+    ...started,
+    parts: started.begun,
+    lock: undefined,
+    known: new Map(),
+    unread: new Map(),
+    reasons: [...started.reasons],
+    notes: [...started.notes],
+    plan: undefined,
+    forecast: undefined,
+    failure: undefined,
+    held: new Map(),
+    unplanned: 0,
+    population: {},
+    rounds: 0,
+  };
 }
 
-/** Takes a kind out of the run; a refused key, an interruption and the last kind end it. */
-export function excludePart(context: RunState, part: MirrorPart, error: unknown): undefined {
-  const isLast = context.parts.length === 1;
+/** Returns what the run has found of a record type so far. */
+export function findingsOf({ known }: Pick<RunState, 'known'>, type: RecordType): Findings {
+  return known.get(type) ?? noFindings;
+}
+
+/**
+ * Leaves a record type out of the run, and says why. Throws the error instead if it ends the whole
+ * run: a refused key, an interruption, a bug, or when no other record type is left.
+ */
+export function excludePart(state: RunState, part: MirrorPart, error: unknown): void {
+  const isLast = state.parts.length === 1;
   const endsAll = error instanceof Interrupted || error instanceof Busy || isRefusedKey(error);
   if (isLast || endsAll || !isExpected(error)) throw error;
-  context.reasons.push(`${part.type.name}s are left out: ${error.message}`);
-  context.parts = context.parts.filter((other) => other !== part);
+  state.reasons.push(`${part.type.name}s are left out: ${error.message}`);
+  state.parts = state.parts.filter((other) => other !== part);
 }
 
 function isRefusedKey(error: unknown): boolean {

@@ -7,13 +7,13 @@ export interface PlatformListing {
   /** Whether what it does not show is proven absent. */
   complete: boolean;
   /** When it began, by our clock; milliseconds since the epoch. */
-  at: number;
+  startedAt: number;
   /** When it had ended, likewise. */
-  by: number;
+  endedAt: number;
   /** How far the ledger had got when it began. */
-  knew: number;
+  knownEntries: number;
   /** When it began by the platform's clock, likewise; undefined: its answer had no Date. */
-  date: number | undefined;
+  platformStartedAt: number | undefined;
   /** Of whom the platform says that these records are; undefined when it does not. */
   organization: string | undefined;
 }
@@ -31,7 +31,7 @@ export interface Sizes {
 }
 
 /** What is known of one kind in this run. */
-export interface RecordTypeKnowledge {
+export interface Findings {
   /** Whether the reading of the source was certified. */
   certified: boolean;
   /** Whether that reading names everybody whom the source has. */
@@ -52,7 +52,7 @@ export interface RecordTypeKnowledge {
 }
 
 /** Where nothing was read. */
-export const unknown: RecordTypeKnowledge = {
+export const noFindings: Findings = {
   certified: false,
   whole: false,
   cursor: undefined,
@@ -65,9 +65,9 @@ export const unknown: RecordTypeKnowledge = {
 };
 
 /** Of the kind of this name, whether or not it takes part. */
-export function knowledgeNamed(
-  known: ReadonlyMap<RecordType, RecordTypeKnowledge>,
+export function findingsNamed(
+  known: ReadonlyMap<RecordType, Findings>,
   kind: RecordTypeName,
-): RecordTypeKnowledge {
-  return [...known].find(([{ name }]) => name === kind)?.[1] ?? unknown;
+): Findings {
+  return [...known].find(([{ name }]) => name === kind)?.[1] ?? noFindings;
 }

@@ -2,17 +2,19 @@
  * Says once, after an upgrade, what a default that is new will do, and to how many people. Until a
  * run has said so, the default does nothing; what it acts upon is counted from then on.
  */
+import type { RecordType } from '../../records/record-type.ts';
 import type { RunState } from '../context/run-state.ts';
+import { onlyKey, type Mirror } from '../context/mirror-context.ts';
 import type { RunContext } from '../context/run-context.ts';
-import { onlyKey } from '../context/mirror-context.ts';
 import { forEachRange } from '../context/for-each-range.ts';
 import { mustAnnounce, unsaid } from '../context/first-load.ts';
 
-/** Once everybody has been read; `settleAnnounced` follows when the run has ended. */
-export async function announceDefaults(context: RunState): Promise<void> {
-  const { run, notes } = context;
-  const type = whollyRead(context);
-  if (!run.unstated || !type || !mustAnnounce(run)) return;
+/** Returns what to say, once everybody of this type has been read. */
+export async function announceDefaults(
+  run: RunContext,
+  type: RecordType | undefined,
+): Promise<string[]> {
+  if (!run.unstated || !type || !mustAnnounce(run)) return [];
   const { absences, ranges } = run.snapshot;
   const people = { missing: 0, flagged: 0 };
   await forEachRange(run, ranges.ofKeys(type.name), (range) => {
@@ -20,25 +22,26 @@ export async function announceDefaults(context: RunState): Promise<void> {
     people.missing += missing;
     people.flagged += flagged;
   });
-  notes.push(wordsOf(people, run.unstated));
+  return [wordsOf(people, run.unstated)];
 }
 
-/** What was said is not said again. Within a transaction. */
-export function clearAnnouncement(context: RunState): void {
-  const { run } = context;
-  if (run.writes && whollyRead(context)) run.snapshot.meta.drop(unsaid);
+/** Notes that the default was announced. Within a transaction. */
+export function clearAnnouncement(state: RunState): void {
+  const { run } = state;
+  if (run.writes && whollyRead(state)) run.snapshot.meta.drop(unsaid);
 }
 
-function whollyRead({ run, parts, known }: RunState) {
+/** Returns the record type whose absences count, if the run has read all of it. */
+export function whollyRead({ run, parts, known }: RunState): RecordType | undefined {
   if (onlyKey(run) !== undefined) return undefined;
   const type = parts.find((part) => part.type.absence)?.type;
-  const knowledge = type && known.get(type);
-  return knowledge?.certified && knowledge.whole ? type : undefined;
+  const findings = type && known.get(type);
+  return findings?.certified && findings.whole ? type : undefined;
 }
 
 function wordsOf(
   { missing, flagged }: { missing: number; flagged: number },
-  { absentReadings, absentForMs, deletes, deleteAfterMs }: NonNullable<RunContext['unstated']>,
+  { absentReadings, absentForMs, deletes, deleteAfterMs }: NonNullable<Mirror['unstated']>,
 ): string {
   const readings = absentReadings === 1 ? '1 reading' : `${absentReadings} readings`;
   const later = deleteAfterMs === 0 ? 'at once' : `${inWords(deleteAfterMs)} after that`;

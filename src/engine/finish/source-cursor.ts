@@ -60,9 +60,9 @@ export function invalidateCursor(
 }
 
 /** A run about one person that threw, which may have kept her from the one about everybody. */
-export function invalidateCursorsAfter(context: RunState): void {
-  const { run, begun } = context;
-  if (!run.writes || onlyKey(run) === undefined || !overlapped(context)) return;
+export function invalidateCursorsAfter(state: RunState): void {
+  const { run, begun } = state;
+  if (!run.writes || onlyKey(run) === undefined || !overlapped(state)) return;
   run.snapshot.transaction(() => begun.forEach(({ type }) => invalidateCursor(run.snapshot, type)));
 }
 
@@ -71,24 +71,24 @@ function overlapped({ run, endedBefore }: RunState): boolean {
   return run.locks.count().begun > endedBefore;
 }
 
-function endedWell(context: RunState, { name }: RecordType, status: Status): boolean {
+function endedWell(state: RunState, { name }: RecordType, status: Status): boolean {
   if (status !== 'held') return status === 'done' || status === 'rejected';
-  const held = countAwaitingApproval(context);
+  const held = countAwaitingApproval(state);
   return guardNames.every((guard) => guardRows[guard].recordType !== name || held[guard] === 0);
 }
 
 /** When a run that writes has ended. */
-export function storeCursors(context: RunState, status: Status): void {
-  const { run, begun, parts, known, since } = context;
+export function storeCursors(state: RunState, status: Status): void {
+  const { run, begun, parts, known, cursors: since } = state;
   const { meta } = run.snapshot;
   for (const { type, manner } of begun) {
     const name = nameOf(type.name);
-    const isWell = endedWell(context, type, status);
+    const isWell = endedWell(state, type, status);
     if (onlyKey(run) !== undefined) {
-      if (!isWell && (context.plan || overlapped(context))) invalidateCursor(run.snapshot, type);
+      if (!isWell && (state.plan || overlapped(state))) invalidateCursor(run.snapshot, type);
       continue;
     }
-    const isWhole = parts.some((part) => part.type === type) && !context.isOvertakenEarly;
+    const isWhole = parts.some((part) => part.type === type) && !state.supersededAtStart;
     const gained = isWhole && isWell ? known.get(type)?.cursor : undefined;
     const cursor = gained ?? (run.mode === 'fast' ? since.get(type) : undefined);
     if (manner === undefined || cursor === undefined || meta.get(name) === spoilt) continue;

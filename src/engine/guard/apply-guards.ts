@@ -22,7 +22,7 @@ import { beginHolds, endsOf } from './hold-limit.ts';
 import { onlyKey } from '../context/mirror-context.ts';
 import { noteVolume, othersOf, populationOf } from './guard-population.ts';
 import { shapeOf } from './change-shape.ts';
-import { knowledgeNamed } from '../context/source-knowledge.ts';
+import { findingsNamed } from '../context/source-knowledge.ts';
 import { eachRange } from '../context/for-each-range.ts';
 import type { PlanAwaitingApproval } from '../../snapshot/tables/awaiting-approval.ts';
 import type { Guarded } from '../../snapshot/database/key-range.ts';
@@ -157,7 +157,7 @@ function largestOf(plans: readonly PlanAwaitingApproval[], of: GuardClass): stri
 function* countUnplanned(context: RunState, of: GuardClass): Generator<undefined, number> {
   const { snapshot } = context.run;
   const { recordType: kind } = guardRows[of];
-  const { whole, certified } = knowledgeNamed(context.known, kind);
+  const { whole, certified } = findingsNamed(context.known, kind);
   let n = 0;
   if (whole && certified) return n;
   yield* eachRange(snapshot.awaitingApproval.ranges(of, kind), (range) => {

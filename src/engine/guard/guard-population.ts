@@ -7,7 +7,7 @@ import type { RunState } from '../context/run-state.ts';
 import type { RunContext } from '../context/run-context.ts';
 import { onlyKey } from '../context/mirror-context.ts';
 import { ownedOf } from './change-shape.ts';
-import { knowledgeNamed } from '../context/source-knowledge.ts';
+import { findingsNamed } from '../context/source-knowledge.ts';
 
 const dayMs = 86_400_000;
 
@@ -31,7 +31,7 @@ const populations: Readonly<Record<PopulationName, Count>> = {
   subscribed: subscribedOf,
   // eslint-disable-next-line require-yield
   *wanted({ known }, of) {
-    return knowledgeNamed(known, guardRows[of].recordType).sizes.wanted;
+    return findingsNamed(known, guardRows[of].recordType).sizes.wanted;
   },
 };
 

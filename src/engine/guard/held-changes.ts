@@ -4,7 +4,7 @@ import { guardNames, guardRows, timedGuards, type GuardClass } from '../../domai
 import { planning } from '../report/change-plan.ts';
 import type { Guarded } from '../../snapshot/database/key-range.ts';
 import type { HeldSince } from '../../snapshot/tables/approval-holds.ts';
-import { knowledgeOf, type RunState } from '../context/run-state.ts';
+import { findingsOf, type RunState } from '../context/run-state.ts';
 import type { RunContext } from '../context/run-context.ts';
 import { onlyKey } from '../context/mirror-context.ts';
 import { supersededKeys } from '../context/superseded-records.ts';
@@ -57,7 +57,7 @@ export async function closeHolds(context: RunState, settled: readonly RecordType
     const { recordType: name } = guardRows[guard];
     const type = parts.find((part) => part.type.name === name)?.type;
     if (!type) continue;
-    const { whole, certified } = knowledgeOf(context, type);
+    const { whole, certified } = findingsOf(context, type);
     const isRead = known.has(type) && onlyKey(run) === undefined && whole && certified;
     const tells = isTimed && isRead && !failure && !run.stop.aborted && context.plan !== undefined;
     if (tells || settled.includes(type)) await settleStanding(context, { guard, type });

@@ -6,7 +6,6 @@
  *   the platform does not say   ours counts alone
  *   a backup is restored        the times in it are absolute: what is over is over
  */
-import { isExpected } from '../../domain/errors.ts';
 import { guardRows, timedGuards, type GuardClass } from '../../domain/guard-classes.ts';
 import type { Ends, HeldSince } from '../../snapshot/tables/approval-holds.ts';
 import { yielding } from '../plan/commit-plan.ts';
@@ -22,7 +21,7 @@ export async function beginHolds({ run, parts }: RunState): Promise<void> {
   for (const guard of timedGuards) {
     const isPart = parts.some(({ type }) => type.name === guardRows[guard].recordType);
     if (!isPart || awaitingApproval.oldest(guard) === undefined) continue;
-    await askTime(run);
+    await run.platformTime.ask();
     if (run.writes) transaction(() => awaitingApproval.mend(guard, sinceNow(run)));
   }
 }
@@ -30,7 +29,9 @@ export async function beginHolds({ run, parts }: RunState): Promise<void> {
 /** Has what a run withholds held in later runs too, from now on. */
 export async function holdWithheld(run: RunContext): Promise<void> {
   const { guarded } = run.snapshot;
-  if ([...timedGuards].some((guard) => guarded.countWithheld(guard) > 0)) await askTime(run);
+  if ([...timedGuards].some((guard) => guarded.countWithheld(guard) > 0)) {
+    await run.platformTime.ask();
+  }
   await yielding(run, addHolds(run, sinceNow(run)));
 }
 
@@ -41,21 +42,6 @@ export function endsOf(run: RunContext, guard: GuardClass): Ends {
   return { local: at - holdForMs, platform: platformAt === null ? null : platformAt - holdForMs };
 }
 
-export function sinceNow({ clock, platformTime: { read } }: RunContext): HeldSince {
-  const platformAt = read ? Math.floor(read.date + clock.monotonic() - read.monotonic) : null;
-  return { at: clock.now(), platformAt };
-}
-
-/** Reads the platform's clock, once in a run; where it does not answer, ours counts alone. */
-async function askTime(run: RunContext): Promise<void> {
-  const { platformTime, account, clock, stop } = run;
-  if (platformTime.isAsked) return;
-  platformTime.isAsked = true;
-  try {
-    const query = { page: 1, limit: 1, brief: true };
-    const { date } = await account.platform.contacts.list(query, { signal: stop });
-    if (date !== undefined) platformTime.read = { date, monotonic: clock.monotonic() };
-  } catch (error) {
-    if (!isExpected(error)) throw error;
-  }
+export function sinceNow({ clock, platformTime }: RunContext): HeldSince {
+  return { at: clock.now(), platformAt: platformTime.now() };
 }

@@ -19,7 +19,10 @@ import { modeName } from '../context/mirror-context.ts';
 import { isAnyLeft, isAwaitingApproval } from './guard-classes.ts';
 
 /** What was approved before this run, and what it is asked to approve of an earlier plan. */
-export function approvalsOf({ snapshot, approve, writes, clock }: RunContext): Approval[] {
+export function approvalsOf(
+  { snapshot, writes, clock }: RunContext,
+  approve: string | undefined,
+): Approval[] {
   const now = clock.now();
   if (approve !== undefined && writes && isAnyLeft(snapshot.awaitingApproval.left(approve))) {
     snapshot.transaction(() => snapshot.awaitingApproval.approve(approve, now));
@@ -33,7 +36,8 @@ export function approvalsOf({ snapshot, approve, writes, clock }: RunContext): A
  */
 export function* approveThisPlan(context: RunState): Generator<undefined, boolean> {
   const { run, plan, approvals } = context;
-  const { snapshot, approve } = run;
+  const { snapshot } = run;
+  const { approve } = context.options;
   if (approve === undefined || approvals.some((one) => one.plan === approve)) return false;
   const hash = plan?.hash ?? '';
   if (approve !== hash) {

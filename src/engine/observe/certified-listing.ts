@@ -17,6 +17,8 @@ import type { ObservedRow } from '../../domain/record.ts';
 import type { CircuitBreaker } from '../context/circuit-breaker.ts';
 import { each } from '../context/bounded-concurrency.ts';
 import { findMissing } from './missing-records.ts';
+import { forEachRange } from '../context/for-each-range.ts';
+import type { Mirror, MirrorPart } from '../context/mirror-context.ts';
 import type { RunContext } from '../context/run-context.ts';
 import { reasonOf } from '../read/source-read.ts';
 import type { PlatformListing } from '../context/source-knowledge.ts';
@@ -40,31 +42,81 @@ const stagedAtOnce = 1_000;
 export type FirstPass = Omit<PlatformListing, 'complete'> & { claim: Claim };
 
 /** All pages, into what is still to be sorted in. */
-export async function passOver(run: RunContext, type: RecordType): Promise<FirstPass> {
-  const at = run.clock.now();
-  const knew = run.doNotContact.newest();
-  const [limit] = run.pageSizes;
-  const claim = await turnPages(run, type, { limit, add: run.snapshot.staging.addListed });
-  const { date, organization } = claim;
-  return { at, knew, by: run.clock.now(), date, organization, claim };
-}
-
-/** Whether that shows all there is, or what is read besides does: the first claim counts. */
-export async function prove(
+export async function passOver(
   run: RunContext,
   type: RecordType,
-  { first: { claim, ...listing }, breaker }: { first: FirstPass; breaker: CircuitBreaker },
+  { pageSizes: [limit] }: Pick<Mirror, 'pageSizes'>,
+): Promise<FirstPass> {
+  const at = run.clock.now();
+  const knew = run.doNotContact.newest();
+  const claim = await turnPages(run, type, { limit, add: run.snapshot.staging.addListed });
+  const { date, organization } = claim;
+  return {
+    startedAt: at,
+    knownEntries: knew,
+    endedAt: run.clock.now(),
+    platformStartedAt: date,
+    organization,
+    claim,
+  };
+}
+
+interface Proving {
+  first: FirstPass;
+  breaker: CircuitBreaker;
+  mirror: Pick<Mirror, 'pageSizes' | 'random'>;
+}
+
+/**
+ * Proves that staging has all there is of a record type, reading more where the first pass does not
+ * show it. Learns on the way what the pages tell of the platform itself.
+ */
+export async function proveListing(
+  run: RunContext,
+  type: RecordType,
+  proving: Proving,
+): Promise<PlatformListing> {
+  const { evidence } = proving.first.claim;
+  if (evidence) run.facts.learn(evidence);
+  const listing = await prove(run, type, proving);
+  if (type.keyedById) run.snapshot.staging.resolveKeys(type.name);
+  return listing;
+}
+
+/** The first claim counts: records that were created since need not be there. */
+async function prove(
+  run: RunContext,
+  type: RecordType,
+  { first: { claim, ...listing }, breaker, mirror }: Proving,
 ): Promise<PlatformListing> {
   const { staging } = run.snapshot;
   const isProven = (): boolean => staging.countCreatedBy(type.name, claim.began) >= claim.total;
   if (isProven()) return { ...listing, complete: true };
-  const [, ...others] = run.pageSizes;
+  const [, ...others] = mirror.pageSizes;
   for (const limit of others) {
     await turnPages(run, type, { limit, add: staging.addObserved });
     if (isProven()) break;
   }
-  if (!isProven()) await findMissing(run, type, breaker);
-  return { ...listing, complete: isProven(), by: run.clock.now() };
+  if (!isProven()) await findMissing(run, type, { breaker, random: mirror.random });
+  return { ...listing, complete: isProven(), endedAt: run.clock.now() };
+}
+
+/**
+ * Sorts in what the first passes of all record types have found, in steps for which nothing in the
+ * process has to wait long.
+ */
+export async function sortListed(run: RunContext, parts: readonly MirrorPart[]): Promise<void> {
+  const { staging, ranges, stage } = run.snapshot;
+  for (const sort of staging.sortings) {
+    await run.clock.sleep(0);
+    sort();
+  }
+  await run.clock.sleep(0);
+  for (const { type } of parts) {
+    await forEachRange(run, ranges.ofListedIds(type.name), (range) => {
+      stage(() => staging.forgetRelisted(type.name, range));
+    });
+  }
 }
 
 /** Side by side as far as the total reaches, then on to the first short one. */

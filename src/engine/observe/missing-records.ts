@@ -9,6 +9,8 @@ import type { FoundRecord } from '../../records/listing-page.ts';
 import type { KeyRange } from '../../snapshot/database/key-range.ts';
 import type { CircuitBreaker } from '../context/circuit-breaker.ts';
 import { each } from '../context/bounded-concurrency.ts';
+import type { Random } from '../../domain/clock.ts';
+import type { Mirror } from '../context/mirror-context.ts';
 import type { RunContext } from '../context/run-context.ts';
 import { reasonOf } from '../read/source-read.ts';
 import { forEachRange } from '../context/for-each-range.ts';
@@ -25,13 +27,13 @@ const askedShare = 0.02;
 export async function findMissing(
   run: RunContext,
   type: RecordType,
-  breaker: CircuitBreaker,
+  { breaker, random }: { breaker: CircuitBreaker; random: Random },
 ): Promise<void> {
   const { find } = type;
   if (!find) return;
   const { recorded } = run.snapshot;
   const most = Math.max(askedAtLeast, Math.floor(recorded.count(type.name) * askedShare));
-  const rows = await unlisted(run, type.name, most);
+  const rows = await unlisted({ ...run, random }, type.name, most);
   let isOver = false;
   let done = 0;
   await each(rows, askedAtOnce, async (row) => {
@@ -52,7 +54,7 @@ export async function findMissing(
 
 /** Of those that no page showed at most so many, in a row by their keys. */
 export async function unlisted(
-  run: Pick<RunContext, 'snapshot' | 'clock' | 'random'>,
+  run: Pick<Mirror, 'snapshot' | 'clock' | 'random'>,
   kind: RecordTypeName,
   most: number,
 ): Promise<RecordedRow[]> {

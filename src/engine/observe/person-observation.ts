@@ -1,14 +1,34 @@
 /** One person, read by themselves: what a single run learns of the platform. */
 import type { Key, ObservedRow } from '../../domain/record.ts';
+import { Busy } from '../../domain/errors.ts';
+import type { PersonLock } from '../context/person-locks.ts';
+import { atHer } from '../read/person-read.ts';
 import type { RecordType } from '../../records/record-type.ts';
 import type { RunContext } from '../context/run-context.ts';
-import type { RecordTypeKnowledge } from '../context/source-knowledge.ts';
+import type { Findings } from '../context/source-knowledge.ts';
 import { statesOf } from '../read/record-states.ts';
 
 /** Whose states are known, by which reading of the source. */
 export interface Single {
   key: Key;
-  known: RecordTypeKnowledge;
+  known: Findings;
+}
+
+/**
+ * Locks the keys and ids that the person has by what the source says now, and reads into staging
+ * what the platform shows of them. Throws Busy if another run is at one of these.
+ */
+export async function observePerson(
+  run: RunContext,
+  type: RecordType,
+  { lock, ...single }: Single & { lock: PersonLock | undefined },
+): Promise<void> {
+  const also = {
+    keys: formerKeys(run, type, single),
+    ids: run.snapshot.staging.idsOf(type.name, single.key),
+  };
+  if (lock?.also(also) === false) throw new Busy(atHer);
+  await lookUp(run, type, single);
 }
 
 /** Reads into staging what the platform shows of a person now, under former addresses too. */
@@ -25,7 +45,7 @@ export function keysOf(run: RunContext, type: RecordType, single: Single): Key[]
 }
 
 /** Other keys under which the person is recorded, by what the source says of her now. */
-export function formerKeys(run: RunContext, type: RecordType, single: Single): Key[] {
+function formerKeys(run: RunContext, type: RecordType, single: Single): Key[] {
   return [...new Set(statesOf(run, type, single).former.map(({ row }) => row.key))];
 }
 

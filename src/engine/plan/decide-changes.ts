@@ -7,7 +7,7 @@ import type { RunContext } from '../context/run-context.ts';
 import { calledOf } from '../context/display-name.ts';
 import { supersededKeys } from '../context/superseded-records.ts';
 import { identityOf, noListChanges } from '../context/do-not-contact-identity.ts';
-import type { RecordTypeKnowledge } from '../context/source-knowledge.ts';
+import type { Findings } from '../context/source-knowledge.ts';
 import { statesOf } from '../read/record-states.ts';
 import type { Parked } from '../../snapshot/tables/known-problems.ts';
 import type { RunTally } from '../context/run-tally.ts';
@@ -16,7 +16,7 @@ import { retrySchedules } from '../../domain/retry-schedules.ts';
 interface Deciding {
   run: RunContext;
   type: RecordType;
-  known: RecordTypeKnowledge;
+  known: Findings;
   tally: RunTally;
 }
 
@@ -51,16 +51,15 @@ export async function decideChanges({ run, type, known, tally }: Deciding): Prom
  * nothing to decide. Whether anything is to be sent.
  */
 export function decideAgain(
-  { run, type, known, tally, sift }: Deciding & { sift(): void },
-  key: Key,
-  isSettled: boolean,
+  { run, type, known, tally }: Deciding,
+  { key, isSettled, review }: { key: Key; isSettled: boolean; review(): void },
 ): boolean {
   const { staging, stage } = run.snapshot;
   let planned = 0;
   staging.assume(type.name, key);
   if (isSettled) return false;
   stage(() => (planned = decideOne(run, type, { key, known, tally })));
-  if (planned > 0) sift();
+  if (planned > 0) review();
   commitNow(run);
   return planned > 0;
 }
@@ -69,7 +68,7 @@ export function decideAgain(
 function decideOne(
   run: RunContext,
   type: RecordType,
-  { key, known, tally }: { key: Key; known: RecordTypeKnowledge; tally: RunTally },
+  { key, known, tally }: { key: Key; known: Findings; tally: RunTally },
 ): number {
   const { staging } = run.snapshot;
   const states = statesOf(run, type, { key, known });
@@ -109,11 +108,7 @@ function isAlone({ recorded, former, successors }: States, { note, forgets }: De
  * While it is not known what became of a change, what is seen of its record may be our own doing:
  * nothing is concluded from it, and only opt-outs are sent.
  */
-function decideUnknown(
-  run: RunContext,
-  type: RecordType,
-  at: { key: Key; known: RecordTypeKnowledge },
-): void {
+function decideUnknown(run: RunContext, type: RecordType, at: { key: Key; known: Findings }): void {
   const { staging, journal } = run.snapshot;
   const open = journal.open(type.name).filter(({ key }) => key === at.key);
   const isOpen = ({ part, target }: Change) =>

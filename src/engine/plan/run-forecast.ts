@@ -1,10 +1,16 @@
-/** What is remembered of the platform's limits, and how long a plan takes by them. */
+/**
+ * Sums up a plan, and forecasts how long it takes by the platform's limits, which the snapshot
+ * remembers.
+ */
 import { z } from 'zod';
 import { ops } from '../../domain/change.ts';
 import type { RouteLimit } from '../../domain/route-limit.ts';
 import { forecast, type Forecast, type Needs } from '../report/duration-forecast.ts';
 import { type Meta, metaValue } from '../../snapshot/database/meta-table.ts';
-import type { RunState } from '../context/run-state.ts';
+import { type Plan, planning } from '../report/change-plan.ts';
+import type { RecordType } from '../../records/record-type.ts';
+import type { Mirror } from '../context/mirror-context.ts';
+import type { RunContext } from '../context/run-context.ts';
 
 const name = 'limits';
 
@@ -35,12 +41,33 @@ export function storeLimits(meta: Meta, seen: Record<string, RouteLimit>, at: nu
   meta.set(name, JSON.stringify(kept));
 }
 
-export function forecastRun({ run, parts, plan }: RunState): Forecast {
+/** Sums up the changes that are staged, part by part, since they may be many. */
+export async function readPlan({
+  snapshot: { staging },
+  clock,
+}: Pick<RunContext, 'snapshot' | 'clock'>): Promise<Plan> {
+  const plan = planning();
+  for (const chunk of staging.chunks()) {
+    plan.add(staging.plannedIn(chunk));
+    await clock.sleep(0);
+  }
+  return plan.done();
+}
+
+/** What a forecast goes by: the plan, and what the mirror knows of the platform's limits. */
+interface Forecasting {
+  types: readonly RecordType[];
+  plan: Plan;
+  mirror: Pick<Mirror, 'limits' | 'reserve'>;
+}
+
+/** Returns how long a plan takes by the platform's limits, as far as they are known. */
+export function forecastRun(run: RunContext, { types, plan, mirror }: Forecasting): Forecast {
   const needs: Needs = {};
   const need = (route: string, n: number): void => void (needs[route] = (needs[route] ?? 0) + n);
-  for (const { type } of parts) {
+  for (const type of types) {
     for (const op of ops) {
-      const n = plan?.changes[type.name][op] ?? 0;
+      const n = plan.changes[type.name][op] ?? 0;
       need(type.route(op), n);
       // Who was not listed just now is searched for before being created.
       if (op === 'delete' || (op === 'create' && run.mode !== 'full')) need(type.lookRoute(op), n);
@@ -49,10 +76,10 @@ export function forecastRun({ run, parts, plan }: RunState): Forecast {
   const remembered = Object.entries(seenLimits(run.snapshot.meta)).map(
     ([route, one]): [string, RouteLimit] => [route, { ...one, left: undefined }],
   );
-  const now = Object.entries(run.limits()).filter(([, { limit }]) => limit !== undefined);
+  const now = Object.entries(mirror.limits()).filter(([, { limit }]) => limit !== undefined);
   return forecast(needs, {
     limits: Object.fromEntries([...remembered, ...now]),
-    reserve: run.reserve,
+    reserve: mirror.reserve,
     readMs: run.clock.now() - run.startedAt,
   });
 }

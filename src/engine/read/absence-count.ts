@@ -6,37 +6,37 @@
  * The platform's time is the `Date` of the first answer of its listing; where that has none, or
  * nothing could be listed, our clock counts alone.
  */
-import type { RunState } from '../context/run-state.ts';
+import type { RecordType } from '../../records/record-type.ts';
 import { onlyKey } from '../context/mirror-context.ts';
+import type { RunContext } from '../context/run-context.ts';
+import type { Findings } from '../context/source-knowledge.ts';
 import { supersededKeys } from '../context/superseded-records.ts';
 import { forEachRange } from '../context/for-each-range.ts';
 
-export async function countAbsences({ run, parts, known }: RunState): Promise<void> {
-  for (const { type } of parts) {
-    const knowledge = known.get(type);
-    if (!knowledge || !type.absence) continue;
-    const absenceCounts = run.mode === 'full' && knowledge.certified && knowledge.still();
-    known.set(type, { ...knowledge, absenceCounts });
-    if (!run.writes) continue;
-    const { absences, ranges, transaction } = run.snapshot;
-    const only = onlyKey(run);
-    transaction(() => {
-      if (only === undefined) absences.dropNamed(type.name);
-      else absences.dropIfNamed(type.name, only);
-    });
-    if (!absenceCounts) continue;
-    const { absentReadings, absentForMs } = type.absence;
-    const reading = {
-      name: knowledge.reading,
-      at: run.startedAt,
-      platformAt: knowledge.listing?.date,
-      absentReadings,
-      absentForMs,
-    };
-    // Cut short, whoever was counted is not counted again by this reading.
-    await forEachRange(run, ranges.ofKeys(type.name), (range) => {
-      const but = supersededKeys(run, type);
-      transaction(() => absences.count(type.name, range, { ...reading, but }));
-    });
-  }
+/** Returns whether a reading shows for how long somebody has not been named. */
+export function isAbsenceShown({ mode }: RunContext, findings: Findings): boolean {
+  return mode === 'full' && findings.certified && findings.still();
+}
+
+/** Forgets the count of everybody who is named again, and counts this reading for the others. */
+export async function countAbsences(
+  run: RunContext,
+  type: RecordType,
+  { absenceCounts, reading, listing }: Findings,
+): Promise<void> {
+  const { name, absence } = type;
+  if (!absence) return;
+  const { absences, ranges, transaction } = run.snapshot;
+  const only = onlyKey(run);
+  transaction(() => {
+    if (only === undefined) absences.dropNamed(name);
+    else absences.dropIfNamed(name, only);
+  });
+  if (!absenceCounts) return;
+  const times = { at: run.startedAt, platformAt: listing?.platformStartedAt };
+  // If the process dies halfway, nobody is counted twice by one reading.
+  await forEachRange(run, ranges.ofKeys(name), (range) => {
+    const but = supersededKeys(run, type);
+    transaction(() => absences.count(name, range, { name: reading, ...times, ...absence, but }));
+  });
 }

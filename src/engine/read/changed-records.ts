@@ -10,7 +10,6 @@
 import type { RecordType } from '../../records/record-type.ts';
 import type { DesiredRow, Key } from '../../domain/record.ts';
 import type { Certificate, Source } from '../../sources/source.ts';
-import type { RunState } from '../context/run-state.ts';
 import { each } from '../context/bounded-concurrency.ts';
 import { openIn, type RunContext } from '../context/run-context.ts';
 import { type MirrorPart, modeName } from '../context/mirror-context.ts';
@@ -25,9 +24,11 @@ const mostAsked = 500;
 const askedAtOnce = 4;
 
 /** Reads what the run needs of a source: its changes where that is enough, else all of it. */
-export async function readPart(context: RunState, part: MirrorPart): Promise<Read> {
-  const { run, since } = context;
-  const cursor = since.get(part.type);
+export async function readPart(
+  run: RunContext,
+  part: MirrorPart,
+  cursor: string | undefined,
+): Promise<Read> {
   const isFast = modeName(run.mode) === 'fast';
   const found = isFast && cursor !== undefined ? await readChanges(run, part, cursor) : undefined;
   return found ?? read(run, part);

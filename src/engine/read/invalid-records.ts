@@ -4,12 +4,12 @@
 import type { Problem } from '../../domain/problem.ts';
 import type { DesiredRow, Key } from '../../domain/record.ts';
 import type { RecordType } from '../../records/record-type.ts';
-import type { RunState } from '../context/run-state.ts';
 import type { RunContext } from '../context/run-context.ts';
 import { onlyKey } from '../context/mirror-context.ts';
 import { calledOf } from '../context/display-name.ts';
 import { identityOf } from '../context/do-not-contact-identity.ts';
-import { knowledgeNamed } from '../context/source-knowledge.ts';
+import type { Findings } from '../context/source-knowledge.ts';
+import type { Unread } from '../../snapshot/tables/retry-later.ts';
 import type { RunTally } from '../context/run-tally.ts';
 import { forEachRange } from '../context/for-each-range.ts';
 
@@ -19,7 +19,7 @@ const page = 500;
 export async function listInvalid(
   run: RunContext,
   type: RecordType,
-  { tally, known }: Pick<RunState, 'tally' | 'known'>,
+  { tally, findings }: { tally: RunTally; findings: Findings },
 ): Promise<void> {
   const only = onlyKey(run);
   if (only !== undefined) {
@@ -37,7 +37,7 @@ export async function listInvalid(
     after = rows.at(-1)?.row ?? after;
     await run.clock.sleep(0);
   }
-  tally.unknown(type.name, knowledgeNamed(known, type.name).sizes.unknown);
+  tally.unknown(type.name, findings.sizes.unknown);
 }
 
 function noticeOne(
@@ -71,11 +71,12 @@ function nameOf(run: RunContext, type: RecordType, { key, id, place }: DesiredRo
 
 /** Of whom a reading of changes does not name it is said all the same what is wrong. */
 export async function listUnread(
-  { run, tally, unread, known }: RunState,
+  run: RunContext,
   { name }: RecordType,
-): Promise<void> {
-  const { whole, reading } = knowledgeNamed(known, name);
-  if (onlyKey(run) !== undefined || whole || reading === '') return;
+  { tally, findings }: { tally: RunTally; findings: Findings },
+): Promise<Unread | undefined> {
+  const { whole, reading } = findings;
+  if (onlyKey(run) !== undefined || whole || reading === '') return undefined;
   const { retryLater, problems } = run.snapshot;
   const counts = { conflicts: 0, invalid: 0, rejected: 0, refused: 0 };
   await forEachRange(run, problems.ranges(name), (range) => {
@@ -85,6 +86,6 @@ export async function listUnread(
     }
   });
   const found = { ...counts, optOuts: retryLater.unreadOptOuts(name) };
-  unread.set(name, found);
   tally.unread(found);
+  return found;
 }

@@ -15,7 +15,7 @@ import type { RunState } from '../context/run-state.ts';
 import { supersededKeys } from '../context/superseded-records.ts';
 import { incrementalSizes, stageIncremental } from './incremental-read.ts';
 import { desiredOf } from './source-read.ts';
-import { unknown } from '../context/source-knowledge.ts';
+import { type Findings, noFindings } from '../context/source-knowledge.ts';
 import { forEachRange } from '../context/for-each-range.ts';
 import { retrySchedules } from '../../domain/retry-schedules.ts';
 
@@ -34,19 +34,25 @@ interface Asked {
   complete: boolean;
 }
 
+/** What was found of the person under an id of the source. */
+export interface PersonRead {
+  /** Keeps other runs from the person until it is released. */
+  lock: PersonLock;
+  /** The person's key; undefined: nobody stands under the id, nor ever did. */
+  key: Key | undefined;
+  findings: Findings;
+}
+
 /**
  * Takes the person who stands under this id, and stages what the source says of her; undefined:
  * nobody stands under it, nor ever did. Throws what the source throws, and Busy where she has
  * another address each time.
  */
-export async function readOnePerson(
-  context: RunState,
+export async function readPerson(
+  run: RunContext,
+  part: MirrorPart,
   id: string,
-): Promise<PersonLock | undefined> {
-  const { run } = context;
-  const part = context.parts.find(({ source }) => source.one);
-  context.parts = part ? [part] : [];
-  if (!part) return undefined;
+): Promise<PersonRead> {
   let people: LockedPeople = { keys: keysOf(run, part, id), ids: [id] };
   for (let tries = 0; tries < retrySchedules.personRead.tries; tries += 1) {
     const taken = await run.locks.take(people);
@@ -54,8 +60,7 @@ export async function readOnePerson(
       const asked = await ask(run, part, id);
       // What was said before she was taken, under a name that was not known, may be outdated.
       if (isAmong(asked, people)) {
-        await stage(context, part, asked);
-        return taken;
+        return { lock: taken, ...(await stage(run, part, asked)) };
       }
       people = both(asked, people);
     } catch (error) {
@@ -72,7 +77,7 @@ export async function readOnePerson(
  * one later. Of whoever was erased meanwhile nothing is left.
  */
 export async function keepDuplicates(
-  { run, parts, known }: RunState,
+  { run, parts, known }: Pick<RunState, 'run' | 'parts' | 'known'>,
   when: 'read' | 'done',
 ): Promise<void> {
   const { ranges, duplicates, transaction } = run.snapshot;
@@ -147,17 +152,13 @@ export function rowOf(type: RecordType, id: string, record: SourceRecord): Desir
 }
 
 async function stage(
-  context: RunState,
+  run: RunContext,
   { type }: MirrorPart,
-  { rows, keys, complete }: Asked,
-): Promise<void> {
-  const { run, known } = context;
+  { rows, keys: [key], complete }: Asked,
+): Promise<Omit<PersonRead, 'lock'>> {
   const skipped = await stageIncremental(run, type.name, rows);
-  const [key] = keys;
-  if (key === undefined) context.parts = [];
-  else run.mode = { single: key };
   const sizes = incrementalSizes(run, type.name, { rows, skipped });
   const readAt = run.clock.now();
   const still = (): boolean => isFresh(run, readAt);
-  known.set(type, { ...unknown, certified: complete, sizes, still });
+  return { key, findings: { ...noFindings, certified: complete, sizes, still } };
 }

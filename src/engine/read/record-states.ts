@@ -4,8 +4,9 @@ import type { DesiredRow, Key, ObservedRow, RecordedRow } from '../../domain/rec
 import type { RecordType, States } from '../../records/record-type.ts';
 import type { Source } from '../../sources/source.ts';
 import { isFirstLoad, mustAnnounce } from '../context/first-load.ts';
-import { latestNow, type RunContext } from '../context/run-context.ts';
-import type { RecordTypeKnowledge } from '../context/source-knowledge.ts';
+import { latestNow } from '../context/platform-time.ts';
+import type { RunContext } from '../context/run-context.ts';
+import type { Findings } from '../context/source-knowledge.ts';
 import type { Read } from './source-read.ts';
 import { identityOf } from '../context/do-not-contact-identity.ts';
 
@@ -13,7 +14,7 @@ import { identityOf } from '../context/do-not-contact-identity.ts';
 export function readingOf(
   source: Source,
   read: Read,
-): Pick<RecordTypeKnowledge, 'certified' | 'whole' | 'cursor' | 'reading' | 'sizes' | 'still'> {
+): Pick<Findings, 'certified' | 'whole' | 'cursor' | 'reading' | 'sizes' | 'still'> {
   const { complete: certified, reading, whole, sizes } = read;
   const cursor = read.complete ? read.cursor : undefined;
   const still = (): boolean => source.still?.(reading) ?? false;
@@ -24,7 +25,7 @@ export function readingOf(
 export function statesOf(
   run: RunContext,
   type: RecordType,
-  { key, known }: { key: Key; known: RecordTypeKnowledge },
+  { key, known }: { key: Key; known: Findings },
 ): States {
   const { staging, recorded, problems } = run.snapshot;
   const row = recorded.get(type.name, key);
@@ -34,7 +35,7 @@ export function statesOf(
   const listed = known.listing?.complete;
   const isListed = typeof looked === 'number' || (listed && looked === undefined);
   const sight = isListed ? 'listed' : 'assumed';
-  const by = typeof looked === 'number' ? looked : (known.listing?.by ?? run.clock.now());
+  const by = typeof looked === 'number' ? looked : (known.listing?.endedAt ?? run.clock.now());
   const assumedId = isListed ? undefined : row?.id;
   const desired = staging.desired(type.name, key);
   const isNamed = desired.length > 0;
@@ -55,7 +56,7 @@ export function statesOf(
     certified: known.certified,
     restored: run.restored === true,
     ...(isGone ? goneStates(run, type, { key, known, isNamed, successors }) : stays),
-    at: typeof looked === 'number' ? looked : (known.listing?.at ?? run.clock.now()),
+    at: typeof looked === 'number' ? looked : (known.listing?.startedAt ?? run.clock.now()),
     by,
     latest: by + latestNow(run) - run.clock.now(),
     lost: known.lost,
@@ -66,7 +67,7 @@ export function statesOf(
 const stays = { strays: false, absence: undefined, announces: false, mayDelete: false };
 
 interface Gone extends Pick<States, 'key' | 'successors'> {
-  known: RecordTypeKnowledge;
+  known: Findings;
   isNamed: boolean;
 }
 
@@ -87,7 +88,7 @@ function goneStates(
 }
 
 /** Where nothing was listed, each contact is looked at before it is deleted, as it always is. */
-function mayDelete(run: RunContext, { listing }: RecordTypeKnowledge): boolean {
+function mayDelete(run: RunContext, { listing }: Findings): boolean {
   if (isFirstLoad(run)) return false;
   return run.mode === 'full' ? listing?.complete === true : run.restored !== true;
 }
@@ -97,17 +98,17 @@ function mayDelete(run: RunContext, { listing }: RecordTypeKnowledge): boolean {
  * what was listed: somebody saw her leave beside this run.
  */
 function outrun(
-  { listing }: RecordTypeKnowledge,
+  { listing }: Findings,
   { row, entries }: { row: RecordedRow | undefined; entries: readonly Entry[] },
 ): 'assumed' | undefined {
   if (!listing || row?.id === undefined) return undefined;
-  const isNew = ({ seq, through }: Entry) => through === 'address' && seq > listing.knew;
+  const isNew = ({ seq, through }: Entry) => through === 'address' && seq > listing.knownEntries;
   return entries.some(isNew) ? 'assumed' : undefined;
 }
 
 interface Seen {
   key: Key;
-  known: RecordTypeKnowledge;
+  known: Findings;
   desired: readonly DesiredRow[];
   observed: readonly ObservedRow[];
   /** What it is on the platform by what is recorded, where that was not read. */
@@ -140,7 +141,7 @@ function formerOf(
 function renamedOf(
   run: RunContext,
   type: RecordType,
-  { row, known, isListed }: { row: RecordedRow; known: RecordTypeKnowledge; isListed: boolean },
+  { row, known, isListed }: { row: RecordedRow; known: Findings; isListed: boolean },
 ): States['renamed'] {
   const { staging, recorded } = run.snapshot;
   const { name, idsOf } = type;
@@ -163,7 +164,7 @@ function renamedOf(
 function successorsOf(
   { snapshot }: RunContext,
   { name }: RecordType,
-  { key, known }: { key: Key; known: RecordTypeKnowledge },
+  { key, known }: { key: Key; known: Findings },
 ): States['successors'] {
   const { staging, recorded } = snapshot;
   const { listing } = known;

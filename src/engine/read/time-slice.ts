@@ -12,51 +12,58 @@
  * No absence is counted by such a reading.
  */
 import { Interrupted, isExpected } from '../../domain/errors.ts';
-import type { RunState } from '../context/run-state.ts';
+import type { RecordType } from '../../records/record-type.ts';
 import type { MirrorPart } from '../context/mirror-context.ts';
+import type { RunContext } from '../context/run-context.ts';
+import type { Findings } from '../context/source-knowledge.ts';
 import { read } from './source-read.ts';
-import { unknown } from '../context/source-knowledge.ts';
 import { readingOf } from './record-states.ts';
 import { untilDone } from '../context/for-each-range.ts';
 
 export const sliceMs = 10 * 60_000;
 
-/** Those parts of which something is left when the time of the slice is over. */
-export function cutShort({ run, breaker, parts, sliceEndsAt }: RunState): MirrorPart[] {
-  if (run.stop.aborted || breaker.stopped() || run.clock.now() < sliceEndsAt) return [];
-  return parts.filter(({ type }) => run.snapshot.slicing.hasPlanned(run.id, type.name));
-}
-
-/** Reads the source of a part again where it has changed; answers whether to decide anew. */
-export async function readAgain(context: RunState, part: MirrorPart): Promise<boolean> {
-  const { run, known, reasons } = context;
-  const { type, source } = part;
-  const before = known.get(type) ?? unknown;
-  if (!type.needsCertificate || before.still()) return false;
-  const { slicing, staging, transaction } = run.snapshot;
+/**
+ * Takes back what is left of a plan if its source has changed since it was read. Returns what is
+ * known of the part then; undefined: the source is still what was read.
+ */
+export async function withdrawOutdated(
+  run: RunContext,
+  type: RecordType,
+  findings: Findings,
+): Promise<Findings | undefined> {
+  if (!type.needsCertificate || findings.still()) return undefined;
+  const { slicing, staging, stage, transaction } = run.snapshot;
   await untilDone(run, () => transaction(() => slicing.withdraw(run.id, type.name)));
-  run.snapshot.stage(() => {
+  stage(() => {
     staging.forgetDesired(type.name);
     slicing.assumeDone(run.id, type.name);
   });
-  known.set(type, { ...before, certified: false, still: () => false });
-  if (run.agrees) {
-    reasons.push(
-      `the ${type.name}s of the CRM have changed since the plan was agreed to → plan again`,
-    );
-    return false;
-  }
+  return { ...findings, certified: false, still: () => false };
+}
+
+/** What came of reading a source again: what it found, and why that is not all it should be. */
+interface ReadAgain {
+  /** Undefined: it could not be read. */
+  findings?: Findings;
+  reason?: string;
+}
+
+export async function readAgain(
+  run: RunContext,
+  part: MirrorPart,
+  before: Findings,
+): Promise<ReadAgain> {
   try {
     const certificate = await read(run, part);
-    known.set(type, { ...before, ...readingOf(source, certificate) });
-    if (!certificate.complete) {
-      const { why, fix } = certificate;
-      reasons.push(`${why}, so only opt-outs are applied from now on → ${fix}`);
-    }
-    return true;
+    const findings = { ...before, ...readingOf(part.source, certificate) };
+    if (certificate.complete) return { findings };
+    const { why, fix } = certificate;
+    return { findings, reason: `${why}, so only opt-outs are applied from now on → ${fix}` };
   } catch (error) {
     if (!isExpected(error) || error instanceof Interrupted) throw error;
-    reasons.push(`the ${type.name}s could not be read again, so the rest waits: ${error.message}`);
-    return false;
+    const { name } = part.type;
+    return {
+      reason: `the ${name}s could not be read again, so the rest waits: ${error.message}`,
+    };
   }
 }

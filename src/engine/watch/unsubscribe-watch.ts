@@ -28,7 +28,7 @@ import type {
   UnsubscribeListing,
   LeavingPage,
 } from '../../records/unsubscribe-listing.ts';
-import { standingOf } from '../account/account-binding.ts';
+import { bindingState } from '../account/account-binding.ts';
 import { recordUnsubscribed, type Departing } from './record-unsubscribed.ts';
 import { metaValue } from '../../snapshot/database/meta-table.ts';
 import type { Mirror } from '../context/mirror-context.ts';
@@ -91,7 +91,7 @@ export async function watch(mirror: Mirror, watching: Watching): Promise<Sightin
   const departing = { mirror, type: peopleOf(mirror), restored: watching.restored ?? false };
   const { type } = departing;
   const idle = { pages: 0, learnt: 0 };
-  const standing = standingOf(snapshot, account);
+  const standing = bindingState(snapshot, account);
   if (standing === 'other key' || standing === 'other url') return { is: 'unproven', ...idle };
   const asking = { signal: watching.stop, abort: watching.abort };
   const counts = await type.unsubscribes.counts(asking);

@@ -1,0 +1,42 @@
+/** The platform's time of day: as its answers tell it, or asked for once in a run. */
+import type { Clock } from '../../domain/clock.ts';
+import { isExpected } from '../../domain/errors.ts';
+import type { Account, Mirror } from './mirror-context.ts';
+
+export interface PlatformTime {
+  /** Asks the platform for its time, once in a run. Throws bugs only: it need not answer. */
+  ask(): Promise<void>;
+  /** Returns its time now, in whole milliseconds since the epoch; null if it is not known. */
+  now(): number | null;
+}
+
+/** Reads the time from the `Date` of an answer; from then on our monotonic clock carries it on. */
+export function createPlatformTime(
+  { contacts }: Account['platform'],
+  clock: Clock,
+  stop: AbortSignal,
+): PlatformTime {
+  let isAsked = false;
+  let answer: { date: number; monotonic: number } | undefined;
+  return {
+    async ask() {
+      if (isAsked) return;
+      isAsked = true;
+      try {
+        const { date } = await contacts.list({ page: 1, limit: 1, brief: true }, { signal: stop });
+        if (date !== undefined) answer = { date, monotonic: clock.monotonic() };
+      } catch (error) {
+        if (!isExpected(error)) throw error;
+      }
+    },
+    now: () => {
+      if (!answer) return null;
+      return Math.floor(answer.date + clock.monotonic() - answer.monotonic);
+    },
+  };
+}
+
+/** Returns the latest time that it may be: either clock may be slow, or was set back. */
+export function latestNow({ clock, platformNow }: Pick<Mirror, 'clock' | 'platformNow'>): number {
+  return Math.max(clock.now(), platformNow() ?? 0);
+}

@@ -1,0 +1,201 @@
+/** Summarizes a run that has ended: its status, what it counted, and why it failed if it did. */
+import { Interrupted } from '../../domain/errors.ts';
+import type { Stop } from '../../records/record-type.ts';
+import type { RunState } from '../context/run-state.ts';
+import type { JournalTally } from '../../snapshot/tables/journal.ts';
+import { openIn, type RunContext } from '../context/run-context.ts';
+import type { GuardClass } from '../../domain/guard-classes.ts';
+import type { Key, RecordTypeName } from '../../domain/record.ts';
+import type { ChangeCounts } from '../report/change-plan.ts';
+import { modeName, onlyKey } from '../context/mirror-context.ts';
+import {
+  type KindSummary,
+  shownCounts,
+  splitHeld,
+  type Status,
+  type Summary,
+} from '../report/run-summary.ts';
+import type { Reported } from '../../write-back/report-opt-outs.ts';
+import { findingsNamed } from '../context/source-knowledge.ts';
+import { unfinishedIn } from '../../erasure/pending/unfinished-erasures.ts';
+import { sayUnfinished } from '../../erasure/pending/erasure-text.ts';
+import { isAnyLeft } from '../guard/guard-classes.ts';
+
+/** What a summary needs besides the state of the run. */
+interface Done {
+  /** What came of reporting opt-outs to the CRM. */
+  reported: Reported | undefined;
+  /** What became of the changes of the run. */
+  done: readonly JournalTally[];
+  /** How many people await approval. */
+  held: Record<GuardClass, number>;
+}
+
+export function summaryOf(state: RunState, { reported, done, held }: Done): Summary {
+  const { run, tally, parts, mirror, options } = state;
+  const contact = kindSummary(state, 'contact', done);
+  const template = kindSummary(state, 'template', done);
+  const reasons = reasonsOf(state, done);
+  const stuck = reported?.stuck;
+  const erasures = unfinishedIn(run.snapshot);
+  const split = splitHeld(held);
+  const unfinished = erasures.length > 0 && parts.some(({ type }) => type.erase);
+  return {
+    run: run.id,
+    mirror: mirror.name,
+    status: statusOf(state, { reasons, unfinished, held, stuck }),
+    mode: modeName(run.mode),
+    only: options.only ?? null,
+    plan: state.plan?.hash ?? '',
+    contacts: {
+      ...contact,
+      held: split.contacts,
+      skipped: findingsNamed(state.known, 'contact').sizes.skipped,
+    },
+    templates: { ...template, held: split.templates },
+    returns: reported?.summary ?? null,
+    requests: mirror.requests(),
+    forecast: state.forecast ?? null,
+    certificate: certificateOf(state),
+    problems: tally.problems(),
+    reasons: [
+      ...reasons,
+      ...state.notes,
+      ...(unfinished ? [sayUnfinished(erasures)] : []),
+      ...(stuck === undefined ? [] : [stuck]),
+    ],
+    known: tally.counts().known,
+    ms: run.clock.now() - run.startedAt,
+  };
+}
+
+function kindSummary(
+  state: RunState,
+  kind: RecordTypeName,
+  done: readonly JournalTally[],
+): KindSummary & { invalid: number } {
+  const { run, tally, plan } = state;
+  const { staging } = run.snapshot;
+  const adopt = tally.counts().adopted[kind];
+  const { planned, acked } = journaled(state, kind, done);
+  const changes = run.writes ? planned : (plan?.changes[kind] ?? {});
+  const only = onlyKey(run);
+  const sizes = only === undefined ? sizesOf(state, kind) : sizesOfOne(run, kind, only);
+  const { desired, observed, parked } = sizes;
+  const { invalid: unread = 0, conflicts = 0 } = state.unread.get(kind) ?? {};
+  const invalid = sizes.invalid + unread;
+  return {
+    desired,
+    observed,
+    changes: shownCounts(kind, { ...changes, adopt }, 'changes'),
+    applied: shownCounts(kind, acked, 'applied'),
+    rejected: parked + staging.countNoticed(kind, 'rejected'),
+    conflicts: staging.countNoticed(kind, 'conflict') + conflicts,
+    invalid,
+  };
+}
+
+function sizesOf({ run, known }: RunState, kind: RecordTypeName) {
+  const { staging, recorded, problems } = run.snapshot;
+  const { sizes, listing } = findingsNamed(known, kind);
+  const { valid, invalid } = sizes;
+  const observed = listing ? staging.countObserved(kind) : recorded.count(kind);
+  return { desired: valid, observed, invalid, parked: problems.countParked(kind) };
+}
+
+/** Counts the person that a run is about, whatever else was read for it. */
+function sizesOfOne({ snapshot }: RunContext, kind: RecordTypeName, key: Key) {
+  const { staging, problems } = snapshot;
+  const rows = staging.desired(kind, key);
+  const invalid = rows.filter((row) => row.invalid).length;
+  return {
+    desired: rows.length > invalid ? 1 : 0,
+    observed: staging.observed(kind, key).length,
+    invalid,
+    parked: problems.parked(kind, key).length > 0 ? 1 : 0,
+  };
+}
+
+/** Counts what this run planned, without what turned out stale, and what was acknowledged. */
+function journaled(
+  { run }: RunState,
+  kind: RecordTypeName,
+  done: readonly JournalTally[],
+): { planned: ChangeCounts; acked: ChangeCounts } {
+  const planned: ChangeCounts = {};
+  const acked: ChangeCounts = {};
+  for (const { kind: of, op, state, n } of done) {
+    if (of !== kind) continue;
+    if (state !== 'stale') planned[op] = (planned[op] ?? 0) + n;
+    if (state === 'acked') acked[op] = (acked[op] ?? 0) + n;
+  }
+  for (const { op, n } of run.snapshot.guarded.withheldOps(kind)) {
+    planned[op] = (planned[op] ?? 0) + n;
+  }
+  return { planned, acked };
+}
+
+interface Ending extends Pick<Done, 'held'> {
+  reasons: readonly string[];
+  unfinished: boolean;
+  stuck: string | undefined;
+}
+
+/** Returns the status. An erasure that is not done counts like a failed opt-out. */
+function statusOf(
+  { run, tally, failure }: RunState,
+  { reasons, unfinished, held, stuck }: Ending,
+): Status {
+  if (reasons.length > 0) return 'failed';
+  if (failure || run.stop.aborted) return 'interrupted';
+  if (isAnyLeft(held)) return 'held';
+  const { news, optOutsFailed } = tally.counts();
+  if (news > 0 || optOutsFailed > 0 || stuck !== undefined) return 'rejected';
+  return unfinished && run.writes ? 'rejected' : 'done';
+}
+
+function certificateOf({ known }: RunState): Summary['certificate'] {
+  const all = [...known.values()];
+  const listings = all.flatMap(({ listing }) => listing ?? []);
+  return {
+    source: all.length === 0 ? null : all.every(({ certified }) => certified),
+    platform: listings.length === 0 ? null : listings.every(({ complete }) => complete),
+  };
+}
+
+/** Explains why a run failed, one line each. `tally` counts the changes of the run. */
+function reasonsOf(state: RunState, tally: readonly JournalTally[]): string[] {
+  const { run, breaker, failure, parts } = state;
+  const reasons = [...state.reasons, ...breaker.reasons()];
+  if (failure && !(failure instanceof Interrupted)) reasons.push(failure.message);
+  if (!run.writes) return reasons;
+  const unknown = parts.flatMap(({ type }) => openIn(run, type.name)).length;
+  if (unknown > 0) {
+    reasons.push(
+      `the outcome of ${unknown} changes is not known yet → the next run reads what became of them`,
+    );
+  }
+  const unsent = tally.reduce((sum, { state, n }) => sum + (state === 'planned' ? n : 0), 0);
+  if (unsent > 0 && !run.stop.aborted) {
+    reasons.push(`${unsent} changes were not sent → the next run plans them again`);
+  }
+  return reasons;
+}
+
+/** Returns a line for each setting that keeps people from a change, with their number. */
+export function sayStopped({ protect, optIns }: Record<Stop, number>): string[] {
+  const people = (n: number): string => (n === 1 ? '1 person' : `${n} people`);
+  const lines: string[] = [];
+  if (optIns > 0) {
+    lines.push(
+      `policy.optIns is off: ${people(optIns)} would be created or opted in → set it to on to do so`,
+    );
+  }
+  if (protect > 0) {
+    lines.push(
+      `contacts.protect: ${people(protect)} would be changed and stay as they are → ` +
+        '`crm-mirror explain <email>` says what for one person',
+    );
+  }
+  return lines;
+}

@@ -1,0 +1,157 @@
+/**
+ * Plans and applies, for each record type of a run. Keeps at once what each step returns: a run
+ * that fails later still ends with it.
+ */
+import pLimit from 'p-limit';
+import type { RecordType } from '../records/record-type.ts';
+import { apply } from './apply/apply-changes.ts';
+import type { Applying } from './apply/apply-context.ts';
+import { recover } from './apply/outcome-recovery.ts';
+import { each } from './context/bounded-concurrency.ts';
+import type { MirrorPart } from './context/mirror-context.ts';
+import { findingsOf, type RunState } from './context/run-state.ts';
+import { sayStopped } from './finish/summarize-run.ts';
+import { applyGuards, applyGuardsAtOnce } from './guard/apply-guards.ts';
+import { commitPlan } from './plan/commit-plan.ts';
+import { decideAgain, decideChanges } from './plan/decide-changes.ts';
+import { forecastRun, readPlan } from './plan/run-forecast.ts';
+import { candidatesOf } from './plan/select-candidates.ts';
+import { listInvalid, listUnread } from './read/invalid-records.ts';
+import { readAgain, sliceMs, withdrawOutdated } from './read/time-slice.ts';
+
+/** Finds out which records need a decision, and which parts of the platform they have lost. */
+export async function selectCandidates(state: RunState, type: RecordType): Promise<void> {
+  const { run, known, tally, reasons, notes } = state;
+  const findings = findingsOf(state, type);
+  const losses = await candidatesOf(run, type, findings);
+  known.set(type, { ...findings, lost: new Set(losses.map(({ part }) => part)) });
+  run.snapshot.stage(() => {
+    for (const loss of losses) tally.notice(loss);
+  });
+  // A run that holds something back has failed, each time; a plan only says so.
+  const said = run.writes ? reasons : notes;
+  for (const { part, reason, fix } of losses) {
+    const line = `${part}: ${reason} → ${fix}`;
+    if (!said.includes(line)) said.push(line);
+  }
+}
+
+/** Decides on the candidates; the first round also lists what the CRM has that is invalid. */
+export async function decide(state: RunState): Promise<void> {
+  const { run, tally } = state;
+  for (const { type } of state.parts) {
+    const known = findingsOf(state, type);
+    await decideChanges({ run, type, tally, known });
+    if (state.plan) continue;
+    await listInvalid(run, type, { tally, findings: known });
+    const unread = await listUnread(run, type, { tally, findings: known });
+    if (unread) state.unread.set(type.name, unread);
+  }
+}
+
+/** Sums up the first round's plan, and shows it to the caller, who may refuse it. */
+export async function showPlan(state: RunState): Promise<void> {
+  const { run, options, mirror, tally } = state;
+  state.notes.push(...sayStopped(tally.counts().stopped));
+  const plan = await readPlan(run);
+  const types = state.parts.map(({ type }) => type);
+  state.plan = plan;
+  state.forecast = forecastRun(run, { types, plan, mirror });
+  options.foresees?.(state.forecast);
+  if (run.writes) options.agrees?.(plan);
+}
+
+/**
+ * Applies for ten minutes at a time. In between, a source that has changed is read again, and what
+ * is left of it is planned again.
+ */
+export async function applyInSlices(state: RunState): Promise<void> {
+  const { run, breaker } = state;
+  for (;;) {
+    const endsAt = run.clock.now() + sliceMs;
+    await eachApplied(state, apply, { endsAt, toBeListed: false });
+    await recoverAll(state, false);
+    if (run.stop.aborted || breaker.stopped() || run.clock.now() < endsAt) return;
+    const { slicing } = run.snapshot;
+    const remaining = state.parts.filter(({ type }) => slicing.hasPlanned(run.id, type.name));
+    if (remaining.length === 0) return;
+    for (const part of remaining) {
+      if (await readChanged(state, part)) await planAgain(state, part.type);
+    }
+  }
+}
+
+/**
+ * Asks a source, between two slices, whether it is still what was read. If not, reads it again;
+ * returns whether what is left of the part is to be planned anew.
+ */
+async function readChanged(state: RunState, part: MirrorPart): Promise<boolean> {
+  const { run, known, reasons, options } = state;
+  const { type } = part;
+  const outdated = await withdrawOutdated(run, type, findingsOf(state, type));
+  if (!outdated) return false;
+  known.set(type, outdated);
+  if (options.agrees) {
+    reasons.push(
+      `the ${type.name}s of the CRM have changed since the plan was agreed to → plan again`,
+    );
+    return false;
+  }
+  const { findings, reason } = await readAgain(run, part, outdated);
+  if (findings) known.set(type, findings);
+  if (reason !== undefined) reasons.push(reason);
+  return findings !== undefined;
+}
+
+/** Plans what is left of a record type by what its source says now. */
+async function planAgain(state: RunState, type: RecordType): Promise<void> {
+  const { run, tally } = state;
+  await selectCandidates(state, type);
+  const findings = findingsOf(state, type);
+  await decideChanges({ run, type, tally, known: findings });
+  await listInvalid(run, type, { tally, findings });
+  await applyGuards(state);
+  await commitPlan(run);
+  run.snapshot.candidates.clear(type.name);
+}
+
+/**
+ * Finds out what became of changes without an answer. `toBeListed`: the platform is listed
+ * afterwards, which is newer than what this reads.
+ */
+export async function recoverAll(state: RunState, toBeListed: boolean): Promise<void> {
+  return eachApplied(state, recover, { endsAt: 0, toBeListed });
+}
+
+/** Runs a step of applying for all record types in parallel. */
+async function eachApplied(
+  state: RunState,
+  step: (applying: Applying) => Promise<void>,
+  own: Pick<Applying, 'endsAt' | 'toBeListed'>,
+): Promise<void> {
+  const { parts } = state;
+  await each(parts, parts.length, ({ type }) => step(applyingOf(state, type, own)));
+}
+
+function applyingOf(
+  state: RunState,
+  type: RecordType,
+  own: Pick<Applying, 'endsAt' | 'toBeListed'>,
+): Applying {
+  const { run, breaker, tally, plan, mirror } = state;
+  const counts = Object.values(plan?.changes[type.name] ?? {});
+  const known = findingsOf(state, type);
+  const shared = { run, type, breaker, tally, known };
+  return {
+    ...shared,
+    ...own,
+    planned: counts.reduce((sum, n) => sum + n, 0),
+    timeoutMs: mirror.timeoutMs,
+    again: pLimit(1),
+    entered: new Map(),
+    replan(key, isSettled) {
+      const review = (): void => applyGuardsAtOnce(state);
+      return decideAgain({ run, type, known, tally }, { key, isSettled, review });
+    },
+  };
+}

@@ -1,0 +1,41 @@
+/** Selects the records that need a decision: the few that differ from what is recorded of them. */
+import type { Problem } from '../../domain/problem.ts';
+import type { RecordType } from '../../records/record-type.ts';
+import { forEachRange } from '../context/for-each-range.ts';
+import { onlyKey } from '../context/mirror-context.ts';
+import type { RunContext } from '../context/run-context.ts';
+import type { Findings } from '../context/source-knowledge.ts';
+import { lossOf, lostParts } from '../observe/lost-parts.ts';
+import { keysOf } from '../observe/person-observation.ts';
+
+/** Stages the candidates. Returns a problem for each part that most of them have lost. */
+export async function candidatesOf(
+  run: RunContext,
+  type: RecordType,
+  findings: Findings,
+): Promise<Problem[]> {
+  await addCandidates(run, type, findings);
+  const lost = await lostParts(run, type, findings.listing);
+  return [...lost].map((part) => lossOf(type, part));
+}
+
+async function addCandidates(run: RunContext, type: RecordType, findings: Findings): Promise<void> {
+  const { candidates, ranges, stage } = run.snapshot;
+  const { name, decidesAbsent } = type;
+  const key = onlyKey(run);
+  if (key !== undefined) {
+    for (const one of keysOf(run, type, { key, known: findings })) candidates.add(name, one);
+    return;
+  }
+  if (!findings.listing && !findings.whole) {
+    stage(() => candidates.named(name));
+    return;
+  }
+  await forEachRange(run, ranges.ofKeys(name), (range) => {
+    stage(() => {
+      if (findings.listing) candidates.full(name, range, decidesAbsent.full);
+      else candidates.fast(name, range, decidesAbsent.fast);
+    });
+  });
+  candidates.parked(name);
+}

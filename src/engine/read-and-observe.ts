@@ -1,0 +1,114 @@
+/**
+ * Reads the CRM and observes the platform, for each record type of a run. Keeps at once what each
+ * step returns: a run that fails later still ends with it.
+ */
+import type { RecordType } from '../records/record-type.ts';
+import { each } from './context/bounded-concurrency.ts';
+import { isRecord, onlyKey } from './context/mirror-context.ts';
+import { excludePart, findingsOf, type RunState } from './context/run-state.ts';
+import { noFindings } from './context/source-knowledge.ts';
+import { type FirstPass, passOver, proveListing, sortListed } from './observe/certified-listing.ts';
+import { observePerson } from './observe/person-observation.ts';
+import { countAbsences, isAbsenceShown } from './read/absence-count.ts';
+import { readPart } from './read/changed-records.ts';
+import { readPerson } from './read/person-read.ts';
+import { readingOf } from './read/record-states.ts';
+
+/**
+ * Locks the person that the run is about. Where only a record of the CRM is known, reads that: it
+ * says which person it is, and from here on the run is about that person.
+ */
+export async function lockPerson(state: RunState): Promise<void> {
+  const { mode, locks } = state.run;
+  if (typeof mode === 'string') return;
+  if (!isRecord(mode)) {
+    state.lock = await locks.take({ keys: [mode.single], ids: [] });
+    return;
+  }
+  const part = state.parts.find(({ source }) => source.one);
+  state.parts = part ? [part] : [];
+  if (!part) return;
+  const { lock, key, findings } = await readPerson(state.run, part, mode.record);
+  state.lock = lock;
+  state.known.set(part.type, findings);
+  if (key === undefined) state.parts = [];
+  else state.run = { ...state.run, mode: { single: key } };
+}
+
+/**
+ * Reads the sources, one after the other. A source that cannot be read takes its own record type
+ * out of the run and no other; throws its error if none is left.
+ */
+export async function readSources(state: RunState): Promise<void> {
+  const { run, reasons, known, cursors } = state;
+  for (const part of state.parts) {
+    const { type, source } = part;
+    try {
+      const read = await readPart(run, part, cursors.get(type));
+      known.set(type, { ...noFindings, ...readingOf(source, read) });
+      if (read.complete || !type.needsCertificate) continue;
+      reasons.push(`${read.why}, so only opt-outs are applied → ${read.fix}`);
+    } catch (error) {
+      excludePart(state, part, error);
+    }
+  }
+}
+
+/**
+ * Observes the platform: all of it in a full run, one person in a run about that one, and nothing
+ * in a fast run. A record type that the key may not list is known only by what is recorded; one
+ * that cannot be listed is left out of the run.
+ */
+export async function observe(state: RunState): Promise<void> {
+  const { run, mirror, breaker, lock, known } = state;
+  if (run.mode === 'fast') return;
+  const key = onlyKey(run);
+  if (key !== undefined) {
+    return eachObserved(state, (type) =>
+      observePerson(run, type, { key, known: findingsOf(state, type), lock }),
+    );
+  }
+  const passes = new Map<RecordType, FirstPass>();
+  run.snapshot.staging.beginListing();
+  try {
+    await eachObserved(state, async (type) => {
+      passes.set(type, await passOver(run, type, mirror));
+    });
+  } finally {
+    // The first passes of all record types are sorted in together.
+    await sortListed(run, state.parts);
+  }
+  await eachObserved(state, async (type) => {
+    const first = passes.get(type);
+    if (!first) return;
+    const listing = await proveListing(run, type, { first, breaker, mirror });
+    known.set(type, { ...findingsOf(state, type), listing });
+  });
+}
+
+/** Works on all record types in parallel, and leaves out one that fails. */
+async function eachObserved(
+  state: RunState,
+  work: (type: RecordType) => Promise<void>,
+): Promise<void> {
+  const { parts, breaker } = state;
+  await each(parts, parts.length, async (part) => {
+    try {
+      await work(part.type);
+    } catch (error) {
+      if (!breaker.refuses(error)) excludePart(state, part, error);
+    }
+  });
+}
+
+/** Decides whether absences count in this run, and counts them. */
+export async function findAbsences(state: RunState): Promise<void> {
+  const { run, known } = state;
+  for (const { type } of state.parts) {
+    const read = known.get(type);
+    if (!read || !type.absence) continue;
+    const findings = { ...read, absenceCounts: isAbsenceShown(run, read) };
+    known.set(type, findings);
+    if (run.writes) await countAbsences(run, type, findings);
+  }
+}
