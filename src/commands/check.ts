@@ -13,7 +13,7 @@ import type { MirrorPart } from '../engine/context/mirror-context.ts';
 import type { Platform } from '../platform/platform.ts';
 import { readDoNotContactList } from '../do-not-contact/list-file.ts';
 import { lookInto, type Snapshot } from '../snapshot/snapshot.ts';
-import { proveOwn } from '../engine/account/snapshot-ownership.ts';
+import { proveOwn } from '../engine/account/account-proof.ts';
 import { boundDoNotContactList } from '../engine/context/do-not-contact-binding.ts';
 import { refuseEmpty } from '../engine/read/source-read.ts';
 import { accountOf, connect, partsOf } from '../cli/compose/assemble-mirror.ts';

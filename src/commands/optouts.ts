@@ -8,7 +8,7 @@ import { Invalid, isExpected } from '../domain/errors.ts';
 import { readDoNotContactList } from '../do-not-contact/list-file.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import { boundDoNotContactList } from '../engine/context/do-not-contact-binding.ts';
-import { factsIn } from '../engine/context/learned-facts.ts';
+import { factsIn } from '../engine/context/platform-knowledge.ts';
 import { look, type LookFlags, lookOptions } from '../cli/lookup/snapshot-command.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 

@@ -13,12 +13,11 @@ import {
 } from './context/mirror-context.ts';
 import { bindDoNotContactList } from './context/do-not-contact-binding.ts';
 import { holds, quarantineOf, sayQuarantine } from './context/platform-quarantine.ts';
-import { createFacts } from './context/learned-facts.ts';
+import { createFacts, createPlatformTime } from './context/platform-knowledge.ts';
 import { createTally } from './context/run-tally.ts';
 import { loadCursors } from './finish/source-cursor.ts';
-import { untilDone } from './context/for-each-range.ts';
+import { untilDone } from './context/work-in-parts.ts';
 import { gatherIn } from './context/group-commit.ts';
-import { createPlatformTime } from './context/platform-time.ts';
 
 /**
  * Begins a run: prepares the staging tables and, if it writes, stores that it began. Every run that

@@ -4,14 +4,14 @@ import { type Expected, Interrupted, isExpected } from '../domain/errors.ts';
 import type { Key } from '../domain/record.ts';
 import type { Decision, RecordType, States } from '../records/record-type.ts';
 import type { Certificate } from '../sources/source.ts';
-import { proveOwn } from './account/snapshot-ownership.ts';
+import { proveOwn } from './account/account-proof.ts';
 import { decideChanges } from './plan/decide-changes.ts';
 import type { RunContext } from './context/run-context.ts';
 import type { Mirror, RunOptions } from './context/mirror-context.ts';
 import { read } from './read/source-read.ts';
 import { beginRun } from './begin-run.ts';
 import { lookUp, type Single } from './observe/person-observation.ts';
-import { type Findings, noFindings } from './context/source-knowledge.ts';
+import { type Findings, noFindings } from './context/run-findings.ts';
 import { statesOf } from './read/record-states.ts';
 
 export interface Examined {

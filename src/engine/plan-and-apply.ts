@@ -7,7 +7,7 @@ import type { RecordType } from '../records/record-type.ts';
 import { apply } from './apply/apply-changes.ts';
 import type { Applying } from './apply/apply-context.ts';
 import { recover } from './apply/outcome-recovery.ts';
-import { each } from './context/bounded-concurrency.ts';
+import { each } from './context/work-in-parts.ts';
 import type { MirrorPart } from './context/mirror-context.ts';
 import { findingsOf, type RunState } from './context/run-state.ts';
 import { sayStopped } from './finish/summarize-run.ts';

@@ -3,10 +3,10 @@
  * step returns: a run that fails later still ends with it.
  */
 import type { RecordType } from '../records/record-type.ts';
-import { each } from './context/bounded-concurrency.ts';
+import { each } from './context/work-in-parts.ts';
 import { isRecord, onlyKey } from './context/mirror-context.ts';
 import { excludePart, findingsOf, type RunState } from './context/run-state.ts';
-import { noFindings } from './context/source-knowledge.ts';
+import { noFindings } from './context/run-findings.ts';
 import { type FirstPass, passOver, proveListing, sortListed } from './observe/certified-listing.ts';
 import { observePerson } from './observe/person-observation.ts';
 import { countAbsences, isAbsenceShown } from './read/absence-count.ts';

@@ -6,7 +6,7 @@
  * further round of the same run, three rounds at most.
  */
 import { Busy, type Expected, Invalid, isExpected } from '../domain/errors.ts';
-import { bindAccount, keepBinding } from './account/snapshot-ownership.ts';
+import { bindAccount, keepBinding } from './account/account-proof.ts';
 import { abandonLeftovers, beginRun } from './begin-run.ts';
 import { isRecord, type Mirror, onlyKey, type RunOptions } from './context/mirror-context.ts';
 import { type RunState, stateOf } from './context/run-state.ts';

@@ -6,8 +6,8 @@ import type { Key } from '../domain/record.ts';
 import { invalidateCursor } from '../engine/finish/source-cursor.ts';
 import { bindDoNotContactList } from '../engine/context/do-not-contact-binding.ts';
 import type { Mirror, MirrorPart } from '../engine/context/mirror-context.ts';
-import { readNames, type Reading } from './source-identities.ts';
-import { identityOf } from '../engine/context/do-not-contact-identity.ts';
+import { type Reading, readNames } from './source-identities.ts';
+import { identityOf } from '../engine/context/person-identity.ts';
 import { end } from './pending/unfinished-erasures.ts';
 
 export interface Allowed {

@@ -10,7 +10,7 @@ import { metaValue } from '../snapshot/database/meta-table.ts';
 import { judge, weekMs } from '../engine/report/guard-rules.ts';
 import type { Mirror } from '../engine/context/mirror-context.ts';
 import { unfinishedIn } from './pending/unfinished-erasures.ts';
-import { shortHash } from '../engine/context/display-name.ts';
+import { shortHash } from '../engine/context/person-identity.ts';
 
 const name = 'erased-by-events';
 const dayMs = 86_400_000;

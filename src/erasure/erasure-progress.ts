@@ -5,7 +5,7 @@ import { Busy } from '../domain/errors.ts';
 import type { Key } from '../domain/record.ts';
 import type { Purged } from '../snapshot/tables/record-purge.ts';
 import { invalidateCursor } from '../engine/finish/source-cursor.ts';
-import { latestNow } from '../engine/context/platform-time.ts';
+import { latestNow } from '../engine/context/platform-knowledge.ts';
 import type { Mirror } from '../engine/context/mirror-context.ts';
 import { begun, end, keep, type Unfinished } from './pending/unfinished-erasures.ts';
 

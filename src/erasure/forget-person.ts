@@ -3,17 +3,17 @@
  * snapshot. Whatever stops it, the list already protects the person, what is left is noted, and
  * `forget` can be called again.
  */
-import type { Deed, Deadlines } from '../records/erasure-request.ts';
+import type { Deadlines, Deed } from '../records/erasure-request.ts';
 import type { RecordType } from '../records/record-type.ts';
-import { Invalid, isExpected, type Expected } from '../domain/errors.ts';
+import { type Expected, Invalid, isExpected } from '../domain/errors.ts';
 import { all, type RememberedOptOut } from '../domain/do-not-contact.ts';
 import type { Key } from '../domain/record.ts';
 import { accountOf, type ErasureAccount } from './erasure-progress.ts';
-import { proveOwn } from '../engine/account/snapshot-ownership.ts';
+import { proveOwn } from '../engine/account/account-proof.ts';
 import { bindDoNotContactList } from '../engine/context/do-not-contact-binding.ts';
 import type { Mirror, MirrorPart } from '../engine/context/mirror-context.ts';
-import { readNames, type Reading } from './source-identities.ts';
-import { identityOf } from '../engine/context/do-not-contact-identity.ts';
+import { type Reading, readNames } from './source-identities.ts';
+import { identityOf } from '../engine/context/person-identity.ts';
 import type { Unfinished } from './pending/unfinished-erasures.ts';
 
 /** The person to forget. */

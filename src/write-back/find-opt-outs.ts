@@ -24,8 +24,8 @@ import type { ReturnedRow } from '../snapshot/tables/opt-out-reports.ts';
 import type { KeyRange } from '../snapshot/database/key-range.ts';
 import type { WriteBack } from '../sources/write-back.ts';
 import type { RunContext } from '../engine/context/run-context.ts';
-import type { Findings } from '../engine/context/source-knowledge.ts';
-import { forEachRange } from '../engine/context/for-each-range.ts';
+import type { Findings } from '../engine/context/run-findings.ts';
+import { forEachRange } from '../engine/context/work-in-parts.ts';
 import { unfinishedIn } from '../erasure/pending/unfinished-erasures.ts';
 
 /** What the search works on. */

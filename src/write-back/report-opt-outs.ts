@@ -5,7 +5,7 @@ import type { ReturnsSummary } from '../engine/report/run-summary.ts';
 import type { RunState } from '../engine/context/run-state.ts';
 import { isRecord, onlyKey } from '../engine/context/mirror-context.ts';
 import { type Finding, findOptOutsToReport } from './find-opt-outs.ts';
-import { findingsNamed } from '../engine/context/source-knowledge.ts';
+import { findingsNamed } from '../engine/context/run-findings.ts';
 import { noteStuck, sayRejected, deliverReports } from './report-delivery.ts';
 
 const listed = 100;

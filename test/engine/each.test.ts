@@ -1,6 +1,6 @@
 /** Many at a time, in their order, and no more once something has failed. */
 import { describe, expect, test } from 'vitest';
-import { each } from '../../src/engine/context/bounded-concurrency.ts';
+import { each } from '../../src/engine/context/work-in-parts.ts';
 
 const broken = new Error('broken');
 

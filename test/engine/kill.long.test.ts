@@ -4,18 +4,18 @@
  */
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { seeded } from '../../src/emulator/shared/seeded-random.ts';
 import { takeLease } from '../../src/snapshot/database/writer-lease.ts';
-import { each } from '../../src/engine/context/bounded-concurrency.ts';
+import { each } from '../../src/engine/context/work-in-parts.ts';
 import {
   createWorld,
+  type Ended,
   launch,
   statesIn,
-  type Ended,
   type World,
 } from '../support/engine/engine-world.ts';
+import Database from 'better-sqlite3';
 
 const worlds = 5;
 const killsEach = 20;

@@ -1,6 +1,6 @@
 import type { Problem } from '../../domain/problem.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
-import { shortHash } from '../../engine/context/display-name.ts';
+import { shortHash } from '../../engine/context/person-identity.ts';
 
 /** How a record is named to people: an address only where that is wanted. */
 export type Names = (record: Pick<Problem, 'kind' | 'key'>) => string;

@@ -6,13 +6,11 @@ import { isStatedOptOut, type JournaledChange } from '../../domain/change.ts';
 import { Held } from '../../domain/errors.ts';
 import type { Key } from '../../domain/record.ts';
 import type { SendOutcome } from '../../records/record-type.ts';
-import { isFresh, type RunContext } from '../context/run-context.ts';
+import { isFresh, isSuperseded, type RunContext } from '../context/run-context.ts';
 import { type Applying, isPastSlice, knownOf } from './apply-context.ts';
-import { each } from '../context/bounded-concurrency.ts';
-import { isSuperseded } from '../context/superseded-records.ts';
-import { isForbidden, keepBefore } from './do-not-contact-updates.ts';
+import { each } from '../context/work-in-parts.ts';
+import { beginInFlight, endInFlight, isForbidden, keepBefore } from './in-flight.ts';
 import { recordOutcome } from './record-outcome.ts';
-import { beginInFlight, endInFlight } from './in-flight.ts';
 
 const peopleAtOnce = 32;
 const pageOfKeys = 500;

@@ -6,7 +6,7 @@ import type { Entry, Identity } from '../../domain/do-not-contact.ts';
 import type { Key } from '../../domain/record.ts';
 import type { CircuitBreaker } from '../context/circuit-breaker.ts';
 import { isFresh, type RunContext } from '../context/run-context.ts';
-import type { Findings } from '../context/source-knowledge.ts';
+import type { Findings } from '../context/run-findings.ts';
 import type { RunTally } from '../context/run-tally.ts';
 
 export interface Applying {

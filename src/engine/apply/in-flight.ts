@@ -4,10 +4,11 @@
  */
 import type { RecordType } from '../../records/record-type.ts';
 import type { Entry } from '../../domain/do-not-contact.ts';
-import type { Key } from '../../domain/record.ts';
+import type { Key, RecordedRow } from '../../domain/record.ts';
 import type { Applying, Underway } from './apply-context.ts';
 import type { RunContext } from '../context/run-context.ts';
-import { identityWith } from '../context/do-not-contact-identity.ts';
+import { identityWith } from '../context/person-identity.ts';
+import type { Change } from '../../domain/change.ts';
 
 /** Before anything leaves for a record; false: another run took it, and nothing may. */
 export function beginInFlight({ run, type, entered }: Applying, key: Key): boolean {
@@ -33,4 +34,33 @@ function ask(run: RunContext, type: RecordType, key: Key): Underway {
   const who = identityWith(run, type, { key, ids });
   let entries: readonly Entry[] | undefined;
   return { ids, who, entries: () => (entries ??= run.doNotContact.concerning(who)) };
+}
+
+/** Whether the ledger forbids a change that is about to leave. */
+export function isForbidden(applying: Applying, change: Change): boolean {
+  const { doNotContact } = applying.type;
+  return doNotContact?.forbids(change, identityInFlight(applying, change.key).entries()) ?? false;
+}
+
+/** Whom a delete is about the ledger knows before it leaves. */
+export function keepBefore(applying: Applying, { key }: Change): void {
+  const { run, type } = applying;
+  const row = run.snapshot.recorded.get(type.name, key);
+  const adds = row && type.doNotContact ? type.doNotContact.memories(row) : [];
+  if (adds.length === 0) return;
+  run.doNotContact.write(
+    [{ ...identityInFlight(applying, key).who, adds, ends: [] }],
+    run.clock.now(),
+  );
+}
+
+/** What an acknowledged change means for the ledger; `after` is the row that follows from it. */
+export function learnOf(applying: Applying, change: Change, after: RecordedRow | undefined): void {
+  const { run, type } = applying;
+  if (!type.doNotContact) return;
+  const { who, entries } = identityInFlight(applying, change.key);
+  const news = type.doNotContact.learn(change, after, entries());
+  if (news.adds.length + news.ends.length > 0) {
+    run.doNotContact.write([{ ...who, ...news }], run.clock.now());
+  }
 }

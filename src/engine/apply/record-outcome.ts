@@ -5,10 +5,9 @@ import type { Acknowledged, SendOutcome } from '../../records/record-type.ts';
 import type { Times } from '../../snapshot/tables/absence-counts.ts';
 import type { Applying } from './apply-context.ts';
 import { desiredFingerprint } from '../plan/decide-changes.ts';
-import { learnOf } from './do-not-contact-updates.ts';
-import { latestNow } from '../context/platform-time.ts';
+import { identityInFlight, learnOf } from './in-flight.ts';
+import { latestNow } from '../context/platform-knowledge.ts';
 import { stageObservation } from '../observe/person-observation.ts';
-import { identityInFlight } from './in-flight.ts';
 import { retryDelayMs, retrySchedules } from '../../domain/retry-schedules.ts';
 
 /**

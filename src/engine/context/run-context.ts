@@ -1,10 +1,10 @@
 /** What every step of a run needs, and two questions that steps ask of it. */
 import type { JournaledChange } from '../../domain/change.ts';
-import type { RecordTypeName } from '../../domain/record.ts';
-import type { LearnedFacts } from './learned-facts.ts';
+import type { Key, RecordTypeName } from '../../domain/record.ts';
+import type { LearnedFacts, PlatformTime } from './platform-knowledge.ts';
 import type { GroupCommit } from './group-commit.ts';
 import { type Mirror, onlyKey, type RunOptions } from './mirror-context.ts';
-import type { PlatformTime } from './platform-time.ts';
+import type { RecordType } from '../../records/record-type.ts';
 
 type OfMirror =
   'snapshot' | 'doNotContact' | 'locks' | 'clock' | 'platformNow' | 'parts' | 'guards' | 'unstated';
@@ -42,4 +42,25 @@ const freshMs = 15 * 60_000;
 /** Returns whether something was seen in this run, and at most 15 minutes ago. */
 export function isFresh(run: RunContext, at: number): boolean {
   return at >= run.startedAt && run.clock.now() - at < freshMs;
+}
+
+/** Under the keys that the others know, and under those that she has by this run's reading. */
+export function supersededKeys(
+  { locks, snapshot, id }: RunContext,
+  { name, read }: RecordType,
+): Key[] {
+  if (!read) return [];
+  const { keys, ids } = locks.superseded(id);
+  if (ids.size === 0) return [...keys];
+  return [...new Set([...keys, ...snapshot.staging.keysOf(name, [...ids])])];
+}
+
+/** Whether she is one of them. */
+export function isSuperseded(run: RunContext, { name, read }: RecordType, key: Key): boolean {
+  if (!read) return false;
+  const { keys, ids } = run.locks.superseded(run.id);
+  return (
+    keys.has(key) ||
+    (ids.size > 0 && run.snapshot.staging.idsOf(name, key).some((id) => ids.has(id)))
+  );
 }

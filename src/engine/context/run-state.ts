@@ -10,7 +10,7 @@ import type { Approval } from '../../snapshot/tables/awaiting-approval.ts';
 import type { Unread } from '../../snapshot/tables/retry-later.ts';
 import type { PersonLock } from './person-locks.ts';
 import type { CircuitBreaker } from './circuit-breaker.ts';
-import { type Findings, noFindings } from './source-knowledge.ts';
+import { type Findings, noFindings } from './run-findings.ts';
 import type { Mirror, MirrorPart, RunOptions } from './mirror-context.ts';
 import type { RunContext } from './run-context.ts';
 import type { RunTally } from './run-tally.ts';

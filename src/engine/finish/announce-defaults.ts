@@ -4,9 +4,9 @@
  */
 import type { RecordType } from '../../records/record-type.ts';
 import type { RunState } from '../context/run-state.ts';
-import { onlyKey, type Mirror } from '../context/mirror-context.ts';
+import { type Mirror, onlyKey } from '../context/mirror-context.ts';
 import type { RunContext } from '../context/run-context.ts';
-import { forEachRange } from '../context/for-each-range.ts';
+import { forEachRange } from '../context/work-in-parts.ts';
 import { mustAnnounce, unsaid } from '../context/first-load.ts';
 
 /** Returns what to say, once everybody of this type has been read. */

@@ -16,7 +16,7 @@ import {
   type Summary,
 } from '../report/run-summary.ts';
 import type { Reported } from '../../write-back/report-opt-outs.ts';
-import { findingsNamed } from '../context/source-knowledge.ts';
+import { findingsNamed } from '../context/run-findings.ts';
 import { unfinishedIn } from '../../erasure/pending/unfinished-erasures.ts';
 import { sayUnfinished } from '../../erasure/pending/erasure-text.ts';
 import { isAnyLeft } from '../guard/guard-classes.ts';

@@ -3,14 +3,14 @@
  * again by every run, and is kept under the hash of the plan that showed it until a person approves
  * it, or, of stated opt-outs, until their time is over.
  */
-import { guardNames, guardRows, timedGuards, type GuardClass } from '../../domain/guard-classes.ts';
+import { type GuardClass, guardNames, guardRows, timedGuards } from '../../domain/guard-classes.ts';
 import {
+  type ChangeVolume,
   hasShape,
   type HoldReason,
   isFew,
   judge,
   judgeShape,
-  type ChangeVolume,
   weekMs,
 } from '../report/guard-rules.ts';
 import { explainHeld } from '../report/guard-text.ts';
@@ -22,8 +22,8 @@ import { beginHolds, endsOf } from './hold-limit.ts';
 import { onlyKey } from '../context/mirror-context.ts';
 import { noteVolume, othersOf, populationOf } from './guard-population.ts';
 import { shapeOf } from './change-shape.ts';
-import { findingsNamed } from '../context/source-knowledge.ts';
-import { eachRange } from '../context/for-each-range.ts';
+import { findingsNamed } from '../context/run-findings.ts';
+import { eachRange } from '../context/work-in-parts.ts';
 import type { PlanAwaitingApproval } from '../../snapshot/tables/awaiting-approval.ts';
 import type { Guarded } from '../../snapshot/database/key-range.ts';
 

@@ -4,7 +4,7 @@ import type { RecordTypeName } from '../../domain/record.ts';
 import type { Shape } from '../report/guard-rules.ts';
 import type { FreshId } from '../../snapshot/tables/guarded-shape.ts';
 import type { RunContext } from '../context/run-context.ts';
-import { eachRange } from '../context/for-each-range.ts';
+import { eachRange } from '../context/work-in-parts.ts';
 
 /** Of people alone: nothing else has a mail domain, or an id of the CRM. */
 const guardedKind = 'contact';

@@ -7,7 +7,7 @@ import type { RunState } from '../context/run-state.ts';
 import type { RunContext } from '../context/run-context.ts';
 import { onlyKey } from '../context/mirror-context.ts';
 import { ownedOf } from './change-shape.ts';
-import { findingsNamed } from '../context/source-knowledge.ts';
+import { findingsNamed } from '../context/run-findings.ts';
 
 const dayMs = 86_400_000;
 

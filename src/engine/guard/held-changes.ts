@@ -1,14 +1,13 @@
 /** Who is held from one run to the next, and what of them: range by range, since it may be many. */
 import type { RecordType } from '../../records/record-type.ts';
-import { guardNames, guardRows, timedGuards, type GuardClass } from '../../domain/guard-classes.ts';
+import { type GuardClass, guardNames, guardRows, timedGuards } from '../../domain/guard-classes.ts';
 import { planning } from '../report/change-plan.ts';
 import type { Guarded } from '../../snapshot/database/key-range.ts';
 import type { HeldSince } from '../../snapshot/tables/approval-holds.ts';
 import { findingsOf, type RunState } from '../context/run-state.ts';
-import type { RunContext } from '../context/run-context.ts';
+import { type RunContext, supersededKeys } from '../context/run-context.ts';
 import { onlyKey } from '../context/mirror-context.ts';
-import { supersededKeys } from '../context/superseded-records.ts';
-import { eachRange, forEachRange } from '../context/for-each-range.ts';
+import { eachRange, forEachRange } from '../context/work-in-parts.ts';
 
 /** Has whom a run withholds held in later runs too; what is new stands since then. */
 export function* addHolds({ snapshot }: RunContext, since: HeldSince): Generator<undefined, void> {

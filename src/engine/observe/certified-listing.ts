@@ -15,13 +15,12 @@ import type { Page } from '../../records/listing-page.ts';
 import { type Evidence, evidenceOf, type NamedParts } from '../../records/platform-facts.ts';
 import type { ObservedRow } from '../../domain/record.ts';
 import type { CircuitBreaker } from '../context/circuit-breaker.ts';
-import { each } from '../context/bounded-concurrency.ts';
+import { each, forEachRange } from '../context/work-in-parts.ts';
 import { findMissing } from './missing-records.ts';
-import { forEachRange } from '../context/for-each-range.ts';
 import type { Mirror, MirrorPart } from '../context/mirror-context.ts';
 import type { RunContext } from '../context/run-context.ts';
 import { reasonOf } from '../read/source-read.ts';
-import type { PlatformListing } from '../context/source-knowledge.ts';
+import type { PlatformListing } from '../context/run-findings.ts';
 
 /** What the first page of a pass said: how many there are, and when that was. */
 interface Claim {

@@ -13,7 +13,7 @@
 import type { Problem } from '../../domain/problem.ts';
 import type { ObservedRow, RecordedRow } from '../../domain/record.ts';
 import type { Parts, RecordType } from '../../records/record-type.ts';
-import type { PlatformListing } from '../context/source-knowledge.ts';
+import type { PlatformListing } from '../context/run-findings.ts';
 import type { RunContext } from '../context/run-context.ts';
 
 const membersAtLeast = 10;

@@ -8,12 +8,11 @@ import type { RecordType } from '../../records/record-type.ts';
 import type { FoundRecord } from '../../records/listing-page.ts';
 import type { KeyRange } from '../../snapshot/database/key-range.ts';
 import type { CircuitBreaker } from '../context/circuit-breaker.ts';
-import { each } from '../context/bounded-concurrency.ts';
+import { each, forEachRange } from '../context/work-in-parts.ts';
 import type { Random } from '../../domain/clock.ts';
 import type { Mirror } from '../context/mirror-context.ts';
 import type { RunContext } from '../context/run-context.ts';
 import { reasonOf } from '../read/source-read.ts';
-import { forEachRange } from '../context/for-each-range.ts';
 
 const askedAtOnce = 16;
 const askedAtLeast = 500;

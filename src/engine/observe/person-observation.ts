@@ -5,7 +5,7 @@ import type { PersonLock } from '../context/person-locks.ts';
 import { atHer } from '../read/person-read.ts';
 import type { RecordType } from '../../records/record-type.ts';
 import type { RunContext } from '../context/run-context.ts';
-import type { Findings } from '../context/source-knowledge.ts';
+import type { Findings } from '../context/run-findings.ts';
 import { statesOf } from '../read/record-states.ts';
 
 /** Whose states are known, by which reading of the source. */

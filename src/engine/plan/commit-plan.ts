@@ -11,8 +11,7 @@
  *   the rest, in one go          whoever has another name by now, under both of them
  */
 import type { Stretch } from '../../snapshot/database/plan-chunks.ts';
-import type { RunContext } from '../context/run-context.ts';
-import { supersededKeys } from '../context/superseded-records.ts';
+import { type RunContext, supersededKeys } from '../context/run-context.ts';
 
 const remarksAtOnce = 500;
 

@@ -1,10 +1,10 @@
 /** Selects the records that need a decision: the few that differ from what is recorded of them. */
 import type { Problem } from '../../domain/problem.ts';
 import type { RecordType } from '../../records/record-type.ts';
-import { forEachRange } from '../context/for-each-range.ts';
+import { forEachRange } from '../context/work-in-parts.ts';
 import { onlyKey } from '../context/mirror-context.ts';
 import type { RunContext } from '../context/run-context.ts';
-import type { Findings } from '../context/source-knowledge.ts';
+import type { Findings } from '../context/run-findings.ts';
 import { lossOf, lostParts } from '../observe/lost-parts.ts';
 import { keysOf } from '../observe/person-observation.ts';
 

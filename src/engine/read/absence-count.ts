@@ -8,10 +8,9 @@
  */
 import type { RecordType } from '../../records/record-type.ts';
 import { onlyKey } from '../context/mirror-context.ts';
-import type { RunContext } from '../context/run-context.ts';
-import type { Findings } from '../context/source-knowledge.ts';
-import { supersededKeys } from '../context/superseded-records.ts';
-import { forEachRange } from '../context/for-each-range.ts';
+import { type RunContext, supersededKeys } from '../context/run-context.ts';
+import type { Findings } from '../context/run-findings.ts';
+import { forEachRange } from '../context/work-in-parts.ts';
 
 /** Returns whether a reading shows for how long somebody has not been named. */
 export function isAbsenceShown({ mode }: RunContext, findings: Findings): boolean {

@@ -10,12 +10,12 @@
 import type { RecordType } from '../../records/record-type.ts';
 import type { DesiredRow, Key } from '../../domain/record.ts';
 import type { Certificate, Source } from '../../sources/source.ts';
-import { each } from '../context/bounded-concurrency.ts';
+import { each } from '../context/work-in-parts.ts';
 import { openIn, type RunContext } from '../context/run-context.ts';
 import { type MirrorPart, modeName } from '../context/mirror-context.ts';
 import { idsAt, rowOf } from './person-read.ts';
 import { incrementalSizes, stageIncremental } from './incremental-read.ts';
-import { desiredOf, endingIn, type Read, read, reasonOf } from './source-read.ts';
+import { desiredOf, endingIn, read, type Read, reasonOf } from './source-read.ts';
 
 /** More are read as everything is: in batches, and with all proofs. */
 const most = 10_000;

@@ -3,7 +3,7 @@ import type { DesiredRow, RecordTypeName } from '../../domain/record.ts';
 import { countUnknown } from '../../domain/unknown-words.ts';
 import { everything } from '../../snapshot/database/key-range.ts';
 import type { RunContext } from '../context/run-context.ts';
-import type { Sizes } from '../context/source-knowledge.ts';
+import type { Sizes } from '../context/run-findings.ts';
 
 const stagedAtOnce = 1_000;
 

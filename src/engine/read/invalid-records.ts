@@ -6,12 +6,11 @@ import type { DesiredRow, Key } from '../../domain/record.ts';
 import type { RecordType } from '../../records/record-type.ts';
 import type { RunContext } from '../context/run-context.ts';
 import { onlyKey } from '../context/mirror-context.ts';
-import { calledOf } from '../context/display-name.ts';
-import { identityOf } from '../context/do-not-contact-identity.ts';
-import type { Findings } from '../context/source-knowledge.ts';
+import { calledOf, identityOf } from '../context/person-identity.ts';
+import type { Findings } from '../context/run-findings.ts';
 import type { Unread } from '../../snapshot/tables/retry-later.ts';
 import type { RunTally } from '../context/run-tally.ts';
-import { forEachRange } from '../context/for-each-range.ts';
+import { forEachRange } from '../context/work-in-parts.ts';
 
 const page = 500;
 

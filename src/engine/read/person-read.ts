@@ -9,14 +9,13 @@ import type { DesiredRow, Key } from '../../domain/record.ts';
 import { everything } from '../../snapshot/database/key-range.ts';
 import type { SourceRecord } from '../../sources/source.ts';
 import type { LockedPeople, PersonLock } from '../context/person-locks.ts';
-import { isFresh, type RunContext } from '../context/run-context.ts';
+import { isFresh, type RunContext, supersededKeys } from '../context/run-context.ts';
 import type { MirrorPart } from '../context/mirror-context.ts';
 import type { RunState } from '../context/run-state.ts';
-import { supersededKeys } from '../context/superseded-records.ts';
 import { incrementalSizes, stageIncremental } from './incremental-read.ts';
 import { desiredOf } from './source-read.ts';
-import { type Findings, noFindings } from '../context/source-knowledge.ts';
-import { forEachRange } from '../context/for-each-range.ts';
+import { type Findings, noFindings } from '../context/run-findings.ts';
+import { forEachRange } from '../context/work-in-parts.ts';
 import { retrySchedules } from '../../domain/retry-schedules.ts';
 
 /** So many records of one person are asked for; of more, only opt-outs are believed. */

@@ -4,11 +4,11 @@ import type { DesiredRow, Key, ObservedRow, RecordedRow } from '../../domain/rec
 import type { RecordType, States } from '../../records/record-type.ts';
 import type { Source } from '../../sources/source.ts';
 import { isFirstLoad, mustAnnounce } from '../context/first-load.ts';
-import { latestNow } from '../context/platform-time.ts';
+import { latestNow } from '../context/platform-knowledge.ts';
 import type { RunContext } from '../context/run-context.ts';
-import type { Findings } from '../context/source-knowledge.ts';
+import type { Findings } from '../context/run-findings.ts';
 import type { Read } from './source-read.ts';
-import { identityOf } from '../context/do-not-contact-identity.ts';
+import { identityOf } from '../context/person-identity.ts';
 
 /** What a reading of the source tells. */
 export function readingOf(

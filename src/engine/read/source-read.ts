@@ -7,8 +7,8 @@ import type { Certificate, SourceRecord } from '../../sources/source.ts';
 import type { RecordType } from '../../records/record-type.ts';
 import type { RunContext } from '../context/run-context.ts';
 import type { MirrorPart } from '../context/mirror-context.ts';
-import { forEachRange } from '../context/for-each-range.ts';
-import type { Sizes } from '../context/source-knowledge.ts';
+import { forEachRange } from '../context/work-in-parts.ts';
+import type { Sizes } from '../context/run-findings.ts';
 
 /** `whole`: of whom it does not name it is known that the source does not. */
 export type Read = Certificate & { whole: boolean; sizes: Sizes };

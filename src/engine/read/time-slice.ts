@@ -15,10 +15,10 @@ import { Interrupted, isExpected } from '../../domain/errors.ts';
 import type { RecordType } from '../../records/record-type.ts';
 import type { MirrorPart } from '../context/mirror-context.ts';
 import type { RunContext } from '../context/run-context.ts';
-import type { Findings } from '../context/source-knowledge.ts';
+import type { Findings } from '../context/run-findings.ts';
 import { read } from './source-read.ts';
 import { readingOf } from './record-states.ts';
-import { untilDone } from '../context/for-each-range.ts';
+import { untilDone } from '../context/work-in-parts.ts';
 
 export const sliceMs = 10 * 60_000;
 

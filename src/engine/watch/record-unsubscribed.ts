@@ -6,10 +6,9 @@ import type { RecordType, States } from '../../records/record-type.ts';
 import type { UnsubscribeListing } from '../../records/unsubscribe-listing.ts';
 import type { ListRemark } from '../../domain/do-not-contact.ts';
 import type { Key, ObservedRow, RecordedRow } from '../../domain/record.ts';
-import { latestNow } from '../context/platform-time.ts';
+import { factsIn, latestNow } from '../context/platform-knowledge.ts';
 import type { Mirror } from '../context/mirror-context.ts';
-import { factsIn } from '../context/learned-facts.ts';
-import { identityOf, noListChanges } from '../context/do-not-contact-identity.ts';
+import { identityOf, noListChanges } from '../context/person-identity.ts';
 
 export interface Departing {
   mirror: Mirror;

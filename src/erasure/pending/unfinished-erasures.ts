@@ -11,10 +11,9 @@ import type { Key } from '../../domain/record.ts';
 import { metaValue } from '../../snapshot/database/meta-table.ts';
 import type { Purged } from '../../snapshot/tables/record-purge.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
-import type { RunContext } from '../../engine/context/run-context.ts';
-import { shortHash } from '../../engine/context/display-name.ts';
-import { supersededKeys } from '../../engine/context/superseded-records.ts';
-import { forEachRange } from '../../engine/context/for-each-range.ts';
+import { type RunContext, supersededKeys } from '../../engine/context/run-context.ts';
+import { shortHash } from '../../engine/context/person-identity.ts';
+import { forEachRange } from '../../engine/context/work-in-parts.ts';
 
 const name = 'erasures';
 

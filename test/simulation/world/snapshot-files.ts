@@ -1,9 +1,9 @@
 /** What a process leaves behind: the snapshot's files, as a kill leaves them, and what they say. */
 import { copyFileSync, existsSync, rmSync } from 'node:fs';
-import Database from 'better-sqlite3';
 import { z } from 'zod';
-import { shortHash } from '../../../src/engine/context/display-name.ts';
+import { shortHash } from '../../../src/engine/context/person-identity.ts';
 import type { Shown } from '../checks/approvals.ts';
+import Database from 'better-sqlite3';
 
 /** What the snapshot says of people and of changes. */
 export interface Traces {

@@ -1,7 +1,44 @@
-/** The platform's time of day: as its answers tell it, or asked for once in a run. */
+/** What a run knows of the platform itself: facts that its answers prove, and its time of day. */
+import {
+  type Evidence,
+  platformFacts,
+  type PlatformFacts,
+  withEvidence,
+} from '../../records/platform-facts.ts';
+import { canonicalJson } from '../../domain/record.ts';
+import { metaValue } from '../../snapshot/database/meta-table.ts';
+import type { Snapshot } from '../../snapshot/snapshot.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { isExpected } from '../../domain/errors.ts';
 import type { Account, Mirror } from './mirror-context.ts';
+
+const name = 'platform-facts';
+
+export function factsIn({ meta }: Pick<Snapshot, 'meta'>): PlatformFacts {
+  return metaValue(meta, name, platformFacts) ?? platformFacts.parse({});
+}
+
+/** What one run knows of the platform. A plan keeps what it learns to itself. */
+export interface LearnedFacts {
+  known(): PlatformFacts;
+  learn(evidence: Evidence): void;
+}
+
+export function createFacts(
+  { meta, transaction }: Pick<Snapshot, 'meta' | 'transaction'>,
+  writes: boolean,
+): LearnedFacts {
+  let now = factsIn({ meta });
+  return {
+    known: () => now,
+    learn(evidence) {
+      // Another run of this process may have learnt something since.
+      now = withEvidence(writes ? factsIn({ meta }) : now, evidence);
+      const text = canonicalJson(now);
+      if (writes && text !== meta.get(name)) transaction(() => meta.set(name, text));
+    },
+  };
+}
 
 export interface PlatformTime {
   /** Asks the platform for its time, once in a run. Throws bugs only: it need not answer. */
