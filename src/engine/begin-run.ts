@@ -17,7 +17,7 @@ import { createFacts, createPlatformTime } from './context/platform-knowledge.ts
 import { createTally } from './context/run-tally.ts';
 import { loadCursors } from './finish/source-cursor.ts';
 import { untilDone } from './context/work-in-parts.ts';
-import { gatherIn } from './context/group-commit.ts';
+import { createGroupCommit } from './context/group-commit.ts';
 
 /**
  * Begins a run: prepares the staging tables and, if it writes, stores that it began. Every run that
@@ -75,7 +75,7 @@ function contextOf(
     ...own,
     id: idOf(mirror, own.startedAt),
     facts: createFacts(snapshot, writes),
-    groupCommit: gatherIn(snapshot, own.clock),
+    groupCommit: createGroupCommit(snapshot, own.clock),
     platformTime: createPlatformTime(mirror.account.platform, own.clock, stop),
   };
 }

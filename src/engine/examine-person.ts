@@ -8,9 +8,9 @@ import { proveOwn } from './account/account-proof.ts';
 import { decideChanges } from './plan/decide-changes.ts';
 import type { RunContext } from './context/run-context.ts';
 import type { Mirror, RunOptions } from './context/mirror-context.ts';
-import { read } from './read/source-read.ts';
+import { readSource } from './read/source-read.ts';
 import { beginRun } from './begin-run.ts';
-import { lookUp, type Single } from './observe/person-observation.ts';
+import { lookUp, type PersonFindings } from './observe/person-observation.ts';
 import { type Findings, noFindings } from './context/run-findings.ts';
 import { statesOf } from './read/record-states.ts';
 
@@ -46,7 +46,7 @@ export async function examine(
   const [part] = begun;
   if (!part) return undefined;
   const { type } = part;
-  const source = await attempt(read(run, part));
+  const source = await attempt(readSource(run, part));
   const certified = 'complete' in source && source.complete;
   const known: Findings = { ...noFindings, certified, whole: certified };
   const asking = { account: mirror.account, key, known };
@@ -67,7 +67,7 @@ export async function examine(
 async function ask(
   run: RunContext,
   type: RecordType,
-  { account, ...single }: Single & Pick<Mirror, 'account'>,
+  { account, ...single }: PersonFindings & Pick<Mirror, 'account'>,
 ): Promise<undefined> {
   await proveOwn({ snapshot: run.snapshot, account }, run.stop);
   await lookUp(run, type, single);

@@ -5,7 +5,7 @@
 import pLimit from 'p-limit';
 import type { RecordType } from '../records/record-type.ts';
 import { apply } from './apply/apply-changes.ts';
-import type { Applying } from './apply/apply-context.ts';
+import type { ApplyContext } from './apply/apply-context.ts';
 import { recover } from './apply/outcome-recovery.ts';
 import { each } from './context/work-in-parts.ts';
 import type { MirrorPart } from './context/mirror-context.ts';
@@ -126,8 +126,8 @@ export async function recoverAll(state: RunState, toBeListed: boolean): Promise<
 /** Runs a step of applying for all record types in parallel. */
 async function eachApplied(
   state: RunState,
-  step: (applying: Applying) => Promise<void>,
-  own: Pick<Applying, 'endsAt' | 'toBeListed'>,
+  step: (applying: ApplyContext) => Promise<void>,
+  own: Pick<ApplyContext, 'endsAt' | 'toBeListed'>,
 ): Promise<void> {
   const { parts } = state;
   await each(parts, parts.length, ({ type }) => step(applyingOf(state, type, own)));
@@ -136,8 +136,8 @@ async function eachApplied(
 function applyingOf(
   state: RunState,
   type: RecordType,
-  own: Pick<Applying, 'endsAt' | 'toBeListed'>,
-): Applying {
+  own: Pick<ApplyContext, 'endsAt' | 'toBeListed'>,
+): ApplyContext {
   const { run, breaker, tally, plan, mirror } = state;
   const counts = Object.values(plan?.changes[type.name] ?? {});
   const known = findingsOf(state, type);
@@ -147,8 +147,8 @@ function applyingOf(
     ...own,
     planned: counts.reduce((sum, n) => sum + n, 0),
     timeoutMs: mirror.timeoutMs,
-    again: pLimit(1),
-    entered: new Map(),
+    oneByOne: pLimit(1),
+    inFlight: new Map(),
     replan(key, isSettled) {
       const review = (): void => applyGuardsAtOnce(state);
       return decideAgain({ run, type, known, tally }, { key, isSettled, review });

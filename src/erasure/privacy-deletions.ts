@@ -18,7 +18,7 @@ import type { LockedPeople } from '../engine/context/person-locks.ts';
 import { type Certificate, forget } from './forget-person.ts';
 import type { Mirror, MirrorPart } from '../engine/context/mirror-context.ts';
 import { shortHash } from '../engine/context/person-identity.ts';
-import { atHer, idsAt, most, rowOf } from '../engine/read/person-read.ts';
+import { personBusy, idsAt, most, rowOf } from '../engine/read/person-read.ts';
 import { passesGuard } from './erasure-guard.ts';
 import { begun, keep, unfinishedIn } from './pending/unfinished-erasures.ts';
 
@@ -46,7 +46,7 @@ export async function eraseTold(mirror: Mirror, id: string, leave: Deadlines): P
   try {
     // Another run that held the person until now may have given the record another address.
     const { keys, ...who } = peopleOf(mirror, part, id);
-    if (!taken.also({ keys, ...who })) throw new Busy(atHer);
+    if (!taken.extend({ keys, ...who })) throw new Busy(personBusy);
     if (isThere(await ask(part, id, leave))) return { rest: 'event', people: [] };
     if (keys.length === 0) {
       return { rest: mirror.locks.others('').length > 0 ? 'again' : 'nothing', people: [] };

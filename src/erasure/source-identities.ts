@@ -2,7 +2,7 @@
 import { Interrupted, isExpected } from '../domain/errors.ts';
 import type { Deadlines } from '../records/erasure-request.ts';
 import type { Mirror, MirrorPart } from '../engine/context/mirror-context.ts';
-import { read } from '../engine/read/source-read.ts';
+import { readSource } from '../engine/read/source-read.ts';
 import { beginRun } from '../engine/begin-run.ts';
 
 /** How the source was read. If it was not read, or is not certified, ids may be missing. */
@@ -32,7 +32,7 @@ export async function readNames(
     progress,
   });
   try {
-    const certificate = await read(run, part);
+    const certificate = await readSource(run, part);
     if (certificate.complete) return { read: true, certified: true, why: null };
     return { read: true, certified: false, why: `${certificate.why} → ${certificate.fix}` };
   } catch (error) {

@@ -112,13 +112,13 @@ async function tellBatch(delivery: ReportDelivery, due: readonly ReturnedRow[]):
       const { email } = batch[answers.length] ?? { email: '' };
       answers.push(told);
       const isLast = batch.slice(answers.length).every((row) => row.email !== email);
-      if (isLast) run.locks.leave(run.id, email);
+      if (isLast) run.locks.endInFlight(run.id, email);
     }
   } catch (error) {
     if (!isExpected(error)) throw error;
     failure = error;
   } finally {
-    for (const { email } of batch) run.locks.leave(run.id, email);
+    for (const { email } of batch) run.locks.endInFlight(run.id, email);
   }
   settle(delivery, batch, { answers, failure });
   if (failure) throw failure;
@@ -137,7 +137,9 @@ function claim(delivery: ReportDelivery, due: readonly ReturnedRow[]): ReturnedR
   return transaction(() => {
     const [still, back] = parted(due, (row) => returns.takes(row) && isStillOut(delivery, row));
     for (const { seq } of back) optOutReports.drop(seq);
-    const free = still.filter(({ email, crmId }) => run.locks.enter(run.id, email, [crmId]));
+    const free = still.filter(({ email, crmId }) =>
+      run.locks.beginInFlight(run.id, email, [crmId]),
+    );
     for (const { seq } of free) optOutReports.move(seq, 'sent', { at, run: run.id });
     return free;
   });
@@ -171,7 +173,10 @@ function settle(
           tried: true,
         });
         const problem = { kind: type.name, key, class: 'rejected' as const, part };
-        tally.returned({ ...problem, reason: sayRejected(reason), fix }, row.state !== 'rejected');
+        tally.notReported(
+          { ...problem, reason: sayRejected(reason), fix },
+          row.state !== 'rejected',
+        );
       }
     }
   });

@@ -57,7 +57,7 @@ function listKnown({ run, tally }: RunState, kind: 'contact' | 'template'): void
     const { email: key, channel: part, reason, fix } = row;
     if (row.endedAt !== null && row.endedAt >= run.startedAt) continue;
     const problem = { kind, key, class: 'rejected' as const, part, fix: fix ?? '' };
-    tally.returned({ ...problem, reason: sayRejected(reason ?? '') }, false);
+    tally.notReported({ ...problem, reason: sayRejected(reason ?? '') }, false);
   }
 }
 

@@ -7,15 +7,15 @@ import { Held } from '../../domain/errors.ts';
 import type { Key } from '../../domain/record.ts';
 import type { SendOutcome } from '../../records/record-type.ts';
 import { isFresh, isSuperseded, type RunContext } from '../context/run-context.ts';
-import { type Applying, isPastSlice, knownOf } from './apply-context.ts';
+import { type ApplyContext, isPastSlice, knownOf } from './apply-context.ts';
 import { each } from '../context/work-in-parts.ts';
-import { beginInFlight, endInFlight, isForbidden, keepBefore } from './in-flight.ts';
+import { beginInFlight, endInFlight, isForbidden, rememberDeleted } from './in-flight.ts';
 import { recordOutcome } from './record-outcome.ts';
 
 const peopleAtOnce = 32;
 const pageOfKeys = 500;
 
-export async function apply(applying: Applying): Promise<void> {
+export async function apply(applying: ApplyContext): Promise<void> {
   for (const phase of applying.type.phases) {
     await each(planned(applying, phase), peopleAtOnce, async ([key, changes]) => {
       await applyTo(applying, key, changes).finally(() => endInFlight(applying, key));
@@ -25,7 +25,7 @@ export async function apply(applying: Applying): Promise<void> {
 
 /** Record by record: until its turn nobody else changes what is planned of one. */
 async function* planned(
-  applying: Applying,
+  applying: ApplyContext,
   phase: number,
 ): AsyncGenerator<[Key, JournaledChange[]]> {
   const { run, type, breaker, endsAt } = applying;
@@ -50,7 +50,7 @@ async function* planned(
  * stays subscribed to what the CRM forbids.
  */
 async function applyTo(
-  applying: Applying,
+  applying: ApplyContext,
   key: Key,
   first: readonly JournaledChange[],
 ): Promise<void> {
@@ -67,7 +67,7 @@ async function applyTo(
  * also when the run was asked to stop.
  */
 async function sendAll(
-  applying: Applying,
+  applying: ApplyContext,
   changes: readonly JournaledChange[],
   urgent = false,
 ): Promise<boolean> {
@@ -79,13 +79,13 @@ async function sendAll(
     const change = withTarget(applying, planned);
     if (change.target === undefined && change.op !== 'create') {
       // Nothing was read, so nothing is concluded: least of all that the person is absent.
-      drop(run, [change], 'its creation did not come to pass');
+      dropStale(run, [change], 'its creation did not come to pass');
       continue;
     }
     const outcome = await attempt(applying, change, stays ? run.abort : run.stop);
     if (typeof outcome === 'string') {
       // What the source says now is read by the next run: this one cannot decide upon it again.
-      drop(run, [change], reasonOf[outcome]);
+      dropStale(run, [change], reasonOf[outcome]);
       continue;
     }
     breaker.note(type, change, outcome);
@@ -96,7 +96,7 @@ async function sendAll(
     const ends = outcome.is === 'stale' || isOpen || Boolean(brought);
     let isPlanned = false;
     const follow = (isSettled: boolean): void => {
-      if (ends) drop(run, changes.slice(at + 1));
+      if (ends) dropStale(run, changes.slice(at + 1));
       if (brought) isPlanned = applying.replan(change.key, isSettled);
     };
     await recordOutcome(applying, change, { outcome, follow });
@@ -114,7 +114,7 @@ const reasonOf: Readonly<Record<Late, string>> = {
 };
 
 /** What will not be sent, since what it was planned on no longer holds. */
-function drop(
+function dropStale(
   { snapshot, clock }: RunContext,
   changes: readonly JournaledChange[],
   reason: string | null = null,
@@ -126,7 +126,7 @@ function drop(
 }
 
 /** What follows a creation was planned before its record had an id. */
-export function withTarget({ run, type }: Applying, change: JournaledChange): JournaledChange {
+export function withTarget({ run, type }: ApplyContext, change: JournaledChange): JournaledChange {
   if (change.op === 'create' || change.target !== undefined) return change;
   return { ...change, target: run.snapshot.recorded.get(type.name, change.key)?.id };
 }
@@ -137,13 +137,13 @@ export function withTarget({ run, type }: Applying, change: JournaledChange): Jo
  * old together again.
  */
 async function attempt(
-  applying: Applying,
+  applying: ApplyContext,
   change: JournaledChange,
   stop: AbortSignal,
 ): Promise<SendOutcome | Late> {
   const first = await tryOnce(applying, change, stop);
   if (first !== 'too old') return first;
-  return applying.again(async () => {
+  return applying.oneByOne(async () => {
     for (;;) {
       const next = await tryOnce(applying, change, stop);
       if (next !== 'too old') return next;
@@ -156,7 +156,7 @@ async function attempt(
  * the source still calls for a delete is asked then, too: it may have waited for hours.
  */
 async function tryOnce(
-  applying: Applying,
+  applying: ApplyContext,
   change: JournaledChange,
   stop: AbortSignal,
 ): Promise<SendOutcome | 'too old' | Late> {
@@ -192,7 +192,7 @@ async function tryOnce(
         // Last: for what is looked at again first, which may take long, nobody has to wait.
         if (!late && !beginInFlight(applying, change.key)) late = 'superseded';
         if (late) throw new Held(`what is known of it is ${late}`);
-        if (change.op === 'delete') keepBefore(applying, change);
+        if (change.op === 'delete') rememberDeleted(applying, change);
         isBarred = isForbidden(applying, change);
         if (isBarred) throw new Held('the ledger forbids it');
         run.snapshot.journal.move(change.seq, 'sent', { at: run.clock.now() });

@@ -9,7 +9,7 @@ import { isFresh, type RunContext } from '../context/run-context.ts';
 import type { Findings } from '../context/run-findings.ts';
 import type { RunTally } from '../context/run-tally.ts';
 
-export interface Applying {
+export interface ApplyContext {
   run: RunContext;
   type: RecordType;
   known: Findings;
@@ -18,9 +18,9 @@ export interface Applying {
   breaker: CircuitBreaker;
   tally: RunTally;
   /** What is looked at again goes through here, one after the other. */
-  again: LimitFunction;
+  oneByOne: LimitFunction;
   /** Records for which something is under way (in-flight.ts). */
-  entered: Map<Key, Underway>;
+  inFlight: Map<Key, InFlightRecord>;
   /**
    * Decides a record again after its creation, at once: the rest of its changes was planned before
    * anybody knew what the platform made of it. Returns whether there is anything to send.
@@ -35,7 +35,7 @@ export interface Applying {
 }
 
 /** What names a record for which something is under way, and what the ledger says of it. */
-export interface Underway {
+export interface InFlightRecord {
   /** Those that the source gives it in this reading. */
   ids: readonly string[];
   who: Identity;
@@ -44,7 +44,7 @@ export interface Underway {
 
 /** When this run was last shown the record. Earlier runs had clocks of their own. */
 export function knownOf(
-  { run, type, known }: Applying,
+  { run, type, known }: ApplyContext,
   change: JournaledChange,
 ): KnownRecord & { at: number } {
   const { recorded, staging } = run.snapshot;
@@ -67,7 +67,7 @@ export function knownOf(
 }
 
 /** Of a slice that is over, in which the source has changed, only stated opt-outs still leave. */
-export function isPastSlice({ run, type, known, endsAt }: Applying, change: Change): boolean {
+export function isPastSlice({ run, type, known, endsAt }: ApplyContext, change: Change): boolean {
   if (!type.needsCertificate || isStatedOptOut(change)) return false;
   return run.clock.now() >= endsAt && !known.still();
 }

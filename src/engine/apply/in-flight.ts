@@ -5,31 +5,34 @@
 import type { RecordType } from '../../records/record-type.ts';
 import type { Entry } from '../../domain/do-not-contact.ts';
 import type { Key, RecordedRow } from '../../domain/record.ts';
-import type { Applying, Underway } from './apply-context.ts';
+import type { ApplyContext, InFlightRecord } from './apply-context.ts';
 import type { RunContext } from '../context/run-context.ts';
 import { identityWith } from '../context/person-identity.ts';
 import type { Change } from '../../domain/change.ts';
 
 /** Before anything leaves for a record; false: another run took it, and nothing may. */
-export function beginInFlight({ run, type, entered }: Applying, key: Key): boolean {
+export function beginInFlight({ run, type, inFlight: entered }: ApplyContext, key: Key): boolean {
   const about = ask(run, type, key);
-  if (type.read && !run.locks.enter(run.id, key, about.ids)) return false;
+  if (type.read && !run.locks.beginInFlight(run.id, key, about.ids)) return false;
   entered.set(key, about);
   return true;
 }
 
 /** Once what came of it is written. */
-export function endInFlight({ run, entered }: Applying, key: Key): void {
+export function endInFlight({ run, inFlight: entered }: ApplyContext, key: Key): void {
   entered.delete(key);
-  run.locks.leave(run.id, key);
+  run.locks.endInFlight(run.id, key);
 }
 
 /** What was asked when it was entered; else now. */
-export function identityInFlight({ run, type, entered }: Applying, key: Key): Underway {
+export function identityInFlight(
+  { run, type, inFlight: entered }: ApplyContext,
+  key: Key,
+): InFlightRecord {
   return entered.get(key) ?? ask(run, type, key);
 }
 
-function ask(run: RunContext, type: RecordType, key: Key): Underway {
+function ask(run: RunContext, type: RecordType, key: Key): InFlightRecord {
   const ids = run.snapshot.staging.idsOf(type.name, key);
   const who = identityWith(run, type, { key, ids });
   let entries: readonly Entry[] | undefined;
@@ -37,13 +40,13 @@ function ask(run: RunContext, type: RecordType, key: Key): Underway {
 }
 
 /** Whether the ledger forbids a change that is about to leave. */
-export function isForbidden(applying: Applying, change: Change): boolean {
+export function isForbidden(applying: ApplyContext, change: Change): boolean {
   const { doNotContact } = applying.type;
   return doNotContact?.forbids(change, identityInFlight(applying, change.key).entries()) ?? false;
 }
 
 /** Whom a delete is about the ledger knows before it leaves. */
-export function keepBefore(applying: Applying, { key }: Change): void {
+export function rememberDeleted(applying: ApplyContext, { key }: Change): void {
   const { run, type } = applying;
   const row = run.snapshot.recorded.get(type.name, key);
   const adds = row && type.doNotContact ? type.doNotContact.memories(row) : [];
@@ -55,7 +58,11 @@ export function keepBefore(applying: Applying, { key }: Change): void {
 }
 
 /** What an acknowledged change means for the ledger; `after` is the row that follows from it. */
-export function learnOf(applying: Applying, change: Change, after: RecordedRow | undefined): void {
+export function rememberAcknowledged(
+  applying: ApplyContext,
+  change: Change,
+  after: RecordedRow | undefined,
+): void {
   const { run, type } = applying;
   if (!type.doNotContact) return;
   const { who, entries } = identityInFlight(applying, change.key);

@@ -7,14 +7,14 @@ import type { JournaledChange } from '../../domain/change.ts';
 import type { SendOutcome } from '../../records/record-type.ts';
 import { outcomeOf } from '../../records/send-outcome.ts';
 import { withTarget } from './apply-changes.ts';
-import { isFresh, openIn } from '../context/run-context.ts';
-import { type Applying, knownOf } from './apply-context.ts';
+import { isFresh, openChanges } from '../context/run-context.ts';
+import { type ApplyContext, knownOf } from './apply-context.ts';
 import { recordOutcome } from './record-outcome.ts';
 import { beginInFlight, endInFlight } from './in-flight.ts';
 
-export async function recover(applying: Applying): Promise<void> {
+export async function recover(applying: ApplyContext): Promise<void> {
   const { run, type, breaker } = applying;
-  for (const open of openIn(run, type.name)) {
+  for (const open of openChanges(run, type.name)) {
     if (run.stop.aborted || breaker.stopped()) return;
     // Whoever took her finds it out.
     if (!beginInFlight(applying, open.key)) continue;
@@ -26,7 +26,7 @@ export async function recover(applying: Applying): Promise<void> {
   }
 }
 
-async function recoverOne(applying: Applying, open: JournaledChange): Promise<void> {
+async function recoverOne(applying: ApplyContext, open: JournaledChange): Promise<void> {
   const { run, type, toBeListed } = applying;
   const change = withTarget(applying, open);
   await passTimeout(applying, change);
@@ -40,7 +40,10 @@ async function recoverOne(applying: Applying, open: JournaledChange): Promise<vo
   run.snapshot.candidates.add(type.name, change.key);
 }
 
-async function find(applying: Applying, change: JournaledChange): Promise<SendOutcome | undefined> {
+async function find(
+  applying: ApplyContext,
+  change: JournaledChange,
+): Promise<SendOutcome | undefined> {
   const { run, type, breaker } = applying;
   // An opt-out leaves without a look: she may have left since an earlier run saw her.
   const unseen = change.op === 'opt_out' && !knownOf(applying, change).fresh;
@@ -57,7 +60,10 @@ async function find(applying: Applying, change: JournaledChange): Promise<SendOu
 }
 
 /** Of what another process has sent only this is known: it was before this run began. */
-async function passTimeout({ run, timeoutMs }: Applying, change: JournaledChange): Promise<void> {
+async function passTimeout(
+  { run, timeoutMs }: ApplyContext,
+  change: JournaledChange,
+): Promise<void> {
   const mayArrive = change.op === 'create' || change.op === 'delete';
   if (!mayArrive || change.sentAt === undefined) return;
   const sentAt = change.run === run.id ? change.sentAt : run.startedAt;

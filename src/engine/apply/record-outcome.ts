@@ -3,9 +3,9 @@ import type { JournaledChange } from '../../domain/change.ts';
 import type { Key, ObservedRow } from '../../domain/record.ts';
 import type { Acknowledged, SendOutcome } from '../../records/record-type.ts';
 import type { Times } from '../../snapshot/tables/absence-counts.ts';
-import type { Applying } from './apply-context.ts';
+import type { ApplyContext } from './apply-context.ts';
 import { desiredFingerprint } from '../plan/decide-changes.ts';
-import { identityInFlight, learnOf } from './in-flight.ts';
+import { identityInFlight, rememberAcknowledged } from './in-flight.ts';
 import { latestNow } from '../context/platform-knowledge.ts';
 import { stageObservation } from '../observe/person-observation.ts';
 import { retryDelayMs, retrySchedules } from '../../domain/retry-schedules.ts';
@@ -15,7 +15,7 @@ import { retryDelayMs, retrySchedules } from '../../domain/retry-schedules.ts';
  * and what is to `follow` at once, in the same transaction. `isSettled`: nothing is left to do.
  */
 export async function recordOutcome(
-  applying: Applying,
+  applying: ApplyContext,
   change: JournaledChange,
   { outcome, follow }: { outcome: SendOutcome; follow?(isSettled: boolean): void },
 ): Promise<void> {
@@ -29,22 +29,22 @@ export async function recordOutcome(
     else if (outcome.is === 'stale') {
       journal.move(change.seq, 'stale', { at, reason: outcome.why });
       const { about = change.key, observed } = outcome;
-      if (observed) relearn(applying, about, observed);
+      if (observed) replaceObserved(applying, about, observed);
       if (!observed || about !== change.key) reconsider(applying, change.key);
     } else if (outcome.is === 'unknown') {
       journal.move(change.seq, 'unknown', { at, reason: outcome.why });
     } else journal.move(change.seq, 'planned', { at });
     follow?.(isSettled);
   });
-  applying.tally.settled(type, change, outcome);
-  const done = applying.tally.settledCount(type.name);
+  applying.tally.outcome(type, change, outcome);
+  const done = applying.tally.outcomeCount(type.name);
   const of = Math.max(done, applying.planned);
   run.progress({ stage: 'applying', kind: type.name, done, of });
 }
 
 /** Answers whether nothing is left to do for the record. */
 function acknowledge(
-  applying: Applying,
+  applying: ApplyContext,
   change: JournaledChange,
   outcome: Extract<SendOutcome, { is: 'acked' }>,
 ): boolean {
@@ -61,7 +61,7 @@ function acknowledge(
   if (outcome.undone) journal.move(change.seq, 'stale', { at, reason: 'taken back since' });
   else journal.move(change.seq, 'acked', { at });
   if (outcome.evidence) run.facts.learn(outcome.evidence);
-  learnOf(applying, change, row);
+  rememberAcknowledged(applying, change, row);
   if (outcome.renamed) {
     // What was listed of it was so under the name it had.
     run.snapshot.staging.assume(type.name, change.key);
@@ -78,7 +78,7 @@ function acknowledge(
 }
 
 /** Whether a request under another name of the contact, still unanswered, may have opted it out. */
-function isUnderWayElsewhere({ run, type }: Applying, change: JournaledChange): boolean {
+function isUnderWayElsewhere({ run, type }: ApplyContext, change: JournaledChange): boolean {
   const isSame = ({ op, part, target }: JournaledChange): boolean =>
     op === 'opt_out' && part === change.part && target === change.target;
   if (change.target === undefined || !isSame(change)) return false;
@@ -91,7 +91,7 @@ function isUnderWayElsewhere({ run, type }: Applying, change: JournaledChange): 
  * it before it was renamed: only what was merely found is of those alone who have it now.
  */
 function acknowledgeElsewhere(
-  { run, type }: Applying,
+  { run, type }: ApplyContext,
   change: JournaledChange,
   { renamed: _, ...ack }: Acknowledged,
 ): void {
@@ -106,7 +106,7 @@ function acknowledgeElsewhere(
 }
 
 /** Within a run time goes on evenly: the platform's too, since it was listed. */
-function timesNow({ run, known: { listing } }: Applying): Times {
+function timesNow({ run, known: { listing } }: ApplyContext): Times {
   const at = run.clock.now();
   const platformAt =
     listing?.platformStartedAt === undefined
@@ -115,7 +115,7 @@ function timesNow({ run, known: { listing } }: Applying): Times {
   return { at, platformAt };
 }
 
-function wantedOf({ run, type }: Applying, key: Key): string | undefined {
+function wantedOf({ run, type }: ApplyContext, key: Key): string | undefined {
   const [row, twin] = run.snapshot.staging.desired(type.name, key);
   return twin ? undefined : row?.fingerprint;
 }
@@ -124,7 +124,7 @@ function wantedOf({ run, type }: Applying, key: Key): string | undefined {
  * What the record was called before may have waited for this. What was listed of it is recorded by
  * now, with all that was done since; but not while the outcome of something is open.
  */
-function reconsiderFormer(applying: Applying, key: Key): void {
+function reconsiderFormer(applying: ApplyContext, key: Key): void {
   const { run, type, known } = applying;
   const { staging, recorded, journal } = run.snapshot;
   const { ids } = identityInFlight(applying, key);
@@ -144,7 +144,7 @@ function reconsiderFormer(applying: Applying, key: Key): void {
 }
 
 /** Has a record decided upon again: by what is recorded, if anything was done since it was seen. */
-function reconsider({ run, type, known, toBeListed }: Applying, key: Key): void {
+function reconsider({ run, type, known, toBeListed }: ApplyContext, key: Key): void {
   const { staging, candidates, journal } = run.snapshot;
   const seenAt = staging.lookedAt(type.name, key) ?? known.listing?.startedAt;
   const isOlder = typeof seenAt === 'number' && journal.isDoneSince(type.name, key, seenAt);
@@ -156,7 +156,7 @@ function reconsider({ run, type, known, toBeListed }: Applying, key: Key): void 
  * Parked until the record changes; an opt-out is tried again after 1, 2, 4 … hours, at most daily.
  */
 function reject(
-  applying: Applying,
+  applying: ApplyContext,
   change: JournaledChange,
   outcome: Extract<SendOutcome, { is: 'rejected' }>,
 ): void {
@@ -191,8 +191,8 @@ function reject(
  * What was read just now replaces what was listed, and the record is decided upon again. A listing
  * that follows is newer still: what is seen in it was not seen at this time.
  */
-function relearn(
-  { run, type, toBeListed }: Applying,
+function replaceObserved(
+  { run, type, toBeListed }: ApplyContext,
   key: Key,
   rows: readonly ObservedRow[],
 ): void {

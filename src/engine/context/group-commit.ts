@@ -19,7 +19,7 @@ interface Part {
   fail(reason: unknown): void;
 }
 
-export function gatherIn(
+export function createGroupCommit(
   { transaction }: Pick<Snapshot, 'transaction'>,
   clock: Clock,
 ): GroupCommit {

@@ -21,7 +21,7 @@ interface Standing {
 }
 
 /** What a problem of a record goes by: of whom it was asked to forget it holds no address. */
-export function calledOf(meta: Meta, name: Key, { recorded, entries }: Standing): Key {
+export function displayNameOf(meta: Meta, name: Key, { recorded, entries }: Standing): Key {
   const isErased = !recorded && entries.some(({ cause }) => cause === 'erasure');
   return isErased ? shortHash(meta, name) : name;
 }

@@ -26,9 +26,9 @@ export interface PersonLocks {
   /** Whom others took since the run began. */
   superseded(run: string): Superseded;
   /** Something is about to leave for her; false: she is overtaken, and nothing may. */
-  enter(run: string, key: Key, ids: readonly string[]): boolean;
+  beginInFlight(run: string, key: Key, ids: readonly string[]): boolean;
   /** It was answered, and what came of it is written. */
-  leave(run: string, key: Key): void;
+  endInFlight(run: string, key: Key): void;
 }
 
 export interface LockedPeople {
@@ -44,14 +44,14 @@ interface Superseded {
 
 export interface PersonLock {
   /** Takes these as well; false: somebody is at one of them, and nothing was taken. */
-  also(people: LockedPeople): boolean;
+  extend(people: LockedPeople): boolean;
   release(): void;
 }
 
-interface InFlight {
+interface WholeRun {
   superseded: { keys: Set<Key>; ids: Set<string> };
   /** For whom something has left, with her ids. */
-  entered: Map<Key, readonly string[]>;
+  inFlight: Map<Key, readonly string[]>;
 }
 
 interface Own {
@@ -67,7 +67,7 @@ interface State {
   /** Runs about one person. */
   alone: Set<string>;
   /** Runs about everybody. */
-  runs: Map<string, InFlight>;
+  runs: Map<string, WholeRun>;
   taken: { keys: Set<Key>; ids: Set<string> };
   waiting: (() => void)[];
 }
@@ -86,7 +86,7 @@ export function createPersonLocks(): PersonLocks {
       }
       const superseded = { keys: new Set(taken.keys), ids: new Set(taken.ids) };
       state.begun += 1;
-      runs.set(run, { superseded, entered: new Map() });
+      runs.set(run, { superseded, inFlight: new Map() });
     },
     end(run) {
       alone.delete(run);
@@ -98,19 +98,19 @@ export function createPersonLocks(): PersonLocks {
       while (!takeNow(state, people, own)) {
         await new Promise<void>((resolve) => waiting.push(resolve));
       }
-      return { also: (more) => takeNow(state, more, own), release: () => release(state, own) };
+      return { extend: (more) => takeNow(state, more, own), release: () => release(state, own) };
     },
     superseded: (run) => runs.get(run)?.superseded ?? nobody,
-    enter(run, key, ids) {
+    beginInFlight(run, key, ids) {
       const underWay = runs.get(run);
       if (!underWay) return true;
-      const { superseded, entered } = underWay;
+      const { superseded, inFlight: entered } = underWay;
       if (superseded.keys.has(key) || ids.some((id) => superseded.ids.has(id))) return false;
       entered.set(key, ids);
       return true;
     },
-    leave(run, key) {
-      if (runs.get(run)?.entered.delete(key)) wake(state);
+    endInFlight(run, key) {
+      if (runs.get(run)?.inFlight.delete(key)) wake(state);
     },
   };
 }
@@ -121,7 +121,7 @@ function wake({ waiting }: State): void {
 
 function isFree({ runs, taken }: State, { keys, ids }: LockedPeople): boolean {
   if (keys.some((key) => taken.keys.has(key)) || ids.some((id) => taken.ids.has(id))) return false;
-  return [...runs.values()].every(({ entered }) => {
+  return [...runs.values()].every(({ inFlight: entered }) => {
     const has = [...entered.values()].flat();
     return !keys.some((key) => entered.has(key)) && !ids.some((id) => has.includes(id));
   });

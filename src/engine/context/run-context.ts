@@ -28,7 +28,7 @@ export interface RunContext extends Pick<Mirror, OfMirror>, Pick<RunOptions, OfO
 }
 
 /** Returns the changes whose outcome this run has to find out: not those of other runs. */
-export function openIn(run: RunContext, kind: RecordTypeName): JournaledChange[] {
+export function openChanges(run: RunContext, kind: RecordTypeName): JournaledChange[] {
   const only = onlyKey(run);
   const open = run.snapshot.journal.open(kind);
   if (only !== undefined) return open.filter(({ key }) => key === only);

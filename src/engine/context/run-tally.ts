@@ -27,9 +27,9 @@ export interface RunTally {
   /** Nothing of these classes is held after all. */
   released(classes: readonly GuardClass[]): void;
   /** Who left, and the CRM does not take it; `isNew`: it did not refuse it before. */
-  returned(problem: Problem, isNew: boolean): void;
-  settled(type: RecordType, change: Change, outcome: SendOutcome): void;
-  settledCount(kind: RecordTypeName): number;
+  notReported(problem: Problem, isNew: boolean): void;
+  outcome(type: RecordType, change: Change, outcome: SendOutcome): void;
+  outcomeCount(kind: RecordTypeName): number;
   /** A setting keeps a record from a change that is called for. */
   stopped(by: Stop): void;
   counts(): TallyCounts;
@@ -93,11 +93,11 @@ export function createTally(snapshot: Snapshot): RunTally {
       for (const one of optOuts) list(1, refusal(one, delays));
     },
     ...holding(snapshot, ranks),
-    returned(problem, isNew) {
+    notReported(problem, isNew) {
       count(isNew);
       list(isNew ? 2 : 3, { ...problem, isNew });
     },
-    settled({ name }, { op, key, part }, outcome) {
+    outcome({ name }, { op, key, part }, outcome) {
       if (!leftUndone.has(outcome.is)) settled[name] += 1;
       if (outcome.is !== 'rejected') return;
       sums.news += 1;
@@ -105,7 +105,7 @@ export function createTally(snapshot: Snapshot): RunTally {
       const problem = refusal({ kind: name, key, part, reason: outcome.reason }, outcome.fix);
       list(op === 'opt_out' ? 1 : 2, { ...problem, isNew: true });
     },
-    settledCount: (kind) => settled[kind],
+    outcomeCount: (kind) => settled[kind],
     stopped: (by) => void (stopped[by] += 1),
     counts: () => ({ adopted, stopped, ...sums }),
     problems: () => ranks.toSpliced(2, 0, words.listed()).flat().slice(0, most),

@@ -3,7 +3,7 @@ import { Interrupted } from '../../domain/errors.ts';
 import type { Stop } from '../../records/record-type.ts';
 import type { RunState } from '../context/run-state.ts';
 import type { JournalTally } from '../../snapshot/tables/journal.ts';
-import { openIn, type RunContext } from '../context/run-context.ts';
+import { openChanges, type RunContext } from '../context/run-context.ts';
 import type { GuardClass } from '../../domain/guard-classes.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 import type { ChangeCounts } from '../report/change-plan.ts';
@@ -169,7 +169,7 @@ function reasonsOf(state: RunState, tally: readonly JournalTally[]): string[] {
   const reasons = [...state.reasons, ...breaker.reasons()];
   if (failure && !(failure instanceof Interrupted)) reasons.push(failure.message);
   if (!run.writes) return reasons;
-  const unknown = parts.flatMap(({ type }) => openIn(run, type.name)).length;
+  const unknown = parts.flatMap(({ type }) => openChanges(run, type.name)).length;
   if (unknown > 0) {
     reasons.push(
       `the outcome of ${unknown} changes is not known yet → the next run reads what became of them`,

@@ -2,14 +2,14 @@
 import type { Key, ObservedRow } from '../../domain/record.ts';
 import { Busy } from '../../domain/errors.ts';
 import type { PersonLock } from '../context/person-locks.ts';
-import { atHer } from '../read/person-read.ts';
+import { personBusy } from '../read/person-read.ts';
 import type { RecordType } from '../../records/record-type.ts';
 import type { RunContext } from '../context/run-context.ts';
 import type { Findings } from '../context/run-findings.ts';
 import { statesOf } from '../read/record-states.ts';
 
 /** Whose states are known, by which reading of the source. */
-export interface Single {
+export interface PersonFindings {
   key: Key;
   known: Findings;
 }
@@ -21,31 +21,35 @@ export interface Single {
 export async function observePerson(
   run: RunContext,
   type: RecordType,
-  { lock, ...single }: Single & { lock: PersonLock | undefined },
+  { lock, ...single }: PersonFindings & { lock: PersonLock | undefined },
 ): Promise<void> {
   const also = {
     keys: formerKeys(run, type, single),
     ids: run.snapshot.staging.idsOf(type.name, single.key),
   };
-  if (lock?.also(also) === false) throw new Busy(atHer);
+  if (lock?.extend(also) === false) throw new Busy(personBusy);
   await lookUp(run, type, single);
 }
 
 /** Reads into staging what the platform shows of a person now, under former addresses too. */
-export async function lookUp(run: RunContext, type: RecordType, single: Single): Promise<void> {
+export async function lookUp(
+  run: RunContext,
+  type: RecordType,
+  single: PersonFindings,
+): Promise<void> {
   await stageOne(run, type, single.key);
   for (const key of formerKeys(run, type, single)) await stageOne(run, type, key);
 }
 
 /** The keys to decide upon: the person's, and former ones that no other record has taken over. */
-export function keysOf(run: RunContext, type: RecordType, single: Single): Key[] {
+export function keysOf(run: RunContext, type: RecordType, single: PersonFindings): Key[] {
   const { staging } = run.snapshot;
   const former = formerKeys(run, type, single);
   return [single.key, ...former.filter((key) => staging.desired(type.name, key).length === 0)];
 }
 
 /** Other keys under which the person is recorded, by what the source says of her now. */
-function formerKeys(run: RunContext, type: RecordType, single: Single): Key[] {
+function formerKeys(run: RunContext, type: RecordType, single: PersonFindings): Key[] {
   return [...new Set(statesOf(run, type, single).former.map(({ row }) => row.key))];
 }
 

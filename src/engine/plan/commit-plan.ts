@@ -39,7 +39,7 @@ export function commitNow(run: RunContext): void {
 function* steps(run: RunContext, more?: () => void): Generator<undefined, void> {
   const { snapshot, clock, id } = run;
   const { staging, journal, transaction } = snapshot;
-  yield* tellLedger(run);
+  yield* updateDoNotContact(run);
   let last: Stretch | undefined;
   for (const stretch of staging.chunks()) {
     const whole = last;
@@ -58,7 +58,7 @@ function* steps(run: RunContext, more?: () => void): Generator<undefined, void> 
   staging.clearDecisions();
 }
 
-function* tellLedger({ snapshot, doNotContact, clock }: RunContext): Generator<undefined> {
+function* updateDoNotContact({ snapshot, doNotContact, clock }: RunContext): Generator<undefined> {
   let after = 0;
   for (;;) {
     yield;

@@ -4,7 +4,7 @@ import type { Key, RecordedRow } from '../../domain/record.ts';
 import type { Decision, RecordType, States } from '../../records/record-type.ts';
 import { commitNow } from './commit-plan.ts';
 import { type RunContext, supersededKeys } from '../context/run-context.ts';
-import { calledOf, identityOf, noListChanges } from '../context/person-identity.ts';
+import { displayNameOf, identityOf, noListChanges } from '../context/person-identity.ts';
 import type { Findings } from '../context/run-findings.ts';
 import { statesOf } from '../read/record-states.ts';
 import type { Parked } from '../../snapshot/tables/known-problems.ts';
@@ -71,7 +71,7 @@ function decideOne(
   const { staging } = run.snapshot;
   const states = statesOf(run, type, { key, known });
   const decision = type.decide(states);
-  const name = calledOf(run.snapshot.meta, key, states);
+  const name = displayNameOf(run.snapshot.meta, key, states);
   staging.forgetNoticed(type.name, name);
   run.snapshot.guarded.forget(type.name, key);
   for (const problem of decision.problems) {

@@ -11,11 +11,11 @@ import type { RecordType } from '../../records/record-type.ts';
 import type { DesiredRow, Key } from '../../domain/record.ts';
 import type { Certificate, Source } from '../../sources/source.ts';
 import { each } from '../context/work-in-parts.ts';
-import { openIn, type RunContext } from '../context/run-context.ts';
+import { openChanges, type RunContext } from '../context/run-context.ts';
 import { type MirrorPart, modeName } from '../context/mirror-context.ts';
 import { idsAt, rowOf } from './person-read.ts';
 import { incrementalSizes, stageIncremental } from './incremental-read.ts';
-import { desiredOf, endingIn, read, type Read, reasonOf } from './source-read.ts';
+import { desiredOf, endingIn, readSource, type SourceRead, reasonOf } from './source-read.ts';
 
 /** More are read as everything is: in batches, and with all proofs. */
 const most = 10_000;
@@ -28,10 +28,10 @@ export async function readPart(
   run: RunContext,
   part: MirrorPart,
   cursor: string | undefined,
-): Promise<Read> {
+): Promise<SourceRead> {
   const isFast = modeName(run.mode) === 'fast';
   const found = isFast && cursor !== undefined ? await readChanges(run, part, cursor) : undefined;
-  return found ?? read(run, part);
+  return found ?? readSource(run, part);
 }
 
 /** Undefined: everything has to be read. */
@@ -39,10 +39,10 @@ async function readChanges(
   run: RunContext,
   part: MirrorPart,
   since: string,
-): Promise<Read | undefined> {
+): Promise<SourceRead | undefined> {
   const { type, source } = part;
-  const told = await tell(run, type, source.changes?.(since, requestOf(run, type)));
-  const isAll = told && (await askOthers(run, part, told));
+  const told = await readAllChanges(run, type, source.changes?.(since, requestOf(run, type)));
+  const isAll = told && (await readRelated(run, part, told));
   if (!told || !isAll) return undefined;
   const rows = [...told.rows.values(), ...told.nameless];
   const skipped = await stageIncremental(run, type.name, rows);
@@ -54,7 +54,7 @@ function requestOf({ stop }: RunContext, { fields }: RecordType) {
   return { fields, signal: stop };
 }
 
-interface Told {
+interface Changes {
   /** By their ids. */
   rows: Map<string, DesiredRow>;
   /** Ids that were told more than once: of what they say now, that is not enough to know. */
@@ -64,11 +64,11 @@ interface Told {
   certificate: Certificate;
 }
 
-async function tell(
+async function readAllChanges(
   run: RunContext,
   type: RecordType,
   changes: ReturnType<NonNullable<Source['changes']>> | undefined,
-): Promise<Told | undefined> {
+): Promise<Changes | undefined> {
   const rows = new Map<string, DesiredRow>();
   const twice = new Set<string>();
   const nameless: DesiredRow[] = [];
@@ -95,13 +95,13 @@ async function tell(
  * Asks for the other records of these people, and for all of those who wait; false: that cannot be
  * done one by one.
  */
-async function askOthers(
+async function readRelated(
   run: RunContext,
   part: MirrorPart,
-  { rows, twice }: Pick<Told, 'rows' | 'twice'>,
+  { rows, twice }: Pick<Changes, 'rows' | 'twice'>,
 ): Promise<boolean> {
   const { type, source } = part;
-  const waiting = waitingIn(run, type);
+  const waiting = waitingKeys(run, type);
   // Under which ids somebody stands who was never there is known only of some.
   if (waiting.some((key) => !run.snapshot.recorded.get(type.name, key))) return false;
   const asked = new Set([...rows.keys()].filter((id) => !twice.has(id)));
@@ -109,7 +109,7 @@ async function askOthers(
   let next = [
     ...twice,
     ...waiting.flatMap((key) => idsAt(run, type, key)),
-    ...companyOf(run, type, [...rows.values()]),
+    ...relatedIds(run, type, [...rows.values()]),
   ];
   for (;;) {
     const fresh = [...new Set(next)].filter((id) => !asked.has(id));
@@ -126,21 +126,21 @@ async function askOthers(
       found.push(row);
       rows.set(id, row);
     });
-    next = companyOf(run, type, found);
+    next = relatedIds(run, type, found);
   }
 }
 
 /** Of whom a change is open, or was refused and is due again. */
-function waitingIn(run: RunContext, { name }: RecordType): Key[] {
+function waitingKeys(run: RunContext, { name }: RecordType): Key[] {
   const { candidates, retryLater } = run.snapshot;
-  const open = openIn(run, name).map(({ key }) => key);
+  const open = openChanges(run, name).map(({ key }) => key);
   // Of whom this run has just found out what became of a change.
   const found = candidates.next(name, '', most);
   return [...new Set([...open, ...found, ...retryLater.due(name, run.clock.now())])];
 }
 
 /** All ids under the names that these have, and had. */
-function companyOf(run: RunContext, type: RecordType, rows: readonly DesiredRow[]): string[] {
+function relatedIds(run: RunContext, type: RecordType, rows: readonly DesiredRow[]): string[] {
   const { recorded, duplicates } = run.snapshot;
   const keys = rows.flatMap(({ key, id }) => [
     ...(key === undefined ? [] : [key]),

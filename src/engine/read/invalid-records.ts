@@ -6,7 +6,7 @@ import type { DesiredRow, Key } from '../../domain/record.ts';
 import type { RecordType } from '../../records/record-type.ts';
 import type { RunContext } from '../context/run-context.ts';
 import { onlyKey } from '../context/mirror-context.ts';
-import { calledOf, identityOf } from '../context/person-identity.ts';
+import { displayNameOf, identityOf } from '../context/person-identity.ts';
 import type { Findings } from '../context/run-findings.ts';
 import type { Unread } from '../../snapshot/tables/retry-later.ts';
 import type { RunTally } from '../context/run-tally.ts';
@@ -65,7 +65,7 @@ function nameOf(run: RunContext, type: RecordType, { key, id, place }: DesiredRo
   const who = key === undefined ? { key: '', ids: [id] } : identityOf(run, type, key);
   const entries = run.doNotContact.concerning(who);
   const known = key === undefined ? undefined : recorded.get(type.name, key);
-  return calledOf(meta, name, { recorded: known, entries });
+  return displayNameOf(meta, name, { recorded: known, entries });
 }
 
 /** Of whom a reading of changes does not name it is said all the same what is wrong. */

@@ -21,10 +21,10 @@ import { retrySchedules } from '../../domain/retry-schedules.ts';
 /** So many records of one person are asked for; of more, only opt-outs are believed. */
 export const most = 50;
 
-export const atHer = 'another run is at this person → run again when it has ended';
+export const personBusy = 'another run is at this person → run again when it has ended';
 
 /** What the source says of the record now, and who that is. */
-interface Asked {
+interface PersonRecords {
   rows: DesiredRow[];
   /** Every key it stands under, or stood; the one it stands under now is the first. */
   keys: Key[];
@@ -56,19 +56,19 @@ export async function readPerson(
   for (let tries = 0; tries < retrySchedules.personRead.tries; tries += 1) {
     const taken = await run.locks.take(people);
     try {
-      const asked = await ask(run, part, id);
+      const asked = await readRecords(run, part, id);
       // What was said before she was taken, under a name that was not known, may be outdated.
       if (isAmong(asked, people)) {
         return { lock: taken, ...(await stage(run, part, asked)) };
       }
-      people = both(asked, people);
+      people = union(asked, people);
     } catch (error) {
       taken.release();
       throw error;
     }
     taken.release();
   }
-  throw new Busy(atHer);
+  throw new Busy(personBusy);
 }
 
 /**
@@ -104,7 +104,7 @@ function isAmong({ keys, ids }: LockedPeople, people: LockedPeople): boolean {
   );
 }
 
-function both(one: LockedPeople, other: LockedPeople): LockedPeople {
+function union(one: LockedPeople, other: LockedPeople): LockedPeople {
   const united = (of: keyof LockedPeople) => [...new Set([...one[of], ...other[of]])];
   return { keys: united('keys'), ids: united('ids') };
 }
@@ -125,7 +125,11 @@ export function idsAt(
   ];
 }
 
-async function ask(run: RunContext, part: MirrorPart, first: string): Promise<Asked> {
+async function readRecords(
+  run: RunContext,
+  part: MirrorPart,
+  first: string,
+): Promise<PersonRecords> {
   const { type, source } = part;
   const ids = [first];
   const now = new Set<Key>();
@@ -153,7 +157,7 @@ export function rowOf(type: RecordType, id: string, record: SourceRecord): Desir
 async function stage(
   run: RunContext,
   { type }: MirrorPart,
-  { rows, keys: [key], complete }: Asked,
+  { rows, keys: [key], complete }: PersonRecords,
 ): Promise<Omit<PersonRead, 'lock'>> {
   const skipped = await stageIncremental(run, type.name, rows);
   const sizes = incrementalSizes(run, type.name, { rows, skipped });

@@ -7,13 +7,13 @@ import { isFirstLoad, mustAnnounce } from '../context/first-load.ts';
 import { latestNow } from '../context/platform-knowledge.ts';
 import type { RunContext } from '../context/run-context.ts';
 import type { Findings } from '../context/run-findings.ts';
-import type { Read } from './source-read.ts';
+import type { SourceRead } from './source-read.ts';
 import { identityOf } from '../context/person-identity.ts';
 
 /** What a reading of the source tells. */
 export function readingOf(
   source: Source,
-  read: Read,
+  read: SourceRead,
 ): Pick<Findings, 'certified' | 'whole' | 'cursor' | 'reading' | 'sizes' | 'still'> {
   const { complete: certified, reading, whole, sizes } = read;
   const cursor = read.complete ? read.cursor : undefined;

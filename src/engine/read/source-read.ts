@@ -11,7 +11,7 @@ import { forEachRange } from '../context/work-in-parts.ts';
 import type { Sizes } from '../context/run-findings.ts';
 
 /** `whole`: of whom it does not name it is known that the source does not. */
-export type Read = Certificate & { whole: boolean; sizes: Sizes };
+export type SourceRead = Certificate & { whole: boolean; sizes: Sizes };
 
 /** So many are sorted in at a time: for each part, most of a table's pages are written anew. */
 const sortedAtOnce = 75_000;
@@ -21,7 +21,10 @@ const sharedId = {
   fix: 'give every record an id of its own in the CRM',
 };
 
-export async function read(run: RunContext, { type, source }: MirrorPart): Promise<Read> {
+export async function readSource(
+  run: RunContext,
+  { type, source }: MirrorPart,
+): Promise<SourceRead> {
   const { staging, stage } = run.snapshot;
   const end: { certificate?: Certificate } = {};
   const records = source.read({ fields: type.fields, signal: run.stop });
@@ -44,7 +47,7 @@ export async function read(run: RunContext, { type, source }: MirrorPart): Promi
   if (!certificate) throw new TypeError('a reading ended without a word on how');
   await sortIn(run, type.name);
   if (count === 0) refuseEmpty(run, type.name);
-  const { all, skipped } = await settleIds(run, type.name, count);
+  const { all, skipped } = await resolveIds(run, type.name, count);
   const counts = await sizesOf(run, type.name, all);
   const sizes = { ...counts, skipped, unknown: unknown.words() };
   return { ...withAddresses(run, type.name, certificate), whole: true, sizes };
@@ -108,7 +111,7 @@ async function sortIn(run: RunContext, kind: RecordTypeName): Promise<void> {
  * Which records have an id of their own, and under which names the invalid ones stand. Answers the
  * ranges of all keys, into which the names that were added here fit, and how many name nobody.
  */
-async function settleIds(
+async function resolveIds(
   run: RunContext,
   kind: RecordTypeName,
   count: number,

@@ -16,7 +16,7 @@ import type { RecordType } from '../../records/record-type.ts';
 import type { MirrorPart } from '../context/mirror-context.ts';
 import type { RunContext } from '../context/run-context.ts';
 import type { Findings } from '../context/run-findings.ts';
-import { read } from './source-read.ts';
+import { readSource } from './source-read.ts';
 import { readingOf } from './record-states.ts';
 import { untilDone } from '../context/work-in-parts.ts';
 
@@ -54,7 +54,7 @@ export async function readAgain(
   before: Findings,
 ): Promise<ReadAgain> {
   try {
-    const certificate = await read(run, part);
+    const certificate = await readSource(run, part);
     const findings = { ...before, ...readingOf(part.source, certificate) };
     if (certificate.complete) return { findings };
     const { why, fix } = certificate;
