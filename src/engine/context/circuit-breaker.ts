@@ -1,5 +1,6 @@
 /**
- * When to send no more, decided from the outcomes so far. Pure; asked before every change.
+ * Stops sending when the outcomes so far show that it is of no use. It is pure, and it is asked
+ * before every change.
  *
  *   the platform refuses the key                              → the run stops
  *   it refuses a route                                        → that route stops
@@ -14,25 +15,27 @@ import { outcomeOf } from '../../records/send-outcome.ts';
 import type { RecordType, SendOutcome } from '../../records/record-type.ts';
 
 export interface CircuitBreaker {
-  /** Whether this change must not be sent. */
+  /** Returns whether this change must not be sent. */
   holds(type: RecordType, change: Change): boolean;
-  /** Whether it cannot be looked at before it is sent; an opt-out need not be. */
+  /** Returns whether the change needs a look before it is sent, and its route does not allow it. */
   blinds(type: RecordType, change: Change): boolean;
+  /** Counts the outcome of a change. */
   note(type: RecordType, change: Change, outcome: SendOutcome): void;
-  /** Whether an error means that a route may not be used, which stops that route and no more. */
+  /** Returns whether an error means that a route may not be used; if so, stops that route. */
   refuses(error: unknown): boolean;
-  /** What was stopped and why, once each. */
+  /** Returns what was stopped and why, once each. */
   reasons(): string[];
+  /** Returns what the outcomes of the whole run say of the platform. */
   verdict(): BreakerVerdict;
-  /** The whole run is stopped. */
+  /** Returns whether the whole run is stopped. */
   stopped(): boolean;
-  /** … or most of it, or a route that people's changes take: more than single channels. */
+  /** Returns whether more than single channels are stopped: the run, most of it, or a route. */
   endsEarly(type: RecordType): boolean;
 }
 
 /**
- * What became of everything that was attempted, 409s aside. refused: over 40 % of fewer than 20;
- * stopped: of at least 20 at some time, so that the run was stopped.
+ * What became of all attempts, 409s aside. refused: over 40 % of fewer than 20 were rejected.
+ * stopped: over 40 % of at least 20 were rejected at some time, and most of the run was stopped.
  */
 export type BreakerVerdict = 'nothing' | 'fine' | 'refused' | 'stopped';
 
@@ -42,6 +45,7 @@ const attemptsAtLeast = 20;
 const rejectedAtMost = 0.4;
 const strangersAtMost = 5;
 
+/** Begins with nothing stopped. */
 export function createCircuitBreaker(): CircuitBreaker {
   const stops = new Map<string, string>();
   const stop = (scope: string, why: string): void => {
@@ -88,7 +92,7 @@ export function createCircuitBreaker(): CircuitBreaker {
   };
 }
 
-/** The rows of the table that need a count. */
+/** Counts for the rows of the table that need it. */
 function countRefusals(stop: (scope: string, why: string) => void) {
   const strangers = new Map<string, number>();
   const proven = new Set<string>();

@@ -1,31 +1,31 @@
-/** A snapshot and its ledger: which belongs to which, and how far the one knows the other. */
+/** Binds a snapshot to its do-not-contact list, and keeps how far the snapshot knows that list. */
 import type { Key, RecordedRow } from '../../domain/record.ts';
 import type { KnownLedger } from '../../do-not-contact/list-file.ts';
 import type { Meta } from '../../snapshot/database/meta-table.ts';
 import type { Mirror } from './mirror-context.ts';
 
-/** Under which the snapshot keeps the id of its ledger, and how often it was written. */
+/** The meta keys of the id of the list, and of how often the list was written. */
 const names = { id: 'ledger', reached: 'ledger-reached' } as const;
 
 const pageOfRows = 500;
 
-/** What the snapshot knows of its ledger; one of an older version does not know how far it got. */
+/** Returns what the snapshot knows of its list; older versions kept no count of writes: 0. */
 export function boundDoNotContactList(meta: Meta): KnownLedger | undefined {
   const id = meta.get(names.id);
   return id === undefined ? undefined : { id, reached: Number(meta.get(names.reached) ?? 0) };
 }
 
 /**
- * Has the snapshot know its ledger, and from now on hear of every write: before anything that
- * depends on it, or within the same transaction. A ledger that it does not know yet first takes in
- * all that is recorded: either of them may be new.
+ * Binds the snapshot to the list, and has it follow every write from now on: before anything that
+ * depends on the write, or within the same transaction. A list that the snapshot does not know yet
+ * first takes in all that is recorded, since either of them may be new.
  */
 export function bindDoNotContactList(mirror: Mirror): void {
   const { snapshot, doNotContact } = mirror;
   const { meta, transaction } = snapshot;
   const keep = (reached: number) => meta.set(names.reached, String(reached));
   const known = boundDoNotContactList(meta);
-  // How far another has got says nothing of the one that the snapshot still knows.
+  // The count of another list says nothing about the list that the snapshot still knows.
   const hear = (reached: number) => meta.get(names.id) === doNotContact.id && keep(reached);
   doNotContact.follow((reached) => transaction(() => void hear(reached)));
   if (known?.id !== doNotContact.id) fill(mirror);

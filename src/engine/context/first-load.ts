@@ -1,13 +1,13 @@
 /**
- * Whether a mirror is still loaded for the first time: until a full run whose source named somebody
- * has come to its end.
+ * The first load of a mirror: it lasts until a full run whose source named somebody has ended.
  */
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import type { RunContext } from './run-context.ts';
 
-/** Names the full run that has ended the first load. */
+/** The meta key of the full run that ended the first load. */
 const loaded = 'loaded';
 
+/** Returns whether the mirror is still being loaded for the first time. */
 export function isFirstLoad({
   firstLoad,
   snapshot,
@@ -15,15 +15,15 @@ export function isFirstLoad({
   return firstLoad === true || snapshot.meta.get(loaded) === undefined;
 }
 
-/** Ends the first load, if it still goes on. Within a transaction. */
+/** Ends the first load, if it has not ended yet. Within a transaction. */
 export function endFirstLoad({ meta }: Snapshot, run: string): void {
   if (meta.get(loaded) === undefined) meta.set(loaded, run);
 }
 
-/** Left by the migration of a snapshot that has people: which default is not said yet. */
+/** The meta key that a migration leaves in a snapshot with people: a default to announce. */
 export const unsaid = 'unsaid';
 
-/** Whether this run may only announce the default. */
+/** Returns whether a new default for absent people has to be announced before it applies. */
 export function mustAnnounce({
   snapshot,
   unstated,

@@ -1,31 +1,32 @@
 /**
- * What many changes write at nearly the same time goes to disk as one transaction: else a fast
- * platform waits for the disk, twice for every change.
+ * Writes what many changes store at nearly the same time in one transaction. Otherwise a fast
+ * platform would wait for the disk twice for every change.
  *
- *   the work throws Held        it has written nothing yet, and rejects alone
- *   it throws anything else     all of them are undone, and reject with it
- *   the disk refuses            so do they
+ *   one work throws Held            it has written nothing yet, and rejects alone
+ *   one work throws anything else   all works of the transaction are undone and reject with it
+ *   the disk refuses                all works of the transaction reject
  */
 import type { Clock } from '../../domain/clock.ts';
 import { Held } from '../../domain/errors.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 
-/** Does it within a transaction that others share; on disk when it resolves. */
+/** Does the work within a transaction that others share. It is on disk when this resolves. */
 export type GroupCommit = <T>(work: () => T) => Promise<T>;
 
 interface Part {
-  /** Answers how to tell what came of it, once all are on disk. */
+  /** Does the work. Returns the function that settles its promise once all are on disk. */
   work(): () => void;
   fail(reason: unknown): void;
 }
 
+/** Collects work and writes it in shared transactions. */
 export function createGroupCommit(
   { transaction }: Pick<Snapshot, 'transaction'>,
   clock: Clock,
 ): GroupCommit {
   let parts: Part[] = [];
 
-  /** Those that come in the same turn of the event loop, and while the disk was busy. */
+  /** Writes the works that came in one turn of the event loop, and while the disk was busy. */
   async function write(): Promise<void> {
     await clock.sleep(0);
     const all = parts;

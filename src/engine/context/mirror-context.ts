@@ -13,112 +13,123 @@ import type { WriteBack } from '../../sources/write-back.ts';
 import type { Source } from '../../sources/source.ts';
 import type { PersonLocks } from './person-locks.ts';
 
-/** One mirror, put together: everything a run needs, and nothing it has to look for. */
+/** One mirror, put together: everything that a run needs. */
 export interface Mirror {
   name: string;
   parts: readonly MirrorPart[];
-  /** How the CRM is told who left on the platform; undefined: it is not. */
+  /** Reports to the CRM who unsubscribed on the platform; undefined: nothing is reported. */
   returns?: WriteBack | undefined;
   snapshot: Snapshot;
   account: Account;
   doNotContact: DoNotContactList;
-  /** What it shares with other runs of this process on the same mirror. */
+  /** Shared by the runs of this process on the same mirror. */
   locks: PersonLocks;
-  /** What is to be said of how it was put together, one line each. */
+  /** Remarks about how the mirror was put together, one line each. */
   notes: readonly string[];
   clock: Clock;
   random: Random;
   /**
-   * One request's deadline: a creation of unknown outcome is looked for only after it has passed.
+   * The deadline of one request, in milliseconds. A creation without an answer is looked for only
+   * when this has passed.
    */
   timeoutMs: number;
-  /** Of the first pass of a listing, and of those that follow when it proves nothing. */
+  /** The page size of the first pass of a listing, and of the passes that follow without proof. */
   pageSizes: readonly [number, ...number[]];
-  /** Runs and changes older than this are dropped. */
+  /** Runs and changes older than this are dropped; milliseconds. */
   keepMs: number;
   guards: Guards;
-  /** What happens to people who left the CRM, where the configuration does not say it itself. */
+  /** The default for people who are no longer in the CRM; undefined: the configuration says it. */
   unstated?: Unstated | undefined;
-  /** Share of each route's limit that is left to other programs, 0 to 1. */
+  /** The share of each route's limit that is left to other programs, 0 to 1. */
   reserve: number;
+  /** Counts the requests so far. */
   requests(): RequestCounts;
-  /** By route, as the platform's answers tell. */
+  /** Returns the limits by route, as the platform's answers tell them. */
   limits(): Record<string, RouteLimit>;
-  /** The platform's time of day, as far as its answers tell; milliseconds since the epoch. */
+  /** Returns the platform's time, in milliseconds since the epoch; undefined: no answer told it. */
   platformNow(): number | undefined;
 }
 
-/** By which defaults people who left the CRM are opted out, and deleted. */
+/** The defaults by which people who are no longer in the CRM are opted out, and deleted. */
 interface Unstated extends AbsenceDue {
   deletes: 'off' | 'created' | 'owned';
   deleteAfterMs: number;
 }
 
-/** Whose records on the platform it keeps equal; its snapshot belongs to one of these. */
+/** The account on the platform whose records a mirror keeps equal. */
 export interface Account {
   url: string;
   apiKey: string;
   platform: Pick<Platform, 'contacts' | 'templates'>;
 }
 
-/** One kind of record and where its truth lives. */
+/** A record type, and the source that decides about its records. */
 export interface MirrorPart {
   type: RecordType;
   source: Source;
-  /** Names how the source is read: a cursor of another reading is none. Undefined: none is kept. */
+  /**
+   * A hash of how the source is read: a cursor of another way of reading is not used. Undefined: no
+   * cursor is kept.
+   */
   manner?: string | undefined;
 }
 
 /**
- * full: lists the platform. fast: takes what is recorded for it. single: reads one person there,
- * and decides upon nobody else; no absence is concluded from it. record: the same for whoever
- * stands under this id of the source, which is asked for nothing else; it has to have `one`.
+ * What a run is about.
+ *
+ *   full     everybody; lists the platform
+ *   fast     everybody; takes what is recorded for what the platform has
+ *   single   one person; reads that person on the platform, and concludes nothing from absence
+ *   record   the person of one record of the source, which is read alone; the source needs `one`
  */
 export type Mode = 'full' | 'fast' | { single: Key } | { record: string };
 
 export interface RunOptions {
   mode: Mode;
-  /** false = a plan: nothing is written on the platform, and nothing is recorded. */
+  /** false: a plan, which writes nothing on the platform and records nothing. */
   writes: boolean;
   /** Undefined: every part of the mirror. */
   only: 'contacts' | 'templates' | undefined;
   /**
-   * Asked before anything of the plan is done; throws Invalid to refuse it. A run that asks does
-   * what it has planned, and plans nothing more.
+   * Gets the plan before anything of it is done, and throws Invalid to refuse it. A run with this
+   * does what it has planned and plans nothing more.
    */
   agrees?(plan: Plan): void;
-  /** Told before the first change is sent. */
+  /** Gets the forecast before the first change is sent. */
   foresees?(forecast: Forecast): void;
-  /** Deletes nobody, and no guard holds whom it brings in. */
+  /** Whether this is a first load: it deletes nobody, and needs no approval for opt-ins. */
   firstLoad?: boolean | undefined;
-  /** The snapshot was put back from a backup, and the platform was not listed since. */
+  /** Whether the snapshot was restored from a backup and the platform was not listed since. */
   restored?: boolean | undefined;
-  /** The plan under which something was held that may pass now, or this run's own. */
+  /** The hash of the plan to approve: an earlier one with changes that await it, or this run's. */
   approve?: string | undefined;
-  /** Aborted: take nothing new, finish what is in flight. */
+  /** When aborted: the run begins nothing new and finishes what is in flight. */
   stop: AbortSignal;
-  /** Aborted some seconds after `stop`: give up what is in flight. */
+  /** When aborted, some seconds after `stop`: the run gives up what is in flight. */
   abort: AbortSignal;
   progress(progress: Progress): void;
 }
 
+/** How far a run has got. */
 export interface Progress {
   stage: 'reading' | 'listing' | 'deciding' | 'applying';
   kind: string;
   done: number;
-  /** Undefined while nobody knows. */
+  /** Undefined while it is not known. */
   of: number | undefined;
 }
 
+/** Returns the mode as summaries name it. */
 export function modeName(mode: Mode): 'full' | 'fast' | 'single' {
   return typeof mode === 'string' ? mode : 'single';
 }
 
+/** Returns whether a run is about one record of the source. */
 export function isRecord(mode: Mode): mode is { record: string } {
   return typeof mode === 'object' && 'record' in mode;
 }
 
-/** The only record that a run is about, '' until it is known; undefined: it is about all. */
+/** Returns the key of the person that a run is about, '' until it is known; undefined: all. */
 export function onlyKey({ mode }: Pick<RunOptions, 'mode'>): Key | undefined {
   if (typeof mode === 'string') return undefined;
   return isRecord(mode) ? '' : mode.single;

@@ -1,4 +1,4 @@
-/** What a record goes by: in the do-not-contact list, and where no address may stand. */
+/** Names a record: for the do-not-contact list, and in texts that must not hold an address. */
 import { createHmac } from 'node:crypto';
 import type { Entry, Identity, ListChanges } from '../../domain/do-not-contact.ts';
 import type { Key, RecordedRow } from '../../domain/record.ts';
@@ -7,28 +7,32 @@ import type { RecordType } from '../../records/record-type.ts';
 import type { Mirror } from './mirror-context.ts';
 
 /**
- * What a person is called where no address may stand: a short keyed hash (#9cc428f416d4), the same
- * in every run of one mirror. The key is made with the snapshot.
+ * Returns a short keyed hash (#9cc428f416d4) that stands for an address. It is the same in every
+ * run of one mirror: its secret is made with the snapshot.
  */
 export function shortHash({ get }: Pick<Meta, 'get'>, key: Key): string {
   const secret = get('name-key') ?? '';
   return `#${createHmac('sha256', secret).update(key).digest('hex').slice(0, 12)}`;
 }
 
-interface Standing {
+interface Known {
   recorded: RecordedRow | undefined;
   entries: readonly Entry[];
 }
 
-/** What a problem of a record goes by: of whom it was asked to forget it holds no address. */
-export function displayNameOf(meta: Meta, name: Key, { recorded, entries }: Standing): Key {
+/** Returns the name for a record in problems: without the address if the person was erased. */
+export function displayNameOf(meta: Meta, name: Key, { recorded, entries }: Known): Key {
   const isErased = !recorded && entries.some(({ cause }) => cause === 'erasure');
   return isErased ? shortHash(meta, name) : name;
 }
 
+/** Changes nothing in the do-not-contact list. */
 export const noListChanges: ListChanges = { adds: [], ends: [] };
 
-/** A record by its name, and by every id the source gives it now, or gave it while it was ours. */
+/**
+ * Builds the identity (key and CRM ids) used to query the do-not-contact list. The ids are those
+ * of the current reading, and those that the record had while it was ours.
+ */
 export function identityOf(
   { snapshot }: Pick<Mirror, 'snapshot'>,
   { name }: Pick<RecordType, 'name'>,
@@ -37,11 +41,12 @@ export function identityOf(
   return identityWith({ snapshot }, { name }, { key, ids: snapshot.staging.idsOf(name, key) });
 }
 
-/** The same where the ids that the source gives it now are known. */
+/** Like `identityOf`, for callers that have already read the record's current CRM ids. */
 export function identityWith(
   { snapshot }: Pick<Mirror, 'snapshot'>,
   { name }: Pick<RecordType, 'name'>,
-  { key, ids }: Identity,
+  { key, ids: currentIds }: Identity,
 ): Identity {
-  return { key, ids: [...new Set([...ids, ...snapshot.recorded.originsOf(name, key)])] };
+  const formerIds = snapshot.recorded.originsOf(name, key);
+  return { key, ids: [...new Set([...currentIds, ...formerIds])] };
 }

@@ -1,39 +1,42 @@
 /**
- * What the runs of one process share that keep one mirror side by side: one that is about
- * everybody, and several that are each about one person.
+ * Locks people between the runs of one process on the same mirror: one run about everybody, and any
+ * number of runs about one person.
  *
- *   a run about one person    has her to itself, from before the CRM is asked about her to its end:
- *                             it waits for what is under way about her
- *   the run about everybody   waits for nobody. Whom another took, at any time since it began, it
- *                             decides nothing more about, and sends nothing more that it had
- *                             planned: what it has read of her is not the newest any more
+ *   run about one person   waits until the person is free, then holds the lock from before it reads
+ *                          the CRM until it ends
+ *   run about everybody    never waits. A person whom another run locked since it began is
+ *                          superseded: it decides nothing more about them and sends none of their
+ *                          planned changes, because what it read may be out of date
  *
- * She is who has one of these keys, or one of these ids of the source: the source may give her
- * another key at any time, and then each run knows her under its own.
+ * A person is named by keys and by ids of the source: the source may change the key at any time,
+ * and then each run knows the person by another one.
  */
 import type { Key } from '../../domain/record.ts';
 
+/** The locks that the runs of one process share. */
 export interface PersonLocks {
-  /** Runs under way, but for this one. */
+  /** Returns the ids of the runs in progress, without this one. */
   others(run: string): string[];
-  /** How many runs about everybody have begun, and have ended, so far. */
+  /** Counts the runs about everybody that have begun, and that have ended, so far. */
   count(): { begun: number; ended: number };
-  /** A run begins; it is about everybody, and may be overtaken, or about one person. */
+  /** Call when a run begins: about everybody, who may be superseded, or about one person. */
   begin(run: string, about: 'all' | 'one'): void;
+  /** Call when a run ends, however it ends. */
   end(run: string): void;
-  /** Takes these people once nobody else is at them. */
+  /** Locks these people, as soon as no other run has them and nothing is in flight for them. */
   take(people: LockedPeople): Promise<PersonLock>;
-  /** Whom others took since the run began. */
+  /** Returns the people whom other runs have locked since this run began. */
   superseded(run: string): Superseded;
-  /** Something is about to leave for her; false: she is overtaken, and nothing may. */
+  /** Call before sending a request. Returns false if the person is superseded: do not send it. */
   beginInFlight(run: string, key: Key, ids: readonly string[]): boolean;
-  /** It was answered, and what came of it is written. */
+  /** Call when the outcome of the request is stored. */
   endInFlight(run: string, key: Key): void;
 }
 
+/** Names people, by everything that another run may know them by. */
 export interface LockedPeople {
   keys: readonly Key[];
-  /** Of the source. */
+  /** Ids of their records in the source. */
   ids: readonly string[];
 }
 
@@ -42,18 +45,21 @@ interface Superseded {
   ids: ReadonlySet<string>;
 }
 
+/** The lock that one run holds. */
 export interface PersonLock {
-  /** Takes these as well; false: somebody is at one of them, and nothing was taken. */
+  /** Locks more people. Returns false, and locks nobody, unless all of them are free. */
   extend(people: LockedPeople): boolean;
   release(): void;
 }
 
+/** A run about everybody. */
 interface WholeRun {
   superseded: { keys: Set<Key>; ids: Set<string> };
-  /** For whom something has left, with her ids. */
+  /** People with a request in flight, and their ids. */
   inFlight: Map<Key, readonly string[]>;
 }
 
+/** What one lock holds. */
 interface Own {
   keys: Key[];
   ids: string[];
@@ -62,16 +68,18 @@ interface Own {
 const nobody: Superseded = { keys: new Set(), ids: new Set() };
 
 interface State {
-  /** Runs about everybody that have begun, so far. */
+  /** How many runs about everybody have begun so far. */
   begun: number;
-  /** Runs about one person. */
+  /** The runs about one person. */
   alone: Set<string>;
-  /** Runs about everybody. */
+  /** The runs about everybody. */
   runs: Map<string, WholeRun>;
   taken: { keys: Set<Key>; ids: Set<string> };
+  /** Wakes those that wait for a lock. */
   waiting: (() => void)[];
 }
 
+/** Begins without any run. Runs of other processes are kept apart by the lease. */
 export function createPersonLocks(): PersonLocks {
   const taken = { keys: new Set<Key>(), ids: new Set<string>() };
   const state: State = { begun: 0, alone: new Set(), runs: new Map(), taken, waiting: [] };
@@ -102,11 +110,11 @@ export function createPersonLocks(): PersonLocks {
     },
     superseded: (run) => runs.get(run)?.superseded ?? nobody,
     beginInFlight(run, key, ids) {
-      const underWay = runs.get(run);
-      if (!underWay) return true;
-      const { superseded, inFlight: entered } = underWay;
+      const whole = runs.get(run);
+      if (!whole) return true;
+      const { superseded, inFlight } = whole;
       if (superseded.keys.has(key) || ids.some((id) => superseded.ids.has(id))) return false;
-      entered.set(key, ids);
+      inFlight.set(key, ids);
       return true;
     },
     endInFlight(run, key) {
@@ -121,13 +129,16 @@ function wake({ waiting }: State): void {
 
 function isFree({ runs, taken }: State, { keys, ids }: LockedPeople): boolean {
   if (keys.some((key) => taken.keys.has(key)) || ids.some((id) => taken.ids.has(id))) return false;
-  return [...runs.values()].every(({ inFlight: entered }) => {
-    const has = [...entered.values()].flat();
-    return !keys.some((key) => entered.has(key)) && !ids.some((id) => has.includes(id));
+  return [...runs.values()].every(({ inFlight }) => {
+    const has = [...inFlight.values()].flat();
+    return !keys.some((key) => inFlight.has(key)) && !ids.some((id) => has.includes(id));
   });
 }
 
-/** Takes them, if all are free; nothing more leaves for them, so that waiting has an end. */
+/**
+ * Locks the people if all are free. Either way they are superseded for the runs about everybody,
+ * which then send nothing more for them, so that waiting has an end.
+ */
 function takeNow(state: State, people: LockedPeople, own: Own): boolean {
   for (const { superseded } of state.runs.values()) {
     for (const key of people.keys) superseded.keys.add(key);

@@ -14,16 +14,18 @@ import type { Account, Mirror } from './mirror-context.ts';
 
 const name = 'platform-facts';
 
+/** Returns the facts about the platform that the snapshot keeps. */
 export function factsIn({ meta }: Pick<Snapshot, 'meta'>): PlatformFacts {
   return metaValue(meta, name, platformFacts) ?? platformFacts.parse({});
 }
 
-/** What one run knows of the platform. A plan keeps what it learns to itself. */
+/** What one run knows of the platform. */
 export interface LearnedFacts {
   known(): PlatformFacts;
   learn(evidence: Evidence): void;
 }
 
+/** Begins with what the snapshot keeps. A run stores what it learns if it writes. */
 export function createFacts(
   { meta, transaction }: Pick<Snapshot, 'meta' | 'transaction'>,
   writes: boolean,
@@ -32,7 +34,7 @@ export function createFacts(
   return {
     known: () => now,
     learn(evidence) {
-      // Another run of this process may have learnt something since.
+      // Another run of this process may have stored something since.
       now = withEvidence(writes ? factsIn({ meta }) : now, evidence);
       const text = canonicalJson(now);
       if (writes && text !== meta.get(name)) transaction(() => meta.set(name, text));
@@ -40,6 +42,7 @@ export function createFacts(
   };
 }
 
+/** Tells the time by the platform's clock. */
 export interface PlatformTime {
   /** Asks the platform for its time, once in a run. Throws bugs only: it need not answer. */
   ask(): Promise<void>;

@@ -1,13 +1,15 @@
 /**
- * Quarantine over runs: a platform that refuses nearly everything is not asked again and again.
+ * Keeps the runs of a mirror from sending to a platform that refuses nearly everything.
  *
- *   now        the run                                             →
- *   not        stopped: over 40 % of at least 20 refused (brake)   for 1 hour
- *   going on   sends opt-outs only, lists and records as ever      as it is
- *   over       over 40 % of what it attempted refused              twice as long, at most a day
- *   over       less                                                lifted
- *   over       attempted nothing                                   as it is: the next one tries
- *   begun by another run since this one began                      as it is
+ *   quarantine   the run                                                then the quarantine
+ *   none         was stopped by the circuit breaker: over 40 % of at    begins, for 1 hour
+ *                least 20 changes refused
+ *   in force     sends opt-outs only; reads, lists and records          stays as it is
+ *   over         had over 40 % of its changes refused                   lasts twice as long, at
+ *                                                                       most a day
+ *   over         had less refused                                       is lifted
+ *   over         sent nothing                                           stays: the next run tries
+ *   any          was overlapped by a run that began the quarantine      stays as it is
  *
  * `retry` without a name lifts it. An opt-out is never quarantined.
  */
@@ -23,25 +25,29 @@ const name = 'quarantine';
 const stored = z.object({ since: z.number(), until: z.number(), delayMs: z.number() });
 export type Quarantine = z.infer<typeof stored>;
 
+/** Returns the quarantine that the snapshot keeps, in force or over. */
 export function quarantineOf(meta: Meta): Quarantine | undefined {
   return metaValue(meta, name, stored);
 }
 
-/** Answers whether there was one. Within a transaction. */
+/** Lifts the quarantine. Returns whether there was one. Within a transaction. */
 export function liftQuarantine(meta: Meta): boolean {
   const before = meta.get(name);
   meta.drop(name);
   return before !== undefined;
 }
 
-/** A time that lies further ahead than the delay was written by a clock that was wrong. */
+/**
+ * Returns whether the quarantine is in force. An end further ahead than its delay was written by a
+ * clock that was wrong, and does not count.
+ */
 export function holds(quarantine: Quarantine | undefined, now: number): quarantine is Quarantine {
   if (!quarantine) return false;
   const { until, delayMs } = quarantine;
   return until > now && until - now <= delayMs;
 }
 
-/** At the end of a run: keeps what becomes of it. Returns what the summary says of that. */
+/** Stores what becomes of the quarantine when a run ends. Returns what the summary says of it. */
 export function storeQuarantine(
   run: RunContext,
   breaker: CircuitBreaker,
@@ -69,6 +75,7 @@ function nextQuarantine(
   return { since: before?.since ?? now, until: now + delayMs, delayMs };
 }
 
+/** Says since when and until when the quarantine is in force. */
 export function sayQuarantine({ since, until }: Quarantine): string {
   const time = (at: number) => new Date(at).toISOString().replace(/\.\d+/, '');
   return (

@@ -1,4 +1,4 @@
-/** What every step of a run needs, and two questions that steps ask of it. */
+/** What every step of a run needs, and the questions that steps ask of it. */
 import type { JournaledChange } from '../../domain/change.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 import type { LearnedFacts, PlatformTime } from './platform-knowledge.ts';
@@ -44,7 +44,10 @@ export function isFresh(run: RunContext, at: number): boolean {
   return at >= run.startedAt && run.clock.now() - at < freshMs;
 }
 
-/** Under the keys that the others know, and under those that she has by this run's reading. */
+/**
+ * Returns the keys of the people whom other runs have locked since this run began: those that the
+ * other runs know, and those that this run's reading has for the same CRM ids.
+ */
 export function supersededKeys(
   { locks, snapshot, id }: RunContext,
   { name, read }: RecordType,
@@ -55,7 +58,7 @@ export function supersededKeys(
   return [...new Set([...keys, ...snapshot.staging.keysOf(name, [...ids])])];
 }
 
-/** Whether she is one of them. */
+/** Returns whether another run has locked this person since this run began. */
 export function isSuperseded(run: RunContext, { name, read }: RecordType, key: Key): boolean {
   if (!read) return false;
   const { keys, ids } = run.locks.superseded(run.id);

@@ -1,57 +1,60 @@
-/** What a run knows of one record type: what was read of the source, and what was listed. */
+/** What a run has found of one record type: by reading the source, and by listing the platform. */
 import type { UnknownWords } from '../../domain/unknown-words.ts';
 import type { RecordTypeName } from '../../domain/record.ts';
 import type { RecordType } from '../../records/record-type.ts';
 
+/** A listing of all records of one type on the platform. */
 export interface PlatformListing {
-  /** Whether what it does not show is proven absent. */
+  /** Whether it is proven that what the listing does not show is not there. */
   complete: boolean;
-  /** When it began, by our clock; milliseconds since the epoch. */
+  /** When the listing began, by our clock; milliseconds since the epoch. */
   startedAt: number;
-  /** When it had ended, likewise. */
+  /** When the listing had ended, likewise. */
   endedAt: number;
-  /** How far the ledger had got when it began. */
+  /** The number of the newest entry of the do-not-contact list when the listing began. */
   knownEntries: number;
-  /** When it began by the platform's clock, likewise; undefined: its answer had no Date. */
+  /** When the listing began by the platform's clock; undefined: its answer had no Date. */
   platformStartedAt: number | undefined;
-  /** Of whom the platform says that these records are; undefined when it does not. */
+  /** The organization that the platform names as the owner; undefined: it names none. */
   organization: string | undefined;
 }
 
-/**
- * Of a reading: keys that have a valid record, those that want something, invalid records, and
- * those that name nobody; and the words that are not known.
- */
+/** How much a reading of a source has. */
 export interface Sizes {
+  /** Keys that have a valid record. */
   valid: number;
+  /** Keys whose records ask for something: a subscription, a template. */
   wanted: number;
+  /** Invalid records. */
   invalid: number;
+  /** Records that name nobody. */
   skipped: number;
+  /** Words in the records that the configuration does not know. */
   unknown: readonly UnknownWords[];
 }
 
-/** What is known of one kind in this run. */
+/** What a run has found of one record type so far. */
 export interface Findings {
-  /** Whether the reading of the source was certified. */
+  /** Whether the source certified that its reading was complete. */
   certified: boolean;
-  /** Whether that reading names everybody whom the source has. */
+  /** Whether the reading names every record that the source has, not only changed ones. */
   whole: boolean;
-  /** From where its changes go on, where the source tells them. */
+  /** Where the next reading of changes goes on; undefined: the source does not tell. */
   cursor: string | undefined;
-  /** Undefined in a fast run: nothing was listed. */
+  /** Undefined: nothing was listed, as in a fast run. */
   listing: PlatformListing | undefined;
-  /** Parts that so many records have lost at once that nothing is concluded from it. */
+  /** Channels that so many people have lost at once that nothing is concluded from it. */
   lost: ReadonlySet<string>;
-  /** The name of what was read of the source, and how much it is. */
+  /** The name that the source gives to what was read; '' if nothing was. */
   reading: string;
   sizes: Sizes;
-  /** Whether the source is still that. */
+  /** Returns whether the source still has what was read. */
   still(): boolean;
-  /** Whether it counts for how long somebody has not been named (README, people who left). */
+  /** Whether this run counts for how long somebody has been missing from the CRM. */
   absenceCounts: boolean;
 }
 
-/** Where nothing was read. */
+/** The findings of a record type that was not read. */
 export const noFindings: Findings = {
   certified: false,
   whole: false,
@@ -64,7 +67,7 @@ export const noFindings: Findings = {
   absenceCounts: false,
 };
 
-/** Of the kind of this name, whether or not it takes part. */
+/** Returns the findings of the record type of this name, whether or not it takes part. */
 export function findingsNamed(
   known: ReadonlyMap<RecordType, Findings>,
   kind: RecordTypeName,

@@ -68,6 +68,7 @@ export interface RunState extends Started {
   rounds: number;
 }
 
+/** Begins with what is known at the start, and nothing found yet. */
 export function stateOf(started: Started): RunState {
   return {
     ...started,

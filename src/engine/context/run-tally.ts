@@ -1,4 +1,4 @@
-/** What a run counts and collects on its way, for its summary. Lists are capped; counts are not. */
+/** Counts and collects what a run's summary says. Lists are capped; counts are not. */
 import type { Change } from '../../domain/change.ts';
 import type { GuardClass } from '../../domain/guard-classes.ts';
 import type { Problem } from '../../domain/problem.ts';
@@ -9,57 +9,63 @@ import type { ListedProblem } from '../report/run-summary.ts';
 import type { Unread } from '../../snapshot/tables/retry-later.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 
+/** What a run counts and collects. */
 export interface RunTally {
+  /** Counts a record that was found on the platform and is ours from now on. */
   adopted(kind: RecordTypeName): void;
   /**
-   * Stages a problem found while deciding; lists it when it is new. One that is for an unknown word
-   * of the field that `option` names is only counted.
+   * Stages a problem found while deciding, and lists it if it is new. A problem caused by an
+   * unknown word in the field that `option` names is only counted.
    */
   notice(problem: Problem, option?: string): void;
-  /** Lists the words of a source that are not known, one line for each option. */
+  /** Lists the unknown words of a source, one line for each option. */
   unknown(kind: RecordTypeName, words: readonly UnknownWords[]): void;
-  /** A change the platform refused before, and that is not to be tried again yet. */
+  /** Counts and lists a change that the platform refused before and that is not due again yet. */
   parked(change: Change, known: Fault): void;
-  /** What is known of records that this run has not read. */
+  /** Counts what is known of records that this run has not read. */
   unread(found: Unread): void;
-  /** What a guard holds of a class, in place of what was said of that class before. */
+  /** Lists what awaits approval of a class, in place of what was listed of that class before. */
   held(problem: Problem): void;
-  /** Nothing of these classes is held after all. */
+  /** Takes back what was listed of these classes: nothing of them awaits approval. */
   released(classes: readonly GuardClass[]): void;
-  /** Who left, and the CRM does not take it; `isNew`: it did not refuse it before. */
+  /** Lists an opt-out that the CRM refuses; `isNew`: it did not refuse it before. */
   notReported(problem: Problem, isNew: boolean): void;
+  /** Counts the outcome of a change, and lists a rejected one. */
   outcome(type: RecordType, change: Change, outcome: SendOutcome): void;
+  /** Returns how many changes of a record type have come to an end. */
   outcomeCount(kind: RecordTypeName): number;
-  /** A setting keeps a record from a change that is called for. */
+  /** Counts a record that a setting keeps from a change. */
   stopped(by: Stop): void;
   counts(): TallyCounts;
-  /** At most 100, the gravest first: what is held, opt-outs that could not be applied. */
+  /** Returns at most 100 problems: what awaits approval first, then failed opt-outs. */
   problems(): ListedProblem[];
 }
 
+/** What a tally has counted. */
 export interface TallyCounts {
   adopted: Record<RecordTypeName, number>;
-  /** Records newly rejected or invalid. */
+  /** Records that are rejected or invalid for the first time. */
   news: number;
-  /** Rejected or invalid before, and still. */
+  /** Records that were rejected or invalid before, and still are. */
   known: number;
   optOutsFailed: number;
-  /** People whom a setting keeps from a change, by setting. */
+  /** How many people each setting keeps from a change. */
   stopped: Record<Stop, number>;
 }
 
 const most = 100;
-/** Of these another run makes something. */
+/** Changes with these outcomes are left to another run, and not counted. */
 const leftUndone: ReadonlySet<SendOutcome['is']> = new Set(['held', 'unsent', 'stopped']);
-/** What becomes of an opt-out that the platform refused. */
+/** Says what becomes of an opt-out that the platform refused. */
 const delays = 'it is tried again with rising delay, at most daily';
 
 type Ranks = [ListedProblem[], ...ListedProblem[][]];
 
+/** Begins with nothing counted. */
 export function createTally(snapshot: Snapshot): RunTally {
   const adopted: Record<RecordTypeName, number> = { contact: 0, template: 0 };
   const settled: Record<RecordTypeName, number> = { contact: 0, template: 0 };
-  // What is held, opt-outs that could not be applied, what is new, what was known.
+  // What awaits approval, failed opt-outs, what is new, what was known.
   const ranks: Ranks = [[], [], [], []];
   const words = unknownWords();
   const stopped: Record<Stop, number> = { protect: 0, optIns: 0 };
@@ -112,7 +118,7 @@ export function createTally(snapshot: Snapshot): RunTally {
   };
 }
 
-/** What guards hold. */
+/** Keeps the list of what awaits approval. */
 function holding(snapshot: Snapshot, ranks: Ranks): Pick<RunTally, 'held' | 'released'> {
   return {
     held(problem) {
@@ -128,7 +134,7 @@ function holding(snapshot: Snapshot, ranks: Ranks): Pick<RunTally, 'held' | 'rel
   };
 }
 
-/** Unknown words: one line for each option, which is new when a record of it is. */
+/** Lists unknown words, one line for each option. A line is new if one of its records is. */
 function unknownWords() {
   const news = new Set<string>();
   const listed = new Map<string, ListedProblem>();
@@ -152,7 +158,7 @@ function rankOf(isNew: boolean, urgent = false): 1 | 2 | 3 {
   return isNew ? 2 : 3;
 }
 
-/** As it was refused before. */
+/** Builds the problem of a change that was refused before. */
 function refusal(
   { kind, key, part, reason }: Pick<Problem, 'kind' | 'key' | 'part' | 'reason'>,
   fix: string,

@@ -3,8 +3,9 @@ import type { KeyRange } from '../../snapshot/database/key-range.ts';
 import type { RunContext } from './run-context.ts';
 
 /**
- * Runs `work` over `items`, at most `width` at a time. The first failure, also of the items, takes
- * no more of them, and is thrown once what is running has ended.
+ * Runs `work` over `items`, at most `width` at a time. After the first failure, also one of the
+ * items themselves, it takes no more of them and throws that failure once what is running has
+ * ended.
  */
 export async function each<T>(
   items: Iterable<T> | AsyncIterable<T>,
@@ -24,7 +25,7 @@ export async function each<T>(
       failures.push(error);
     }
   };
-  // Whoever is ready takes the next one: to watch all that run would cost more than they do.
+  // Each worker takes the next item when it is ready: to watch all of them would cost more.
   await Promise.all(Array.from({ length: width }, takeAll));
   if (failures.length === 0) return;
   await rest.return?.();
@@ -35,7 +36,7 @@ function restOf<T>(items: Iterable<T> | AsyncIterable<T>): Iterator<T> | AsyncIt
   return Symbol.asyncIterator in items ? items[Symbol.asyncIterator]() : items[Symbol.iterator]();
 }
 
-/** Does a part of the work, which must be short, for each range; others have their turn between. */
+/** Does the work, which must be short, for each range, and yields to other tasks in between. */
 export async function forEachRange(
   { clock }: Pick<RunContext, 'clock'>,
   ranges: Iterable<KeyRange>,
@@ -44,7 +45,7 @@ export async function forEachRange(
   for (const _ of eachRange(ranges, work)) await clock.sleep(0);
 }
 
-/** The same in steps, between which others have their turn if who takes them gives it. */
+/** Like `forEachRange`, for a caller that decides itself when to yield. */
 export function* eachRange(
   ranges: Iterable<KeyRange>,
   work: (range: KeyRange) => void,
@@ -55,7 +56,7 @@ export function* eachRange(
   }
 }
 
-/** Does a part of the work, as short, until it answers that nothing is left. */
+/** Repeats the work, which must be short, until it returns false, and yields in between. */
 export async function untilDone(
   { clock }: Pick<RunContext, 'clock'>,
   work: () => boolean,
