@@ -16,7 +16,7 @@ import { createAsking, type Said, type Surroundings } from '../shared/crm-reques
 import { certificateOf, holding, withCursor } from '../shared/read-certificate.ts';
 import { jsonRecords } from '../shared/json-records.ts';
 import type { Certificate, ReadRequest, Source, SourceRecord } from '../source.ts';
-import { listed, type Listed } from './record-listing.ts';
+import { listed, type ListingResult } from './record-listing.ts';
 import type { ChangesOptions, HttpOptions } from './options.ts';
 import { createProof, idOf } from './completeness-proof.ts';
 import { milliseconds } from '../../domain/values/config-value.ts';
@@ -81,7 +81,7 @@ interface Reading extends Surroundings {
 async function* readingOf(
   options: HttpOptions,
   { name, id, request, ofChanges, ...surroundings }: Reading,
-): AsyncGenerator<SourceRecord[], Listed & { certificate: Certificate }> {
+): AsyncGenerator<SourceRecord[], ListingResult & { certificate: Certificate }> {
   const { fields, signal } = request;
   const { clock } = surroundings;
   const asking = createAsking({ ...options, mend: ofChanges ? mendChanges : mend }, surroundings);
@@ -138,7 +138,7 @@ interface ChangeCursor {
    * Returns the cursor after a reading that began at `begunAt`, never before the one it continued
    * from; undefined when that time is unknown.
    */
-  after(begunAt: Listed['begunAt'], sinceMs?: number): string | undefined;
+  after(begunAt: ListingResult['begunAt'], sinceMs?: number): string | undefined;
 }
 
 function createSince({ url, format, overlap }: ChangesOptions): ChangeCursor {

@@ -30,7 +30,7 @@ export interface RecordListing {
  * How a list was read. Times are the CRM's own, in milliseconds since the epoch; undefined: it
  * tells none.
  */
-export interface Listed {
+export interface ListingResult {
   /** Whether there is no such list of changes any more. */
   lost: boolean;
   /** The earliest time that the first answer may show. */
@@ -43,11 +43,11 @@ export interface Listed {
 export async function* listed(
   options: HttpOptions,
   listing: RecordListing,
-): AsyncGenerator<SourceRecord[], Listed> {
+): AsyncGenerator<SourceRecord[], ListingResult> {
   const { asking, proof, clock, ofChanges } = listing;
   const paging = createPaging(options, { host: asking.host, proven: ofChanges });
   let address = paging.first;
-  let begun: Listed = { lost: false, begunAt: undefined, answeredAt: undefined };
+  let begun: ListingResult = { lost: false, begunAt: undefined, answeredAt: undefined };
   for (let number = 1; number <= MOST_PAGES; number += 1) {
     const askedAt = clock.monotonic();
     const at = { ...listing, options, paging, address, number };
@@ -121,7 +121,7 @@ function listIn({ value }: Said, { options: { records }, asking }: At): unknown[
 }
 
 /** An answer that took long may show what was there when it was requested. */
-function timesOf(answeredAt: number | undefined, tookMs: number): Listed {
+function timesOf(answeredAt: number | undefined, tookMs: number): ListingResult {
   const begunAt = answeredAt === undefined ? undefined : answeredAt - Math.max(0, tookMs);
   return { lost: false, begunAt, answeredAt };
 }

@@ -1,5 +1,5 @@
 /**
- * The parties of a Tryton as a source, by JSON-RPC. merged-parties.ts explains merged parties.
+ * The parties of a Tryton as a source, by JSON-RPC. party-listing.ts explains merged parties.
  *
  * `read` reads all parties by rising ids, inactive ones too. The count that Tryton tells is the
  * proof: nobody is missing when as many were read as there were before, or are after.
@@ -19,10 +19,9 @@ import type { Certificate, ReadRequest, Source, SourceRecord } from '../source.t
 import { type Api, createApi } from './tryton-api.ts';
 import { cursorsOf } from './change-cursor.ts';
 import { createFields } from './field-selection.ts';
-import { changedSince, createParties, everybody } from './party-listing.ts';
+import { changedSince, createParties, everybody, settle } from './party-listing.ts';
 import { createLogins } from './login-session.ts';
 import type { TrytonOptions } from './options.ts';
-import { settle } from './merged-parties.ts';
 
 type TrytonSource = Source & Required<Pick<Source, 'changes' | 'one' | 'still'>>;
 
