@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import type { Config } from '../config/config.ts';
 import { optOutOf, optOutsOf } from '../records/contact/consent/platform-opt-outs.ts';
 import { decodeContact } from '../records/contact/observe/contact-rows.ts';
-import type { PlatformOptOut } from '../records/opt-outs.ts';
+import type { PlatformOptOut } from '../records/capabilities.ts';
 import { milliseconds } from '../domain/values/config-value.ts';
 import { Invalid, isExpected } from '../domain/errors.ts';
 import { readDoNotContactList } from '../do-not-contact/list-file.ts';

@@ -106,7 +106,7 @@ export async function findAbsences(state: RunState): Promise<void> {
   const { run, known } = state;
   for (const { type } of state.parts) {
     const read = known.get(type);
-    if (!read || !type.absence) continue;
+    if (!read || !type.capabilities.absence) continue;
     const findings = { ...read, absenceCounts: isAbsenceShown(run, read) };
     known.set(type, findings);
     if (run.writes) await countAbsences(run, type, findings);

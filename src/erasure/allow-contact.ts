@@ -1,5 +1,5 @@
 /** Holds what `allow` changed. */
-import type { Deadlines } from '../records/erasure-request.ts';
+import type { Deadlines } from '../records/capabilities.ts';
 import type { RecordType } from '../records/record-type.ts';
 import type { Entry } from '../domain/do-not-contact.ts';
 import type { Key } from '../domain/record.ts';
@@ -66,7 +66,7 @@ export async function allow(
 /** Releases opt-outs of ours and returns their channels. Call it within a transaction. */
 function release({ snapshot: { recorded } }: Mirror, type: RecordType, key: Key): string[] {
   const row = recorded.get(type.name, key);
-  const released = row && type.release?.(row);
+  const released = row && type.capabilities.erasure?.release(row);
   if (released) recorded.put(released.row);
   return released?.parts ?? [];
 }

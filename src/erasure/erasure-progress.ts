@@ -1,5 +1,5 @@
 /** Keeps account of an erasure in the snapshot, step by step. */
-import type { Deed } from '../records/erasure-request.ts';
+import type { Deed } from '../records/capabilities.ts';
 import { acked, type RecordType } from '../records/record-type.ts';
 import { Busy } from '../domain/errors.ts';
 import type { Key } from '../domain/record.ts';

@@ -3,7 +3,7 @@
  * snapshot. Whatever stops it, the list already protects the person, what is left is noted, and
  * `forget` can be called again.
  */
-import type { Deadlines, Deed } from '../records/erasure-request.ts';
+import type { Deadlines, Deed } from '../records/capabilities.ts';
 import type { RecordType } from '../records/record-type.ts';
 import { type Expected, Invalid, isExpected } from '../domain/errors.ts';
 import { all, type RememberedOptOut } from '../domain/do-not-contact.ts';
@@ -134,7 +134,7 @@ async function erase(
   const recorded = snapshot.recorded.get(type.name, key);
   const known = account.done().found ?? [];
   const tell = (deed: Deed): void => account.tell(type, deed);
-  await type.erase?.({ key, recorded, known, tell }, leave);
+  await type.capabilities.erasure?.erase({ key, recorded, known, tell }, leave);
   account.looked();
 }
 

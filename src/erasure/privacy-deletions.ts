@@ -11,7 +11,7 @@
  *
  * The CRM is asked for every id that is known of the person. It is not read for further ids.
  */
-import type { Deadlines } from '../records/erasure-request.ts';
+import type { Deadlines } from '../records/capabilities.ts';
 import { Busy } from '../domain/errors.ts';
 import type { DesiredRow, Key } from '../domain/record.ts';
 import type { LockedPeople } from '../engine/context/person-locks.ts';
@@ -40,7 +40,7 @@ export type ErasedOne = { person: string } & (
  * the people, the errors of the source, and those of `forget`.
  */
 export async function eraseTold(mirror: Mirror, id: string, leave: Deadlines): Promise<Erased> {
-  const part = mirror.parts.find(({ source, type }) => source.one && type.erase);
+  const part = mirror.parts.find(({ source, type }) => source.one && type.capabilities.erasure);
   if (!part) return { rest: 'nothing', people: [] };
   const taken = await mirror.locks.take(peopleOf(mirror, part, id));
   try {

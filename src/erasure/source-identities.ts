@@ -1,6 +1,6 @@
 /** Reads which CRM ids a person has, so that the do-not-contact list can be asked by them. */
 import { Interrupted, isExpected } from '../domain/errors.ts';
-import type { Deadlines } from '../records/erasure-request.ts';
+import type { Deadlines } from '../records/capabilities.ts';
 import type { Mirror, MirrorPart } from '../engine/context/mirror-context.ts';
 import { readSource } from '../engine/read/source-read.ts';
 import { beginRun } from '../engine/begin-run.ts';

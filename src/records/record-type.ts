@@ -4,8 +4,6 @@
  * The contract:
  * - `desire` brings one source record into canonical form; it never throws, a bad one is `invalid`.
  * - `list` reads one page of the platform; canonical forms of equal records are equal texts.
- * - `find` asks for a recorded record that no page showed; a kind whose records cannot be read one
- *   by one has none. It throws what reading throws.
  * - `decide` is pure: what to do with one record, from the three things known about it. Called
  *   twice on an unchanged world the second decision holds no changes.
  * - `look` is asked right before a change is sent: what it was planned on may no longer hold.
@@ -13,26 +11,23 @@
  *   only for bugs. `recover` finds the outcome of a change that was sent and not answered, by
  *   reading, never by sending again; it throws what that reading throws.
  * - `acknowledge` gives the recorded row that follows from a change; undefined = gone.
- * - `ledger` is there where somebody must be remembered when the record is gone; all of it is pure.
+ * - `capabilities` are what a type can do beside that; all of `doNotContact` is pure.
  */
 import type { Change, Op } from '../domain/change.ts';
-import type { Entry, RememberedOptOut, ListChanges } from '../domain/do-not-contact.ts';
+import type { Entry, ListChanges } from '../domain/do-not-contact.ts';
 import type { Problem } from '../domain/problem.ts';
-import type { Erasing, Deadlines } from './erasure-request.ts';
-import type { UnsubscribeListing } from './unsubscribe-listing.ts';
-import type { PlatformOptOuts } from './opt-outs.ts';
 import type { Evidence, PlatformFacts } from './platform-facts.ts';
-import type { FoundRecord, Page, ListingPage } from './listing-page.ts';
+import type { ListingPage, Page } from './listing-page.ts';
 import type {
   Absence,
-  AbsenceDue,
   DesiredRow,
   Key,
-  RecordTypeName,
   ObservedRow,
   RecordedRow,
+  RecordTypeName,
   Rows,
 } from '../domain/record.ts';
+import type { Capabilities } from './capabilities.ts';
 
 export interface RecordType {
   readonly name: RecordTypeName;
@@ -48,26 +43,11 @@ export interface RecordType {
    * In which runs recorded records that the source no longer names are decided upon one by one.
    */
   readonly decidesAbsent: Readonly<Record<'full' | 'fast', boolean>>;
-  /** When a record that has not been named is due; undefined where that does not matter. */
-  readonly absence?: AbsenceDue;
-  /** Undefined where records are in no parts. */
-  readonly parts?: Parts;
-  /** Undefined where nobody leaves by themselves, or the platform does not list who did. */
-  readonly unsubscribes?: UnsubscribeListing;
-  /** Undefined where nobody leaves by themselves: the source is told nothing. */
-  readonly outs?: PlatformOptOuts;
+  readonly capabilities: Capabilities;
   /** The body of a source record that cannot be read: it says nothing. */
   readonly unreadBody: string;
   desire(value: Record<string, unknown>, place: string): DesiredRow;
   list(page: ListingPage, signal: AbortSignal): Promise<Page>;
-  find?(row: RecordedRow, signal: AbortSignal): Promise<FoundRecord>;
-  /**
-   * All that the platform shows of one record: by its name, and by the id it is known by. Only
-   * where records can be read by themselves; throws what reading throws.
-   */
-  read?(known: Pick<RecordedRow, 'key' | 'id'>, signal: AbortSignal): Promise<ObservedRow[]>;
-  /** Ids that the platform has for a record, also those under another name there by now. */
-  idsOf?(row: RecordedRow): readonly string[];
   decide(states: States): Decision;
   /** Which of the platform's routes an operation uses; a refused route stops alone. */
   route(op: Op): string;
@@ -81,31 +61,6 @@ export interface RecordType {
     change: Change,
     ack: Acknowledged,
   ): RecordedRow | undefined;
-  /** Lets the source take back what we took from a record on its word; undefined: nothing was. */
-  release?(row: RecordedRow): { row: RecordedRow; parts: string[] } | undefined;
-  readonly doNotContact?: DoNotContactRules;
-  /** Takes a record off the platform for good, whoever made it; throws until that is proven. */
-  erase?(what: Erasing, leave: Deadlines): Promise<void>;
-}
-
-/** What a kind tells the ledger, and is told by it. */
-export interface DoNotContactRules {
-  /** What must be remembered, by what is recorded. */
-  memories(row: RecordedRow): RememberedOptOut[];
-  /** What an acknowledged change, and the row that follows from it, change in the ledger. */
-  learn(change: Change, after: RecordedRow | undefined, entries: readonly Entry[]): ListChanges;
-  /** Whether the ledger forbids this change. */
-  forbids(change: Change, entries: readonly Entry[]): boolean;
-}
-
-/** The parts of the platform that a kind's records can be in, as contacts are in channels. */
-export interface Parts {
-  /** Those that are kept equal. */
-  names: readonly string[];
-  /** Which a record is recorded in. */
-  recorded(row: RecordedRow): string[];
-  /** Which are shown of it, however it stands there. */
-  shown(row: ObservedRow): string[];
 }
 
 /** What is known about one record when it is decided upon. */

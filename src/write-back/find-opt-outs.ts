@@ -17,7 +17,7 @@
  */
 import { createHmac } from 'node:crypto';
 import type { RecordType } from '../records/record-type.ts';
-import type { PlatformOptOut, PlatformOptOuts } from '../records/opt-outs.ts';
+import type { PlatformOptOut, PlatformOptOuts } from '../records/capabilities.ts';
 import type { DesiredRow, Key, RecordTypeName } from '../domain/record.ts';
 import type { OptOutReport } from '../domain/opt-out-report.ts';
 import type { ReturnedRow } from '../snapshot/tables/opt-out-reports.ts';
@@ -31,7 +31,7 @@ import { unfinishedIn } from '../erasure/pending/unfinished-erasures.ts';
 /** What the search works on. */
 export interface Finding {
   run: RunContext;
-  type: RecordType & { readonly outs: PlatformOptOuts };
+  type: RecordType & { readonly optOuts: PlatformOptOuts };
   returns: WriteBack;
   known: Findings;
   /**
@@ -137,7 +137,7 @@ function leavers({ run, type }: Finding, keys: KeyRange | Key): Person[] {
   if (!run.writes) for (const row of optOutReports.noted(type.name, keys)) rows.set(row.key, row);
   return [...rows.values()].map((row) => ({
     key: row.key,
-    outs: type.outs.recorded(row, run.facts.known()),
+    outs: type.optOuts.recorded(row, run.facts.known()),
   }));
 }
 
@@ -146,7 +146,7 @@ function remembered({ run, type }: Finding, key: Key): Person {
   const entries = run.doNotContact.concerning({ key, ids: [] });
   const outs = new Map<string, PlatformOptOut>();
   for (const entry of entries) {
-    const out = type.outs.remembered(entry, run.facts.known());
+    const out = type.optOuts.remembered(entry, run.facts.known());
     const before = out && outs.get(out.channel);
     if (out && (!before || before.cause === 'doubtful')) outs.set(out.channel, out);
   }
@@ -250,8 +250,8 @@ function verdictOn({ run, type, conclusive }: Finding, one: One): Verdict {
   const of = one.cause === 'bounce' ? present.filter(({ key }) => key === one.email) : present;
   if (of.length === 0) return 'needless';
   // The CRM's consent may be newer than the opt-out: the consent decision comes first.
-  if (of.some((row) => type.outs.isNewer(row, one))) return 'unread';
-  return of.some((row) => type.outs.saysSo(row, one)) ? 'needless' : 'tell';
+  if (of.some((row) => type.optOuts.isNewer(row, one))) return 'unread';
+  return of.some((row) => type.optOuts.saysSo(row, one)) ? 'needless' : 'tell';
 }
 
 function standing(
@@ -291,9 +291,9 @@ export function isStillOut(
   if (run.doNotContact.erased()?.(email)) return false;
   const row = run.snapshot.recorded.get(type.name, email);
   const outs = row
-    ? type.outs.recorded(row, run.facts.known())
+    ? type.optOuts.recorded(row, run.facts.known())
     : run.doNotContact
         .concerning({ key: email, ids: [] })
-        .flatMap((entry) => type.outs.remembered(entry, run.facts.known()) ?? []);
+        .flatMap((entry) => type.optOuts.remembered(entry, run.facts.known()) ?? []);
   return outs.some((out) => out.channel === channel && out.cause !== 'doubtful');
 }

@@ -25,9 +25,9 @@ export async function reportOptOuts(state: RunState): Promise<Reported | undefin
   const { run, begun, known, failure, options, tally } = state;
   const { returns } = state.mirror;
   const { snapshot, writes } = run;
-  const type = begun.map((part) => part.type).find(({ outs }) => outs);
-  if (!returns || !type?.outs || run.stop.aborted) return undefined;
-  const of = { ...type, outs: type.outs };
+  const type = begun.map((part) => part.type).find(({ capabilities }) => capabilities.optOuts);
+  if (!returns || !type?.capabilities.optOuts || run.stop.aborted) return undefined;
+  const of = { ...type, optOuts: type.capabilities.optOuts };
   const knowledge = findingsNamed(known, type.name);
   const conclusive = knowledge.certified && (knowledge.whole || isRecord(options.mode));
   const finding: Finding = { run, type: of, returns, known: knowledge, conclusive };

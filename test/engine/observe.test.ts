@@ -43,7 +43,7 @@ async function listing(shows: readonly boolean[]): Promise<PlatformListing> {
     pages += 1;
     return { rows, total: 1, date: NOON, organization: undefined };
   };
-  const kind = { name: 'contact', list } as unknown as RecordType;
+  const kind = { name: 'contact', capabilities: {}, list } as unknown as RecordType;
   const { staging } = snapshot;
   staging.beginListing();
   const first = await passOver(run, kind, mirror);

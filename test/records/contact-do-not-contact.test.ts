@@ -91,7 +91,7 @@ describe('the list receives', () => {
       at: LATER,
     } as const;
     const after = contacts.acknowledge(before, change('opt_out', 'con_1'), found);
-    const news = contacts.doNotContact?.learn(change('opt_out', 'con_1'), after, []);
+    const news = contacts.capabilities.doNotContact?.learn(change('opt_out', 'con_1'), after, []);
     expect(news?.adds).toMatchObject([{ part: NEWS, cause: 'opt_out', contact: 'con_1' }]);
   });
 });
@@ -164,17 +164,21 @@ describe('the list forbids', () => {
   test('a change that is about to be sent', () => {
     const { contacts } = open();
     const forbids = (op: 'create' | 'opt_in' | 'opt_out', of: Entry) =>
-      contacts.doNotContact?.forbids(change(op), [of]);
+      contacts.capabilities.doNotContact?.forbids(change(op), [of]);
     expect(forbids('opt_in', entry('opt_out'))).toBe(true);
     expect(forbids('opt_in', entry('opt_out', { part: PRODUCT }))).toBe(false);
     expect(forbids('opt_in', entry('vanished'))).toBe(false);
     expect(forbids('create', entry('vanished'))).toBe(true);
     expect(forbids('opt_out', entry('erasure'))).toBe(false);
     const newer = { ...change('opt_in'), body: JSON.stringify({ newer: NOON + 1 }) };
-    expect(contacts.doNotContact?.forbids(newer, [entry('opt_out')])).toBe(false);
-    expect(contacts.doNotContact?.forbids(newer, [entry('opt_out', { by: LATER })])).toBe(true);
-    expect(contacts.doNotContact?.forbids(newer, [entry('opt_out', { through: 'id' })])).toBe(true);
-    expect(contacts.doNotContact?.forbids(newer, [entry('blocked')])).toBe(true);
+    expect(contacts.capabilities.doNotContact?.forbids(newer, [entry('opt_out')])).toBe(false);
+    expect(
+      contacts.capabilities.doNotContact?.forbids(newer, [entry('opt_out', { by: LATER })]),
+    ).toBe(true);
+    expect(
+      contacts.capabilities.doNotContact?.forbids(newer, [entry('opt_out', { through: 'id' })]),
+    ).toBe(true);
+    expect(contacts.capabilities.doNotContact?.forbids(newer, [entry('blocked')])).toBe(true);
   });
 });
 
@@ -214,7 +218,11 @@ describe('an entry ends', () => {
   test('our own delete: without ownership, and everything else stays', () => {
     const { contacts } = open();
     const entries = [entry('vanished'), entry('opt_out', { seq: 2 }), entry('blocked', { seq: 3 })];
-    const news = contacts.doNotContact?.learn(change('delete', 'con_1'), undefined, entries);
+    const news = contacts.capabilities.doNotContact?.learn(
+      change('delete', 'con_1'),
+      undefined,
+      entries,
+    );
     expect(news).toEqual({ adds: [], ends: [{ seq: 1, why: 'delete acknowledged' }] });
   });
 
@@ -224,7 +232,7 @@ describe('an entry ends', () => {
     const optIn = change('opt_in', 'con_1');
     const after = contacts.acknowledge(remembered({ news: 'platform' }), optIn, ack);
     const learn = (row: typeof after) =>
-      contacts.doNotContact?.learn(optIn, row, [
+      contacts.capabilities.doNotContact?.learn(optIn, row, [
         entry('opt_out'),
         entry('opt_out', { part: PRODUCT }),
       ]);

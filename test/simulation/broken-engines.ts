@@ -2,6 +2,7 @@
  * The engine with one of its rules broken, from outside: what a careless hand could make of it. A
  * simulation that finds none of them is worth nothing.
  */
+import { byGuard } from '../../src/domain/guard-classes.ts';
 import type { RecordType } from '../../src/records/record-type.ts';
 import { stale } from '../../src/records/send-outcome.ts';
 import type { Mirror } from '../../src/engine/context/mirror-context.ts';
@@ -95,13 +96,14 @@ export const broken: readonly Broken[] = [
     foundBy: 5,
     breaks: (mirror) =>
       ofKinds(mirror, (kind) => {
-        const { outs } = kind;
-        if (!outs) return kind;
-        const recorded: typeof outs.recorded = (row, facts) =>
-          outs
+        const { optOuts } = kind.capabilities;
+        if (!optOuts) return kind;
+        const recorded: typeof optOuts.recorded = (row, facts) =>
+          optOuts
             .recorded(row, facts)
             .map((out) => (out.cause === 'doubtful' ? { ...out, cause: 'opt_out' } : out));
-        return { ...kind, outs: { ...outs, recorded } };
+        const capabilities = { ...kind.capabilities, optOuts: { ...optOuts, recorded } };
+        return { ...kind, capabilities };
       }),
   },
   {
@@ -109,7 +111,7 @@ export const broken: readonly Broken[] = [
     foundBy: 1,
     breaks: (mirror) => {
       const none = { percent: 100, floor: 1000 };
-      return { ...mirror, guards: { delete: none, opt_out: none, opt_in: none, template: none } };
+      return { ...mirror, guards: byGuard(() => none) };
     },
   },
   {

@@ -13,7 +13,8 @@ import type { Change } from '../../domain/change.ts';
 /** Before anything leaves for a record; false: another run took it, and nothing may. */
 export function beginInFlight({ run, type, inFlight: entered }: ApplyContext, key: Key): boolean {
   const about = ask(run, type, key);
-  if (type.read && !run.locks.beginInFlight(run.id, key, about.ids)) return false;
+  if (type.capabilities.personRead && !run.locks.beginInFlight(run.id, key, about.ids))
+    return false;
   entered.set(key, about);
   return true;
 }
@@ -41,7 +42,7 @@ function ask(run: RunContext, type: RecordType, key: Key): InFlightRecord {
 
 /** Whether the ledger forbids a change that is about to leave. */
 export function isForbidden(applying: ApplyContext, change: Change): boolean {
-  const { doNotContact } = applying.type;
+  const { doNotContact } = applying.type.capabilities;
   return doNotContact?.forbids(change, identityInFlight(applying, change.key).entries()) ?? false;
 }
 
@@ -49,7 +50,7 @@ export function isForbidden(applying: ApplyContext, change: Change): boolean {
 export function rememberDeleted(applying: ApplyContext, { key }: Change): void {
   const { run, type } = applying;
   const row = run.snapshot.recorded.get(type.name, key);
-  const adds = row && type.doNotContact ? type.doNotContact.memories(row) : [];
+  const adds = (row && type.capabilities.doNotContact?.memories(row)) ?? [];
   if (adds.length === 0) return;
   run.doNotContact.write(
     [{ ...identityInFlight(applying, key).who, adds, ends: [] }],
@@ -64,9 +65,10 @@ export function rememberAcknowledged(
   after: RecordedRow | undefined,
 ): void {
   const { run, type } = applying;
-  if (!type.doNotContact) return;
+  const { doNotContact } = type.capabilities;
+  if (!doNotContact) return;
   const { who, entries } = identityInFlight(applying, change.key);
-  const news = type.doNotContact.learn(change, after, entries());
+  const news = doNotContact.learn(change, after, entries());
   if (news.adds.length + news.ends.length > 0) {
     run.doNotContact.write([{ ...who, ...news }], run.clock.now());
   }

@@ -40,9 +40,9 @@ export function bindDoNotContactList(mirror: Mirror): void {
 
 function fill({ parts, snapshot, doNotContact, clock }: Mirror): void {
   for (const { type } of parts) {
-    for (let after: Key | undefined = ''; after !== undefined && type.doNotContact;) {
+    for (let after: Key | undefined = ''; after !== undefined && type.capabilities.doNotContact;) {
       const rows: RecordedRow[] = snapshot.recorded.next(type.name, after, pageOfRows);
-      const { memories } = type.doNotContact;
+      const { memories } = type.capabilities.doNotContact;
       const remarks = rows.map((row) => ({
         key: row.key,
         ids: snapshot.recorded.originsOf(type.name, row.key),

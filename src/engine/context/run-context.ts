@@ -50,17 +50,21 @@ export function isFresh(run: RunContext, at: number): boolean {
  */
 export function supersededKeys(
   { locks, snapshot, id }: RunContext,
-  { name, read }: RecordType,
+  { name, capabilities }: RecordType,
 ): Key[] {
-  if (!read) return [];
+  if (!capabilities.personRead) return [];
   const { keys, ids } = locks.superseded(id);
   if (ids.size === 0) return [...keys];
   return [...new Set([...keys, ...snapshot.staging.keysOf(name, [...ids])])];
 }
 
 /** Returns whether another run has locked this person since this run began. */
-export function isSuperseded(run: RunContext, { name, read }: RecordType, key: Key): boolean {
-  if (!read) return false;
+export function isSuperseded(
+  run: RunContext,
+  { name, capabilities }: RecordType,
+  key: Key,
+): boolean {
+  if (!capabilities.personRead) return false;
   const { keys, ids } = run.locks.superseded(run.id);
   return (
     keys.has(key) ||

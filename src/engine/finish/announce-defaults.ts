@@ -34,7 +34,7 @@ export function clearAnnouncement(state: RunState): void {
 /** Returns the record type whose absences count, if the run has read all of it. */
 export function whollyRead({ run, parts, known }: RunState): RecordType | undefined {
   if (onlyKey(run) !== undefined) return undefined;
-  const type = parts.find((part) => part.type.absence)?.type;
+  const type = parts.find((part) => part.type.capabilities.absence)?.type;
   const findings = type && known.get(type);
   return findings?.certified && findings.whole ? type : undefined;
 }

@@ -38,7 +38,7 @@ export async function finishRun(found: RunState): Promise<Summary> {
   }
   const reported = await reportOptOuts(state);
   const done = await tallyOf(run);
-  const people = state.parts.find(({ type }) => type.erase)?.type;
+  const people = state.parts.find(({ type }) => type.capabilities.erasure)?.type;
   const looked = run.writes && run.mode === 'full' ? people : undefined;
   const erased = looked ? await findErased(run, looked) : [];
   // From here on nothing waits: what is written agrees with what it says of itself.

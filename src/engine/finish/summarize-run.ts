@@ -39,7 +39,7 @@ export function summaryOf(state: RunState, { reported, done, held }: Done): Summ
   const stuck = reported?.stuck;
   const erasures = unfinishedIn(run.snapshot);
   const split = splitHeld(held);
-  const unfinished = erasures.length > 0 && parts.some(({ type }) => type.erase);
+  const unfinished = erasures.length > 0 && parts.some(({ type }) => type.capabilities.erasure);
   return {
     run: run.id,
     mirror: mirror.name,

@@ -53,7 +53,8 @@ export function* othersOf(
 ): Generator<undefined, number> {
   const { shaping } = run.snapshot;
   const { recordType: name } = guardRows[guard];
-  const channels = parts.find(({ type }) => type.name === name)?.type.parts?.names ?? [];
+  const channels =
+    parts.find(({ type }) => type.name === name)?.type.capabilities.channels?.names ?? [];
   let n = 0;
   for (const range of shaping.spansOfKnown(name)) {
     n += shaping.subscribed(name, { ...range, guard }, channels);

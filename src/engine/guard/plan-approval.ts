@@ -108,7 +108,7 @@ export function closeApprovals(context: RunState): RecordType[] {
   const could = couldAll(context);
   // Of an export that was written anew meanwhile no delete has left any more.
   const settled = whole.filter(
-    (type) => could.includes(type) && (!type.absence || known.get(type)?.still()),
+    (type) => could.includes(type) && (!type.capabilities.absence || known.get(type)?.still()),
   );
   const others = othersThan(run, settled);
   for (const { plan } of approvals) {
@@ -129,7 +129,8 @@ function couldAll(context: RunState): RecordType[] {
   const { run, known } = context;
   return wholeKinds(context).filter(
     (type) =>
-      !type.absence || (!run.firstLoad && (run.mode !== 'full' || known.get(type)?.absenceCounts)),
+      !type.capabilities.absence ||
+      (!run.firstLoad && (run.mode !== 'full' || known.get(type)?.absenceCounts)),
   );
 }
 

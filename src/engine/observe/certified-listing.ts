@@ -158,7 +158,7 @@ async function turnPages(
   }
   stageRows();
   const { total, date, organization } = first;
-  const names = type.parts?.names ?? [];
+  const names = type.capabilities.channels?.names ?? [];
   const evidence = evidenceOf({ pages: parts, count: seen, parts: names });
   return { total, began: beginning(first), date, organization, evidence };
 }

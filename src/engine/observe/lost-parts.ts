@@ -12,7 +12,8 @@
  */
 import type { Problem } from '../../domain/problem.ts';
 import type { ObservedRow, RecordedRow } from '../../domain/record.ts';
-import type { Parts, RecordType } from '../../records/record-type.ts';
+import type { Parts } from '../../records/capabilities.ts';
+import type { RecordType } from '../../records/record-type.ts';
 import type { PlatformListing } from '../context/run-findings.ts';
 import type { RunContext } from '../context/run-context.ts';
 
@@ -22,7 +23,7 @@ const pageOfRows = 500;
 /** To be asked once the records are narrowed to those that differ from what is recorded. */
 export async function lostParts(
   run: RunContext,
-  { name, parts }: RecordType,
+  { name, capabilities: { channels: parts } }: RecordType,
   listing: PlatformListing | undefined,
 ): Promise<Set<string>> {
   if (!parts) return new Set();

@@ -28,8 +28,8 @@ export async function findMissing(
   type: RecordType,
   { breaker, random }: { breaker: CircuitBreaker; random: Random },
 ): Promise<void> {
-  const { find } = type;
-  if (!find) return;
+  const { personRead } = type.capabilities;
+  if (!personRead) return;
   const { recorded } = run.snapshot;
   const most = Math.max(askedAtLeast, Math.floor(recorded.count(type.name) * askedShare));
   const rows = await unlisted({ ...run, random }, type.name, most);
@@ -39,7 +39,7 @@ export async function findMissing(
     if (run.stop.aborted) throw reasonOf(run.stop);
     if (isOver) return;
     try {
-      learn(run, row, await find(row, run.stop));
+      learn(run, row, await personRead.find(row, run.stop));
     } catch (error) {
       const refused = error instanceof Rejected && error.status !== 401;
       const unwell = error instanceof Unavailable || error instanceof RateLimited;

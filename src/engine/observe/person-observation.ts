@@ -66,8 +66,9 @@ export function stageObservation(
 
 async function stageOne(run: RunContext, type: RecordType, key: Key): Promise<void> {
   const { staging, recorded } = run.snapshot;
-  if (!type.read) return;
-  const rows = await type.read({ key, id: recorded.get(type.name, key)?.id }, run.stop);
+  const { personRead } = type.capabilities;
+  if (!personRead) return;
+  const rows = await personRead.read({ key, id: recorded.get(type.name, key)?.id }, run.stop);
   run.snapshot.stage(() => {
     stageObservation(run, type, { key, rows });
     staging.addLooked(type.name, key, run.clock.now());

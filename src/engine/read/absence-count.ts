@@ -23,7 +23,8 @@ export async function countAbsences(
   type: RecordType,
   { absenceCounts, reading, listing }: Findings,
 ): Promise<void> {
-  const { name, absence } = type;
+  const { name } = type;
+  const { absence } = type.capabilities;
   if (!absence) return;
   const { absences, ranges, transaction } = run.snapshot;
   const only = onlyKey(run);

@@ -61,7 +61,7 @@ function noticeOne(
 function nameOf(run: RunContext, type: RecordType, { key, id, place }: DesiredRow): Key {
   const { meta, recorded } = run.snapshot;
   const name = key ?? (id === '' ? place : `id ${id}`);
-  if (!type.doNotContact) return name;
+  if (!type.capabilities.doNotContact) return name;
   const who = key === undefined ? { key: '', ids: [id] } : identityOf(run, type, key);
   const entries = run.doNotContact.concerning(who);
   const known = key === undefined ? undefined : recorded.get(type.name, key);

@@ -81,7 +81,7 @@ export async function keepDuplicates(
 ): Promise<void> {
   const { ranges, duplicates, transaction } = run.snapshot;
   for (const { type, source } of parts) {
-    if (!source.one || !type.read) continue;
+    if (!source.one || !type.capabilities.personRead) continue;
     // What names few needs no walk through everybody who is recorded.
     const all = known.get(type)?.whole ? ranges.ofKeys(type.name) : [everything];
     await forEachRange(run, all, (range) => {

@@ -29,7 +29,9 @@ export function statesOf(
 ): States {
   const { staging, recorded, problems } = run.snapshot;
   const row = recorded.get(type.name, key);
-  const entries = type.doNotContact ? run.doNotContact.concerning(identityOf(run, type, key)) : [];
+  const entries = type.capabilities.doNotContact
+    ? run.doNotContact.concerning(identityOf(run, type, key))
+    : [];
   const looked = staging.lookedAt(type.name, key) ?? outrun(known, { row, entries });
   const observed = looked === 'assumed' ? [] : staging.observed(type.name, key);
   const listed = known.listing?.complete;
@@ -144,8 +146,8 @@ function renamedOf(
   { row, known, isListed }: { row: RecordedRow; known: Findings; isListed: boolean },
 ): States['renamed'] {
   const { staging, recorded } = run.snapshot;
-  const { name, idsOf } = type;
-  return (idsOf?.(row) ?? []).flatMap((id) => {
+  const { name, capabilities } = type;
+  return (capabilities.personRead?.idsOf(row) ?? []).flatMap((id) => {
     const seen = isListed ? staging.elsewhere(name, id, row.key) : undefined;
     // What is recorded as this one's is here, unless it was read elsewhere; or else it is gone.
     if (!seen && (id === row.id || (isListed && known.listing))) return [];

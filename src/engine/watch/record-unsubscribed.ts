@@ -3,7 +3,7 @@
  * run that had seen this would. Nothing is sent for it, and nobody else is concluded about.
  */
 import type { RecordType, States } from '../../records/record-type.ts';
-import type { UnsubscribeListing } from '../../records/unsubscribe-listing.ts';
+import type { UnsubscribeListing } from '../../records/capabilities.ts';
 import type { ListRemark } from '../../domain/do-not-contact.ts';
 import type { Key, ObservedRow, RecordedRow } from '../../domain/record.ts';
 import { factsIn, latestNow } from '../context/platform-knowledge.ts';
@@ -12,7 +12,7 @@ import { identityOf, noListChanges } from '../context/person-identity.ts';
 
 export interface Departing {
   mirror: Mirror;
-  type: RecordType & { readonly unsubscribes: UnsubscribeListing };
+  type: RecordType & { readonly departures: UnsubscribeListing };
   /** The snapshot was put back from a backup, and the platform was not listed since. */
   restored: boolean;
 }
@@ -100,7 +100,7 @@ function statesOf(
   const recorded = snapshot.recorded.get(type.name, key);
   return {
     key,
-    desired: recorded ? [] : [type.unsubscribes.named(key)],
+    desired: recorded ? [] : [type.departures.named(key)],
     recorded,
     former: [],
     successors: [],

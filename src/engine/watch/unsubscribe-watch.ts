@@ -27,7 +27,7 @@ import type {
   UnsubscribeCounts,
   UnsubscribeListing,
   LeavingPage,
-} from '../../records/unsubscribe-listing.ts';
+} from '../../records/capabilities.ts';
 import { bindingState } from '../account/account-binding.ts';
 import { recordUnsubscribed, type Departing } from './record-unsubscribed.ts';
 import { metaValue } from '../../snapshot/database/meta-table.ts';
@@ -94,7 +94,7 @@ export async function watch(mirror: Mirror, watching: Watching): Promise<Sightin
   const standing = bindingState(snapshot, account);
   if (standing === 'other key' || standing === 'other url') return { is: 'unproven', ...idle };
   const asking = { signal: watching.stop, abort: watching.abort };
-  const counts = await type.unsubscribes.counts(asking);
+  const counts = await type.departures.counts(asking);
   if (!counts) return { is: 'uncounted', ...idle };
   const before = stateOf(mirror);
   const listing = before && (before.listing ?? begun(before, counts, underWay(mirror, type)));
@@ -105,8 +105,8 @@ export async function watch(mirror: Mirror, watching: Watching): Promise<Sightin
 
 function peopleOf({ name: mirror, parts }: Mirror): Departing['type'] {
   for (const { type } of parts) {
-    const { unsubscribes } = type;
-    if (unsubscribes) return { ...type, unsubscribes };
+    const { departures } = type.capabilities;
+    if (departures) return { ...type, departures };
   }
   throw new Invalid(`${mirror}: the sentinel watches contacts, and there are none → add contacts`);
 }
@@ -139,7 +139,7 @@ async function list(
 ): Promise<Sighting> {
   const { mirror, type } = departing;
   const { clock } = mirror;
-  const { most, spent } = mayList(mirror, type.unsubscribes, before.spent);
+  const { most, spent } = mayList(mirror, type.departures, before.spent);
   const sibling = before.listing ? before.sibling : [];
   let state: State = { ...before, listing, sibling };
   let overlaps = listing.page > 1 && most > 1;
@@ -149,7 +149,7 @@ async function list(
     const { ways, page } = state.listing;
     const at = clock.now();
     const query = { way: ways[0] ?? '', page: overlaps ? page - 1 : page, limit: pageSize };
-    const found = await type.unsubscribes.list(query, asking);
+    const found = await type.departures.list(query, asking);
     const by = clock.now();
     pages += 1;
     const next = overlaps ? state : turned(state, state.listing, { found, counts });

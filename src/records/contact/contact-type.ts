@@ -5,6 +5,7 @@ import type { RecordedRow } from '../../domain/record.ts';
 import type { Enrolled } from '../../platform/contacts.ts';
 import type { Platform } from '../../platform/api-client.ts';
 import type { Subscription } from '../../platform/request-schemas.ts';
+import type { Capabilities } from '../capabilities.ts';
 import {
   acked,
   type RecordType,
@@ -31,8 +32,8 @@ import { release } from './consent/own-opt-outs.ts';
 import { partsOf } from './observe/channel-parts.ts';
 import { anew, find, read, type ReadAccess, readAll, retrieve } from './observe/contact-read.ts';
 import {
-  decodeContact,
   type ContactChange,
+  decodeContact,
   type ObservedContactRow,
 } from './observe/contact-rows.ts';
 import { enrolment, silentBody } from './observe/contact-state.ts';
@@ -59,11 +60,8 @@ export function contactType(options: ContactOptions): RecordType {
     phases: [phase.optOut, phase.optIn, phase.delete],
     needsCertificate: true,
     decidesAbsent: { full: actsOnAbsence, fast: false },
-    absence,
     keyedById: false,
-    parts: partsOf(channels),
-    unsubscribes: leavingOf(access),
-    outs: outsOf(channels, policy),
+    capabilities: capabilitiesOf(options, rules, access),
     unreadBody: silentBody,
     desire: contactDesire(fields, options.now),
     list: async (query, signal) => {
@@ -72,9 +70,6 @@ export function contactType(options: ContactOptions): RecordType {
       const parts = namedIn(page.contacts);
       return { rows, total: page.total, date: page.date, organization: undefined, parts };
     },
-    find: (row, signal) => find(access, row, signal),
-    read: (known, signal) => readAll(access, known, signal),
-    idsOf: (row) => idsOf(decodeContact.recorded(row)),
     decide: (states) => decidePerson(decodedStates(states, decodeContact), rules),
     route: (op) => (op === 'delete' ? 'contacts.delete' : 'contacts.enrol'),
     lookRoute: (op) => (op === 'create' ? 'contacts.list' : 'contacts.retrieve'),
@@ -83,8 +78,21 @@ export function contactType(options: ContactOptions): RecordType {
       settled(() => send(access, decodeContact.change(change), sendContext)),
     recover: (change, asked) => recover(access, change, asked),
     acknowledge: (before, change, ack) => acknowledge(before, decodeContact.change(change), ack),
-    release: (row) => release(decodeContact.recorded(row)),
-    erase: async (what, leave) => erase(platform, what, leave),
+  };
+}
+
+function capabilitiesOf(
+  { policy, absence, platform }: ContactOptions,
+  { channels }: PersonRules,
+  access: ReadAccess,
+): Capabilities {
+  return {
+    channels: partsOf(channels),
+    personRead: {
+      read: (known, signal) => readAll(access, known, signal),
+      find: (row, signal) => find(access, row, signal),
+      idsOf: (row) => idsOf(decodeContact.recorded(row)),
+    },
     doNotContact: {
       memories: (row) => memoriesOf(decodeContact.recorded(row)),
       learn: (change, after, entries) =>
@@ -95,6 +103,13 @@ export function contactType(options: ContactOptions): RecordType {
         return listed(entries, { op, part, newer: value.newer }, policy) !== undefined;
       },
     },
+    erasure: {
+      erase: async (what, deadlines) => erase(platform, what, deadlines),
+      release: (row) => release(decodeContact.recorded(row)),
+    },
+    optOuts: outsOf(channels, policy),
+    departures: leavingOf(access),
+    absence,
   };
 }
 

@@ -38,6 +38,7 @@ export function templateType({ policy, platform }: TemplateOptions): RecordType 
     needsCertificate: false,
     decidesAbsent: { full: true, fast: true },
     keyedById: true,
+    capabilities: {},
     unreadBody,
     desire: desireTemplate,
     list: async (query, signal) => {

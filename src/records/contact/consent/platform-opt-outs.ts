@@ -1,11 +1,11 @@
 /** Lists the opt-outs that people made on the platform, with the time as far as it is known. */
 import { all, type Entry } from '../../../domain/do-not-contact.ts';
-import type { PlatformOptOut, PlatformOptOuts } from '../../opt-outs.ts';
+import type { PlatformOptOut, PlatformOptOuts } from '../../capabilities.ts';
 import { mayBeDefault, type PlatformFacts } from '../../platform-facts.ts';
 import type { ConsentPolicy } from './rules.ts';
 import {
-  decodeContact,
   type ContactStates,
+  decodeContact,
   type RecordedContactRow,
 } from '../observe/contact-rows.ts';
 import type {

@@ -1,4 +1,4 @@
-import type { Parts } from '../../record-type.ts';
+import type { Parts } from '../../capabilities.ts';
 import { decodeContact } from './contact-rows.ts';
 
 /** The channels as parts of the platform that contacts are in. */

@@ -1,6 +1,6 @@
 /** Who left all mail by themselves, as the platform counts and lists them. */
 import { fingerprint, type Key } from '../../../domain/record.ts';
-import type { UnsubscribeListing } from '../../unsubscribe-listing.ts';
+import type { UnsubscribeListing } from '../../capabilities.ts';
 import { observe } from './observed-contact.ts';
 import type { ReadAccess } from './contact-read.ts';
 import { silentBody } from './contact-state.ts';

@@ -2,7 +2,7 @@
 import { Rejected, Unavailable } from '../../../domain/errors.ts';
 import type { Contact } from '../../../platform/answer-schemas.ts';
 import type { Platform } from '../../../platform/api-client.ts';
-import type { Erasing, Deadlines } from '../../erasure-request.ts';
+import type { Deadlines, Erasing } from '../../capabilities.ts';
 import { contactKey } from '../observe/observed-contact.ts';
 import { decodeContact } from '../observe/contact-rows.ts';
 
