@@ -19,13 +19,13 @@ interface Broken {
 
 export const broken: readonly Broken[] = [
   {
-    rule: 'what is recorded was acknowledged',
+    rule: 'only acknowledged changes are recorded',
     foundBy: 22,
     breaks: (mirror) =>
       ofKinds(mirror, (kind) => ({ ...kind, send: recordingFirst(kind, mirror) })),
   },
   {
-    rule: 'an unknown outcome is never sent again blindly',
+    rule: 'an unanswered change is looked up before it is sent again',
     foundBy: 7,
     breaks: (mirror) =>
       ofKinds(mirror, (kind) => ({
@@ -34,7 +34,7 @@ export const broken: readonly Broken[] = [
       })),
   },
   {
-    rule: 'one listing proves nothing',
+    rule: 'one incomplete listing proves nothing',
     foundBy: 18,
     breaks: (mirror) =>
       ofKinds(mirror, (kind) => ({
@@ -43,7 +43,7 @@ export const broken: readonly Broken[] = [
       })),
   },
   {
-    rule: 'a 409 is read back',
+    rule: 'a 409 is followed by a look',
     foundBy: 22,
     breaks: (mirror) =>
       ofKinds(mirror, (kind) => ({
@@ -57,7 +57,7 @@ export const broken: readonly Broken[] = [
       })),
   },
   {
-    rule: 'who is known by id is enrolled by id',
+    rule: 'people known by id are enrolled by id',
     foundBy: 18,
     breaks: (mirror) =>
       ofKinds(mirror, (kind) => ({
@@ -67,7 +67,7 @@ export const broken: readonly Broken[] = [
       })),
   },
   {
-    rule: 'the journal is read at the start',
+    rule: 'a run begins with the journal',
     foundBy: 7,
     breaks(mirror) {
       const { journal } = mirror.snapshot;
@@ -76,7 +76,7 @@ export const broken: readonly Broken[] = [
     },
   },
   {
-    rule: 'one reading makes nobody absent',
+    rule: 'one reading without a person does not prove absence',
     foundBy: 1,
     breaks: (mirror) =>
       withAbsences(mirror, {
@@ -84,7 +84,7 @@ export const broken: readonly Broken[] = [
       }),
   },
   {
-    rule: 'who left and stands in the ledger stays out',
+    rule: 'unsubscribed people in the do-not-contact list stay out',
     foundBy: 8,
     breaks: (mirror) => ({
       ...mirror,
@@ -92,7 +92,7 @@ export const broken: readonly Broken[] = [
     }),
   },
   {
-    rule: 'a default, or what a request without an answer left, is no departure',
+    rule: 'a default, or the effect of an unanswered request, is not the person’s opt-out',
     foundBy: 5,
     breaks: (mirror) =>
       ofKinds(mirror, (kind) => {
@@ -107,7 +107,7 @@ export const broken: readonly Broken[] = [
       }),
   },
   {
-    rule: 'guards hold what befalls too many',
+    rule: 'guards hold changes of too many people',
     foundBy: 1,
     breaks: (mirror) => {
       const none = { percent: 100, floor: 1000 };
@@ -115,7 +115,7 @@ export const broken: readonly Broken[] = [
     },
   },
   {
-    rule: 'an approval lets pass what it showed, and no more of the class',
+    rule: 'an approval releases what it showed, and no more of the class',
     foundBy: 53,
     breaks: (mirror) =>
       withGuarding(mirror, ({ approve, exempt }) => ({
@@ -126,12 +126,12 @@ export const broken: readonly Broken[] = [
       })),
   },
   {
-    rule: 'what a run held stays held',
+    rule: 'held changes stay held',
     foundBy: 18,
     breaks: (mirror) => withGuarding(mirror, () => ({ withholdStanding: () => false })),
   },
   {
-    rule: 'what was approved passes once',
+    rule: 'approved changes pass once',
     foundBy: 87,
     breaks: (mirror) =>
       withGuarding(mirror, ({ approve }) => ({
@@ -140,12 +140,12 @@ export const broken: readonly Broken[] = [
       })),
   },
   {
-    rule: 'an approval ends',
+    rule: 'an approval expires',
     foundBy: 38,
     breaks: (mirror) => withHeld(mirror, { end: () => undefined }),
   },
   {
-    rule: 'who was forgotten is not brought back',
+    rule: 'forgotten people are not brought back',
     foundBy: 30,
     breaks: ({ doNotContact, ...mirror }) => ({
       ...mirror,

@@ -18,7 +18,7 @@ const groups = {
   row: { title: 'Rules and gates of consent that decided', names: decisions },
   rule: { title: 'Rules that had a case to judge', names: rules },
   act: { title: 'Acts that changed something', names: choices.acts },
-  run: { title: 'What befell a run', names: choices.befalls },
+  run: { title: 'What happened during a run', names: choices.events },
   fault: { title: 'Faults that met a request', names: choices.faults },
   quirk: { title: 'Quirks of the platform', names: choices.quirks },
   setting: { title: 'Settings', names: choices.settings },

@@ -21,7 +21,7 @@ Exits with 0 when all is well, with 1 when a seed fails, with 2 when it is calle
 const print = (line: string): void => void process.stdout.write(`${line}\n`);
 const note = (line: string): void => void process.stderr.write(`${line}\n`);
 
-// Whoever reads no further (head, less) has seen enough.
+// A reader that stops (head, less) has seen enough.
 process.on('uncaughtException', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') note(error.stack ?? error.message);
   process.exit(error.code === 'EPIPE' ? 0 : 1);

@@ -12,8 +12,8 @@ function* seedsFrom(foundBy: number): Generator<number> {
   for (let seed = foundBy; seed < 20 + 2 * foundBy; seed += 1) yield seed;
 }
 
-describe('an engine without the rule that', () => {
-  test.each(sampled(broken, 15))('$rule fails by seed $foundBy or soon after', async (one) => {
+describe('an engine without the rule', () => {
+  test.each(sampled(broken, 15))('"$rule" fails by seed $foundBy or soon after', async (one) => {
     const { breaks, foundBy } = one;
     for (const seed of seedsFrom(foundBy)) {
       const { wrong } = await simulate(storyOf(seed), { broken: breaks });

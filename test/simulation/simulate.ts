@@ -18,7 +18,7 @@ import { createApprovals } from './checks/approvals.ts';
 import { stateOf } from './end-state.ts';
 import { createErasures } from './checks/erasures.ts';
 import { endApprovals, noteGuards, rememberStated } from './checks/held-checks.ts';
-import { allowAgain, approve, forgetOne, whomOf } from './world/operator-commands.ts';
+import { allowAgain, approve, forgetOne, addressNamed } from './world/operator-commands.ts';
 import { timeoutMs } from './world/faults.ts';
 import { contentOf, readFiles, removeFiles, type Traces } from './world/snapshot-files.ts';
 import type { Known } from './checks/checker-state.ts';
@@ -155,8 +155,9 @@ async function take(stage: Stage, step: Step): Promise<void> {
   else if (step.is === 'loss') await lose(stage);
   else if (step.is === 'approve') approve(stage, step.which);
   else if (step.is === 'forget')
-    await forgetIn(stage, step, whomOf(step, stage.story.people.length));
-  else if (step.is === 'allow') await allowAgain(stage, whomOf(step, stage.story.people.length));
+    await forgetIn(stage, step, addressNamed(step, stage.story.people.length));
+  else if (step.is === 'allow')
+    await allowAgain(stage, addressNamed(step, stage.story.people.length));
   else if (step.plans) await goDry(stage, step);
   else await go(stage, step);
 }
@@ -221,7 +222,7 @@ async function go(stage: Stage, step: RunStep): Promise<Summary | undefined> {
 function giveUp(stage: Stage, step: RunStep): void {
   checkProof(stage, step);
   stage.log('         its key is not proven: somebody has to begin anew');
-  stage.reached.note('run', 'its key is not proven');
+  stage.reached.note('run', 'the key is not proven');
   stage.over = true;
 }
 
@@ -230,7 +231,7 @@ function checkProof({ path, known, keys }: Stage, { key, meanwhile }: RunStep): 
   if (meanwhile.length > 0) return;
   const why = whyProven(path, { witness: known.witness, keys: new Set([...keys, key]) });
   const wrong = why !== undefined && `its own organization was taken for another: ${why}`;
-  known.judge('its own organization is not taken for another', wrong);
+  known.judge('the same organization is not taken for another', wrong);
 }
 
 /** One more process, and what was found while it lived. */
@@ -254,7 +255,7 @@ function remember(
   const { people, templates, startedAt, answered } = outing;
   const current = files.held.filter((one) => one.current);
   const stay = standing.ended({ mode: step.mode, killed: !summary }, current);
-  if (stay) stage.known.judge('whom a run held stays held until that is approved', false);
+  if (stay) stage.known.judge('held changes stay held until they are approved', false);
   rememberStated(stage, outing, { files, summary });
   memories.read(people, templates);
   statements.read(people);
@@ -291,9 +292,9 @@ async function goDry(stage: Stage, step: RunStep): Promise<Lived> {
   const lived = await liveOn(stage, step);
   const { outing, counts } = lived;
   checkOuting(outing, counts, known);
-  known.judge('a plan writes nothing on the platform', counts.writes > 0 && 'a plan wrote on it');
+  known.judge('a plan changes nothing on the platform', counts.writes > 0 && 'a plan wrote on it');
   const isSame = contentOf(path) === before;
-  known.judge('a plan writes nothing in the snapshot', !isSame && 'a plan wrote in the snapshot');
+  known.judge('a plan changes nothing in the snapshot', !isSame && 'a plan wrote in the snapshot');
   if (lived.strange) checkProof(stage, step);
   return lived;
 }
@@ -387,6 +388,6 @@ async function forgetAgain(stage: Stage): Promise<void> {
     const { done, strange } = await forgetIn(stage, forgetting(0), key);
     const failed = done?.failure ?? (!done && !strange && 'it threw');
     const wrong = failed !== false && `${key} cannot be forgotten: ${failed}`;
-    if (!strange) stage.known.judge('who was not wholly forgotten can be forgotten again', wrong);
+    if (!strange) stage.known.judge('partly forgotten people can be forgotten again', wrong);
   }
 }

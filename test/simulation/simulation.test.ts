@@ -75,7 +75,7 @@ test('looks that expire while forty people wait are repeated once each', async (
   const looks = lines.filter((line) => line.includes('search='));
   expect(lines.filter((line) => line.includes('opt_in → 201'))).toHaveLength(40);
   expect(looks.length).toBeGreaterThan(30);
-  // Whom the end of a slice meets at the gate is looked at once more. Side by side it would be 242.
+  // People at the gate when a slice ends are looked at once more. All at once it would be 242.
   expect(looks.length).toBeLessThanOrEqual(45);
 });
 

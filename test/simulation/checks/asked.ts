@@ -9,7 +9,7 @@ const body = z.object({
   status: z.string().optional(),
 });
 
-/** Whom or what a body names. */
+/** The person or template that a body names. */
 export interface Asked {
   /** Of nobody who is named by id. */
   email?: string | undefined;

@@ -24,7 +24,7 @@ interface Known {
 }
 
 /**
- * Whether a whole reading has another address by now for whom it once had under this one, and that
+ * Tells whether a whole reading has another address now for a record that had this one, and that
  * one is on the platform, or wants no mail of the channel either.
  */
 export function mayBeOptedOut(
@@ -36,13 +36,13 @@ export function mayBeOptedOut(
   return reading.records.some((record) => {
     const next = keyIn(record);
     if (next === undefined || !memories.everOf(String(record['id'])).has(key)) return false;
-    const hers = reading.records.filter((one) => keyIn(one) === next);
-    return hers.some((one) => forbids(one, channel)) || wasThere(next, since, witness);
+    const successors = reading.records.filter((one) => keyIn(one) === next);
+    return successors.some((one) => forbids(one, channel)) || wasThere(next, since, witness);
   });
 }
 
 /**
- * Whether whoever had this address has another one by now, and whether that is on the platform, and
+ * Tells whether the owner of this address has another one now, whether that is on the platform, and
  * can be read. Undefined: nobody who is there has one, as far as is known.
  */
 export function isReplaced(
@@ -51,7 +51,7 @@ export function isReplaced(
   { witness, memories }: Known,
 ): boolean | undefined {
   if (!reading.certified || addressesOf(reading).has(key)) return undefined;
-  // Of an address that she shares one record that is there is enough.
+  // One existing record is enough for a shared address.
   const moved = reading.records
     .filter((record) => memories.everOf(String(record['id'])).has(key))
     .flatMap((record) => keyIn(record) ?? [])
@@ -77,7 +77,7 @@ function wasThere(key: string, since: number, witness: Witness): boolean {
 
 /**
  * Former addresses of ours that nobody in the CRM has any more, and that nobody needs in the
- * channel: whoever had one of them has another by now, which stands there or is not to.
+ * channel: their owner has another address now, which is done or must not be.
  */
 export function leftBehind(
   reading: Reading,
@@ -92,7 +92,7 @@ export function leftBehind(
   return left.filter((old) => {
     const moved = [...addresses].filter((next) => metAs(next).includes(old));
     const isForbidden = moved.some((next) => wishFor(reading, next, channel) === 'opt_out');
-    // Whoever had it too, and is missing, is waited for.
+    // A missing record that had the address, too, is waited for.
     const isMissing = (id: string): boolean =>
       reading.records.every((record) => String(record['id']) !== id);
     if (memories.everIdsOf(old).some(isMissing)) return false;
@@ -100,7 +100,7 @@ export function leftBehind(
   });
 }
 
-/** Whether she is reached under this address, as far as she is to be, or has left it. */
+/** Tells whether the person is subscribed under this address as wanted, or has unsubscribed. */
 function stands(
   reading: Reading,
   { key, channel }: { key: string; channel: string },

@@ -22,7 +22,7 @@ export interface Outing {
   startedAt: number;
   /** By the clock of the mirror. */
   ourStart: number;
-  /** Whom this run has changed, of those that a guard counts and nobody approved. */
+  /** Holds the people this run has changed, of those that a guard counts and nobody approved. */
   through: Record<GuardClass, Set<string>>;
   /** Classes of which something passed since it was approved. */
   approved: Set<GuardClass>;

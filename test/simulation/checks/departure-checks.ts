@@ -22,7 +22,7 @@ export function listening({ life, known, reached, found }: Listening): WriteBack
     async *tell(batch) {
       for (const one of batch) {
         await life.wait(Promise.resolve());
-        reached.note('run', 'somebody is reported as having left');
+        reached.note('run', 'an unsubscribe is reported to the CRM');
         try {
           checkReported(one, known);
         } catch (error) {
@@ -46,7 +46,7 @@ function checkReported(
   const isLeft = (one: Person): boolean => wasLeft(one.channels.get(channel), memories.lostAt());
   const left = channel === '*' ? leftAll : people.some(isLeft);
   const wrong = !left && `${email} is reported as having left ${channel}, and nobody did that`;
-  judge('who is reported as having left has left', wrong);
+  judge('people reported as unsubscribed did unsubscribe', wrong);
 }
 
 /** Whose word it was goes with the snapshot. */

@@ -12,7 +12,7 @@ import type { Counted } from '../world/traffic.ts';
 import type { Person, Since } from '../world/platform-history.ts';
 
 /**
- * Recorded = acknowledged: what the files say was once so on the platform, and done by whom. What
+ * Recorded = acknowledged: what the files say was once so on the platform, and its author. What
  * left and was not answered (`unanswered`) may count as done.
  */
 export function checkFiles(
@@ -27,11 +27,11 @@ export function checkFiles(
       const done =
         witness.wasMadeByUs(key, channel, is) || unanswered.has(`${key} ${channel} ${is}`);
       const wrong = !done && `${what}, and we never made that so`;
-      judge('what is recorded as our doing was our doing', wrong);
+      judge('changes recorded as ours were ours', wrong);
     } else {
       const taken = is === 'opt_out' && witness.wasEver(key, channel, 'opt_in');
       const seen = witness.wasEver(key, channel, is) || taken || fallback === is;
-      judge('what is recorded as seen was there to see', !seen && `${what}, and was never so`);
+      judge('recorded observations were true when observed', !seen && `${what}, and was never so`);
     }
   }
   for (const { key, part, op } of files.acked) {
@@ -39,14 +39,14 @@ export function checkFiles(
     if (part === '' || unanswered.has(`${key} ${part} ${is}`)) continue;
     const done = witness.wasEver(key, part, is) || fallback === is;
     const what = `${op} of ${key} in ${part} is acknowledged, and was never so`;
-    judge('what is acknowledged was done', !done && what);
+    judge('acknowledged changes were done', !done && what);
   }
   if (!ended) return;
   const { contact, template } = files.sent;
   const sent =
     (ended.only === 'templates' ? 0 : contact) + (ended.only === 'contacts' ? 0 : template);
   const open = sent > 0 && `${sent} changes are still marked as sent`;
-  judge('no run leaves a change marked as sent', open);
+  judge('no run ends with a change marked as sent', open);
 }
 
 /** What must hold of a run however it ends. */
@@ -54,12 +54,13 @@ export function checkOuting(outing: Outing, counts: Counted, { judge }: Known): 
   // The next request may be somebody else's.
   const { refused, leftRefused, only } = outing;
   const late = leftRefused > 0 && `${leftRefused} requests left after the key had been refused`;
-  if (refused) judge('nothing leaves once the key was refused', late);
+  if (refused) judge('nothing is sent after the key was refused', late);
   const { strays, brakedAt, pastBrake } = counts;
   const stray = strays > 0 && `a run of ${only} only asked for something else`;
-  if (only !== undefined) judge('a run of one kind asks for nothing of the other', stray);
+  if (only !== undefined) judge('a run of one record type requests nothing of the other', stray);
   const braked = pastBrake > 0 && `${pastBrake} changes left after too many had been refused`;
-  if (brakedAt !== undefined) judge('where too many are refused only opt-outs go on', braked);
+  if (brakedAt !== undefined)
+    judge('when too many changes are refused only opt-outs continue', braked);
 }
 
 const kindOf = (guard: Shown['guard']) => guardRows[guard].recordType;
@@ -90,11 +91,11 @@ export function checkReleased(
     const due = asked.filter((one) => !used.has(one) && isOpen(one));
     const left = due.find((one) => held.some((now) => now.current && isSame(now, one)));
     const wrong = left && `${left.op} of ${left.key} ${left.part} is held, and approved in ${plan}`;
-    judge('what was approved and shown is held no longer', wrong ?? false);
+    judge('approved and shown changes are not held any more', wrong ?? false);
   }
 }
 
-/** Of a full run that could do all of it: whom the CRM forbids, as it was read. */
+/** Checks, after a complete full run, the opt-outs that the CRM stated. */
 export function checkForbidden(
   { people, startedAt }: Pick<Outing, 'people' | 'startedAt'>,
   { standing }: Pick<Traces, 'standing'>,
@@ -110,7 +111,7 @@ export function checkForbidden(
     if (standing.some((one) => one.key === key && one.part === channel)) continue;
     const isIn = witness.present(key).some((person) => wasIn(person, channel));
     const wrong = isIn && `${key} is in ${channel} after a full run, and the CRM forbids it`;
-    judge('whom the CRM forbids is out when a full run has ended', wrong);
+    judge('opt-outs stated by the CRM hold after a full run', wrong);
   }
 }
 
@@ -134,7 +135,7 @@ export function checkRequests(spent: Spent, { witness, judge }: Known): void {
   const odd = disturbed + step.meanwhile.length + (step.eaten === undefined ? 0 : 10);
   const most = pages + 6 * files.newest + 8 * odd + 6 * opened;
   const wrong = left > most && `${left} requests left in one run, and ${most} are enough`;
-  judge('no more requests leave than are needed', wrong);
+  judge('no unneeded request is sent', wrong);
 }
 
 interface Ending {
@@ -163,9 +164,9 @@ export function checkEnd(reading: Reading, known: Known, { told, files, isLeavin
     if (wish === 'opt_out') {
       const wrong =
         isIn && !refusals.has(`${key} ${channel} opt_out`) && `${what}, and the CRM forbids it`;
-      judge('in the end an opt-out of the CRM holds', wrong);
+      judge('in the end every opt-out of the CRM holds', wrong);
       const silent = !isTold && `${what}, the CRM forbids it, and nobody was told`;
-      if (isIn) judge('in the end who cannot be opted out is named', silent);
+      if (isIn) judge('in the end people who cannot be opted out are reported', silent);
     }
     // Of an address that was erased nothing is known that could stand for another one.
     const isErased = unsettled.has(key) || erasures.against(key, reading).length > 0;
@@ -176,18 +177,18 @@ export function checkEnd(reading: Reading, known: Known, { told, files, isLeavin
     const isHeld = held.some((one) => one.key === key && parts.includes(one.part));
     if (wish !== 'opt_in' || isIn || isHeld) continue;
     const silent = !isTold && `${what}, the CRM wants it, and nobody was told why not`;
-    judge('in the end who is not in is named', silent);
+    judge('in the end people who are not subscribed are reported', silent);
     const asked = parts.map((part) => `${key} ${part} opt_in`);
     const refused = asked.some((one) => refusals.has(one));
     const excused = refused || isExcused(reading, known, { key, channel });
     const wrong = !excused && `${what}, the CRM wants it, and nothing speaks against it`;
-    judge('in the end who is not in has a reason', wrong);
+    judge('in the end people who are not subscribed have a reason', wrong);
   }
 }
 
 function checkLeftBehind(key: string, channel: string, known: Known): void {
   const { witness, story, memories, refusals, judge } = known;
-  // Who came there when the CRM had left it, or had her as gone, is somebody else.
+  // A contact made there after the CRM had left the address is another person.
   const isMade = ({ by, at }: Since): boolean => by === 'us' && at > memories.lostAt();
   const ours = witness
     .present(key)
@@ -200,8 +201,8 @@ function checkLeftBehind(key: string, channel: string, known: Known): void {
   const wrong =
     is === 'opt_in' &&
     !refusals.has(`${key} ${channel} opt_out`) &&
-    `in the end ${key} is in ${channel}, and the CRM has another address of hers`;
-  judge('in the end nobody is left in under a former address', wrong);
+    `in the end ${key} is in ${channel}, and the CRM has another address for the person`;
+  judge('in the end nobody is subscribed under a former address', wrong);
 }
 
 /** Less than the engine allows, which goes by whole seconds. */
@@ -214,15 +215,15 @@ function isExcused(
   { key, channel }: { key: string; channel: string },
 ): boolean {
   const there = witness.present(key);
-  // It may be hers, and what it says cannot be read.
+  // It may be the person's record, and cannot be read.
   const isBlocked = reading.records.some(
     (record) => keyIn(record) === undefined && memories.everOf(String(record['id'])).has(key),
   );
   if (isBlocked || erasures.against(key, reading).length > 0) return true;
-  // The ledger is asked by every id that the CRM has given her.
+  // The list is asked by every id that the CRM has given the person.
   if (erasures.mayStand(memories.everIdsOf(key))) return true;
   const keys = memories.kinOf(key);
-  // Whom a record has stated an opt-out of, another one may not bring back.
+  // Another record may not take back an opt-out that one has stated.
   if ([key, ...keys].some((one) => statements.has(one, channel))) return true;
   if (there.length > 1 || keys.some((one) => witness.wasTouched(one, channel))) return true;
   const unsettled = erasures.unsettled();
@@ -251,7 +252,7 @@ function isExcused(
     return state?.is === 'opt_out' && state.at <= lostAt;
   };
   if (everywhere.some(wasOut)) return true;
-  // An opt-out of a former address that had no answer is taken for her own word there.
+  // An unanswered opt-out of a former address counts as the person's own there.
   const former = keys.filter((one) => one !== key);
   if (former.some((one) => unanswered.has(`${one} ${channel} opt_out`))) return true;
   // What had no answer may have been done, and taken back by the person.
@@ -269,7 +270,7 @@ export function checkRecorded(
 ): void {
   const unsettled = erasures.unsettled();
   for (const { key, channel, is } of recorded) {
-    // Of whom an erasure left in the snapshot nothing more is recorded.
+    // Nothing more is recorded of a person that an erasure left in the snapshot.
     if (unsettled.has(key)) continue;
     const there = witness.present(key);
     const [only] = there;
@@ -277,6 +278,6 @@ export function checkRecorded(
     const shown = only.channels.get(channel)?.is ?? fallbackOf(story);
     const what = `in the end ${key} is ${shown ?? 'nowhere'} in ${channel}, and recorded as ${is}`;
     const wrong = (shown === 'opt_in') !== (is === 'opt_in') && what;
-    judge('in the end what is recorded is shown', wrong);
+    judge('in the end the platform shows what is recorded', wrong);
   }
 }

@@ -21,22 +21,22 @@ export interface Memory {
   owned: boolean;
   /** Contacts that showed it while the CRM named somebody there by it: adopted by that. */
   ids: Set<string>;
-  /** Was ours and wanted, and a whole listing lacked her. */
+  /** Was ours and wanted, and a whole listing lacked the contact. */
   vanished: boolean;
-  /** She left all mail. */
+  /** The person unsubscribed from all mail. */
   all: boolean;
   /** The same, and not merely by a bounce, which is the address's own. */
   away: boolean;
-  /** Channels she left, or was taken out of. */
+  /** Channels the person left, or was removed from. */
   outs: Set<string>;
-  /** Channels she was in, as the snapshot knows. */
+  /** Channels the person was in, as the snapshot knows. */
   ins: Set<string>;
 }
 
 /** What stands against somebody under another address. */
 export interface Former extends Pick<Memory, 'away' | 'outs'> {
   key: string;
-  /** The snapshot knows it as hers; else nobody but the ledger does. */
+  /** The snapshot attributes it to the person; otherwise only the do-not-contact list does. */
   isMet: boolean;
 }
 
@@ -45,9 +45,9 @@ export interface Memories {
   of(key: string): Memory | undefined;
   /** Something happened on the platform: who came back may have been seen by any run since. */
   notice(): void;
-  /** Whether she left this channel herself, or a colleague did it, as far as anybody can tell. */
+  /** Tells whether the person or a colleague opted out here, as far as the answers show. */
   isTheirs(person: Person, channel: string, state?: State): boolean;
-  /** An opt-out of ours got no answer: hers, until the run has read that back, passes for it. */
+  /** Our opt-out got no answer: until it is read back, the person's own counts as ours. */
   unheard(lost: Omit<Lost, 'until'>): void;
   /** Other addresses under which ours has met the CRM records of this one. */
   former(key: string, reading: Reading): Former[];
@@ -87,14 +87,14 @@ export interface Memories {
   created(email: string | undefined, since: number): void;
   /** Whether we made it, or could not know that we did not. */
   isOfOurs(person: Pick<Person, 'id' | 'made'>): boolean;
-  /** We have deleted her, or tried to; what happened before `since` was known then. */
+  /** We deleted the contact, or tried to; what happened before `since` was known then. */
   deleting(person: Person, outcome: { since: number; done: boolean }): void;
 }
 
 interface Concluded {
   startedAt: number;
   endedAt: number;
-  /** Of whom an erasure stands, nothing that is seen is recorded. */
+  /** Nothing observed is recorded of a person with an erasure. */
   isErased(key: string): boolean;
 }
 
@@ -103,7 +103,7 @@ interface Kept extends Pick<Former, 'key' | 'away' | 'outs'> {
   id: string;
 }
 
-/** What left and was not heard of; it left in a run that had been shown her since `since`. */
+/** What left and was not heard of; it left in a run that had read the contact since `since`. */
 interface Lost {
   id: string;
   key: string;
@@ -158,14 +158,14 @@ export function createMemories(
     return memory;
   }
 
-  /** Whether she is out as we had made it, as far as whoever read that back can tell. */
+  /** Tells whether the opt-out is ours, as far as the run that read it back can tell. */
   function isAsOurs({ id }: Person, channel: string, { is, by, at }: State): boolean {
     if (is !== 'opt_out' || at <= lostAt) return false;
     const isMeant = (one: Lost): boolean => one.id === id && one.channel === channel;
     return by === 'us' || lost.some((one) => isMeant(one) && one.since <= at && at <= one.until);
   }
 
-  /** Who came back and left again, unseen, is out as we had made it, or as we had made her. */
+  /** A person who joined and left again unseen is out by us, or by our creation. */
   function isTheirs(person: Person, channel: string, state = person.channels.get(channel)) {
     if (state?.is !== 'opt_out' || state.by === 'us') return false;
     let until = Number.POSITIVE_INFINITY;
@@ -177,7 +177,7 @@ export function createMemories(
       if (is === 'opt_in' && (isSeen || by === 'us')) return true;
       until = from;
     }
-    // Nobody ever saw her otherwise than the platform showed her when we made her.
+    // No run ever saw the contact in another state than after our creation.
     const { id, made, former } = person;
     // What another program did before the reading that belongs to our creation was answered looks
     // like a channel's default there. The engine has to take it for one: else it could never tell a
@@ -261,7 +261,7 @@ export function createMemories(
     unheard: (one) => void lost.push({ ...one, until: Number.POSITIVE_INFINITY }),
     left(at, { isLetterOpen, open }) {
       ends.push({ at, isOpen: isLetterOpen });
-      // What a later run reads back is taken for hers.
+      // What a later run reads back counts as the person's own.
       const isOpen = ({ key, channel }: Lost): boolean =>
         open.some((one) => one.op === 'opt_out' && one.key === key && one.part === channel);
       lost = lost
@@ -356,7 +356,7 @@ function forgive(memory: Memory, people: readonly Person[], fallback?: string): 
   }
 }
 
-/** Somebody of whom the CRM says nothing but that they are gone is nobody of ours. */
+/** A person the CRM only names as deleted is not one of ours. */
 function isNamed(reading: Reading, key: string): boolean {
   const records = reading.records.filter((record) => keyIn(record) === key);
   return records.some(

@@ -11,12 +11,12 @@ export function checkGuard(
 ): void {
   const { guard, keys } = change;
   const { judge, standing } = known;
-  // A first load brings in whom it likes.
+  // A first load may opt in anybody.
   if (guard === 'opt_in' && !outing.isLoaded) return;
   if (isApproved(change, { arrival: { outing, entry }, known })) return;
   if (standing.some(guard)) {
     const wrong = standing.holds(guard, keys) && `${what}, and was held before`;
-    judge('whom a run held stays held until that is approved', wrong);
+    judge('held changes stay held until they are approved', wrong);
   }
   const through = outing.through[guard];
   // One person, who may have a contact under another address too.
@@ -24,7 +24,7 @@ export function checkGuard(
   const many = through.size > mostOf(guard, known) && `${what}: more than a guard lets pass`;
   judge(
     outing.approvals.length > 0
-      ? 'who was not shown stays held, and who passed once'
+      ? 'changes that were not shown stay held, and so do changes that passed once'
       : rules[guard],
     many,
   );
@@ -56,10 +56,10 @@ function mostOf(guard: Passing['guard'], { story }: Known): number {
 }
 
 const rules = {
-  delete: 'no more leave in a run than a guard lets pass',
-  opt_in: 'no more are brought in in a run than a guard lets pass',
-  opt_out: 'no more stated opt-outs leave in a run than a guard lets pass',
-  template: 'no more templates are changed in a run than a guard lets pass',
+  delete: 'a run removes no more people than the guard allows',
+  opt_in: 'a run opts in no more people than the guard allows',
+  opt_out: 'a run sends no more stated opt-outs than the guard allows',
+  template: 'a run changes no more templates than the guard allows',
 } as const satisfies Record<Passing['guard'], Rule>;
 
 /** An opt-out that the CRM states of an address: held until its time is over, no longer. */
@@ -85,7 +85,7 @@ export function checkStatedOptOut(
       shown.some((one) => one.guard === 'opt_out' && one.part === part && keys.includes(one.key)),
     );
     const wrong = isHeld && !isShown && `${what}, and that was held`;
-    known.judge('a stated opt-out that is held waits for its time or an approval', wrong);
+    known.judge('a held opt-out waits for its time or an approval', wrong);
   }
   // What an earlier run has let through, and has not done, is not new; nor is it by being late.
   const isCounted = keys.some((key) => known.letThrough.has(`${key} ${part}`));
@@ -111,7 +111,7 @@ export function checkHeldOut(
     });
     const isApproved = outing.approvals.length > 0;
     const wrong = isHeld && isIn && !isApproved && `${what}, and an opt-out of ${part} is held`;
-    judge('who is held out is not opted in', wrong);
+    judge('people with a held opt-out are not opted in', wrong);
   }
 }
 

@@ -26,7 +26,7 @@ export function rememberStated(
       const isThere = known.witness.present(one.key).length > 0;
       const wrong = isOver && isStated && isThere && !isRefused && isQuiet(summary);
       const what = `the opt-out of ${one.key} in ${one.part} is held for too long`;
-      judge('a stated opt-out is not held for longer than its time', wrong && what);
+      judge('an opt-out is not held longer than its time', wrong && what);
     }
   }
   const now = new Set(files.standing.map(({ key, part }) => `${key} ${part}`));
@@ -59,19 +59,19 @@ export function noteGuards({ known, reached }: Ground, { done: summary, outing }
     template: summary?.templates.held ?? 0,
   };
   const isHolding = Object.values(held).some((n) => n > 0);
-  const befell = {
+  const happened = {
     'a guard holds stated opt-outs': held.opt_out > 0,
     'a guard holds templates': held.template > 0,
-    'an approval lets an opt-out pass': outing.approved.has('opt_out'),
-    'an approval lets a template pass': outing.approved.has('template'),
-    'a guard holds who left': held.delete > 0,
-    'a guard holds newcomers': held.opt_in > 0,
-    'an approval lets something pass': outing.approved.has('opt_in'),
-    'an approval lets somebody leave': outing.approved.has('delete'),
-    'somebody is held beside what is approved': isHolding && outing.approved.size > 0,
-    'an approval grows old': known.approvals.countOld(outing.ourStart) > 0,
+    'an approval releases an opt-out': outing.approved.has('opt_out'),
+    'an approval releases a template': outing.approved.has('template'),
+    'a guard holds removals': held.delete > 0,
+    'a guard holds opt-ins': held.opt_in > 0,
+    'an approval releases something': outing.approved.has('opt_in'),
+    'an approval releases a removal': outing.approved.has('delete'),
+    'a change is held besides the approved ones': isHolding && outing.approved.size > 0,
+    'an approval expires': known.approvals.countOld(outing.ourStart) > 0,
   };
-  for (const [what, is] of Object.entries(befell)) if (is) reached.note('run', what);
+  for (const [what, is] of Object.entries(happened)) if (is) reached.note('run', what);
 }
 
 /** What a full run makes of approvals; `named`: how many people its source had. */

@@ -24,7 +24,7 @@ export function checkArrival(arrival: Arrival, known: Known): void {
   else if (route === 'templates.update') checkUpdate(arrival, known);
   const allowed = answerable.has(route ?? '');
   const wrong = !allowed && `${route} was asked for, and nothing allows that`;
-  known.judge('nothing is asked for but what is allowed', wrong);
+  known.judge('only known requests are sent', wrong);
 }
 
 /** What is judged, and may be asked for at all. */
@@ -35,7 +35,7 @@ const answerable = new Set([
   'templates.update',
 ]);
 
-/** Whom somebody forgets the CRM need not want out, and no policy speaks for it. */
+/** Forgetting needs neither the CRM's wish nor a policy. */
 function checkForgetting({ entry, outing }: Arrival, { witness, judge }: Known): void {
   const { contactId, created, subscription, path, route } = entry;
   const id = route === 'contacts.delete' ? path.split('/').at(-1) : contactId;
@@ -45,7 +45,7 @@ function checkForgetting({ entry, outing }: Arrival, { witness, judge }: Known):
   const wrong =
     (!isTheirs || !isHarmless) &&
     `${route} of ${person?.key}, where ${outing.forgets} is forgotten`;
-  judge('where somebody is forgotten nobody else is touched', wrong);
+  judge('forgetting a person touches nobody else', wrong);
 }
 
 function checkEnrolment(arrival: Arrival, known: Known): void {
@@ -60,7 +60,7 @@ function checkEnrolment(arrival: Arrival, known: Known): void {
   const what = `${key} was opted ${isOut ? 'out of' : 'in to'} ${channel}`;
   if (!outing.people.certified) {
     const wrong = !isOut && `${what} on an uncertified reading`;
-    known.judge('on an uncertified reading there are only opt-outs', wrong);
+    known.judge('after an uncertified reading only opt-outs are sent', wrong);
   }
   if (isOut) checkOptOut(what, { about, person }, { arrival, known });
   else checkOptIn(what, { about, person }, { arrival, known });
@@ -77,15 +77,15 @@ function checkOptIn(
   const there = thereAt(since, key, { arrival, known });
   const wish = wishFor(outing.people, key, channel);
   const unwanted = `${what}, and the CRM wants ${wish ?? 'nothing of the kind'}`;
-  judge('who is opted in is wanted in by the CRM', wish !== 'opt_in' && unwanted);
+  judge('people are opted in only as the CRM wants', wish !== 'opt_in' && unwanted);
   if (asks.email !== undefined) {
     const wrong = there.length > 0 && `${what} by email, and was on the platform`;
-    judge('who is on the platform is not opted in by email', wrong);
+    judge('people on the platform are not opted in by email', wrong);
   }
   const listed = thereAt(outing.startedAt, key, { arrival, known }).length;
   if (outing.mode === 'full' && listed > 0) {
     const wrong = listed > 1 && `${what}, and ${listed} contacts share the address`;
-    judge('where contacts share an address nobody is opted in', wrong);
+    judge('contacts that share an address are not opted in', wrong);
   }
   checkErasures(what, key, { arrival, known });
   checkHeldOut(what, about, { arrival, known });
@@ -107,7 +107,7 @@ function checkOptIn(
   }
 }
 
-/** Those of an address who had come there by then, or whom the run was shown there. */
+/** Lists the contacts that had the address by then, or that the run was shown there. */
 function thereAt(
   at: number,
   key: string,
@@ -130,11 +130,11 @@ function checkErasures(
   const own = standing.some((one) => one.key === key) && `${what}, and was forgotten`;
   const shared = standing.map((one) => one.key).join(' and ');
   const other = standing.length > 0 && `${what}, and was forgotten as ${shared}`;
-  known.judge('who was forgotten is not brought in', own);
-  known.judge('who was forgotten is not brought in under another address', other);
+  known.judge('forgotten people are not opted in', own);
+  known.judge('forgotten people are not opted in under another address', other);
 }
 
-/** By id, a change reaches whoever has been renamed since. */
+/** By id, a change also reaches a contact that was renamed since. */
 function keysOf(person: Person | undefined): string[] {
   return [person?.key, person?.former?.key].filter((key) => key !== undefined);
 }
@@ -176,13 +176,22 @@ function checkStanding(person: Person, what: string, about: Outweighed): void {
   const { channel, since, newer, known } = about;
   const { judge, memories } = known;
   const gone = left && left.at < since;
-  judge('who left all mail is not opted in', Boolean(gone) && `${what}, and had left all mail`);
+  judge(
+    'people who unsubscribed from all mail are not opted in',
+    Boolean(gone) && `${what}, and had left all mail`,
+  );
   const state = channels.get(channel);
   if (!state || state.at >= since) return;
-  judge('who is in is not opted in again', state.is === 'opt_in' && `${what} a second time`);
+  judge(
+    'subscribed people are not opted in again',
+    state.is === 'opt_in' && `${what} a second time`,
+  );
   if (state.is !== 'opt_out') return;
   const isHers = memories.isTheirs(person, channel) && !newer(key, state.at);
-  judge('who left a channel is not opted in to it', isHers && `${what}, and had left it`);
+  judge(
+    'people who unsubscribed from a channel are not opted in to it',
+    isHers && `${what}, and had left it`,
+  );
 }
 
 /** Row 16: what we opted out on the word of a record, only such a record takes back. */
@@ -198,7 +207,7 @@ function checkStated(
   if (state.at <= memories.lostAt() || !statements.has(key, channel)) return;
   const wrong =
     statements.stands(key, channel, reading) && `${what}, and none of its records had a say`;
-  judge('what one record has stated no other one takes back', wrong);
+  judge('an opt-out that one record stated is not taken back by another', wrong);
 }
 
 /** Rows 11 and 12: nobody who was ours and vanished, or left and was deleted, comes back. */
@@ -212,15 +221,15 @@ function checkAbsent(what: string, { key, channel, since }: About, known: Known)
   const left = memory.all || memory.outs.has(channel);
   if (last.by === 'us') {
     const wrong = left && `${what}, had left it and was then deleted`;
-    judge('who left and was deleted is not made again', wrong);
+    judge('unsubscribed contacts that were deleted are not created again', wrong);
     return;
   }
-  // Whom we have deleted ourselves before, or a lost snapshot, is nobody we know.
+  // A contact that we deleted before, or of a lost snapshot, is unknown.
   const respects = story.missing === 'respect' && `${what}, and had vanished`;
   if (memory.owned || memory.vanished)
-    judge('who vanished is not made again without leave', respects);
+    judge('vanished contacts are not created again unless policy says so', respects);
   const wrong = left && `${what}, had left it and then vanished`;
-  judge('who left and then vanished is not made again', wrong);
+  judge('unsubscribed contacts that vanished are not created again', wrong);
 }
 
 /** Rows 14 and 18: a membership that was taken away is not given again. */
@@ -236,11 +245,11 @@ function checkTaken(
   // Where that is shown as an opt-out, a newer will outweighs it as it does one.
   if (fallbackOf(story) === 'opt_out' && newer(key, state.at)) return;
   const left = memory.outs.has(channel) && `${what}, had left it and was then taken out`;
-  judge('who left and was then taken out is not put back', left);
-  // Out before that by us, or as if it had been us, she was not in.
+  judge('unsubscribed people removed from a channel are not put back', left);
+  // After our own opt-out before that, or what counts as one, the person was not in.
   const wasIn = state.before?.is !== 'opt_out' || memories.isTheirs(person, channel, state.before);
   const taken = wasIn && memory.ins.has(channel) && `${what}, and had been taken out`;
-  judge('who was taken out is not put back', taken);
+  judge('people removed from a channel are not put back', taken);
 }
 
 function checkFormer(
@@ -256,7 +265,7 @@ function checkFormer(
   });
   const left = (isMet && isOut) || away || outs.has(channel);
   const wrong = left && `${what}, and had left it as ${key}`;
-  known.judge('who left under a former address is not opted in', wrong);
+  known.judge('people who unsubscribed under a former address are not opted in', wrong);
 }
 
 function checkOptOut(
@@ -277,7 +286,7 @@ function checkOptOut(
   const { absent: policy, deletes } = known.story;
   const absent = !wanted && !moved && (policy === 'opt_out' || deletes !== 'off');
   const unwanted = !wanted && !moved && !absent && `${what}, and the CRM does not want that`;
-  judge('an opt-out is wanted by the CRM', unwanted);
+  judge('people are opted out only as the CRM wants', unwanted);
   if (absent) checkAbsence(what, keys, { outing, known });
   // Who is not opted out for absence is opted out before the delete alone.
   if (absent && policy === 'keep') checkWait(what, person, { keys, outing, known });
@@ -285,14 +294,14 @@ function checkOptOut(
   if (!wanted) checkGuard(what, { ...change, guard: 'delete' }, { arrival, known });
   // What a creation of this run has brought along is taken back at once.
   const isOurs = person !== undefined && isMadeIn(outing, person);
-  // Whoever's record has moved away leaves that address, whatever the CRM states of another one.
+  // A record that moved away leaves its address, whatever the CRM states of another record.
   const stated = moved ? [key] : keys;
   const isStated = stated.some((one) => wishFor(outing.people, one, channel) === 'opt_out');
   if (isStated && !isOurs) checkStatedOptOut(what, change, { arrival, known });
   const state = person?.channels.get(channel);
   const done = state?.is === 'opt_out' && state.by === 'us' && state.at < since;
   const again = done && !unanswered.has(`${key} ${channel} opt_out`);
-  judge('nobody is opted out a second time', again && `${what} a second time`);
+  judge('nobody is opted out twice', again && `${what} a second time`);
 }
 
 function isMadeIn({ startedAt }: Outing, { made }: Person): boolean {
@@ -308,10 +317,10 @@ function checkAbsence(
   const { absences, judge } = known;
   const isDue = keys.some((key) => absences.isFlagged(key, outing) || absences.isLong(key, outing));
   const early = !isDue && `${what}, and is in the CRM, or was there not long ago`;
-  judge('who is taken out for absence has left the CRM for long enough', early);
+  judge('people opted out for absence were missing for long enough', early);
   const wasNamed = keys.some(absences.wasNamed);
   const foreign = !wasNamed && `${what}, and the CRM never named them`;
-  judge('who is taken out for absence was in the CRM once', foreign);
+  judge('people opted out for absence were in the CRM once', foreign);
 }
 
 /** Who is not flagged waits, from when they were due, or opted out by us. */
@@ -326,7 +335,7 @@ function checkWait(
   const wait = { ms: story.deleteAfter * 3_600_000, optsOut: story.absent === 'opt_out' };
   const isOver = keys.some((key) => absences.hasWaited(person, outing, { key, ...wait }));
   const early = !isOver && `${what}, and has not waited for that`;
-  judge('who is missing is deleted only so long after the opt-out', early);
+  judge('missing people are deleted only as long after the opt-out as configured', early);
 }
 
 function checkDelete(arrival: Arrival, known: Known): void {
@@ -335,15 +344,15 @@ function checkDelete(arrival: Arrival, known: Known): void {
   const person = witness.people().find(({ id }) => id === entry.path.split('/').at(-1));
   if (!person) return;
   const what = `${person.key} was deleted`;
-  judge('nobody is deleted but where policy says so', story.deletes === 'off' && what);
+  judge('people are deleted only as policy says', story.deletes === 'off' && what);
   const key = keyThen(person, arrival);
   const isFlagged = known.absences.isFlagged(key, outing);
   const replaced = isReplaced(outing.people, { key, since: horizon(arrival) }, known);
   const isStill = !isFlagged && !replaced && outing.mode !== 'full';
   const fast = isStill && `${what} in a fast run, and neither flagged nor replaced`;
-  judge('only who is flagged or replaced is deleted in a fast run', fast);
-  const early = replaced === false && `${what}, and her new address is not on the platform`;
-  judge('who moved is not deleted before the new address is there', early);
+  judge('a fast run deletes only flagged or replaced contacts', fast);
+  const early = replaced === false && `${what}, and the new address is not on the platform`;
+  judge('an old address is not deleted before the new one exists', early);
   if (!replaced) {
     checkAbsence(what, [key], { outing, known });
     checkWait(what, person, { keys: [key], outing, known });
@@ -353,5 +362,5 @@ function checkDelete(arrival: Arrival, known: Known): void {
   checkGuard(what, change, { arrival, known });
   const isAdopted = story.deletes === 'created' && !memories.isOfOurs(person);
   const wrong = isAdopted && `${what}, and not made by us`;
-  judge('whom we only adopted is deleted only where policy says so', wrong);
+  judge('adopted contacts are deleted only where policy says so', wrong);
 }

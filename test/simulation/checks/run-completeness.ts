@@ -24,7 +24,7 @@ export function checkQuiet(
     .filter(([op, n]) => n > 0 && op !== 'adopt' && !held.includes(op))
     .map(([op, n]) => `${n} ${op}`);
   const undone = left.length > 0 && `two calm runs later still to do: ${left.join(', ')}`;
-  judge('in the end nothing is left to do', undone);
+  judge('in the end nothing remains to do', undone);
   const failing = reasons.filter(
     (reason) => !isOfErasures(reason) && !/source of \w+s is empty/.test(reason),
   );

@@ -7,7 +7,7 @@ const contact = z.object({ id: z.string(), email: z.string() });
 const listed = z.object({ contacts: z.array(contact) });
 
 /**
- * The contacts that an answer shows to whoever asked, each with its address: by its page, or by its
+ * The contacts that an answer shows, each with its address: by its page, or by its
  * id; a search is for one address, and shows more than that by chance.
  */
 export function shownBy({ method, path }: Request, answer: Answer): { id: string; key: string }[] {

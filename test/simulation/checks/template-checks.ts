@@ -9,9 +9,9 @@ export function checkCreation(arrival: Arrival, { witness, story, memories, judg
   const what = `the template "${asks.name}" was made`;
   const alike = witness.letters().filter(({ name }) => name === asks.name);
   const there = alike.filter(({ made, gone }) => made.at < since && !gone);
-  judge('a template that is there is not made', there.length > 0 && `${what}, and was there`);
+  judge('an existing template is not created', there.length > 0 && `${what}, and was there`);
   const named = outing.templates.records.some((record) => record['name'] === asks.name);
-  judge('a template is made that the source names', !named && `${what}, and nobody wants it`);
+  judge('only templates of the source are created', !named && `${what}, and nobody wants it`);
   const knownFrom = memories.adoptedAt();
   const vanished = alike.some(
     ({ made, gone }) =>
@@ -20,7 +20,7 @@ export function checkCreation(arrival: Arrival, { witness, story, memories, judg
   if (!vanished) return;
   // One that was gone from both sides at once is forgotten.
   const isFree = story.templates === 'overwrite' || memories.missed(asks.name ?? '');
-  judge('a template that vanished is not made again', !isFree && `${what} again, and had vanished`);
+  judge('a vanished template is not created again', !isFree && `${what} again, and had vanished`);
 }
 
 /** By somebody else, when it was known to us, and before it had to be known. */
@@ -40,7 +40,7 @@ export function checkUpdate(arrival: Arrival, known: Known): void {
   const named = [name, letter.former, asks.name].some((one) => records.includes(one));
   const archives = asks.status === 'archived' && story.absentTemplates === 'archive';
   const unnamed = !named && !archives;
-  judge('a template is changed that the source names', unnamed && `${what}, and nobody wants it`);
+  judge('only templates of the source are changed', unnamed && `${what}, and nobody wants it`);
   // The second step of a creation belongs to that.
   if (made.at < outing.startedAt) {
     const op = asks.status === 'archived' && !named ? 'archive' : 'update';
@@ -64,5 +64,5 @@ export function checkUpdate(arrival: Arrival, known: Known): void {
     .letters()
     .filter((one) => one.name === name && one.made.at === made.at && !one.gone && !one.former);
   const several = twins.length > 1 && `${what}, and ${twins.length} have that name`;
-  judge('where templates share a name none is changed', several);
+  judge('templates that share a name are not changed', several);
 }

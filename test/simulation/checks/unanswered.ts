@@ -42,7 +42,7 @@ export function createUnanswered(): Unanswered {
     const made = makes(request);
     if (made !== undefined) {
       const wrong = makings.has(made) && `sent again before anybody looked: ${made}`;
-      judge('nothing unanswered is sent again before anybody looked', wrong);
+      judge('an unanswered change is not sent again before a look', wrong);
       makings.set(made, at);
     }
     return (answer) => {

@@ -24,8 +24,7 @@ const atRequests = (story: (nth: number) => Parameters<typeof told>): Regression
 
 export const departures: readonly Regression[] = [
   {
-    found:
-      'another program’s opt-out, seen when a creation was read back late, passed for a default',
+    found: 'another program’s opt-out, read late after a creation, counted as a default',
     stories: [
       ...atRequests((nth) => [
         [product],
@@ -54,7 +53,7 @@ export const departures: readonly Regression[] = [
     ],
   },
   {
-    found: 'the id of an erased person’s record bars another record that was given it',
+    found: 'the id of an erased person barred another record that got it',
     stories: [
       told(
         [
@@ -101,7 +100,7 @@ export const departures: readonly Regression[] = [
     ],
   },
   {
-    found: 'a channel’s default was reported as a departure, where no answer had shown it',
+    found: 'a default that no answer had shown was reported as an unsubscribe',
     stories: [[run()], [run(), run({ mode: 'fast' })]].map((runs: Step[]) =>
       told(
         [
@@ -114,7 +113,7 @@ export const departures: readonly Regression[] = [
     ),
   },
   {
-    found: 'an opt-in without an answer, where a default shows, was reported as a departure',
+    found: 'an unanswered opt-in in a channel with a default was reported as an unsubscribe',
     stories: (['timeout-before', 'timeout-after'] as const).flatMap((fault) =>
       [bare, [...bare, 'enrol-touches']].flatMap((quirks) =>
         atRequests((nth) => [
@@ -135,7 +134,7 @@ export const departures: readonly Regression[] = [
     ),
   },
   {
-    found: 'an opt-out of ours without an answer was reported as a departure, once taken back',
+    found: 'our unanswered opt-out was reported as an unsubscribe, once taken back',
     stories: (['timeout-before', 'timeout-after'] as const).flatMap((fault) =>
       (['full', 'fast'] as const).flatMap((mode) =>
         atRequests((nth) => [
@@ -153,13 +152,13 @@ export const departures: readonly Regression[] = [
     ),
   },
   {
-    found: 'what an erasure that was cut short had opted out was reported as a departure',
+    found: 'an opt-out of an unfinished erasure was reported as an unsubscribe',
     stories: everywhere((killed) =>
       told([member, wanted], [run(), { ...forgetting(0), killed }, run(), run()]),
     ),
   },
   {
-    found: 'another contact of the address, in fewer channels, was reported as a departure',
+    found: 'another contact of the address, in fewer channels, was reported as an unsubscribe',
     stories: [onPlatform(0, 'is made twice'), onPlatform(0, 'is deleted')].map((act) =>
       told(
         [member, wanted],
@@ -193,7 +192,7 @@ export const departures: readonly Regression[] = [
     ],
   },
   {
-    found: 'an opt-out of ours without an answer passed for a departure under a new address',
+    found: 'our unanswered opt-out counted as an unsubscribe under a new address',
     stories: [
       told(
         [nobody],
@@ -213,8 +212,7 @@ export const departures: readonly Regression[] = [
     ],
   },
   {
-    found:
-      'an opt-out sent by contact id passed for a departure, as another contact was out before',
+    found: 'an opt-out by contact id counted as an unsubscribe when another contact was out before',
     stories: [
       told(
         [wanted],

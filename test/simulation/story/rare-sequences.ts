@@ -16,7 +16,7 @@ const template = (does: TemplateAct) => ({ in: 'templates', does }) as const;
 
 const newcomer = [crm('is new'), crm('is flagged no longer'), crm('wants mail again')];
 
-/** Whoever it is, in the end the newsletter reaches them, and the CRM wants that. */
+/** In the end the newsletter reaches the person, and the CRM wants that. */
 export const member = [
   ...newcomer,
   crm('wants the newsletter'),
@@ -26,7 +26,7 @@ export const member = [
 
 /**
  * loss: the snapshot is lost. key: the run after the line is called with another key.
- * forget, allow: under the address she has in the beginning; allow moved: under the other.
+ * forget, allow: under the first address of the person; allow moved: under the other.
  */
 type Beside = 'loss' | 'key' | 'forget' | 'allow' | 'allow moved';
 

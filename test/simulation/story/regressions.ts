@@ -24,7 +24,7 @@ const slow = { limit: 'contacts.enrol=1/400' as const, algorithm: 'sliding-count
 
 export const regressions: readonly Regression[] = [
   {
-    found: 'a key that was refused was used again, by the other listing and by a look',
+    found: 'a refused key was used again, by the other listing and by a look',
     stories: [
       told([nobody], [run({ key: 'nothing', faults: [{ nth: 1, fault: '500' }] })]),
       told([wanted], [run({ key: 'nothing', mode: 'fast', faults: [{ nth: 1, fault: '500' }] })], {
@@ -33,7 +33,8 @@ export const regressions: readonly Regression[] = [
     ],
   },
   {
-    found: 'what a killed process had sent stayed marked so, when the next one had no time for it',
+    found:
+      'changes of a killed process stayed marked as sent when the next one had no time for them',
     stories: everywhere((touch) =>
       told([nobody], [run({ killed: touch }), run({ stopped: 1 })], {
         letters: [{ crm: 'whole', platform: 'absent' }],
@@ -41,7 +42,7 @@ export const regressions: readonly Regression[] = [
     ),
   },
   {
-    found: 'an opt-in that waited long for the budget left on old knowledge',
+    found: 'an opt-in that waited long for the limit was sent on an outdated observation',
     stories: [
       told(
         [
@@ -62,7 +63,7 @@ export const regressions: readonly Regression[] = [
     ],
   },
   {
-    found: 'what an earlier run had seen counted as seen in this one, after the clock went back',
+    found: 'an older observation counted as current after the clock went back',
     stories: [
       told(
         [{ ...member, wishes: ['', '1'], shown: ['none', 'in'] }],
@@ -76,7 +77,7 @@ export const regressions: readonly Regression[] = [
     ],
   },
   {
-    found: 'a newer will outweighed an opt-out that was made again, unseen',
+    found: 'a newer consent outweighed an opt-out that was renewed unseen',
     stories: [
       told(
         [member],
@@ -94,7 +95,7 @@ export const regressions: readonly Regression[] = [
     ],
   },
   {
-    found: 'an opt-out that followed on a lost membership was outweighed by a will before it',
+    found: 'an opt-out after a lost membership was outweighed by a consent before it',
     stories: [
       told(
         [member],
@@ -110,7 +111,7 @@ export const regressions: readonly Regression[] = [
     ],
   },
   {
-    found: 'an opt-out that nobody answered kept those of other channels from leaving',
+    found: 'an unanswered opt-out kept those of other channels from being sent',
     stories: (['half', 'garbage', 'timeout-after'] as const).map((fault) =>
       told(
         [{ ...member, wishes: ['no', '0'] }],
@@ -134,7 +135,7 @@ export const regressions: readonly Regression[] = [
     ],
   },
   {
-    found: 'an opt-in that nobody answered, and that was not there, counted as acknowledged',
+    found: 'an unanswered opt-in without effect counted as acknowledged',
     stories: [3, 4, 5, 6].map((nth) =>
       told([wanted], [run({ faults: [{ nth, fault: 'reset-before' }] }), run({ mode: 'fast' })], {
         quirks: ['all-channels=opt_out'],
@@ -166,7 +167,7 @@ export const regressions: readonly Regression[] = [
     ),
   },
   {
-    found: 'who signed up herself while we were about to opt her in was recorded as our doing',
+    found: 'a sign-up just before our opt-in was recorded as ours',
     stories: [
       told(
         [{ ...member, shown: ['none', 'in'] }],
@@ -175,8 +176,7 @@ export const regressions: readonly Regression[] = [
     ],
   },
   {
-    found:
-      'an edit by hand that had been left alone was lost to a fast run, when the source changed',
+    found: 'a fast run overwrote an edit by hand when the source changed',
     stories: [
       told(
         [nobody],
@@ -192,7 +192,7 @@ export const regressions: readonly Regression[] = [
     ],
   },
   {
-    found: 'an edit made before a creation was read back passed for the platform’s own spelling',
+    found: 'an edit before a creation was read back counted as the platform’s own spelling',
     stories: [
       told(
         [nobody],
@@ -209,7 +209,7 @@ export const regressions: readonly Regression[] = [
     ],
   },
   {
-    found: 'who left a channel before a creation was read back was taken for opted out by default',
+    found: 'an unsubscribe before a creation was read back counted as a default',
     stories: [
       told(
         [wanted],
@@ -259,7 +259,7 @@ export const regressions: readonly Regression[] = [
     ),
   },
   {
-    found: 'an opt-out that nobody answered, in a run that had not looked, hid the person’s own',
+    found: 'an unanswered opt-out, in a run that had not looked, hid the person’s own',
     // Lost before it arrives, and refused once and then found to be so already.
     stories: (['timeout-before', '500'] as const).map((fault) =>
       told(
@@ -275,14 +275,14 @@ export const regressions: readonly Regression[] = [
     ),
   },
   {
-    found: 'a key that changed where nothing recorded is left never came to an end',
+    found: 'a changed key without recorded contacts was never accepted',
     stories: [
       told([member], [run(), happens(onPlatform(0, 'is deleted')), run({ key: 'read' })]),
       ...everywhere((killed) => told([member], [run({ key: 'read' }), run({ killed })])),
     ],
   },
   {
-    found: 'a run that was stopped while it ended said it was done, and ended no first load',
+    found: 'a run stopped at its end said that it was done, and ended no first load',
     stories: everywhere((touch) =>
       told(
         [member, nobody],

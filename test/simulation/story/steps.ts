@@ -1,4 +1,4 @@
-/** What a story is made of: runs, what a person does beside them, and what befalls the machine. */
+/** What a story is made of: runs, what people do beside them, and what happens to the machine. */
 import fc from 'fast-check';
 import { faultKinds } from '../../../src/emulator/faults/fault-kinds.ts';
 import { act, who, type Act } from './actions.ts';
@@ -93,11 +93,11 @@ const loss = fc.record({ is: fc.constant('loss') });
 /** What a guard holds is approved: what it holds now, or what it held before. */
 const approve = fc.record({ is: fc.constant('approve'), which: pick([0, 0, 0, 1]) });
 
-/** At the address she has in the beginning, or at the one she moves to. */
-const whom = { who, moved: pick([false, false, false, true]) };
+/** At the first address of the person, or at the one they move to. */
+const target = { who, moved: pick([false, false, false, true]) };
 const forget = fc.record({
   is: fc.constant('forget'),
-  ...whom,
+  ...target,
   faults: fc.array(fc.record({ nth: fc.integer({ min: 1, max: 6 }), fault: pick(faults) }), {
     maxLength: 2,
   }),
@@ -105,7 +105,7 @@ const forget = fc.record({
   stopped: sometimes(fc.integer({ min: 1, max: 30 })),
   latency,
 });
-const allow = fc.record({ is: fc.constant('allow'), ...whom });
+const allow = fc.record({ is: fc.constant('allow'), ...target });
 
 /** Every step that is drawn as it is. */
 export const step = {

@@ -117,11 +117,11 @@ function releaseOf(story: Story): Step[] {
   const last: Step = { ...run, reading: 'whole' };
   const late = how === 'late' ? [eightDays] : [];
   if (optIns < 100) {
-    const whom = others.length > 0 ? others : [stays];
-    if (how === 'again') return againOf(whom);
+    const group = others.length > 0 ? others : [stays];
+    if (how === 'again') return againOf(group);
     if (how === 'fewer') return [...fewerOf([stays, ...others]), last];
-    const comes = [...whom.flatMap(moves), calm, approve];
-    if (how === 'ended') return [calm, ...comes, ...forbid(whom), calm, ...want(whom), fast];
+    const comes = [...group.flatMap(moves), calm, approve];
+    if (how === 'ended') return [calm, ...comes, ...forbid(group), calm, ...want(group), fast];
     return [calm, ...comes, ...(others.length > 0 ? moves(stays) : []), ...late, last];
   }
   const [leaver] = castOf(story.farewell ?? one, story).others;
@@ -130,8 +130,8 @@ function releaseOf(story: Story): Step[] {
   return [approve, act(stays, 'is flagged as deleted'), ...late, last];
 }
 
-const forbid = (whom: readonly number[]) => whom.map((one) => act(one, 'forbids the newsletter'));
-const want = (whom: readonly number[]) => whom.map((one) => act(one, 'wants the newsletter'));
+const forbid = (group: readonly number[]) => group.map((one) => act(one, 'forbids the newsletter'));
+const want = (group: readonly number[]) => group.map((one) => act(one, 'wants the newsletter'));
 
 /** Somebody is to be made under a new address. */
 function moves(who: number): Step[] {
@@ -143,20 +143,20 @@ function returns(who: number): Step[] {
 }
 
 /** They are opted in, out and back in, which is approved, and the same again. */
-function againOf(whom: readonly number[]): Step[] {
-  return [...backOf(whom), approve, fast, ...forbid(whom), fast, ...want(whom), fast];
+function againOf(group: readonly number[]): Step[] {
+  return [...backOf(group), approve, fast, ...forbid(group), fast, ...want(group), fast];
 }
 
 /** The same, but nothing is approved, and all but one are to stay out after all. */
-function fewerOf(whom: readonly number[]): Step[] {
-  return [...backOf(whom), ...forbid(whom.length > 1 ? whom.slice(1) : whom), fast];
+function fewerOf(group: readonly number[]): Step[] {
+  return [...backOf(group), ...forbid(group.length > 1 ? group.slice(1) : group), fast];
 }
 
 /** Whatever the CRM had of them before, they are in, are opted out, and are to be in again. */
-function backOf(whom: readonly number[]): Step[] {
+function backOf(group: readonly number[]): Step[] {
   const joins = (who: number): Step[] => [
     act(who, 'is removed'),
     ...member.map((one): Step => ({ is: 'act', act: { ...one, who } })),
   ];
-  return [...whom.flatMap(joins), calm, ...forbid(whom), calm, ...want(whom), calm];
+  return [...group.flatMap(joins), calm, ...forbid(group), calm, ...want(group), calm];
 }

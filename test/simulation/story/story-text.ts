@@ -1,7 +1,7 @@
-/** A story in plain words, for whoever has to find out what went wrong. */
+/** A story in plain words, to find out what went wrong. */
 import { addressOf } from '../../support/engine/sample-people.ts';
 import type { Act } from './actions.ts';
-import { whomOf } from '../world/operator-commands.ts';
+import { addressNamed } from '../world/operator-commands.ts';
 import type { RunStep, Step } from './steps.ts';
 import type { Story } from './story.ts';
 
@@ -57,18 +57,18 @@ export function inWords(step: Step, story: Pick<Story, 'people'>): string {
 function errandInWords(step: Errand, { people }: Pick<Story, 'people'>): string {
   if (step.is === 'approve')
     return step.which === 0 ? 'What is held is approved.' : 'What was held before is approved.';
-  const whom = whomOf(step, people.length);
-  if (step.is === 'allow') return `${whom} is allowed again.`;
+  const person = addressNamed(step, people.length);
+  if (step.is === 'allow') return `${person} is allowed again.`;
   const { faults, killed, stopped, latency } = step;
-  return `${[`${whom} is forgotten`, ...metInWords({ faults, killed, stopped, latency })].join('; ')}.`;
+  return `${[`${person} is forgotten`, ...metInWords({ faults, killed, stopped, latency })].join('; ')}.`;
 }
 
 function actInWords({ in: where, who, does }: Act, { people }: Pick<Story, 'people'>): string {
   if (where === 'templates') return `letter-${who % 2} ${does}`;
-  const whom = addressOf(who % Math.max(1, people.length));
-  if (where === 'crm') return `In the CRM ${whom} ${does}`;
-  if (where === 'program') return `Another program: ${whom} ${does}`;
-  return `On the platform ${whom} ${does}`;
+  const person = addressOf(who % Math.max(1, people.length));
+  if (where === 'crm') return `In the CRM ${person} ${does}`;
+  if (where === 'program') return `Another program: ${person} ${does}`;
+  return `On the platform ${person} ${does}`;
 }
 
 function runInWords(step: RunStep, story: Pick<Story, 'people'>): string {

@@ -1,6 +1,6 @@
 /**
  * What may happen in a simulated world, drawn from one seed. Everything here is plain data that
- * fast-check can draw and shrink: the same story is the same world, whoever plays it.
+ * fast-check can draw and shrink: the same story is always the same world.
  */
 import fc from 'fast-check';
 import { algorithms } from '../../../src/emulator/limits/algorithms.ts';
@@ -89,18 +89,18 @@ export const choices = {
   quirks: variants,
   faults,
   acts: allActs,
-  befalls: [
+  events: [
     'full',
     'fast',
     ...readings.map((reading) => `the CRM is read ${reading}`),
     'the key may only read',
     'the key may do nothing',
     'the key is refused in mid-run',
-    'it only plans',
+    'plan only',
     'only contacts',
     'only templates',
-    'budget eaten by others',
-    'something happens meanwhile',
+    'other clients use up the limit',
+    'something changes during the run',
     'killed',
     'asked to stop',
     'a second process is started',
@@ -111,28 +111,28 @@ export const choices = {
     'the platform refuses more than 40 %',
     'without latency',
     'somebody is deleted',
-    'a guard holds who left',
-    'a guard holds newcomers',
+    'a guard holds removals',
+    'a guard holds opt-ins',
     'a guard holds stated opt-outs',
     'a guard holds templates',
     'a hold ends by itself',
     'something is approved',
-    'an approval lets something pass',
-    'an approval lets somebody leave',
-    'an approval lets an opt-out pass',
-    'an approval lets a template pass',
-    'somebody is held beside what is approved',
+    'an approval releases something',
+    'an approval releases a removal',
+    'an approval releases an opt-out',
+    'an approval releases a template',
+    'a change is held besides the approved ones',
     'an approval ends with a full run',
-    'an approval grows old',
+    'an approval expires',
     'somebody is forgotten',
-    'somebody is forgotten who is on the platform',
-    'somebody is not wholly forgotten',
-    'killed while somebody is forgotten',
-    'who was forgotten is allowed again',
-    'who was forgotten under another address is allowed',
-    'its key is not proven',
-    'the CRM tells what changed',
-    'somebody is reported as having left',
+    'somebody on the platform is forgotten',
+    'somebody is partly forgotten',
+    'the process is killed while somebody is forgotten',
+    'a forgotten person is allowed again',
+    'a person forgotten under another address is allowed again',
+    'the key is not proven',
+    'the CRM lists what changed',
+    'an unsubscribe is reported to the CRM',
     'a creation is read back',
     'an opt-in has no answer where defaults are shown',
   ],
@@ -156,23 +156,23 @@ const plot = fc
       { minLength: 4, maxLength: 4 },
     ),
   })
-  .map(({ who: whom, lines, runs }): Step[] =>
+  .map(({ who: target, lines, runs }): Step[] =>
     lines.flatMap((line, at) => {
       const drawn = runs[at] ?? calm;
       return [
-        ...line.flatMap((one) => stepsFor(one, whom)),
+        ...line.flatMap((one) => stepsFor(one, target)),
         line.includes('key') ? { ...drawn, key: 'read' } : drawn,
       ];
     }),
   );
 
-function stepsFor(one: Plot[number][number], whom: number): Step[] {
+function stepsFor(one: Plot[number][number], target: number): Step[] {
   if (one === 'key') return [];
   if (one === 'loss') return [{ is: 'loss' }];
-  if (one === 'forget') return [forgetting(whom)];
+  if (one === 'forget') return [forgetting(target)];
   if (one === 'allow' || one === 'allow moved')
-    return [{ is: 'allow', who: whom, moved: one === 'allow moved' }];
-  return [{ is: 'act', act: { ...one, who: whom } }];
+    return [{ is: 'allow', who: target, moved: one === 'allow moved' }];
+  return [{ is: 'act', act: { ...one, who: target } }];
 }
 
 const steps = fc
@@ -210,7 +210,7 @@ const newcomer = {
   platform: 'absent',
 } satisfies Partial<Person>;
 
-/** Many of whom most are to be made. */
+/** Many people, most of them to be created. */
 function crowd(weight: number) {
   const one = fc.tuple(personRefused(weight), fc.nat({ max: 4 }));
   const mostlyNew = one.map(([drawn, dice]): Person =>

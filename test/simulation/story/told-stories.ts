@@ -81,7 +81,7 @@ export function everywhere(story: (touch: number) => Story): Story[] {
   return sampled(touches, 12).map(story);
 }
 
-/** We have made her, and the platform put her out of the newsletter by itself. */
+/** We created the contact, and the platform opted it out of the newsletter by default. */
 export function byDefault(...steps: Step[]): Story {
   return told([{ ...wanted, wishes: ['', '1'] }], [run(), ...steps], {
     quirks: ['all-channels=opt_out'],

@@ -15,7 +15,7 @@ import {
 
 export const leaving: readonly Regression[] = [
   {
-    found: 'who was erased, and opted out as the CRM wanted, was recorded as made by us',
+    found: 'an erased person, opted out as the CRM wanted, was recorded as created by us',
     stories: [
       told(
         [member],
@@ -31,7 +31,7 @@ export const leaving: readonly Regression[] = [
     ],
   },
   {
-    found: 'an opt-out on a new contact of the address passed for ours, and was taken back',
+    found: 'an opt-out on a new contact of the address counted as ours, and was taken back',
     stories: [
       told(
         [{ ...wanted, wishes: ['no', '1'], platform: 'subscribed', shown: ['in', 'in'] }],
@@ -46,7 +46,7 @@ export const leaving: readonly Regression[] = [
     ],
   },
   {
-    found: 'who was found under a new address was not looked for under the old one, which she left',
+    found: 'a person found under a new address was not looked up under the old one they had left',
     stories: [
       told(
         [
@@ -63,7 +63,7 @@ export const leaving: readonly Regression[] = [
     ],
   },
   {
-    found: 'an opt-out that a creation left by default kept her out under her next address',
+    found: 'a default opt-out from a creation kept the person out under the next address',
     stories: [
       byDefault(
         inCrm(0, 'wants the newsletter'),
@@ -73,8 +73,7 @@ export const leaving: readonly Regression[] = [
     ],
   },
   {
-    found:
-      'who moved to an address whose contact was given another was opted out under her old one',
+    found: 'a person was opted out under the old address while the new contact was renamed',
     stories: [
       told(
         [member, member],
@@ -88,7 +87,7 @@ export const leaving: readonly Regression[] = [
     ],
   },
   {
-    found: 'what another program made while our creation was lost was deleted as made by us',
+    found: 'a contact of another program was deleted as ours when our creation was lost',
     stories: [
       told(
         [wanted, member],
@@ -107,7 +106,7 @@ export const leaving: readonly Regression[] = [
     ],
   },
   {
-    found: 'whom a guard held was deleted when her new address was made in the same run',
+    found: 'a held contact was deleted when its new address was created in the same run',
     stories: [
       told(
         [wanted, wanted],
@@ -123,7 +122,7 @@ export const leaving: readonly Regression[] = [
     ],
   },
   {
-    found: 'who was forgotten in part, and changed since, was never deleted',
+    found: 'a partly forgotten person who changed since was never deleted',
     stories: [
       told(
         [member],
@@ -138,9 +137,9 @@ export const leaving: readonly Regression[] = [
     ],
   },
   {
-    found: 'who had an id that an erased person’s record had for a while was missed for no reason',
+    found: 'a person with an id that an erased record once had was reported without a reason',
     stories: [
-      // Her record takes the id of another one, and moves with it.
+      // The record takes the id of another one, and moves with it.
       told(
         [wanted, wanted],
         [
@@ -150,7 +149,7 @@ export const leaving: readonly Regression[] = [
           inCrm(1, 'moves to a new address'),
         ],
       ),
-      // Another one takes the id of hers, and has one of its own after that.
+      // Another record takes this one's id, and has its own after that.
       told(
         [wanted, { ...wanted, wishes: ['', '1'], platform: 'subscribed', shown: ['none', 'in'] }],
         [
@@ -178,7 +177,7 @@ export const leaving: readonly Regression[] = [
     ],
   },
   {
-    found: 'an old address that waited for an opt-out no answer showed was to be gone too early',
+    found: 'an old address that waits for an opt-out without an answer was expected gone too early',
     stories: [
       told([{ ...member, shown: ['in', 'out'] }], [run(), inCrm(0, 'moves to a new address')], {
         deletes: 'owned',
@@ -187,7 +186,7 @@ export const leaving: readonly Regression[] = [
     ],
   },
   {
-    found: 'who was met as gone from the CRM and stayed out was not ours once it named her',
+    found: 'a person first seen as deleted was not ours once the CRM named them',
     stories: [
       told(
         [

@@ -1,5 +1,5 @@
 /**
- * A CRM that tells what changed. A cursor names what it has told until then: of whom the reading
+ * A CRM that lists what changed. A cursor names what it has listed until then: people the reading
  * of a run shows otherwise it tells, the old and then the new, as a page does that is read twice.
  */
 import { Unavailable } from '../../../src/domain/errors.ts';
@@ -33,7 +33,7 @@ export function telling(ground: Ground, whole: Source, { life, step, reading }: 
     async *changes(since) {
       const told = ground.told[Number(since)];
       if (!told || step.reading === 'empty') return 'lost';
-      ground.reached.note('run', 'the CRM tells what changed');
+      ground.reached.note('run', 'the CRM lists what changed');
       const changed = changedSince(told, records);
       for (const [at, value] of changed.entries()) {
         await life.wait(Promise.resolve());

@@ -55,14 +55,14 @@ export function createWire(options: WireOptions): Wire {
     for (const { act } of acts) {
       options.log(`         meanwhile ${act.in}: ${act.does}`);
       world.act(act);
-      reached.note('run', 'something happens meanwhile');
+      reached.note('run', 'something changes during the run');
       known.memories.notice();
       // Nothing on the platform happens in the same millisecond as something else.
       await world.clock.sleep(1);
     }
     if (step.eaten === trip.nth) {
       world.eat();
-      reached.note('run', 'budget eaten by others');
+      reached.note('run', 'other clients use up the limit');
     }
     return receive(options, request, trip);
   }
@@ -140,7 +140,7 @@ function noteRead(
   if (made?.by === 'us') reached.note('run', 'a creation is read back');
 }
 
-/** An opt-out of ours that nobody heard of, of somebody whom this run was shown. */
+/** An unanswered opt-out of ours, of a person this run has read. */
 function noteLost(options: WireOptions, request: Request, sentAt: number): void {
   const { known, outing, reached, world } = options;
   noteRead(options, request, false);
@@ -235,7 +235,7 @@ function keyNow(
   return { 'x-api-key': 'switched off' };
 }
 
-/** An address that the platform does not take, whoever asks. */
+/** An address that the platform refuses in every request. */
 function refuseAddress(
   { log }: WireOptions,
   request: Request,
@@ -291,7 +291,7 @@ function attempt(work: () => void, failed: (error: unknown) => void): void {
 function describe(entry: LoggedRequest | undefined, { nth, fault }: Trip): string {
   if (!entry) return '';
   const { route, method, path, email, contactId, channelId, subscription, status } = entry;
-  const whom = [email ?? contactId, channelId, subscription].filter(Boolean).join(' ');
+  const target = [email ?? contactId, channelId, subscription].filter(Boolean).join(' ');
   const what = fault === undefined ? '' : `  (${fault})`;
-  return `${String(nth).padStart(8)} ${route ?? method} ${whom || path} → ${status || '–'}${what}`;
+  return `${String(nth).padStart(8)} ${route ?? method} ${target || path} → ${status || '–'}${what}`;
 }

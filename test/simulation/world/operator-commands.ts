@@ -12,13 +12,13 @@ import { close, lead, open, type Ground, type Lived } from './process.ts';
 import { calm, type Forgetting } from '../story/steps.ts';
 import { movedOf } from './world.ts';
 
-/** Whom an errand is about. */
-interface Whom {
+/** The person a command is about. */
+interface Target {
   who: number;
   moved: boolean;
 }
 
-export function whomOf({ who, moved }: Whom, count: number): string {
+export function addressNamed({ who, moved }: Target, count: number): string {
   const address = addressOf(who % Math.max(1, count));
   return moved ? movedOf(address) : address;
 }
@@ -56,7 +56,7 @@ export async function forgetOne(
   await world.clock.advance(1000);
   const isThere = known.witness.present(key).length > 0;
   const ids = idsOf(known, key, { records: world.people, certified: true });
-  // Since an erasure that nobody lived to tell of, nobody can tell what was recorded of her.
+  // After an erasure killed before its answer, it is unknown what was recorded of the person.
   const isOpen = known.erasures.unsettled().has(key);
   known.erasures.begin(key, isOpen ? [...ids, ...known.memories.everIdsOf(key)] : ids);
   known.standing.drop(key);
@@ -72,7 +72,7 @@ export async function forgetOne(
   const [first] = ground.found;
   if (first) throw first;
   checkOuting(lived.outing, lived.counts, known);
-  if (lived.killed) reached.note('run', 'killed while somebody is forgotten');
+  if (lived.killed) reached.note('run', 'the process is killed while somebody is forgotten');
   const { done } = lived;
   ground.log(`         ${done ? (done.failure ?? 'forgotten') : 'not to its end'}`);
   if (!done) return lived;
@@ -80,8 +80,8 @@ export async function forgetOne(
   const named = idsOf(known, key, done.crm.read ? lived.outing.people : undefined);
   known.erasures.enter(key, { at: world.clock.monotonic(), certified, ids: named });
   if (certified) conclude(ground, key);
-  else reached.note('run', 'somebody is not wholly forgotten');
-  if (certified && isThere) reached.note('run', 'somebody is forgotten who is on the platform');
+  else reached.note('run', 'somebody is partly forgotten');
+  if (certified && isThere) reached.note('run', 'somebody on the platform is forgotten');
   return lived;
 }
 
@@ -90,9 +90,9 @@ function conclude({ path, known, reached }: Ground, key: string): void {
   reached.note('run', 'somebody is forgotten');
   memories.forget(key);
   const there = witness.present(key).length > 0 && `${key} was forgotten, and is on the platform`;
-  judge('who was forgotten is not on the platform', there);
+  judge('forgotten people are not on the platform', there);
   const trace = isTraceIn(path, key) && `${key} was forgotten, and stands in the snapshot`;
-  judge('who was forgotten leaves no trace in the snapshot', trace);
+  judge('forgotten people leave no trace in the snapshot', trace);
 }
 
 /** In its rows, or in what is left of rows in its files. */
@@ -114,14 +114,14 @@ export async function allowAgain(ground: Ground, key: string): Promise<void> {
   const { done, outing } = await lead(ground, calm, {
     forgets: key,
     work: (mirror, { stop: signal, abort }) => {
-      const whom = { part: peopleOf(mirror), key, reason: 'she asked for it' };
-      return allow(mirror, whom, { signal, abort });
+      const target = { part: peopleOf(mirror), key, reason: 'asked for it' };
+      return allow(mirror, target, { signal, abort });
     },
   });
   if (done?.taken.some(({ cause }) => cause === 'erasure'))
-    reached.note('run', 'who was forgotten is allowed again');
+    reached.note('run', 'a forgotten person is allowed again');
   if (done?.freed.some(({ cause }) => cause === 'erasure'))
-    reached.note('run', 'who was forgotten under another address is allowed');
+    reached.note('run', 'a person forgotten under another address is allowed again');
   const ids = idsOf(known, key, outing.people);
   known.erasures.allow(key, ids);
   known.memories.allow(key, ids);

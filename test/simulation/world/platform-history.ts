@@ -1,5 +1,5 @@
 /**
- * Sees everything that is done on the platform, by whom, and when; knows nothing of the engine.
+ * Sees everything that is done on the platform, by which side and when; knows no engine.
  * Times are milliseconds of the one clock that never jumps.
  */
 import type { Emulator } from '../../../src/emulator/emulator.ts';
@@ -25,7 +25,7 @@ export interface State extends Since {
 export interface Person {
   id: string;
   key: string;
-  /** Under which address she was until when. */
+  /** Holds the former addresses of the contact, and until when it had each. */
   former: { key: string; until: number } | undefined;
   made: Since;
   /** Unsubscribed from everything, blocked or suppressed. */

@@ -113,7 +113,7 @@ export async function lead<Done extends object>(
     if (touch === step.rival && !step.plans) startRival(ground);
     if (touch === step.jump?.touch) jump(ground, step.jump.seconds, 'our clock jumps');
     if (touch !== step.stopped) return;
-    befall(ground, 'asked to stop');
+    noteRun(ground, 'asked to stop');
     ground.log('         SIGTERM');
     queueMicrotask(() => stop.abort(new Interrupted('SIGTERM')));
     void world.clock.sleep(8000).then(() => abort.abort(new Interrupted('SIGTERM')));
@@ -128,7 +128,7 @@ export async function lead<Done extends object>(
   // A dead process may fail as it likes; nobody is there to see it.
   running.catch(() => undefined);
   const ending = await world.clock.run(Promise.race([ended(running), life.died]));
-  if (life.dead) befall(ground, 'killed');
+  if (life.dead) noteRun(ground, 'killed');
   life.end();
   close(ground, { ...opened, killed: life.dead });
   const done = typeof ending === 'string' ? undefined : ending;
@@ -193,7 +193,7 @@ export function open({ path, world, known: what }: Ground, waitMs?: number): Ope
   const at = world.clock.now();
   const { snapshot, aside } = openForRun(path, { at, admit: () => undefined });
   const wrong = aside !== undefined && `${aside} was set aside, and is whole`;
-  what.judge('a whole snapshot is not set aside', wrong);
+  what.judge('an undamaged snapshot is not set aside', wrong);
   nameAlike(snapshot);
   snapshot.fence();
   const known = boundDoNotContactList(snapshot.meta);
@@ -220,20 +220,20 @@ function placeOf(path: string) {
   return { path: `${path}-ledger`, keyFile: `${path}-ledger-key` };
 }
 
-function befall({ reached }: Ground, what: string): void {
+function noteRun({ reached }: Ground, what: string): void {
   reached.note('run', what);
 }
 
 /** What is certain of a run before it begins. */
 function begin(ground: Ground, { mode, plans, only, reading, key, latency }: RunStep): void {
-  befall(ground, mode);
-  befall(ground, `the CRM is read ${reading}`);
-  if (plans) befall(ground, 'it only plans');
-  if (only !== undefined) befall(ground, `only ${only}`);
-  if (isCrowd(ground.world.story)) befall(ground, 'more than seven people');
+  noteRun(ground, mode);
+  noteRun(ground, `the CRM is read ${reading}`);
+  if (plans) noteRun(ground, 'plan only');
+  if (only !== undefined) noteRun(ground, `only ${only}`);
+  if (isCrowd(ground.world.story)) noteRun(ground, 'more than seven people');
   if (key !== 'everything')
-    befall(ground, `the key may ${key === 'read' ? 'only read' : 'do nothing'}`);
-  if (latency === 0) befall(ground, 'without latency');
+    noteRun(ground, `the key may ${key === 'read' ? 'only read' : 'do nothing'}`);
+  if (latency === 0) noteRun(ground, 'without latency');
 }
 
 /**
@@ -243,14 +243,14 @@ function begin(ground: Ground, { mode, plans, only, reading, key, latency }: Run
 export function jump(ground: Ground, seconds: number, when: string): void {
   const { resubscribe, dates } = ground.world.story;
   if (resubscribe !== 'never' || dates !== 'right') return;
-  befall(ground, when);
+  noteRun(ground, when);
   ground.aheadMs += seconds * 1000;
 }
 
 /** While one process writes, no other may. */
 function startRival(ground: Ground): void {
   ground.log('         a second process is started');
-  befall(ground, 'a second process is started');
+  noteRun(ground, 'a second process is started');
   let isIn = false;
   try {
     // In virtual time nothing is gained by waiting.
@@ -263,7 +263,7 @@ function startRival(ground: Ground): void {
     if (!(error instanceof Busy)) throw error;
   }
   try {
-    ground.known.judge('no second process writes', isIn && 'a second process got the lease');
+    ground.known.judge('a second process writes nothing', isIn && 'a second process got the lease');
   } catch (error) {
     find(ground, error);
   }

@@ -99,7 +99,7 @@ function actElsewhere(world: World, act: Exclude<Act, { in: 'crm' }>, key: strin
   else possibly(() => actOnPlatform(world, who, act.does));
 }
 
-/** Nothing happens to whom there is not. */
+/** Does nothing for a person who does not exist. */
 function possibly(work: () => void): void {
   try {
     work();
