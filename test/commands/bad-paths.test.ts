@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
-import { calling } from '../support/commands/called-command.ts';
+import { calling } from '../support/commands/mirrored-contacts.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'crm-mirror-paths-'));
 afterAll(() => rmSync(folder, { recursive: true }));

@@ -12,7 +12,7 @@ const people = csvOf([
   { email: 'bob@example.com', news: 'no' },
 ]);
 
-async function mirrored(path: string, lines: object = {}) {
+async function mirroredFrom(path: string, lines: object = {}) {
   const world = await createWorld({ kinds: ['contact'] });
   const file = world.config({
     contacts: {
@@ -40,7 +40,7 @@ async function piped(argv: readonly string[], input: string | Buffer) {
 
 describe('standard input', () => {
   test('is mirrored, compressed or not, and ends like any other run', async () => {
-    const { file, shown, writes } = await mirrored('-');
+    const { file, shown, writes } = await mirroredFrom('-');
     const checked = await piped(['check', '-c', file], people);
     expect(checked.said).toContain('2 records, 0 of them invalid');
     expect(await piped(['sync', '-c', file], people)).toMatchObject({ code: 0 });
@@ -53,7 +53,7 @@ describe('standard input', () => {
   });
 
   test('cannot be read by a worker', async () => {
-    const { file } = await mirrored('-', {
+    const { file } = await mirroredFrom('-', {
       redis: 'redis://127.0.0.1:1',
       schedule: { full: '0 3 * * *' },
     });
@@ -73,7 +73,7 @@ test('an export behind a URL is mirrored; after a truncated download only opt-ou
     response.writeHead(200, { 'content-length': '9999' });
     return response.write(`${later}id-`, () => response.destroy());
   });
-  const { file, shown } = await mirrored(`${url}/people.csv.gz`);
+  const { file, shown } = await mirroredFrom(`${url}/people.csv.gz`);
   expect((await launch(['sync', '-c', file]).ended).code).toBe(0);
   expect(shown('ann@example.com')).toMatchObject({ ch_news: 'opt_in' });
   cut = true;

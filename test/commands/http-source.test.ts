@@ -3,8 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { serve } from '../support/http/test-server.ts';
-import { createWorld } from '../support/engine/engine-world.ts';
-import { calling } from '../support/commands/called-command.ts';
+import { calling, mirrored } from '../support/commands/mirrored-contacts.ts';
 
 const TOKEN = 'sk_crm_secret';
 
@@ -54,10 +53,9 @@ async function serveCrm(people: Person[]) {
   return { crm, url: `${url}/people` };
 }
 
-async function mirrored(people: Person[], extra: object = {}, tells = false) {
+async function mirroredCrm(people: Person[], extra: object = {}, tells = false) {
   const { crm, url } = await serveCrm(people);
-  const world = await createWorld({ kinds: ['contact'] });
-  const file = world.config({
+  const lines = {
     contacts: {
       source: {
         type: 'http',
@@ -74,9 +72,10 @@ async function mirrored(people: Person[], extra: object = {}, tells = false) {
       ...extra,
     },
     policy: { deletes: 'owned' },
-  });
+  };
+  const { file, ...world } = await mirrored({ lines });
   const call = async (argv: string[], token = TOKEN) => {
-    const called = await calling([...argv, '-c', file], { CRM_TOKEN: token });
+    const called = await calling([...argv, '-c', file], { env: { CRM_TOKEN: token } });
     const said = called.said.replaceAll(new URL(url).host, 'crm');
     expect(said).not.toMatch(/sk_crm|@example/);
     return { code: called.code, said };
@@ -88,7 +87,7 @@ const three = () => [person(1, 'ann', true), person(2, 'bob', 'yes'), person(3, 
 
 describe('a CRM behind HTTP', () => {
   test('is mirrored, repeatedly', async () => {
-    const { crm, world, call } = await mirrored(three());
+    const { crm, world, call } = await mirroredCrm(three());
     const checked = await call(['check']);
     expect(checked.said).toContain(
       '3 records, 0 of them invalid, and one of them was read by its id',
@@ -120,7 +119,7 @@ describe('a CRM behind HTTP', () => {
       'reading stopped at page 2: crm refused the request (400)',
     ],
   ])('with %s has only its opt-outs applied', async (_, fault, why) => {
-    const { crm, world, call } = await mirrored(three());
+    const { crm, world, call } = await mirroredCrm(three());
     await call(['sync']);
     world.writes();
     crm.people[0] = person(1, 'ann', 'no');
@@ -136,7 +135,7 @@ describe('a CRM behind HTTP', () => {
   test('can flag people as deleted: they are deleted after a proven reading', async () => {
     const [ann, bob, cid] = three().map((one) => ({ ...one, archived: false }));
     if (!ann || !bob || !cid) throw new Error('three are not three');
-    const { crm, world, call } = await mirrored([ann, bob, cid], { deleted: 'archived' });
+    const { crm, world, call } = await mirroredCrm([ann, bob, cid], { deleted: 'archived' });
     await call(['sync']);
     crm.people = [{ ...ann, archived: true }, bob, cid];
     crm.total = 4;
@@ -148,7 +147,7 @@ describe('a CRM behind HTTP', () => {
   });
 
   test('can be combined with templates from an NDJSON file', async () => {
-    const { world, call, file } = await mirrored(three());
+    const { world, call, file } = await mirroredCrm(three());
     const config = JSON.parse(readFileSync(file, 'utf8'));
     config.templates = { source: { type: 'ndjson', path: './templates.ndjson' } };
     writeFileSync(file, JSON.stringify(config));
@@ -162,7 +161,7 @@ describe('a CRM behind HTTP', () => {
   });
 
   test('is asked by fast runs for changes alone, until its cursor has expired', async () => {
-    const { crm, world, call } = await mirrored(three(), {}, true);
+    const { crm, world, call } = await mirroredCrm(three(), {}, true);
     expect((await call(['sync'])).code).toBe(0);
     const fast = async () => {
       crm.asked.length = 0;
@@ -186,7 +185,7 @@ describe('a CRM behind HTTP', () => {
   });
 
   test('is named when it refuses the secret, and the secret is not printed', async () => {
-    const { world, call } = await mirrored(three());
+    const { world, call } = await mirroredCrm(three());
     const { code, said } = await call(['sync'], 'sk_crm_old');
     expect({ code, said }).toEqual({
       code: 2,
@@ -196,7 +195,7 @@ describe('a CRM behind HTTP', () => {
   });
 
   test('without the record under its single-record URL does not pass the check', async () => {
-    const { crm, call } = await mirrored(three());
+    const { crm, call } = await mirroredCrm(three());
     crm.gone = true;
     const { code, said } = await call(['check']);
     expect(code).toBe(2);

@@ -1,8 +1,8 @@
-/** A HubSpot account, mirrored by the command line: from the first load to who was merged. */
+/** A HubSpot account, hubspotMirror by the command line: from the first load to who was merged. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ownRedis, type TestRedis } from '../support/redis.ts';
 import { TOKEN } from '../support/sources/hubspot-account.ts';
-import { mirrored, secret, tell } from '../support/commands/hubspot-mirror.ts';
+import { hubspotMirror, secret, tell } from '../support/commands/hubspot-mirror.ts';
 import { start, until } from '../support/commands/worker-processes.ts';
 
 let redis: TestRedis;
@@ -10,8 +10,8 @@ beforeAll(async () => void (redis = await ownRedis()));
 afterAll(async () => redis.close());
 
 describe('a HubSpot account', () => {
-  test('is mirrored, repeatedly', async () => {
-    const { hubspot, call, shown, writes } = await mirrored();
+  test('is hubspotMirror, repeatedly', async () => {
+    const { hubspot, call, shown, writes } = await hubspotMirror();
     const checked = await call('check');
     expect(checked.said).toContain('3 records, 0 of them invalid, and one of them was read by');
     expect(checked.code).toBe(0);
@@ -33,7 +33,7 @@ describe('a HubSpot account', () => {
     ['the winner', 3],
     ['a new contact', 9],
   ])('with two contacts %s: an unsubscribe of one keeps the other out', async (_, id) => {
-    const { hubspot, call, shown, emulator, writes } = await mirrored();
+    const { hubspot, call, shown, emulator, writes } = await hubspotMirror();
     await call('sync');
     emulator.dashboard.leave(emulator.world.contact('bob@example.com')?.id ?? '', 'ch_news');
     await call('sync');
@@ -47,7 +47,7 @@ describe('a HubSpot account', () => {
   });
 
   test('is named when it refuses the token, and the token is not printed', async () => {
-    const { hubspot, call, writes } = await mirrored();
+    const { hubspot, call, writes } = await hubspotMirror();
     hubspot.token = 'another';
     const { code, said } = await call('sync');
     expect(said).toContain('refused the credentials (401) → correct the token of the source');
@@ -55,7 +55,7 @@ describe('a HubSpot account', () => {
   });
 
   test('without a configured property stops everything before it begins', async () => {
-    const { hubspot, call, writes } = await mirrored();
+    const { hubspot, call, writes } = await hubspotMirror();
     hubspot.names = ['email', 'news_letter'];
     const { code, said } = await call('sync');
     expect(said).toContain('did you mean "news_letter" for "newsletter"?');
@@ -63,7 +63,7 @@ describe('a HubSpot account', () => {
   });
 
   test('lets single people be read: by command, and by event', async () => {
-    const { hubspot, call, shown, file } = await mirrored(
+    const { hubspot, call, shown, file } = await hubspotMirror(
       { redis: redis.url, server: { port: 0, token: 'a-token-of-the-tests' } },
       { webhook: { format: 'hubspot', secret } },
     );

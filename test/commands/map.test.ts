@@ -16,7 +16,7 @@ export default function map(record: Record<string, unknown> & Person): object {
 }
 `;
 
-async function mirrored(text: string | undefined, name = 'map.ts', source: object = {}) {
+async function mirroredByMap(text: string | undefined, name = 'map.ts', source: object = {}) {
   const world = await createWorld({ kinds: ['contact'] });
   const map = join(world.folder, name);
   mkdirSync(dirname(map), { recursive: true });
@@ -45,7 +45,7 @@ describe('a map in TypeScript', () => {
   test.runIf(playsAll)(
     'is used to mirror, check and explain; a record on which it throws is not removed',
     async () => {
-      const { call, shown, write } = await mirrored(rename);
+      const { call, shown, write } = await mirroredByMap(rename);
       expect((await call('check')).stdout).toContain('2 records, 0 of them invalid');
       expect((await call('sync')).code).toBe(0);
       expect(shown('p0@example.com')).toMatchObject({ ch_news: 'opt_in' });
@@ -70,7 +70,7 @@ describe('a map in TypeScript', () => {
     });
     const http = { type: 'http', path: undefined, url, one: `${url}/{id}` };
     const changes = { url: `${url}/new?since={since}` };
-    const { call, map } = await mirrored(rename, 'map.ts', { ...http, changes });
+    const { call, map } = await mirroredByMap(rename, 'map.ts', { ...http, changes });
     await call('sync');
     const fast = async () => {
       asked.length = 0;
@@ -117,7 +117,7 @@ describe('an unusable map stops everything before it begins', () => {
   ];
 
   test.each(sampled(wrong, 4))('%s', async (_, name, text, words) => {
-    const { call, writes } = await mirrored(text, name);
+    const { call, writes } = await mirroredByMap(text, name);
     const { code, stderr } = await call('sync');
     expect(stderr).toMatch(words);
     expect(stderr).not.toContain('ann@');
@@ -126,7 +126,7 @@ describe('an unusable map stops everything before it begins', () => {
 
   test('for HubSpot, when it does not list the properties it reads', async () => {
     const hubspot = { type: 'hubspot', token: 't', path: undefined };
-    const { call } = await mirrored('export default (a) => a;', 'map.mjs', hubspot);
+    const { call } = await mirroredByMap('export default (a) => a;', 'map.mjs', hubspot);
     const { code, stderr } = await call('check');
     expect(code).toBe(2);
     expect(stderr).toContain('hubspot gives none unasked → export const reads');

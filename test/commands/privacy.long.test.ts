@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { ownRedis, type TestRedis } from '../support/redis.ts';
-import { mirrored, secret, tell } from '../support/commands/hubspot-mirror.ts';
+import { hubspotMirror, secret, tell } from '../support/commands/hubspot-mirror.ts';
 import { start, until } from '../support/commands/worker-processes.ts';
 
 const ann = 'ann@example.com';
@@ -21,7 +21,7 @@ async function account() {
     server: { port: 0, token: 'a-token-of-the-tests' },
     policy: { deletes: 'off', absent: 'keep' },
   };
-  const world = await mirrored(lines, { webhook: { format: 'hubspot', secret } });
+  const world = await hubspotMirror(lines, { webhook: { format: 'hubspot', secret } });
   const status = async () => JSON.parse((await world.call('status', '--json')).said);
   return { ...world, status, work: async () => work(world.file) };
 }

@@ -3,8 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { serve } from '../support/http/test-server.ts';
 import { createOrg, type Org } from '../support/sources/salesforce/salesforce-org.ts';
 import { contact, contactId, lead } from '../support/sources/salesforce/salesforce-reader.ts';
-import { createWorld } from '../support/engine/engine-world.ts';
-import { calling } from '../support/commands/called-command.ts';
+import { mirrored } from '../support/commands/mirrored-contacts.ts';
 
 /** The organization on a server of this machine. */
 async function serveOrg(org: Org): Promise<string> {
@@ -15,11 +14,10 @@ async function serveOrg(org: Org): Promise<string> {
   return org.origin;
 }
 
-async function mirrored(org: Org, extra: object = {}) {
+async function mirroredOrg(org: Org, extra: object = {}) {
   const url = await serveOrg(org);
-  const world = await createWorld({ kinds: ['contact'] });
   const auth = { clientId: '3MVG9.id', clientSecret: '${SF_SECRET}' };
-  const file = world.config({
+  const lines = {
     contacts: {
       source: { type: 'salesforce', url, auth, objects: ['Contact', 'Lead'], ...extra },
       id: 'Id',
@@ -29,12 +27,9 @@ async function mirrored(org: Org, extra: object = {}) {
       channels: [{ id: 'ch_news', subscription: 'Newsletter__c' }],
       webhook: { format: 'standard', secret: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw' },
     },
-  });
-  const call = async (...argv: string[]) => {
-    const { code, said } = await calling([...argv, '-c', file], { SF_SECRET: 'sk_secret' });
-    expect(said).not.toMatch(/sk_secret|00Dx|@example/);
-    return { code, said };
   };
+  const hides = ['sk_secret', '00Dx', '@example'];
+  const { call, ...world } = await mirrored({ lines, env: { SF_SECRET: 'sk_secret' }, hides });
   return { world, call };
 }
 
@@ -54,7 +49,7 @@ function orgOf(): Org {
 describe('a Salesforce organization', () => {
   test('is mirrored, repeatedly', async () => {
     const org = orgOf();
-    const { world, call } = await mirrored(org);
+    const { world, call } = await mirroredOrg(org);
     const checked = await call('check');
     expect(checked.said).toContain(
       '4 records, 0 of them invalid, and one of them was read by its id',
@@ -74,7 +69,7 @@ describe('a Salesforce organization', () => {
 
   test('carries the opt-out of a merged contact over to the remaining one', async () => {
     const org = orgOf();
-    const { world, call } = await mirrored(org);
+    const { world, call } = await mirroredOrg(org);
     await call('sync');
     Object.assign(org.records.Contact[1]!, {
       HasOptedOutOfEmail: true,
@@ -88,7 +83,7 @@ describe('a Salesforce organization', () => {
 
   test('carries the opt-out of a lead over to the contact it became', async () => {
     const org = orgOf();
-    const { world, call } = await mirrored(org);
+    const { world, call } = await mirroredOrg(org);
     Object.assign(org.records.Lead[0]!, { HasOptedOutOfEmail: true });
     await call('sync');
     expect(world.shown('l1@example.com')).toBeUndefined();
@@ -99,7 +94,7 @@ describe('a Salesforce organization', () => {
 
   test('has only its opt-outs applied when it fails in the middle of a list', async () => {
     const org = orgOf();
-    const { world, call } = await mirrored(org);
+    const { world, call } = await mirroredOrg(org);
     await call('sync');
     Object.assign(org.records.Contact[0]!, { HasOptedOutOfEmail: true });
     org.records.Contact.splice(1, 1, contact(9, wants));
@@ -117,7 +112,7 @@ describe('a Salesforce organization', () => {
   test('stops the run when it refuses a field: no request, no change', async () => {
     const org = orgOf();
     org.fields = { Contact: ['News_Letter__c:boolean'], Lead: [] };
-    const { world, call } = await mirrored(org);
+    const { world, call } = await mirroredOrg(org);
     const { code, said } = await call('sync');
     expect(code).toBe(2);
     expect(said).toContain('did you mean "News_Letter__c" for "Newsletter__c"?');

@@ -5,14 +5,10 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { createWorld } from '../support/engine/engine-world.ts';
-import { calling } from '../support/commands/called-command.ts';
+import { ann, bob, mirrored } from '../support/commands/mirrored-contacts.ts';
 
-const ann = 'ann@example.com';
-const bob = 'bob@example.com';
-
-async function mirrored() {
-  const world = await createWorld({ kinds: ['contact'] });
+async function mirroredTable() {
+  const world = await mirrored();
   const path = join(world.folder, 'crm.sqlite');
   const db = new Database(path);
   onTestFinished(() => void db.close());
@@ -20,7 +16,7 @@ async function mirrored() {
     create table contacts (id integer primary key, email text, news boolean, deleted_at datetime);
     insert into contacts values (1, '${ann}', true, null), (2, '${bob}', 1, null), (3, 'cid@x.y', null, null);
   `);
-  const file = world.config({
+  world.config({
     contacts: {
       source: { type: 'sql', url: `sqlite:${path}`, table: 'contacts', pageSize: 1 },
       deleted: 'deleted_at',
@@ -28,8 +24,7 @@ async function mirrored() {
     },
     policy: { deletes: 'owned' },
   });
-  const call = async (...argv: string[]) => calling([...argv, '-c', file]);
-  return { world, db, call, file };
+  return { world, db, call: world.call, file: world.file };
 }
 
 /** Adds to the source of a configuration. */
@@ -41,7 +36,7 @@ function configure(file: string, extra: object): void {
 
 describe('a CRM in a database', () => {
   test('is mirrored, repeatedly', async () => {
-    const { world, db, call } = await mirrored();
+    const { world, db, call } = await mirroredTable();
     const checked = await call('check');
     expect(checked.said).toContain(
       '3 records, 0 of them invalid, and one of them was read by its id',
@@ -61,7 +56,7 @@ describe('a CRM in a database', () => {
   });
 
   test('can flag people as deleted: they are deleted after a proven reading', async () => {
-    const { world, db, call } = await mirrored();
+    const { world, db, call } = await mirroredTable();
     await call('sync');
     db.exec(`
       update contacts set deleted_at = datetime('now') where id = 1;
@@ -80,7 +75,7 @@ describe('a CRM in a database', () => {
   });
 
   test('with a time of change lets fast runs read only what has changed', async () => {
-    const { world, db, call, file } = await mirrored();
+    const { world, db, call, file } = await mirroredTable();
     db.exec(`
       alter table contacts add column changed_at text;
       update contacts set changed_at = datetime('now', '-1 hour');
@@ -101,7 +96,7 @@ describe('a CRM in a database', () => {
   });
 
   test('without a configured column changes nothing', async () => {
-    const { world, db, call } = await mirrored();
+    const { world, db, call } = await mirroredTable();
     db.exec('alter table contacts rename column deleted_at to gone_at');
     const { code, said } = await call('sync');
     expect(code).toBe(2);

@@ -1,9 +1,8 @@
 /** A real Tryton, mirrored by the command line; skipped where there is none. */
 import { afterAll, describe, expect, test } from 'vitest';
 import { partiesOf, person } from '../support/sources/tryton-parties.ts';
-import { createWorld } from '../support/engine/engine-world.ts';
 import { anyTryton, type TestTryton } from '../support/tryton.ts';
-import { calling } from '../support/commands/called-command.ts';
+import { mirrored } from '../support/commands/mirrored-contacts.ts';
 
 const MANY = 2_000;
 /** Tryton warns of a merge of two names. */
@@ -12,9 +11,8 @@ const email = (n: number) => `m${n}@example.com`;
 const other = 'other@example.com';
 const tryton = await anyTryton();
 
-async function mirrored({ access }: TestTryton) {
-  const world = await createWorld({ kinds: ['contact'] });
-  const file = world.config({
+async function mirroredTryton({ access }: TestTryton) {
+  const lines = {
     contacts: {
       source: { type: 'tryton', ...access, password: '${TRYTON_PASSWORD}', overlap: '1s' },
       deleted: 'inactive',
@@ -29,14 +27,9 @@ async function mirrored({ access }: TestTryton) {
       ],
     },
     policy: { deletes: 'owned' },
-  });
-  const call = async (...argv: string[]) => {
-    const env = { TRYTON_PASSWORD: access.password };
-    const { code, said } = await calling([...argv, '-c', file], env);
-    expect(said).not.toContain(access.password);
-    expect(said).not.toContain('@example');
-    return { code, said };
   };
+  const env = { TRYTON_PASSWORD: access.password };
+  const { call, ...world } = await mirrored({ lines, env, hides: [access.password, '@example'] });
   return { world, call };
 }
 
@@ -56,7 +49,7 @@ describe.skipIf(!tryton)('a Tryton', () => {
       { name: 'Nobody to write to' },
     ]);
     const [, , third = 0, fourth = 0, fifth = 0, sixth = 0, seventh = 0] = ids;
-    const { world, call } = await mirrored(tryton);
+    const { world, call } = await mirroredTryton(tryton);
 
     const checked = await call('check');
     expect(checked.said).toContain(

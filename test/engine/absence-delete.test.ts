@@ -1,7 +1,7 @@
 /** When people who left the CRM are deleted: after their opt-out, at once, or by which clock. */
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Send } from '../../src/domain/exchange.ts';
-import { createStage, type Stage, type StageOptions } from '../support/engine/engine-stage.ts';
+import { openStage, type Stage, type StageOptions } from '../support/engine/engine-stage.ts';
 
 const hour = 3_600_000;
 const day = 24 * hour;
@@ -18,8 +18,7 @@ const flagged = (id: number) =>
 
 async function mirrored({ policy, ...options }: StageOptions = {}): Promise<Stage> {
   const deletes = { absent: 'opt_out', deletes: 'owned' } as const;
-  const stage = createStage({ policy: { ...deletes, ...policy }, ...options });
-  onTestFinished(() => stage.close());
+  const stage = openStage({ policy: { ...deletes, ...policy }, ...options });
   stage.people.push(...everybody);
   await stage.sync();
   stage.writes();
@@ -203,8 +202,7 @@ describe('people flagged as deleted in the CRM', () => {
   });
 
   test('are not deleted by a first run, nor after an uncertified reading', async () => {
-    const stage = createStage({ policy: { absent: 'opt_out', deletes: 'owned' } });
-    onTestFinished(() => stage.close());
+    const stage = openStage({ policy: { absent: 'opt_out', deletes: 'owned' } });
     stage.people.push(...everybody);
     await stage.sync({ mode: 'fast' });
     exportOf(stage, flagged(1));

@@ -6,7 +6,7 @@ import Database from 'better-sqlite3';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { migrations } from '../../src/snapshot/database/migrations.ts';
 import { patience } from '../support/engine/engine-mirror.ts';
-import { createStage, type Stage, type StageOptions } from '../support/engine/engine-stage.ts';
+import { openStage, type Stage, type StageOptions } from '../support/engine/engine-stage.ts';
 
 const hour = 3_600_000;
 const person = (id: number, more: Record<string, unknown> = {}) => ({
@@ -48,8 +48,7 @@ function older(): string {
 
 /** Of five people the CRM lacks two, and flags one. */
 function upgraded(options: StageOptions = {}): Stage {
-  const stage = createStage({ path: older(), policy: { absent: 'opt_out' }, ...options });
-  onTestFinished(() => stage.close());
+  const stage = openStage({ path: older(), policy: { absent: 'opt_out' }, ...options });
   for (const at of [1, 2, 3, 4, 5]) {
     const email = `p${at}@example.com`;
     stage.emulator.seed.contact({ id: `con_${at}`, email, channels: { ch_news: 'opt_in' } });
@@ -126,8 +125,7 @@ test('stating policy.absent skips the announcement, and absence counts anew', as
 });
 
 test('a new snapshot announces nothing', async () => {
-  const stage = createStage({ unstated, policy: { absent: 'opt_out' } });
-  onTestFinished(() => stage.close());
+  const stage = openStage({ unstated, policy: { absent: 'opt_out' } });
   stage.people.push(person(1), person(2));
   expect((await stage.sync()).reasons).toEqual([]);
   stage.people.pop();

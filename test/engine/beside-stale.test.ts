@@ -61,7 +61,6 @@ describe('problems, during a run about everybody', () => {
     expect((await stage.sync()).problems).toEqual([
       expect.objectContaining({ class: 'invalid', isNew: false }),
     ]);
-    stage.close();
   });
 
   test('stay closed when a run about one person closed them', async () => {
@@ -76,7 +75,6 @@ describe('problems, during a run about everybody', () => {
     open();
     await all;
     expect(classes(stage)).toEqual([]);
-    stage.close();
   });
 });
 
@@ -96,7 +94,6 @@ test('a change that a run about one person holds stays held', async () => {
   await all;
   guards.opt_in = generous;
   expect(await stage.sync()).toMatchObject({ status: 'held', contacts: { held: { opt_in: 1 } } });
-  stage.close();
 });
 
 test('a superseded decision takes its entries for the do-not-contact list with it', () => {
@@ -125,7 +122,6 @@ test('a person erased during a run is not remembered by what the run had read', 
   open();
   await Promise.all([all, stage.clock.run(one)]);
   expect(stage.snapshot.duplicates.of('contact', ann)).toEqual([]);
-  stage.close();
 });
 
 test('a quarantine that began during a run continues after it', async () => {
@@ -137,7 +133,6 @@ test('a quarantine that began during a run continues after it', async () => {
   };
   expect(await alone(stage, '1')).toMatchObject({ contacts: { applied: { create: 1 } } });
   expect(stage.snapshot.meta.get('quarantine')).toBeDefined();
-  stage.close();
 });
 
 test('runs that begin in the same moment have different names', async () => {
@@ -151,7 +146,6 @@ test('runs that begin in the same moment have different names', async () => {
     }
   });
   expect(await alone(stage, '2')).toMatchObject({ status: 'done' });
-  stage.close();
 });
 
 test('only runs about everybody drop old runs', async () => {
@@ -163,7 +157,6 @@ test('only runs about everybody drop old runs', async () => {
   expect(runs.get('old')).toBeDefined();
   await stage.sync();
   expect(runs.get('old')).toBeUndefined();
-  stage.close();
 });
 
 describe('a run about one CRM record', () => {
@@ -187,7 +180,6 @@ describe('a run about one CRM record', () => {
     heard.resolve();
     await stage.clock.run(one);
     expect(sent(stage)).toEqual([]);
-    stage.close();
   });
 
   test('does not opt a person in where another record of the address opts out', async () => {
@@ -198,6 +190,5 @@ describe('a run about one CRM record', () => {
     stage.people.push(record('3', ann));
     await alone(stage, '3');
     expect(sent(stage)).toEqual([]);
-    stage.close();
   });
 });

@@ -26,13 +26,11 @@ describe('a run about one CRM record', () => {
     expect(sent(stage)).toEqual([]);
     // Of the one that changed nothing there is nothing to tell.
     expect(stage.snapshot.runs.newest(9)).toHaveLength(2);
-    stage.close();
   });
 
   test('asks the platform nothing about an id that the CRM never had', async () => {
     const stage = stageOf();
     expect(await alone(stage, '9')).toMatchObject({ status: 'done', requests: { total: 0 } });
-    stage.close();
   });
 
   test('applies the strictest of several records with the same address', async () => {
@@ -45,7 +43,6 @@ describe('a run about one CRM record', () => {
     wish(stage, '3', 'yes');
     await alone(stage, '3');
     expect(shown(stage, ann)).toBe('opt_in');
-    stage.close();
   });
 
   test('opts nobody out for a removed record, and applies the other record of the address', async () => {
@@ -55,7 +52,6 @@ describe('a run about one CRM record', () => {
     sent(stage);
     expect(await alone(stage, '1')).toMatchObject({ status: 'done' });
     expect(sent(stage)).toEqual([]);
-    stage.close();
   });
 
   test('sees a person again who came back after the contact was deleted, once the record exists', async () => {
@@ -70,7 +66,6 @@ describe('a run about one CRM record', () => {
     await stage.sync({ mode: 'fast' });
     await stage.sync();
     expect(shown(stage, ann)).toBe('opt_out');
-    stage.close();
   });
 
   test('leaves the person as they are when the record is invalid', async () => {
@@ -80,7 +75,6 @@ describe('a run about one CRM record', () => {
     sent(stage);
     expect(await alone(stage, '1')).toMatchObject({ contacts: { invalid: 1 } });
     expect(sent(stage)).toEqual([]);
-    stage.close();
   });
 
   test('creates the new address and opts the old one out at once when it has changed', async () => {
@@ -93,7 +87,6 @@ describe('a run about one CRM record', () => {
     expect(sent(stage)).toEqual(['opt_in new@example.com', `opt_out ${ann}`]);
     await stage.sync();
     expect(sent(stage)).toEqual([]);
-    stage.close();
   });
 });
 
@@ -132,7 +125,6 @@ describe('a run about one person, during a run about everybody', () => {
     dam.open();
     expect(await all).toMatchObject({ status: 'done', contacts: { applied: { create: 1 } } });
     expect(sent(stage)).toEqual(['opt_in bob@example.com']);
-    stage.close();
   });
 
   test('keeps the other run from writing to the address it had read', async () => {
@@ -147,7 +139,6 @@ describe('a run about one person, during a run about everybody', () => {
     dam.open();
     expect(await all).toMatchObject({ status: 'done' });
     expect(sent(stage)).toEqual(['opt_in bob@example.com']);
-    stage.close();
   });
 
   test('keeps the other run from taking its older listing for an opt-out', async () => {
@@ -169,7 +160,6 @@ describe('a run about one person, during a run about everybody', () => {
       contacts: { conflicts: 0, applied: { create: 0, opt_in: 0 } },
     });
     expect(shown(stage, ann)).toBe('opt_in');
-    stage.close();
   });
 
   test('leaves what the other run learns about others in the list and the snapshot', async () => {
@@ -189,7 +179,6 @@ describe('a run about one person, during a run about everybody', () => {
     expect(summary).toMatchObject({ status: 'done' });
     expect(stage.ledger.concerning({ key: 'bob@example.com', ids: [] })).toHaveLength(1);
     expect(stage.snapshot.meta.get('ledger-reached')).toBe(String(stage.ledger.reached()));
-    stage.close();
   });
 
   test('waits for a request that is already in flight', async () => {
@@ -204,7 +193,6 @@ describe('a run about one person, during a run about everybody', () => {
     expect((await one).contacts.applied).toMatchObject({ opt_out: 1 });
     expect(sent(stage)).toEqual([`opt_in ${ann}`, 'opt_in bob@example.com', `opt_out ${ann}`]);
     expect(shown(stage, ann)).toBe('opt_out');
-    stage.close();
   });
 
   test('waits for another run about the same person', async () => {
@@ -215,6 +203,5 @@ describe('a run about one person, during a run about everybody', () => {
     const made = [first, second].map(({ contacts }) => contacts.applied['create']);
     expect(new Set(made)).toEqual(new Set([0, 1]));
     expect(sent(stage)).toEqual([`opt_in ${ann}`]);
-    stage.close();
   });
 });

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { Unavailable } from '../../src/domain/errors.ts';
 import type { Send } from '../../src/domain/exchange.ts';
-import { createStage, type Stage, type StageOptions } from '../support/engine/engine-stage.ts';
+import { openStage, type Stage, type StageOptions } from '../support/engine/engine-stage.ts';
 import { cid, edit, failing, fast, settled, shown } from '../support/engine/write-back-mirror.ts';
 import { alone, ann, record, stageOf } from '../support/engine/two-mirrors.ts';
 
@@ -27,7 +27,6 @@ test('an unsubscribed address stays out for a second record with the person’s 
   expect(shown(stage, dan)).toBeUndefined();
   await stage.sync();
   expect(shown(stage, dan)).toBeUndefined();
-  stage.close();
 });
 
 test('a record whose creation was refused counts when another record has its address', async () => {
@@ -40,12 +39,11 @@ test('a record whose creation was refused counts when another record has its add
   edit(stage, '4', { email: cid, ch_news: 'yes' });
   await fast(stage);
   expect(shown(stage, cid)).not.toBe('opt_in');
-  stage.close();
 });
 
 test('a record read in a later slice of a long run counts for another one of its address', async () => {
   let enrolments = 0;
-  const stage: Stage = createStage({
+  const stage: Stage = openStage({
     tellsChanges: true,
     limits: ['contacts.enrol=1/60', '*=1000000/1'],
     wire: (send) => async (request, signal) => {
@@ -62,7 +60,6 @@ test('a record read in a later slice of a long run counts for another one of its
   edit(stage, '901', { email: cid, ch_news: 'yes' });
   await fast(stage);
   expect(shown(stage, cid)).toBeUndefined();
-  stage.close();
 });
 
 test('a change is not lost when an event took the person from the run and failed to read it', async () => {
@@ -85,7 +82,6 @@ test('a change is not lost when an event took the person from the run and failed
   fails = false;
   await fast(stage);
   expect(shown(stage, ann)).toBe('opt_out');
-  stage.close();
 });
 
 test('a change is not lost when an event had read the person before the run and still runs', async () => {
@@ -108,7 +104,6 @@ test('a change is not lost when an event had read the person before the run and 
   await stage.clock.run(single);
   await fast(stage);
   expect(shown(stage, ann)).toBe('opt_out');
-  stage.close();
 });
 
 test('a change is not lost when an event was killed between request and answer', async () => {
@@ -123,7 +118,6 @@ test('a change is not lost when an event was killed between request and answer',
   await fast(stage);
   await fast(stage);
   expect(shown(stage, ann)).toBe('opt_out');
-  stage.close();
 });
 
 test('a refused opt-out and known problems are reported by every run', async () => {
@@ -139,7 +133,6 @@ test('a refused opt-out and known problems are reported by every run', async () 
     problems: [{ key: ann, class: 'rejected' }],
     contacts: { rejected: 1, invalid: 1 },
   });
-  stage.close();
 });
 
 test('the guard for opt-ins counts people the CRM wants in, not people recorded', async () => {
@@ -153,7 +146,6 @@ test('the guard for opt-ins counts people the CRM wants in, not people recorded'
   await stage.sync();
   for (let at = 20; at < 50; at += 1) edit(stage, `${at}`, { ch_news: 'yes' });
   expect(await fast(stage)).toMatchObject({ status: 'held', contacts: { held: { opt_in: 30 } } });
-  stage.close();
 });
 
 test('a broken address is no problem any more once it is corrected', async () => {
@@ -163,7 +155,6 @@ test('a broken address is no problem any more once it is corrected', async () =>
   edit(stage, '3', { email: cid });
   expect(await fast(stage)).toMatchObject({ status: 'done' });
   expect(stage.snapshot.retryLater.counts()).toEqual([]);
-  stage.close();
 });
 
 test('a refused change is not sent again because its records were read in another order', async () => {
@@ -173,7 +164,6 @@ test('a refused change is not sent again because its records were read in anothe
   state.how = 'refuses';
   expect(await fast(stage)).toMatchObject({ status: 'rejected' });
   expect(await stage.sync()).toMatchObject({ status: 'done' });
-  stage.close();
 });
 
 test('a refusal for an address without a record does not bind its next owner', async () => {
@@ -188,7 +178,6 @@ test('a refusal for an address without a record does not bind its next owner', a
   edit(stage, '4', { email: cid, ch_news: 'yes' });
   await fast(stage);
   expect(shown(stage, cid)).toBe('opt_in');
-  stage.close();
 });
 
 test('a run decides on what it learns while it looks for the outcome of an opt-out', async () => {
@@ -207,11 +196,10 @@ test('a run decides on what it learns while it looks for the outcome of an opt-o
   state.loses = true;
   await fast(stage);
   expect(shown(stage, ann, 'ch_product')).toBe('opt_out');
-  stage.close();
 });
 
 test('many records of one address make the run read everything', async () => {
-  const stage = createStage({ tellsChanges: true });
+  const stage = openStage({ tellsChanges: true });
   for (let at = 0; at < 2_000; at += 1) {
     stage.people.push(record(`${at}`, 'none@example.com', ''));
   }
@@ -220,7 +208,6 @@ test('many records of one address make the run read everything', async () => {
   edit(stage, '7', { ch_product: 'no' });
   await fast(stage);
   expect(stage.asked).toEqual(['since 0', 'all']);
-  stage.close();
 });
 
 test('a record that shared the address of an erased person makes the run read everything', async () => {
@@ -232,5 +219,4 @@ test('a record that shared the address of an erased person makes the run read ev
   stage.asked.length = 0;
   await fast(stage);
   expect(stage.asked).toEqual(['all']);
-  stage.close();
 });

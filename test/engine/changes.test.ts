@@ -23,7 +23,6 @@ describe('a fast run', () => {
     expect(sent(stage)).toEqual([`opt_out ${ann}`, 'opt_in cid@example.com']);
     await fast(stage);
     expect(asked(stage)).toEqual(['since 2']);
-    stage.close();
   });
 
   test('reads the other records of the address: the strictest of them counts', async () => {
@@ -36,7 +35,6 @@ describe('a fast run', () => {
     expect(await fast(stage)).toMatchObject({ contacts: { applied: { opt_in: 0 } } });
     expect(asked(stage)).toEqual(['since 1', 'one 3']);
     expect(shown(stage, ann)).toBe('opt_out');
-    stage.close();
   });
 
   test('creates the contact of a changed address; a full run opts the old one out', async () => {
@@ -46,7 +44,6 @@ describe('a fast run', () => {
     expect(shown(stage, 'anna@example.com')).toBe('opt_in');
     await stage.sync();
     expect(shown(stage, ann)).toBe('opt_out');
-    stage.close();
   });
 
   test('reads a record once that was listed twice', async () => {
@@ -55,7 +52,6 @@ describe('a fast run', () => {
     edit(stage, '1', { email: 'anna@example.com' });
     expect(await fast(stage)).toMatchObject({ status: 'done', contacts: { invalid: 0 } });
     expect(shown(stage, 'anna@example.com')).toBe('opt_in');
-    stage.close();
   });
 
   test('concludes nothing about people it did not read', async () => {
@@ -64,7 +60,6 @@ describe('a fast run', () => {
     edit(stage, '1', { ch_news: 'no' });
     expect(await fast(stage)).toMatchObject({ status: 'done' });
     expect(sent(stage)).toEqual([`opt_out ${ann}`]);
-    stage.close();
   });
 
   test('leaves known problems of other people as they are, and closes those that are over', async () => {
@@ -76,7 +71,6 @@ describe('a fast run', () => {
     expect(await fast(stage)).toMatchObject({ status: 'done', contacts: { invalid: 1 } });
     const counts = stage.snapshot.retryLater.counts();
     expect(counts).toMatchObject([{ kind: 'contact', class: 'invalid', n: 1 }]);
-    stage.close();
   });
 
   test('leaves the cursor where it is when it only plans', async () => {
@@ -88,7 +82,6 @@ describe('a fast run', () => {
     await fast(stage);
     expect(asked(stage)).toEqual(['since 0', 'since 0']);
     expect(sent(stage)).toEqual([`opt_out ${ann}`]);
-    stage.close();
   });
 });
 
@@ -110,7 +103,6 @@ describe('the cursor', () => {
       'since 0',
       'since 1',
     ]);
-    stage.close();
   });
 
   test('is removed when a run is killed, and when a full one does not end well', async () => {
@@ -127,7 +119,6 @@ describe('the cursor', () => {
     expect(shown(stage, ann)).toBe('opt_out');
     await fast(stage);
     expect(asked(stage)).toEqual(['since 0', 'all', 'all', 'all', 'since 1']);
-    stage.close();
   });
 
   test('is removed by a run about one person that did not end well', async () => {
@@ -145,7 +136,6 @@ describe('the cursor', () => {
     });
     await fast(stage);
     expect(asked(stage)).toEqual(['all', 'since 0']);
-    stage.close();
   });
 
   test.each([
@@ -158,7 +148,6 @@ describe('the cursor', () => {
     expect(await fast(stage)).toMatchObject({ status: 'done', contacts: { desired: 2 } });
     expect(asked(stage)).toEqual(expected);
     expect(shown(stage, ann)).toBe('opt_out');
-    stage.close();
   });
 
   test('stays while a reading of changes is uncertified: only opt-outs are applied', async () => {
@@ -172,7 +161,6 @@ describe('the cursor', () => {
     expect(await fast(stage)).toMatchObject({ status: 'done' });
     expect(sent(stage)).toEqual(['opt_in cid@example.com']);
     expect(asked(stage)).toEqual(['since 0', 'since 0']);
-    stage.close();
   });
 
   test('stays while changes are held, until they are approved', async () => {
@@ -186,7 +174,6 @@ describe('the cursor', () => {
     await fast(stage);
     expect(sent(stage)).toEqual(['opt_in cid@example.com']);
     expect(asked(stage)).toEqual(['since 0', 'since 0', 'since 0', 'since 1']);
-    stage.close();
   });
 
   test.runIf(playsAll)('is not used where very much has changed: everything is read', async () => {
@@ -198,7 +185,6 @@ describe('the cursor', () => {
     expect(await fast(stage)).toMatchObject({ status: 'done', contacts: { desired: 10_003 } });
     expect(asked(stage)).toEqual(['since 0', 'all']);
     expect(sent(stage)).toEqual([`opt_out ${ann}`]);
-    stage.close();
   });
 });
 
@@ -217,7 +203,6 @@ describe('a fast run with a pending retry', () => {
       contacts: { applied: { opt_out: 1 } },
     });
     expect(asked(stage)).toEqual(['since 1', 'one 1']);
-    stage.close();
   });
 
   test('reads the person when `retry` was called', async () => {
@@ -232,6 +217,5 @@ describe('a fast run with a pending retry', () => {
     stage.snapshot.retryLater.release({ kind: 'contact', key: ann });
     expect(await fast(stage)).toMatchObject({ contacts: { applied: { opt_in: 1 } } });
     expect(asked(stage)).toEqual(['since 1', 'one 1']);
-    stage.close();
   });
 });

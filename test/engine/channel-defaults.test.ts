@@ -1,9 +1,9 @@
 /** On a platform that shows a default where nobody said a word, a default is nobody's opt-out. */
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { Unavailable } from '../../src/domain/errors.ts';
 import type { Send } from '../../src/domain/exchange.ts';
 import { hearing } from '../support/engine/event-hearing.ts';
-import { createStage, type Stage, type StageOptions } from '../support/engine/engine-stage.ts';
+import { openStage, type Stage, type StageOptions } from '../support/engine/engine-stage.ts';
 
 const ann = 'ann@example.com';
 const bob = 'bob@example.com';
@@ -11,8 +11,7 @@ const bare = ['enrol-raw', 'all-channels=opt_out'];
 
 function open(options: StageOptions = {}): Stage & { told(): string[] } {
   const { heard, returns } = hearing();
-  const stage = createStage({ returns, ...options });
-  onTestFinished(() => stage.close());
+  const stage = openStage({ returns, ...options });
   const told = (): string[] => heard.map(({ email, channel }) => `${email} ${channel}`);
   return Object.assign(stage, { told });
 }

@@ -1,6 +1,6 @@
 /** Our clock is slow, or was set back: a will of before an opt-out is not a newer one. */
-import { expect, onTestFinished, test } from 'vitest';
-import { createStage, type StageOptions } from '../support/engine/engine-stage.ts';
+import { expect, test } from 'vitest';
+import { openStage, type StageOptions } from '../support/engine/engine-stage.ts';
 import { shown } from '../support/engine/write-back-mirror.ts';
 
 const hour = 3_600_000;
@@ -9,8 +9,7 @@ const policy = { resubscribe: 'newer' } as const;
 
 /** Ann is in, by one record or two; two days later one of them states that again. */
 async function stated(ids: readonly string[], options: StageOptions) {
-  const stage = createStage(options);
-  onTestFinished(() => stage.close());
+  const stage = openStage(options);
   const says = (id: string, ch_news: string, more: object = {}): void => {
     const others = stage.people.filter((one) => one['id'] !== id);
     stage.people = [...others, { id, email: ANN, ch_news, ...more }];

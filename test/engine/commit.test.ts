@@ -11,7 +11,7 @@ import { createPersonLocks, type PersonLocks } from '../../src/engine/context/pe
 import { commitPlan } from '../../src/engine/plan/commit-plan.ts';
 import type { RunContext } from '../../src/engine/context/run-context.ts';
 import { mirrorOf } from '../support/engine/engine-mirror.ts';
-import { createStage, type Stage } from '../support/engine/engine-stage.ts';
+import { openStage, type Stage } from '../support/engine/engine-stage.ts';
 import { quickClock } from '../support/engine/engine-world.ts';
 
 const all = 12_000;
@@ -139,8 +139,7 @@ describe('very many decisions', () => {
 describe('alone, without the rest of a chunk, is recorded', () => {
   /** Lists the people who were recorded, and whether each was recorded alone. */
   async function noted(happens: (stage: Stage, id: string) => void): Promise<[string, boolean][]> {
-    const stage = createStage();
-    onTestFinished(() => stage.close());
+    const stage = openStage();
     stage.emulator.dashboard.signUp({ email: 'ann@example.com', channels: ['ch_news'] });
     stage.people.push({ id: '1', email: 'ann@example.com', ch_news: 'yes' });
     const add = vi.spyOn(stage.snapshot.staging, 'addNoted');

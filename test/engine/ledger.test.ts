@@ -1,6 +1,6 @@
 /** People whose record is gone on one side or the other, and who are remembered all the same. */
 import { describe, expect, test } from 'vitest';
-import { createStage, type Stage } from '../support/engine/engine-stage.ts';
+import { openStage, type Stage } from '../support/engine/engine-stage.ts';
 
 const lea = 'lea@example.com';
 const wants = { id: 'lea', email: lea, ch_news: 'yes' };
@@ -8,9 +8,9 @@ const wants = { id: 'lea', email: lea, ch_news: 'yes' };
 /** Lea is ours, and then `happens`; the run after it sees that. */
 async function leaving(
   happens: (stage: Stage) => void,
-  options: Parameters<typeof createStage>[0] = {},
+  options: Parameters<typeof openStage>[0] = {},
 ): Promise<Stage> {
-  const stage = createStage(options);
+  const stage = openStage(options);
   stage.people.push({ ...wants });
   await stage.sync();
   happens(stage);
@@ -40,19 +40,16 @@ describe('after the contact and the snapshot were lost', () => {
     vanishes(stage);
     stage.loseSnapshot();
     await expectOut(stage);
-    stage.close();
   });
 
   test('a vanished contact stays out, unless policy allows it', async () => {
     const stage = await leaving(vanishes);
     stage.loseSnapshot();
     await expectOut(stage);
-    stage.close();
     const loose = await leaving(() => undefined, { policy: { missing: 'recreate' } });
     vanishes(loose);
     await loose.sync();
     expect(loose.emulator.world.contact(lea)?.channels).toHaveLength(1);
-    loose.close();
   });
 
   test('a new contact of the person lifts nothing', async () => {
@@ -61,7 +58,6 @@ describe('after the contact and the snapshot were lost', () => {
     stage.loseSnapshot();
     stage.emulator.seed.contact({ email: lea });
     await expectOut(stage);
-    stage.close();
   });
 
   test('a new CRM record with the address, and a new address of the record, lift nothing', async () => {
@@ -72,7 +68,6 @@ describe('after the contact and the snapshot were lost', () => {
     await expectOut(stage);
     stage.people[0] = { ...wants, email: 'other@example.com' };
     await expectOut(stage);
-    stage.close();
   });
 
   test('a bounce belongs to the address', async () => {
@@ -83,7 +78,6 @@ describe('after the contact and the snapshot were lost', () => {
     stage.people[0] = { ...wants, email: 'other@example.com' };
     await stage.sync();
     expect(stage.emulator.world.contact('other@example.com')?.channels).toHaveLength(1);
-    stage.close();
   });
 });
 
@@ -94,11 +88,10 @@ test('a person who has subscribed again may be opted in again', async () => {
   stage.people[0] = { ...wants, ch_product: 'yes' };
   await stage.sync();
   expect(stage.emulator.world.contact(lea)?.channels).toHaveLength(2);
-  stage.close();
 });
 
 test('an entry made in the list during a run counts before the next request', async () => {
-  const stage = createStage();
+  const stage = openStage();
   stage.people.push({ ...wants });
   const { ledger } = stage;
   const erasure = { part: '*', cause: 'erasure' as const, contact: null, after: null, by: 0 };
@@ -116,5 +109,4 @@ test('an entry made in the list during a run counts before the next request', as
   expect(asked).toBeGreaterThan(2);
   expect(stage.writes()).toEqual([]);
   expect(summary).toMatchObject({ status: 'done', reasons: [], contacts: { conflicts: 1 } });
-  stage.close();
 });

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { Unavailable } from '../../src/domain/errors.ts';
 import type { Send } from '../../src/domain/exchange.ts';
-import { createStage, type Stage } from '../support/engine/engine-stage.ts';
+import { openStage, type Stage } from '../support/engine/engine-stage.ts';
 
 /** Nobody was opted in since the last look. */
 function expectNoOptIn(stage: Stage): void {
@@ -15,7 +15,7 @@ const wantsBoth = { id: 'lea', email: lea, ch_news: 'yes', ch_product: 'yes' };
 
 describe('a failed look proves nobody absent', () => {
   test.each(['500@contacts.list', 'timeout-before@contacts.list'])('%s', async (fault) => {
-    const stage = createStage({ platform: { faults: [fault] } });
+    const stage = openStage({ platform: { faults: [fault] } });
     stage.emulator.seed.contact({
       email: lea,
       status: 'unsubscribed',
@@ -25,7 +25,6 @@ describe('a failed look proves nobody absent', () => {
     const summary = await stage.sync({ mode: 'fast' });
     expect(summary.status).toBe('failed');
     expectNoOptIn(stage);
-    stage.close();
   });
 
   test('a list that the key may not use', async () => {
@@ -36,17 +35,16 @@ describe('a failed look proves nobody absent', () => {
           ? { status: 403, headers: {}, body }
           : send(request, signal);
     };
-    const stage = createStage({ wire: forbid });
+    const stage = openStage({ wire: forbid });
     stage.emulator.seed.contact({ email: lea, status: 'blocked' });
     stage.people.push(wantsBoth);
     expect((await stage.sync()).status).toBe('failed');
     expectNoOptIn(stage);
-    stage.close();
   });
 });
 
 test('a contact that is gone by its id proves nothing about its address', async () => {
-  const stage = createStage({ policy: { missing: 'recreate' } });
+  const stage = openStage({ policy: { missing: 'recreate' } });
   stage.people.push({ id: 'lea', email: lea, ch_news: 'yes' });
   await stage.sync();
   stage.emulator.dashboard.deleteContact(lea);
@@ -55,7 +53,6 @@ test('a contact that is gone by its id proves nothing about its address', async 
   stage.writes();
   await stage.sync({ mode: 'fast' });
   expectNoOptIn(stage);
-  stage.close();
 });
 
 test('an opt-out after an unanswered opt-in is the person’s own', async () => {
@@ -68,7 +65,7 @@ test('an opt-out after an unanswered opt-in is the person’s own', async () => 
       throw new Unavailable('no answer', { acted: 'maybe' });
     };
   };
-  const stage = createStage({ wire });
+  const stage = openStage({ wire });
   for (const wish of ['yes', 'no']) {
     stage.people[0] = { id: 'lea', email: lea, ch_news: wish };
     await stage.sync();
@@ -80,7 +77,6 @@ test('an opt-out after an unanswered opt-in is the person’s own', async () => 
   stage.writes();
   expect((await stage.sync()).contacts.conflicts).toBe(1);
   expectNoOptIn(stage);
-  stage.close();
 });
 
 describe('an address that changed in the CRM', () => {
@@ -92,7 +88,7 @@ describe('an address that changed in the CRM', () => {
   };
   for (const [name, leaves] of Object.entries(ways)) {
     test.each(['full', 'fast'] as const)(`${name}: %s`, async (mode) => {
-      const stage = createStage();
+      const stage = openStage();
       stage.people.push({ id: '1', email: 'old@example.com', ch_news: 'yes' });
       await stage.sync();
       leaves(stage);
@@ -101,17 +97,15 @@ describe('an address that changed in the CRM', () => {
       const summary = await stage.sync({ mode });
       expectNoOptIn(stage);
       expect(summary.contacts.conflicts).toBe(1);
-      stage.close();
     });
   }
 
   test('is opted in when nobody unsubscribed the old one', async () => {
-    const stage = createStage();
+    const stage = openStage();
     stage.people.push({ id: '1', email: 'old@example.com', ch_news: 'yes' });
     await stage.sync();
     stage.people[0] = { id: '1', email: 'new@example.com', ch_news: 'yes' };
     expect((await stage.sync({ mode: 'fast' })).contacts.applied).toMatchObject({ create: 1 });
-    stage.close();
   });
 });
 
@@ -130,7 +124,7 @@ describe('an address that changed on the platform', () => {
 
   test('keeps the person out when the new address is another CRM record', async () => {
     const now: { renamed?: string } = {};
-    const stage = createStage({ wire: renaming(now) });
+    const stage = openStage({ wire: renaming(now) });
     stage.people.push({ id: '1', email: 'a@example.com', ch_news: 'yes' });
     await stage.sync();
     stage.emulator.dashboard.unsubscribe('a@example.com');
@@ -139,14 +133,13 @@ describe('an address that changed on the platform', () => {
     stage.writes();
     await stage.sync();
     expectNoOptIn(stage);
-    stage.close();
   });
 
   test.each(['full', 'fast'] as const)(
     'does not apply one consent to another mailbox: %s',
     async (mode) => {
       const now: { renamed?: string } = {};
-      const stage = createStage({ wire: renaming(now) });
+      const stage = openStage({ wire: renaming(now) });
       stage.emulator.seed.contact({ email: 'a@example.com', channels: { ch_news: 'opt_in' } });
       stage.people.push({ id: '1', email: 'a@example.com', ch_news: 'no' });
       await stage.sync();
@@ -155,7 +148,6 @@ describe('an address that changed on the platform', () => {
       stage.writes();
       await stage.sync({ mode });
       expectNoOptIn(stage);
-      stage.close();
     },
   );
 });
@@ -166,7 +158,7 @@ describe('a channel that a creation adds by default', () => {
   };
 
   test('is opted out before the next person is created', async () => {
-    const stage = createStage({ platform, limits: ['contacts.enrol=2/1'] });
+    const stage = openStage({ platform, limits: ['contacts.enrol=2/1'] });
     for (let at = 0; at < 12; at += 1) {
       stage.people.push({
         id: `${at}`,
@@ -181,7 +173,6 @@ describe('a channel that a creation adds by default', () => {
     const firstOut = order.findIndex(({ subscription }) => subscription === 'opt_out');
     expect(firstOut).toBeGreaterThan(0);
     expect(firstOut).toBeLessThan(12);
-    stage.close();
   });
 
   test('is opted out even when the run is asked to stop right after the creation', async () => {
@@ -193,54 +184,49 @@ describe('a channel that a creation adds by default', () => {
         if (request.body?.includes('opt_in')) stop.abort(new Error('stop'));
         return answer;
       };
-    const stage = createStage({ platform, wire });
+    const stage = openStage({ platform, wire });
     stage.people.push({ id: '1', email: 'a@example.com', ch_news: 'yes', ch_product: 'no' });
     await stage.sync({ stop: stop.signal }).catch(() => undefined);
     const sent = stage
       .writes()
       .map(({ channelId, subscription }) => `${subscription} ${channelId}`);
     expect(sent).toEqual(['opt_in ch_news', 'opt_out ch_product']);
-    stage.close();
   });
 });
 
 test('an opt-out in a record with an unreadable address applies to its former address', async () => {
-  const stage = createStage();
+  const stage = openStage();
   stage.people.push({ id: '1', email: 'a@example.com', ch_news: 'yes' });
   await stage.sync();
   stage.people[0] = { id: '1', email: 'a@@example.com', ch_news: 'no' };
   stage.people.push({ id: '2', email: 'a@example.com', ch_product: 'yes' });
   const summary = await stage.sync();
   expect(summary.contacts).toMatchObject({ applied: { opt_out: 1, opt_in: 0 }, invalid: 1 });
-  stage.close();
 });
 
 test.each(['a\u200b@example.com', '\u200ba@example.com', 'mailto:a@example.com'])(
   'an address that only resembles another one is invalid: %j',
   async (email) => {
-    const stage = createStage();
+    const stage = openStage();
     stage.emulator.seed.contact({ email: 'a@example.com', status: 'unsubscribed' });
     stage.people.push({ id: '1', email, ch_news: 'yes' });
     expect((await stage.sync()).contacts).toMatchObject({ invalid: 1, applied: { create: 0 } });
-    stage.close();
   },
 );
 
 test('templates that cannot be listed do not hinder opt-outs of people', async () => {
-  const stage = createStage({ platform: { faults: ['500@templates.list'] } });
+  const stage = openStage({ platform: { faults: ['500@templates.list'] } });
   stage.emulator.seed.contact({ email: 'a@example.com', channels: { ch_news: 'opt_in' } });
   stage.people.push({ id: '1', email: 'a@example.com', ch_news: 'no' });
   const summary = await stage.sync();
   expect(summary.status).toBe('failed');
   expect(summary.contacts.applied).toMatchObject({ opt_out: 1 });
-  stage.close();
 });
 
 test('an invalid record in an uncertified reading is new once, and known afterwards', async () => {
-  const stage = createStage();
+  const stage = openStage();
   Object.assign(stage.certificate, { complete: false, why: 'row 7 is ragged', fix: 'mend it' });
   stage.people.push({ id: '1', email: 'a@example.com', ch_news: 'maybe' });
   expect((await stage.sync()).problems).toMatchObject([{ class: 'invalid', isNew: true }]);
   expect((await stage.sync()).problems).toMatchObject([{ class: 'invalid', isNew: false }]);
-  stage.close();
 });

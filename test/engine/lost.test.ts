@@ -1,14 +1,13 @@
 /** A channel that most of its people have lost at once is one problem, and nobody's own word. */
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { recordedBody } from '../../src/records/contact/observe/contact-state.ts';
-import { createStage, type Stage, type StageOptions } from '../support/engine/engine-stage.ts';
+import { openStage, type Stage, type StageOptions } from '../support/engine/engine-stage.ts';
 
 const addressOf = (at: number) => `p${at}@example.com`;
 
 /** Opens a stage with `count` people whose one channel, in CRM and platform, is the newsletter. */
 async function members(count: number, options: StageOptions = {}): Promise<Stage> {
-  const stage = createStage(options);
-  onTestFinished(() => stage.close());
+  const stage = openStage(options);
   for (let at = 0; at < count; at += 1) {
     const email = addressOf(at);
     stage.people.push({ id: `${at}`, email, ch_news: 'yes' });

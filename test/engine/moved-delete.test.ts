@@ -1,9 +1,9 @@
 /** An address that changed in the CRM where policy deletes: the old contact is deleted instead. */
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { Interrupted } from '../../src/domain/errors.ts';
 import type { Send } from '../../src/domain/exchange.ts';
 import { moved, NEW, OLD, sent } from '../support/engine/moved-people.ts';
-import { createStage, type Stage } from '../support/engine/engine-stage.ts';
+import { openStage, type Stage } from '../support/engine/engine-stage.ts';
 
 const policy = { deletes: 'created' } as const;
 const hour = 3_600_000;
@@ -47,8 +47,7 @@ test('a fast run that reads all of the CRM deletes the old contact as well', asy
 
 /** As a run leaves it that reads only what changed. */
 async function changed(): Promise<Stage> {
-  const stage = createStage({ policy, tellsChanges: true });
-  onTestFinished(() => stage.close());
+  const stage = openStage({ policy, tellsChanges: true });
   stage.people.push({ id: '1', email: OLD, ch_news: 'yes', ch_product: 'yes' });
   await stage.sync();
   await stage.sync({ mode: 'fast' });

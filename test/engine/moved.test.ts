@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { Interrupted } from '../../src/domain/errors.ts';
 import { moved, NEW, OLD, sent } from '../support/engine/moved-people.ts';
-import { createStage, type Stage } from '../support/engine/engine-stage.ts';
+import { openStage, type Stage } from '../support/engine/engine-stage.ts';
 
 const whole = [
   `opt_in ${NEW} ch_news`,
@@ -175,8 +175,7 @@ test('a new address that cannot be created leaves the old one as it is', async (
 });
 
 test('a contact that was never ours, or is flagged as deleted, is left alone', async () => {
-  const stage = createStage();
-  onTestFinished(() => stage.close());
+  const stage = openStage();
   stage.emulator.seed.contact({ email: OLD, channels: { ch_news: 'opt_in' } });
   stage.people.push({ id: '1', email: NEW, ch_news: 'yes' });
   await stage.sync();

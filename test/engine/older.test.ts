@@ -1,7 +1,7 @@
 /** A contact that others made after the listing, and that our creation therefore finds there. */
 import { expect, test } from 'vitest';
 import type { Send } from '../../src/domain/exchange.ts';
-import { createStage, type Stage } from '../support/engine/engine-stage.ts';
+import { openStage, type Stage } from '../support/engine/engine-stage.ts';
 
 const lea = { id: '1', email: 'lea@example.com', ch_news: 'yes', ch_product: 'yes' };
 
@@ -26,7 +26,7 @@ async function older({ ms, quirks = [] }: Story): Promise<Stage> {
       }
       return send(request, signal);
     };
-  const stage = createStage({ wire, policy, platform: { quirks } });
+  const stage = openStage({ wire, policy, platform: { quirks } });
   stage.people.push(lea);
   await stage.sync();
   return stage;
@@ -44,7 +44,6 @@ test.each([[{ ms: 5 * minutes }], [{ ms: 5 * minutes, quirks: ['enrol-raw'] }]])
     await stage.sync();
     const writes = stage.writes().map(({ method, channelId }) => [method, channelId]);
     expect(writes).toEqual([['POST', 'ch_news']]);
-    stage.close();
   },
 );
 
@@ -54,7 +53,6 @@ test('a contact as young as our creation counts as created by it', async () => {
   stage.people[0] = { ...lea, deleted: 'true' };
   await stage.sync();
   expect(stage.writes().map(({ method }) => method)).toContain('DELETE');
-  stage.close();
 });
 
 test.each([
@@ -65,7 +63,7 @@ test.each([
   async (...ages) => {
     let isThere = false;
     const people = ages.map((_, at) => ({ ...lea, id: `${at}`, email: `p${at}@example.com` }));
-    const stage: Stage = createStage({
+    const stage: Stage = openStage({
       wire: (send) => async (request, signal) => {
         if (request.method === 'POST' && !isThere) {
           isThere = true;
@@ -81,6 +79,5 @@ test.each([
     await stage.sync();
     await stage.sync();
     expect(stage.writes().map(({ channelId }) => channelId)).toEqual(['ch_news', 'ch_news']);
-    stage.close();
   },
 );

@@ -4,15 +4,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { Interrupted } from '../../src/domain/errors.ts';
-import { createStage, type Stage, type StageOptions } from '../support/engine/engine-stage.ts';
+import { openStage, type Stage, type StageOptions } from '../support/engine/engine-stage.ts';
 import { approve, exportOf, hour, person, range } from '../support/engine/change-volume.ts';
 
 const guards = { opt_out: { percent: 10, floor: 3, holdForMs: 72 * hour } };
 
 function staged(options: StageOptions = {}): Stage {
-  const stage = createStage({ guards, ...options });
-  onTestFinished(() => stage.close());
-  return stage;
+  return openStage({ guards, ...options });
 }
 
 function snapshotPath(): string {

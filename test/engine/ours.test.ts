@@ -6,7 +6,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import type { Send } from '../../src/domain/exchange.ts';
 import { hearing } from '../support/engine/event-hearing.ts';
 import { NEW, OLD, sent } from '../support/engine/moved-people.ts';
-import { createStage, type Stage } from '../support/engine/engine-stage.ts';
+import { openStage, type Stage } from '../support/engine/engine-stage.ts';
 
 const lea = 'lea@example.com';
 const says = (stage: Stage, word: 'yes' | 'no'): void => {
@@ -15,7 +15,7 @@ const says = (stage: Stage, word: 'yes' | 'no'): void => {
 
 /** Lea was opted in, and out again, both on the CRM's word. */
 async function optedOut(): Promise<{ stage: Stage; id: string }> {
-  const stage = createStage();
+  const stage = openStage();
   for (const word of ['yes', 'no'] as const) {
     says(stage, word);
     await stage.sync();
@@ -29,7 +29,6 @@ async function takenBack(stage: Stage): Promise<{ writes: number; conflicts: num
   stage.writes();
   const { contacts } = await stage.sync();
   const writes = stage.writes().length;
-  stage.close();
   return { writes, conflicts: contacts.conflicts };
 }
 
@@ -80,8 +79,7 @@ test.each([
   const wire = (send: Send): Send => {
     return async (request, signal) => lists(send)(request, signal);
   };
-  const stage = createStage({ returns, wire, path: join(folder, 'snapshot.sqlite') });
-  onTestFinished(() => stage.close());
+  const stage = openStage({ returns, wire, path: join(folder, 'snapshot.sqlite') });
   // Two more people show that this platform names no channel without a subscription.
   stage.people.push(
     { id: '1', email: OLD, ch_news: 'yes', ch_product: 'yes' },

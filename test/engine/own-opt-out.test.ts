@@ -1,6 +1,6 @@
 /** Opt-outs that the mirror made, end to end: who may take them back, and who may not. */
-import { describe, expect, onTestFinished, test } from 'vitest';
-import { createStage, type Stage, type StageOptions } from '../support/engine/engine-stage.ts';
+import { describe, expect, test } from 'vitest';
+import { openStage, type Stage, type StageOptions } from '../support/engine/engine-stage.ts';
 import { moved, NEW, OLD, sent } from '../support/engine/moved-people.ts';
 
 const lea = 'lea@example.com';
@@ -9,8 +9,7 @@ const second = { id: '2', email: lea, ch_news: 'no' };
 
 /** The second of two records of one address has stated an opt-out, which was sent. */
 async function optedOut(options: StageOptions = {}): Promise<Stage> {
-  const stage = createStage(options);
-  onTestFinished(() => stage.close());
+  const stage = openStage(options);
   stage.people.push({ ...first });
   await stage.sync();
   stage.people.push({ ...second });

@@ -1,10 +1,10 @@
 /** What single quirks make impossible, or would break if they were not known, in words. */
 import { describe, expect, test } from 'vitest';
 import type { Send } from '../../src/domain/exchange.ts';
-import { createStage, type Stage, type StageOptions } from '../support/engine/engine-stage.ts';
+import { openStage, type Stage, type StageOptions } from '../support/engine/engine-stage.ts';
 
 function under(quirks: readonly string[], options: StageOptions = {}): Stage {
-  return createStage({ ...options, platform: { quirks, ...options.platform } });
+  return openStage({ ...options, platform: { quirks, ...options.platform } });
 }
 
 function is(stage: Stage, email: string, channel = 'ch_news') {
@@ -40,7 +40,6 @@ describe('no-flip', () => {
     const after = await stage.sync();
     expect(stage.writes()).toEqual([]);
     expect(after.contacts.rejected).toBe(0);
-    stage.close();
   });
 
   test('a refused opt-out is not forgotten when a listing lacks the contact', async () => {
@@ -63,7 +62,6 @@ describe('no-flip', () => {
     stage.writes();
     expect((await stage.sync()).contacts.rejected).toBe(1);
     expect(stage.writes()).toEqual([]);
-    stage.close();
   });
 
   test('a person we opted out cannot be opted in, which is reported', async () => {
@@ -75,7 +73,6 @@ describe('no-flip', () => {
     const summary = await stage.sync();
     expect(summary.status).toBe('rejected');
     expect(is(stage, 'a@example.com')).toBe('opt_in');
-    stage.close();
   });
 });
 
@@ -98,7 +95,6 @@ describe('unknown-email', () => {
       stage.people.map(({ email }) => email),
     );
     expect(stage.emulator.world.contacts()).toEqual([]);
-    stage.close();
   });
 });
 
@@ -109,7 +105,6 @@ describe('all-channels', () => {
     const summary = await stage.sync();
     expect(summary.contacts.applied).toMatchObject({ create: 1, opt_out: 1 });
     expect(is(stage, 'a@example.com', 'ch_product')).toBe('opt_out');
-    stage.close();
   });
 
   test('a default opt-in is taken back when the answer to the creation does not show it', async () => {
@@ -117,7 +112,6 @@ describe('all-channels', () => {
     stage.people.push({ id: '1', email: 'a@example.com', ch_news: 'yes', ch_product: 'no' });
     await stage.sync();
     expect(is(stage, 'a@example.com', 'ch_product')).toBe('opt_out');
-    stage.close();
   });
 
   test('a default opt-in that the CRM wants needs no request', async () => {
@@ -126,7 +120,6 @@ describe('all-channels', () => {
     stage.people.push({ id: '1', email: 'a@example.com', ch_news: 'yes' });
     await stage.sync();
     expect(stage.writes()).toEqual([]);
-    stage.close();
   });
 
   test('an opt-out from the creation of our contact counts as nobody’s word', async () => {
@@ -136,7 +129,6 @@ describe('all-channels', () => {
     stage.people[0] = { id: '1', email: 'a@example.com', ch_news: 'yes', ch_product: 'yes' };
     expect((await stage.sync()).contacts.conflicts).toBe(0);
     expect(is(stage, 'a@example.com', 'ch_product')).toBe('opt_in');
-    stage.close();
   });
 
   test('any other opt-out counts as the person’s, default or not', async () => {
@@ -145,7 +137,6 @@ describe('all-channels', () => {
     stage.people.push({ id: '1', email: 'a@example.com', ch_news: 'yes', ch_product: 'yes' });
     expect((await stage.sync()).contacts.conflicts).toBe(1);
     expect(stage.writes()).toEqual([]);
-    stage.close();
   });
 
   test('each channel has its own default', async () => {
@@ -158,7 +149,6 @@ describe('all-channels', () => {
     stage.people.push({ id: '1', email: 'a@example.com', ch_news: 'no', ch_product: 'no' });
     await stage.sync();
     expect(stage.writes()).toMatchObject([{ channelId: 'ch_news', subscription: 'opt_out' }]);
-    stage.close();
   });
 });
 
@@ -174,7 +164,6 @@ describe('a search that finds too much', () => {
     const summary = await stage.sync({ mode: 'fast' });
     expect(summary.contacts.applied).toMatchObject({ create: 1 });
     expect([is(stage, wanted), is(stage, there)]).toEqual(['opt_in', undefined]);
-    stage.close();
   });
 
   test('email-as-given: an address in another case is enrolled by id, not created again', async () => {
@@ -185,7 +174,6 @@ describe('a search that finds too much', () => {
     expect(stage.emulator.world.contacts()).toMatchObject([
       { email: 'Ann@Example.com', channels: [{ id: 'ch_news', subscription: 'opt_in' }] },
     ]);
-    stage.close();
   });
 });
 
@@ -203,7 +191,6 @@ describe('content-rederives-variables', () => {
       'templates.update',
       'templates.update',
     ]);
-    stage.close();
   });
 });
 
@@ -226,7 +213,6 @@ describe('more than one page', () => {
     stage.writes();
     await stage.sync();
     expect(stage.writes()).toEqual([]);
-    stage.close();
   });
 
   test.each([[['template-total=page']], [['template-limit=10', 'template-total=page']], [[]]])(
@@ -241,7 +227,6 @@ describe('more than one page', () => {
       const summary = await stage.sync();
       expect(stage.writes()).toEqual([]);
       expect(summary.templates).toMatchObject({ observed: 250, conflicts: 0, rejected: 0 });
-      stage.close();
     },
   );
 });
@@ -256,7 +241,6 @@ describe('rate limits', () => {
     expect(summary.status).toBe('failed');
     expect(summary.reasons.join()).toContain('refused 20 times in a row (429)');
     expect(summary.contacts.applied['create']).toBe(5);
-    stage.close();
   });
 
   test.each([
@@ -273,6 +257,5 @@ describe('rate limits', () => {
     expect(summary).toMatchObject({ status: 'done', contacts: { applied: { create: 200 } } });
     const { rateLimited, byRoute } = summary.requests;
     expect(rateLimited / (byRoute['contacts.enrol'] ?? 0)).toBeLessThanOrEqual(most);
-    stage.close();
   });
 });

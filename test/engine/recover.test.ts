@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { Unavailable } from '../../src/domain/errors.ts';
 import type { Send } from '../../src/domain/exchange.ts';
-import { createStage } from '../support/engine/engine-stage.ts';
+import { openStage } from '../support/engine/engine-stage.ts';
 
 const letter = {
   key: 'welcome',
@@ -15,7 +15,7 @@ describe.each(['keep', 'overwrite'] as const)('templates: %s', (templates) => {
   test.each(['timeout-after', 'timeout-before', 'reset-after', 'half', 'garbage'])(
     'the second step of a creation that ends in %s is found by the id of the first',
     async (fault) => {
-      const stage = createStage({
+      const stage = openStage({
         policy: { templates },
         platform: { faults: [`${fault}@templates.update`] },
       });
@@ -30,7 +30,6 @@ describe.each(['keep', 'overwrite'] as const)('templates: %s', (templates) => {
       stage.writes();
       await stage.sync();
       expect(stage.writes()).toEqual([]);
-      stage.close();
     },
   );
 });
@@ -58,7 +57,7 @@ function failing(method: string): (send: Send) => Send {
 }
 
 test('a creation with a failed look does not prove that the person is absent', async () => {
-  const stage = createStage({ wire: deaf('search=left', 4) });
+  const stage = openStage({ wire: deaf('search=left', 4) });
   stage.emulator.seed.contact({ email: 'left@example.com', status: 'unsubscribed' });
   for (const name of ['left', 'new']) {
     const email = `${name}@example.com`;
@@ -69,12 +68,11 @@ test('a creation with a failed look does not prove that the person is absent', a
   const summary = await stage.sync({ mode: 'fast' });
   expect(stage.writes()).toEqual([]);
   expect(summary.contacts.conflicts).toBe(1);
-  stage.close();
 });
 
 test('our opt-out stays ours after the answers 500, 409 and silence', async () => {
   const wire = (send: Send): Send => failing('POST')(deaf('/retrieve/', 4)(send));
-  const stage = createStage({ wire });
+  const stage = openStage({ wire });
   stage.emulator.seed.contact({ email: 'a@example.com', channels: { ch_news: 'opt_in' } });
   stage.people.push({ id: '1', email: 'a@example.com', ch_news: 'no' });
   await stage.sync();
@@ -82,13 +80,12 @@ test('our opt-out stays ours after the answers 500, 409 and silence', async () =
   stage.people[0] = { id: '1', email: 'a@example.com', ch_news: 'yes' };
   const summary = await stage.sync();
   expect(summary.contacts).toMatchObject({ conflicts: 0, applied: { opt_in: 1 } });
-  stage.close();
 });
 
 test.each(['no', 'yes'])(
   'an unanswered change in one channel keeps no other waiting: %s',
   async (wish) => {
-    const stage = createStage({ wire: deaf('/channel/ch_news', 4) });
+    const stage = openStage({ wire: deaf('/channel/ch_news', 4) });
     const is = wish === 'no' ? 'opt_out' : 'opt_in';
     const channels = wish === 'no' ? ({ ch_news: 'opt_in', ch_product: 'opt_in' } as const) : {};
     stage.emulator.seed.contact({ email: 'a@example.com', channels });
@@ -96,13 +93,12 @@ test.each(['no', 'yes'])(
     expect((await stage.sync()).status).toBe('done');
     const shown = stage.emulator.world.contact('a@example.com')?.channels ?? [];
     expect(shown.map(({ subscription }) => subscription)).toEqual([is, is]);
-    stage.close();
   },
 );
 
 test('an opt-out found by a later run may be the person’s own by then', async () => {
   const faults = ['reset-after@contacts.enrol'];
-  const stage = createStage({ wire: deaf('/retrieve/', 8), platform: { faults } });
+  const stage = openStage({ wire: deaf('/retrieve/', 8), platform: { faults } });
   stage.emulator.seed.contact({ email: 'a@example.com', channels: { ch_news: 'opt_in' } });
   stage.people.push({ id: '1', email: 'a@example.com', ch_news: 'no' });
   expect((await stage.sync()).reasons.join()).toContain(
@@ -115,11 +111,10 @@ test('an opt-out found by a later run may be the person’s own by then', async 
   stage.people[0] = { id: '1', email: 'a@example.com', ch_news: 'yes' };
   const summary = await stage.sync();
   expect(summary.contacts).toMatchObject({ conflicts: 1, applied: { opt_in: 0 } });
-  stage.close();
 });
 
 test('a 409 to an opt-out that nothing else explains is the person’s own opt-out', async () => {
-  const stage = createStage({ wire: deaf('/retrieve/', 4) });
+  const stage = openStage({ wire: deaf('/retrieve/', 4) });
   const id = stage.emulator.seed.contact({
     email: 'a@example.com',
     channels: { ch_news: 'opt_in' },
@@ -133,11 +128,10 @@ test('a 409 to an opt-out that nothing else explains is the person’s own opt-o
   stage.writes();
   expect((await stage.sync()).contacts.conflicts).toBe(1);
   expect(stage.writes()).toEqual([]);
-  stage.close();
 });
 
 test('an opt-out found done does not hide another contact of the address', async () => {
-  const stage = createStage({ wire: (send) => deaf('/channel/', 1)(deaf('/retrieve/', 4)(send)) });
+  const stage = openStage({ wire: (send) => deaf('/channel/', 1)(deaf('/retrieve/', 4)(send)) });
   const email = 'a@example.com';
   stage.emulator.seed.contact({ email, channels: { ch_news: 'opt_in' } });
   stage.people.push({ id: '1', email, ch_news: 'no' });
@@ -146,7 +140,6 @@ test('an opt-out found done does not hide another contact of the address', async
   await stage.sync();
   const left = stage.emulator.world.contacts().flatMap(({ channels }) => channels);
   expect(left.map(({ subscription }) => subscription)).toEqual(['opt_out', 'opt_out']);
-  stage.close();
 });
 
 /** There is one more than it lists, and with other page borders it may not be listed at all. */
@@ -163,7 +156,7 @@ const halfListed = (send: Send): Send => {
 };
 
 test('an opt-in found done is not undone by an older listing', async () => {
-  const stage = createStage({ wire: (send) => deaf('/channel/', 1)(halfListed(send)) });
+  const stage = openStage({ wire: (send) => deaf('/channel/', 1)(halfListed(send)) });
   stage.emulator.seed.contact({ email: 'a@example.com' });
   stage.people.push({ id: '1', email: 'a@example.com', ch_news: 'yes' });
   const summary = await stage.sync();
@@ -171,7 +164,6 @@ test('an opt-in found done is not undone by an older listing', async () => {
   expect(channel).toMatchObject({ id: 'ch_news', subscription: 'opt_in' });
   expect(summary.contacts.conflicts).toBe(0);
   expect(stage.ledger.newest()).toBe(0);
-  stage.close();
 });
 
 test('a look before the listing does not date what the listing shows', async () => {
@@ -186,7 +178,7 @@ test('a look before the listing does not date what the listing shows', async () 
     }
     return send(request, signal);
   };
-  const stage = createStage({
+  const stage = openStage({
     wire: (send) => deaf('/retrieve/', 4)(slow(send)),
     policy: { resubscribe: 'newer' },
     platform: { faults: ['timeout-before@contacts.enrol'] },
@@ -204,13 +196,12 @@ test('a look before the listing does not date what the listing shows', async () 
   await stage.sync();
   const [channel] = stage.emulator.world.contact(email)?.channels ?? [];
   expect(channel).toMatchObject({ id: 'ch_news', subscription: 'opt_out' });
-  stage.close();
 });
 
 test('an opt-out with an unknown outcome keeps back no other contact of the address', async () => {
   const email = 'a@example.com';
   let isAway = false;
-  const stage = createStage({
+  const stage = openStage({
     platform: { quirks: ['email-as-given'] },
     wire: (send) => async (request, signal) => {
       const isFirst = `${request.path} ${request.body}`.includes(first);
@@ -231,5 +222,4 @@ test('an opt-out with an unknown outcome keeps back no other contact of the addr
   stage.writes();
   await stage.sync();
   expect(stage.writes().map(({ contactId }) => contactId)).toEqual([second]);
-  stage.close();
 });

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { hearing } from '../support/engine/event-hearing.ts';
 import { sent } from '../support/engine/moved-people.ts';
-import { createStage, type Stage, type StageOptions } from '../support/engine/engine-stage.ts';
+import { openStage, type Stage, type StageOptions } from '../support/engine/engine-stage.ts';
 
 const OLD = 'old@example.com';
 const NEW = 'new@example.com';
@@ -21,8 +21,7 @@ function pathOf(): string {
 
 /** Lea is in both channels; then the contact is renamed on the platform. */
 async function renamed(options: StageOptions = {}): Promise<Stage> {
-  const stage = createStage(options);
-  onTestFinished(() => stage.close());
+  const stage = openStage(options);
   stage.people.push({ ...lea });
   await stage.sync();
   stage.emulator.dashboard.editContact(OLD, { email: NEW });
@@ -193,8 +192,7 @@ describe('after a full run has seen a rename, the origin of an opt-out stays kno
   /** Lea is in both channels; two more show that this platform names no others. */
   async function known() {
     const { heard, returns } = hearing();
-    const stage = createStage({ returns });
-    onTestFinished(() => stage.close());
+    const stage = openStage({ returns });
     stage.people.push(
       { ...lea },
       { id: '8', email: 'max@example.com', ch_news: 'yes' },

@@ -7,7 +7,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { openSnapshot } from '../../src/snapshot/snapshot.ts';
 import { toSend } from '../support/emulator/raw-socket.ts';
 import { hearing } from '../support/engine/event-hearing.ts';
-import { createStage, type StageOptions } from '../support/engine/engine-stage.ts';
+import { openStage, type StageOptions } from '../support/engine/engine-stage.ts';
 import { shown } from '../support/engine/write-back-mirror.ts';
 
 const ANN = 'ann@example.com';
@@ -19,8 +19,7 @@ async function open(options: StageOptions = {}) {
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const [path, copy] = [join(folder, 'snapshot.sqlite'), join(folder, 'backup.sqlite')];
   const { heard, returns } = hearing();
-  const stage = createStage({ returns, path, ...options });
-  onTestFinished(() => stage.close());
+  const stage = openStage({ returns, path, ...options });
   const says = async (ch_news: string, ch_product = ''): Promise<void> => {
     stage.people[0] = { id: '1', email: ANN, ch_news, ch_product };
     await stage.clock.advance(hour);

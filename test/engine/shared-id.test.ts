@@ -1,13 +1,12 @@
 /** One CRM id with several addresses, and broken records of somebody known: present too. */
-import { expect, onTestFinished, test } from 'vitest';
-import { createStage, type Stage } from '../support/engine/engine-stage.ts';
+import { expect, test } from 'vitest';
+import { openStage, type Stage } from '../support/engine/engine-stage.ts';
 
 const KNOWN = 'known@example.com';
 
 /** Somebody known by id 1, in both channels; after that the CRM has these records instead. */
 async function then(records: Record<string, unknown>[]): Promise<Stage> {
-  const stage = createStage();
-  onTestFinished(() => stage.close());
+  const stage = openStage();
   stage.people.push({ id: '1', email: KNOWN, ch_news: 'yes', ch_product: 'yes' });
   await stage.sync();
   stage.people.splice(0, 1, ...records);

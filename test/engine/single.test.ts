@@ -1,14 +1,14 @@
 /** A run about one person: what it reads, decides and leaves alone. */
 import { describe, expect, test } from 'vitest';
 import { Unavailable } from '../../src/domain/errors.ts';
-import { createStage, type Stage, type StageOptions } from '../support/engine/engine-stage.ts';
+import { openStage, type Stage, type StageOptions } from '../support/engine/engine-stage.ts';
 
 const ann = 'ann@example.com';
 const bob = 'bob@example.com';
 const single = (key: string) => ({ mode: { single: key }, only: 'contacts' as const });
 
 function stageOf(options: StageOptions = {}): Stage {
-  const stage = createStage(options);
+  const stage = openStage(options);
   stage.people.push(
     { id: '1', email: ann, ch_news: 'yes' },
     { id: '2', email: bob, ch_news: 'yes', ch_product: 'no' },
@@ -46,14 +46,12 @@ describe('a person who is not on the platform', () => {
     expect(stage.snapshot.recorded.get('contact', bob)).toBeUndefined();
     expect((await stage.sync(single(ann))).contacts.applied).toMatchObject({ create: 0 });
     expect(sent(stage)).toEqual([]);
-    stage.close();
   });
 
   test('is not created where the search fails', async () => {
     const stage = stageOf({ platform: { faults: ['500@contacts.list'] } });
     expect((await stage.sync(single(ann))).status).toBe('failed');
     expect(sent(stage)).toEqual([]);
-    stage.close();
   });
 
   test('is not created where the search finds an unsubscribed contact in other spelling', async () => {
@@ -62,7 +60,6 @@ describe('a person who is not on the platform', () => {
     const summary = await stage.sync(single(ann));
     expect(summary.contacts).toMatchObject({ observed: 1, conflicts: 1, applied: { opt_in: 0 } });
     expect(sent(stage)).toEqual([]);
-    stage.close();
   });
 
   test('is still found by the recorded id when the search does not show the contact', async () => {
@@ -78,7 +75,6 @@ describe('a person who is not on the platform', () => {
     stage.writes();
     const { contacts } = await stage.sync(single(ann));
     expect(contacts).toMatchObject({ observed: 1, conflicts: 1 });
-    stage.close();
   });
 });
 
@@ -93,7 +89,6 @@ test('a person who unsubscribed since the last run is noticed, and stays out', a
   expect(sent(stage)).toEqual([]);
   const { body = '' } = stage.snapshot.recorded.get('contact', ann) ?? {};
   expect(JSON.parse(body).channels.ch_news).toMatchObject({ is: 'opt_out', by: 'platform' });
-  stage.close();
 });
 
 test('an opt-out is applied; changes of others wait for their run', async () => {
@@ -104,7 +99,6 @@ test('an opt-out is applied; changes of others wait for their run', async () => 
   await stage.sync(single(bob));
   expect(sent(stage)).toEqual([expect.stringContaining('opt_out ch_news')]);
   expect((await stage.sync()).contacts.applied).toMatchObject({ opt_out: 1 });
-  stage.close();
 });
 
 describe('an address that changed in the CRM', () => {
@@ -121,7 +115,6 @@ describe('an address that changed in the CRM', () => {
     expect(sent(stage)).toEqual([]);
     const { body = '' } = stage.snapshot.recorded.get('contact', ann) ?? {};
     expect(JSON.parse(body).channels.ch_news).toMatchObject({ is: 'opt_out', by: 'platform' });
-    stage.close();
   });
 
   test('leaves the former address alone when it is another record now', async () => {
@@ -132,7 +125,6 @@ describe('an address that changed in the CRM', () => {
     stage.writes();
     expect((await stage.sync(single(moved.email))).contacts.applied).toMatchObject({ create: 1 });
     expect(sent(stage)).toEqual([`opt_in ch_news ${moved.email}`]);
-    stage.close();
   });
 
   test('keeps an id learned by a run about one person', async () => {
@@ -143,7 +135,6 @@ describe('an address that changed in the CRM', () => {
     stage.writes();
     await stage.sync({ mode: 'fast' });
     expect(sent(stage)).not.toContain(`opt_in ch_news ${moved.email}`);
-    stage.close();
   });
 });
 
@@ -160,7 +151,6 @@ describe('a run about one person does not change', () => {
     }
     expect(sent(stage)).toEqual([]);
     expect(stage.snapshot.recorded.get('contact', 'foreign@example.com')).toBeUndefined();
-    stage.close();
   });
 
   test('the problems and the counts of others', async () => {
@@ -174,7 +164,6 @@ describe('a run about one person does not change', () => {
       contacts: { invalid: 0, rejected: 0 },
     });
     expect(await stage.sync()).toMatchObject({ status: 'done', problems: [{ isNew: false }] });
-    stage.close();
   });
 
   test('changes of others with an unknown outcome', async () => {
@@ -199,7 +188,6 @@ describe('a run about one person does not change', () => {
     expect(stage.snapshot.journal.open('contact')).toHaveLength(1);
     expect((await stage.sync(single(bob))).contacts.applied).toMatchObject({ create: 1 });
     expect(stage.snapshot.journal.open('contact')).toEqual([]);
-    stage.close();
   });
 });
 
@@ -210,5 +198,4 @@ test('an uncertified reading of the CRM allows opt-outs only', async () => {
   expect((await stage.sync(single(ann))).status).toBe('failed');
   expect((await stage.sync(single(bob))).status).toBe('failed');
   expect(sent(stage)).toEqual([expect.stringContaining('opt_out ch_product')]);
-  stage.close();
 });

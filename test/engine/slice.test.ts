@@ -1,7 +1,7 @@
 /** A run that takes longer than a slice asks the CRM again before it goes on. */
 import { expect, test } from 'vitest';
 import type { Certificate } from '../../src/sources/source.ts';
-import { createStage, type Stage } from '../support/engine/engine-stage.ts';
+import { openStage, type Stage } from '../support/engine/engine-stage.ts';
 
 const person = (at: number, word = 'yes') => ({
   id: `${at}`,
@@ -13,7 +13,7 @@ const crowd = (size: number) => Array.from({ length: size }, (_, at) => person(a
 /** One enrolment a minute: some ten of them fit into a slice. `edit` happens before the fifth. */
 function slow(edit: (stage: Stage) => void): Stage {
   let enrolments = 0;
-  const stage: Stage = createStage({
+  const stage: Stage = openStage({
     limits: ['contacts.enrol=1/60', '*=1000000/1'],
     wire: (send) => async (request, signal) => {
       if (request.path.startsWith('/api/contacts/channel/')) enrolments += 1;
@@ -45,7 +45,6 @@ test('a run in slices continues when the source is unchanged, and does everythin
   expect(summary).toMatchObject({ status: 'done', contacts: { applied: { create: 20 } } });
   expect(summary.ms).toBeGreaterThan(15 * 60_000);
   expect(addresses(stage)).toEqual(emails(crowd(20)));
-  stage.close();
 });
 
 test('a run in slices drops removed people and adds new ones', async () => {
@@ -60,7 +59,6 @@ test('a run in slices drops removed people and adds new ones', async () => {
   expect(addresses(stage)).toEqual(emails([...crowd(18), person(50)]));
   expect((await stage.sync()).contacts.changes).toMatchObject({ create: 0, opt_in: 0, opt_out: 0 });
   expect(addresses(stage)).toEqual([]);
-  stage.close();
 });
 
 test('a person opted in before a change of the source is opted out when the CRM says so now', async () => {
@@ -73,7 +71,6 @@ test('a person opted in before a change of the source is opted out when the CRM 
     status: 'done',
     contacts: { applied: { create: 20, opt_out: 1 } },
   });
-  stage.close();
 });
 
 test('an uncertified reading in between stops opt-ins, and the run says so', async () => {
@@ -89,7 +86,6 @@ test('an uncertified reading in between stops opt-ins, and the run says so', asy
   stage.certificate = { complete: true, reading: 'third' };
   expect(await stage.sync()).toMatchObject({ status: 'done' });
   expect([...first, ...addresses(stage)].toSorted()).toEqual(emails(crowd(20)));
-  stage.close();
 });
 
 test('an approved plan ends where the CRM has changed', async () => {
@@ -103,5 +99,4 @@ test('an approved plan ends where the CRM has changed', async () => {
   const sent = addresses(stage);
   expect(sent.length).toBeLessThan(15);
   expect(sent).not.toContain(person(50).email);
-  stage.close();
 });

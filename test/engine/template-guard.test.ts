@@ -1,6 +1,6 @@
 /** The guard for templates: many that change at once are held, new ones never. */
-import { expect, onTestFinished, test } from 'vitest';
-import { createStage, type Stage, type StageOptions } from '../support/engine/engine-stage.ts';
+import { expect, test } from 'vitest';
+import { openStage, type Stage, type StageOptions } from '../support/engine/engine-stage.ts';
 import { approve, hour, range } from '../support/engine/change-volume.ts';
 
 const guards = { template: { percent: 20, floor: 3 } };
@@ -14,9 +14,7 @@ const letters = (from: number, to: number, subject?: string) =>
   Array.from({ length: to - from }, (_, at) => letter(from + at, subject));
 
 function staged(options: StageOptions = {}): Stage {
-  const stage = createStage({ guards, ...options });
-  onTestFinished(() => stage.close());
-  return stage;
+  return openStage({ guards, ...options });
 }
 
 /** Thirty templates of ours, and some people. */

@@ -1,12 +1,10 @@
 /** Words that nobody knows are listed by word, rows that name nobody are skipped. */
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Summary } from '../../src/engine/report/run-summary.ts';
-import { createStage, type Stage, type StageOptions } from '../support/engine/engine-stage.ts';
+import { openStage, type Stage, type StageOptions } from '../support/engine/engine-stage.ts';
 
 function begin(options: StageOptions = {}): Stage {
-  const stage = createStage(options);
-  onTestFinished(() => stage.close());
-  return stage;
+  return openStage(options);
 }
 
 const person = (id: number, rest: object = {}) => {

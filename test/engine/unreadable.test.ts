@@ -17,5 +17,4 @@ test('an event about a record that cannot be read leaves the person as they are'
     { class: 'invalid', reason: 'record 1: cannot be read' },
   ]);
   expect(sent(stage)).toEqual([]);
-  stage.close();
 });

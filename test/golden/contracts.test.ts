@@ -11,8 +11,7 @@ import manifest from '../../package.json' with { type: 'json' };
 import { explain } from '../../src/cli/output/failure-report.ts';
 import * as errors from '../../src/domain/errors.ts';
 import { createMetrics } from '../../src/server/metrics.ts';
-import { calling } from '../support/commands/called-command.ts';
-import { ann, bob, mirrored } from '../support/commands/mirrored-contacts.ts';
+import { ann, bob, calling, mirrored } from '../support/commands/mirrored-contacts.ts';
 import { shapeOfAll } from './shape.ts';
 
 const file = (name: string) => join(import.meta.dirname, 'files', name);

@@ -5,7 +5,7 @@ import { recordedBody } from '../../src/records/contact/observe/contact-state.ts
 import type { Decision, States } from '../../src/records/record-type.ts';
 import { canonicalJson, type RecordedRow } from '../../src/domain/record.ts';
 import type { Subscription } from '../../src/platform/request-schemas.ts';
-import { createStage } from '../support/engine/engine-stage.ts';
+import { openStage } from '../support/engine/engine-stage.ts';
 import {
   ANN,
   bothIn,
@@ -181,7 +181,7 @@ describe('a person who joined the new channel themselves', () => {
 
 test('on the whole platform, only people who did not leave are enrolled, none in the old channel', async () => {
   const channels = ['ch_news', 'ch_product', OLD].map((id) => ({ id, name: id }));
-  const stage = createStage({ platform: { channels }, policy: { replaces: { ch_news: OLD } } });
+  const stage = openStage({ platform: { channels }, policy: { replaces: { ch_news: OLD } } });
   for (const [name, is] of Object.entries({ left: 'opt_out', stayed: 'opt_in' } as const)) {
     stage.emulator.seed.contact({ email: `${name}@example.com`, channels: { [OLD]: is } });
     stage.people.push({ id: name, email: `${name}@example.com`, ch_news: 'yes' });
@@ -190,5 +190,4 @@ test('on the whole platform, only people who did not leave are enrolled, none in
   expect(summary.contacts).toMatchObject({ conflicts: 1, applied: { opt_in: 1 } });
   await stage.sync();
   expect(stage.writes()).toMatchObject([{ channelId: 'ch_news', subscription: 'opt_in' }]);
-  stage.close();
 });

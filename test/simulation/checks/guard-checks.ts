@@ -24,7 +24,7 @@ export function checkGuard(
   const many = through.size > mostOf(guard, known) && `${what}: more than a guard lets pass`;
   judge(
     outing.approvals.length > 0
-      ? 'changes that were not shown stay held, and so do changes that passed once'
+      ? 'changes stay held that were not shown, or passed before'
       : rules[guard],
     many,
   );

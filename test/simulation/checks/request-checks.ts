@@ -265,7 +265,7 @@ function checkFormer(
   });
   const left = (isMet && isOut) || away || outs.has(channel);
   const wrong = left && `${what}, and had left it as ${key}`;
-  known.judge('people who unsubscribed under a former address are not opted in', wrong);
+  known.judge('people unsubscribed under a former address are not opted in', wrong);
 }
 
 function checkOptOut(
@@ -335,7 +335,7 @@ function checkWait(
   const wait = { ms: story.deleteAfter * 3_600_000, optsOut: story.absent === 'opt_out' };
   const isOver = keys.some((key) => absences.hasWaited(person, outing, { key, ...wait }));
   const early = !isOver && `${what}, and has not waited for that`;
-  judge('missing people are deleted only as long after the opt-out as configured', early);
+  judge('missing people are deleted only after the configured time', early);
 }
 
 function checkDelete(arrival: Arrival, known: Known): void {

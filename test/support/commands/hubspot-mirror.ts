@@ -1,17 +1,15 @@
 /** A mirror of a HubSpot account, its command line within this process, and its events. */
 import { createHmac } from 'node:crypto';
-import { expect } from 'vitest';
 import { Account, TOKEN } from '../sources/hubspot-account.ts';
-import { createWorld } from '../engine/engine-world.ts';
-import { calling } from './called-command.ts';
+import type { Lines } from '../engine/engine-world.ts';
+import { mirrored } from './mirrored-contacts.ts';
 
 export const secret = 'b5c9f1c4-2a6e-4a37-9d02-5f2d1f6a8e10';
 
-export async function mirrored(lines: object = {}, extra: object = {}) {
+export async function hubspotMirror(more: Lines = {}, extra: object = {}) {
   const hubspot = await new Account().open();
   hubspot.put(1, 'ann@example.com').put(2, 'bob@example.com').put(3, 'cid@example.com', null);
-  const world = await createWorld({ kinds: ['contact'] });
-  const file = world.config({
+  const lines = {
     contacts: {
       source: { type: 'hubspot', token: '${HUBSPOT_TOKEN:-pat-eu1-secret}', url: hubspot.url },
       email: 'properties.email',
@@ -20,14 +18,10 @@ export async function mirrored(lines: object = {}, extra: object = {}) {
       ...extra,
     },
     policy: { deletes: 'owned' },
-    ...lines,
-  });
-  const call = async (...argv: string[]) => {
-    const { code, said } = await calling([...argv, '-c', file]);
-    expect(said).not.toMatch(new RegExp(`${TOKEN}|@example`));
-    return { code, said };
+    ...more,
   };
-  return { hubspot, ...world, file, call };
+  const world = await mirrored({ lines, hides: [TOKEN, '@example'] });
+  return { hubspot, ...world };
 }
 
 /** As HubSpot tells of what happened to which objects. */

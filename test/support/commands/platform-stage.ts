@@ -3,8 +3,8 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import { main } from '../../../src/cli.ts';
 import { serve } from '../http/test-server.ts';
+import { calling } from './mirrored-contacts.ts';
 
 export const KEY = 'key_live_1234567890';
 
@@ -56,18 +56,6 @@ async function call(argv: readonly string[], file: string) {
     argv.filter((word) => /^[A-Z_]+=/.test(word)).map((word) => word.split(/=(.*)/s)),
   );
   const words = argv.filter((word) => !/^[A-Z_]+=/.test(word));
-  const out: string[] = [];
-  const err: string[] = [];
-  const signal = new AbortController().signal;
-  const code = await main([...words, '-c', file], {
-    env,
-    print: (line) => void out.push(line),
-    note: (line) => void err.push(line),
-    progress: () => {},
-    terminal: false,
-    interactive: false,
-    stop: signal,
-    abort: signal,
-  });
-  return { code, out, err: err.join('\n') };
+  const { code, out, err } = await calling([...words, '-c', file], { env });
+  return { code, out: out === '' ? [] : out.split('\n'), err };
 }

@@ -1,7 +1,7 @@
 /** A mirror whose guards hold changes of more than three people. */
-import { expect, onTestFinished } from 'vitest';
+import { expect } from 'vitest';
 import type { Send } from '../../../src/domain/exchange.ts';
-import { createStage, type Stage, type StageOptions } from './engine-stage.ts';
+import { openStage, type Stage, type StageOptions } from './engine-stage.ts';
 
 export const hour = 3_600_000;
 const guards = { delete: { percent: 0, floor: 3 }, opt_in: { percent: 0, floor: 3 } };
@@ -17,9 +17,7 @@ export const range = (from: number, to: number) =>
 
 /** Nobody is there yet, and three of a class pass. */
 export function staged(options: StageOptions = {}): Stage {
-  const stage = createStage({ guards, policy: { deletes: 'owned' }, ...options });
-  onTestFinished(() => stage.close());
-  return stage;
+  return openStage({ guards, policy: { deletes: 'owned' }, ...options });
 }
 
 /** Creates twenty people in a first run, which no guard holds. */

@@ -14,7 +14,7 @@ import { expect, onTestFinished } from 'vitest';
 import { createEmulator } from '../../../src/emulator/emulator.ts';
 import { seeded } from '../../../src/emulator/shared/seeded-random.ts';
 import { openFile } from '../../../src/emulator/store/sqlite-file.ts';
-import { calling } from '../commands/called-command.ts';
+import { calling } from '../commands/mirrored-contacts.ts';
 import { servePlatform, type Arrival } from './platform-server.ts';
 
 const KEY = 'key_live_world';
@@ -72,7 +72,7 @@ export async function earlierMirror(policy = ''): Promise<EarlierMirror> {
     writes: () => asked.splice(0),
     async call(...argv) {
       const env = { PLATFORM_URL: server.url, PLATFORM_API_KEY: KEY };
-      const { code, out, said } = await calling([...argv, '-c', file], env);
+      const { code, out, said } = await calling([...argv, '-c', file], { env });
       return { code, said, json: out.startsWith('{') && JSON.parse(out) };
     },
   };

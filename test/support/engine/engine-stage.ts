@@ -1,5 +1,10 @@
 /** The whole engine against the whole emulator in one process: no socket, no wall clock. */
-import { createEmulator, type Emulator, type EmulatorOptions } from '../../../src/emulator/emulator.ts';
+import { onTestFinished } from 'vitest';
+import {
+  createEmulator,
+  type Emulator,
+  type EmulatorOptions,
+} from '../../../src/emulator/emulator.ts';
 import { seeded } from '../../../src/emulator/shared/seeded-random.ts';
 import type { AbsenceRules } from '../../../src/records/contact/consent/our-contacts.ts';
 import type { Send } from '../../../src/domain/exchange.ts';
@@ -76,6 +81,7 @@ export interface StageOptions {
   heard?: (id: string) => Promise<void>;
 }
 
+/** Makes a stage; a test that plays many closes each itself. */
 export function createStage(options: StageOptions = {}): Stage {
   const clock = virtualClock();
   const random = seeded(options.seed ?? 1);
@@ -166,6 +172,13 @@ export function createStage(options: StageOptions = {}): Stage {
     },
   });
   return whole;
+}
+
+/** Opens a stage for one test, and closes it when the test has finished. */
+export function openStage(options: StageOptions = {}): Stage {
+  const stage = createStage(options);
+  onTestFinished(() => stage.close());
+  return stage;
 }
 
 type Crm = Pick<Stage, 'people' | 'templates' | 'certificate' | 'changed' | 'asked'>;

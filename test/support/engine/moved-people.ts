@@ -1,6 +1,5 @@
 /** Somebody whose address changes in the CRM. */
-import { onTestFinished } from 'vitest';
-import { createStage, type Stage, type StageOptions } from './engine-stage.ts';
+import { openStage, type Stage, type StageOptions } from './engine-stage.ts';
 
 export const OLD = 'old@example.com';
 export const NEW = 'new@example.com';
@@ -13,8 +12,7 @@ interface Moving extends StageOptions {
 /** Lea is in both channels under the old address, and the CRM has the new one. */
 export async function moved(wishes: object = {}, options: Moving = {}): Promise<Stage> {
   const { before = known } = options;
-  const stage = createStage(options);
-  onTestFinished(() => stage.close());
+  const stage = openStage(options);
   before(stage);
   await stage.sync();
   stage.people[0] = { id: '1', email: NEW, ch_news: 'yes', ch_product: 'yes', ...wishes };

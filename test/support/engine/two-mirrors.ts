@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { Summary } from '../../../src/engine/report/run-summary.ts';
-import { createStage, type Stage, type StageOptions } from './engine-stage.ts';
+import { openStage, type Stage, type StageOptions } from './engine-stage.ts';
 
 export const ann = 'ann@example.com';
 
@@ -18,7 +18,7 @@ export const record = (id: string, email: string, wished = 'yes') => ({
 export function stageOf(options: StageOptions = {}): Stage {
   const folder = mkdtempSync(join(tmpdir(), 'beside-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
-  const stage = createStage({ path: join(folder, 'snapshot.sqlite'), ...options });
+  const stage = openStage({ path: join(folder, 'snapshot.sqlite'), ...options });
   stage.people.push(record('1', ann), record('2', 'bob@example.com'));
   return stage;
 }

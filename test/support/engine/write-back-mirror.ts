@@ -1,7 +1,7 @@
 /** A CRM that tells what changed, and two people who are on the platform. */
 import { expect } from 'vitest';
 import type { Answer, Request, Send } from '../../../src/domain/exchange.ts';
-import { createStage, type Stage, type StageOptions } from './engine-stage.ts';
+import { openStage, type Stage, type StageOptions } from './engine-stage.ts';
 import { ann, record } from './two-mirrors.ts';
 
 const bob = 'bob@example.com';
@@ -9,7 +9,7 @@ export const cid = 'cid@example.com';
 
 /** It was read wholly, and nothing is left to do. */
 export async function settled(options: StageOptions = {}): Promise<Stage> {
-  const stage = createStage({ tellsChanges: true, ...options });
+  const stage = openStage({ tellsChanges: true, ...options });
   stage.people.push(record('1', ann), record('2', bob));
   expect(await stage.sync()).toMatchObject({ status: 'done' });
   stage.asked.length = 0;
