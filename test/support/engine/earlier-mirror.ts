@@ -1,4 +1,4 @@
-/** A mirror as an earlier version left it (test/engine/earlier-version), under these commands. */
+/** A mirror as an earlier version left it (test/snapshot/earlier-version), under these commands. */
 import {
   chmodSync,
   cpSync,
@@ -18,7 +18,7 @@ import { calling } from '../commands/mirrored-contacts.ts';
 import { servePlatform, type Arrival } from './platform-server.ts';
 
 const KEY = 'key_live_world';
-const files = join(import.meta.dirname, '../../engine/earlier-version');
+const files = join(import.meta.dirname, '../../snapshot/earlier-version');
 
 interface Called {
   code: number;

@@ -1,0 +1,316 @@
+/**
+ * What the platform understood and refused: one record, one channel, and people first.
+ */
+import { describe, expect, test } from 'vitest';
+import type { SendOutcome } from '../../../src/records/record-type.ts';
+import type { Change } from '../../../src/domain/change.ts';
+import type { Arrival, Fault } from '../../support/engine/platform-server.ts';
+import { createWorld, type World } from '../../support/engine/engine-world.ts';
+
+const ann = 'ann@example.com';
+const bob = 'bob@example.com';
+const hour = 3_600_000;
+
+const isEnrolment = ({ route }: Arrival): boolean => route === 'contacts.enrol';
+const answering = (status: number): Fault => ({ is: 'answer', status });
+const contactsOnly = () => createWorld({ kinds: ['contact'] });
+
+/** Somebody the platform knows already, with an address made of `name`. */
+function known(world: World, name: string, channels: Record<string, 'opt_in' | 'opt_out'> = {}) {
+  const email = `${name}@example.com`;
+  return { email, id: world.emulator.seed.contact({ email, channels }) };
+}
+
+function expectNoneOpen(world: World): void {
+  const { sent, unknown, planned } = world.states();
+  expect({ sent, unknown, planned }).toEqual({});
+}
+
+describe('a 409 to an enrolment is followed by a look', () => {
+  test('which acknowledges it as desired: an opt-out found so is the platform’s', async () => {
+    const world = await contactsOnly();
+    const { id } = known(world, 'ann', { ch_news: 'opt_in' });
+    world.people([{ email: ann, news: 'no' }]);
+    world.server.watch.arrived = ({ route }) => {
+      if (route === 'contacts.enrol') world.emulator.dashboard.leave(id, 'ch_news');
+    };
+    const summary = await world.sync();
+    expect(world.writes().map(({ status }) => status)).toEqual([409]);
+    expect(summary).toMatchObject({ status: 'done', contacts: { applied: { opt_out: 1 } } });
+    expect(world.recorded(ann)['ch_news']).toMatchObject({ is: 'opt_out', by: 'platform' });
+    expectNoneOpen(world);
+    expect((await world.sync()).status).toBe('done');
+    expect(world.writes()).toEqual([]);
+  });
+
+  test('which does not take a contact for ours that somebody else created first', async () => {
+    const world = await contactsOnly();
+    world.people([{ email: ann, news: 'yes' }]);
+    world.server.watch.arrived = ({ route }) => {
+      if (route === 'contacts.enrol')
+        world.emulator.dashboard.signUp({ email: ann, channels: ['ch_news'] });
+    };
+    expect((await world.sync()).status).toBe('done');
+    expect(world.snapshot.recorded.get('contact', ann)?.ownership).toBe('adopted');
+  });
+
+  test('which rejects and parks another state, not counted by the quarantine', async () => {
+    const world = await contactsOnly();
+    const names = Array.from({ length: 25 }, (_, at) => `p${at}`);
+    for (const name of names) known(world, name, { ch_news: 'opt_in' });
+    world.people(names.map((name) => ({ email: `${name}@example.com`, news: 'no' })));
+    world.server.fail(isEnrolment, answering(409));
+    const summary = await world.sync();
+    expect(summary).toMatchObject({ status: 'rejected', reasons: [], contacts: { rejected: 25 } });
+    expect(world.writes()).toHaveLength(25);
+    expect(summary.problems[0]?.reason).toContain(
+      'the platform does not change an existing subscription',
+    );
+    expectNoneOpen(world);
+  });
+});
+
+describe('a 404 to an enrolment by id', () => {
+  test('is planned again when the contact is gone, and a vanished person is respected', async () => {
+    const world = await contactsOnly();
+    const { id } = known(world, 'ann');
+    world.people([{ email: ann, news: 'yes' }]);
+    world.server.watch.arrived = ({ route }) => {
+      if (route === 'contacts.enrol' && world.emulator.world.contact(id))
+        world.emulator.dashboard.deleteContact(id);
+    };
+    const summary = await world.sync();
+    expect(world.writes().map(({ status }) => status)).toEqual([404]);
+    expect(world.shown(ann)).toBeUndefined();
+    expect(summary).toMatchObject({ status: 'done', contacts: { conflicts: 1 } });
+    expectNoneOpen(world);
+  });
+
+  test('stops that channel when the contact exists, reported once, and no other', async () => {
+    const channels = ['ch_lost', 'ch_news'] as const;
+    const world = await createWorld({ kinds: ['contact'], channels: [...channels] });
+    const names = Array.from({ length: 60 }, (_, at) => `p${at}`);
+    for (const name of names) known(world, name, {});
+    world.people(names.map((name) => ({ email: `${name}@example.com`, lost: 'yes', news: 'yes' })));
+    const summary = await world.sync();
+    expect(summary.status).toBe('failed');
+    expect(summary.reasons.filter((reason) => reason.includes('ch_lost'))).toHaveLength(1);
+    const news = names.map((name) => world.shown(`${name}@example.com`)?.['ch_news']);
+    expect(news).toEqual(names.map(() => 'opt_in'));
+  });
+
+  test('stops no opt-out from another channel', async () => {
+    const channels = ['ch_lost', 'ch_news'] as const;
+    const world = await createWorld({ kinds: ['contact'], channels: [...channels] });
+    const names = Array.from({ length: 60 }, (_, at) => `p${at}`);
+    for (const name of names) known(world, name, { ch_news: 'opt_in' });
+    // The listing shows all of them in ch_lost, and the enrolment no longer knows it.
+    world.server.fail(({ route }) => route === 'contacts.list', {
+      is: 'rewrite',
+      by: (answer) => ({
+        ...answer,
+        body: answer.body.replaceAll(
+          '"channels":[',
+          '"channels":[{"id":"ch_lost","name":"x","subscription":"opt_in"},',
+        ),
+      }),
+    });
+    world.people(names.map((name) => ({ email: `${name}@example.com`, lost: 'no', news: 'no' })));
+    await world.sync();
+    const news = names.map((name) => world.shown(`${name}@example.com`)?.['ch_news']);
+    expect(news).toEqual(names.map(() => 'opt_out'));
+  });
+});
+
+describe('a 404 to an enrolment by email', () => {
+  const people = (count: number, wish: object) =>
+    Array.from({ length: count }, (_, at) => ({ email: `p${at}@example.com`, ...wish }));
+
+  test('is rejected and parked; fewer than five stop nothing', async () => {
+    const world = await contactsOnly();
+    world.people(people(4, { news: 'yes' }));
+    world.server.fail(isEnrolment, answering(404));
+    const summary = await world.sync();
+    expect(summary).toMatchObject({ status: 'rejected', reasons: [], contacts: { rejected: 4 } });
+    expect(world.writes()).toHaveLength(4);
+    expect((await world.sync()).status).toBe('done');
+    expect(world.writes()).toEqual([]);
+  });
+
+  test('stops that channel after five without a success, reported once; others continue', async () => {
+    const world = await createWorld({ kinds: ['contact'], channels: ['ch_lost', 'ch_news'] });
+    const rows = [...people(60, { lost: 'yes' }), { email: 'zoe@example.com', news: 'yes' }];
+    world.people(rows);
+    const summary = await world.sync();
+    expect(summary.status).toBe('failed');
+    expect(summary.reasons.filter((reason) => reason.includes('ch_lost'))).toHaveLength(1);
+    expect(world.shown('zoe@example.com')).toEqual({ ch_news: 'opt_in' });
+    const lost = world.writes().filter(({ channel }) => channel === 'ch_lost');
+    // Five, and those that had left by then: at most as many as are in flight at once.
+    expect(lost.length).toBeGreaterThanOrEqual(5);
+    expect(lost.length).toBeLessThanOrEqual(5 + 16);
+  });
+
+  test('does not stop a channel with a success before', async () => {
+    const world = await contactsOnly();
+    world.people([{ email: 'a@example.com', news: 'yes' }, ...people(8, { news: 'yes' })]);
+    world.server.fail((one) => isEnrolment(one) && one.nth > 1, answering(404), 6);
+    const summary = await world.sync();
+    expect(summary).toMatchObject({ status: 'rejected', reasons: [], contacts: { rejected: 6 } });
+    expect(world.emulator.world.contacts()).toHaveLength(3);
+  });
+});
+
+describe.each([400, 422])('%i', (status) => {
+  test('is parked until the record changes; rejected once, then done', async () => {
+    const world = await contactsOnly();
+    world.people([
+      { email: ann, news: 'yes' },
+      { email: bob, news: 'yes' },
+    ]);
+    const isAnn = (arrival: Arrival): boolean => arrival.body.email === ann;
+    const body = { message: 'No', why: 'such people are not liked', fix: 'be kind' };
+    const play = world.server.fail(isAnn, { is: 'answer', status, body });
+    const first = await world.sync();
+    expect(first).toMatchObject({ status: 'rejected', reasons: [], contacts: { rejected: 1 } });
+    expect(first.problems).toMatchObject([
+      { key: ann, class: 'rejected', reason: 'No: such people are not liked', fix: 'be kind' },
+    ]);
+    expect(world.states()).toEqual({ acked: 1, rejected: 1 });
+    expect(world.shown(bob)).toEqual({ ch_news: 'opt_in' });
+    expect(world.recorded(ann)).toEqual({});
+    world.writes();
+    const second = await world.sync();
+    expect(second).toMatchObject({ status: 'done', contacts: { rejected: 1 } });
+    expect(world.writes()).toEqual([]);
+    // --strict gives 4 while any exist, and that is what `known` tells it.
+    expect(second.known).toBe(1);
+    play.undo();
+    world.people([
+      { email: ann, news: 'yes', product: 'no' },
+      { email: bob, news: 'yes' },
+    ]);
+    const third = await world.sync();
+    expect(third).toMatchObject({ status: 'done', contacts: { rejected: 0 } });
+    expect(world.writes().map(({ body }) => body.email)).toEqual([ann]);
+  });
+
+  test('is not rejected any more once the change is not wanted any more', async () => {
+    const world = await contactsOnly();
+    world.people([{ email: ann, news: 'yes' }]);
+    world.server.fail(isEnrolment, answering(status));
+    expect(await world.sync()).toMatchObject({ contacts: { rejected: 1 } });
+    world.people([{ email: ann, news: 'no' }]);
+    expect(await world.sync()).toMatchObject({ status: 'done', contacts: { rejected: 0 } });
+  });
+
+  test('parks a template like a person', async () => {
+    const world = await createWorld({ kinds: ['template'] });
+    world.template('welcome', { subject: 'One' });
+    world.server.fail(({ method }) => method === 'POST', answering(status), 1);
+    expect(await world.sync()).toMatchObject({ status: 'rejected', templates: { rejected: 1 } });
+    world.writes();
+    expect((await world.sync()).status).toBe('done');
+    expect(world.writes()).toEqual([]);
+    world.template('welcome', { subject: 'One, changed' });
+    expect(await world.sync()).toMatchObject({ status: 'done', templates: { rejected: 0 } });
+    expect(world.emulator.world.templates()).toHaveLength(1);
+  });
+
+  test('retries an opt-out with rising delay, and lists it first each time', async () => {
+    const world = await contactsOnly();
+    known(world, 'ann', { ch_news: 'opt_in' });
+    world.people([
+      { email: ann, news: 'no' },
+      { email: bob, news: 'yes' },
+    ]);
+    const play = world.server.fail(isEnrolment, answering(status));
+    const first = await world.sync();
+    expect(first.problems.map(({ key }) => key)).toEqual([ann, bob]);
+    const tries: number[] = [];
+    for (let passed = 0; passed < 60; passed += 1) {
+      world.writes();
+      const summary = await world.sync({ mode: passed % 2 === 0 ? 'fast' : 'full' });
+      expect(summary.status).toBe('rejected');
+      expect(summary.problems[0]).toMatchObject({ key: ann, class: 'rejected' });
+      if (world.writes().length > 0) tries.push(passed);
+      world.clock.pass(hour);
+    }
+    // 1, 2, 4, 8, 16 and 24 hours after the one before.
+    expect(tries).toEqual([1, 3, 7, 15, 31, 55]);
+    play.undo();
+    world.clock.pass(24 * hour);
+    expect((await world.sync()).status).toBe('done');
+    expect(world.shown(ann)).toEqual({ ch_news: 'opt_out' });
+  });
+});
+
+describe('an answer to a delete', () => {
+  const change = (id: string): Change => ({
+    kind: 'contact',
+    key: ann,
+    op: 'delete',
+    part: '',
+    target: id,
+    body: '{"channel":"","subscription":"opt_in"}',
+    phase: 2,
+  });
+
+  async function remove(
+    fault?: Fault,
+  ): Promise<{ world: World; outcome: SendOutcome | undefined }> {
+    const world = await contactsOnly();
+    const { id } = known(world, 'ann');
+    if (fault) world.server.fail(({ method }) => method === 'DELETE', fault);
+    const { parts, close } = world.connect();
+    const { signal } = new AbortController();
+    const passage = {
+      signal,
+      abort: signal,
+      seen: true,
+      leaves: async () => undefined,
+      facts: () => ({ defaults: {} }),
+      recorded: () => undefined,
+    };
+    const outcome = await parts[0]?.type.send(change(id), passage);
+    await close();
+    return { world, outcome };
+  }
+  const unclear = { is: 'answer' as const, status: 200, body: { success: false } };
+
+  test.each([
+    ['acknowledged', undefined, 'acked', true],
+    ['404, and gone', { ...answering(404), acts: true }, 'acked', true],
+    ['404, and there', answering(404), 'rejected', false],
+    ['no success, and gone', { ...unclear, acts: true }, 'acked', true],
+    ['no success, and there', unclear, 'rejected', false],
+    ['cut after it acted', { is: 'cut' as const, acts: true }, 'unknown', true],
+    ['500 after it acted', { ...answering(500), acts: true }, 'unknown', true],
+  ])('%s', async (_, fault, is, gone) => {
+    const { world, outcome } = await remove(fault);
+    expect(outcome?.is).toBe(is);
+    expect(world.shown(ann) === undefined).toBe(gone);
+  });
+
+  test.each([true, false])('is found by reading when it was lost (acted: %s)', async (acted) => {
+    const world = await contactsOnly();
+    world.people([{ email: ann, news: 'yes' }]);
+    await world.sync();
+    const id = world.snapshot.recorded.get('contact', ann)?.id ?? '';
+    world.snapshot.staging.addPlanned(change(id));
+    world.snapshot.journal.adopt('earlier', world.clock.now());
+    world.snapshot.staging.clearDecisions();
+    const [planned] = world.snapshot.journal.planned(
+      { run: 'earlier', kind: 'contact', phase: 2 },
+      ann,
+    );
+    world.snapshot.journal.move(planned?.seq ?? -1, 'sent', { at: world.clock.now() });
+    if (acted) world.emulator.dashboard.deleteContact(id);
+    world.people([{ email: ann }]);
+    world.writes();
+    expect((await world.sync()).status).toBe('done');
+    expect(world.writes()).toEqual([]);
+    expect(world.snapshot.recorded.get('contact', ann) === undefined).toBe(acted);
+    expectNoneOpen(world);
+  });
+});

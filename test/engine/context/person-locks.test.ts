@@ -1,0 +1,207 @@
+/** Runs about one person, beside the run that is about everybody, in one process. */
+import { describe, expect, test } from 'vitest';
+import type { Request, Send } from '../../../src/domain/exchange.ts';
+import type { Stage } from '../../support/engine/engine-stage.ts';
+import { alone, ann, record, sent, stageOf, wish } from '../../support/engine/two-mirrors.ts';
+
+const shown = (stage: Stage, email: string) =>
+  stage.emulator.world
+    .contact(email)
+    ?.channels.filter(({ id }) => id === 'ch_news')
+    .map(({ subscription }) => subscription)[0];
+
+describe('a run about one CRM record', () => {
+  test('updates the person with this id and reads no other record', async () => {
+    const stage = stageOf();
+    expect(await alone(stage, '1')).toMatchObject({
+      status: 'done',
+      mode: 'single',
+      contacts: { desired: 1, applied: { create: 1 } },
+    });
+    expect(sent(stage)).toEqual([`opt_in ${ann}`]);
+    wish(stage, '1', 'no');
+    expect(await alone(stage, '1')).toMatchObject({ contacts: { applied: { opt_out: 1 } } });
+    expect(sent(stage)).toEqual([`opt_out ${ann}`]);
+    expect(await alone(stage, '1')).toMatchObject({ status: 'done' });
+    expect(sent(stage)).toEqual([]);
+    // Of the one that changed nothing there is nothing to tell.
+    expect(stage.snapshot.runs.newest(9)).toHaveLength(2);
+  });
+
+  test('asks the platform nothing about an id that the CRM never had', async () => {
+    const stage = stageOf();
+    expect(await alone(stage, '9')).toMatchObject({ status: 'done', requests: { total: 0 } });
+  });
+
+  test('applies the strictest of several records with the same address', async () => {
+    const stage = stageOf();
+    stage.people.push(record('3', ann, 'no'));
+    await stage.sync();
+    expect(shown(stage, ann)).toBeUndefined();
+    // The other record still opts the person out.
+    expect((await alone(stage, '1')).contacts.applied).toMatchObject({ create: 0, opt_in: 0 });
+    wish(stage, '3', 'yes');
+    await alone(stage, '3');
+    expect(shown(stage, ann)).toBe('opt_in');
+  });
+
+  test('opts nobody out for a removed record, and applies the other record of the address', async () => {
+    const stage = stageOf({ policy: { absent: 'opt_out', deletes: 'owned' } });
+    await stage.sync();
+    stage.people = stage.people.filter(({ id }) => id !== '1');
+    sent(stage);
+    expect(await alone(stage, '1')).toMatchObject({ status: 'done' });
+    expect(sent(stage)).toEqual([]);
+  });
+
+  test('sees a person again who came back after the contact was deleted, once the record exists', async () => {
+    const stage = stageOf();
+    await stage.sync();
+    stage.emulator.dashboard.deleteContact(ann);
+    await stage.sync();
+    stage.emulator.dashboard.signUp({ email: ann, channels: ['ch_news'] });
+    stage.people = stage.people.filter(({ id }) => id !== '1');
+    await alone(stage, '1');
+    stage.people.push(record('3', ann, 'no'));
+    await stage.sync({ mode: 'fast' });
+    await stage.sync();
+    expect(shown(stage, ann)).toBe('opt_out');
+  });
+
+  test('leaves the person as they are when the record is invalid', async () => {
+    const stage = stageOf();
+    await stage.sync();
+    wish(stage, '1', 'perhaps');
+    sent(stage);
+    expect(await alone(stage, '1')).toMatchObject({ contacts: { invalid: 1 } });
+    expect(sent(stage)).toEqual([]);
+  });
+
+  test('creates the new address and opts the old one out at once when it has changed', async () => {
+    const stage = stageOf();
+    await stage.sync();
+    for (const person of stage.people)
+      if (person['id'] === '1') person['email'] = 'new@example.com';
+    sent(stage);
+    await alone(stage, '1');
+    expect(sent(stage)).toEqual(['opt_in new@example.com', `opt_out ${ann}`]);
+    await stage.sync();
+    expect(sent(stage)).toEqual([]);
+  });
+});
+
+/** Holds back the answer of the first request that `stops`, until it is `open`. */
+function dammed(stops: (request: Request) => boolean) {
+  const gate = Promise.withResolvers<void>();
+  const met = Promise.withResolvers<void>();
+  let isFirst = true;
+  const wire = (send: Send): Send => {
+    return async (request, signal) => {
+      if (!isFirst || !stops(request)) return send(request, signal);
+      isFirst = false;
+      const answer = await send(request, signal);
+      met.resolve();
+      await gate.promise;
+      return answer;
+    };
+  };
+  return { wire, open: () => gate.resolve(), met: met.promise };
+}
+
+const listing = ({ method, path }: Request): boolean =>
+  method === 'GET' && !path.includes('search=');
+const enrolment = ({ method, body }: Request): boolean =>
+  method === 'POST' && (body ?? '').includes(ann);
+
+describe('a run about one person, during a run about everybody', () => {
+  test('keeps the other run from sending what it had planned for this person', async () => {
+    const dam = dammed(listing);
+    const stage = stageOf({ wire: dam.wire });
+    const all = stage.sync();
+    await dam.met;
+    // The CRM was read, and the platform is being listed when the CRM takes the consent back.
+    wish(stage, '1', 'no');
+    expect(await stage.one('1')).toMatchObject({ status: 'done' });
+    dam.open();
+    expect(await all).toMatchObject({ status: 'done', contacts: { applied: { create: 1 } } });
+    expect(sent(stage)).toEqual(['opt_in bob@example.com']);
+  });
+
+  test('keeps the other run from writing to the address it had read', async () => {
+    const dam = dammed(listing);
+    const stage = stageOf({ wire: dam.wire });
+    const all = stage.sync();
+    await dam.met;
+    stage.people = stage.people.map((person) =>
+      person['id'] === '1' ? record('1', 'new@example.com', 'no') : person,
+    );
+    expect(await stage.one('1')).toMatchObject({ status: 'done' });
+    dam.open();
+    expect(await all).toMatchObject({ status: 'done' });
+    expect(sent(stage)).toEqual(['opt_in bob@example.com']);
+  });
+
+  test('keeps the other run from taking its older listing for an opt-out', async () => {
+    const dam = dammed((request) => isOpen && listing(request));
+    let isOpen = false;
+    const stage = stageOf({ wire: dam.wire });
+    wish(stage, '1', 'no');
+    await stage.sync();
+    isOpen = true;
+    const all = stage.sync();
+    await dam.met;
+    wish(stage, '1', 'yes');
+    expect((await stage.one('1')).contacts.applied).toMatchObject({ create: 1 });
+    dam.open();
+    // It saw nobody on the platform, and nobody who wants in in the CRM.
+    expect(await all).toMatchObject({ status: 'done', contacts: { conflicts: 0 } });
+    expect(await stage.sync()).toMatchObject({
+      status: 'done',
+      contacts: { conflicts: 0, applied: { create: 0, opt_in: 0 } },
+    });
+    expect(shown(stage, ann)).toBe('opt_in');
+  });
+
+  test('leaves what the other run learns about others in the list and the snapshot', async () => {
+    const dam = dammed((request) => isOpen && listing(request));
+    let isOpen = false;
+    const stage = stageOf({ wire: dam.wire });
+    await stage.sync();
+    isOpen = true;
+    wish(stage, '2', 'no');
+    const all = stage.sync();
+    await dam.met;
+    wish(stage, '1', 'no');
+    await stage.one('1');
+    stage.emulator.dashboard.leave('bob@example.com', 'ch_news');
+    dam.open();
+    const summary = await all;
+    expect(summary).toMatchObject({ status: 'done' });
+    expect(stage.ledger.concerning({ key: 'bob@example.com', ids: [] })).toHaveLength(1);
+    expect(stage.snapshot.meta.get('ledger-reached')).toBe(String(stage.ledger.reached()));
+  });
+
+  test('waits for a request that is already in flight', async () => {
+    const dam = dammed(enrolment);
+    const stage = stageOf({ wire: dam.wire });
+    const all = stage.sync();
+    await dam.met;
+    wish(stage, '1', 'no');
+    const one = stage.clock.run(stage.one('1'));
+    dam.open();
+    expect(await all).toMatchObject({ status: 'done' });
+    expect((await one).contacts.applied).toMatchObject({ opt_out: 1 });
+    expect(sent(stage)).toEqual([`opt_in ${ann}`, 'opt_in bob@example.com', `opt_out ${ann}`]);
+    expect(shown(stage, ann)).toBe('opt_out');
+  });
+
+  test('waits for another run about the same person', async () => {
+    const stage = stageOf();
+    stage.people.push(record('3', ann));
+    const both = Promise.all([stage.one('1'), stage.one('3')]);
+    const [first, second] = await stage.clock.run(both);
+    const made = [first, second].map(({ contacts }) => contacts.applied['create']);
+    expect(new Set(made)).toEqual(new Set([0, 1]));
+    expect(sent(stage)).toEqual([`opt_in ${ann}`]);
+  });
+});

@@ -1,0 +1,223 @@
+/** How long a change stays held by a guard, and what ends that. */
+import { describe, expect, test } from 'vitest';
+import { Interrupted } from '../../../src/domain/errors.ts';
+import {
+  approve,
+  deletes,
+  exportOf,
+  flag,
+  hour,
+  leave,
+  mirrored,
+  mortal,
+  person,
+  range,
+} from '../../support/engine/change-volume.ts';
+
+/** The first so many are flagged, the others are there as before. */
+const flagged = (...at: number[]) => [
+  ...at.map(flag),
+  ...range(0, 20).filter((_, one) => !at.includes(one)),
+];
+
+describe('a change held by a full run stays held in the next ones', () => {
+  test('when a person returns, and few remain', async () => {
+    const stage = await mirrored();
+    exportOf(stage, flagged(0, 1, 2, 3));
+    expect((await stage.sync()).contacts.held.delete).toBe(4);
+    exportOf(stage, flagged(1, 2, 3));
+    for (const writes of [true, false, true]) {
+      expect(await stage.sync({ writes })).toMatchObject({
+        status: 'held',
+        contacts: { held: { delete: 3 }, applied: { delete: 0 } },
+        problems: [{ class: 'held', reason: expect.stringContaining('an earlier run held them') }],
+      });
+    }
+    expect(deletes(stage)).toBe(0);
+    const { awaitingApproval } = stage.snapshot;
+    expect(awaitingApproval.current()).toMatchObject([{ held: { delete: 3, opt_in: 0 } }]);
+  });
+
+  test('for opt-ins too', async () => {
+    const stage = await mirrored();
+    stage.people.push(...range(20, 24));
+    await stage.sync();
+    stage.people.pop();
+    expect(await stage.sync()).toMatchObject({
+      status: 'held',
+      contacts: { held: { opt_in: 3 }, applied: { create: 0 } },
+    });
+    const backfill = await stage.sync({ firstLoad: true });
+    expect(backfill).toMatchObject({ status: 'done', contacts: { applied: { create: 3 } } });
+  });
+
+  test('when a fast run held it as well', async () => {
+    const stage = await mirrored();
+    stage.people.push(...range(20, 24));
+    await stage.sync({ mode: 'fast' });
+    stage.people.splice(20, 2);
+    for (const mode of ['fast', 'full', 'fast'] as const) {
+      expect((await stage.sync({ mode })).contacts.held.opt_in).toBe(2);
+    }
+  });
+
+  test('together with new people', async () => {
+    const stage = await mirrored();
+    exportOf(stage, flagged(0, 1, 2, 3));
+    await stage.sync();
+    exportOf(stage, flagged(2, 3, 4));
+    expect((await stage.sync()).contacts).toMatchObject({
+      held: { delete: 2 },
+      applied: { delete: 1 },
+    });
+    exportOf(stage, [flag(4), ...flagged(2, 3, 5, 6)]);
+    const { contacts, problems } = await stage.sync();
+    expect(contacts.held.delete).toBe(4);
+    expect(problems[0]?.reason).toMatch(/^4 people .* more than 3 in one run/);
+  });
+
+  test('until nobody wants it any more; then it is judged anew', async () => {
+    const stage = await mirrored();
+    exportOf(stage, flagged(0, 1, 2, 3));
+    await stage.sync();
+    exportOf(stage, flagged());
+    expect((await stage.sync()).status).toBe('done');
+    exportOf(stage, flagged(0, 1, 2));
+    expect((await stage.sync()).contacts.applied).toMatchObject({ delete: 3 });
+  });
+
+  test('while a new address that it waits for is created in the same run', async () => {
+    const stage = await mirrored();
+    exportOf(stage, flagged(0, 1, 2, 3));
+    await stage.sync();
+    const [first, ...others] = range(0, 20);
+    exportOf(stage, [{ ...first, email: 'moved@example.com' }, ...others]);
+    for (const create of [1, 0]) {
+      expect((await stage.sync()).contacts).toMatchObject({
+        held: { delete: 1 },
+        applied: { create, delete: 0 },
+      });
+    }
+    expect(deletes(stage)).toBe(0);
+  });
+
+  test('when a run in between could not decide', async () => {
+    const stage = await mirrored();
+    exportOf(stage, flagged(0, 1, 2, 3));
+    await stage.sync();
+    exportOf(stage, flagged(1, 2, 3));
+    const whole = { ...stage.certificate };
+    Object.assign(stage.certificate, { complete: false, why: 'cut off', fix: 'again' });
+    await stage.sync();
+    Object.assign(stage.certificate, whole);
+    expect((await stage.sync()).contacts.held.delete).toBe(3);
+  });
+});
+
+describe('an approval of changes held since earlier runs', () => {
+  test.each(['then', 'now'])(
+    'under the plan of %s releases the people that remain',
+    async (when) => {
+      const stage = await mirrored();
+      exportOf(stage, flagged(0, 1, 2, 3));
+      const first = await stage.sync();
+      exportOf(stage, flagged(1, 2, 3));
+      await stage.sync();
+      const last = await stage.sync();
+      approve(stage, when === 'then' ? first.plan : last.plan);
+      expect(await stage.sync()).toMatchObject({
+        status: 'done',
+        contacts: { applied: { delete: 3 }, held: { delete: 0 } },
+      });
+      expect(stage.snapshot.awaitingApproval.left(last.plan)).toMatchObject({
+        delete: 0,
+        opt_in: 0,
+      });
+    },
+  );
+
+  test('leaves newcomers held, also after a killed run', async () => {
+    const { dying, wire } = mortal();
+    const stage = await mirrored({ wire });
+    exportOf(stage, flagged(0, 1, 2, 3));
+    approve(stage, (await stage.sync()).plan);
+    exportOf(stage, flagged(0, 1, 2, 3, 4));
+    dying.after = 3;
+    await expect(stage.sync()).rejects.toThrow('killed');
+    delete dying.after;
+    for (const gone of [4, 0, 0]) {
+      const { contacts, plan } = await stage.sync();
+      expect(contacts.held.delete).toBe(1);
+      expect(deletes(stage)).toBe(gone);
+      expect(stage.snapshot.awaitingApproval.left(plan)).toMatchObject({ delete: 1, opt_in: 0 });
+    }
+  });
+
+  test('leaves the rest held once it has expired', async () => {
+    const stage = await mirrored();
+    exportOf(stage, flagged(0, 1, 2, 3));
+    approve(stage, (await stage.sync()).plan);
+    const stop = new AbortController();
+    stop.abort(new Interrupted('SIGTERM'));
+    await stage.sync({ stop: stop.signal });
+    await stage.clock.advance(7 * 24 * hour);
+    exportOf(stage, flagged(0, 1, 2));
+    expect((await stage.sync()).contacts.held.delete).toBe(3);
+  });
+});
+
+describe('people flagged by the CRM whose deletion is approved', () => {
+  const policy = { deletes: 'owned', absent: 'opt_out' } as const;
+
+  test.each([
+    ['a fast run deletes them', { mode: 'fast' }, { opt_out: 4, delete: 4 }],
+    [
+      'a run about one person deletes that one',
+      { mode: { single: person(0).email }, only: 'contacts' },
+      { opt_out: 1, delete: 1 },
+    ],
+    ['a backfill only opts them out', { firstLoad: true }, { opt_out: 4, delete: 0 }],
+  ] as const)('%s', async (_, options, applied) => {
+    const stage = await mirrored({ policy });
+    exportOf(stage, flagged(0, 1, 2, 3));
+    const { plan } = await stage.sync();
+    await stage.sync({ mode: 'fast' });
+    approve(stage, plan);
+    const { isApproved } = stage.snapshot.awaitingApproval;
+    expect(
+      stage.snapshot.awaitingApproval.current().map((one) => isApproved(one.plan, 0)),
+    ).not.toContain(false);
+    expect(await stage.sync(options)).toMatchObject({
+      status: 'done',
+      contacts: { applied, held: { delete: 0 } },
+      reasons: [],
+      problems: [],
+    });
+    expect(await stage.sync()).toMatchObject({
+      status: 'done',
+      contacts: { applied: { delete: 4 - applied.delete } },
+    });
+  });
+
+  test('count in the run in which they pass: a newcomer is held', async () => {
+    const stage = await mirrored({ policy });
+    exportOf(stage, flagged(0, 1, 2, 3));
+    approve(stage, (await stage.sync()).plan);
+    exportOf(stage, flagged(0, 1, 2, 3, 4));
+    expect(await stage.sync({ mode: 'fast' })).toMatchObject({
+      status: 'held',
+      contacts: { applied: { delete: 4 }, held: { delete: 1 } },
+    });
+  });
+});
+
+test('missing people stay held through exports that list some of them again', async () => {
+  const stage = await mirrored();
+  await leave(stage, range(4, 20));
+  await stage.sync();
+  exportOf(stage, range(1, 20));
+  expect((await stage.sync()).contacts).toMatchObject({
+    held: { delete: 1 },
+    applied: { delete: 0 },
+  });
+});

@@ -1,0 +1,197 @@
+/** What outlasts a run: what it held, what was approved of that, and the first load. */
+import { describe, expect, test } from 'vitest';
+import type { Send } from '../../../src/domain/exchange.ts';
+import {
+  approve,
+  deletes,
+  exportOf,
+  flag,
+  hour,
+  leave,
+  mirrored,
+  person,
+  range,
+  staged,
+} from '../../support/engine/change-volume.ts';
+
+describe('a change held by a full run stays held', () => {
+  test('when its people are synced one by one', async () => {
+    const stage = await mirrored();
+    stage.people.push(...range(20, 24));
+    const { plan } = await stage.sync();
+    for (const { email } of range(20, 24)) {
+      expect(await stage.sync({ mode: { single: email }, only: 'contacts' })).toMatchObject({
+        status: 'held',
+        contacts: { held: { opt_in: 1 }, applied: { create: 0 } },
+        problems: [{ class: 'held', reason: expect.stringContaining('an earlier run held') }],
+      });
+    }
+    expect(stage.writes()).toEqual([]);
+    stage.people.push(person(30));
+    const other = await stage.sync({ mode: { single: person(30).email }, only: 'contacts' });
+    expect(other.contacts.applied).toMatchObject({ create: 1 });
+    approve(stage, plan);
+    const one = await stage.sync({ mode: { single: person(20).email }, only: 'contacts' });
+    expect(one).toMatchObject({ status: 'done', contacts: { applied: { create: 1 } } });
+  });
+
+  test('in a fast run that would opt some of them out, and that applies new changes', async () => {
+    const stage = await mirrored({ policy: { deletes: 'owned', absent: 'opt_out' } });
+    await leave(stage, range(2, 20));
+    exportOf(stage, [flag(2), flag(3), ...range(4, 20)]);
+    expect((await stage.sync()).contacts.held.delete).toBe(4);
+    exportOf(stage, [flag(2), flag(3), flag(4), ...range(5, 20)]);
+    expect(await stage.sync({ mode: 'fast' })).toMatchObject({
+      status: 'held',
+      contacts: { held: { delete: 2 }, applied: { opt_out: 1 } },
+    });
+  });
+});
+
+/** A platform that says it has one contact more than it shows, while `phantoms` is 1. */
+function counting(phantoms: { count: number }) {
+  return (send: Send): Send =>
+    async (request, signal) => {
+      const answer = await send(request, signal);
+      if (phantoms.count === 0 || !request.path.includes('/contacts/list')) return answer;
+      const body = JSON.parse(answer.body);
+      return { ...answer, body: JSON.stringify({ ...body, total: body.total + phantoms.count }) };
+    };
+}
+
+test('a change held by a full run stays held after a fast run that held exactly the same', async () => {
+  const stage = await mirrored({ policy: { absent: 'opt_out' } });
+  exportOf(stage, [...[0, 1, 2, 3].map(flag), ...range(4, 20)]);
+  const { plan } = await stage.sync();
+  expect((await stage.sync({ mode: 'fast' })).plan).toBe(plan);
+  const one = await stage.sync({ mode: { single: person(0).email }, only: 'contacts' });
+  expect(one).toMatchObject({ status: 'held', contacts: { applied: { opt_out: 0 } } });
+});
+
+describe('an incomplete full run ends no approval and drops no held change', () => {
+  test('when the platform cannot be listed completely', async () => {
+    const phantoms = { count: 0 };
+    const stage = await mirrored({ wire: counting(phantoms) });
+    exportOf(stage, [...[0, 1, 2, 3].map(flag), ...range(4, 20)]);
+    const { plan } = await stage.sync();
+    approve(stage, plan);
+    phantoms.count = 1;
+    expect((await stage.sync()).certificate.platform).toBe(false);
+    expect(stage.snapshot.awaitingApproval.approvals(0)).toMatchObject([{ plan }]);
+    expect(stage.snapshot.awaitingApproval.current()).toMatchObject([{ plan }]);
+    phantoms.count = 0;
+    expect((await stage.sync()).contacts.applied).toMatchObject({ delete: 4 });
+    expect(stage.snapshot.awaitingApproval.approvals(0)).toEqual([]);
+    expect(stage.snapshot.awaitingApproval.current()).toEqual([]);
+  });
+
+  test.each(['the first listing', 'the first delete'])(
+    'when the export is written anew at %s',
+    async (what) => {
+      let anew: (() => void) | undefined;
+      const wire =
+        (send: Send): Send =>
+        async (request, signal) => {
+          const is = request.method === 'DELETE' ? 'the first delete' : 'the first listing';
+          if (is === what) anew?.();
+          return send(request, signal);
+        };
+      const stage = await mirrored({ wire });
+      await leave(stage, range(8, 20));
+      const { plan } = await stage.sync();
+      approve(stage, plan);
+      anew = () => {
+        Object.assign(stage.certificate, { reading: 'anew' });
+        anew = undefined;
+      };
+      expect((await stage.sync()).contacts.applied['delete']).toBeLessThan(8);
+      expect(stage.snapshot.awaitingApproval.approvals(0)).toMatchObject([{ plan }]);
+      await stage.sync();
+      expect(deletes(stage)).toBe(8);
+      expect(stage.snapshot.awaitingApproval.approvals(0)).toEqual([]);
+    },
+  );
+
+  test('when it is a first load', async () => {
+    const stage = await mirrored();
+    exportOf(stage, [...[0, 1, 2, 3].map(flag), ...range(4, 20)]);
+    const { plan } = await stage.sync();
+    approve(stage, plan);
+    await stage.sync({ firstLoad: true });
+    expect(stage.snapshot.awaitingApproval.current()).toMatchObject([{ plan }]);
+    expect((await stage.sync()).contacts.applied).toMatchObject({ delete: 4 });
+    expect(deletes(stage)).toBe(4);
+  });
+
+  test.each(['full', 'fast'] as const)('when the CRM was not read completely: %s', async (mode) => {
+    const stage = await mirrored();
+    stage.people.push(...range(20, 24));
+    const { plan } = await stage.sync({ mode });
+    const whole = { ...stage.certificate };
+    Object.assign(stage.certificate, { complete: false, why: 'cut off', fix: 'again' });
+    await stage.sync({ mode });
+    expect(stage.snapshot.awaitingApproval.current()).toMatchObject([{ plan }]);
+    Object.assign(stage.certificate, whole);
+    stage.people.splice(20);
+    await stage.sync({ mode });
+    expect(stage.snapshot.awaitingApproval.current()).toEqual([]);
+  });
+});
+
+test('the time since a change is held does not reach back before an approval', async () => {
+  const stage = await mirrored();
+  const leaving = [...[0, 1, 2, 3].map(flag), ...range(4, 20)];
+  const since = () => stage.snapshot.awaitingApproval.current().map((held) => held.since);
+  exportOf(stage, leaving);
+  const first = stage.clock.now();
+  const { plan } = await stage.sync();
+  await stage.clock.advance(hour);
+  await stage.sync();
+  expect(since()[0]).toBeLessThan(first + hour);
+  approve(stage, plan);
+  exportOf(stage, range(0, 20));
+  await stage.sync();
+  expect(since()).toEqual([]);
+  await stage.clock.advance(24 * hour);
+  exportOf(stage, leaving);
+  expect((await stage.sync()).plan).toBe(plan);
+  expect(since()[0]).toBeGreaterThan(first + 24 * hour);
+});
+
+describe('a first load and approvals end although the run fails', () => {
+  test('for a missing channel', async () => {
+    const stage = staged({ platform: { channels: [{ id: 'ch_news', name: 'News' }] } });
+    stage.people.push(...range(0, 8).map((one) => ({ ...one, ch_product: 'yes' })));
+    expect((await stage.sync()).status).toBe('failed');
+    stage.people.push(...range(8, 60));
+    const summary = await stage.sync();
+    // The eight are still to be opted into the channel that is not there.
+    expect(summary.contacts).toMatchObject({ held: { opt_in: 60 }, applied: { create: 0 } });
+    approve(stage, summary.plan);
+    expect((await stage.sync()).contacts.applied).toMatchObject({ create: 52 });
+    expect(stage.snapshot.awaitingApproval.approvals(0)).toEqual([]);
+  });
+
+  test('for templates that cannot be listed', async () => {
+    const wire =
+      (send: Send): Send =>
+      async (request, signal) => {
+        if (!request.path.includes('/template')) return send(request, signal);
+        return send({ ...request, path: '/api/template/v1/nothing' }, signal);
+      };
+    const stage = staged({ wire });
+    stage.people.push(...range(0, 5));
+    expect((await stage.sync()).status).toBe('failed');
+    stage.people.push(...range(5, 50));
+    expect((await stage.sync()).contacts.held.opt_in).toBe(45);
+  });
+
+  test('but not for people who could not be listed', async () => {
+    const phantoms = { count: 1 };
+    const stage = staged({ wire: counting(phantoms) });
+    stage.people.push(...range(0, 5));
+    expect((await stage.sync()).certificate.platform).toBe(false);
+    stage.people.push(...range(5, 50));
+    expect((await stage.sync()).contacts.applied).toMatchObject({ create: 45 });
+  });
+});

@@ -1,0 +1,370 @@
+/** The guard for stated opt-outs: a wrong column empties no list, and holds nobody for good. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { Interrupted } from '../../../src/domain/errors.ts';
+import { openStage, type Stage, type StageOptions } from '../../support/engine/engine-stage.ts';
+import { approve, exportOf, hour, person, range } from '../../support/engine/change-volume.ts';
+
+const guards = { opt_out: { percent: 10, floor: 3, holdForMs: 72 * hour } };
+
+function staged(options: StageOptions = {}): Stage {
+  return openStage({ guards, ...options });
+}
+
+function snapshotPath(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'crm-mirror-out-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return join(folder, 's.sqlite');
+}
+
+/** Twenty people of ours, all of them subscribed. */
+async function subscribed(options: StageOptions = {}): Promise<Stage> {
+  const stage = staged(options);
+  stage.people.push(...range(0, 20));
+  expect((await stage.sync()).contacts.applied).toMatchObject({ create: 20 });
+  stage.writes();
+  return stage;
+}
+
+/** The column is wrong from this one on: everybody has said no. */
+const allOut = (from = 0) => [
+  ...range(0, from),
+  ...range(from, 20).map((one) => ({ ...one, ch_news: 'no' })),
+];
+
+const isOut = (stage: Stage, at: number): boolean =>
+  stage.emulator.world.contact(person(at).email)?.channels.find(({ id }) => id === 'ch_news')
+    ?.subscription === 'opt_out';
+const countOut = (stage: Stage): number => range(0, 20).filter((_, at) => isOut(stage, at)).length;
+
+const held = (n: number) => ({ status: 'held', contacts: { held: { opt_out: n, delete: 0 } } });
+
+describe('a wrong column that opts everybody out', () => {
+  test('sends nothing in the first run, and prints the way out and the end of the hold', async () => {
+    const stage = staged();
+    for (const { email } of range(0, 20)) {
+      stage.emulator.seed.contact({ email, channels: { ch_news: 'opt_in' } });
+    }
+    exportOf(stage, allOut());
+    const summary = await stage.sync();
+    expect(summary).toMatchObject({ ...held(20), reasons: [] });
+    expect(stage.writes()).toEqual([]);
+    const [problem] = summary.problems;
+    expect(problem).toMatchObject({ class: 'held', key: 'opt_out' });
+    expect(problem?.reason).toContain('20 people would be opted out');
+    expect(problem?.reason).toContain('held: these are all the people who are subscribed');
+    expect(problem?.fix).toContain(`crm-mirror approve ${summary.plan}`);
+    expect(problem?.fix).toContain('from 2026-01-04T00:00:0');
+  });
+
+  test('is held in a first load as well', async () => {
+    const stage = await subscribed();
+    exportOf(stage, allOut());
+    expect(await stage.sync({ firstLoad: true })).toMatchObject(held(20));
+    expect(stage.writes()).toEqual([]);
+  });
+
+  test.each(['full', 'fast'] as const)(
+    'is held in a later %s run, can be approved, and is sent once',
+    async (mode) => {
+      const stage = await subscribed();
+      exportOf(stage, allOut());
+      const { plan, ...summary } = await stage.sync({ mode });
+      expect(summary).toMatchObject(held(20));
+      expect(stage.writes()).toEqual([]);
+      expect((await stage.sync({ writes: false })).contacts.held.opt_out).toBe(20);
+      approve(stage, plan);
+      expect(await stage.sync({ mode })).toMatchObject({
+        status: 'done',
+        contacts: { applied: { opt_out: 20 }, held: { opt_out: 0 } },
+      });
+      expect(stage.writes()).toHaveLength(20);
+      expect((await stage.sync()).status).toBe('done');
+      expect(stage.writes()).toEqual([]);
+    },
+  );
+
+  test.each(['full', 'fast'] as const)(
+    'is applied by %s runs when the hold ends, and not before',
+    async (mode) => {
+      const stage = await subscribed();
+      exportOf(stage, allOut());
+      for (let day = 0; day < 3; day += 1) {
+        expect(await stage.sync({ mode })).toMatchObject(held(20));
+        await stage.clock.advance(23.9 * hour);
+      }
+      expect(await stage.sync({ mode })).toMatchObject(held(20));
+      expect(countOut(stage)).toBe(0);
+      await stage.clock.advance(hour);
+      expect(await stage.sync({ mode })).toMatchObject({
+        status: 'done',
+        contacts: { applied: { opt_out: 20 }, held: { opt_out: 0 } },
+      });
+      expect(countOut(stage)).toBe(20);
+      expect(stage.snapshot.awaitingApproval.oldest('opt_out')).toBeUndefined();
+    },
+  );
+
+  test('starts a new hold after it was corrected', async () => {
+    const stage = await subscribed();
+    exportOf(stage, allOut());
+    await stage.sync();
+    exportOf(stage, range(0, 20));
+    expect((await stage.sync({ mode: 'fast' })).status).toBe('done');
+    await stage.clock.advance(80 * hour);
+    exportOf(stage, allOut());
+    expect(await stage.sync()).toMatchObject(held(20));
+    expect(stage.writes()).toEqual([]);
+  });
+
+  test('does not hold the opt-out of one person that is stated the day after', async () => {
+    const stage = await subscribed();
+    exportOf(stage, allOut(5));
+    expect(await stage.sync()).toMatchObject(held(15));
+    await stage.clock.advance(24 * hour);
+    exportOf(stage, [person(0, { ch_news: 'no' }), ...allOut(5).slice(1)]);
+    expect(await stage.sync({ mode: 'fast' })).toMatchObject({
+      ...held(15),
+      contacts: { applied: { opt_out: 1 }, held: { opt_out: 15 } },
+    });
+    expect(isOut(stage, 0)).toBe(true);
+    // Nor when the others have been applied in the same week.
+    await stage.clock.advance(49 * hour);
+    await stage.sync();
+    expect(countOut(stage)).toBe(16);
+    exportOf(stage, [...[0, 1].map((at) => person(at, { ch_news: 'no' })), ...allOut(5).slice(2)]);
+    expect(await stage.sync()).toMatchObject({ status: 'done' });
+    expect(countOut(stage)).toBe(17);
+  });
+});
+
+describe('a person whose opt-out is held', () => {
+  test('is opted in nowhere, and is opted in once the CRM no longer states the opt-out', async () => {
+    const stage = await subscribed();
+    exportOf(stage, allOut());
+    for (const one of stage.people) one['ch_product'] = 'yes';
+    expect(await stage.sync()).toMatchObject(held(20));
+    expect(await stage.sync({ mode: 'fast' })).toMatchObject(held(20));
+    expect(stage.writes()).toEqual([]);
+    exportOf(
+      stage,
+      range(0, 20).map((one) => ({ ...one, ch_product: 'yes' })),
+    );
+    expect((await stage.sync()).contacts.applied).toMatchObject({ opt_in: 20, opt_out: 0 });
+  });
+
+  test('is judged separately for another channel, and each hold ends at its own time', async () => {
+    const stage = staged();
+    stage.people.push(...range(0, 20).map((one) => ({ ...one, ch_product: 'yes' })));
+    await stage.sync();
+    exportOf(
+      stage,
+      allOut().map((one) => ({ ...one, ch_product: 'yes' })),
+    );
+    expect(await stage.sync()).toMatchObject(held(20));
+    await stage.clock.advance(48 * hour);
+    for (const one of stage.people.slice(0, 2)) one['ch_product'] = 'no';
+    expect((await stage.sync()).contacts).toMatchObject({
+      applied: { opt_out: 2 },
+      held: { opt_out: 20 },
+    });
+    for (const one of stage.people) one['ch_product'] = 'no';
+    expect((await stage.sync()).contacts).toMatchObject({
+      applied: { opt_out: 0 },
+      held: { opt_out: 20 },
+    });
+    await stage.clock.advance(25 * hour);
+    expect((await stage.sync()).contacts).toMatchObject({
+      applied: { opt_out: 20 },
+      held: { opt_out: 18 },
+    });
+    await stage.clock.advance(48 * hour);
+    expect((await stage.sync()).contacts).toMatchObject({
+      applied: { opt_out: 18 },
+      held: { opt_out: 0 },
+    });
+  });
+
+  test('is opted out at once by an event, which holds nobody and counts', async () => {
+    const stage = await subscribed({ path: snapshotPath() });
+    exportOf(stage, allOut());
+    await stage.sync();
+    expect(await stage.clock.run(stage.one('1003'))).toMatchObject({
+      status: 'done',
+      contacts: { applied: { opt_out: 1 }, held: { opt_out: 0 } },
+    });
+    expect(isOut(stage, 3)).toBe(true);
+    expect(await stage.sync()).toMatchObject(held(19));
+    // More than the guard lets pass in a week, one by one.
+    for (let at = 4; at < 11; at += 1) await stage.clock.run(stage.one(`${1000 + at}`));
+    expect(countOut(stage)).toBe(8);
+    const noted = stage.snapshot.meta.get('opt-outs past the limit');
+    expect(JSON.parse(noted ?? '{}')).toMatchObject({ people: 8, most: 6 });
+  });
+
+  test('stays held after an uncertified reading that names somebody else', async () => {
+    const stage = await subscribed();
+    exportOf(stage, allOut());
+    await stage.sync();
+    stage.people.splice(1);
+    Object.assign(stage.certificate, { complete: false, why: 'cut short', fix: 'mend it' });
+    const summary = await stage.sync({ mode: 'fast' });
+    expect(summary.contacts.held.opt_out).toBe(20);
+    const [plan] = stage.snapshot.awaitingApproval.current();
+    expect(summary.problems[0]?.fix).toContain(`approve ${plan?.plan}`);
+    Object.assign(stage.certificate, { complete: true });
+    expect(stage.writes()).toEqual([]);
+  });
+});
+
+describe('the guard does not hold', () => {
+  test('an opt-out that an earlier run let through and could not send', async () => {
+    const stage = await subscribed();
+    exportOf(stage, [person(0, { ch_news: 'no' }), ...range(1, 20)]);
+    const stop = new AbortController();
+    const foresees = () => stop.abort(new Interrupted('SIGTERM'));
+    expect((await stage.sync({ stop: stop.signal, foresees })).status).toBe('interrupted');
+    expect(countOut(stage)).toBe(0);
+    exportOf(stage, allOut());
+    expect((await stage.sync()).contacts).toMatchObject({
+      applied: { opt_out: 1 },
+      held: { opt_out: 19 },
+    });
+    expect(isOut(stage, 0)).toBe(true);
+  });
+
+  test('an opt-out of a channel that a creation has added', async () => {
+    const stage = staged({ platform: { quirks: ['all-channels=opt_in'] } });
+    stage.people.push(...range(0, 20).map((one) => ({ ...one, ch_product: 'no' })));
+    expect(await stage.sync()).toMatchObject({
+      status: 'done',
+      contacts: { applied: { create: 20, opt_out: 20 } },
+    });
+  });
+
+  test('the opt-out of everybody where they are three', async () => {
+    const stage = staged();
+    stage.people.push(...range(0, 3));
+    await stage.sync();
+    exportOf(stage, allOut().slice(0, 3));
+    expect((await stage.sync()).contacts.applied).toMatchObject({ opt_out: 3 });
+  });
+});
+
+test('the guard holds the opt-out of everybody where they are four, whatever the floor is', async () => {
+  const stage = staged({ guards: { opt_out: { percent: 99, floor: 100, holdForMs: hour } } });
+  stage.people.push(...range(0, 5));
+  await stage.sync();
+  exportOf(stage, [person(0), ...allOut().slice(1, 5)]);
+  expect((await stage.sync()).contacts.applied).toMatchObject({ opt_out: 4 });
+  exportOf(stage, range(0, 5));
+  await stage.sync();
+  stage.people.splice(0, 5, ...range(0, 5));
+  const before = countOut(stage);
+  exportOf(stage, [...range(5, 9), ...range(0, 5)]);
+  await stage.sync();
+  exportOf(stage, [...allOut().slice(5, 9), ...allOut().slice(0, 5)]);
+  expect((await stage.sync()).contacts.held.opt_out).toBe(9 - before);
+});
+
+describe('a clock', () => {
+  const skewed = async () => {
+    const skew = { ms: 0 };
+    const stage = await subscribed({ ahead: () => skew.ms });
+    exportOf(stage, allOut());
+    return { skew, stage };
+  };
+
+  test('put back holds nobody longer', async () => {
+    const { skew, stage } = await skewed();
+    expect(await stage.sync()).toMatchObject(held(20));
+    skew.ms = -1000 * hour;
+    await stage.clock.advance(71 * hour);
+    expect(await stage.sync({ mode: 'fast' })).toMatchObject(held(20));
+    await stage.clock.advance(2 * hour);
+    expect((await stage.sync({ mode: 'fast' })).contacts.applied).toMatchObject({ opt_out: 20 });
+  });
+
+  test('ahead when the hold began holds nobody longer, without the platform’s time', async () => {
+    const { skew, stage } = await skewed();
+    skew.ms = 1000 * hour;
+    expect(await stage.sync()).toMatchObject(held(20));
+    skew.ms = 0;
+    await stage.sync();
+    expect(stage.snapshot.awaitingApproval.oldest('opt_out')).toBeLessThanOrEqual(
+      stage.clock.now(),
+    );
+  });
+
+  test('running ahead ends the hold: the later of both clocks counts', async () => {
+    const { skew, stage } = await skewed();
+    await stage.sync();
+    skew.ms = 73 * hour;
+    expect((await stage.sync({ mode: 'fast' })).contacts.applied).toMatchObject({ opt_out: 20 });
+  });
+});
+
+test('a CRM that lists changes repeats held people until the hold ends', async () => {
+  const stage = await subscribed({ tellsChanges: true });
+  await stage.sync({ mode: 'fast' });
+  exportOf(stage, allOut());
+  stage.changed.push(...range(0, 20).map(({ id }) => id));
+  for (const _ of [1, 2]) expect(await stage.sync({ mode: 'fast' })).toMatchObject(held(20));
+  await stage.clock.advance(73 * hour);
+  expect((await stage.sync({ mode: 'fast' })).contacts.applied).toMatchObject({ opt_out: 20 });
+  expect((await stage.sync({ mode: 'fast' })).contacts.desired).toBe(20);
+  expect(await stage.sync({ mode: 'fast' })).toMatchObject({
+    status: 'done',
+    contacts: { desired: 0 },
+  });
+});
+
+describe('a hold continues under a new address', () => {
+  const anew = () => allOut().map((one, at) => ({ ...one, email: `q${at}@example.com` }));
+  const rename = (stage: Stage): void => {
+    for (const [at, { email }] of anew().entries()) {
+      stage.emulator.dashboard.editContact(person(at).email, { email });
+    }
+  };
+
+  test.each([
+    ['when it changed in the CRM and on the platform at once', false, anew()],
+    ['where the platform had it first', true, anew()],
+    [
+      'when the CRM has made the records anew',
+      false,
+      anew().map((one) => ({ ...one, id: `new ${one.id}` })),
+    ],
+  ])('%s', async (_what, isFirst, people) => {
+    const stage = await subscribed();
+    if (isFirst) {
+      rename(stage);
+      await stage.sync();
+    }
+    exportOf(stage, allOut());
+    expect(await stage.sync()).toMatchObject(held(20));
+    await stage.clock.advance(71 * hour);
+    if (!isFirst) rename(stage);
+    exportOf(stage, people);
+    expect(await stage.sync()).toMatchObject(held(20));
+    await stage.clock.advance(2 * hour);
+    expect((await stage.sync()).contacts.applied).toMatchObject({ opt_out: 20 });
+  });
+
+  test('but not under the address of somebody else', async () => {
+    const stage = await subscribed();
+    exportOf(stage, allOut());
+    await stage.sync();
+    await stage.clock.advance(71 * hour);
+    const others = anew().map((one) => ({ ...one, id: `new ${one.id}` }));
+    for (const { email } of others) {
+      stage.emulator.seed.contact({ email, channels: { ch_news: 'opt_in' } });
+    }
+    exportOf(stage, [...range(0, 20), ...others]);
+    expect(await stage.sync()).toMatchObject(held(20));
+    await stage.clock.advance(2 * hour);
+    expect(await stage.sync()).toMatchObject(held(20));
+  });
+});

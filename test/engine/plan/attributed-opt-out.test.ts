@@ -1,0 +1,103 @@
+/** Which opt-outs are ours to take back, and which only look like it. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import type { Send } from '../../../src/domain/exchange.ts';
+import { hearing } from '../../support/engine/event-hearing.ts';
+import { NEW, OLD, sent } from '../../support/engine/moved-people.ts';
+import { openStage, type Stage } from '../../support/engine/engine-stage.ts';
+
+const lea = 'lea@example.com';
+const says = (stage: Stage, word: 'yes' | 'no'): void => {
+  stage.people[0] = { id: 'lea', email: lea, ch_news: word };
+};
+
+/** Lea was opted in, and out again, both on the CRM's word. */
+async function optedOut(): Promise<{ stage: Stage; id: string }> {
+  const stage = openStage();
+  for (const word of ['yes', 'no'] as const) {
+    says(stage, word);
+    await stage.sync();
+  }
+  return { stage, id: stage.emulator.world.contact(lea)?.id ?? '' };
+}
+
+/** What comes of it when the CRM takes its opt-out back. */
+async function takenBack(stage: Stage): Promise<{ writes: number; conflicts: number }> {
+  says(stage, 'yes');
+  stage.writes();
+  const { contacts } = await stage.sync();
+  const writes = stage.writes().length;
+  return { writes, conflicts: contacts.conflicts };
+}
+
+test('a CRM that takes its own opt-out back opts the person in again', async () => {
+  const { stage } = await optedOut();
+  expect(await takenBack(stage)).toEqual({ writes: 1, conflicts: 0 });
+});
+
+test('an opt-out after the membership had been removed is the person’s own', async () => {
+  const { stage, id } = await optedOut();
+  stage.emulator.dashboard.removeFromChannel(id, 'ch_news');
+  await stage.sync();
+  stage.emulator.dashboard.signUp({ email: lea, channels: ['ch_news'] });
+  stage.emulator.dashboard.leave(id, 'ch_news');
+  await stage.sync();
+  expect(await takenBack(stage)).toEqual({ writes: 0, conflicts: 1 });
+});
+
+test('an opt-out on a second contact that had none is the person’s own', async () => {
+  const { stage, id } = await optedOut();
+  const second = stage.emulator.seed.contact({ email: lea.toUpperCase() });
+  await stage.sync();
+  stage.emulator.dashboard.leave(second, 'ch_news');
+  await stage.sync();
+  stage.emulator.dashboard.deleteContact(id);
+  expect(await takenBack(stage)).toEqual({ writes: 0, conflicts: 1 });
+});
+
+/** The list of contacts claims one more than it shows. */
+const unproven = (send: Send): Send => {
+  return async (request, signal) => {
+    const answer = await send(request, signal);
+    if (!request.path.startsWith('/api/contacts/list')) return answer;
+    const body = JSON.parse(answer.body);
+    return { ...answer, body: JSON.stringify({ ...body, total: body.total + 1 }) };
+  };
+};
+
+test.each([
+  ['one', async (stage: Stage) => stage.sync({ mode: { single: NEW } })],
+  ['an event', async (stage: Stage) => stage.clock.run(stage.one('1'))],
+  ['a full run whose listing has no proof', async (stage: Stage) => stage.sync()],
+])('an opt-out met again in a second round of the same run is ours: %s', async (what, runs) => {
+  const folder = mkdtempSync(join(tmpdir(), 'crm-mirror-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const { heard, returns } = hearing();
+  let lists = (send: Send): Send => send;
+  const wire = (send: Send): Send => {
+    return async (request, signal) => lists(send)(request, signal);
+  };
+  const stage = openStage({ returns, wire, path: join(folder, 'snapshot.sqlite') });
+  // Two more people show that this platform names no channel without a subscription.
+  stage.people.push(
+    { id: '1', email: OLD, ch_news: 'yes', ch_product: 'yes' },
+    { id: '8', email: 'max@example.com', ch_news: 'yes' },
+    { id: '9', email: 'ida@example.com', ch_product: 'yes' },
+  );
+  stage.emulator.dashboard.signUp({ email: NEW, channels: ['ch_news'] });
+  await stage.sync();
+  sent(stage);
+  stage.people[0] = { id: '1', email: NEW, ch_news: 'no', ch_product: 'yes' };
+  if (what.startsWith('a full')) lists = unproven;
+  await runs(stage);
+  expect(sent(stage).filter((line) => line.includes(`${NEW} ch_news`))).toEqual([
+    `opt_out ${NEW} ch_news`,
+  ]);
+  lists = (send) => send;
+  stage.people[0] = { id: '1', email: NEW, ch_news: 'yes', ch_product: 'yes' };
+  await stage.sync();
+  expect(sent(stage)).toContain(`opt_in ${NEW} ch_news`);
+  expect(heard).toEqual([]);
+});

@@ -1,0 +1,310 @@
+/** An address that changed in the CRM: the new one is made, then the old one is opted out. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { Interrupted } from '../../../src/domain/errors.ts';
+import { moved, NEW, OLD, sent } from '../../support/engine/moved-people.ts';
+import { openStage, type Stage } from '../../support/engine/engine-stage.ts';
+
+const whole = [
+  `opt_in ${NEW} ch_news`,
+  `opt_in ${NEW} ch_product`,
+  `opt_out ${OLD} ch_news`,
+  `opt_out ${OLD} ch_product`,
+];
+
+/** Of a snapshot on disk, as one that an event shares has to be. */
+function pathOf(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'crm-mirror-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return join(folder, 'snapshot.sqlite');
+}
+
+test('one run creates the new contact, then opts the old one out; the next does nothing', async () => {
+  const stage = await moved();
+  expect((await stage.sync()).status).toBe('done');
+  expect(sent(stage)).toEqual(whole);
+  for (const mode of ['fast', 'full'] as const) {
+    expect((await stage.sync({ mode })).contacts.conflicts).toBe(0);
+    expect(sent(stage)).toEqual([]);
+  }
+});
+
+describe('the old contact is opted out in the run that made the new one', () => {
+  test('in a fast run', async () => {
+    const stage = await moved();
+    await stage.sync({ mode: 'fast' });
+    expect(sent(stage)).toEqual(whole);
+    await stage.sync();
+    expect(sent(stage)).toEqual([]);
+  });
+
+  test('in a run that reads only changes', async () => {
+    const stage = await moved({}, { tellsChanges: true });
+    await stage.sync({ mode: 'fast' });
+    stage.changed.push('1');
+    await stage.sync({ mode: 'fast' });
+    expect(sent(stage)).toEqual(whole);
+    expect(stage.asked.at(-1)).not.toBe('all');
+  });
+
+  test.each([
+    ['an event', async (stage: Stage) => stage.clock.run(stage.one('1'))],
+    ['one', async (stage: Stage) => stage.sync({ mode: { single: NEW } })],
+  ])('%s', async (_what, runs) => {
+    const stage = await moved({}, { path: pathOf() });
+    await runs(stage);
+    expect(sent(stage)).toEqual(whole);
+  });
+
+  test('unless a record of the old address was not read', async () => {
+    const both = ({ people }: Stage) => {
+      for (const id of ['1', '2']) people.push({ id, email: OLD, ch_news: 'yes' });
+    };
+    for (const tellsChanges of [true, false]) {
+      const stage = await moved({}, { tellsChanges, before: both });
+      await stage.sync({ mode: 'fast' });
+      stage.changed.push('1');
+      await stage.sync({ mode: 'fast' });
+      expect(sent(stage)).toEqual(whole.slice(0, 2));
+    }
+  });
+
+  test('the guard for deletes counts the old contact', async () => {
+    const guards = { delete: { percent: 0, floor: 0 } };
+    const stage = await moved({}, { guards });
+    const summary = await stage.sync({ mode: 'fast' });
+    expect(summary).toMatchObject({ status: 'held', contacts: { held: { delete: 1 } } });
+    expect(sent(stage)).toEqual(whole.slice(0, 2));
+  });
+});
+
+test('a run stopped in between is completed by the next', async () => {
+  const stop = new AbortController();
+  const stage = await moved(
+    {},
+    {
+      wire: (send) => async (request, signal) => {
+        const answer = await send(request, signal);
+        const isNew = request.body?.includes(NEW) === true;
+        if (request.method === 'POST' && isNew) stop.abort(new Interrupted('SIGTERM'));
+        return answer;
+      },
+    },
+  );
+  await stage.sync({ stop: stop.signal });
+  expect(sent(stage)).toEqual(whole.slice(0, 1));
+  await stage.sync();
+  expect(sent(stage).toSorted()).toEqual(whole.slice(1).toSorted());
+});
+
+test('an uncertified reading leaves the old contact as it is', async () => {
+  const stage = await moved();
+  await stage.sync({ mode: 'fast' });
+  stage.writes();
+  Object.assign(stage.certificate, { complete: false, why: 'row 7 is ragged', fix: 'mend it' });
+  await stage.sync();
+  expect(sent(stage)).toEqual([]);
+});
+
+test('another record of the old address keeps the old contact, whatever it wants, broken or not', async () => {
+  for (const ch_news of ['', 'maybe', 'yes']) {
+    const stage = await moved();
+    stage.people.push({ id: '2', email: OLD, ch_news });
+    await stage.sync();
+    expect(sent(stage)).toEqual(whole.slice(0, 2));
+  }
+});
+
+describe('an opt-out stated for the new address applies to the old one at once', () => {
+  const no = { ch_news: 'no', ch_product: 'no' };
+
+  test.each([
+    ['full', {}, async (stage: Stage) => stage.sync()],
+    ['fast', {}, async (stage: Stage) => stage.sync({ mode: 'fast' })],
+    ['an event', { path: 'on disk' }, async (stage: Stage) => stage.clock.run(stage.one('1'))],
+  ])('%s, whatever the guard for deletes says', async (_what, options, runs) => {
+    const path = 'path' in options ? { path: pathOf() } : {};
+    const guards = { delete: { percent: 0, floor: 0 } };
+    const stage = await moved(no, { ...path, guards });
+    expect((await runs(stage)).status).toBe('done');
+    expect(sent(stage)).toEqual(whole.slice(2));
+    expect((await stage.sync()).contacts.conflicts).toBe(0);
+    expect(sent(stage)).toEqual([]);
+  });
+
+  test('after an uncertified reading too', async () => {
+    const stage = await moved(no);
+    Object.assign(stage.certificate, { complete: false, why: 'row 7 is ragged', fix: 'mend it' });
+    await stage.sync({ mode: 'fast' });
+    expect(sent(stage)).toEqual(whole.slice(2));
+  });
+
+  test('from a record that is out of scope or deleted as well', async () => {
+    const stage = await moved({ ...no, deleted: 'true' });
+    await stage.sync({ mode: 'fast' });
+    expect(sent(stage)).toEqual(whole.slice(2));
+  });
+
+  test('until a record that stated it takes it back', async () => {
+    const stage = await moved(no);
+    await stage.sync({ mode: 'fast' });
+    stage.writes();
+    stage.people[0] = { id: '2', email: OLD, ch_news: 'yes' };
+    expect((await stage.sync()).contacts.conflicts).toBe(1);
+    expect(sent(stage)).toEqual([]);
+    stage.people[0] = { id: '1', email: OLD, ch_news: 'yes' };
+    await stage.sync();
+    expect(sent(stage)).toEqual([`opt_in ${OLD} ch_news`]);
+  });
+});
+
+test('a new address that cannot be created leaves the old one as it is', async () => {
+  const stage = await moved(
+    {},
+    {
+      wire: (send) => async (request, signal) =>
+        request.method === 'POST' && request.body?.includes(NEW) === true
+          ? { status: 400, headers: {}, body: JSON.stringify({ message: 'Invalid email format' }) }
+          : send(request, signal),
+    },
+  );
+  await stage.sync();
+  expect(sent(stage)).toEqual([]);
+});
+
+test('a contact that was never ours, or is flagged as deleted, is left alone', async () => {
+  const stage = openStage();
+  stage.emulator.seed.contact({ email: OLD, channels: { ch_news: 'opt_in' } });
+  stage.people.push({ id: '1', email: NEW, ch_news: 'yes' });
+  await stage.sync();
+  expect(sent(stage)).toEqual([`opt_in ${NEW} ch_news`]);
+  const flagged = await moved({ deleted: 'true' });
+  await flagged.sync();
+  expect(sent(flagged)).toEqual([]);
+});
+
+test('a contact that stayed out when first seen is ours once the CRM names it', async () => {
+  const gone = { id: '1', email: OLD, ch_news: 'yes', ch_product: 'no' };
+  const stage = await moved(
+    { ch_product: '' },
+    {
+      before({ emulator, people }) {
+        emulator.seed.contact({
+          email: OLD,
+          channels: { ch_news: 'opt_in', ch_product: 'opt_in' },
+        });
+        emulator.dashboard.suppress(OLD, 'hard_bounce');
+        people.push({ ...gone, deleted: 'true' });
+      },
+    },
+  );
+  const [lea] = stage.people.splice(0, 1, gone);
+  expect(stage.snapshot.recorded.get('contact', OLD)?.ownership).toBe('noted');
+  expect((await stage.sync()).contacts.conflicts).toBe(1);
+  expect(stage.snapshot.recorded.get('contact', OLD)?.ownership).toBe('adopted');
+  stage.people[0] = { ...lea };
+  await stage.sync();
+  expect(sent(stage)).toEqual([`opt_in ${NEW} ch_news`, `opt_out ${OLD} ch_news`]);
+});
+
+test('a contact with the new address on the platform too is the same one, and stays', async () => {
+  const stage = await moved();
+  stage.emulator.dashboard.editContact(OLD, { email: NEW });
+  for (const mode of ['fast', 'full', 'full'] as const) await stage.sync({ mode });
+  expect(sent(stage)).toEqual([]);
+});
+
+test('a contact renamed during the run is looked at again, and left alone', async () => {
+  const now: { renames?(): Promise<void> } = {};
+  const stage = await moved(
+    {},
+    {
+      wire: (send) => async (request, signal) => {
+        const answer = await send(request, signal);
+        if (request.method === 'POST' && request.path.endsWith('ch_product')) await now.renames?.();
+        return answer;
+      },
+    },
+  );
+  now.renames = async () => {
+    delete now.renames;
+    await stage.clock.advance(20 * 60_000);
+    stage.emulator.dashboard.editContact(OLD, { email: 'other@example.com' });
+  };
+  await stage.sync();
+  expect(sent(stage)).toEqual(whole.slice(0, 2));
+});
+
+describe('a return to the old address', () => {
+  test('opts the old contact in, and the new one out', async () => {
+    const stage = await moved();
+    await stage.sync();
+    stage.writes();
+    stage.people[0] = { ...stage.people[0], email: OLD };
+    await stage.sync();
+    await stage.sync();
+    expect(sent(stage)).toEqual([
+      `opt_in ${OLD} ch_news`,
+      `opt_in ${OLD} ch_product`,
+      `opt_out ${NEW} ch_news`,
+      `opt_out ${NEW} ch_product`,
+    ]);
+    await stage.sync();
+    expect(sent(stage)).toEqual([]);
+  });
+
+  test('keeps both out when the person unsubscribed in between', async () => {
+    const stage = await moved();
+    await stage.sync();
+    stage.emulator.dashboard.unsubscribe(NEW);
+    stage.people[0] = { ...stage.people[0], email: OLD };
+    stage.writes();
+    expect((await stage.sync()).contacts.conflicts).toBe(1);
+    expect(sent(stage)).toEqual([]);
+  });
+});
+
+test('an opt-out by the person under the new address is applied to the old one as well', async () => {
+  const stage = await moved();
+  const channels = { ch_news: 'opt_out', ch_product: 'opt_in' } as const;
+  stage.emulator.seed.contact({ email: NEW, channels });
+  await stage.sync();
+  await stage.sync({ mode: 'fast' });
+  expect(sent(stage)).toEqual(whole.slice(2));
+});
+
+describe('carried over from the old address', () => {
+  test.each([
+    ['an unsubscribe', (stage: Stage) => stage.emulator.dashboard.unsubscribe(OLD), 0],
+    ['a block', (stage: Stage) => stage.emulator.dashboard.block(OLD), 0],
+    ['a complaint', (stage: Stage) => stage.emulator.dashboard.suppress(OLD, 'complaint'), 0],
+    ['no bounce', (stage: Stage) => stage.emulator.dashboard.suppress(OLD, 'hard_bounce'), 2],
+  ])('%s', async (_what, leaves, optIns) => {
+    for (const isSeen of [true, false]) {
+      const stage = await moved();
+      const [lea] = stage.people.splice(0);
+      if (isSeen) {
+        leaves(stage);
+        stage.people.push({ ...lea, email: OLD });
+        await stage.sync();
+        stage.people.length = 0;
+      } else leaves(stage);
+      stage.people.push({ ...lea });
+      stage.writes();
+      await stage.sync();
+      expect(stage.writes().filter((one) => one.subscription === 'opt_in')).toHaveLength(optIns);
+    }
+  });
+});
+
+test('a refused opt-out of an old address stays known, and is not sent every night', async () => {
+  const stage = await moved({}, { platform: { quirks: ['no-flip'] } });
+  const first = await stage.sync();
+  expect(first.contacts.rejected).toBe(1);
+  stage.writes();
+  const second = await stage.sync();
+  expect(second).toMatchObject({ status: 'rejected', contacts: { rejected: 1 } });
+  expect(sent(stage)).toEqual([]);
+});

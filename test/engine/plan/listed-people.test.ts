@@ -1,0 +1,112 @@
+/** People whose record is gone on one side or the other, and who are remembered all the same. */
+import { describe, expect, test } from 'vitest';
+import { openStage, type Stage } from '../../support/engine/engine-stage.ts';
+
+const lea = 'lea@example.com';
+const wants = { id: 'lea', email: lea, ch_news: 'yes' };
+
+/** Lea is ours, and then `happens`; the run after it sees that. */
+async function leaving(
+  happens: (stage: Stage) => void,
+  options: Parameters<typeof openStage>[0] = {},
+): Promise<Stage> {
+  const stage = openStage(options);
+  stage.people.push({ ...wants });
+  await stage.sync();
+  happens(stage);
+  await stage.sync();
+  stage.writes();
+  return stage;
+}
+
+const leaves = ({ emulator }: Stage) => {
+  emulator.dashboard.leave(emulator.world.contact(lea)?.id ?? '', 'ch_news');
+};
+const unsubscribes = ({ emulator }: Stage) => void emulator.dashboard.unsubscribe(lea);
+const vanishes = ({ emulator }: Stage) => void emulator.dashboard.deleteContact(lea);
+
+async function expectOut(stage: Stage): Promise<void> {
+  const summary = await stage.sync();
+  expect(stage.writes()).toEqual([]);
+  expect(summary).toMatchObject({ status: 'done', contacts: { conflicts: 1 } });
+}
+
+describe('after the contact and the snapshot were lost', () => {
+  test.each([
+    ['left a channel', leaves],
+    ['unsubscribed', unsubscribes],
+  ])('a person who %s stays out', async (_, happens) => {
+    const stage = await leaving(happens);
+    vanishes(stage);
+    stage.loseSnapshot();
+    await expectOut(stage);
+  });
+
+  test('a vanished contact stays out, unless policy allows it', async () => {
+    const stage = await leaving(vanishes);
+    stage.loseSnapshot();
+    await expectOut(stage);
+    const loose = await leaving(() => undefined, { policy: { missing: 'recreate' } });
+    vanishes(loose);
+    await loose.sync();
+    expect(loose.emulator.world.contact(lea)?.channels).toHaveLength(1);
+  });
+
+  test('a new contact of the person lifts nothing', async () => {
+    const stage = await leaving(unsubscribes);
+    vanishes(stage);
+    stage.loseSnapshot();
+    stage.emulator.seed.contact({ email: lea });
+    await expectOut(stage);
+  });
+
+  test('a new CRM record with the address, and a new address of the record, lift nothing', async () => {
+    const stage = await leaving(leaves);
+    vanishes(stage);
+    stage.loseSnapshot();
+    stage.people[0] = { ...wants, id: 'new' };
+    await expectOut(stage);
+    stage.people[0] = { ...wants, email: 'other@example.com' };
+    await expectOut(stage);
+  });
+
+  test('a bounce belongs to the address', async () => {
+    const stage = await leaving(({ emulator }) => void emulator.dashboard.suppress(lea, 'bounce'));
+    vanishes(stage);
+    stage.loseSnapshot();
+    await expectOut(stage);
+    stage.people[0] = { ...wants, email: 'other@example.com' };
+    await stage.sync();
+    expect(stage.emulator.world.contact('other@example.com')?.channels).toHaveLength(1);
+  });
+});
+
+test('a person who has subscribed again may be opted in again', async () => {
+  const stage = await leaving(unsubscribes);
+  stage.emulator.dashboard.resubscribe(stage.emulator.world.contact(lea)?.id ?? '');
+  await stage.sync();
+  stage.people[0] = { ...wants, ch_product: 'yes' };
+  await stage.sync();
+  expect(stage.emulator.world.contact(lea)?.channels).toHaveLength(2);
+});
+
+test('an entry made in the list during a run counts before the next request', async () => {
+  const stage = openStage();
+  stage.people.push({ ...wants });
+  const { ledger } = stage;
+  const erasure = { part: '*', cause: 'erasure' as const, contact: null, after: null, by: 0 };
+  let asked = 0;
+  // Known from the second question on: the first is asked when it is decided.
+  stage.ledger = {
+    ...ledger,
+    concerning: (who) => {
+      asked += 1;
+      if (asked === 2) ledger.write([{ ...who, adds: [erasure], ends: [] }], 0);
+      return ledger.concerning(who);
+    },
+  };
+  const summary = await stage.sync();
+  expect(asked).toBeGreaterThan(2);
+  expect(stage.writes()).toEqual([]);
+  expect(summary).toMatchObject({ status: 'done', reasons: [], contacts: { conflicts: 1 } });
+});

@@ -1,0 +1,306 @@
+/** A contact that was renamed on the platform, and the opt-outs of the CRM meant for it. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { hearing } from '../../support/engine/event-hearing.ts';
+import { sent } from '../../support/engine/moved-people.ts';
+import { openStage, type Stage, type StageOptions } from '../../support/engine/engine-stage.ts';
+
+const OLD = 'old@example.com';
+const NEW = 'new@example.com';
+const lea = { id: '1', email: OLD, ch_news: 'yes', ch_product: 'yes' };
+const out = { ...lea, ch_news: 'no', ch_product: 'no' };
+const optOuts = [`opt_out ${NEW} ch_news`, `opt_out ${NEW} ch_product`];
+
+function pathOf(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'crm-mirror-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return join(folder, 'snapshot.sqlite');
+}
+
+/** Lea is in both channels; then the contact is renamed on the platform. */
+async function renamed(options: StageOptions = {}): Promise<Stage> {
+  const stage = openStage(options);
+  stage.people.push({ ...lea });
+  await stage.sync();
+  stage.emulator.dashboard.editContact(OLD, { email: NEW });
+  stage.writes();
+  return stage;
+}
+
+const shown = (stage: Stage) =>
+  stage.emulator.world.contact(NEW)?.channels.map(({ subscription }) => subscription);
+const conflicts = ({ problems }: Awaited<ReturnType<Stage['sync']>>) =>
+  problems.filter((problem) => problem.class === 'conflict').map(({ part }) => part);
+
+describe('an opt-out stated by the CRM goes to the renamed contact by its id', () => {
+  test.each([
+    ['full', async (stage: Stage) => stage.sync()],
+    ['fast', async (stage: Stage) => stage.sync({ mode: 'fast' })],
+    ['one', async (stage: Stage) => stage.sync({ mode: { single: OLD } })],
+    ['an event', async (stage: Stage) => stage.clock.run(stage.one('1'))],
+  ])('%s, and the rename is reported', async (_what, runs) => {
+    const stage = await renamed({ path: pathOf() });
+    stage.people[0] = { ...out };
+    const summary = await runs(stage);
+    expect(sent(stage)).toEqual(optOuts);
+    expect(summary).toMatchObject({ status: 'done', contacts: { conflicts: 1, rejected: 0 } });
+    expect(conflicts(summary)).toEqual(['']);
+    for (const mode of ['full', 'fast'] as const) {
+      expect((await stage.sync({ mode })).contacts.conflicts).toBe(1);
+    }
+    expect(sent(stage)).toEqual([]);
+  });
+
+  test.each(['full', 'fast'] as const)('after a full run has seen the rename: %s', async (mode) => {
+    const stage = await renamed();
+    await stage.sync();
+    stage.people[0] = { ...out };
+    expect((await stage.sync({ mode })).contacts.applied).toMatchObject({ opt_out: 2 });
+    expect(sent(stage)).toEqual(optOuts);
+  });
+
+  test('from a record out of scope, or flagged as deleted, too', async () => {
+    const stage = await renamed({ policy: { absent: 'opt_out' } });
+    stage.people[0] = { ...out, deleted: 'true' };
+    await stage.sync();
+    expect(sent(stage)).toEqual(optOuts);
+  });
+
+  test('after an earlier attempt without an answer that did not take effect', async () => {
+    let fails = 0;
+    const stage = await renamed({
+      wire: (send) => async (request, signal) => {
+        if (fails === 0 || request.method !== 'POST') return send(request, signal);
+        fails -= 1;
+        return { status: 504, headers: {}, body: '' };
+      },
+    });
+    stage.people[0] = { ...out };
+    fails = 6;
+    for (const mode of ['fast', 'fast', 'full'] as const) {
+      await stage.sync({ mode });
+      await stage.clock.advance(3_600_000);
+    }
+    expect(shown(stage)).toEqual(['opt_out', 'opt_out']);
+  });
+
+  test('unless it is deleted by now, or has its old address again', async () => {
+    const stage = await renamed();
+    await stage.sync();
+    stage.emulator.dashboard.deleteContact(NEW);
+    stage.people[0] = { ...out };
+    await stage.sync();
+    expect(sent(stage)).toEqual([]);
+    const back = await renamed();
+    await back.sync();
+    back.emulator.dashboard.editContact(NEW, { email: OLD });
+    back.people[0] = { ...out };
+    expect((await back.sync()).contacts.conflicts).toBe(0);
+    expect(sent(back)).toEqual(optOuts.map((line) => line.replace(NEW, OLD)));
+  });
+});
+
+describe('another CRM record with the new address', () => {
+  const other = (ch_news: string) => ({ id: '2', email: NEW, ch_news, ch_product: '' });
+
+  test.each(['full', 'fast'] as const)(
+    'keeps the opt-out from being sent when it opts in: %s',
+    async (mode) => {
+      const stage = await renamed();
+      stage.people.push(other('yes'));
+      await stage.sync();
+      stage.people[0] = { ...out };
+      stage.writes();
+      const summary = await stage.sync({ mode });
+      expect(sent(stage)).toEqual(optOuts.slice(1));
+      expect(conflicts(summary)).toContain('ch_news');
+      expect(summary.problems[0]).toMatchObject({ class: 'conflict', part: 'ch_news' });
+      expect(summary.problems[0]?.reason).toContain('the opt-out is not sent');
+      const again = await stage.sync({ mode });
+      expect(again.problems[0]).toMatchObject({ part: 'ch_news', isNew: false });
+      expect(sent(stage)).toEqual([]);
+      expect(shown(stage)).toEqual(['opt_in', 'opt_out']);
+    },
+  );
+
+  test('keeps an event from sending the opt-out after the last full run saw the rename', async () => {
+    const stage = await renamed({ path: pathOf() });
+    stage.people.push(other('yes'));
+    await stage.sync();
+    stage.people[0] = { ...out };
+    stage.writes();
+    // The event does not read the other record, which may want the person in.
+    expect((await stage.clock.run(stage.one('1'))).problems[0]?.reason).toContain('is not sent');
+    expect(sent(stage)).toEqual([]);
+    await stage.sync({ mode: 'fast' });
+    expect(sent(stage)).toEqual(optOuts.slice(1));
+  });
+
+  test('lets the opt-out be sent when it has no opinion', async () => {
+    const stage = await renamed();
+    stage.people.push(other(''));
+    stage.people[0] = { ...out };
+    await stage.sync();
+    expect(sent(stage)).toEqual(optOuts);
+  });
+
+  test('is not opted in later: the opt-out is ours, and is not reported as the person’s', async () => {
+    const stage = await renamed();
+    stage.people.push(other(''));
+    await stage.sync();
+    stage.people[0] = { ...out };
+    await stage.sync();
+    stage.people[1] = other('yes');
+    const summary = await stage.sync();
+    expect(summary.problems.map(({ fix }) => fix).join(' ')).toContain('allow <email>');
+    const row = stage.snapshot.recorded.get('contact', NEW);
+    expect(JSON.parse(row?.body ?? '').channels.ch_news).toMatchObject({ by: 'us', stated: ['1'] });
+    expect(shown(stage)).toEqual(['opt_out', 'opt_out']);
+  });
+
+  test('needs one opt-out when it opts out as well', async () => {
+    const stage = await renamed();
+    stage.people.push(other('no'));
+    stage.people[0] = { ...out, ch_product: '' };
+    await stage.sync();
+    await stage.sync();
+    expect(sent(stage)).toEqual(optOuts.slice(0, 1));
+  });
+
+  test('is not opted in by the record of the old address', async () => {
+    for (const mode of ['full', 'fast'] as const) {
+      const stage = await renamed();
+      stage.people[0] = { ...out };
+      await stage.sync();
+      stage.people[0] = { ...lea };
+      stage.writes();
+      await stage.sync({ mode });
+      expect(shown(stage)).toEqual(['opt_out', 'opt_out']);
+      stage.people.push(other('yes'));
+      await stage.sync();
+      expect(shown(stage)).toEqual(['opt_out', 'opt_out']);
+    }
+  });
+});
+
+describe('after a full run has seen a rename, the origin of an opt-out stays known', () => {
+  const MID = 'mid@example.com';
+  const second = { id: '2', email: NEW, ch_news: 'yes' };
+
+  /** Lea is in both channels; two more show that this platform names no others. */
+  async function known() {
+    const { heard, returns } = hearing();
+    const stage = openStage({ returns });
+    stage.people.push(
+      { ...lea },
+      { id: '8', email: 'max@example.com', ch_news: 'yes' },
+      { id: '9', email: 'ida@example.com', ch_product: 'yes' },
+    );
+    await stage.sync();
+    const rename = async (from: string, to: string): Promise<void> => {
+      stage.emulator.dashboard.editContact(from, { email: to });
+      await stage.sync();
+    };
+    const news = (email: string) =>
+      stage.emulator.world.contact(email)?.channels.find(({ id }) => id === 'ch_news')
+        ?.subscription;
+    return { stage, heard, rename, news };
+  }
+
+  test.each([
+    ['one rename', [NEW], 'full'],
+    ['one rename', [NEW], 'fast'],
+    ['two renames', [MID, NEW], 'full'],
+    ['two renames', [MID, NEW], 'fast'],
+  ] as const)(
+    'the person unsubscribed, and nobody opts them in: %s %s %s',
+    async (_what, names, mode) => {
+      const { stage, rename, news } = await known();
+      stage.emulator.dashboard.leave(OLD, 'ch_news');
+      await stage.sync();
+      for (const [at, name] of names.entries()) await rename(names[at - 1] ?? OLD, name);
+      stage.emulator.dashboard.removeFromChannel(NEW, 'ch_news');
+      stage.people.push(second);
+      expect((await stage.sync({ mode })).contacts.conflicts).toBeGreaterThan(0);
+      expect(news(NEW)).toBeUndefined();
+    },
+  );
+
+  test('a fast run opts nobody in where the new address was recorded without an opinion', async () => {
+    const { stage, rename, news } = await known();
+    stage.emulator.dashboard.leave(OLD, 'ch_news');
+    await stage.sync();
+    stage.emulator.dashboard.removeFromChannel(OLD, 'ch_news');
+    stage.people.push({ ...second, ch_news: '' });
+    await rename(OLD, NEW);
+    await stage.sync();
+    stage.people[3] = second;
+    expect((await stage.sync({ mode: 'fast' })).contacts.conflicts).toBeGreaterThan(0);
+    expect(news(NEW)).toBeUndefined();
+  });
+
+  test.each([
+    ['after the opt-out', async () => undefined],
+    [
+      'after another contact got the old address',
+      async (stage: Stage) => {
+        stage.emulator.dashboard.editContact(OLD, { email: NEW });
+        stage.emulator.dashboard.signUp({ email: OLD, channels: ['ch_product'] });
+        await stage.sync();
+      },
+    ],
+    [
+      'twice, and the first record is gone',
+      async (stage: Stage) => {
+        stage.emulator.dashboard.editContact(OLD, { email: MID });
+        await stage.sync();
+        stage.people.shift();
+        await stage.sync();
+        stage.emulator.dashboard.editContact(MID, { email: NEW });
+      },
+    ],
+  ])('our opt-out is not reported as the person’s: renamed %s', async (_what, renames) => {
+    const { stage, heard, news } = await known();
+    stage.people[0] = { ...lea, ch_news: 'no' };
+    await stage.sync();
+    await renames(stage);
+    if (!stage.emulator.world.contact(NEW)) {
+      stage.emulator.dashboard.editContact(OLD, { email: NEW });
+      await stage.sync();
+    }
+    stage.people.push(second);
+    await stage.sync();
+    await stage.sync();
+    expect(news(NEW)).toBe('opt_out');
+    expect(heard).toEqual([]);
+  });
+
+  test('our opt-out stays ours when the contact gets its old address back', async () => {
+    const { stage, heard, rename, news } = await known();
+    stage.people.push({ ...second, ch_news: '' });
+    stage.people[0] = { id: '1', email: OLD };
+    await rename(OLD, NEW);
+    stage.people[3] = { ...second, ch_news: 'no' };
+    await stage.sync();
+    await rename(NEW, OLD);
+    expect(news(OLD)).toBe('opt_out');
+    expect(heard).toEqual([]);
+    const row = stage.snapshot.recorded.get('contact', OLD);
+    expect(JSON.parse(row?.body ?? '').channels.ch_news).toMatchObject({ by: 'us', stated: ['2'] });
+  });
+
+  test('the opt-out says nothing about another contact with the old address', async () => {
+    const { stage, rename, news } = await known();
+    stage.people.push({ ...second, ch_news: '' });
+    await rename(OLD, NEW);
+    stage.emulator.dashboard.signUp({ email: OLD, channels: ['ch_news'] });
+    await stage.sync();
+    stage.people[3] = { ...second, ch_news: 'no' };
+    await stage.sync();
+    expect(news(NEW)).toBe('opt_out');
+    const row = stage.snapshot.recorded.get('contact', OLD);
+    expect(JSON.parse(row?.body ?? '').channels.ch_news).toMatchObject({ is: 'opt_in' });
+  });
+});

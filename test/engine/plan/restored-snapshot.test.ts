@@ -1,0 +1,131 @@
+/** A snapshot that was put back: what was ours in the backup may be the person's own by now. */
+import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { expect, onTestFinished, test } from 'vitest';
+import { openSnapshot } from '../../../src/snapshot/snapshot.ts';
+import { toSend } from '../../support/emulator/raw-socket.ts';
+import { hearing } from '../../support/engine/event-hearing.ts';
+import { openStage, type StageOptions } from '../../support/engine/engine-stage.ts';
+import { shown } from '../../support/engine/write-back-mirror.ts';
+
+const ANN = 'ann@example.com';
+const hour = 3_600_000;
+
+/** Ann is in the newsletter; the CRM may say of both channels what it likes. */
+async function open(options: StageOptions = {}) {
+  const folder = mkdtempSync(join(tmpdir(), 'crm-mirror-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const [path, copy] = [join(folder, 'snapshot.sqlite'), join(folder, 'backup.sqlite')];
+  const { heard, returns } = hearing();
+  const stage = openStage({ returns, path, ...options });
+  const says = async (ch_news: string, ch_product = ''): Promise<void> => {
+    stage.people[0] = { id: '1', email: ANN, ch_news, ch_product };
+    await stage.clock.advance(hour);
+    await stage.sync();
+  };
+  // Two more people show which channels this platform names.
+  stage.people.push(
+    {},
+    { id: '8', email: 'max@example.com', ch_news: 'yes' },
+    { id: '9', email: 'ida@example.com', ch_product: 'yes' },
+  );
+  await says('yes');
+  const backUp = (): void => {
+    const db = new Database(path);
+    db.exec(`vacuum into '${copy}'`);
+    db.close();
+  };
+  const restore = async (): Promise<void> => {
+    stage.snapshot.close();
+    for (const end of ['', '-wal', '-shm']) rmSync(path + end, { force: true });
+    copyFileSync(copy, path);
+    stage.snapshot = openSnapshot(path);
+    await stage.clock.advance(hour);
+    await stage.sync({ restored: true });
+  };
+  /** By the API, which need not move `updatedAt`. */
+  const leave = async (channel: string): Promise<void> => {
+    await stage.clock.advance(hour);
+    const send = toSend(stage.emulator, { clock: stage.clock });
+    const request = {
+      method: 'POST',
+      path: `/api/contacts/channel/${channel}`,
+      headers: { 'x-api-key': 'key', 'content-type': 'application/json' },
+      body: JSON.stringify({
+        contact_id: stage.emulator.world.contact(ANN)?.id,
+        subscription: 'opt_out',
+      }),
+    } as const;
+    await stage.clock.run(send(request, new AbortController().signal));
+    expect(shown(stage, ANN, channel)).toBe('opt_out');
+  };
+  return { stage, heard, says, backUp, restore, leave };
+}
+
+test('a person opted in since the backup, who unsubscribed, stays out', async () => {
+  const { stage, heard, says, backUp, restore, leave } = await open();
+  await says('no');
+  backUp();
+  await says('yes');
+  await leave('ch_news');
+  await restore();
+  expect(shown(stage, ANN)).toBe('opt_out');
+  await says('yes');
+  expect(shown(stage, ANN)).toBe('opt_out');
+  expect(heard).toEqual([]);
+});
+
+test('a person who unsubscribed since the backup stays out when wanted in later', async () => {
+  const { stage, heard, says, backUp, restore, leave } = await open();
+  await says('no');
+  backUp();
+  await says('yes');
+  await leave('ch_news');
+  stage.people[0] = { id: '1', email: ANN, ch_news: '', ch_product: '' };
+  await restore();
+  await says('yes');
+  expect(shown(stage, ANN)).toBe('opt_out');
+  expect(heard).toEqual([]);
+});
+
+test('a person who left a channel with a default in the backup stays out', async () => {
+  const { stage, heard, says, backUp, restore, leave } = await open({
+    platform: { quirks: ['all-channels=opt_out'] },
+  });
+  backUp();
+  await says('yes', 'yes');
+  await leave('ch_product');
+  await restore();
+  await says('yes', 'yes');
+  expect(shown(stage, ANN, 'ch_product')).toBe('opt_out');
+  expect(heard).toEqual([]);
+});
+
+test('an opt-out that the CRM states as in the backup is ours, and can be taken back', async () => {
+  const { stage, says, backUp, restore } = await open();
+  await says('no');
+  backUp();
+  await restore();
+  await says('yes');
+  expect(shown(stage, ANN)).toBe('opt_in');
+});
+
+test.each([
+  ['is taken back where the contact shows that nothing has changed', false, 'opt_in'],
+  ['is not where the contact has changed since', true, 'opt_out'],
+] as const)('where enrolments change `updatedAt`, ours %s', async (_what, leaves, then) => {
+  const quirks = ['enrol-touches'];
+  const { stage, says, backUp, restore, leave } = await open({ platform: { quirks } });
+  await says('no');
+  await says('no');
+  backUp();
+  if (leaves) {
+    await says('yes');
+    await leave('ch_news');
+  }
+  stage.people[0] = { id: '1', email: ANN, ch_news: 'yes' };
+  await restore();
+  expect(shown(stage, ANN)).toBe(then);
+});

@@ -1,0 +1,102 @@
+/** A run that takes longer than a slice asks the CRM again before it goes on. */
+import { expect, test } from 'vitest';
+import type { Certificate } from '../../../src/sources/source.ts';
+import { openStage, type Stage } from '../../support/engine/engine-stage.ts';
+
+const person = (at: number, word = 'yes') => ({
+  id: `${at}`,
+  email: `p${at}@example.com`,
+  ch_news: word,
+});
+const crowd = (size: number) => Array.from({ length: size }, (_, at) => person(at + 10));
+
+/** One enrolment a minute: some ten of them fit into a slice. `edit` happens before the fifth. */
+function slow(edit: (stage: Stage) => void): Stage {
+  let enrolments = 0;
+  const stage: Stage = openStage({
+    limits: ['contacts.enrol=1/60', '*=1000000/1'],
+    wire: (send) => async (request, signal) => {
+      if (request.path.startsWith('/api/contacts/channel/')) enrolments += 1;
+      if (enrolments === 5 && stage.certificate.reading === 'all') edit(stage);
+      return send(request, signal);
+    },
+  });
+  stage.people.push(...crowd(20));
+  return stage;
+}
+
+function changed(stage: Stage, certificate: Partial<Certificate> = {}): void {
+  stage.certificate = { complete: true, reading: 'second', ...certificate } as Certificate;
+}
+
+const addresses = (stage: Stage): string[] =>
+  stage
+    .writes()
+    .filter(({ status }) => status < 300)
+    .map(({ email = '' }) => email)
+    .toSorted();
+
+const emails = (people: readonly { email: string }[]): string[] =>
+  people.map(({ email }) => email).toSorted();
+
+test('a run in slices continues when the source is unchanged, and does everything once', async () => {
+  const stage = slow(() => undefined);
+  const summary = await stage.sync();
+  expect(summary).toMatchObject({ status: 'done', contacts: { applied: { create: 20 } } });
+  expect(summary.ms).toBeGreaterThan(15 * 60_000);
+  expect(addresses(stage)).toEqual(emails(crowd(20)));
+});
+
+test('a run in slices drops removed people and adds new ones', async () => {
+  const stage = slow((now) => {
+    now.people.splice(19, 1);
+    now.people[18] = person(28, 'no');
+    now.people.push(person(50));
+    changed(now);
+  });
+  const summary = await stage.sync();
+  expect(summary).toMatchObject({ status: 'done', contacts: { applied: { create: 19 } } });
+  expect(addresses(stage)).toEqual(emails([...crowd(18), person(50)]));
+  expect((await stage.sync()).contacts.changes).toMatchObject({ create: 0, opt_in: 0, opt_out: 0 });
+  expect(addresses(stage)).toEqual([]);
+});
+
+test('a person opted in before a change of the source is opted out when the CRM says so now', async () => {
+  const stage = slow((now) => {
+    now.people[0] = person(10, 'no');
+    changed(now);
+  });
+  const summary = await stage.sync();
+  expect(summary).toMatchObject({
+    status: 'done',
+    contacts: { applied: { create: 20, opt_out: 1 } },
+  });
+});
+
+test('an uncertified reading in between stops opt-ins, and the run says so', async () => {
+  const stage = slow((now) => {
+    changed(now, { complete: false, why: 'cut short', fix: 'export again' });
+  });
+  const summary = await stage.sync();
+  expect(summary).toMatchObject({ status: 'failed', certificate: { source: false } });
+  expect(summary.reasons.join()).toContain('cut short, so only opt-outs are applied from now on');
+  const first = addresses(stage);
+  expect(first.length).toBeGreaterThan(5);
+  expect(first.length).toBeLessThan(15);
+  stage.certificate = { complete: true, reading: 'third' };
+  expect(await stage.sync()).toMatchObject({ status: 'done' });
+  expect([...first, ...addresses(stage)].toSorted()).toEqual(emails(crowd(20)));
+});
+
+test('an approved plan ends where the CRM has changed', async () => {
+  const stage = slow((now) => {
+    now.people.push(person(50));
+    changed(now);
+  });
+  const summary = await stage.sync({ agrees: () => undefined });
+  expect(summary.status).toBe('failed');
+  expect(summary.reasons.join()).toContain('plan again');
+  const sent = addresses(stage);
+  expect(sent.length).toBeLessThan(15);
+  expect(sent).not.toContain(person(50).email);
+});
