@@ -1,6 +1,6 @@
 /**
- * argv → one command. The only place that catches everything and sets the exit code.
- * A command's file is loaded only when it is called, so that help is there at once.
+ * Runs the command that argv names. It is the only place that catches every error and sets the exit
+ * code. The file of a command is loaded only when the command is called, so that help is quick.
  */
 import { readFileSync } from 'node:fs';
 import { isatty } from 'node:tty';
@@ -145,12 +145,12 @@ const commands: readonly Entry[] = [
   },
 ];
 
-/** Runs the command line of this process. */
+/** Runs the command line of this process and sets its exit code. */
 export async function start(): Promise<void> {
   process.exitCode = await main(process.argv.slice(2), { ...processShell(), call: main });
 }
 
-/** Runs one command line and answers its exit code. */
+/** Runs one command line and returns its exit code. */
 export async function main(argv: readonly string[], real: Shell): Promise<number> {
   let code = exitCode('done');
   const { shell, fail } = documented(argv, real);
@@ -185,12 +185,13 @@ export async function main(argv: readonly string[], real: Shell): Promise<number
   }
 }
 
-/** Their results are for programs, as all JSON is. */
+/** Commands whose output is for programs, like all JSON. */
 const dataCommands: ReadonlySet<string> = new Set(['optouts', 'schema']);
 
 /**
- * With --json a failure that nothing was printed of is a document as well. What people read shows
- * control characters as their codes; results for programs are left as they are, but on a terminal.
+ * Wraps the shell. Control characters are shown as their codes in what people read; in output for
+ * programs only on a terminal. `fail` returns the exit code, and with --json prints a failure as a
+ * document if nothing was printed before.
  */
 function documented(argv: readonly string[], real: Shell) {
   let isPrinted = false;
@@ -212,7 +213,7 @@ function documented(argv: readonly string[], real: Shell) {
   };
 }
 
-/** A command of several parts has each of them as a command below it. */
+/** Adds the command; one that has parts gets each of them as a subcommand. */
 function attach(
   command: Command,
   module: CommandModule | CommandGroup,
@@ -236,10 +237,13 @@ function version(): string {
   return known ? String(manifest.version) : 'unknown';
 }
 
-/** The real process: stdout for results, stderr for the rest, signals as one stop. */
+/**
+ * Returns the shell of the real process: stdout for results, stderr for the rest, one `stop` for
+ * the signals.
+ */
 function processShell(): Shell {
   const { stop, abort } = stopSignals();
-  // Whoever read along has stopped, or the disk behind it is full: the run itself goes on.
+  // The reader has stopped, or the disk behind the stream is full: the run itself goes on.
   for (const stream of [process.stdout, process.stderr]) {
     stream.on('error', ({ code }: NodeJS.ErrnoException) => {
       if (code !== 'EPIPE') process.once('exit', () => (process.exitCode ||= exitCode('failed')));
@@ -273,11 +277,15 @@ function processShell(): Shell {
   };
 }
 
+/** How long after the first signal work in flight is given up. */
 const patienceMs = 8_000;
 const sameSignalMs = 1_000;
 const twinMs = 250;
 
-/** The first signal stops, a later one (process groups and launchers send two at once) gives up. */
+/**
+ * Turns signals into `stop` and `abort`: the first signal stops, one that comes more than a second
+ * later aborts. Process groups and launchers send the same signal twice at once.
+ */
 function stopSignals(): { stop: AbortSignal; abort: AbortSignal } {
   const stop = new AbortController();
   const abort = new AbortController();
@@ -290,7 +298,7 @@ function stopSignals(): { stop: AbortSignal; abort: AbortSignal } {
       if (!stop.signal.aborted) {
         since = performance.now();
         setTimeout(() => abort.abort(reason), patienceMs).unref();
-        // Still here for the twin of this signal, which would else hit a process on its way out.
+        // The process stays for the second copy of the signal, which could hit it while it exits.
         setTimeout(() => undefined, twinMs);
         stop.abort(reason);
       } else if (performance.now() - since > sameSignalMs) abort.abort(reason);

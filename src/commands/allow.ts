@@ -12,6 +12,7 @@ interface Flags extends PersonFlags {
   reason?: string;
 }
 
+/** Declares the flags of `allow`. */
 export function options(command: Command): void {
   personOptions(lookOptions(command))
     .requiredOption('--reason <text>', 'why; the ledger keeps it, with the date')
@@ -26,7 +27,10 @@ export function options(command: Command): void {
     );
 }
 
-/** Ends what bears on the person, and what would write it again. Nothing is sent. */
+/**
+ * Ends what concerns the person in the do-not-contact list, and what would write it again. Sends
+ * nothing. Exit code 1 if the CRM could not be read.
+ */
 export async function run(command: Command, shell: Shell): Promise<number> {
   const reason = reasonOf(command.opts<Flags>().reason);
   if (!reason) throw new Invalid('--reason: it is empty → say why this person may come back');
@@ -40,12 +44,12 @@ export async function run(command: Command, shell: Shell): Promise<number> {
       at: instant(at),
       reason,
       taken: taken.map(told),
-      /** Of other addresses, by an id of the CRM: there they stand, and bear on it no more. */
+      /** Entries of other addresses, found by an id of the CRM: they stay with those addresses. */
       freed: freed.map(told),
       dropped,
-      /** Channels of which an opt-out of ours, stated by the CRM, is released. */
+      /** The channels in which an opt-out of ours, stated by the CRM, is released. */
       released,
-      /** Not read: what stands by an id may bear on the person still. */
+      /** How the CRM was read: without it, entries found by an id may still concern the person. */
       crm,
     };
     return { document, lines: linesOf(hash, done), code: Number(!crm.read) };

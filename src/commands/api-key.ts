@@ -3,6 +3,7 @@ import { table } from '../engine/report/summary-text.ts';
 import { cell, reach, reachOptions, type ReachFlags } from '../cli/lookup/platform-command.ts';
 import type { CommandPart, Shell } from '../cli/compose/process-shell.ts';
 
+/** The parts of `api-key`. */
 export const parts: readonly CommandPart[] = [
   { name: 'enable', summary: 'switch an API key on; one that is on stays on', options, run },
 ];

@@ -10,9 +10,10 @@ import { instant, range } from '../cli/output/format-values.ts';
 import { exitCode } from '../cli/output/exit-codes.ts';
 
 const oldestMs = 86_400_000;
-/** The clocks of two machines may differ by so much. */
+/** The clocks of two machines may differ by this much. */
 const aheadMs = 300_000;
 
+/** Declares the flags of `apply`. */
 export function options(command: Command): void {
   runOptions(command)
     .argument('<file>', 'what `crm-mirror plan --out` has written')
@@ -24,7 +25,7 @@ export function options(command: Command): void {
     );
 }
 
-/** Does what a plan said, if that is still what there is to do. */
+/** Applies a plan if the same changes are still to be made. */
 export async function run(command: Command, shell: Shell): Promise<number> {
   const [file = ''] = command.args;
   const flags = command.opts<PassFlags>();
@@ -37,7 +38,10 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   });
 }
 
-/** Throws Invalid for a plan that is not to be applied, whatever there is to do. */
+/**
+ * Throws Invalid for a plan of another mirror, one that is too old or from the future, and one that
+ * was applied before.
+ */
 function refuseUnfit(file: string, planned: PlanFile, { name, clock, snapshot }: Mirror): void {
   const ageMs = clock.now() - Date.parse(planned.madeAt);
   const applied = appliedAt(snapshot.meta, planned.run);
@@ -50,7 +54,10 @@ function refuseUnfit(file: string, planned: PlanFile, { name, clock, snapshot }:
   if (applied !== undefined) refuse(`this plan was applied at ${instant(applied)}, and is used up`);
 }
 
-/** Used up before anything of it leaves: what a crash leaves undone is for the next run. */
+/**
+ * Compares the new plan with the file and marks it as applied, before anything is sent: after a
+ * crash the next run does the rest. Throws Invalid if the changes differ.
+ */
 function agree({ plan, run: made }: PlanFile, now: Plan, { clock, snapshot }: Mirror): void {
   if (now.hash !== plan) {
     throw new Invalid(

@@ -10,6 +10,7 @@ import { change, lookOptions, type LookFlags } from '../cli/lookup/snapshot-comm
 import type { Shell } from '../cli/compose/process-shell.ts';
 import { instant } from '../cli/output/format-values.ts';
 
+/** Declares the flags of `approve`. */
 export function options(command: Command): void {
   lookOptions(command)
     .argument('<hash>', 'the plan under which it was held, as the run and `status` name it')
@@ -22,8 +23,8 @@ export function options(command: Command): void {
 }
 
 /**
- * Records a consent to what is left of it. Throws Invalid when nothing was held under that hash,
- * naming what is.
+ * Approves what a guard still holds under a plan. Throws Invalid if nothing was held under that
+ * hash, and lists the plans that hold something.
  */
 export async function run(command: Command, shell: Shell): Promise<number> {
   const plan = (command.args[0] ?? '').trim().toLowerCase();

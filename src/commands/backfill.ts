@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import { pass, passOptions, writingOptions, type PassFlags } from '../cli/run/run-command.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 
+/** Declares the flags of `backfill`. */
 export function options(command: Command): void {
   writingOptions(passOptions(command)).addHelpText(
     'after',
@@ -10,8 +11,8 @@ export function options(command: Command): void {
 }
 
 /**
- * A full run that deletes nobody, and whose creations no guard holds. What an earlier one did is
- * recorded, so that calling it again goes on from there.
+ * Runs a full run that deletes nobody and whose creations no guard holds. What an earlier one did
+ * is recorded, so that another call goes on from there.
  */
 export async function run(command: Command, shell: Shell): Promise<number> {
   return pass(command.opts<PassFlags>(), shell, {

@@ -11,6 +11,7 @@ import { look, lookOptions, type LookFlags } from '../cli/lookup/snapshot-comman
 import type { Shell } from '../cli/compose/process-shell.ts';
 import { instant, size } from '../cli/output/format-values.ts';
 
+/** Declares the flags of `backup`. */
 export function options(command: Command): void {
   lookOptions(command)
     .argument('<file>', 'where the copy goes; nothing is overwritten')
@@ -23,6 +24,9 @@ export function options(command: Command): void {
     );
 }
 
+/**
+ * Copies the snapshot, the do-not-contact list and its key. Throws Invalid if there is no snapshot.
+ */
 export async function run(command: Command, shell: Shell): Promise<number> {
   const file = resolve(command.args[0] ?? '');
   return look(command.opts<LookFlags>(), shell, async ({ config, snapshot, now }) => {
@@ -48,7 +52,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   });
 }
 
-/** Where the copies go. `keyCopied`: the key is one of them, else it stays where it is. */
+/** The paths of the copies. `keyCopied`: the key is copied, too; else `key` is where it stays. */
 interface Files {
   snapshot: string;
   ledger: string;
@@ -64,9 +68,9 @@ interface Copying {
 }
 
 /**
- * The ledger after the snapshot, so that it is never behind what that knows of it; there may be
- * none yet. The key lies beside its ledger, unless somebody has chosen a place for it: then they
- * are kept apart here, too. Throws Invalid where the ledger, or its key, is no use.
+ * Copies the snapshot, then the list, so that the list is never older than the snapshot knows;
+ * there may be none yet. The key is copied only if it lies beside its list: somebody who chose
+ * another place for it wants them apart. Throws Invalid if the list or its key cannot be used.
  */
 async function* copiesOf(
   files: Files,

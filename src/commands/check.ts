@@ -28,6 +28,7 @@ interface Flags {
   addresses?: true;
 }
 
+/** Declares the flags of `check`. */
 export function options(command: Command): void {
   command
     .option('-c, --config <file>', 'the configuration', 'config/mirror.yaml')
@@ -36,8 +37,8 @@ export function options(command: Command): void {
 }
 
 /**
- * One thing that was looked at, and what was found. note: nothing that stops a mirror, but somebody
- * should see to it.
+ * One thing that was checked, and the result; `note` stops no mirror, but somebody should see to
+ * it.
  */
 interface Finding {
   what: string;
@@ -48,7 +49,10 @@ interface Finding {
 
 const marks = { ok: 'ok  ', note: 'NOTE', fail: 'FAIL' };
 
-/** Validates the configuration, then reads both sides without writing anything anywhere. */
+/**
+ * Validates the configuration, then reads both sides without writing anything anywhere. Exit code 2
+ * if an input is invalid, 1 if anything else failed.
+ */
 export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<Flags>();
   const config = loadConfig(flags.config, shell.env);
@@ -109,9 +113,12 @@ async function look(what: string, at: () => Promise<Found>): Promise<Finding> {
   }
 }
 
-/** Runs do without it, and say so; a worker waits for it, and what waits in it must stay. */
+/**
+ * Checks Redis. Runs work without it; a worker waits for it, and jobs that wait must not be
+ * dropped.
+ */
 async function readRedis(url: string): Promise<Found> {
-  // Loaded only where there is one: it takes as long as all the rest.
+  // Loaded only if there is a Redis: it takes as long as all the rest.
   const { lookAtRedis } = await import('../worker/queues/redis-check.ts');
   const { name, evictsBy } = await lookAtRedis(url);
   if (evictsBy === undefined) return { level: 'ok', found: `${name} answers` };
@@ -129,7 +136,7 @@ interface Reading {
   shell: Shell;
 }
 
-/** Whether runs would take it, and its key. */
+/** Checks whether runs would accept the do-not-contact list and its key. */
 function readLedger(snapshot: Snapshot | undefined, { ledger }: Config): Found {
   const known = snapshot && boundDoNotContactList(snapshot.meta);
   const { id, close } = readDoNotContactList(ledger, known);
@@ -138,7 +145,7 @@ function readLedger(snapshot: Snapshot | undefined, { ledger }: Config): Found {
   return { level: 'ok', found: id === '' ? 'none yet' : `${ledger.path} ${whose}` };
 }
 
-/** Whether it belongs to this platform, key and organization. */
+/** Checks whether the snapshot belongs to the platform, its key and its organization. */
 async function readSnapshot(
   snapshot: Snapshot,
   { config, platform, shell }: Reading,
@@ -149,7 +156,7 @@ async function readSnapshot(
   return { level: 'ok', found: `${config.snapshot} belongs to this platform${proof}` };
 }
 
-/** Words by which somebody would be gone, or want no mail, have to be known. */
+/** An unknown word in these fields is a failure, because it may mean deleted or unsubscribed. */
 const decisive = new Set(['contacts.deleted', 'contacts.unsubscribed']);
 
 function tellUnknown(words: UnknownWords, asTheyAre: boolean): Finding {
@@ -159,15 +166,15 @@ function tellUnknown(words: UnknownWords, asTheyAre: boolean): Finding {
   return { what, level, found, invalidInput: false };
 }
 
-/** What the records of a source tell as they are read. */
+/** What is collected while a source is read. */
 interface Tellings {
   senders: Senders;
   unknown: UnknownCount;
-  /** Whom runs have recorded; undefined: there is none yet. */
+  /** The snapshot, to compare with an empty source; undefined: there is none yet. */
   snapshot: Snapshot | undefined;
 }
 
-/** Reads all of it: only so are its certificate and its invalid records known. */
+/** Reads the whole source: only then are its certificate and its invalid records known. */
 async function readSource(
   { type, source }: MirrorPart,
   { senders, unknown, snapshot }: Tellings,
@@ -206,7 +213,10 @@ async function readSource(
   };
 }
 
-/** Where the source can give one by itself, whether it does: else somebody is taken for gone. */
+/**
+ * Checks that a source that can read one record finds a listed one; else people would be taken for
+ * gone.
+ */
 async function readSingle({ type, source }: MirrorPart, { id }: DesiredRow, shell: Shell) {
   if (!source.one) return '';
   const found = await source.one(id, { fields: type.fields, signal: shell.stop });

@@ -1,7 +1,7 @@
 /**
- * The whole product in one go: the embedded emulator, a sample CRM export, three acts, and what
- * happened explained. Nothing is taken on faith: each thing told is compared with what the platform
- * was asked and now shows, and when one does not hold, it is named and the demo fails.
+ * Shows the whole product: the embedded emulator, a sample CRM export, three acts, and why things
+ * happened. Each claim is compared with what the platform was asked and now shows; one that is not
+ * true is named, and the demo fails.
  */
 import type { Command } from 'commander';
 import { claimsOfActOne, claimsOfActTwo, claimsOfTemplates } from '../demo/sample-people.ts';
@@ -18,11 +18,12 @@ import { enrolmentsPerSecond, openStage, type Stage } from '../demo/demo-platfor
 import type { Shell } from '../cli/compose/process-shell.ts';
 import { exitCode } from '../cli/output/exit-codes.ts';
 
+/** Declares the flags of `demo`. */
 export function options(command: Command): void {
   command.option('--dir <folder>', 'an empty or new folder for what is left');
 }
 
-/** 0: everything happened as told; 1: something did not. */
+/** Plays the demo. Exit code 0 if every claim was true, else 1. */
 export async function run(command: Command, shell: Shell): Promise<number> {
   const folder = makeFolder(command.opts<{ dir?: string }>().dir);
   const stage = await openStage(folder, shell);
@@ -45,7 +46,7 @@ interface Demo {
   stage: Stage;
   shell: Shell;
   page: DemoPage;
-  /** What was told and did not hold. */
+  /** The claims that were not true. */
   untrue: ClaimResult[];
 }
 
@@ -121,7 +122,7 @@ async function actThree(demo: Demo): Promise<void> {
   tell(demo, [nothingWritten('The run', passed)]);
 }
 
-/** A run, and what is told of it. */
+/** Runs once, then checks the claims. */
 async function sync(
   demo: Demo,
   claims: readonly Claim[],
@@ -144,7 +145,7 @@ async function sync(
   return passed;
 }
 
-/** What is the same of several is said once. */
+/** Prints claims; those with the same text are printed once, with all their subjects. */
 function tell({ page, untrue }: Demo, told: readonly ClaimResult[]): void {
   untrue.push(...told.filter(({ truth }) => truth !== undefined));
   page.lines(['']);
@@ -179,7 +180,7 @@ function nothingWritten(what: string, { requests }: Passed): ClaimResult {
   };
 }
 
-/** A run that did not end as it should. */
+/** Returns a false claim for a run that did not end well. */
 function failure({ summary: { run: id, status, reasons } }: Passed): ClaimResult[] {
   if (status === 'done' || status === 'rejected') return [];
   return [

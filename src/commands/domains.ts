@@ -13,6 +13,7 @@ import {
 } from '../cli/lookup/platform-command.ts';
 import type { CommandPart, Shell } from '../cli/compose/process-shell.ts';
 
+/** The parts of `domains`. */
 export const parts: readonly CommandPart[] = [
   {
     name: 'list',
@@ -35,7 +36,7 @@ export const parts: readonly CommandPart[] = [
   { name: 'nameservers', summary: 'who answers for a domain', options: cookied, run: nameservers },
 ];
 
-/** The environment holds the cookie: on a command line every process could read it. */
+/** The cookie comes from the environment: every process could read it on a command line. */
 const cookieName = 'PLATFORM_SESSION_COOKIE';
 
 function named(command: Command): void {
@@ -116,7 +117,10 @@ async function create(command: Command, shell: Shell): Promise<number> {
   });
 }
 
-/** What is not said is not sent: the defaults are the platform's. */
+/**
+ * Returns the body of the request. It leaves out what the flags leave out, so that the platform's
+ * defaults apply. Throws Invalid for a wrong value.
+ */
 function bodyOf(domain: string, flags: CreateFlags): DomainCreateBody {
   const said = {
     domain: domain.trim().replace(/\.$/, ''),
@@ -194,7 +198,10 @@ async function nameservers(command: Command, shell: Shell): Promise<number> {
   });
 }
 
-/** A name is looked up; what the list does not know by name is taken for an id. */
+/**
+ * Returns the id of a domain, which is looked up by name; a word that is no known name counts as an
+ * id.
+ */
 async function idOf(domain: string, { platform, signal }: Reached): Promise<string> {
   const name = domain.trim().toLowerCase();
   if (!name.includes('.')) return domain;

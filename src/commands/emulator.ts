@@ -31,6 +31,7 @@ interface Flags {
 
 const defaultChannels = ['ch_news=Newsletter', 'ch_product=Product updates'];
 
+/** Declares the flags of `emulator`. */
 export function options(command: Command): void {
   command
     .option('--port <n>', 'port to listen on; 0 picks a free one', '4010')
@@ -53,7 +54,7 @@ export function options(command: Command): void {
     .addHelpText('after', legend);
 }
 
-/** Every algorithm, quirk and kind of fault, a line each. */
+/** Lists every algorithm, quirk and kind of fault, one per line. */
 function legend(): string {
   const faults = faultKinds.map(({ name, line }) => ({ text: name, line }));
   const counts = algorithms.map(({ name, line }) => ({ text: name, line }));
@@ -72,7 +73,7 @@ function table(rows: readonly { text: string; line: string }[]): string[] {
   return rows.map(({ text, line }) => `  ${text.padEnd(width)}  ${line}`);
 }
 
-/** Runs until the shell is asked to stop; that is what it is for, so it answers 0. */
+/** Runs the emulator until the process is asked to stop, which is no failure: exit code 0. */
 export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<Flags>();
   const port = parseWhole('--port', flags.port, 65_535);
@@ -124,7 +125,10 @@ function readSeedFile(path: string | undefined): SeedFile | undefined {
   }
 }
 
-/** `sessions` are for the cookie *.session_token: of a member, and of a user who is none. */
+/**
+ * Prints all keys as JSON. `sessions` hold values for the cookie *.session_token: of a member of
+ * the first organization, and of a user without one.
+ */
 function printJson(emulator: Emulator, url: string, shell: Shell): void {
   const { apiKey, world } = emulator;
   const organizations = emulator.organizations().map((id) => {

@@ -8,6 +8,7 @@ import type { Shell } from '../cli/compose/process-shell.ts';
 import { counted, instant } from '../cli/output/format-values.ts';
 import { exitCode } from '../cli/output/exit-codes.ts';
 
+/** Declares the flags of `forget`. */
 export function options(command: Command): void {
   personOptions(namingOptions(command)).addHelpText(
     'after',
@@ -19,6 +20,7 @@ export function options(command: Command): void {
   );
 }
 
+/** Forgets one person. Exit code 0 only if all of it is done and certified. */
 export async function run(command: Command, shell: Shell): Promise<number> {
   return withPerson(command, shell, async ({ mirror, part, key, hash, names, path, flags }) => {
     const { stop: signal, abort } = shell;
@@ -30,20 +32,20 @@ export async function run(command: Command, shell: Shell): Promise<number> {
       mirror: mirror.name,
       person: hash,
       at: instant(told.at),
-      /** By all attempts since the first; null: the platform could not be asked. */
+      /** Counts of all attempts since the first; null: the platform could not be asked. */
       found: done.found?.length ?? null,
       optedOut: done.found ? done.optedOut : null,
       deleted: done.found ? done.deleted.length : null,
       verified,
       purged: done.purged ?? null,
-      /** Whether nothing is left in the file of what was dropped. */
+      /** Whether the file holds nothing any more of what was dropped. */
       scrubbed,
       entry: { ...entry, since: instant(entry.since) },
-      /** Not read, or not certified: ids of the person may be missing from the entry. */
+      /** How the CRM was read: without it, ids of the person may be missing from the entry. */
       crm,
-      /** Named by nothing else once this address is out of the snapshot. */
+      /** Addresses that nothing else names once this one is out of the snapshot. */
       also,
-      /** Snapshots that were set aside, and not purged. */
+      /** Snapshots that were set aside, from which nothing is dropped. */
       copies,
       reason: failure ? explain(failure).text : null,
     };
@@ -56,7 +58,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   });
 }
 
-/** What is given up under way for a signal's sake is an interruption, whatever came of it. */
+/** Returns the exit code. Work that a signal stopped is an interruption, whatever its own error. */
 function codeOf({ failure, crm }: Certificate, stop: AbortSignal): number {
   if (!failure) return exitCode(crm.certified ? 'done' : 'failed');
   return explain(stop.aborted ? stop.reason : failure).code;
@@ -90,7 +92,10 @@ function doneLines({ done, verified, scrubbed }: Certificate): string[] {
   ];
 }
 
-/** Without her ids a new address in the CRM is a new person. */
+/**
+ * Warns if the CRM was not read: without the person's ids, a new address in the CRM counts as a new
+ * person.
+ */
 function crmLines({ crm }: Certificate): string[] {
   if (crm.certified) return [];
   return [
@@ -100,7 +105,10 @@ function crmLines({ crm }: Certificate): string[] {
   ];
 }
 
-/** Whether they are the same person only somebody who can ask knows: a family shares an address. */
+/**
+ * Lists other addresses. Only somebody who can ask knows if they are the same person: families
+ * share addresses.
+ */
 function alsoLines(also: readonly string[], { config }: PersonFlags): string[] {
   if (also.length === 0) return [];
   const many = also.length === 1 ? 'another address' : `${also.length} other addresses`;
@@ -119,7 +127,7 @@ function copiesLines(copies: readonly string[]): string[] {
   ];
 }
 
-/** As a shell takes it for one word. */
+/** Quotes a word for a shell, if needed. */
 function quoted(word: string): string {
   return /^[\w@./+-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`;
 }

@@ -4,6 +4,7 @@ import { pass, runOptions, type PassFlags } from '../cli/run/run-command.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 import { exitCode } from '../cli/output/exit-codes.ts';
 
+/** Declares the flags of `one`. */
 export function options(command: Command): void {
   runOptions(command)
     .argument('<person>', 'an address, or the hash that stands for one')
@@ -31,7 +32,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   });
 }
 
-/** Why there was nothing to do, where the CRM does not name the person. */
+/** Explains why there was nothing to do, if the CRM does not name the person. */
 function absenceWords({ status, contacts }: Summary): string | undefined {
   if (status === 'failed' || contacts.desired + contacts.invalid > 0) return undefined;
   return contacts.observed > 0

@@ -17,6 +17,7 @@ interface Flags extends LookFlags {
   spreadsheet?: boolean;
 }
 
+/** Declares the flags of `optouts`. */
 export function options(command: Command): void {
   lookOptions(command)
     .option('--since <time>', 'only who may have left since: 2026-03-01T12:00:00Z, 2026-03-01, 7d')
@@ -38,7 +39,7 @@ export function options(command: Command): void {
     );
 }
 
-/** Who left on the platform, as far as is recorded. */
+/** Prints who opted out on the platform, as far as is recorded. */
 export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<Flags>();
   return look(flags, shell, ({ config, snapshot, now }) => {
@@ -62,7 +63,7 @@ interface Leaver extends Left {
   crmIds: string[];
 }
 
-/** What can be no earlier than `since`, or all; by the time at which it was known. */
+/** Returns opt-outs not earlier than `since`, or all, in the order in which they became known. */
 function leavers(
   { recordHistory, recorded, meta }: Snapshot,
   since: number | null,
@@ -82,9 +83,9 @@ function leavers(
 }
 
 /**
- * Of whom the CRM wants in and nothing is recorded, what the ledger knows: their contact was
- * deleted since, or the snapshot was lost. Without a ledger that can be used they are left out,
- * and it is said.
+ * Returns the opt-outs that only the do-not-contact list knows, of people whom the CRM wants in:
+ * their contact was deleted, or the snapshot was lost. If the list cannot be used, prints that and
+ * returns none.
  */
 function rememberedIn(snapshot: Snapshot, config: Config, shell: Shell): Left[] {
   const barred = snapshot.recordHistory.barred('contact').filter((email) => !email.startsWith('#'));
@@ -130,17 +131,21 @@ function csvOf(optOuts: readonly ReturnType<typeof told>[], spreadsheet: boolean
   return [head, ...rows].map((row) => row.map((text) => quoted(plain(text))).join(','));
 }
 
-/** A text that begins like a formula gets an apostrophe before it, which spreadsheets hide. */
+/** Puts an apostrophe, which spreadsheets hide, before a text that begins like a formula. */
 function harmless(text: string): string {
   return /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
 }
 
-/** As RFC 4180 has it; spaces at an end would not outlive every reader. */
+/**
+ * Quotes a cell as in RFC 4180, and also one with spaces at an end, which some readers would drop.
+ */
 function quoted(cell: string): string {
   return /[",\r\n]|^\s|\s$/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell;
 }
 
-/** Milliseconds since the epoch; null: from the beginning. */
+/**
+ * Returns milliseconds since the epoch; null: from the beginning. Throws Invalid for other texts.
+ */
 function sinceOf(text: string | undefined, now: number): number | null {
   if (text === undefined) return null;
   if (/^\d{1,6}[smhd]$/.test(text)) return now - milliseconds(text);
@@ -154,13 +159,13 @@ function sinceOf(text: string | undefined, now: number): number | null {
   );
 }
 
-/** Whether there is such a day: not the 30th of February, which Date takes for the 2nd of March. */
+/** Returns whether the day exists: Date takes the 30th of February for the 2nd of March. */
 function isDay(day: string): boolean {
   const at = Date.parse(day);
   return !Number.isNaN(at) && timeOf(at).startsWith(day);
 }
 
-/** In full: a bracket that is rounded holds less than it says. */
+/** Formats the time in full: a rounded bracket could exclude the moment. */
 function timeOf(at: number): string {
   return new Date(at).toISOString();
 }

@@ -12,6 +12,7 @@ interface Flags extends LookFlags {
   reason?: string;
 }
 
+/** Declares the flags of `pause`. */
 export function options(command: Command): void {
   lookOptions(command)
     .option('--reason <text>', 'why, for whoever finds it paused')
@@ -23,7 +24,10 @@ export function options(command: Command): void {
     );
 }
 
-/** Paused twice, it is paused since the first time, for the newest reason. */
+/**
+ * Pauses the mirror. A mirror that is paused again stays paused since the first time, with the
+ * newest reason.
+ */
 export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<Flags>();
   const reason = reasonOf(flags.reason);

@@ -17,6 +17,7 @@ interface Flags extends PassFlags {
   exitCode?: true;
 }
 
+/** Declares the flags of `plan`. */
 export function options(command: Command): void {
   passOptions(command)
     .option('--fast', 'compare the CRM with what is recorded, list nothing')
@@ -24,7 +25,10 @@ export function options(command: Command): void {
     .option('--exit-code', `exit ${exitCode('changes')} when there is anything to do`);
 }
 
-/** What a run would do, by the very steps of a run. Writes nothing on the platform. */
+/**
+ * Shows what a run would do, by the steps of a run. Writes nothing on the platform. Exit code 5
+ * with --exit-code if there is anything to do.
+ */
 export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<Flags>();
   let changes = 0;

@@ -14,6 +14,7 @@ import { lookOptions, print, type LookFlags } from '../cli/lookup/snapshot-comma
 import type { Shell } from '../cli/compose/process-shell.ts';
 import { exitCode } from '../cli/output/exit-codes.ts';
 
+/** Declares the flags of `rebind`. */
 export function options(command: Command): void {
   lookOptions(command).addHelpText(
     'after',
@@ -75,7 +76,10 @@ async function moveAndTell(snapshot: Snapshot, { config, flags, shell }: Moving)
   }
 }
 
-/** Undefined: it is there already, or belongs to nobody and the next run binds it. */
+/**
+ * Returns the proof; undefined: the snapshot is there already, or holds no record, and the next run
+ * binds it. Throws Invalid if it is another organization.
+ */
 async function move(
   snapshot: Snapshot,
   account: Account,

@@ -7,11 +7,12 @@ import type { Shell } from '../cli/compose/process-shell.ts';
 import { instant } from '../cli/output/format-values.ts';
 import { exitCode } from '../cli/output/exit-codes.ts';
 
+/** Declares the flags of `resume`. */
 export function options(command: Command): void {
   lookOptions(command).addHelpText('after', '\nNothing is run: the next sync is.');
 }
 
-/** Ends a pause; a mirror that is not paused stays as it is. */
+/** Ends a pause. A mirror that is not paused stays as it is. */
 export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<LookFlags>();
   const { mirror, snapshot: file } = loadConfig(flags.config, shell.env);

@@ -9,6 +9,7 @@ import { counted } from '../cli/output/format-values.ts';
 
 type Named = Pick<Problem, 'kind' | 'key'>;
 
+/** Declares the flags of `retry`. */
 export function options(command: Command): void {
   namingOptions(command)
     .argument('[record]', 'an address, a hash or the key of a template; everything when left out')
@@ -20,7 +21,7 @@ export function options(command: Command): void {
     );
 }
 
-/** Has the next run try again what is parked. Nothing is sent now. */
+/** Lets the next run try again what is parked. Sends nothing now. */
 export async function run(command: Command, shell: Shell): Promise<number> {
   const [who] = command.args;
   const wanted = who === undefined ? undefined : wordOf(who);
@@ -59,7 +60,7 @@ function release({ retryLater, transaction }: Snapshot, records: readonly Named[
   return transaction(() => records.reduce((sum, record) => sum + retryLater.release(record), 0));
 }
 
-/** What the CRM did not take. */
+/** Lets the next run tell the CRM again of opt-outs that it rejected. */
 function releaseReturns(snapshot: Snapshot, wanted: string | undefined): number {
   const { optOutReports, transaction } = snapshot;
   const isMeant = wanted === undefined ? () => true : namedBy(wanted, snapshot);

@@ -21,6 +21,7 @@ interface Flags extends LookFlags {
 const runsShown = 20;
 const changesShown = 100;
 
+/** Declares the flags of `runs`. */
 export function options(command: Command): void {
   namingOptions(command)
     .argument('[id]', 'one run, with its changes')
@@ -35,6 +36,7 @@ export function options(command: Command): void {
     );
 }
 
+/** Lists the last runs, or one with its changes. Throws Invalid for an unknown run. */
 export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<Flags>();
   const [id] = command.args;
@@ -64,7 +66,7 @@ function tellAll({ config, snapshot, leased }: Seen, last: number): CommandAnswe
   return { document, lines: [`No runs of ${config.mirror} yet${why}`] };
 }
 
-/** A line for each, and below it why it did not end as it should. */
+/** Returns a line for each run, and below it why it did not end well. */
 function linesOf(runs: readonly ListedRun[]): string[] {
   const [head = '', ...rows] = table([
     ['RUN', 'STARTED', 'MODE', 'STATUS', 'TOOK', 'REQUESTS', 'CHANGES'],
@@ -86,7 +88,10 @@ function linesOf(runs: readonly ListedRun[]): string[] {
   return [head, ...told];
 }
 
-/** 3 create, 1 opt_in rejected, 2 template update: what is not named otherwise was acknowledged. */
+/**
+ * Words counts such as: 3 create, 1 opt_in rejected, 2 template update. Those without a word were
+ * acknowledged.
+ */
 function changeWords({ contacts, templates }: history.ToldChanges): string {
   const words = (of: history.ToldChanges['contacts'], prefix: string): string[] =>
     Object.entries(of).flatMap(([op, states]) =>

@@ -4,10 +4,12 @@ import { editorSchema } from '../config/editor-schema.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 import { exitCode } from '../cli/output/exit-codes.ts';
 
+/** Declares the help of `schema`. */
 export function options(command: Command): void {
   command.description('print the JSON Schema of the configuration, for editors');
 }
 
+/** Prints the JSON Schema of the configuration, for editors. */
 export async function run(_command: Command, shell: Shell): Promise<number> {
   shell.print(JSON.stringify(editorSchema(), null, 2));
   return exitCode('done');

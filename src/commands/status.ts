@@ -7,6 +7,7 @@ import { type CurrentStatus, currentStatusOf } from '../cli/status/mirror-status
 import { counted } from '../cli/output/format-values.ts';
 import { calmOf, dueOf, rowsOf } from '../cli/status/current-status.ts';
 
+/** Declares the flags of `status`. */
 export function options(command: Command): void {
   namingOptions(command).addHelpText(
     'after',
@@ -16,7 +17,7 @@ export function options(command: Command): void {
   );
 }
 
-/** What a person wants to see at three in the morning: what is wrong first, then how all stands. */
+/** Prints the status of the mirror: first what needs attention, then everything else. */
 export async function run(command: Command, shell: Shell): Promise<number> {
   return look(command.opts<LookFlags>(), shell, (seen) => {
     const standing = currentStatusOf(seen);

@@ -9,6 +9,7 @@ interface Flags extends PassFlags {
   approve?: string;
 }
 
+/** Declares the flags of `sync`. */
 export function options(command: Command): void {
   writingOptions(passOptions(command))
     .option('--full', 'list the platform and compare everything (the default)')
@@ -19,6 +20,7 @@ export function options(command: Command): void {
     );
 }
 
+/** Runs once and brings the platform in line. */
 export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<Flags>();
   return pass(flags, shell, {
@@ -28,7 +30,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   });
 }
 
-/** Full, unless it is to be fast. */
+/** Returns the mode by the flags; full is the default. Throws Invalid for both. */
 export function modeOf({ full, fast }: { full?: true; fast?: true }): 'full' | 'fast' {
   if (full && fast) throw new Invalid('--full and --fast exclude each other: give one of them');
   return fast ? 'fast' : 'full';

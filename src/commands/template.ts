@@ -14,6 +14,7 @@ import {
 } from '../cli/lookup/platform-command.ts';
 import type { CommandPart, Shell } from '../cli/compose/process-shell.ts';
 
+/** The parts of `template`. */
 export const parts: readonly CommandPart[] = [
   { name: 'test', summary: 'send one template to an address', options, run },
 ];
@@ -76,7 +77,7 @@ function valuesOf({ var: texts = [] }: Flags): Record<string, string> | undefine
   return values.size > 0 ? Object.fromEntries(values) : undefined;
 }
 
-/** Under which id the mirror last saw the template of this key. */
+/** Returns the id under which the mirror last saw the template of this key. */
 function recordedId(key: string, { config }: Reached): string | undefined {
   if (!existsSync(config.snapshot)) return undefined;
   const snapshot = openSnapshot(config.snapshot);
@@ -87,7 +88,10 @@ function recordedId(key: string, { config }: Reached): string | undefined {
   }
 }
 
-/** Not mirrored yet: by exact name, which need not be unique, else by id. */
+/**
+ * Returns the id of a template that is not mirrored: by exact name, else by id. Throws Invalid if
+ * several have the name, or none.
+ */
 async function listedId(key: string, { platform, signal }: Reached): Promise<string> {
   const found: Template[] = [];
   for await (const template of platform.templates.all({}, { signal })) {

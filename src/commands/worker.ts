@@ -1,6 +1,4 @@
-/**
- * The long-running form: keeps each of its mirrors as its schedule says, until it is asked to stop.
- */
+/** Runs for long: keeps each of its mirrors as its schedule says, until it is asked to stop. */
 import type { Command } from 'commander';
 import { loadConfig } from '../config/load-config.ts';
 import type { Config } from '../config/config.ts';
@@ -17,6 +15,7 @@ interface Flags {
   acceptLostSnapshot?: true;
 }
 
+/** Declares the flags of `worker`. */
 export function options(command: Command): void {
   command
     .option('-c, --config <file...>', 'the configuration; several: a mirror each', [
@@ -28,6 +27,10 @@ export function options(command: Command): void {
     );
 }
 
+/**
+ * Serves every mirror, and the HTTP server if one is configured. Returns the exit code of the
+ * signal.
+ */
 export async function run(command: Command, shell: Shell): Promise<number> {
   const { config: files, acceptLostSnapshot: acceptLost = false } = command.opts<Flags>();
   const configs = files.map((file) => workable(loadConfig(file, shell.env)));
@@ -38,7 +41,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
       ended: (summary) => server?.ended(config.mirror, summary),
     }),
   );
-  // Nothing ends before it is there.
+  // No run ends before the server is assigned.
   const server: WorkerServer | undefined = openServer(configs, served, shell);
   try {
     await server?.listen();
@@ -69,7 +72,7 @@ function workable({ redis, schedule = nothingDue, ...config }: Config): Workable
   return { ...config, redis, schedule };
 }
 
-/** It can be read once, and a worker reads again and again. */
+/** Throws Invalid for standard input: it can be read once, and a worker reads again and again. */
 function refuseInput({
   file,
   contacts,
@@ -82,7 +85,7 @@ function refuseInput({
   }
 }
 
-/** One mirror of two configurations would be kept by both. */
+/** Throws Invalid if two configurations name the same mirror or snapshot. */
 function refuseTwins(configs: readonly Config[]): void {
   for (const [at, { file, mirror, snapshot }] of configs.entries()) {
     const twin = configs
@@ -96,7 +99,7 @@ function refuseTwins(configs: readonly Config[]): void {
 
 async function stopped(stop: AbortSignal): Promise<void> {
   if (stop.aborted) return;
-  // Nothing else may keep the process up: it would end while Redis is away.
+  // While Redis is away nothing else keeps the process alive.
   const alive = setInterval(() => undefined, 60_000);
   await new Promise((resolve) => stop.addEventListener('abort', resolve, { once: true }));
   clearInterval(alive);

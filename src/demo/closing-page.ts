@@ -1,4 +1,4 @@
-/** What is left when the demo ends, and what to try next. */
+/** Ends the demo: writes down what is left, and prints what to try next. */
 import { renameSync, writeFileSync } from 'node:fs';
 import { enrolmentsPerSecond, type Stage } from './demo-platform.ts';
 import type { Folder } from './demo-folder.ts';
@@ -7,8 +7,9 @@ import type { DemoPage } from './page-writer.ts';
 const key = 'key_demo';
 
 /**
- * Writes the platform's state down, for it ends with this process. So snapshot and ledger, which
- * remember that platform, are put aside: the next run begins anew, on an empty one.
+ * Writes the platform's state to a file, because the platform ends with this process, and prints
+ * the closing page. Renames the snapshot and its list, which belong to that platform, so that the
+ * next run begins anew on an empty one.
  */
 export function leave(folder: Folder, { emulator }: Stage, page: DemoPage): void {
   const all = emulator.world.contacts().length + emulator.world.requests().length;

@@ -5,17 +5,17 @@ export interface Claim {
   /** The address. */
   who: string;
   says: string;
-  /** Requests that changed something, such as `opt_in ch_news`. */
+  /** The requests that changed something, such as `opt_in ch_news`. */
   sent: readonly string[];
-  /** As `standingOf` says it. */
+  /** The contact on the platform, as `standingOf` words it. */
   shows: string;
-  /** As which problem the run lists it. */
+  /** The class of the problem that the run lists for the person; undefined: none. */
   listed?: 'conflict' | 'invalid';
 }
 
 /** What should have happened to one template in one run. */
 export interface TemplateClaim {
-  /** On the platform. */
+  /** The template's name on the platform. */
   name: string;
   says: string;
   sent: readonly ('create' | 'update')[];

@@ -1,4 +1,4 @@
-/** The demo's own folder: a copy of the sample, so that nothing else is touched. */
+/** Makes the demo's own folder, a copy of the sample, so that nothing else is touched. */
 import {
   cpSync,
   mkdirSync,
@@ -14,23 +14,26 @@ import { fileURLToPath } from 'node:url';
 import { parseDocument } from 'yaml';
 import { Invalid } from '../domain/errors.ts';
 
+/** The paths of the demo's files. */
 export interface Folder {
   config: string;
   people: string;
   templates: string;
   snapshot: string;
-  /** Where the snapshot lies in the end. */
+  /** Where the snapshot ends up. */
   after: string;
-  /** The platform's state in the end. */
+  /** Where the platform's state is written in the end. */
   state: string;
-  /** As a person would type it. */
+  /** Returns a path as a person would type it. */
   shown(path: string): string;
   path: string;
 }
 
 const sample = fileURLToPath(new URL('../../config/', import.meta.url));
 
-/** Throws Invalid when `dir` is there and not empty. */
+/**
+ * Makes the folder and copies the sample into it. Throws Invalid if `dir` exists and is not empty.
+ */
 export function makeFolder(dir: string | undefined): Folder {
   const path = dir === undefined ? numbered() : own(resolve(dir));
   const folder: Folder = {
@@ -50,8 +53,8 @@ export function makeFolder(dir: string | undefined): Folder {
 }
 
 /**
- * Dated back: a run waits until an export has not been written to for two seconds, and nobody else
- * writes to this one.
+ * Writes the export, dated three seconds back: a run waits until an export was not written to for
+ * two seconds, and nobody else writes to this one.
  */
 export function writePeople({ people }: Pick<Folder, 'people'>, text: string): void {
   writeFileSync(people, text);
@@ -59,13 +62,13 @@ export function writePeople({ people }: Pick<Folder, 'people'>, text: string): v
   utimesSync(people, seconds, seconds);
 }
 
-/** The example configuration, with the files of this folder. */
+/** Returns the example configuration with the paths of this folder. */
 function configIn(example: string): string {
   const document = parseDocument(example);
   document.setIn(['snapshot'], './acme.sqlite');
   document.setIn(['contacts', 'source', 'path'], './people.csv');
   document.setIn(['templates', 'source', 'path'], './templates');
-  // It names a schema that lies beside the example only.
+  // The comment names a schema that lies beside the example only.
   document.commentBefore =
     document.commentBefore?.replace(/^ yaml-language-server.*\n\s*\n/, '') ?? null;
   return document.toString({ lineWidth: 0 });
@@ -77,7 +80,7 @@ function own(path: string): string {
   throw new Invalid(`--dir ${path}: the folder is not empty; name a new one`);
 }
 
-/** var/demo-1, or the first number that is free; a temporary folder where that cannot be made. */
+/** Makes var/demo-1, or the first number that is free; a temporary folder if that fails. */
 function numbered(): string {
   try {
     mkdirSync('var', { recursive: true });

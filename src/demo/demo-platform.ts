@@ -1,4 +1,4 @@
-/** The demo's platform, over a real socket, with people already there before the first run. */
+/** The demo's platform, on a real socket, with people who are there before the first run. */
 import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { createEmulator, type Emulator } from '../emulator/emulator.ts';
@@ -11,22 +11,24 @@ import { alreadyThere, isNamed, templateThere } from './sample-people.ts';
 import type { Folder } from './demo-folder.ts';
 import { readPeople, wishesOf } from './export-people.ts';
 
-/** So slow that one sees the budget at work, so fast that nobody waits long. */
+/** Slow enough to show the budget at work, fast enough that nobody waits long. */
 export const enrolmentsPerSecond = 100;
-/** Every so many-th person of the export is on the platform too. */
+/** One in so many people of the export is on the platform, too. */
 const everySo = 7;
 const strangers = 40;
 const day = 86_400_000;
 
+/** The platform of the demo, and the mirror's configuration for it. */
 export interface Stage {
   emulator: Emulator;
   url: string;
   config: Config;
-  /** Addresses of people the CRM has never heard of. */
+  /** Addresses of people whom the CRM does not know. */
   foreign: readonly string[];
   close(): Promise<void>;
 }
 
+/** Starts the platform and puts people on it. Close it afterwards. */
 export async function openStage(folder: Folder, shell: Shell): Promise<Stage> {
   const emulator = createEmulator({
     clock: systemClock,
@@ -52,7 +54,7 @@ export async function openStage(folder: Folder, shell: Shell): Promise<Stage> {
 
 type NewPerson = Parameters<Emulator['seed']['contact']>[0];
 
-/** Puts everybody on the platform, and the template; answers who is not in the CRM. */
+/** Puts people and a template on the platform; returns the addresses that the CRM does not know. */
 function populate({ seed }: Emulator, people: readonly DesiredRow[], now: number): string[] {
   const guests = Array.from({ length: strangers }, (_, at) => guest(at));
   const all: NewPerson[] = [...crowd(people), ...alreadyThere, ...guests];
@@ -69,7 +71,7 @@ function guest(at: number): NewPerson {
   return { email, status, channels: at % 4 === 0 ? {} : { ch_news: 'opt_in' } };
 }
 
-/** People of the export, standing on the platform as the CRM says or otherwise. */
+/** Returns one in `everySo` people of the export, some as the CRM says and some otherwise. */
 function crowd(people: readonly DesiredRow[]): NewPerson[] {
   const rows = new Map(people.map((row) => [row.key ?? '', row]));
   const others = [...rows].filter(([key, row]) => !row.invalid && !isNamed(key));

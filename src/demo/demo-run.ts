@@ -1,4 +1,4 @@
-/** One run within the demo, as the commands plan and sync do it. */
+/** One run within the demo, as the commands `plan` and `sync` do it. */
 import type { LoggedRequest } from '../emulator/ui/emulated-world.ts';
 import { renderSummary } from '../engine/report/summary-text.ts';
 import type { Summary } from '../engine/report/run-summary.ts';
@@ -12,9 +12,10 @@ import type { Stage } from './demo-platform.ts';
 const everyMs = 3_000;
 const shownPerClass = 2;
 
+/** A run that has ended. */
 export interface Passed {
   summary: Summary;
-  /** What the platform was asked in this run, oldest first. */
+  /** The requests that the platform got in this run, oldest first. */
   requests: readonly LoggedRequest[];
 }
 
@@ -22,11 +23,11 @@ interface Wanted {
   stage: Stage;
   shell: Shell;
   page: DemoPage;
-  /** false: a plan. */
+  /** False for a plan. */
   writes: boolean;
 }
 
-/** Runs once and prints the table. Throws the reason when somebody asked the process to stop. */
+/** Runs once and prints the table. Throws the reason if the process is asked to stop. */
 export async function pass({ stage, shell, page, writes }: Wanted): Promise<Passed> {
   const { world } = stage.emulator;
   const before = world.requests().length;
@@ -48,14 +49,14 @@ export async function pass({ stage, shell, page, writes }: Wanted): Promise<Pass
   return { summary, requests: world.requests().slice(before) };
 }
 
-/** Where no progress line can be redrawn, a line every few seconds. */
+/** Prints a line every few seconds where no progress line can be redrawn. */
 function tellProgress(requests: readonly LoggedRequest[], { note, interactive }: Shell): void {
   if (interactive) return;
   const changes = requests.filter(({ method, status }) => method !== 'GET' && status < 300);
   note(`  … ${changes.length.toLocaleString('en')} changes accepted by the platform so far`);
 }
 
-/** The table, and of each class of problems the first few. */
+/** Prints the table and the first few problems of each class. */
 function printSummary(summary: Summary, page: DemoPage, writes: boolean): void {
   const shown = summary.problems.filter(
     (problem) =>

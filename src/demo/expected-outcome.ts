@@ -1,15 +1,15 @@
-/** What is told of somebody, compared with what the platform was asked and what it shows. */
+/** Compares the claims of the demo with the requests that the platform got and what it shows. */
 import type { World } from '../emulator/ui/emulated-world.ts';
 import { contactKey } from '../records/contact/observe/observed-contact.ts';
 import type { DesiredRow, Key } from '../domain/record.ts';
 import type { Passed } from './demo-run.ts';
 import type { Claim, TemplateClaim } from './demo-claims.ts';
 
-/** Something told, and whether it holds. */
+/** A claim, and whether it is true. */
 export interface ClaimResult {
   subject: string;
   says: string;
-  /** What is the case instead; undefined: it is as told. */
+  /** What happened instead; undefined: the claim is true. */
   truth: string | undefined;
 }
 
@@ -18,13 +18,14 @@ interface Facts extends Passed {
   people: readonly DesiredRow[];
 }
 
+/** Checks a claim about a person. */
 export function tellOf({ who, says, ...claim }: Claim, facts: Facts): ClaimResult {
   const key = contactKey(who);
   const sent = writesIn(facts)
     .filter(({ email }) => email === key)
     .map(({ route, subscription, channelId }) => `${subscription ?? route} ${channelId ?? ''}`);
   const name = nameOf(key, facts.people);
-  // An unknown word is listed for its field.
+  // A problem with an unknown word is listed under its field.
   const option = facts.people.find((row) => row.key === key)?.invalid?.option;
   const isListed = (as: string) => as === name || as === option;
   const listed = facts.summary.problems.find((problem) => isListed(problem.key))?.class;
@@ -33,6 +34,7 @@ export function tellOf({ who, says, ...claim }: Claim, facts: Facts): ClaimResul
   return { subject: who, says, truth: truth === expected ? undefined : truth };
 }
 
+/** Checks a claim about a template. */
 export function tellOfTemplate({ name, says, ...claim }: TemplateClaim, facts: Facts): ClaimResult {
   const here = facts.world.templates().filter((template) => template.name === name);
   const sent = writesIn(facts)
@@ -48,7 +50,7 @@ export function tellOfTemplate({ name, says, ...claim }: TemplateClaim, facts: F
   return { subject: `template ${name}`, says, truth: truth === expected ? undefined : truth };
 }
 
-/** Requests of a run that were to change something, and did. */
+/** Returns the requests that were to change something, and did. */
 export function writesIn({ requests }: Pick<Passed, 'requests'>): Passed['requests'] {
   return requests.filter(({ method, status }) => method !== 'GET' && status < 300);
 }
@@ -64,7 +66,7 @@ function truthOf({
   return `sent: ${requests}; on the platform: ${shows}; listed as: ${listed ?? 'nothing'}`;
 }
 
-/** How somebody stands on the platform, such as `ch_news in, ch_product out`. */
+/** Returns how a person stands on the platform, such as `ch_news in, ch_product out`. */
 function standingOf(world: World, key: Key): string {
   const here = world.contacts().filter(({ email }) => contactKey(email) === key);
   if (here.length === 0) return 'not on the platform';
@@ -77,7 +79,7 @@ function standingOf(world: World, key: Key): string {
   return one.join(' and ');
 }
 
-/** The name under which a run lists a record: one without a key goes by its id. */
+/** Returns the name under which a run lists a person: the id if the record has no valid address. */
 function nameOf(key: Key, people: readonly DesiredRow[]): string {
   const row = people.find(({ alias }) => alias === key);
   return row && row.key === undefined ? `id ${row.id}` : key;

@@ -1,4 +1,4 @@
-/** The people of the export, as a run understands them. */
+/** Reads the people of the export as a run understands them. */
 import type { Config } from '../config/config.ts';
 import { systemClock } from '../http/system-clock.ts';
 import { contactDesire } from '../records/contact/observe/desired-contact.ts';
@@ -23,7 +23,7 @@ export async function readPeople(
   return rows;
 }
 
-/** What one record says of each channel. */
+/** Returns what a record says of each channel. */
 export function wishesOf(row: Pick<DesiredRow, 'body'>): Record<string, Subscription | null> {
   return decodeContact.desired(row).value.channels;
 }

@@ -1,20 +1,22 @@
-/** How the demo writes: headings, paragraphs, lines folded for a narrow terminal. */
+/** How the demo prints: headings, paragraphs, and lines folded for a narrow terminal. */
 import type { Shell } from '../cli/compose/process-shell.ts';
 
 const width = 96;
 
+/** The demo's output. */
 export interface DemoPage {
   title(text: string): void;
-  /** Paragraphs. */
+  /** Prints paragraphs, folded. */
   say(...paragraphs: string[]): void;
-  /** A command as one would type it. */
+  /** Prints a command as somebody would type it. */
   command(text: string): void;
-  /** Lines as they are; a sentence that is too long goes on below, indented. A table stays one. */
+  /** Prints lines as they are. Folds a sentence that is too long, indented; never a table row. */
   lines(lines: readonly string[]): void;
-  /** What is said of one subject. */
+  /** Prints a subject, and below it what is said of it. */
   item(subject: string, text: string): void;
 }
 
+/** Creates the demo's output. */
 export function createPage({ print }: Pick<Shell, 'print'>): DemoPage {
   const put = (text: string, indent: { first: string; rest: string }): void => {
     for (const line of fold(text, indent)) print(line);
@@ -50,7 +52,7 @@ export function createPage({ print }: Pick<Shell, 'print'>): DemoPage {
   };
 }
 
-/** Breaks a text between words. */
+/** Folds a text between words. */
 function fold(text: string, { first, rest }: { first: string; rest: string }): string[] {
   const lines: string[] = [];
   let line = first;

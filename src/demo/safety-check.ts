@@ -1,6 +1,6 @@
 /**
- * What must hold after every run, whoever it concerns. It is worked out from the platform's own log
- * and the export alone, so that it does not share a mistake with the run.
+ * Checks what must hold after every run, for everybody. It uses the platform's own log and the
+ * export only, so that it cannot share a mistake with the run.
  */
 import type { Emulator } from '../emulator/emulator.ts';
 import type { LoggedRequest } from '../emulator/ui/emulated-world.ts';
@@ -9,14 +9,15 @@ import { writesIn, type ClaimResult } from './expected-outcome.ts';
 import type { Passed } from './demo-run.ts';
 import { wishesOf } from './export-people.ts';
 
-/** How it was before a run. */
+/** The platform before a run. */
 export interface Before {
-  /** `<email> <channel>`, for everybody who left that channel, or all mail, of their own will. */
+  /** `<email> <channel>` of each person who unsubscribed from the channel, or from all mail. */
   left: ReadonlySet<string>;
-  /** The people the CRM does not know, as they stand. */
+  /** The people whom the CRM does not know, as JSON. */
   foreign: string;
 }
 
+/** Notes what the safety check compares with. Call it before a run. */
 export function lookBefore(emulator: Emulator, foreign: readonly string[]): Before {
   const { world } = emulator;
   const ours = new Set(writesIn({ requests: world.requests() }).filter(isOptOut).map(pairOf));
@@ -38,6 +39,10 @@ interface After {
   passed: Passed;
 }
 
+/**
+ * Checks after a run that nobody was opted in against their will, and that people whom the CRM does
+ * not know are untouched.
+ */
 export function tellSafety({ emulator, before, foreign, people, passed }: After): ClaimResult[] {
   const optIns = writesIn(passed).filter(({ subscription }) => subscription === 'opt_in');
   const back = optIns.filter((request) => before.left.has(pairOf(request)));
@@ -63,7 +68,7 @@ export function tellSafety({ emulator, before, foreign, people, passed }: After)
   ];
 }
 
-/** Every record of the person is valid, one says yes, and none says no. */
+/** Returns whether all records of the person are valid, one says yes, and none says no. */
 function isWanted(
   { email, channelId = '' }: LoggedRequest,
   people: readonly DesiredRow[],

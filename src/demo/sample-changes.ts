@@ -1,9 +1,10 @@
-/** What happens between the first and the second run, on both sides. */
+/** The changes on both sides between the first run and the second. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Emulator } from '../emulator/emulator.ts';
 import { writePeople, type Folder } from './demo-folder.ts';
 
+/** Lets people and colleagues change things on the platform. */
 export function changePlatform({ dashboard, world }: Emulator): void {
   dashboard.leave('clara.fischer@example.com', 'ch_news');
   dashboard.unsubscribe('david.cohen@example.org');
@@ -13,6 +14,7 @@ export function changePlatform({ dashboard, world }: Emulator): void {
   dashboard.editTemplate(newsletter.id, { subject: 'Big news, {{firstName}}!' });
 }
 
+/** Changes the export and a template. */
 export function changeCrm(folder: Folder): void {
   const [header = '', ...rows] = readFileSync(folder.people, 'utf8').split('\n');
   const columns = header.split(',');
@@ -39,7 +41,7 @@ export function changeCrm(folder: Folder): void {
   writeFileSync(invoice, readFileSync(invoice, 'utf8').replace(/^subject: .*$/m, subject));
 }
 
-/** The row of one of the named people: a single line without quotes. */
+/** Returns the row of a named person: a single line without quotes. */
 function rowOf(rows: readonly string[], email: string): number {
   const at = rows.findIndex((row) => row.includes(`,${email},`) && !row.includes('"'));
   if (at >= 0) return at;

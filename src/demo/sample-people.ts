@@ -1,6 +1,6 @@
 /**
- * The people and templates of the demo by name: how they stand on the platform before the first
- * run, and what is told of them after each act. They are in the sample export (config/demo).
+ * The named people and templates of the demo: how they stand on the platform before the first run,
+ * and the claims about them after each act. They are in the sample export (config/demo).
  */
 import type { Claim, TemplateClaim } from './demo-claims.ts';
 
@@ -8,7 +8,7 @@ const news = 'ch_news';
 const product = 'ch_product';
 const isIn = (...ids: string[]) => Object.fromEntries(ids.map((id) => [id, 'opt_in' as const]));
 
-/** On the platform before the first run. */
+/** The named people on the platform before the first run. */
 export const alreadyThere = [
   { email: 'george.hall@example.org', firstName: 'George', channels: isIn(news) },
   { email: 'marta.kowalska@example.com', channels: { [news]: 'opt_out' as const } },
@@ -197,7 +197,7 @@ const named = new Set([
   ...people(claimsOfActTwo),
 ]);
 
-/** Whether a story is told of this person. */
+/** Returns whether the demo makes a claim about this person. */
 export function isNamed(key: string): boolean {
   return named.has(key);
 }

@@ -22,61 +22,67 @@ import { remember } from './store/recent-entries.ts';
 import { createMemory, type Storage } from './store/storage.ts';
 import type { LoggedRequest } from './ui/emulated-world.ts';
 
+/**
+ * What an emulator is made with. Throws Invalid for a limit, quirk or fault that cannot be read.
+ */
 export interface EmulatorOptions {
   clock: Pick<Clock, 'now' | 'monotonic'>;
-  /** The one source of chance: the same numbers give the same ids, and the same key. */
+  /** The only source of chance: the same numbers give the same ids and the same key. */
   random: Random;
   /** Drawn from `random` when left out. */
   apiKey?: string | undefined;
   channels?: readonly Channel[] | undefined;
-  /** Such as `contacts.enrol=30/60` or `*=1000/1`; Invalid when one cannot be read. */
+  /** Limits such as `contacts.enrol=30/60` or `*=1000/1`. */
   limits?: readonly string[] | undefined;
-  /** How they are counted, by name; fixed unless told otherwise. */
+  /** The name of the algorithm that counts limits; fixed windows when left out. */
   algorithm?: string | undefined;
-  /** Differences from the specification, such as `no-flip`; Invalid when one is not known. */
+  /** Differences from the specification, such as `no-flip`. */
   quirks?: readonly string[] | undefined;
-  /** Such as `500=0.05@contacts.enrol`; Invalid when one cannot be read. */
+  /** Faults such as `500=0.05@contacts.enrol`. */
   faults?: readonly string[] | undefined;
-  /** The request log keeps at least so many of the newest entries; default 100,000. */
+  /** The request log keeps at least this many of the newest entries; default 100,000. */
   keepRequests?: number | undefined;
-  /** Where the world is kept; in memory when left out. */
+  /** The storage of the world; memory when left out. */
   storage?: Storage | undefined;
-  /** What is there from the beginning. Not looked at when the storage brings a world. */
+  /** What is there from the beginning. Ignored if the storage holds a world. */
   seedFile?: SeedFile | undefined;
 }
 
-/** An email platform: nothing happens but what is asked of it. It plays its first organization. */
+/**
+ * An email platform on which nothing happens but what is asked of it. Its own functions act on its
+ * first organization.
+ */
 export interface Emulator extends Player {
-  /** Answers one request at once, in JSON but for /docs, and without faults; never throws. */
+  /** Answers a request at once, without faults; in JSON except for /docs. Never throws. */
   handle(request: AnyRequest): Answer;
-  /** The same, over a connection on which faults happen. */
+  /** Answers a request over a connection on which faults happen. */
   receive(request: AnyRequest): Delivery;
-  /** From now on these faults happen, and no others; Invalid when one cannot be read. */
+  /** Replaces the faults that happen. Throws Invalid if one cannot be read. */
   fail(faults: readonly string[]): void;
-  /** The ids of all organizations; the first is its own. */
+  /** Returns the ids of all organizations; the first is the emulator's own. */
   organizations(): string[];
-  /** Throws Invalid when there is no such organization. */
+  /** Acts on another organization. Throws Invalid if there is none with this id. */
   player(organizationId: string): Player;
-  /** The session of the first user who is a member of no organization, if there is one. */
+  /** Returns the session of the first user who is a member of no organization; undefined: none. */
   guest(): string | undefined;
   /**
-   * Back to how the world was when the first request came. Limits, the request log, what quirks
-   * have counted and the chance of faults begin anew; which faults happen stays as it was chosen.
+   * Returns to the world as it was when the first request came. Limits, the request log, the counts
+   * of quirks and the chance of faults begin anew; the chosen faults stay.
    */
   reset(): void;
-  /** Writes what is not yet written, and lets go of the storage. */
+  /** Writes what is not yet written, and closes the storage. */
   close(): void;
 }
 
 /**
- * A local, strict platform: all operations of its specification. A request passes, in this order:
- * its path and method (404, 405), its key or session (401, 403), the limit of its organization and
- * route (429), the key's permissions (403), the operation's schemas (400), the operation. What
- * comes after the key is counted.
+ * Creates a local, strict platform with all operations of the specification. A request passes, in
+ * this order: its path and method (404, 405), its key or session (401, 403), the limit of its
+ * organization and route (429), the key's permissions (403), the operation's schemas (400), the
+ * operation. A request with a valid key counts against the limit.
  */
 export function createEmulator(options: EmulatorOptions): Emulator {
   const { clock, storage = createMemory() } = options;
-  // What cannot be read is refused before anything is kept.
+  // Mistakes in the options are refused before anything is stored.
   const quirks = createQuirks(options.quirks ?? []);
   const meters = createMeters(options.limits ?? [], findAlgorithm(options.algorithm));
   const faults = createFaults(options.faults ?? [], options.random);
@@ -135,7 +141,7 @@ export function createEmulator(options: EmulatorOptions): Emulator {
   return emulator;
 }
 
-/** Does it until it has not thrown. */
+/** Returns a function that acts once; an act that throws is repeated by the next call. */
 function once(act: () => void): () => void {
   let done = false;
   return () => {
@@ -145,7 +151,7 @@ function once(act: () => void): () => void {
   };
 }
 
-/** The world an earlier process left, or a new one. */
+/** Opens the world of an earlier process, or makes a new one. Throws Invalid for an unknown key. */
 function openAccounts(
   options: EmulatorOptions,
   { storage, behaviour }: { storage: Storage; behaviour: Partial<PlatformBehaviour> },
@@ -167,7 +173,7 @@ function isGuest({ organizationId }: UserRow): boolean {
   return organizationId === null;
 }
 
-/** Writes to the storage; the refusal when that cannot be done. */
+/** Writes to the storage; returns the refusal if that fails. */
 function writing(write: () => void): Answer | undefined {
   try {
     write();

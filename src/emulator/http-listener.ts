@@ -6,29 +6,29 @@ import { refuse, toAnswer } from './shared/api-answer.ts';
 import type { Emulator } from './emulator.ts';
 import type { Delivery } from './faults/fault-kinds.ts';
 
-/** An emulator that can be reached; only from this machine. */
+/** An emulator that can be reached from this machine. */
 interface Served {
-  /** Without a slash at its end. */
+  /** The URL without a trailing slash. */
   url: string;
-  /** Stops at once: connections that are open, kept alive or not, are cut. */
+  /** Stops at once and cuts all open connections. */
   close(): Promise<void>;
 }
 
 const MOST_BYTES = 1024 * 1024;
 
 /**
- * Binds the emulator to a port of the loopback address, 0 for a free one. Throws the system's
- * error when the port cannot be had. A body over 1 MB is refused with 413 before it is read.
+ * Serves the emulator on a port of the loopback address; 0 picks a free one. Throws the system's
+ * error if the port cannot be used. A body over 1 MB is refused with 413 before it is read.
  */
 export async function serve({ receive }: Pick<Emulator, 'receive'>, port: number): Promise<Served> {
   const app = Fastify({
     bodyLimit: MOST_BYTES,
     forceCloseConnections: true,
-    // Which path exists is the emulator's to say: to fastify all of them are one.
+    // The emulator decides which paths exist: for Fastify all of them are one.
     rewriteUrl: () => '/',
     clientErrorHandler: (_error, socket) => refuseMalformed(socket),
   });
-  // The platform reads JSON whatever the content type says, even where that makes no sense.
+  // The platform reads JSON whatever the content type says.
   app.addHook('onRequest', async ({ raw }) => void delete raw.headers['content-type']);
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', { parseAs: 'string' }, (_request, body, done) => done(null, body));
@@ -59,7 +59,7 @@ async function deliver(reply: FastifyReply, delivery: Delivery): Promise<unknown
     if (delivery.delayMs > 0) await pause(delivery.delayMs);
     return send(reply, delivery.answer);
   }
-  // From here on the connection is ours; one that stays silent is cut when the emulator closes.
+  // The connection is ours now; a silent one is cut when the emulator closes.
   reply.hijack();
   if (delivery.is === 'reset') reply.raw.destroy();
   if (delivery.is === 'half') sendHalf(reply, delivery.answer);
@@ -76,7 +76,7 @@ function send(reply: FastifyReply, { status, headers, body }: Answer) {
   return reply.code(status).headers(headers).send(body);
 }
 
-/** A request that is no HTTP: answered in JSON all the same, and the connection closed. */
+/** Answers a request that is no HTTP in JSON, and closes the connection. */
 function refuseMalformed(socket: Socket): void {
   if (!socket.writable) return;
   const { headers, body } = toAnswer(
@@ -91,7 +91,10 @@ function refuseMalformed(socket: Socket): void {
   socket.end(`HTTP/1.1 400 Bad Request\r\n${lines.join('')}${length}\r\n${body}`);
 }
 
-/** What is refused before the emulator sees it, above all a body too large; else it is a bug. */
+/**
+ * Returns the answer for a request that Fastify refuses, mostly for a body too large; another error
+ * is a bug.
+ */
 function toRefusal({ statusCode, message }: FastifyError): Answer {
   if (statusCode === undefined) {
     const fix = 'Report it, with the request that led to it.';

@@ -7,20 +7,23 @@ import type { Organization } from './store/organization.ts';
 import type { Recent } from './store/recent-entries.ts';
 import { createWorld, type LoggedRequest, type World } from './ui/emulated-world.ts';
 
-/** One organization, from behind the scenes. */
+/** One organization, as a player of the emulator acts on it. */
 export interface Player {
   readonly organizationId: string;
-  /** A key that may read and write, if there is one; else any. */
+  /** A key that may read and write; if there is none, any usable key. */
   readonly apiKey: string;
-  /** Arranges the world before the story begins. */
+  /** Prepares the world before requests come. */
   readonly seed: Seed;
   /** Acts as the people on the platform. */
   readonly dashboard: Dashboard;
-  /** Looks at what there is, and at what was asked. */
+  /** Shows the world and the request log. */
   readonly world: World;
 }
 
-/** Plays any organization by its id; throws Invalid when there is none. */
+/**
+ * Returns a function that gives the player of an organization by id; it throws Invalid for an
+ * unknown id.
+ */
 export function createPlayers(
   accounts: Accounts,
   requests: Recent<LoggedRequest>,

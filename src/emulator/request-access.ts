@@ -4,17 +4,21 @@ import type { Accounts } from './store/accounts.ts';
 import type { KeyRow } from './shared/row-types.ts';
 import type { Organization } from './store/organization.ts';
 
-/** In whose name a request is answered; by session there is no key. */
+/**
+ * The organization that a request acts for, and the key it came with; with a session there is no
+ * key.
+ */
 export type Admitted = { organization: Organization; key?: KeyRow } | { refusal: ApiOutcome };
 
 /**
- * Who asks ("Authentication").
- *   operation    brought                           →
- *   by key       no key, an unknown one            401
- *   by key       one that is revoked or disabled   401
+ * Decides who may ask ("Authentication").
+ *
+ *   operation    the request has                   answer
+ *   by key       no key, or an unknown one         401
+ *   by key       a revoked or disabled key         401
  *   by session   the session of a member           in, whatever key came with it
  *   by session   the session of anybody else       403
- *   by session   a good key alone                  403: keys are not accepted there
+ *   by session   only a good key                   403: keys are not accepted there
  *   by session   neither                           401
  */
 export function admit(
@@ -30,12 +34,13 @@ export function admit(
   return { refusal: refuseBriefly(403, 'API keys are not accepted here: a session is required') };
 }
 
-/** Whether a key may do this: read what GET asks for, write with any other method. */
+/** Returns whether a key may use a method: GET needs read, any other method needs write. */
 export function permits({ permissions }: KeyRow, method: string): boolean {
   const needed = method === 'GET' ? 'read' : 'write';
   return permissions.split(',').some((permission) => permission.trim() === needed);
 }
 
+/** Returns the refusal of a key without the permission. */
 export function forbidden(key: KeyRow, { method, brief }: Operation): ApiOutcome {
   const message = 'Unauthorized access';
   if (brief) return refuseBriefly(403, message);
@@ -78,7 +83,7 @@ function unauthorized(message: string, detail: { why: string; fix: string }): Ad
   return { refusal: refuse(401, message, detail) };
 }
 
-/** Undefined when no cookie is the session of anybody. */
+/** Checks the cookies for a session; undefined: none is anybody's. */
 function bySession(accounts: Accounts, cookies: string): Admitted | undefined {
   for (const cookie of cookies.split(';')) {
     const [name = '', ...value] = cookie.split('=');

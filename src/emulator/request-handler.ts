@@ -8,20 +8,20 @@ import { operations } from './api/operation-table.ts';
 import type { Quirk, Reply } from './quirks/quirk.ts';
 import type { Accounts } from './store/accounts.ts';
 
-/** A request with any method at all, so that a wrong one can be refused. */
+/** A request with any method, so that a wrong one can be refused. */
 export type AnyRequest = Omit<Request, 'method'> & { method: string };
 
-/** The same, taken apart. */
+/** A request, taken apart. */
 export interface Asked {
   method: string;
-  /** Without the query. */
+  /** The path without the query. */
   path: string;
   query: URLSearchParams;
   headers: Record<string, string>;
   body: string;
 }
 
-/** What a request meets on its way. */
+/** What a request passes through. */
 interface Ground {
   accounts: Accounts;
   meters: Meters;
@@ -29,7 +29,7 @@ interface Ground {
   clock: Pick<Clock, 'now' | 'monotonic'>;
 }
 
-/** From the request to the reply, in the order that createEmulator states. */
+/** Answers a request, in the order that `createEmulator` states. */
 export function ask(asked: Asked, ground: Ground): Reply {
   const { accounts, meters, quirks, clock } = ground;
   const found = findOperation(operations, asked);
@@ -55,6 +55,7 @@ export function ask(asked: Asked, ground: Ground): Reply {
   return { ...known, outcome, question };
 }
 
+/** Takes a request apart. */
 export function read({ method, path, headers, body = '' }: AnyRequest): Asked {
   const mark = path.indexOf('?');
   const end = mark < 0 ? path.length : mark;
@@ -62,7 +63,7 @@ export function read({ method, path, headers, body = '' }: AnyRequest): Asked {
   return { method, path: path.slice(0, end), query, headers, body };
 }
 
-/** Undefined for what is no operation. */
+/** Returns the route of a request; undefined: no operation has this method and path. */
 export function routeOf(request: AnyRequest): Route | undefined {
   const found = findOperation(operations, read(request));
   return 'operation' in found ? found.operation.route : undefined;

@@ -1,6 +1,4 @@
-/**
- * From a configuration to a mirror that can run: the one place where everything is put together.
- */
+/** Builds a mirror that can run from a configuration. It is the one place where all parts meet. */
 import { hash, randomBytes } from 'node:crypto';
 import type { Config } from '../../config/config.ts';
 import { byGuard } from '../../domain/guard-classes.ts';
@@ -30,12 +28,15 @@ import type { Stuck } from '../../rate-limit/route-queue.ts';
 import { systemClock } from '../../http/system-clock.ts';
 import type { Assembled } from './assembled-mirror.ts';
 
-/** The most a page may hold, then less: what fell on a page border stands elsewhere. */
+/**
+ * The page sizes of listings: the maximum, then a smaller one, so that a record on a page border of
+ * the first listing lies inside a page of the second.
+ */
 const pageSizes = [100, 83] as const;
 
 const randomHex = (bytes: number): string => randomBytes(bytes).toString('hex');
 
-/** The platform of a configuration, over the network; its limits shared where there is a Redis. */
+/** Connects to the platform of a configuration. If there is a Redis, the rate limits are shared. */
 export function connect(config: Config, shell: Shell): ConnectedPlatform {
   const { url, apiKey, timeoutMs, reserve } = config.platform;
   const shared = shareLimits(config, shell);
@@ -79,18 +80,21 @@ function shareLimits({ redis, platform }: Config, shell: Shell): SharedBudgets |
   });
 }
 
+/** How a mirror is opened. */
 export interface MirrorAccess {
-  /** Takes the lease, and makes snapshot and ledger when there are none. */
+  /** Takes the lease, and makes the snapshot and the do-not-contact list if there are none. */
   writes: boolean;
-  /** Gives up what a ledger knew that is not there, or cannot be used. */
+  /** Gives up what a do-not-contact list knew that is gone, or cannot be used. */
   acceptLostLedger?: boolean;
 }
 
 /**
- * Without `writes` nothing is made: the snapshot is only looked into, and where there is none, or
- * no ledger yet, an empty one in memory stands in. A snapshot that is damaged is set aside where it
- * `writes`, and said at once; else it is Invalid. Close it when done, and say what went wrong: what
- * turns out to be damaged only then is set aside as well. Throws Busy, Invalid.
+ * Builds the mirror. Close it when done, with the error if there was one: a snapshot that turns out
+ * to be damaged is set aside then.
+ *
+ * Without `writes` nothing is made: the snapshot is read only, and an empty one in memory stands in
+ * for a snapshot or list that does not exist. With `writes` a damaged snapshot is set aside and
+ * that is printed; without, it throws Invalid. Throws Busy and Invalid.
  */
 export function assemble(config: Config, shell: Shell, access: MirrorAccess): Assembled {
   const held = access.writes ? shell.held?.() : undefined;
@@ -142,7 +146,10 @@ export function assemble(config: Config, shell: Shell, access: MirrorAccess): As
   };
 }
 
-/** For a run of this process beside others on the same mirror, and ahead of them. */
+/**
+ * Builds the mirror once more, with connections of its own, for a run beside others in this
+ * process. Its requests go first.
+ */
 function besideOf(config: Config, mirror: Mirror, all: ConnectedPlatform): Assembled {
   const platform = all.urgent();
   const snapshot = mirror.snapshot.sibling();
@@ -169,7 +176,9 @@ interface Opened {
   notes: string[];
 }
 
-/** Everything that may be in the way of a run is asked here; what was opened is closed then. */
+/**
+ * Opens what a run needs and checks everything that may prevent it; closes all of it on failure.
+ */
 function hold(config: Config, { acceptLostLedger = false }: MirrorAccess): Opened {
   const lease = takeLease(config.snapshot);
   let snapshot: Snapshot | undefined;
@@ -225,24 +234,25 @@ function sayAside(path: string, aside: string): string {
   return `${path}: the snapshot was damaged and is set aside as ${aside}`;
 }
 
-/** Whose records are kept equal, for the snapshot to belong to. */
+/** Returns the account that the snapshot belongs to. */
 export function accountOf({ platform: { url, apiKey } }: Config, platform: Platform): Account {
   return { url, apiKey, platform };
 }
 
-/** When somebody who left the CRM is due, and for what. */
+/** Returns the rules for people who are missing from the CRM: after how long, and what is done. */
 export function absenceRulesOf({ guards, policy }: Config): AbsenceRules {
   const { absentReadings, absentForMs } = guards;
   const { deletes, deleteAfterMs } = policy;
   return { absentReadings, absentForMs, deletes, deleteAfterMs };
 }
 
-/** Whatever of the configuration bears on what is read of a record. */
+/** Returns a hash of every setting that affects how a record is read. */
 function mannerOf(contacts: NonNullable<Config['contacts']>): string {
   const map = contacts.map === undefined ? undefined : loadMap(contacts.map).hash;
   return hash('sha256', JSON.stringify({ ...contacts, map })).slice(0, 16);
 }
 
+/** Returns the record types of the mirror with their sources. */
 export function partsOf(config: Config, platform: Platform): MirrorPart[] {
   const { contacts, templates, policy } = config;
   const parts: MirrorPart[] = [];

@@ -5,7 +5,7 @@ import type { Mirror } from '../../engine/context/mirror-context.ts';
 export interface Assembled {
   mirror: Mirror;
   platform: Platform;
-  /** The same once more, for a run beside this one; to be closed by itself, and first. */
+  /** Builds the same mirror once more for a run beside this one. Close it first. */
   sibling(): Assembled;
   close(failure?: unknown): Promise<void>;
 }

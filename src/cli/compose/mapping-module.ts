@@ -1,6 +1,6 @@
 /**
- * The module that `contacts.map` names. It is loaded once for the process, so that what runs is
- * what its hash was made of.
+ * Loads the module that `contacts.map` names. It is loaded once per process, so that the code that
+ * runs is the code that was hashed.
  */
 import { hash } from 'node:crypto';
 import { createRequire } from 'node:module';
@@ -9,16 +9,17 @@ import { readSmallFile } from '../../domain/values/config-file.ts';
 import type { MapRecord } from '../../domain/record-mapping.ts';
 import type { Mapping } from '../../sources/shared/mapped-source.ts';
 
+/** A mapping that was loaded. */
 export interface LoadedMap extends Mapping {
-  /** Of its text; what it imports is not in it. */
+  /** The hash of the module's text; modules that it imports are not included. */
   hash: string;
-  /** Whether it says which fields it reads. */
+  /** Whether the module exports the fields that it reads. */
   saysReads: boolean;
 }
 
 const loaded = new Map<string, LoadedMap>();
 
-/** Throws Invalid, in one line, when it cannot be used. */
+/** Loads the module. Throws Invalid, in one line, if it cannot be used. */
 export function loadMap(path: string): LoadedMap {
   const known = loaded.get(path);
   if (known) return known;
@@ -67,7 +68,7 @@ function moduleAt(path: string): unknown {
   }
 }
 
-/** Where Node says that a text goes wrong: the first line of the stack. */
+/** Returns the line at which Node reports an error, from the first line of the stack. */
 function lineOf(error: unknown): string {
   const stack = error instanceof Error ? (error.stack ?? '') : '';
   const line = /^\S*:(\d+)$/m.exec(stack.split('\n')[0] ?? '')?.[1];

@@ -1,46 +1,47 @@
 import type { Command } from 'commander';
 import type { Assembled } from './assembled-mirror.ts';
 
-/** What a command may touch of the process it runs in; cli.ts makes the real one, tests another. */
+/** What a command may use of its process. cli.ts makes the real one, tests make others. */
 export interface Shell {
-  /** The environment, for the configuration's ${NAME}s. */
+  /** The environment, for ${NAME} in the configuration. */
   env: Record<string, string | undefined>;
-  /** Results: stdout, one line. */
+  /** Prints one line of results to stdout. */
   print(line: string): void;
-  /** Everything else a person should read: stderr, one line. */
+  /** Prints one line for people to stderr. */
   note(line: string): void;
-  /** Redraws one line of progress on stderr; does nothing when that is no terminal. */
+  /** Redraws the progress line on stderr; does nothing if that is no terminal. */
   progress(line: string): void;
-  /** Whether stdout (results) is a terminal: then addresses may be shown. */
+  /** Whether stdout is a terminal, so that addresses may be shown. */
   terminal: boolean;
-  /** Whether stderr (logs, progress) is a terminal. */
+  /** Whether stderr is a terminal. */
   interactive: boolean;
-  /** Aborted, with Interrupted as its reason, when somebody asks the process to stop. */
+  /** Aborted when the process is asked to stop; the reason is Interrupted. */
   stop: AbortSignal;
-  /** Aborted when what is in flight must be given up: 8 s after that, or when asked once more. */
+  /** Aborted when work in flight has to be given up: 8 s after `stop`, or when asked again. */
   abort: AbortSignal;
-  /** The command line that is being run. */
+  /** The command line that runs. */
   argv?: readonly string[];
-  /** Runs another one in this process, and answers its exit code. */
+  /** Runs another command line in this process and returns its exit code. */
   call?(argv: readonly string[], shell: Shell): Promise<number>;
-  /** The mirror, where this process holds it already. */
+  /** Returns the mirror, if this process holds it already. */
   held?(): Assembled;
 }
 
 /**
- * One command: a file of this folder exports `options` and `run`, and a line in cli.ts names it.
- * `run` answers the exit code (README, exit codes); it throws one of domain/errors.ts otherwise.
+ * One command: a file in src/commands that exports `options` and `run`, and that cli.ts names.
+ * `run` returns the exit code (README, exit codes), and throws the errors of domain/errors.ts.
  */
 export interface CommandModule {
   options(command: Command): void;
   run(command: Command, shell: Shell): Promise<number>;
 }
 
-/** A command of several parts, as `domains list`: a file of this folder that exports `parts`. */
+/** A command with several parts, such as `domains list`: its file exports `parts`. */
 export interface CommandGroup {
   parts: readonly CommandPart[];
 }
 
+/** One part of a command. */
 export interface CommandPart extends CommandModule {
   name: string;
   summary: string;

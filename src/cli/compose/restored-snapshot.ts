@@ -1,6 +1,6 @@
 /**
- * A snapshot that was put back from a backup knows nothing of what happened since. Until a run has
- * listed the platform, what it has recorded stands in for nothing: every run is full.
+ * Marks a snapshot that was restored from a backup, which does not know what happened since. Until
+ * a run has listed the platform, nothing that it has recorded counts: every run is full.
  */
 import type { Summary } from '../../engine/report/run-summary.ts';
 import type { Meta } from '../../snapshot/database/meta-table.ts';
@@ -8,13 +8,16 @@ import type { Snapshot } from '../../snapshot/snapshot.ts';
 
 const name = 'copied-at';
 
-/** When the backup was made that this is; undefined once that is settled. */
+/**
+ * Returns when the backup was made, in milliseconds since the epoch; undefined: the snapshot was
+ * not restored, or a full run has brought it up to date.
+ */
 export function copiedAt(meta: Meta): number | undefined {
   const text = meta.get(name);
   return text === undefined ? undefined : Number(text);
 }
 
-/** After a run that saw the whole platform there is nothing left of it. */
+/** Removes the mark after a run that has listed the whole platform. */
 export function clearRestored({ meta, transaction }: Snapshot, summary: Summary): void {
   const { mode, only, status, certificate } = summary;
   const sawAll = mode === 'full' && only === null && certificate.platform === true;

@@ -1,4 +1,4 @@
-/** From the configuration of a source to the source: the only list of those there are. */
+/** Creates the source that a configuration names. It is the only list of sources. */
 import type { Config } from '../../config/config.ts';
 import { systemClock } from '../../http/system-clock.ts';
 import { vocabulary } from '../../records/contact/observe/value-vocabulary.ts';
@@ -23,16 +23,16 @@ import { sqlSource } from '../../sources/sql/sql-source.ts';
 import { trytonSource } from '../../sources/tryton/tryton-source.ts';
 import { loadMap } from './mapping-module.ts';
 
-/** One for the process: it can be read once. */
+/** One for the process, because standard input can be read once. */
 const input = standardInput(() => process.stdin);
 const surroundings = { clock: systemClock, random: Math.random, input };
 
 type Contacts = NonNullable<Config['contacts']>;
 
-/** They give the fields they are asked for, and no others. */
+/** These sources give only the fields that they are asked for. */
 const sparing: ReadonlySet<string> = new Set(['hubspot', 'salesforce', 'sql', 'tryton']);
 
-/** Throws Invalid where `contacts.map` cannot be used. */
+/** Creates the source of contacts. Throws Invalid if `contacts.map` cannot be used. */
 export function contactSource(contacts: Contacts): Source {
   if (contacts.map === undefined) return unmapped(contacts);
   const mapping = loadMap(contacts.map);
@@ -41,7 +41,7 @@ export function contactSource(contacts: Contacts): Source {
     const why = `does not say which fields it reads, and ${type} gives none unasked`;
     throw new Invalid(`${mapping.name}: ${why} → export const reads = ['…']`);
   }
-  // The field is one of what comes out, and the source knows what goes in.
+  // The opt-out field is one that the mapping writes, which the source does not know.
   return mappedSource(unmapped({ ...contacts, unsubscribed: undefined }), mapping);
 }
 
@@ -58,7 +58,7 @@ function unmapped({ source, id, unsubscribed }: Contacts): Source {
     : ndjsonSource(source, surroundings);
 }
 
-/** As the contacts of the mirror read it. */
+/** Returns the opt-out field, and how to read it, for a source that searches by it. */
 function optOutOf(stated: Contacts['unsubscribed']) {
   if (stated === undefined || (typeof stated === 'object' && 'when' in stated)) return stated;
   const { field, ...own } = typeof stated === 'string' ? { field: stated } : stated;
@@ -71,7 +71,10 @@ function optOutOf(stated: Contacts['unsubscribed']) {
   return { field, says };
 }
 
-/** How the CRM is told who left; the way in to one that has a source is that of its source. */
+/**
+ * Creates the way in which the CRM is told of opt-outs; undefined: it is not told. HubSpot,
+ * Salesforce and SQL use the connection of their source.
+ */
 export function contactReturns({
   source,
   returns,
@@ -96,6 +99,7 @@ export function contactReturns({
   throw new Error('returns and source were found to fit when the configuration was read');
 }
 
+/** Creates the source of templates. */
 export function templateSource({ source }: NonNullable<Config['templates']>): Source {
   if (source.type === 'http') return httpSource(source, { ...surroundings, id: 'key' });
   return source.type === 'directory' ? directorySource(source) : ndjsonSource(source, surroundings);

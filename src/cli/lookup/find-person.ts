@@ -1,4 +1,6 @@
-/** Whom somebody means: an address, the hash that stands for one, or the key of a template. */
+/**
+ * Finds the record that a word on the command line means: an address, a hash, or a template's key.
+ */
 import { contactKey } from '../../records/contact/observe/observed-contact.ts';
 import { Invalid } from '../../domain/errors.ts';
 import type { Problem } from '../../domain/problem.ts';
@@ -11,8 +13,8 @@ import { namesOf } from './display-names.ts';
 type Named = Pick<Problem, 'kind' | 'key'>;
 
 /**
- * The word in its one spelling. A hash may come without its #, which begins a comment in most
- * shells.
+ * Returns the word in its one spelling. A hash may come without its #, which begins a comment in
+ * most shells. Throws Invalid for a word that can name nothing.
  */
 export function wordOf(who: string): string {
   const word = who.trim();
@@ -25,15 +27,15 @@ export function wordOf(who: string): string {
   return word.includes('@') ? contactKey(word) : word;
 }
 
-/** Whether a word (`wordOf`) means a record: by its key, or by its hash in this snapshot. */
+/** Returns a test whether a record is meant by a word of `wordOf`: by key, or by hash. */
 export function namedBy(word: string, snapshot: Snapshot): (record: Named) => boolean {
   const hash = namesOf(snapshot, false);
   return (record) => record.key === word || hash(record) === word;
 }
 
 /**
- * The key of the person that a word means. A hash is looked for in the snapshot, then in the CRM,
- * which is read for it. Throws Invalid when it is nobody's there, and what that reading throws.
+ * Returns the key of the person that a word means. A hash is searched in the snapshot, then in the
+ * CRM, which is read for it. Throws Invalid if nobody has it, and the errors of that reading.
  */
 export async function keyOf(who: string, mirror: Mirror, signal: AbortSignal): Promise<Key> {
   const word = wordOf(who);
@@ -46,7 +48,7 @@ export async function keyOf(who: string, mirror: Mirror, signal: AbortSignal): P
   const erasure = unfinishedIn(mirror.snapshot).find(({ hash }) => hash === word);
   if (erasure?.key !== undefined) return erasure.key;
   for (const key of mirror.snapshot.recordHistory.keys('contact')) {
-    // A problem of somebody who was erased stands under the hash itself, which is no key.
+    // A problem of an erased person has the hash itself as its key, which is none.
     if (!key.startsWith('#') && isMeant({ kind: 'contact', key })) return key;
   }
   const found = await inSource(part, isMeant, signal);

@@ -1,19 +1,22 @@
-/** People who are missing from the CRM: how many, and what is to come until they are deleted. */
+/** People who are missing from the CRM: how many, and what happens until they are deleted. */
 import { type AbsenceRules, isDeleted } from '../../records/contact/consent/our-contacts.ts';
 import { isLongEnough } from '../../records/contact/consent/absence.ts';
 import type { Absence, RecordedRow } from '../../domain/record.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import { counted, instant, lasting } from '../output/format-values.ts';
 
+/** The people who are missing. */
 export interface Missing {
   people: number;
-  /** Missing for long enough: opted out, or about to be. */
+  /** How many are missing for long enough, so that they are opted out, or soon will be. */
   due: number;
-  /** Time the CRM has to lack them further until the first of them is deleted; null: nobody is. */
+  /**
+   * How much longer the first of them has to be missing until they are deleted; null: nobody is.
+   */
   deletedInMs: number | null;
 }
 
-/** Null: nobody is missing. */
+/** Counts the people who are missing; null: nobody is. */
 export function missingOf({ absences }: Snapshot, rules: AbsenceRules): Missing | null {
   const { deletes, deleteAfterMs } = rules;
   const { people, due, waitedMs } = absences.summary('contact', deletes === 'owned');
@@ -22,6 +25,7 @@ export function missingOf({ absences }: Snapshot, rules: AbsenceRules): Missing 
   return { people, due, deletedInMs: isNone ? null : Math.max(0, deleteAfterMs - waitedMs) };
 }
 
+/** Words the count for people. */
 export function missingWords(missing: Missing | null): string {
   if (!missing) return 'nobody';
   const { people, due, deletedInMs } = missing;
@@ -29,7 +33,10 @@ export function missingWords(missing: Missing | null): string {
   return `${counted(people, 'person').replace('persons', 'people')}, ${due} for long enough${first}`;
 }
 
-/** How long one person has been missing, and what is to come; times added up by two clocks. */
+/**
+ * Returns how long one person has been missing, and what is to come; null: they are not. Durations
+ * are the sums of two clocks.
+ */
 export function absenceOf(
   absence: Absence | undefined,
   recorded: RecordedRow | undefined,
@@ -43,14 +50,15 @@ export function absenceOf(
     first: instant(firstAt),
     last: instant(lastAt),
     missingMs: ageMs,
-    /** Whether that is long enough to be opted out. */
+    /** Whether the person is missing for long enough to be opted out. */
     due: isLongEnough(absence, rules),
     needs: { readings: rules.absentReadings, ms: rules.absentForMs },
-    /** null: the person is not due yet, or policy deletes nobody like this. */
+    /** Null: the person is not due yet, or the policy deletes nobody like this. */
     deletedInMs: isOver ? null : Math.max(0, rules.deleteAfterMs - waitedMs),
   };
 }
 
+/** Words the absence of one person. */
 export function absenceWords(absence: NonNullable<ReturnType<typeof absenceOf>>): string {
   const { readings, first, last, missingMs, due, needs, deletedInMs } = absence;
   const since = `not in the CRM in ${readings} readings, ${first} to ${last} (${lasting(missingMs)})`;

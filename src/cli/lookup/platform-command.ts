@@ -1,4 +1,4 @@
-/** What commands share that ask the platform one thing: flags, a connection, what is printed. */
+/** What the commands share that ask the platform one thing: flags, connection, output. */
 import type { Command } from 'commander';
 import type { Config } from '../../config/config.ts';
 import { loadConfig } from '../../config/load-config.ts';
@@ -8,32 +8,35 @@ import { connect } from '../compose/assemble-mirror.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { exitCode } from '../output/exit-codes.ts';
 
+/** The flags of these commands. */
 export interface ReachFlags {
   config: string;
   json?: true;
 }
 
+/** Adds the flags. */
 export function reachOptions(command: Command): Command {
   return command
     .option('-c, --config <file>', 'the configuration', 'config/mirror.yaml')
     .option('--json', 'print one JSON document');
 }
 
-/** What came of it: as the document of --json, and in lines for people. */
+/** The answer of a command, as the document for --json and as lines for people. */
 export interface Result {
   document: object;
   lines: string[];
-  /** The platform answered, but not that it was done: the command failed. */
+  /** Whether the platform answered that it was not done, so that the command failed. */
   failed?: boolean;
 }
 
+/** The platform, connected. */
 export interface Reached {
   platform: Platform;
   config: Config;
   signal: AbortSignal;
 }
 
-/** Connects to the platform of the configuration, prints what came of it, answers the exit code. */
+/** Connects to the configured platform, prints the answer of `ask` and returns the exit code. */
 export async function reach(
   flags: ReachFlags,
   shell: Shell,
@@ -51,7 +54,10 @@ export async function reach(
   }
 }
 
-/** For what is never sent twice: an unknown end says where to look before the next try. */
+/**
+ * Adds `look`, the place to look before the next try, to the error of a request that may have been
+ * done. Such requests are never sent twice.
+ */
 export async function once<T>(sent: Promise<T>, look: string): Promise<T> {
   try {
     return await sent;
@@ -62,7 +68,7 @@ export async function once<T>(sent: Promise<T>, look: string): Promise<T> {
   }
 }
 
-/** What the platform calls something, fit for one cell of a table on a terminal. */
+/** Formats a value of the platform as one table cell, safe for a terminal. */
 export function cell(value: string | number | boolean | null | undefined): string {
   if (value === undefined || value === null || value === '') return '–';
   if (typeof value === 'boolean') return value ? 'yes' : 'no';

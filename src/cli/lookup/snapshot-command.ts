@@ -1,4 +1,4 @@
-/** What commands share that look at the snapshot of a mirror: flags, what is printed. */
+/** What the commands share that look at a mirror's snapshot: flags, opening, output. */
 import { existsSync } from 'node:fs';
 import type { Command } from 'commander';
 import type { Config } from '../../config/config.ts';
@@ -10,19 +10,21 @@ import { namesOf, type Names } from './display-names.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { exitCode } from '../output/exit-codes.ts';
 
+/** The flags of these commands. */
 export interface LookFlags {
   config: string;
   json?: true;
   addresses?: true;
 }
 
+/** Adds the flags of a command that names nobody. */
 export function lookOptions(command: Command): Command {
   return command
     .option('-c, --config <file>', 'the configuration', 'config/mirror.yaml')
     .option('--json', 'print one JSON document');
 }
 
-/** Also for those who name people. */
+/** Adds the flags of a command that names people. */
 export function namingOptions(command: Command): Command {
   return lookOptions(command).option(
     '--addresses',
@@ -30,24 +32,28 @@ export function namingOptions(command: Command): Command {
   );
 }
 
-/** What came of it: as the document of --json, and in lines for people. */
+/** The answer of a command, as the document for --json and as lines for people. */
 export interface CommandAnswer {
   document: object;
   lines: string[];
 }
 
+/** A mirror that is looked at. */
 export interface Seen {
   config: Config;
   /** Undefined: there is none yet. */
   snapshot: Snapshot | undefined;
   names: Names;
-  /** Whether another process holds the mirror now. */
+  /** Whether another process holds the mirror. */
   leased: boolean;
   /** Milliseconds since the epoch. */
   now: number;
 }
 
-/** Looks, beside whoever writes the mirror; takes no lease and changes nothing. */
+/**
+ * Prints what `tell` returns about the mirror, and returns exit code 0. Takes no lease and changes
+ * nothing, so it works while another process writes.
+ */
 export async function look(
   flags: LookFlags,
   shell: Shell,
@@ -63,7 +69,7 @@ export async function look(
   }
 }
 
-/** The snapshot in it is for the caller to close. */
+/** Opens a mirror for looking. The caller closes the snapshot. */
 export function see(config: Config, addresses: boolean): Seen {
   const snapshot = lookInto(config.snapshot);
   const names = namesIn(snapshot, addresses);
@@ -73,8 +79,9 @@ export function see(config: Config, addresses: boolean): Seen {
 type Act = (seen: Omit<Seen, 'leased' | 'now'>) => CommandAnswer;
 
 /**
- * Changes the snapshot, holding the lease, or has the worker do it that holds the mirror; throws
- * Busy while another process does.
+ * Prints what `act` returns after it has changed the snapshot, with the lease, and returns exit
+ * code 0. If a worker holds the mirror, the worker does it. Throws Busy if another process holds
+ * it.
  */
 export async function change(flags: LookFlags, shell: Shell, act: Act): Promise<number> {
   const config = loadConfig(flags.config, shell.env);
@@ -117,6 +124,7 @@ function namesIn(snapshot: Snapshot | undefined, addresses: boolean): Names {
   return snapshot ? namesOf(snapshot, addresses) : ({ key }) => key;
 }
 
+/** Prints an answer: with --json its document, else its lines. */
 export function print(
   { document, lines }: CommandAnswer,
   flags: Pick<LookFlags, 'json'>,

@@ -1,12 +1,17 @@
 import { Busy, Interrupted, Invalid, isExpected, Rejected } from '../../domain/errors.ts';
 import { codeOfStop, exitCode } from './exit-codes.ts';
 
-/** What a person reads of a failure, and the exit code that says which kind it was. */
+/** Turns an error into the text that a person reads and the exit code. */
+/** The text and the exit code of a failure. */
 export interface Fault {
   text: string;
   code: number;
 }
 
+/**
+ * Returns the text and the exit code for any error. An unexpected one is reported as a bug, with
+ * its stack.
+ */
 export function explain(error: unknown): Fault {
   if (isExpected(error)) {
     const text = error instanceof Rejected ? refusalOf(error) : error.message;
@@ -22,7 +27,7 @@ export function explain(error: unknown): Fault {
   return { text: `this is a bug, please report it:\n${stack}`, code: exitCode('failed') };
 }
 
-/** What the platform said, why, and how to mend it. */
+/** Words the platform's refusal: what it said, why, and the fix. */
 function refusalOf({ message, why, fix }: Rejected): string {
   const reason = why === '' || why === message ? '' : `: ${why.replace(/\.$/, '')}`;
   return `${message}${reason}${fix === '' ? '' : ` → ${fix}`}`;
@@ -45,14 +50,20 @@ const pathFaults: Readonly<Record<string, string>> = {
   ENOTDIR: 'a part of the path is no folder',
 };
 
-/** What only a person can correct: a path that leads to nothing that can be used. */
+/**
+ * Words a path that cannot be used, which only a person can correct; undefined: it is no such
+ * error.
+ */
 function pathFault(error: unknown): string | undefined {
   if (!(error instanceof Error && 'code' in error && 'path' in error)) return undefined;
   const what = pathFaults[String(error.code)];
   return what && `${String(error.path)}: ${what} → correct the path in the configuration`;
 }
 
-/** What the disk or the file system says about itself; nothing of it is a bug of ours. */
+/**
+ * Words an error of the disk, the file system or SQLite, which is no bug; undefined: it is no such
+ * error.
+ */
 function storageFault(error: unknown): string | undefined {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   if (!(error instanceof Error)) return undefined;

@@ -1,11 +1,14 @@
-/** Times and sizes as people read them. */
+/** Formats times, sizes and counts for people. */
 
-/** 2026-08-06T03:00:00Z */
+/** Formats milliseconds since the epoch: 2026-08-06T03:00:00Z */
 export function instant(at: number): string {
   return new Date(at).toISOString().replace(/\.\d+/, '');
 }
 
-/** 40 s, 12 min, 3 h 12 min, 2 d 4 h: what has passed, in two units at most. */
+/**
+ * Formats a time that has passed, rounded down, in at most two units: 40 s, 12 min, 3 h 12 min, 2 d
+ * 4 h
+ */
 export function range(ms: number): string {
   const minutes = Math.floor(ms / 60_000);
   if (minutes < 2) return `${Math.floor(ms / 1000)} s`;
@@ -15,7 +18,7 @@ export function range(ms: number): string {
   return two(`${Math.floor(hours / 24)} d`, hours % 24, 'h');
 }
 
-/** 0.5 s, 60 s, 2 min 20 s, 12 min, 3 h 12 min: how long something takes, rounded up. */
+/** Formats how long something takes, rounded up: 0.5 s, 60 s, 2 min 20 s, 12 min, 3 h 12 min */
 export function lasting(ms: number): string {
   const seconds = Math.ceil(ms / 1000);
   if (ms < 10_000) return `${Math.ceil(ms / 100) / 10} s`;
@@ -29,12 +32,13 @@ function two(first: string, rest: number, unit: string): string {
   return rest === 0 ? first : `${first} ${rest} ${unit}`;
 }
 
+/** Formats a number of bytes, rounded up: 12 kB, 1.4 MB */
 export function size(bytes: number): string {
   if (bytes < 1_000_000) return `${Math.ceil(bytes / 1_000)} kB`;
   return `${(bytes / 1_000_000).toFixed(1)} MB`;
 }
 
-/** 1 change, 2 changes. */
+/** Formats a count with its noun: 1 change, 2 changes */
 export function counted(n: number, word: string): string {
   return `${n.toLocaleString('en')} ${word}${n === 1 ? '' : 's'}`;
 }

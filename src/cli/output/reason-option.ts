@@ -2,7 +2,10 @@ import { Invalid } from '../../domain/errors.ts';
 
 const reasonAtMost = 200;
 
-/** What --reason gives. It is kept, and goes into logs: one line, and nobody's address. */
+/**
+ * Returns the text of --reason as one line of at most 200 characters. It is kept and logged, so an
+ * address in it throws Invalid.
+ */
 export function reasonOf(text: string | undefined): string | undefined {
   const reason = text?.replaceAll(/[\p{C}\p{Z}]+/gu, ' ').trim();
   if (reason === undefined) return undefined;

@@ -1,17 +1,19 @@
 /**
- * Text that a terminal shows as it is. A CRM id or the name of a file may hold control characters
- * that move the cursor, change colours or rewrite what was printed before, and marks that turn the
- * direction of a text. Each is written as its code: \u001b.
+ * Makes text safe for a terminal. A CRM id or a file name may hold control characters that move the
+ * cursor, change colours or overwrite what was printed, and marks that change the direction of
+ * text. Each is shown as its code: \u001b.
  */
 const controls = /[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu;
 const controlsInLines = /(?!\n)[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu;
 
-/** One line: a line break in it is a control character, too. */
+/** Makes one line safe; a line break is a control character here. */
 export function visibleLine(line: string): string {
   return line.replace(controls, code);
 }
 
-/** Several lines, JSON among them: within its texts a code stands for the same character. */
+/**
+ * Makes several lines safe, JSON among them: within its strings the code means the same character.
+ */
 export function visibleLines(text: string): string {
   return text.replace(controlsInLines, code);
 }

@@ -1,34 +1,39 @@
-/** A command line, as it is handed to the worker that holds the mirror. */
+/** A command line for the worker that holds the mirror. */
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import type { Shell } from '../compose/process-shell.ts';
 
 export const call = z.object({
-  /** Without the configuration: the worker has its own; and without the file of a plan. */
+  /**
+   * The command and its arguments, without the configuration, which the worker has, and without the
+   * plan's file.
+   */
   argv: z.array(z.string()),
-  /** What stands in the file that `apply` is given. */
+  /** The content of the file that `apply` is given. */
   plan: z.string().optional(),
   terminal: z.boolean(),
   interactive: z.boolean(),
 });
+/** One command line for the worker. */
 export type Call = z.infer<typeof call>;
 
-/** These stand beside whatever runs. */
+/** Commands that may run beside a run. */
 export const besides: ReadonlySet<string> = new Set(['one', 'forget', 'allow', 'approve', 'retry']);
 
+/** Returns the command line for the worker; reads the plan's file for `apply`. */
 export function callOf(
   { terminal, interactive }: Pick<Shell, 'terminal' | 'interactive'>,
   argv: readonly string[],
 ): Call {
   const [name = '', ...own] = withoutConfig(argv);
   if (name !== 'apply') return { argv: [name, ...own], terminal, interactive };
-  // None of its options has a value but the configuration.
+  // The configuration is its only option with a value, so the first other word is the file.
   const at = own.findIndex((token) => !token.startsWith('-'));
   const plan = readFileSync(own[at] ?? '', 'utf8');
   return { argv: [name, ...own.toSpliced(at, 1)], plan, terminal, interactive };
 }
 
-/** -c FILE, -cFILE, --config FILE and --config=FILE. */
+/** Removes -c FILE, -cFILE, --config FILE and --config=FILE. */
 export function withoutConfig(argv: readonly string[]): string[] {
   const left: string[] = [];
   let isValue = false;

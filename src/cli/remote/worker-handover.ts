@@ -1,10 +1,10 @@
 /**
- * A command that writes, called beside a worker that holds the mirror: the worker does it, and what
- * it prints is printed here. Without Redis, or a worker, the command is done here.
+ * Hands a command that writes to the worker that holds the mirror, and prints here what it prints.
+ * Without Redis, or without a worker, the command runs here.
  *
- *   caller   argv and what it reads, sealed   →   worker   the same command line, in its own mirror
- *   stderr   notes and progress, as they come ←
- *   stdout   all lines at the end, exit code  ← with every note: the last may be late by themselves
+ *   caller   argv and what it reads, encrypted   →   worker   the same command line, in its mirror
+ *   stderr   notes and progress, as they come    ←
+ *   stdout   at the end all lines, the exit code ←   and every note, since the last may come late
  */
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
@@ -17,17 +17,24 @@ import { readKey } from '../../do-not-contact/list-key.ts';
 import { besides, callOf } from './command-call.ts';
 import type { Shell } from '../compose/process-shell.ts';
 
+/** What the worker tells while the command runs. */
 export const news = z.object({ note: z.string() }).or(z.object({ progress: z.string() }));
+/** A note or a progress line. */
 export type News = z.infer<typeof news>;
 
+/** What the worker answers at the end. */
 export const outcome = z.object({
   code: z.number(),
   lines: z.array(z.string()),
   notes: z.array(z.string()).default([]),
 });
+/** The result of a command that was handed over. */
 export type HandoverOutcome = z.infer<typeof outcome>;
 
-/** Has the worker do it, where one holds the mirror; else does it here. Answers the exit code. */
+/**
+ * Has the worker run the command if one holds the mirror, else runs `here`; returns the exit code.
+ * Throws Invalid if the key of the list is missing, which encrypts the command.
+ */
 export async function orHandOver(
   config: Config,
   shell: Shell,
@@ -35,11 +42,11 @@ export async function orHandOver(
 ): Promise<number> {
   const { redis, mirror, ledger } = config;
   if (redis === undefined || shell.held || !shell.argv) return here();
-  // Loaded only where there is a Redis: most commands of most mirrors start without.
+  // Loaded only if there is a Redis: most commands start without.
   const { connectQuickly } = await import('../../worker/queues/redis-connections.ts');
   const quick = connectQuickly(redis);
   const isServed = async () => homeRecord(quick, mirror, randomBytes(8).toString('hex')).isServed();
-  // Where Redis is away this process stands alone, as it does for the limits.
+  // While Redis is away this process works by itself, as it does for rate limits.
   const served = await isServed().catch((error: unknown) => {
     if (isExpected(error)) return false;
     quick.close();

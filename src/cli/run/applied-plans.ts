@@ -1,18 +1,21 @@
-/** Which plans were applied lately: each is, once. A fact of the snapshot. */
+/** Remembers in the snapshot which plans were applied lately, because each is applied once. */
 import { z } from 'zod';
 import { type Meta, metaValue } from '../../snapshot/database/meta-table.ts';
 
 const name = 'applied-plans';
 
-/** The run that made the plan → when it was applied, in milliseconds since the epoch. */
+/** The id of the run that made the plan → when it was applied, in milliseconds since the epoch. */
 const stored = z.record(z.string(), z.number());
 
-/** When this plan was applied; undefined: not lately. */
+/** Returns when this plan was applied; undefined: not lately. */
 export function appliedAt(meta: Meta, plan: string): number | undefined {
   return read(meta)[plan];
 }
 
-/** Remembers it, and no longer those applied before `oldest`: they are too old for another time. */
+/**
+ * Remembers that a plan was applied, and forgets those applied before `oldest`, which are too old
+ * to be applied anyway. `at` and `oldest`: milliseconds since the epoch.
+ */
 export function markApplied(
   meta: Meta,
   plan: string,

@@ -1,4 +1,4 @@
-/** How long a run will take, said before it begins to write: where somebody would wonder. */
+/** Prints how long a run will take, before it begins to write, if somebody might wonder. */
 import type { Config } from '../../config/config.ts';
 import { intervalOf } from '../../config/schema/cron-pattern.ts';
 import { forecastAgain, leastMs, type Forecast } from '../../engine/report/duration-forecast.ts';
@@ -7,23 +7,28 @@ import type { Mirror, Progress } from '../../engine/context/mirror-context.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { lasting } from '../output/format-values.ts';
 
-/** A run that takes longer says so. */
+/** A longer run is announced. */
 const longMs = 10 * 60_000;
 
+/** What the notice is about. */
 export interface Foreseen {
   config: Pick<Config, 'mirror' | 'schedule'>;
   mode: 'full' | 'fast';
-  /** Says it however quick it is. */
+  /** Announces the run however quick it is. */
   firstLoad?: boolean;
 }
 
+/** The two hooks of a run that this file serves. */
 export interface Foreseeing {
   foresees(forecast: Forecast): void;
-  /** An answer may be the first to tell a limit. */
+  /** Prints the notice as soon as an answer shows the limit that was unknown. */
   progress(progress: Pick<Progress, 'stage'>): void;
 }
 
-/** Says it before the run begins to write; and, where nobody knew, when the answers have told. */
+/**
+ * Returns hooks that print the notice before the run begins to write, or later if no limit was
+ * known then.
+ */
 export function foreseeing(
   shell: Pick<Shell, 'note'>,
   mirror: Pick<Mirror, 'limits' | 'reserve' | 'clock'>,
@@ -44,7 +49,10 @@ export function foreseeing(
   };
 }
 
-/** That it is long is known, or the limit of the route with the most requests. */
+/**
+ * Returns whether the duration is known well enough: the limit of the route with the most requests
+ * is known, or the run is long in any case.
+ */
 function isWorthSaying(forecast: Forecast): boolean {
   const { routes } = forecast;
   const most = Math.max(0, ...routes.map(({ requests }) => requests));
@@ -52,7 +60,10 @@ function isWorthSaying(forecast: Forecast): boolean {
   return isKnown || leastMs(forecast) >= longMs;
 }
 
-/** `now`: milliseconds since the epoch. */
+/**
+ * Prints the forecast if the run is long, or does not fit into its schedule. `now`: milliseconds
+ * since the epoch.
+ */
 export function sayForecast(
   forecast: Forecast,
   { note }: Pick<Shell, 'note'>,
@@ -60,7 +71,7 @@ export function sayForecast(
 ): void {
   const { ms, readMs } = forecast;
   const everyMs = scheduled(config, mode, now);
-  // What is known counts, also where the limit of another route is not.
+  // Known routes count even if the limit of another route is unknown.
   const knownMs = leastMs(forecast);
   const allMs = readMs + knownMs;
   const about = ms === null ? 'at least' : 'about';

@@ -1,4 +1,4 @@
-/** What forget and allow share: one person, named on the command line. */
+/** What `forget`, `allow` and `explain` share: one person, named on the command line. */
 import type { Command } from 'commander';
 import { Invalid } from '../../domain/errors.ts';
 import type { Key } from '../../domain/record.ts';
@@ -16,10 +16,12 @@ import { writingOptions } from './run-command.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { keyOf, wordOf } from '../lookup/find-person.ts';
 
+/** The flags of these commands. */
 export interface PersonFlags extends LookFlags {
   acceptLostLedger?: true;
 }
 
+/** Adds the argument for a person. */
 export function personOptions(command: Command): Command {
   return writingOptions(command).argument(
     '<person>',
@@ -27,19 +29,23 @@ export function personOptions(command: Command): Command {
   );
 }
 
+/** The person, and the mirror that is open for writing. */
 export interface Named {
   mirror: Mirror;
   part: MirrorPart;
   key: Key;
-  /** How the person is named where no address may stand. */
+  /** The short hash of the person, shown where no address may stand. */
   hash: string;
   names: Names;
-  /** Where the snapshot lies. */
+  /** The path of the snapshot. */
   path: string;
   flags: PersonFlags;
 }
 
-/** Works on one person of the mirror, holding the lease; answers the exit code. */
+/**
+ * Runs `act` on one person of the mirror, with the lease and the person's lock; prints the answer
+ * and returns the exit code.
+ */
 export async function withPerson(command: Command, shell: Shell, act: Act): Promise<number> {
   const config = loadConfig(command.opts<PersonFlags>().config, shell.env);
   return orHandOver(config, shell, async () => workOn(command, { config, shell }, act));
@@ -74,7 +80,10 @@ async function workOn(
   }
 }
 
-/** As `keyOf` has it; but what is no address the platform would take is not looked for. */
+/**
+ * Returns the key of the person, see `keyOf`. Throws Invalid for a word that is neither a valid
+ * address nor a hash.
+ */
 function personOf(who: string, mirror: Mirror, signal: AbortSignal): Promise<Key> {
   const word = wordOf(who);
   if (word.startsWith('#') || email.safeParse(word).success) return keyOf(word, mirror, signal);

@@ -1,4 +1,4 @@
-/** A plan as a file: what `plan --out` writes and `apply` reads. There are no addresses in it. */
+/** A plan as a file, written by `plan --out` and read by `apply`. It holds no addresses. */
 import { existsSync, writeFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { z } from 'zod';
@@ -6,23 +6,24 @@ import { Invalid } from '../../domain/errors.ts';
 import { readSmallFile } from '../../domain/values/config-file.ts';
 import type { Summary } from '../../engine/report/run-summary.ts';
 
-/** The counts that stand beside these are for people, who read what they agree to. */
+/** What `apply` reads. The file's counts are for people, so that they know what they agree to. */
 const planFile = z.object({
   version: z.literal(1),
   mirror: z.string(),
-  /** The run that made it: no two plans have the same. */
+  /** The run that made the plan; no two plans have the same. */
   run: z.string().min(1),
-  /** Names the changes. */
+  /** The hash of the changes. */
   plan: z.string().regex(/^[0-9a-f]{16}$/),
   mode: z.enum(['full', 'fast']),
   only: z.enum(['contacts', 'templates']).nullable(),
   madeAt: z.iso.datetime(),
 });
+/** A plan that was read. */
 export type PlanFile = z.infer<typeof planFile>;
 
 /**
- * Throws Invalid where a plan cannot be written, or would take the place of something that is none:
- * to be asked before the run.
+ * Throws Invalid if a plan cannot be written there, or would overwrite a file that is no plan. Call
+ * it before the run.
  */
 export function refuseOverwriting(file: string): void {
   const folder = dirname(resolve(file));
@@ -35,7 +36,7 @@ export function refuseOverwriting(file: string): void {
   );
 }
 
-/** Plans of other versions, and what is left of one, are none that this one knows. */
+/** Returns whether the file holds a plan of this version. */
 function isPlan(file: string): boolean {
   try {
     return planFile.safeParse(jsonIn(file)).success;
@@ -44,7 +45,7 @@ function isPlan(file: string): boolean {
   }
 }
 
-/** `at`: milliseconds since the epoch. */
+/** Writes the plan of a run. `at`: milliseconds since the epoch. */
 export function writePlan(file: string, summary: Summary, at: number): void {
   const { mirror, run, plan, mode, only, contacts, templates } = summary;
   const madeAt = new Date(at).toISOString();
@@ -52,7 +53,7 @@ export function writePlan(file: string, summary: Summary, at: number): void {
   writeFileSync(file, `${JSON.stringify(document, null, 2)}\n`, { mode: 0o600 });
 }
 
-/** Throws Invalid when there is none that this version can read. */
+/** Reads a plan. Throws Invalid if there is none that this version can read. */
 export function readPlan(file: string): PlanFile {
   const read = planFile.safeParse(jsonIn(file));
   if (read.success) return read.data;

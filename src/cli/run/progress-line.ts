@@ -10,11 +10,11 @@ import type { Shell } from '../compose/process-shell.ts';
 import { lasting } from '../output/format-values.ts';
 
 const redrawMs = 100;
-/** As often without news, so that it is seen to be alive. */
+/** Redraws this often without news, to show that the run is alive. */
 const waitingMs = 1000;
-/** In less than that nothing is done at any rate. */
+/** A rate over a shorter time means nothing. */
 const leastMs = 500;
-/** After so many windows what was done tells more than the limits. */
+/** After so many windows the measured rate is better than the limits. */
 const enoughWindows = 5;
 const shownStages = {
   reading: 'read',
@@ -23,30 +23,31 @@ const shownStages = {
   applying: 'applied',
 };
 
+/** The progress line of a run. */
 export interface ProgressLine {
   progress(progress: Progress): void;
   foresees(forecast: Forecast): void;
   close(): void;
 }
 
-/** What was said last of a kind; monotonic milliseconds. */
+/** The last progress of a record type, in monotonic milliseconds. */
 interface News extends Progress {
   sinceMs: number;
   atMs: number;
 }
 
 /**
- * One line that tells what is going on, at which rate, and for how much longer: by the limits, and
- * once enough was done, by that.
+ * Draws one line with the stage, the rate and the time that is left: estimated from the rate
+ * limits, and from the measured rate once enough was done.
  */
 export function createProgress(
   shell: Pick<Shell, 'interactive' | 'progress'>,
   mirror: Pick<Mirror, 'clock' | 'limits' | 'reserve'>,
 ): ProgressLine {
   const { clock, limits, reserve } = mirror;
-  /** By kind, the newest last. */
+  /** The last progress by record type, the newest last. */
   const news = new Map<string, News>();
-  /** When each stage of a kind began first: what is done counts from then. */
+  /** When each stage of a record type began; the rate counts from then. */
   const began = new Map<string, number>();
   let drawnMs = Number.NEGATIVE_INFINITY;
   let forecast: Forecast | undefined;
@@ -113,7 +114,10 @@ function rateOf(done: number, elapsedMs: number): string {
   return `, ${perSecond.toFixed(perSecond < 10 ? 1 : 0)}/s`;
 }
 
-/** The limits say how long it takes at least; while a window is used up, the rate says nothing. */
+/**
+ * Estimates the time that is left. The limits give the least; while a window is used up, the
+ * measured rate means nothing.
+ */
 function leftOf(
   { done, of, sinceMs, atMs }: News & { of: number },
   nowMs: number,

@@ -1,4 +1,4 @@
-/** What all commands share that run: flags, one run, what it prints and how it exits. */
+/** What all commands share that run the mirror: flags, one run, its output and exit code. */
 import type { Command } from 'commander';
 import type { Config } from '../../config/config.ts';
 import { loadConfig } from '../../config/load-config.ts';
@@ -27,6 +27,7 @@ import type { Shell } from '../compose/process-shell.ts';
 import { keyOf } from '../lookup/find-person.ts';
 import { instant } from '../output/format-values.ts';
 
+/** The flags of these commands. */
 export interface PassFlags {
   config: string;
   json?: true;
@@ -36,11 +37,12 @@ export interface PassFlags {
   acceptLostLedger?: true;
 }
 
+/** Adds the flags of a run, --only included. */
 export function passOptions(command: Command): Command {
   return runOptions(command).option('--only <kind>', 'contacts or templates');
 }
 
-/** For those that are about given kinds anyhow. */
+/** Adds the flags of a run, for a command with fixed record types. */
 export function runOptions(command: Command): Command {
   return command
     .option('-c, --config <file>', 'the configuration', 'config/mirror.yaml')
@@ -52,7 +54,7 @@ export function runOptions(command: Command): Command {
     );
 }
 
-/** Of every command that writes on the platform. */
+/** Adds the flags of every command that writes on the platform. */
 export function writingOptions(command: Command): Command {
   return command.option(
     '--accept-lost-ledger',
@@ -60,21 +62,22 @@ export function writingOptions(command: Command): Command {
   );
 }
 
+/** What a command wants of its run. */
 export interface Pass {
-  /** single: an address, or the hash of one. */
+  /** `single` holds an address, or its hash. */
   mode: Mode;
   writes: boolean;
-  /** Called when the mirror is held and before anything is read; throws Invalid to refuse. */
+  /** Called when the mirror is open and before anything is read; may throw Invalid to refuse. */
   begins?(mirror: Mirror): void;
-  /** As a run's; `mirror` is the one that runs. */
+  /** Called with the plan, see RunOptions; may throw Invalid to refuse. */
   agrees?(plan: Plan, mirror: Mirror): void;
   firstLoad?: boolean;
   approve?: string | undefined;
-  /** What more to say when the run has ended, before the snapshot is closed. */
+  /** Called after the run, before the snapshot is closed, to print more. */
   ended?(pass: { config: Config; mirror: Mirror; summary: Summary; names: Names }): void;
 }
 
-/** One run of the configured mirror; prints its summary and answers the exit code. */
+/** Runs the configured mirror once, prints the summary and returns the exit code. */
 export async function pass(flags: PassFlags, shell: Shell, wanted: Pass): Promise<number> {
   const { mode } = wanted;
   let mirror = '';
@@ -145,7 +148,7 @@ async function runOnce(config: Config, { flags, shell, wanted }: Call): Promise<
   }
 }
 
-/** One run, and what surrounds every one; its summary counts the requests of this run alone. */
+/** Runs once, with what belongs to every run. The summary counts the requests of this run only. */
 export async function runNow(
   mirror: Mirror,
   shell: Shell,
@@ -161,7 +164,7 @@ export async function runNow(
   return summary;
 }
 
-/** Of a process that runs again and again: without those of the runs before. */
+/** Returns the request counts since now, for a process that runs again and again. */
 function countFromNow(requests: Mirror['requests']): Mirror['requests'] {
   const before = requests();
   return () => {
@@ -179,8 +182,8 @@ function countFromNow(requests: Mirror['requests']): Mirror['requests'] {
 }
 
 /**
- * Of a snapshot that was put back, or was lost, nothing counts before the platform was listed, or
- * the one person looked up.
+ * Returns the mode of the run. It is full after a restored or damaged snapshot, whose rows do not
+ * count until the platform was listed; the word for a person becomes their key.
  */
 async function modeNow(mirror: Mirror, mode: Mode, shell: Shell): Promise<Mode> {
   if (isRecord(mode)) return mode;
@@ -200,13 +203,13 @@ function codeOf({ status, known }: Summary, flags: PassFlags, shell: Shell): num
   return exitCode(status);
 }
 
-/** What a guard holds is no failure, and somebody has to look at it. */
+/** Returns a line for each guard that holds changes: no failure, but somebody has to look. */
 function heldLines({ problems }: Summary): string[] {
   const held = problems.filter((problem) => problem.class === 'held');
   return held.map(({ reason, fix }) => `${reason} → ${fix}`);
 }
 
-/** The problems with people named, and values of the CRM shown, as far as they may be. */
+/** Returns the problems, with addresses and CRM values shown only if that is allowed. */
 function named(summary: Summary, names: Names, addresses: boolean): Summary['problems'] {
   return summary.problems.map(({ shown, ...problem }) => {
     const reason = addresses ? (shown ?? problem.reason) : problem.reason;
@@ -214,7 +217,7 @@ function named(summary: Summary, names: Names, addresses: boolean): Summary['pro
   });
 }
 
-/** The document that --json prints; what was not read is not certified. */
+/** Returns the document for --json, in which a side that was not read is not certified. */
 function documentOf(summary: Summary): string {
   const { source, platform } = summary.certificate;
   const certificate = { source: source ?? false, platform: platform ?? false };

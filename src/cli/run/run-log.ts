@@ -5,14 +5,15 @@ import type { Sighting } from '../../engine/watch/unsubscribe-watch.ts';
 import type { Notice } from '../status/trouble-notice.ts';
 import type { Shell } from '../compose/process-shell.ts';
 
-/** What goes to stderr for machines: JSON lines without an address or a secret. */
+/** The log for machines: JSON lines on stderr without addresses and secrets. */
 export interface Log {
+  /** Logs a run that has ended. */
   ended(summary: Summary, what: 'run' | 'plan' | 'event'): void;
-  /** Told when the sentinel has listed something; and once while it cannot do what it is for. */
+  /** Logs the sentinel when it has listed something, and once when it cannot do its work. */
   saw(sighting: Sighting): void;
-  /** Of a record that the CRM has erased: what became of the person. */
+  /** Logs what became of a person whose record the CRM has erased. */
   erased(one: ErasedOne): void;
-  /** What is wrong was told to `notices.url`, or could not be, and why. */
+  /** Logs a notice that was sent to `notices.url`, or why it could not be sent. */
   noticed(notice: Notice | undefined, why?: string): void;
 }
 
@@ -26,7 +27,7 @@ const left = {
   held: 'held by the guard for deletes, `status` tells how to forget the person',
 };
 
-/** On a terminal the tables say it all, and the log keeps to what went wrong. */
+/** Creates the log. It is silent on a terminal, where the tables say it all. */
 export function createLog(shell: Shell, mirror: string): Log {
   const level = shell.interactive ? 'silent' : 'info';
   const log = pino({ base: { mirror }, level }, { write: (line) => shell.note(line.trimEnd()) });

@@ -1,4 +1,4 @@
-/** What of a mirror's standing somebody should see to, the gravest first; pure. */
+/** Lists what somebody should look at in a mirror's status, the gravest first. It is pure. */
 import { guardNames, guardRows, type GuardClass } from '../../domain/guard-classes.ts';
 import { countWords, sayEnd } from '../../engine/report/guard-text.ts';
 import type { ToldRun } from './run-history.ts';
@@ -6,7 +6,7 @@ import type { CurrentStatus } from './mirror-status.ts';
 import { sayHeld } from '../../erasure/pending/erasure-text.ts';
 import { counted, range } from '../output/format-values.ts';
 
-/** One line each; `code` stays, whatever the words. */
+/** One line that needs attention; `code` stays the same, whatever the words. */
 export interface Attention {
   code:
     | 'ledger'
@@ -28,10 +28,11 @@ export interface Attention {
     | 'restored';
   text: string;
   fix: string;
-  /** Told again each day, not only when it begins: it does not wait for anybody. */
+  /** Reported each day and not only once, because it does not wait for anybody. */
   isDaily?: true;
 }
 
+/** Returns the lines for a status. */
 export function attentionOf(standing: CurrentStatus): Attention[] {
   if (!standing.snapshot.exists) return [...ledger(standing), noSnapshot(standing)];
   return [
@@ -140,7 +141,9 @@ function endOf(until: string | null): string {
   return until === null ? '' : `; ${sayEnd(Date.parse(until))}`;
 }
 
-/** What no guard holds, and somebody should look at all the same. */
+/**
+ * Returns a line for opt-outs that no guard holds, and that somebody should look at all the same.
+ */
 function manyOptOuts({ optOutsByEvents: seen }: CurrentStatus): Attention[] {
   if (!seen) return [];
   const { people, most, at } = seen;
@@ -155,7 +158,10 @@ function manyOptOuts({ optOutsByEvents: seen }: CurrentStatus): Attention[] {
   ];
 }
 
-/** 12 people to be deleted or opted out for absence, 3 people to be created or opted in */
+/**
+ * Words what guards hold: 12 people to be deleted or opted out for absence, 3 people to be created
+ * or opted in
+ */
 export function heldWords(held: Record<GuardClass, number>): string {
   return guardNames
     .filter((guard) => held[guard] > 0)
@@ -181,7 +187,7 @@ function unproven({ proven, lastRuns, at }: CurrentStatus): Attention[] {
   ];
 }
 
-/** A fast run is made up for by a later full one. */
+/** Returns the last full run, and the last fast one if no full run came after it. */
 function lastRuns({ lastRuns: { full, fast } }: CurrentStatus): ToldRun[] {
   const runs = full ? [full] : [];
   return fast && fast.startedAt >= (full?.startedAt ?? '') ? [...runs, fast] : runs;
@@ -205,7 +211,9 @@ function ended(run: ToldRun, { at, lease }: CurrentStatus): Attention[] {
   ];
 }
 
-/** What is sent while somebody is at it is only on its way. */
+/**
+ * Returns a line for changes without an answer. Those of a run that is under way are not counted.
+ */
 function unanswered({ open: { unknown, sent, since }, lease, at }: CurrentStatus): Attention[] {
   const count = unknown + (lease.held ? 0 : sent);
   if (count === 0) return [];

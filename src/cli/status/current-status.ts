@@ -1,4 +1,6 @@
-/** How a mirror stands now: as data, and in words for the status page and the terminal. */
+/**
+ * Reads the current status of a mirror, as data and in words for the status page and the terminal.
+ */
 import type { Config } from '../../config/config.ts';
 import { dueAfter } from '../../config/schema/cron-pattern.ts';
 import { limitWords } from '../../engine/report/forecast-text.ts';
@@ -11,12 +13,13 @@ import { missingWords } from '../lookup/missing-people.ts';
 import { type CurrentStatus, currentStatusOf } from './mirror-status.ts';
 import { counted, instant, lasting, size, range } from '../output/format-values.ts';
 
+/** The next run of one kind. */
 export interface Due {
   run: Tick;
   at: string;
 }
 
-/** When a worker runs it next, by the schedule; the soonest first. */
+/** Returns when a worker runs what next, by the schedule, the soonest first. */
 export function dueOf({ config: { schedule }, now }: Pick<Seen, 'config' | 'now'>): Due[] {
   const times = schedule ? dueIn(schedule) : [];
   return times
@@ -25,7 +28,7 @@ export function dueOf({ config: { schedule }, now }: Pick<Seen, 'config' | 'now'
     .map(({ tick: run, at }) => ({ run, at: instant(at) }));
 }
 
-/** How a mirror stands now; nobody is named by an address. */
+/** Reads the status of a mirror. Nobody is named by an address. */
 export function readCurrentStatus(config: Config): CurrentStatus {
   const seen = see(config, false);
   try {
@@ -35,7 +38,7 @@ export function readCurrentStatus(config: Config): CurrentStatus {
   }
 }
 
-/** The same in words: what needs a look, and all the rest. */
+/** Reads the status in words: what needs attention, and the rows of the table. */
 export function readStatusPage(config: Config): MirrorStatus {
   const standing = readCurrentStatus(config);
   const { mirror, at } = standing;
@@ -44,6 +47,7 @@ export function readStatusPage(config: Config): MirrorStatus {
   return { mirror, at, attention, calm: calmOf(standing), rows: rowsOf(standing, due) };
 }
 
+/** Returns the rows of the status table, each a name and a value. */
 export function rowsOf(standing: CurrentStatus, due: readonly Due[]): string[][] {
   const { proven, lastRuns, recorded, conflicts, rejected, invalid } = standing;
   const { parked, open, paused, quarantine, lease, snapshot } = standing;
@@ -124,7 +128,10 @@ function returnedWords(returns: CurrentStatus['returns']): string {
   return `${waiting} not told to the CRM yet${sinceWhen}; ${rejected.count} not taken by it`;
 }
 
-/** Single records wake nobody up, and are not passed over in silence either. */
+/**
+ * Returns the line for a mirror that needs no attention. Records with problems are mentioned, but
+ * call nobody.
+ */
 export function calmOf({ invalid, rejected, conflicts }: CurrentStatus): string {
   const of = (counts: CurrentStatus['invalid'], word: string): string[] => {
     const n = (counts?.contacts ?? 0) + (counts?.templates ?? 0);

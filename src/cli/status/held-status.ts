@@ -1,4 +1,4 @@
-/** What guards hold, as `status` tells it. */
+/** The part of the status about what guards hold. */
 import { guardRows, timedGuards, type GuardClass } from '../../domain/guard-classes.ts';
 import { weekMs } from '../../engine/report/guard-rules.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
@@ -6,23 +6,26 @@ import { pastLimit } from '../../engine/guard/guard-population.ts';
 import type { Seen } from '../lookup/snapshot-command.ts';
 import { instant } from '../output/format-values.ts';
 
-/** By class: templates for `template`, people for all others. */
+/** What one plan holds, by guard class: templates for `template`, people for all others. */
 export interface ToldHeld extends Record<GuardClass, number> {
   plan: string;
-  /** All of it, under this plan or another one: nobody need look. */
+  /** Whether all of it is approved, under this plan or another: nobody has to look. */
   approved: boolean;
   since: string;
-  /** From when on the changes of timed classes pass without approval; null: it holds none. */
+  /** From when on changes of timed classes pass without approval; null: it holds none. */
   optOutsUntil: string | null;
-  /** The first of what is held. */
+  /** The first changes that are held. */
   changes: { key: string; op: string; part: string }[];
-  /** How many changes more are held than are listed. */
+  /** How many more changes are held than listed. */
   more: number;
 }
 
 const changesShown = 20;
 
-/** Opt-outs past the limit of the guard, by events; null: none of the last day. */
+/**
+ * Returns the opt-outs by events that exceed the guard's limit; null: none within a day. `now`:
+ * milliseconds since the epoch.
+ */
 export function byEvents(
   meta: Snapshot['meta'],
   now: number,
@@ -31,7 +34,7 @@ export function byEvents(
   return found ? { ...found, at: instant(found.at) } : null;
 }
 
-/** By the plan that showed it. */
+/** Returns what guards hold, by plan. */
 export function heldOf({ awaitingApproval }: Snapshot, { names, now, config }: Seen): ToldHeld[] {
   const until = (plan: string, held: Record<GuardClass, number>): number | undefined => {
     const ends = [...timedGuards].flatMap((guard) => {

@@ -1,22 +1,23 @@
-/** The last proof that a mirror was as the CRM wanted it, and whether that is too long ago. */
+/** The part of the status about the last proof that the platform was as the CRM wanted it. */
 import type { Config } from '../../config/config.ts';
 import { dueBefore } from '../../config/schema/cron-pattern.ts';
 import type { KeptRun } from '../../snapshot/tables/run-history.ts';
 import { instant } from '../output/format-values.ts';
 
+/** The last full run that ended well. */
 export interface ToldProof {
   run: string;
   startedAt: string;
   endedAt: string | null;
-  /** Counts from its start: nothing later was looked at. */
+  /** The age of its start, because nothing later was read; null: it lies in the future. */
   ageMs: number | null;
-  /** Older than a day and a half and than the last two full runs that were due by the schedule. */
+  /** Whether it is older than 36 hours and older than the last two full runs of the schedule. */
   stale: boolean;
 }
 
 const provenForMs = 36 * 3_600_000;
 
-/** By a clock that was put back nobody knows how long ago it was. */
+/** Returns the proof of a run. `now`: milliseconds since the epoch. */
 export function provenBy(
   { id, startedAt, endedAt }: KeptRun,
   config: Config,
@@ -31,7 +32,10 @@ export function provenBy(
   };
 }
 
-/** Without a schedule nobody knows how often it should be proven. */
+/**
+ * Returns before when a proof is stale, in milliseconds since the epoch; without a schedule none
+ * is.
+ */
 function staleBefore({ schedule }: Config, now: number): number {
   if (!schedule) return Number.NEGATIVE_INFINITY;
   const { patterns, timezone } = schedule;

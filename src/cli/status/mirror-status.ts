@@ -1,4 +1,4 @@
-/** How a mirror stands, as one document: everything of `status`, before anybody judges it. */
+/** Reads everything that `status` shows into one document, before anything of it is judged. */
 import { existsSync, statSync } from 'node:fs';
 import type { ProblemClass } from '../../domain/problem.ts';
 import type { RecordTypeName } from '../../domain/record.ts';
@@ -24,46 +24,53 @@ import { returnsOf, type ToldReturns } from './opt-out-status.ts';
 import { instant } from '../output/format-values.ts';
 import { exitCode } from '../output/exit-codes.ts';
 
-/** How many of each kind; null: nobody knows, there is no snapshot. */
+/** Counts by record type; null: unknown, because there is no snapshot. */
 type PerKind = { contacts: number; templates: number } | null;
 
+/** The document of `status`. */
 export interface CurrentStatus {
   mirror: string;
   at: string;
-  /** null: no such run is known. */
+  /** Null: no such run is known. */
   proven: ToldProof | null;
   lastRuns: { full: ToldRun | null; fast: ToldRun | null };
-  /** Opt-outs that the platform refused: `people` names the oldest. */
+  /** Opt-outs that the platform refused; `people` names the oldest. */
   optOutsRefused: { count: number; since: string | null; people: ToldOptOut[] };
-  /** Who left, of whom the CRM does not know it yet; null: this mirror does not tell it. */
+  /** Opt-outs that the CRM was not told of yet; null: this mirror does not tell it. */
   returns: ToldReturns | null;
-  /** Erasures that are asked for and not done, or `held` by a guard: `people` are hashes. */
+  /**
+   * Erasures that were asked for and are not done; a guard holds `held` of them. `people` are
+   * hashes.
+   */
   erasuresUnfinished: { count: number; held: number; since: string | null; people: string[] };
-  /** What is ours. */
+  /** The records that are ours. */
   recorded: PerKind;
-  /** Ours, and missing from the CRM by what full runs have counted; null: nobody is. */
+  /** People of ours who are missing from the CRM, as full runs have counted; null: nobody is. */
   missing: Missing | null;
   conflicts: PerKind;
   rejected: PerKind;
   invalid: PerKind;
-  /** Rejected and not tried again until the record changes; some of `rejected`. */
+  /** Rejected records that are not tried again until they change; some of `rejected`. */
   parked: { contacts: number; templates: number; since: string | null };
-  /** Sent and not answered. `sent` may be under way while another process holds the mirror. */
+  /**
+   * Changes that were sent and not answered. `sent` may be under way while a process holds the
+   * mirror.
+   */
   open: { unknown: number; sent: number; since: string | null };
   paused: { since: string; reason: string } | null;
-  /** Until then only opt-outs are sent; when that is over, the next run tries again. */
+  /** Only opt-outs are sent until then; after that the next run tries again. */
   quarantine: { since: string; until: string } | null;
-  /** Put back from a backup of that time, and no full run since. */
+  /** Set if the snapshot was restored from a backup of that time, and no full run ended since. */
   restored: { backupOf: string } | null;
-  /** Channels that most of their people have lost at once: nobody is opted in there. */
+  /** Channels that most of their people lost at once: nobody is opted in there. */
   channelsLost: { channel: string; reason: string; fix: string; since: string }[];
-  /** What guards hold, by the plan that showed it: counted in people, some of whom are named. */
+  /** What guards hold, by the plan that showed it: counted in people, the first of them named. */
   held: ToldHeld[];
-  /** Stated opt-outs of seven days that passed the guard's limit by events; null: they did not. */
+  /** Stated opt-outs of seven days that exceeded the guard's limit by events; null: none did. */
   optOutsByEvents: { at: string; people: number; most: number } | null;
-  /** What may pass; in force until the first full run that ends well, or until then. */
+  /** Approvals, valid until the first full run that ends well, or until `until`. */
   approvals: { plan: string; at: string; until: string }[];
-  /** What the platform allowed when a run saw it last. */
+  /** The rate limits that a run saw last. */
   limits: ToldLimit[];
   lease: { held: boolean };
   /** `fault`: why every run is refused. */
@@ -71,16 +78,18 @@ export interface CurrentStatus {
   snapshot: { file: string; exists: boolean; bytes: number | null };
 }
 
+/** A rate limit of a route. */
 interface ToldLimit {
   route: string;
-  /** Requests in every window. */
+  /** Requests per window. */
   limit: number;
   windowMs: number;
-  /** Share of what was used that other programs used, 0 to 1. */
+  /** The share of the used requests that other programs used, 0 to 1. */
   others: number;
   at: string;
 }
 
+/** An opt-out that the platform refused. */
 interface ToldOptOut {
   key: string;
   channel: string;
@@ -88,12 +97,13 @@ interface ToldOptOut {
   fix: string;
   since: string;
   attempts: number;
-  /** Not before then, by the next run. */
+  /** The next run from then on tries it again. */
   retryAt: string;
 }
 
 const peopleShown = 20;
 
+/** Reads the status of an open mirror. */
 export function currentStatusOf(seen: Seen): CurrentStatus {
   const { config, snapshot, leased, names, now } = seen;
   const base: CurrentStatus = {
@@ -153,7 +163,7 @@ export function currentStatusOf(seen: Seen): CurrentStatus {
   };
 }
 
-/** What the snapshot knows first: by the time the ledger is read that has got as far at least. */
+/** Reads the list after the snapshot: it is then at least as new as the snapshot knows. */
 function ledgerOf({ config, snapshot }: Seen): CurrentStatus['ledger'] {
   const file = config.ledger.path;
   try {
@@ -161,14 +171,14 @@ function ledgerOf({ config, snapshot }: Seen): CurrentStatus['ledger'] {
     return { file, fault: null };
   } catch (error) {
     const { text, code } = explain(error);
-    // Locked by another process it is no fault, and nothing is known of it.
+    // A list that another process has locked is no fault, and nothing is known of it.
     return { file, fault: code === exitCode('busy') ? null : text };
   }
 }
 
 function fileOf(file: string, exists: boolean): CurrentStatus['snapshot'] {
   if (!exists) return { file, exists, bytes: null };
-  // What was written last stands in a file beside it.
+  // The newest writes lie in a file beside it.
   const parts = [file, `${file}-wal`].filter((part) => existsSync(part));
   return { file, exists, bytes: parts.reduce((sum, part) => sum + statSync(part).size, 0) };
 }

@@ -1,16 +1,17 @@
-/** Of whom the CRM does not know yet that they left, and why, for `status`. */
+/** The part of the status about opt-outs that the CRM was not told of yet. */
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import { stuckIn } from '../../write-back/report-delivery.ts';
 import type { Names } from '../lookup/display-names.ts';
 import { instant } from '../output/format-values.ts';
 
+/** Opt-outs for the CRM. */
 export interface ToldReturns {
-  /** Not told yet: opt-outs, by record of the CRM. */
+  /** Opt-outs that were not told yet, counted by CRM record. */
   waiting: number;
   since: string | null;
-  /** Since when the CRM cannot be told anything, and why. */
+  /** Since when the CRM cannot be told anything, and why; null: it can. */
   stuck: { since: string; reason: string } | null;
-  /** What the CRM did not take; the next run that is a day later tries it again. */
+  /** Opt-outs that the CRM rejected; the next run after a day tries them again. */
   rejected: { count: number; since: string | null; people: ToldRejected[] };
 }
 
@@ -25,6 +26,7 @@ interface ToldRejected {
 const peopleShown = 20;
 const kind = 'contact';
 
+/** Returns the opt-outs for the CRM. */
 export function returnsOf(snapshot: Snapshot, names: Names): ToldReturns {
   const { optOutReports, meta } = snapshot;
   const { waiting, waitingSince, rejected, rejectedSince } = optOutReports.counts(kind);

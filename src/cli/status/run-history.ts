@@ -1,11 +1,11 @@
-/** The runs of a snapshot as they are told: documents of --json, and what tables show of them. */
+/** Runs of a snapshot as documents for --json, and in words for tables. */
 import { z } from 'zod';
 import type { RecordTypeName } from '../../domain/record.ts';
 import type { KeptRun } from '../../snapshot/tables/run-history.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import { instant, range } from '../output/format-values.ts';
 
-/** What is read of a kept summary; an earlier version may not have written all of it. */
+/** The part of a stored summary that is read; earlier versions may not have written all of it. */
 const kept = z.object({
   only: z.enum(['contacts', 'templates']).nullable().default(null),
   requests: z
@@ -25,30 +25,30 @@ const kept = z.object({
 
 type Outcomes = Record<string, Record<string, number>>;
 
-/** null: not known, since it has not ended. */
+/** A run; fields that are null are unknown, because the run has not ended. */
 export interface ToldRun {
   run: string;
   mode: string;
   only: 'contacts' | 'templates' | null;
-  /** As a run's summary has it; `running`: not ended, and the mirror is held by a process. */
+  /** The status of the summary; `running`: not ended, and a process holds the mirror. */
   status: string;
   startedAt: string;
   endedAt: string | null;
   ms: number | null;
   plan: string | null;
   requests: z.output<typeof kept>['requests'];
-  /** What was not read is not certified. */
+  /** A side that was not read is not certified. */
   certificate: { source: boolean; platform: boolean } | null;
   reasons: string[];
 }
 
-/** How many changes are in which state: `contacts.opt_in.acked`. */
+/** The number of changes by operation and state: `contacts.opt_in.acked`. */
 export interface ToldChanges {
   contacts: Outcomes;
   templates: Outcomes;
 }
 
-/** `running`: the run that the holder of the lease may be at, the newest. */
+/** Returns the document of a run. `running`: the id of the run that may be under way. */
 export function tellRun(run: KeptRun, running: string | undefined): ToldRun {
   const { only, requests, certificate, reasons } = kept.parse(JSON.parse(run.summary ?? '{}'));
   const ended = run.endedAt !== null;
@@ -71,12 +71,16 @@ export function tellRun(run: KeptRun, running: string | undefined): ToldRun {
   };
 }
 
-/** The run that a process which holds the mirror now is at: its newest, unless that has ended. */
+/**
+ * Returns the id of the run that may be under way: the newest, if it has not ended and another
+ * process holds the mirror.
+ */
 export function runningOf({ runs }: Snapshot, leased: boolean): string | undefined {
   const [newest] = leased ? runs.newest(1) : [];
   return newest?.endedAt === null ? newest.id : undefined;
 }
 
+/** Counts the changes of a run by operation and state. */
 export function tellChanges({ journal }: Snapshot, run: string): ToldChanges {
   const told: ToldChanges = { contacts: {}, templates: {} };
   for (const { kind, op, state, n } of [...journal.tally(run)].flat()) {
@@ -86,17 +90,19 @@ export function tellChanges({ journal }: Snapshot, run: string): ToldChanges {
   return told;
 }
 
+/** Returns the plural of a record type, which is its JSON key. */
 export function pluralOf(kind: RecordTypeName): 'contacts' | 'templates' {
   return kind === 'contact' ? 'contacts' : 'templates';
 }
 
-/** done, or: interrupted or still running. */
+/** Words the status of a run, such as: interrupted or still running (contacts only) */
 export function statusWords({ status, endedAt, only }: ToldRun): string {
   const words = status === 'rejected' ? 'done, some rejected' : status;
   const told = endedAt === null && status === 'running' ? 'interrupted or still running' : words;
   return only === null ? told : `${told} (${only} only)`;
 }
 
+/** Words the duration of a run. */
 export function tookWords({ ms }: ToldRun): string {
   if (ms === null) return '–';
   return ms < 100_000 ? `${(ms / 1000).toFixed(1)} s` : range(ms);

@@ -1,4 +1,4 @@
-/** Whether the platform knows the domains that the templates of the source are sent from. */
+/** Checks whether the platform knows the domains from which templates are sent. */
 import { decodeTemplate } from '../../records/template/template-state.ts';
 import { Interrupted, isExpected } from '../../domain/errors.ts';
 import type { DesiredRow } from '../../domain/record.ts';
@@ -6,27 +6,31 @@ import type { Domain } from '../../platform/answer-schemas.ts';
 import type { Platform } from '../../platform/platform.ts';
 import { cell } from '../lookup/platform-command.ts';
 
-/** Nothing of this stops a mirror, so nothing of it is a failure: at most something to look at. */
+/** One finding. It stops no mirror, so it is never a failure. */
 export interface SenderFinding {
   what: string;
   good: boolean;
   found: string;
 }
 
-/** Sender domains, and how many templates state each. */
+/** Sender domains, and how many templates use each. */
 export type Senders = Map<string, number>;
 
-/** Adds the sender of one template, if it states one. */
+/** Counts the sender of a template, if it states one. */
 export function countSender(senders: Senders, row: DesiredRow): void {
   if (row.kind !== 'template' || row.invalid) return;
   const { fromEmail = '' } = decodeTemplate.desired(row).value;
-  // Also as Name <address>.
+  // The sender may be written as Name <address>.
   const [, domain] = /@([^@\s<>]+)>?\s*$/.exec(fromEmail) ?? [];
   if (domain === undefined) return;
   const name = domain.toLowerCase();
   senders.set(name, (senders.get(name) ?? 0) + 1);
 }
 
+/**
+ * Returns a finding for each sender domain. A platform that cannot be asked is a finding, too.
+ * Throws Interrupted, and bugs.
+ */
 export async function lookAtSenders(
   senders: Senders,
   domains: Pick<Platform['domains'], 'all'>,

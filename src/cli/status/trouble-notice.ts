@@ -1,34 +1,41 @@
 /**
- * What is told of a mirror by itself: that something is wrong with it, once, and that it is over,
- * once. Stated opt-outs that a guard holds are told again each day: they pass when their time is
- * over. What is wrong is what needs a look (attention.ts); pure.
+ * Decides which notices about a mirror to send: one when a trouble begins, and one when it is over.
+ * Opt-outs that a guard holds are reported again each day, because they pass when their time is
+ * over. The troubles come from attention-list.ts. It is pure.
  */
 import { z } from 'zod';
 import type { Attention } from './attention-list.ts';
 
 const troubles = ['held', 'opt_outs', 'quarantined', 'failed', 'stale'] as const;
+/** A trouble that is reported. */
 export type Trouble = (typeof troubles)[number];
 
+/** One notice. */
 export interface Notice {
   type: `mirror.${Trouble | 'recovered'}`;
-  /** What began, or is over. */
+  /** The trouble that began, or is over. */
   trouble: Trouble;
   reason: string;
   fix: string;
 }
 
 /**
- * What was told and is not over: why, as it was told, and when. Earlier versions kept no time.
+ * The troubles that were reported and are not over: the reason as it was reported, and when.
+ * Earlier versions kept no time.
  */
 export const told = z.partialRecord(
   z.enum(troubles),
   z.union([z.string(), z.object({ why: z.string(), at: z.number() })]),
 );
+/** The troubles that were reported. */
 export type NoticeLines = z.infer<typeof told>;
 
 const dayMs = 86_400_000;
 
-/** What has no row here mends itself, or is somebody's own doing. */
+/**
+ * The trouble of each attention code; codes without a row mend themselves, or were somebody's
+ * choice.
+ */
 const troubleOf: Partial<Record<Attention['code'], Trouble>> = {
   held: 'held',
   opt_outs_many: 'opt_outs',
@@ -44,7 +51,8 @@ const troubleOf: Partial<Record<Attention['code'], Trouble>> = {
 };
 
 /**
- * What is new since `before`, the gravest of each trouble; `now` in milliseconds since the epoch.
+ * Returns the notices that are due, the gravest of each trouble. `now`: milliseconds since the
+ * epoch.
  */
 export function noticesOf(before: NoticeLines, after: readonly Attention[], now: number): Notice[] {
   const stands = standing(after);
@@ -58,7 +66,7 @@ export function noticesOf(before: NoticeLines, after: readonly Attention[], now:
   });
 }
 
-/** What is told once this notice is. */
+/** Returns the reported troubles after a notice was sent. */
 export function after(
   before: NoticeLines,
   { type, trouble, reason }: Notice,
@@ -74,7 +82,7 @@ function whyOf(was: Was): string {
   return typeof was === 'string' ? was : was.why;
 }
 
-/** A day ago, or by a clock that was ahead. */
+/** Returns whether it was reported a day ago, or by a clock that was ahead. */
 function isOld(was: Was, now: number): boolean {
   return typeof was === 'string' || Math.abs(now - was.at) >= dayMs;
 }
@@ -83,6 +91,7 @@ function standing(attention: readonly Attention[]): Map<Trouble, Attention> {
   const found = new Map<Trouble, Attention>();
   const isQuarantined = attention.some(({ code }) => code === 'quarantined');
   for (const one of attention) {
+    // While a mirror is quarantined every run fails because of it.
     const trouble = troubleOf[one.code];
     // While a mirror is quarantined every run fails for that.
     if (!trouble || (one.code === 'run_failed' && isQuarantined)) continue;

@@ -29,10 +29,10 @@ export interface ContactView {
   updatedAt: string;
 }
 
-/** Each contact as it was last shown: lists show the same ones again and again. */
+/** The last view of each contact: lists show the same ones again and again. */
 const shown = new WeakMap<ContactRow, { as: ContactRow; view: ContactView }>();
 
-/** Frozen: as long as the contact does not change, it is the same object. */
+/** Returns the view of a contact. It is frozen, and the same object until the contact changes. */
 export function viewContact(contact: ContactRow): Readonly<ContactView> {
   const last = shown.get(contact);
   if (last && isSame(last.as, contact)) return last.view;
@@ -41,7 +41,7 @@ export function viewContact(contact: ContactRow): Readonly<ContactView> {
   return view;
 }
 
-/** Whether nothing of a contact has changed; what lies within a row is never changed in place. */
+/** Returns whether a contact is unchanged. Values inside a row are never changed in place. */
 function isSame(one: ContactRow, other: ContactRow): boolean {
   return (
     one.memberships === other.memberships &&
@@ -92,6 +92,7 @@ export interface TemplateView extends TemplateFields {
   updatedAt: string;
 }
 
+/** Returns the view of a template. */
 export function viewTemplate(organization: Organization, template: TemplateRow): TemplateView {
   return {
     id: template.id,
@@ -115,7 +116,7 @@ export function viewTemplate(organization: Organization, template: TemplateRow):
   };
 }
 
-/** An API key as the platform answers it ("API key"): of the key itself only how it begins. */
+/** An API key as the platform answers it ("API key"), with only the beginning of the key itself. */
 export interface KeyView {
   id: string;
   name: string;
@@ -129,12 +130,13 @@ export interface KeyView {
   createdBy: { id: string; name: string; email: string };
 }
 
+/** Returns the view of a key. */
 export function viewKey(key: KeyRow): KeyView {
   const { secret } = key;
   return {
     id: key.id,
     name: key.name,
-    // Enough to tell keys apart, never more than half of one.
+    // The beginning tells keys apart and is never more than half of one.
     start: secret.slice(0, Math.min(12, Math.ceil(secret.length / 2))),
     prefix: /^.*_/.exec(secret)?.[0] ?? '',
     enabled: key.enabled,
@@ -155,7 +157,7 @@ interface RecordView extends DnsRecord {
   updatedAt: string;
 }
 
-/** A domain as the platform answers it ("Domain"), but for the `event` of some answers. */
+/** A domain as the platform answers it ("Domain"), without the `event` of some answers. */
 export interface DomainView {
   object: 'domain';
   id: string;
@@ -178,6 +180,7 @@ export interface DomainView {
   updatedAt: string;
 }
 
+/** Returns the view of a domain. */
 export function viewDomain(row: DomainRow): DomainView {
   return {
     object: 'domain',

@@ -5,7 +5,7 @@ import type { Organization } from '../store/organization.ts';
 import { viewContact } from './answer-views.ts';
 import type { Call } from './operation.ts';
 
-/** GET /api/contacts/list: newest first; the three counters ignore search and status. */
+/** Answers GET /api/contacts/list: newest first; the three counters ignore search and status. */
 export function listContacts(
   organization: Organization,
   { query }: Call<ContactListQuery, undefined>,
@@ -29,7 +29,7 @@ export function listContacts(
   };
 }
 
-/** GET /api/contacts/retrieve/{contact_id} */
+/** Answers GET /api/contacts/retrieve/{contact_id}. */
 export function retrieveContact(
   { contacts }: Organization,
   { id }: Call<undefined, undefined>,
@@ -39,7 +39,7 @@ export function retrieveContact(
   return { status: 200, body: viewContact(contact), about: { contactId: id, email: contact.key } };
 }
 
-/** DELETE /api/contacts/{contact_id}: the contact, and all that was known of it, is gone. */
+/** Answers DELETE /api/contacts/{contact_id}: the contact and all that was known of it is gone. */
 export function deleteContact(
   { contacts }: Organization,
   { id }: Call<undefined, undefined>,
@@ -54,7 +54,7 @@ export function deleteContact(
   };
 }
 
-/** One page of the contacts that match, and how many there are; a search reads every row once. */
+/** Returns one page of the contacts that match, and how many match; a search reads every row. */
 function findContacts(
   { contacts, behaviour }: Organization,
   { page, limit, search = '', status }: ContactListQuery & { page: number; limit: number },
@@ -69,6 +69,7 @@ function findContacts(
   return { total: matches.length, rows: orders(matches).slice((page - 1) * limit, page * limit) };
 }
 
+/** Returns the refusal for an unknown contact. */
 export function contactNotFound(id: string): ApiOutcome {
   const refusal = refuse(404, 'Contact not found', {
     why: `The organization has no contact with the id "${id}".`,

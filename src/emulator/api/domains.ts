@@ -5,10 +5,10 @@ import type { Organization } from '../store/organization.ts';
 import { viewDomain } from './answer-views.ts';
 import type { Call } from './operation.ts';
 
-/** What an identifier may look like at all. */
+/** The characters that an id may have. */
 const identifier = /^[\w.~-]{1,255}$/;
 
-/** POST /api/domain/v1/create: the state pending, with the DNS records to be set. */
+/** Answers POST /api/domain/v1/create: a pending domain, with the DNS records to set. */
 export function createDomain(
   { domains, now }: Organization,
   { body }: Call<undefined, DomainCreateBody>,
@@ -30,8 +30,8 @@ export function createDomain(
 }
 
 /**
- * POST /api/domain/v1/verify/{domain_id}: whatever the state was, it is verifying now. How the
- * check ends is not shown; here it ends when the console says so.
+ * Answers POST /api/domain/v1/verify/{domain_id}: whatever the status was, it is verifying now. The
+ * specification does not show how the check ends; here the console ends it.
  */
 export function verifyDomain(
   { domains, now }: Organization,
@@ -46,7 +46,10 @@ export function verifyDomain(
   return { status: 200, body: { id, status: domain.status }, about: { domainId: id } };
 }
 
-/** GET /api/domain/v1/list: its shape is not shown; this is that of the other lists. */
+/**
+ * Answers GET /api/domain/v1/list. The specification does not show it; here it is like the other
+ * lists.
+ */
 export function listDomains(
   { domains }: Organization,
   { query: { page = 1, limit = 20 } }: Call<DomainListQuery, undefined>,
@@ -65,7 +68,7 @@ export function listDomains(
   };
 }
 
-/** GET /api/domain/v1/nameservers/{domain_id} */
+/** Answers GET /api/domain/v1/nameservers/{domain_id}. */
 export function readNameservers(
   { domains }: Organization,
   { id }: Call<undefined, undefined>,

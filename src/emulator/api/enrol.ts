@@ -8,7 +8,9 @@ import { viewContact } from './answer-views.ts';
 import { contactNotFound } from './contacts.ts';
 import type { Call } from './operation.ts';
 
-/** Whom to enrol, and how: `contact_id` wins over `email`, an omitted subscription is an opt_in. */
+/**
+ * Checks the body of an enrolment: `contact_id` wins over `email`, and the default is an opt_in.
+ */
 export const enrolment = enrolBody.transform(
   ({ contact_id: id, email, subscription = 'opt_in' }, context) => {
     if (id !== undefined) return { who: { id }, subscription };
@@ -19,12 +21,14 @@ export const enrolment = enrolBody.transform(
 );
 
 /**
- * POST /api/contacts/channel/{channel_id}
- *   in the channel as    asked for    →
- *   (not at all)         either       201, enrolled; a contact of unknown email is made
- *   opt_in               opt_in       409; so is opt_out twice
- *   opt_in               opt_out      201, changed; and so the other way round
- * Neither the contact's status nor its suppression is looked at.
+ * Answers POST /api/contacts/channel/{channel_id}.
+ *
+ *   in the channel as    asked for    answer
+ *   (not at all)         either       201, enrolled; an unknown email becomes a contact
+ *   opt_in               opt_in       409; opt_out twice is the same
+ *   opt_in               opt_out      201, changed; the other way round is the same
+ *
+ * The contact's status and suppression do not matter.
  */
 export function enrolContact(
   organization: Organization,

@@ -3,7 +3,10 @@ import type { Organization } from '../store/organization.ts';
 import { viewKey } from './answer-views.ts';
 import type { Call } from './operation.ts';
 
-/** POST /api/api-key/v1/enable/{api_key_id}: an enabled key stays so; a revoked one is gone. */
+/**
+ * Answers POST /api/api-key/v1/enable/{api_key_id}. An enabled key stays enabled; a revoked key is
+ * unknown.
+ */
 export function enableKey(
   { keys, now }: Organization,
   { id }: Call<undefined, undefined>,

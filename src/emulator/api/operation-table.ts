@@ -16,7 +16,7 @@ import { json, nothing, query } from './request-parsing.ts';
 import { createTemplate, listTemplates, updateTemplate } from './templates.ts';
 import { testTemplate } from './test-send.ts';
 
-/** Every operation of the API ("Endpoints"). The first row that fits has it. */
+/** Every operation of the API ("Endpoints"). The first row that fits answers. */
 export const operations: readonly Operation[] = [
   operation({
     method: 'GET',

@@ -5,33 +5,35 @@ import type { Route } from '../limits/route-limits.ts';
 import type { Organization } from '../store/organization.ts';
 import type { Reader } from './request-parsing.ts';
 
-/** One operation of the platform's API: a row of the table in operation-table.ts. */
+/** One operation of the platform's API, a row of the table in operation-table.ts. */
 export interface Operation {
   method: Method;
-  /** With at most one parameter, written {name}. */
+  /** The path, with at most one parameter, written {name}. */
   path: string;
   route: Route;
-  /** It sends email, and so names the reset of its window instead of its length ("Limits 4"). */
+  /**
+   * Whether it sends email, and so states when its window ends instead of its length ("Limits 4").
+   */
   sends: boolean;
-  /** It is for a user's session, and for no API key ("Authentication 6"). */
+  /** Whether it needs a user's session and accepts no API key ("Authentication 6"). */
   session: boolean;
-  /** Its refusals hold nothing but a message ("Errors 1"). */
+  /** Whether its refusals hold only a message ("Errors 1"). */
   brief: boolean;
-  /** What its query and body are checked against, if they are looked at. */
+  /** The schemas of its query and body; undefined: it reads none. */
   schemas: { query: z.ZodType | undefined; body: z.ZodType | undefined };
-  /** Checks the request against the operation's schemas, and carries it out. */
+  /** Checks a request against the schemas, and carries it out. */
   answer(organization: Organization, asked: Asked): ApiOutcome;
 }
 
 /** A request to one operation, as it came. */
 interface Asked {
-  /** The path's parameter, decoded; empty when it has none. */
+  /** The path's parameter, decoded; '' if there is none. */
   id: string;
   query: URLSearchParams;
   body: string;
 }
 
-/** The same, once it is known to be valid. */
+/** A request to one operation, after it was checked. */
 export interface Call<Query, Body> {
   id: string;
   query: Query;
@@ -50,6 +52,7 @@ interface Row<Query, Body> {
   run(organization: Organization, call: Call<Query, Body>): ApiOutcome;
 }
 
+/** Creates an operation from a row of the table. */
 export function operation<Query, Body>(row: Row<Query, Body>): Operation {
   return {
     method: row.method,

@@ -1,27 +1,30 @@
 import type { z } from 'zod';
 import { refuse, type ApiOutcome } from '../shared/api-answer.ts';
 
-/** Makes a checked value of what a request brings, or says why it cannot. */
+/** Reads a checked value from a part of a request, or returns the refusal. */
 export interface Reader<From, To> {
   (from: From): Read<To>;
-  /** What it checks against; nothing when anything will do. */
+  /** The schema; undefined: anything is accepted. */
   schema?: z.ZodType<To>;
 }
 type Read<T> = { ok: true; value: T } | { ok: false; refusal: ApiOutcome };
 
-/** The operation has no query, or no body: what is sent there all the same is not looked at. */
+/**
+ * Reads nothing, for an operation without a query, or without a body: what is sent there is
+ * ignored.
+ */
 export function nothing(): Read<undefined> {
   return { ok: true, value: undefined };
 }
 
-/** A query of this shape; parameters the schema does not name are ignored. */
+/** Reads a query of this shape; parameters that the schema does not name are ignored. */
 export function query<T>(schema: z.ZodType<T>): Reader<URLSearchParams, T> {
   const read = (parameters: URLSearchParams) =>
     check(schema, Object.fromEntries(parameters), 'query');
   return Object.assign(read, { schema });
 }
 
-/** A JSON body of this shape, whatever the content type says; unknown fields are ignored. */
+/** Reads a JSON body of this shape, whatever the content type says; unknown fields are ignored. */
 export function json<T>(schema: z.ZodType<T>): Reader<string, T> {
   const read = (text: string) => {
     let value: unknown;
@@ -62,7 +65,7 @@ function refused(message: string, detail: { why: string; fix: string }): Read<ne
   return { ok: false, refusal: refuse(400, message, detail) };
 }
 
-/** No body in earnest comes near it, and every answer can be written without a deep stack. */
+/** No real body comes near it, and every answer can be written without a deep stack. */
 const MOST_LEVELS = 100;
 
 function isDeeper(value: unknown, levels: number): boolean {

@@ -1,11 +1,12 @@
 import type { Operation } from './operation.ts';
 
+/** The operation of a path and method, or the methods that the path has. */
 export type FoundRoute =
   | { operation: Operation; id: string }
-  /** The methods the path does have; none when there is no such path. */
+  /** The methods of the path; none: there is no such path. */
   | { allowed: string[] };
 
-/** The operation that `method` and `path` (without query) name; paths end without a slash. */
+/** Finds the operation of a method and a path without its query. Paths have no slash at the end. */
 export function findOperation(
   operations: readonly Operation[],
   { method, path }: { method: string; path: string },
@@ -21,7 +22,7 @@ export function findOperation(
   return { allowed };
 }
 
-/** The decoded parameter ('' when the template has none), or undefined when the path differs. */
+/** Returns the decoded parameter ('' if the template has none); undefined if the path differs. */
 function match(template: string, segments: readonly string[]): string | undefined {
   const wanted = template.split('/');
   if (wanted.length !== segments.length) return undefined;

@@ -8,7 +8,7 @@ import type { Organization } from '../store/organization.ts';
 import { viewTemplate } from './answer-views.ts';
 import type { Call } from './operation.ts';
 
-/** GET /api/template/v1/list: newest first, the archived ones too. */
+/** Answers GET /api/template/v1/list: newest first, archived ones too. */
 export function listTemplates(
   organization: Organization,
   { query: { page = 1, limit = 20 } }: Call<TemplateListQuery, undefined>,
@@ -21,7 +21,7 @@ export function listTemplates(
   };
 }
 
-/** POST /api/template/v1/create: names need not be unique. */
+/** Answers POST /api/template/v1/create: names need not be unique. */
 export function createTemplate(
   organization: Organization,
   { body }: Call<undefined, TemplateCreateBody>,
@@ -34,7 +34,10 @@ export function createTemplate(
   };
 }
 
-/** PUT /api/template/v1/{id}: partial; any status may follow any other, no version is counted. */
+/**
+ * Answers PUT /api/template/v1/{id}: only the given fields change; any status may follow any other,
+ * and no version is counted.
+ */
 export function updateTemplate(
   organization: Organization,
   { id, body }: Call<undefined, TemplateUpdateBody>,
@@ -45,6 +48,7 @@ export function updateTemplate(
   return { status: 200, body: viewTemplate(organization, template), about: { templateId: id } };
 }
 
+/** Returns the refusal for an unknown template. */
 export function templateNotFound(id: string): ApiOutcome {
   const refusal = refuse(404, 'Template not found', {
     why: `The organization has no template with the id "${id}".`,

@@ -6,8 +6,8 @@ import type { Call } from './operation.ts';
 import { templateNotFound } from './templates.ts';
 
 /**
- * POST /api/template/v1/{id}/test: puts the email into the outbox; what the request does not state
- * is the template's.
+ * Answers POST /api/template/v1/{id}/test: puts the email into the outbox. The template gives what
+ * the request leaves out.
  */
 export function testTemplate(
   organization: Organization,
@@ -29,8 +29,8 @@ export function testTemplate(
 }
 
 /**
- * Replaces each {{name}} with the value given, else with the variable's default. One that has
- * neither is left as it stands, so that whoever reads the email sees what is missing.
+ * Returns a function that replaces each {{name}} with the given value, else with the variable's
+ * default. One without either stays, so that a reader of the email sees what is missing.
  */
 function resolver(template: TemplateRow, given: Record<string, unknown>): (text: string) => string {
   const values = new Map<string, unknown>([
@@ -44,7 +44,10 @@ function resolver(template: TemplateRow, given: Record<string, unknown>): (text:
     });
 }
 
-/** The same value with every text in it changed: what a content element is, nobody says. */
+/**
+ * Returns the value with every text in it changed: the specification does not show what content
+ * elements are.
+ */
 function mapTexts(value: unknown, change: (text: string) => string): unknown {
   if (typeof value === 'string') return change(value);
   if (Array.isArray(value)) return value.map((inner) => mapTexts(inner, change));

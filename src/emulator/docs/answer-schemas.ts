@@ -1,6 +1,6 @@
 /**
- * What the emulator answers, field by field ("Resources and their fields", "Endpoints"). Strict: a
- * field that is not here is never answered, which a test holds against the answers themselves.
+ * What the emulator answers, field by field ("Resources and their fields", "Endpoints"). The
+ * schemas are strict: a test checks that no answer has another field.
  */
 import { z } from 'zod';
 import {
@@ -146,7 +146,7 @@ const ApiKey = z.strictObject({
 const Refusal = z.strictObject({ message: text, why: text, fix: text, link: z.url() });
 const BriefRefusal = z.strictObject({ message: text });
 
-/** Every schema by the name it has in the document. */
+/** Every schema by its name in the OpenAPI document. */
 export const answers = {
   Contact,
   ContactList,
@@ -165,4 +165,5 @@ export const answers = {
   Refusal,
   BriefRefusal,
 };
+/** The name of an answer's schema. */
 export type AnswerName = keyof typeof answers;

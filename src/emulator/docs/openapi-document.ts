@@ -1,4 +1,4 @@
-/** The API as OpenAPI 3.1, made of the schemas that requests and answers are checked against. */
+/** Describes the API as OpenAPI 3.1, from the schemas that check requests and answers. */
 import { z } from 'zod';
 import type { Operation } from '../api/operation.ts';
 import { operations } from '../api/operation-table.ts';
@@ -7,6 +7,7 @@ import { described } from './operation-texts.ts';
 
 type JsonSchema = z.core.JSONSchema.JSONSchema;
 
+/** A parameter of an operation. */
 export interface Parameter {
   name: string;
   in: 'path' | 'query';
@@ -20,6 +21,7 @@ interface Response {
   content: { 'application/json': { schema: unknown } };
 }
 
+/** An operation of the document. */
 export interface DescribedOperation {
   operationId: string;
   tags: string[];
@@ -31,6 +33,7 @@ export interface DescribedOperation {
   security?: Record<string, never[]>[];
 }
 
+/** The document. */
 export interface Document {
   openapi: '3.1.0';
   info: { title: string; version: string; description: string };
@@ -48,6 +51,7 @@ const about = [
   'headers of the rate limits come with every answer to a known key or session.',
 ].join(' ');
 
+/** Returns the document. */
 export function describeApi(): Document {
   const paths: Document['paths'] = {};
   for (const operation of operations) {
@@ -154,7 +158,7 @@ function toSchema(schema: z.ZodType): JsonSchema {
   return rest;
 }
 
-/** Each of them, with references where one holds another. */
+/** Returns every schema of an answer, with a reference where one contains another. */
 function answerSchemas(): Record<string, JsonSchema> {
   const registry = z.registry<{ id: string }>();
   for (const [id, schema] of Object.entries(answers)) registry.add(schema, { id });
@@ -169,7 +173,7 @@ function answerSchemas(): Record<string, JsonSchema> {
   return named;
 }
 
-/** Leaves out what says nothing to a reader: bounds of every number, how a date is spelled. */
+/** Removes what tells a reader nothing: the bounds of every number, the pattern of a date. */
 function simplify({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }): void {
   if (jsonSchema.format === 'date-time') delete jsonSchema.pattern;
   if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;

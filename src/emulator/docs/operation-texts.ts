@@ -1,17 +1,18 @@
 import type { Route } from '../limits/route-limits.ts';
 import type { AnswerName } from './answer-schemas.ts';
 
-/** What is said about an operation besides its schemas. */
+/** What the document says about an operation besides its schemas. */
 export interface Description {
   tag: 'Contacts' | 'Templates' | 'Domains' | 'API keys';
   summary: string;
-  /** Above all what the specification does not show, and what the emulator does there. */
+  /** Mostly what the specification does not show, and what the emulator does there. */
   description: string;
   success: { status: 200 | 201; answer: AnswerName };
   /** What is refused, by status, besides what every operation refuses. */
   refusals: Record<number, string>;
 }
 
+/** The description of each operation. */
 export const described: Record<Route, Description> = {
   'contacts.list': {
     tag: 'Contacts',

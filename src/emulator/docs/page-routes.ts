@@ -10,7 +10,10 @@ const pages: Record<string, { type: string; write: () => string }> = {
   '/docs': { type: 'text/html; charset=utf-8', write: () => pageOf(describeApi()) },
 };
 
-/** GET /openapi.json and GET /docs need no key, and count nowhere; undefined for anything else. */
+/**
+ * Answers GET /openapi.json and GET /docs, which need no key and have no limit; undefined for
+ * another request.
+ */
 export function answerPage({ method, path }: { method: string; path: string }): Answer | undefined {
   const page = method === 'GET' && Object.hasOwn(pages, path) ? pages[path] : undefined;
   return page && { status: 200, headers: { 'content-type': page.type }, body: page.write() };

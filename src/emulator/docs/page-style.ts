@@ -1,4 +1,4 @@
-/** How the page looks: quiet, in the reader's own fonts, by day and by night. */
+/** The style of the page: quiet, in the reader's own fonts, in light and dark. */
 export const style = `
 :root { color-scheme: light dark; --ink: #1d2433; --soft: #5b6474; --paper: #fbfbf9;
   --line: #e3e4e0; --card: #fff; --link: #2158c7 }

@@ -1,4 +1,4 @@
-/** The API as one page to read, whole in itself: nothing is fetched from anywhere. */
+/** Renders the API as one page that loads nothing. */
 import { style } from './page-style.ts';
 import type { DescribedOperation, Document } from './openapi-document.ts';
 
@@ -61,7 +61,7 @@ function fields(schema: unknown): string {
   return `<table>${rows.join('')}</table>`;
 }
 
-/** A schema on one line: its type, with a link where it has a name, and its bounds. */
+/** Renders a schema on one line: its type, linked if it has a name, and its bounds. */
 function typeOf(schema: unknown): string {
   const shape = objectOf(schema);
   const { $ref: reference } = shape;
@@ -94,7 +94,7 @@ function objectOf(value: unknown): Record<string, unknown> {
   return typeof value === 'object' && value !== null ? { ...value } : {};
 }
 
-/** Safe between tags and in attributes. */
+/** Escapes a text for use between tags and in attributes. */
 function text(plain: string): string {
   const names: Record<string, string> = { '&': 'amp', '<': 'lt', '>': 'gt', '"': 'quot' };
   return plain.replaceAll(/[&<>"]/g, (char) => `&${names[char]};`);

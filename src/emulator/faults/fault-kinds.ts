@@ -5,9 +5,9 @@ import { rateLimited, type Route } from '../limits/route-limits.ts';
 
 /** What becomes of an answer on its way to the client. */
 export type Delivery =
-  /** It arrives, `delayMs` after it was given. */
+  /** It arrives after `delayMs`. */
   | { is: 'whole'; answer: Answer; delayMs: number }
-  /** Its headers arrive, with a part of the body they announce; then the connection is cut. */
+  /** Its headers arrive and half of its body; then the connection is cut. */
   | { is: 'half'; answer: Answer }
   /** The connection is cut instead. */
   | { is: 'reset' }
@@ -19,15 +19,15 @@ export interface FaultKind {
   name: string;
   /** One line for people. */
   line: string;
-  /** What the request asks for is done, and counted, all the same. */
+  /** Whether the request is carried out and counted all the same. */
   acts: boolean;
-  /** `answer` is the true one, when the fault acts. */
+  /** Returns what arrives; `answer` is the true answer, if the fault acts. */
   delivers(answer: Answer | undefined, told: { route: Route; random: Random }): Delivery;
 }
 
 const SLOW_MS = { least: 1000, most: 5000 };
 
-/** Every kind of fault there is. */
+/** Every kind of fault. */
 export const faultKinds: readonly FaultKind[] = [
   { name: '500', acts: false, line: '500, and nothing was done', delivers: failed },
   { name: '500-after', acts: true, line: '500, though it was done', delivers: failed },
@@ -85,6 +85,7 @@ export const faultKinds: readonly FaultKind[] = [
   },
 ];
 
+/** Delivers an answer as it is. */
 export function whole(answer: Answer): Delivery {
   return { is: 'whole', answer, delayMs: 0 };
 }

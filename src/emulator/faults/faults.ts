@@ -4,26 +4,29 @@ import { isRoute, routeNames, type Route } from '../limits/route-limits.ts';
 import { seeded } from '../shared/seeded-random.ts';
 import { faultKinds, type FaultKind } from './fault-kinds.ts';
 
-/** A kind of fault, how often, and where: what `500=0.05@contacts.enrol` says. */
+/** A kind of fault, its rate and its route, as in `500=0.05@contacts.enrol`. */
 interface Fault {
   kind: FaultKind;
   /** 0 to 1. */
   rate: number;
-  /** Undefined: everywhere. */
+  /** Undefined: every route. */
   route: Route | undefined;
 }
 
 /** Decides which requests fail, and how. */
 export interface Faults {
-  /** From now on these and no others; Invalid when one cannot be read. */
+  /** Replaces the faults. Throws Invalid if one cannot be read. */
   choose(texts: readonly string[]): void;
-  /** The fault of the next request of this route; of several, the one named first. */
+  /** Returns the fault of the next request to a route; of several, the one named first. */
   next(route: Route): { kind: FaultKind; random: Random } | undefined;
-  /** Chance begins anew: the same requests meet the same faults as at first. */
+  /** Begins chance anew: the same requests meet the same faults again. */
   restart(): void;
 }
 
-/** Chance of its own, seeded once from `random`: the same seed gives the same faults. */
+/**
+ * Creates the faults. They have a chance of their own, seeded once from `random`: the same seed
+ * gives the same faults. Throws Invalid if one cannot be read.
+ */
 export function createFaults(texts: readonly string[], random: Random): Faults {
   let faults = texts.map(parse);
   let seed: number | undefined;

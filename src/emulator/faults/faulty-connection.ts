@@ -5,15 +5,15 @@ import { whole, type Delivery } from './fault-kinds.ts';
 
 /** What lies behind the connection. */
 interface Platform<Request> {
-  /** Undefined for what is no operation: there nothing fails. */
+  /** Returns the route of a request; undefined: it is no operation, and does not fail. */
   routeOf(request: Request): Route | undefined;
-  /** `fault`: what becomes of the answer, by name. */
+  /** Answers a request; `fault` is the name of what becomes of the answer. */
   handle(request: Request, fault?: string): Answer;
-  /** A request that the platform never saw. */
+  /** Logs a request that the platform never saw. */
   lose(request: Request, seen: { route: Route; status: number; fault: string }): void;
 }
 
-/** Takes requests over a connection on which faults happen. */
+/** Returns a function that takes requests over a connection on which faults happen. */
 export function createReceive<Request>(
   faults: Faults,
   { routeOf, handle, lose }: Platform<Request>,

@@ -4,7 +4,7 @@ import { gcra } from './gcra.ts';
 import type { Algorithm } from './limit-meter.ts';
 import { slidingCounter, slidingLog } from './sliding-window.ts';
 
-/** Every way to count there is, with one line for people. */
+/** Every algorithm, with one line for people. */
 export const algorithms: readonly { name: string; line: string; counts: Algorithm }[] = [
   { name: 'fixed', line: 'a window begins with its first request', counts: fixed },
   { name: 'aligned', line: 'windows lie end to end since the epoch', counts: aligned },
@@ -21,7 +21,7 @@ export const algorithms: readonly { name: string; line: string; counts: Algorith
   { name: 'gcra', line: 'capacity comes back evenly, one request at a time', counts: gcra },
 ];
 
-/** The algorithm of this name; fixed when none is given. Invalid, with the names, for another. */
+/** Returns the algorithm of this name; fixed by default. Throws Invalid for an unknown name. */
 export function findAlgorithm(name = 'fixed'): Algorithm {
   const found = algorithms.find((one) => one.name === name);
   if (found) return found.counts;

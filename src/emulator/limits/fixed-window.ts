@@ -15,7 +15,7 @@ export const fixed: Algorithm = ({ requests, windowSeconds }): Meter => {
   };
 };
 
-/** Windows lie end to end since the epoch: every full minute a new one, for one of 60 seconds. */
+/** Windows lie end to end since the epoch: one of 60 seconds begins with each minute. */
 export const aligned: Algorithm = ({ requests, windowSeconds }): Meter => {
   const windowMs = windowSeconds * 1000;
   let current = Number.NaN;

@@ -1,8 +1,8 @@
 import { TINY, type Algorithm, type Meter } from './limit-meter.ts';
 
 /**
- * Capacity comes back evenly, one request after each `window / limit`, and the whole limit at most
- * is saved up. Kept as one number: the time by which everything allowed so far is paid off.
+ * Capacity comes back evenly, one request after each `window / limit`, up to the whole limit. It is
+ * stored as one number: the time at which everything allowed so far is paid off.
  */
 export const gcra: Algorithm = ({ requests, windowSeconds }): Meter => {
   const windowMs = windowSeconds * 1000;

@@ -1,15 +1,15 @@
-/** `requests` in every window of `windowSeconds` (a fraction is fine). */
+/** `requests` in each window of `windowSeconds`, which may be a fraction. */
 export interface Limit {
   requests: number;
   windowSeconds: number;
 }
 
-/** What a meter says to one request. */
+/** What a meter answers to one request. */
 export interface Reading {
   allowed: boolean;
-  /** How many more would be allowed right now; exact. */
+  /** How many more requests would be allowed at this moment; exact. */
   remaining: number;
-  /** How long until more than that are allowed; after a refusal, until one is. */
+  /** How long until one more than `remaining` is allowed. */
   resetMs: number;
 }
 
@@ -19,11 +19,11 @@ export interface Instant {
   monotonic: number;
 }
 
-/** Counts the requests of one route; asked once per request. A refused one never counts. */
+/** Counts the requests of one route; called once per request. A refused request does not count. */
 export type Meter = (at: Instant) => Reading;
 
-/** How a server counts; each organization has one meter per route. */
+/** A way to count; each organization has one meter per route. */
 export type Algorithm = (limit: Limit) => Meter;
 
-/** What is less than this is a rounding error: a millionth of a request. */
+/** Smaller amounts are rounding errors: a millionth of a request. */
 export const TINY = 1e-6;

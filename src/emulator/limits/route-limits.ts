@@ -2,7 +2,7 @@ import { Invalid } from '../../domain/errors.ts';
 import { refuse, type ApiOutcome } from '../shared/api-answer.ts';
 import type { Algorithm, Instant, Limit, Meter, Reading } from './limit-meter.ts';
 
-/** What a route allows unless told otherwise: as seen in the wild where seen, else 60 a minute. */
+/** The limit of each route unless configured: as seen on real platforms, else 60 a minute. */
 const defaults = {
   'contacts.list': perMinute(60),
   'contacts.retrieve': perMinute(60),
@@ -22,23 +22,24 @@ const defaults = {
 /** The name of an operation, for limits and the request log. */
 export type Route = keyof typeof defaults;
 
-/** Every route, for messages. */
+/** Returns every route, for messages. */
 export function routeNames(): string {
   return Object.keys(defaults).join(', ');
 }
 
+/** Returns whether a route has this name. */
 export function isRoute(name: string): name is Route {
   return Object.hasOwn(defaults, name);
 }
 
-/** One organization's limits: `take` asks for one request. */
+/** The limits of one organization; `take` asks for one request. */
 interface Limits {
   take(route: Route, at: Instant): { limit: Limit; reading: Reading };
 }
 
 /**
- * Limits from texts such as `contacts.enrol=30/60` (30 requests in 60 seconds); `*=30/60` stands
- * for every route that is not named. Throws Invalid when one of them cannot be read.
+ * Creates limits from texts such as `contacts.enrol=30/60` (30 requests in 60 seconds); `*=30/60`
+ * stands for every route that is not named. Throws Invalid if one cannot be read.
  */
 function createLimits(texts: readonly string[], algorithm: Algorithm): Limits {
   const stated = new Map(texts.map(parseLimit));
@@ -54,16 +55,17 @@ function createLimits(texts: readonly string[], algorithm: Algorithm): Limits {
   };
 }
 
-/** Every organization has limits of its own. */
+/** The limits of each organization. */
 export interface Meters {
   of(organization: { id: string }): Limits;
-  /** All of them begin anew. */
+  /** Begins all counts anew. */
   clear(): void;
 }
 
+/** Creates the limits. Throws Invalid if one cannot be read. */
 export function createMeters(texts: readonly string[], algorithm: Algorithm): Meters {
   const create = () => createLimits(texts, algorithm);
-  // One that cannot be read is refused now, and not by the first request.
+  // A limit that cannot be read is refused now, not by the first request.
   const meters = new Map([['', create()]]);
   return {
     of({ id }) {
@@ -76,8 +78,8 @@ export function createMeters(texts: readonly string[], algorithm: Algorithm): Me
 }
 
 /**
- * The rate-limit headers of one answer ("Limits 4"), at `nowMs` since the epoch: an operation that
- * sends email names the second its window ends, any other the length of the window.
+ * Returns the rate-limit headers of an answer ("Limits 4"), at `nowMs` since the epoch: an
+ * operation that sends email states when its window ends, any other the length of the window.
  */
 export function limitHeaders(
   { limit, reading }: { limit: Limit; reading: Reading },
@@ -93,7 +95,7 @@ export function limitHeaders(
   return headers;
 }
 
-/** The refusal of one request too many. */
+/** Returns the refusal of a request above the limit. */
 export function rateLimited(route: Route, retryAfter: string | undefined): ApiOutcome {
   return refuse(429, 'Rate limit exceeded', {
     why: `The organization has used up its limit for ${route} in this window.`,
@@ -101,9 +103,9 @@ export function rateLimited(route: Route, retryAfter: string | undefined): ApiOu
   });
 }
 
-/** Whole seconds, rounded up: whoever waits that long is never too early. */
+/** Returns whole seconds, rounded up: a client that waits as long is never too early. */
 function seconds(ms: number): string {
-  // A nanosecond less, because 60.000000000000001 is 60.
+  // One nanosecond is taken off, because 60.000000000000001 means 60.
   return String(Math.ceil(ms / 1000 - 1e-9));
 }
 

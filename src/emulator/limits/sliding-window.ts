@@ -1,9 +1,9 @@
 import { TINY, type Algorithm, type Meter } from './limit-meter.ts';
 
-/** Every request is remembered for one window: never more than the limit in any window at all. */
+/** Remembers every request for one window: never more than the limit in any window. */
 export const slidingLog: Algorithm = ({ requests, windowSeconds }): Meter => {
   const windowMs = windowSeconds * 1000;
-  /** When what still counts came, the oldest first. */
+  /** The times of the requests that count, the oldest first. */
   const log: number[] = [];
   return ({ monotonic }) => {
     while (log[0] !== undefined && log[0] + windowMs <= monotonic) log.shift();
@@ -15,8 +15,8 @@ export const slidingLog: Algorithm = ({ requests, windowSeconds }): Meter => {
 };
 
 /**
- * Two counters, of this window since the epoch and of the one before: the latter counts for as much
- * as a window that ends now would cover of it, as if its requests had come evenly.
+ * Keeps two counters, for the current window since the epoch and the one before. The latter counts
+ * for the share that a window ending now covers of it, as if its requests came evenly.
  */
 export const slidingCounter: Algorithm = ({ requests, windowSeconds }): Meter => {
   const windowMs = windowSeconds * 1000;
@@ -24,7 +24,7 @@ export const slidingCounter: Algorithm = ({ requests, windowSeconds }): Meter =>
   let before = 0;
   let used = 0;
 
-  /** From the window's beginning until `wanted` more fit, given what the window before counts. */
+  /** Returns the time from the window's beginning until `wanted` more fit. */
   function untilFits(wanted: number, earlier: number, own: number): number {
     if (earlier + own + wanted <= requests) return 0;
     return windowMs * (1 - (requests - own - wanted) / earlier);

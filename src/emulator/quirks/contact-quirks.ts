@@ -20,8 +20,8 @@ function eachContact(reply: Reply, change: (contact: Contact) => Contact): Reply
 }
 
 /**
- * Where a contact has no row of its own, the channel's default is shown; `fallback` is that of a
- * channel which names none.
+ * Shows every channel of a contact; one without a row of its own has the channel's default, or
+ * `fallback` if the channel has none.
  */
 export function allChannels(fallback: string): Quirk {
   const shown = (own: unknown, { channels }: Organization): object[] => {
@@ -43,6 +43,7 @@ export function allChannels(fallback: string): Quirk {
   };
 }
 
+/** Shows no groups in the list of contacts. */
 export function listGroupsEmpty(): Quirk {
   return {
     turns: (reply) =>
@@ -52,6 +53,7 @@ export function listGroupsEmpty(): Quirk {
   };
 }
 
+/** Shows names that are unknown as null. */
 export function nullNames(): Quirk {
   const orNull = (name: unknown) => (name === '' ? null : name);
   return {
@@ -64,6 +66,7 @@ export function nullNames(): Quirk {
   };
 }
 
+/** Answers the deletion of an unknown contact with 200 and a message. */
 export function deleteSoft404(): Quirk {
   return {
     turns: (reply) =>

@@ -7,14 +7,14 @@ import { isRecord, type QuirkRequest, type Quirk, withBody, withStatus } from '.
 
 const readEnrolment = json(enrolment);
 
-/** Whom a valid enrolment is about, and how; undefined when it is none, or not valid. */
+/** Returns a valid enrolment; undefined: the request is none. */
 function enrolmentIn({ route, body }: QuirkRequest) {
   if (route !== 'contacts.enrol') return undefined;
   const read = readEnrolment(body);
   return read.ok ? read.value : undefined;
 }
 
-/** Who is in the channel in any way stays as they are. */
+/** Refuses to change a subscription by an enrolment. */
 export function noFlip(): Quirk {
   return {
     answers(question, organization) {
@@ -36,7 +36,7 @@ export function noFlip(): Quirk {
   };
 }
 
-/** An enrolment by email makes nobody. */
+/** Refuses an enrolment by an unknown email, which creates no contact. */
 export function unknownEmail(): Quirk {
   return {
     answers(question, organization) {
@@ -55,6 +55,7 @@ export function unknownEmail(): Quirk {
   };
 }
 
+/** Answers an enrolment with this status. */
 export function enrolStatus(status: string): Quirk {
   return {
     turns(reply) {
@@ -64,14 +65,14 @@ export function enrolStatus(status: string): Quirk {
   };
 }
 
-/** A change of a subscription is one of the contact. */
+/** Makes a changed subscription change the contact's `updatedAt`. */
 export function enrolTouches(): Quirk {
   return { behaviour: { touches: true } };
 }
 
 const elsewhere = new Set(['object', 'channels', 'properties', 'groups', 'event']);
 
-/** The contact of the answer is a row of the database: what other tables hold is not in it. */
+/** Answers an enrolment with the contact's own row, without what other tables hold. */
 export function enrolRaw(): Quirk {
   return {
     turns(reply) {

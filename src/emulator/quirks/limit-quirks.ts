@@ -3,10 +3,11 @@ import type { Organization } from '../store/organization.ts';
 import { isRecord, withBody, type Quirk, type Reply } from './quirk.ts';
 
 /**
- * What the rate-limit headers say:
+ * Changes the rate-limit headers.
+ *
  *   reset            seconds left in X-RateLimit-Reset, and no X-RateLimit-Window
- *   none             nothing; a 429 still says Retry-After
- *   none-templates   nothing on the routes of templates
+ *   none             no headers; a 429 still has Retry-After
+ *   none-templates   no headers on the routes of templates
  */
 export function headers(which: string): Quirk {
   if (which === 'reset') return { turns: withSecondsLeft };
@@ -28,7 +29,7 @@ function without(reply: Reply): Reply {
   return { ...reply, headers: Object.fromEntries(kept) };
 }
 
-/** Rounded instead of rounded up: up to half a second too early. */
+/** Rounds Retry-After instead of rounding it up: it is up to half a second short. */
 export function retryAfterShort(): Quirk {
   return {
     turns(reply) {
@@ -39,7 +40,7 @@ export function retryAfterShort(): Quirk {
   };
 }
 
-/** A counter that reached its limit has lost its expiry: it is never empty again. */
+/** Never empties a counter that reached its limit, as if it had lost its expiry. */
 export function retryAfterStuck(): Quirk {
   const stuck = new Map<Organization, Set<Route>>();
   const stuckIn = (organization: Organization): Set<Route> => {
@@ -61,6 +62,7 @@ export function retryAfterStuck(): Quirk {
   };
 }
 
+/** Repeats Retry-After in the body of a 429. */
 export function retryAfterBody(): Quirk {
   return {
     turns(reply) {

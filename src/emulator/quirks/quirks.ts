@@ -19,12 +19,12 @@ interface Entry {
   name: string;
   /** One line for people. */
   line: string;
-  /** What may stand behind `name=`; the first is meant when nothing does. */
+  /** The values after `name=`; the first is the default. */
   values?: readonly string[];
   make(value: string): Quirk;
 }
 
-/** Every quirk there is, in the order in which they lie upon each other. */
+/** Every quirk, in the order in which they apply. */
 export const quirks: readonly Entry[] = [
   { name: 'no-flip', line: 'enrolling with the other subscription: 409, unchanged', make: noFlip },
   {
@@ -119,7 +119,10 @@ export const quirks: readonly Entry[] = [
   { name: 'retry-after-body', line: 'a 429 repeats it as retryAfter', make: retryAfterBody },
 ];
 
-/** Quirks from texts such as `no-flip` and `headers=reset`, as one; Invalid when one is unknown. */
+/**
+ * Combines quirks from texts such as `no-flip` and `headers=reset`. Throws Invalid for an unknown
+ * one.
+ */
 export function createQuirks(texts: readonly string[]): Required<Quirk> {
   const chosen = new Map(texts.map((text) => parse(text, texts)));
   const played = quirks.flatMap((entry) => {
@@ -150,7 +153,7 @@ function behaviourOf(played: readonly Quirk[]): Partial<PlatformBehaviour> {
   return behaviour;
 }
 
-/** As it is written on the command line: `no-flip`, `headers=reset|none|none-templates`. */
+/** Returns each quirk as it is written on the command line: `headers=reset|none|none-templates`. */
 export function spellings(): { text: string; line: string }[] {
   return quirks.map(({ name, values, line }) => ({
     text: values ? `${name}=${values.join('|')}` : name,

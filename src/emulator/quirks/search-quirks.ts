@@ -1,7 +1,7 @@
 import type { ContactRow } from '../shared/row-types.ts';
 import type { Quirk } from './quirk.ts';
 
-/** `%` stands for any text, `_` for any one character. */
+/** Searches with wildcards: `%` stands for any text, `_` for one character. */
 export function searchWildcards(): Quirk {
   const pattern = (search: string) => {
     const plain = search.replace(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`);
@@ -10,11 +10,12 @@ export function searchWildcards(): Quirk {
   return { behaviour: { finds: (key, search) => pattern(search).test(key) } };
 }
 
+/** Keeps the case of emails that people write; an enrolment finds only the exact spelling. */
 export function emailAsGiven(): Quirk {
   return { behaviour: { keepsCase: true } };
 }
 
-/** Every other listing has the rows of one millisecond the other way round. */
+/** Lists the rows of one millisecond in the opposite order every other time. */
 export function unsortedTies(): Quirk {
   let turned = false;
   const turn = (rows: ContactRow[]): ContactRow[] =>

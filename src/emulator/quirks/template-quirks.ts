@@ -1,7 +1,7 @@
 import { viewTemplate } from '../api/answer-views.ts';
 import { isRecord, withBody, type QuirkRequest, type Quirk } from './quirk.ts';
 
-/** `total` is how many templates are on this page. */
+/** Answers the number of templates on the page as `total`. */
 export function templateTotal(): Quirk {
   return {
     turns(reply) {
@@ -15,6 +15,7 @@ export function templateTotal(): Quirk {
   };
 }
 
+/** Lists this many templates unless the request states a limit. */
 export function templateLimit(limit: string): Quirk {
   return {
     rewrites(question) {
@@ -25,7 +26,7 @@ export function templateLimit(limit: string): Quirk {
   };
 }
 
-/** Content that comes without variables brings those that it names. */
+/** Replaces the variables of a template by those that its new content names. */
 export function contentRederivesVariables(): Quirk {
   return {
     turns(reply) {
@@ -41,7 +42,7 @@ export function contentRederivesVariables(): Quirk {
   };
 }
 
-/** A creation cannot state variables at all. */
+/** Returns whether a request brings content without variables; a creation cannot state any. */
 function bringsContentAlone(question: QuirkRequest | undefined): boolean {
   if (question?.route !== 'templates.create' && question?.route !== 'templates.update')
     return false;

@@ -1,13 +1,14 @@
 import { refuse } from '../shared/api-answer.ts';
 import { isRecord, withBody, withStatus, type Quirk } from './quirk.ts';
 
-/** What does not fit the schemas; malformed JSON stays 400. */
+/** Answers a request that does not fit the schemas with this status; malformed JSON stays 400. */
 export function validationStatus(status: string): Quirk {
   return {
     turns: (reply) => (reply.outcome.misfit ? withStatus(reply, Number(status)) : reply),
   };
 }
 
+/** Reduces errors to their message. */
 export function errorMessageOnly(): Quirk {
   return {
     turns(reply) {
@@ -18,6 +19,7 @@ export function errorMessageOnly(): Quirk {
   };
 }
 
+/** Answers ids as `event`, such as evt_00000001, instead of names. */
 export function eventIds(): Quirk {
   let count = 0;
   const renamed = (body: Record<string, unknown>): Record<string, unknown> => {
@@ -37,6 +39,7 @@ export function eventIds(): Quirk {
   };
 }
 
+/** Refuses a request without a User-Agent with this status. */
 export function emptyUserAgent(status: string): Quirk {
   return {
     answers({ headers }) {
@@ -49,7 +52,7 @@ export function emptyUserAgent(status: string): Quirk {
   };
 }
 
-/** pending is called start-verify. */
+/** Shows the status pending as start-verify. */
 export function domainStatuses(): Quirk {
   const renamed = (value: unknown): unknown =>
     isRecord(value) && value['object'] === 'domain' && value['status'] === 'pending'

@@ -4,18 +4,18 @@ import { createSeed, type Seed, seedUser } from './seed-records.ts';
 import type { Accounts } from '../store/accounts.ts';
 import type { Channel } from '../shared/row-types.ts';
 
-/** Of what the first world is made, when no earlier process left one. */
+/** What the first world is made of, if there is none from an earlier process. */
 export interface Beginning {
-  /** Of the first organization, besides those the seed file gives it. */
+  /** Added to the first organization's keys from the seed file. */
   apiKey: string | undefined;
-  /** Used where the first organization is given no key. */
+  /** Used if the first organization gets no other key. */
   drawnKey: string;
-  /** Of the first organization, likewise. */
+  /** Added to the first organization's channels from the seed file. */
   channels: readonly Channel[];
   seedFile: SeedFile | undefined;
 }
 
-/** Makes the organizations, and what is to be in them; Invalid names everything that cannot be. */
+/** Makes the organizations and their records. Throws Invalid with every mistake. */
 export function arrange(accounts: Accounts, beginning: Beginning): void {
   const { apiKey, drawnKey, channels, seedFile } = beginning;
   const wrong: string[] = [];
@@ -52,10 +52,10 @@ export function arrange(accounts: Accounts, beginning: Beginning): void {
   if (wrong.length > 0) throw new Invalid(wrong.join('\n'));
 }
 
-/** Somebody who can log in, and belongs nowhere. */
+/** A user who can sign in and belongs to no organization. */
 const GUEST = { id: 'user_guest', name: 'Guest', email: 'guest@nowhere.example' };
 
-/** Makes one thing; when it cannot be, remembers why, and where that is written. */
+/** Makes one thing; if that fails, notes why and where it is written. */
 type Trying = (where: () => string, make: () => void) => void;
 
 function nowhere(): string {

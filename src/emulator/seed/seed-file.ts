@@ -1,6 +1,6 @@
 /**
- * The world in a file, YAML or JSON: one organization's records at its top, or a list of
- * organizations. Every mistake in it is named with its place before anything is made.
+ * Reads a world from a file, YAML or JSON: the records of one organization, or a list of
+ * organizations. Every mistake is reported with its place before anything is made.
  */
 import { isNode, LineCounter, parseDocument, type Document } from 'yaml';
 import { z } from 'zod';
@@ -21,6 +21,7 @@ const name = z.string().min(1);
 const named = z.strictObject({ id, name });
 
 const key = z.strictObject({
+  /** The value for x-api-key. */
   id: id.optional(),
   /** What x-api-key has to hold. */
   key: id.optional(),
@@ -66,7 +67,7 @@ const domain = z.strictObject({
 });
 
 const records = {
-  /** With the subscription that a contact without a row of its own is taken to have. */
+  /** `subscription`: what a contact without a subscription of its own is taken to have. */
   channels: z.array(named.extend({ subscription: subscription.optional() })).optional(),
   keys: z.array(key).optional(),
   users: z.array(user).optional(),
@@ -76,6 +77,7 @@ const records = {
 };
 
 const organization = z.strictObject({ id: id.optional(), name: name.optional(), ...records });
+/** One organization of a seed file. */
 export type SeedOrganization = z.infer<typeof organization>;
 
 const several = z.strictObject({
@@ -84,15 +86,19 @@ const several = z.strictObject({
   guests: z.array(user).optional(),
 });
 
+/** A seed file that was read. */
 export interface SeedFile {
-  /** At least one; the first is the one of the printed key. */
+  /** At least one; the printed key belongs to the first. */
   organizations: SeedOrganization[];
   guests: z.infer<typeof user>[] | undefined;
-  /** `file:line:col  path` of the record a path such as ['people', 3] leads to. */
+  /** Returns `file:line:col  path` of a record, for a path such as ['people', 3]. */
   where(organization: number | undefined, path: Path): string;
 }
 
-/** Throws Invalid with every mistake, a line each: `file:line:col  path  wrong → mend`. */
+/**
+ * Reads a seed file. Throws Invalid with every mistake, one line each: `file:line:col  path  wrong
+ * → fix`.
+ */
 export function parseSeedFile(file: string, text: string): SeedFile {
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
@@ -127,6 +133,7 @@ function check<T>(schema: z.ZodType<T>, value: unknown, where: (path: Path) => s
   throw new Invalid(mistakes.map(({ path, words }) => `${where(path)}  ${words}`).join('\n'));
 }
 
+/** The steps to a value in the file. */
 export type Path = readonly PropertyKey[];
 
 function explain(issue: z.core.$ZodIssue): { path: Path; words: string }[] {
@@ -149,7 +156,7 @@ const mends: Partial<Record<z.core.$ZodIssue['code'], string>> = {
   too_big: 'shorten it',
 };
 
-/** Where a value stands; what is missing stands where it should be. */
+/** Returns the offset of a value; a missing one has the offset where it should be. */
 function offsetOf(document: Document, path: Path): number {
   for (let length = path.length; length >= 0; length -= 1) {
     const node = document.getIn(path.slice(0, length), true);
@@ -158,7 +165,7 @@ function offsetOf(document: Document, path: Path): number {
   return 0;
 }
 
-/** `people[3].email` */
+/** Spells a path, such as `people[3].email`. */
 function spell(path: Path): string {
   if (path.length === 0) return '(the file)';
   const steps = path.map((step) => (typeof step === 'number' ? `[${step}]` : `.${String(step)}`));

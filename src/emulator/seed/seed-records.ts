@@ -10,29 +10,30 @@ import type { NewTemplate } from '../store/templates.ts';
 import type { NewUser } from '../store/users.ts';
 
 /**
- * Puts records into one organization as it was before the story begins, without any request. What
- * must be unique and is taken (an id, a key, a session, a domain's name) throws Invalid, as does an
- * unknown channel.
+ * Puts records into one organization before requests come. Throws Invalid if something unique (an
+ * id, a key, a session, a domain's name) is taken, and for an unknown channel.
  */
 export interface Seed {
   channel(channel: Channel): void;
-  /** Answers the id. The email is kept as given, even beside another that differs only in case. */
+  /** Returns the id. The email is stored as given, even beside one that differs only in case. */
   contact(contact: SeededContact): string;
-  /** Answers the id. */
+  /** Returns the id. */
   template(template: NewTemplate): string;
-  /** Answers the id. */
+  /** Returns the id. */
   domain(domain: NewDomain): string;
-  /** Answers the key itself, for x-api-key. */
+  /** Returns the key itself, for x-api-key. */
   key(key: NewKey): string;
-  /** Answers the session of this member, for the cookie. */
+  /** Returns the session of the member, for the cookie. */
   user(user: Omit<NewUser, 'organizationId'>): string;
 }
 
+/** A contact with its subscriptions. */
 export interface SeededContact extends NewContact {
-  /** Subscriptions by channel id. */
+  /** The subscriptions by channel id. */
   channels?: Record<string, Subscription> | undefined;
 }
 
+/** Creates the functions that put records into an organization. */
 export function createSeed(accounts: Accounts, organization: Organization): Seed {
   const { channels, contacts, templates, domains, keys, now } = organization;
   return {
@@ -75,7 +76,7 @@ export function createSeed(accounts: Accounts, organization: Organization): Seed
   };
 }
 
-/** A user, of an organization or of none; answers the session. */
+/** Adds a user, of an organization or of none; returns the session. */
 export function seedUser({ users }: Accounts, user: NewUser): string {
   const { id, session } = user;
   refuseTaken('user', id, id !== undefined && users.byId(id) !== undefined);

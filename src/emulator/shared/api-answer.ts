@@ -1,16 +1,16 @@
 import type { Answer } from '../../domain/exchange.ts';
 
-/** What an operation says: the status and the JSON of its body. */
+/** The result of an operation: the status and the JSON of the body. */
 export interface ApiOutcome {
   status: number;
   body: object;
-  /** Of whom the request spoke, for the request log. */
+  /** What the request concerned, for the request log. */
   about?: About;
-  /** The request did not fit the schemas of its operation. */
+  /** Set if the request did not fit the schemas of its operation. */
   misfit?: true;
 }
 
-/** Whom and what a request was about, as far as the request or the answer tells. */
+/** The records that a request concerned, as far as the request or its answer tells. */
 export interface About {
   contactId?: string | undefined;
   email?: string | undefined;
@@ -19,21 +19,22 @@ export interface About {
   templateId?: string;
   domainId?: string;
   keyId?: string;
-  /** The contact was made by this request. */
+  /** Whether the request created the contact. */
   created?: true;
 }
 
-/** The error envelope ("Errors 1"). */
+/** Returns a refusal in the error format of the platform ("Errors 1"). */
 export function refuse(status: number, message: string, detail: { why: string; fix: string }) {
   const link = `https://docs.example.com/errors#${status}`;
   return { status, body: { message, ...detail, link } } satisfies ApiOutcome;
 }
 
-/** An error body with nothing but a message, as some operations have it ("Errors 1"). */
+/** Returns a refusal with only a message, as some operations have it ("Errors 1"). */
 export function refuseBriefly(status: number, message: string) {
   return { status, body: { message } } satisfies ApiOutcome;
 }
 
+/** Writes a result as an HTTP answer. */
 export function toAnswer({ status, body }: ApiOutcome, headers: Record<string, string>): Answer {
   return {
     status,
@@ -42,10 +43,10 @@ export function toAnswer({ status, body }: ApiOutcome, headers: Record<string, s
   };
 }
 
-/** The JSON of what is frozen, which never changes. */
+/** The JSON of frozen objects, which never change. */
 const texts = new WeakMap<object, string>();
 
-/** The JSON of a body: a list of frozen records costs no more than joining what was written. */
+/** Writes the JSON of a body. A list of frozen records costs no more than joining their texts. */
 function write(body: object): string {
   const parts = Object.entries(body).map(([name, value]: [string, unknown]) => {
     const text = Array.isArray(value)
@@ -65,7 +66,7 @@ function writeOne(value: unknown): string {
   return text;
 }
 
-/** A timestamp as the platform writes it: ISO 8601 in UTC. */
+/** Formats a time as the platform does: ISO 8601 in UTC. */
 export function timestamp(ms: number): string {
   return new Date(ms).toISOString();
 }

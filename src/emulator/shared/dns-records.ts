@@ -1,20 +1,20 @@
 /**
- * The DNS records a sending domain needs, as mail platforms ask for them. The hosts they point to
- * and the DKIM key are made up: no mail ever goes there.
+ * Makes the DNS records that a sending domain needs, as mail platforms ask for them. Their hosts
+ * and the DKIM key are made up: no mail is ever sent there.
  */
 import { createHash } from 'node:crypto';
 import type { Ids } from './seeded-random.ts';
 
-/** What is kept of a record; the rest of it is the same for all of a domain. */
+/** The stored part of a record; the rest is the same for all records of a domain. */
 export interface DnsRecord {
   id: string;
   recordType: 'MX' | 'TXT' | 'CNAME';
-  /** What it is for. */
+  /** What the record is for. */
   recordTypeName: string;
-  /** Within the domain; @ is the domain itself. */
+  /** The name within the domain; @ is the domain itself. */
   name: string;
   value: string;
-  /** Means something for MX only. */
+  /** Used for MX only. */
   priority: number;
 }
 
@@ -30,12 +30,14 @@ interface Settings {
 const HOST = 'mail-platform.example';
 
 /**
- *   record       when           name                value
- *   MX           receiving      @                   where mail for the domain is to go
- *   SPF          sending        the return path     who may send with that return path
+ * Returns the records of a domain.
+ *
+ *   record       if             name                value
+ *   MX           receiving      @                   the host that receives the domain's mail
+ *   SPF          sending        the return path     the hosts that may send with the return path
  *   DKIM         sending        crm._domainkey      the public key of the signatures
- *   Return-Path  sending        the return path     where bounces are to go
- *   Tracking     always         the tracking label  where links and pixels are counted
+ *   Return-Path  sending        the return path     the host that receives bounces
+ *   Tracking     always         the tracking label  the host that counts links and pixels
  */
 export function recordsOf(settings: Settings, ids: Ids): DnsRecord[] {
   const { domain, customReturnPath, trackingSubdomain } = settings;
@@ -75,7 +77,7 @@ export function recordsOf(settings: Settings, ids: Ids): DnsRecord[] {
 const mx = { recordType: 'MX', priority: 10 } as const;
 const txt = { recordType: 'TXT', priority: 0 } as const;
 
-/** Looks like a key, and is none. */
+/** Returns a text that looks like a key and is none. */
 function dkimOf(domain: string): string {
   const halves = ['a', 'b'].map((half) =>
     createHash('sha512').update(`${half}:${domain}`).digest('base64'),
@@ -83,7 +85,7 @@ function dkimOf(domain: string): string {
   return `v=DKIM1; k=rsa; p=MIGfMA0GCSqGSIb3DQEBAQUAA4GNADCBiQKBgQ${halves.join('').replaceAll('=', '')}IDAQAB`;
 }
 
-/** Who answers for the domain in DNS: made up, and always the same for one domain. */
+/** Returns made-up nameservers, always the same for one domain. */
 export function nameserversOf(domain: string): { nameservers: string[]; dnsProvider: string } {
   const number = createHash('sha256').update(domain).digest().readUInt8(0);
   return {

@@ -1,4 +1,4 @@
-/** The rows that the emulator keeps, one type for each kind, and what they hold. */
+/** The rows that the emulator stores, one type for each kind. */
 import type {
   ContactListQuery,
   Subscription,
@@ -7,13 +7,13 @@ import type {
 } from '../../platform/request-schemas.ts';
 import type { DnsRecord } from './dns-records.ts';
 
-/** A contact as it is kept; times in milliseconds since the epoch. */
+/** A contact; times are milliseconds since the epoch. */
 export interface ContactRow {
   readonly id: string;
   readonly serial: number;
-  /** Changed by `change` only, which keeps the index right; and so is its key. */
+  /** Changed by `change` only, which keeps the index right; the same holds for `key`. */
   readonly email: string;
-  /** The email as it is looked up and searched: trimmed, lower-cased. */
+  /** The email as it is looked up and searched: trimmed and in lower case. */
   readonly key: string;
   firstName: string;
   lastName: string;
@@ -28,11 +28,11 @@ export interface ContactRow {
   updatedAt: number;
 }
 
-/** A sending domain as it is kept; times in milliseconds since the epoch. */
+/** A sending domain; times are milliseconds since the epoch. */
 export interface DomainRow {
   readonly id: string;
   readonly serial: number;
-  /** Lower-cased. */
+  /** In lower case. */
   readonly domain: string;
   status: string;
   userVerifiedDomain: boolean;
@@ -51,30 +51,31 @@ export interface DomainRow {
   updatedAt: number;
 }
 
-/** An API key as it is kept; times in milliseconds since the epoch. */
+/** An API key; times are milliseconds since the epoch. */
 export interface KeyRow {
   readonly id: string;
-  /** What x-api-key has to hold. Changed by `rotate` only. */
+  /** The value for x-api-key. Changed by `rotate` only. */
   secret: string;
   readonly name: string;
   enabled: boolean;
-  /** For good: a revoked key is as good as none. */
+  /** Revoked for good: the key counts as unknown. */
   revoked: boolean;
   requestCount: number;
-  /** Names with commas between them; `read` and `write` mean something. */
+  /** Names separated by commas; only `read` and `write` have a meaning. */
   readonly permissions: string;
   readonly createdBy: { id: string; name: string; email: string };
   readonly createdAt: number;
   updatedAt: number;
 }
 
+/** A test email with its number. */
 export interface SendRow {
-  /** The how-manieth it is. */
+  /** The number of the email. */
   id: string;
   send: TestSend;
 }
 
-/** A template as it is kept; times in milliseconds since the epoch. */
+/** A template; times are milliseconds since the epoch. */
 export interface TemplateRow extends TemplateFields {
   readonly id: string;
   readonly serial: number;
@@ -89,20 +90,22 @@ export interface UserRow {
   readonly email: string;
   /** The value of the session cookie. */
   readonly session: string;
-  /** Null for a user who is a member of no organization. */
+  /** Null: the user is a member of no organization. */
   readonly organizationId: string | null;
 }
 
+/** The status of a contact. */
 export type ContactStatus = NonNullable<ContactListQuery['status']>;
 
+/** A channel. */
 export interface Channel {
   id: string;
   name: string;
-  /** What a contact without a row of its own is taken to be in it, where anybody asks. */
+  /** The subscription that is shown for a contact without a row of its own. */
   subscription?: Subscription | undefined;
 }
 
-/** That a contact has a row of its own in a channel. */
+/** A contact's own row in a channel. */
 export interface Membership {
   /** The `subscriptionId` of the enrolment. */
   id: string;
@@ -110,19 +113,19 @@ export interface Membership {
   subscription: Subscription;
 }
 
-/** A test email that was sent: kept to be read, delivered to nobody. */
+/** A test email, which is stored and delivered to nobody. */
 export interface TestSend {
   at: string;
   templateId: string;
   to: string;
   fromEmail: string;
   subject: string;
-  /** Null when the request brought none; the template's own content is in `content`. */
+  /** Null if the request has none; the template's own content is in `content`. */
   html: string | null;
   content: readonly unknown[];
 }
 
-/** The fields of a template that somebody writes ("Templates": update). */
+/** The fields of a template that can be written ("Templates": update). */
 export type TemplateFields = {
   [Field in keyof TemplateUpdateBody]-?: NonNullable<TemplateUpdateBody[Field]>;
 };

@@ -1,6 +1,9 @@
 import type { Random } from '../../domain/clock.ts';
 
-/** The same numbers for the same seed, every time (mulberry32; seeds are taken modulo 2^32). */
+/**
+ * Returns a generator that gives the same numbers for the same seed (mulberry32, seeds modulo
+ * 2^32).
+ */
 export function seeded(seed: number): Random {
   let state = seed >>> 0;
   return () => {
@@ -11,21 +14,22 @@ export function seeded(seed: number): Random {
   };
 }
 
-/** All that decides which identifiers come next; kept with the world, so that they go on. */
+/** The state from which the next ids are drawn; stored with the world. */
 export interface Draws {
   readonly id: 'draws';
   start: number;
   count: number;
 }
 
+/** Begins a new state. */
 export function startDraws(random: Random): Draws {
   return { id: 'draws', start: Math.floor(random() * 2 ** 32), count: 0 };
 }
 
-/** Makes identifiers such as `con_4k2m9x1q000b`: drawn by chance, unique whatever that gives. */
+/** Makes ids such as `con_4k2m9x1q000b`: drawn by chance, and always unique. */
 export type Ids = (prefix: string) => string;
 
-/** Counts in `draws`, and calls `drawn` each time. */
+/** Creates the maker of ids. It counts in `draws`, and calls `drawn` each time. */
 export function createIds(draws: Draws, drawn: () => void): Ids {
   return (prefix) => {
     draws.count += 1;
@@ -35,7 +39,7 @@ export function createIds(draws: Draws, drawn: () => void): Ids {
   };
 }
 
-/** Eight letters and digits. */
+/** Returns eight letters and digits. */
 export function letters(random: Random): string {
   return Math.floor(random() * 36 ** 8)
     .toString(36)

@@ -6,20 +6,26 @@ import { createOrganization, type Ground, type Organization, ownerOf } from './o
 import type { Storage, StoredRow } from './storage.ts';
 import { createUsers, type Users } from './users.ts';
 
-/** The whole world: every organization, and who may come in. */
+/** All organizations, keys and users. */
 export interface Accounts {
   readonly organizations: ReadonlyMap<string, Organization>;
-  /** With an owner, who has a session; named by its id unless stated. Invalid if that is taken. */
+  /**
+   * Adds an organization with an owner who has a session; its name is its id unless given. Throws
+   * Invalid if the id is taken.
+   */
   addOrganization(named: { id?: string | undefined; name?: string | undefined }): Organization;
   readonly users: Users;
-  /** Whose key it is, revoked and disabled ones too. */
+  /** Finds the organization of a key, also of a revoked or disabled one. */
   byKey(secret: string): { organization: Organization; key: KeyRow } | undefined;
-  /** Organizations before what belongs to them. */
+  /** Returns all rows, organizations before what belongs to them. */
   rows(): Generator<StoredRow>;
-  /** Makes the world what these rows say; whoever holds an organization still does. */
+  /**
+   * Replaces the world by these rows. An organization that somebody holds stays the same object.
+   */
   restore(rows: readonly StoredRow[]): void;
 }
 
+/** Creates an empty world. */
 export function createAccounts(
   storage: Storage,
   { random, now, behaviour }: { random: Random } & Pick<Ground, 'now' | 'behaviour'>,

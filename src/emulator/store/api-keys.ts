@@ -2,7 +2,7 @@ import type { Ids } from '../shared/seeded-random.ts';
 import type { Shelf } from './storage.ts';
 import type { KeyRow } from '../shared/row-types.ts';
 
-/** A key to be added; what is left out is drawn, enabled, and may do everything. */
+/** A key to add. What is left out is drawn; the key is enabled and may do everything. */
 export interface NewKey {
   id?: string | undefined;
   secret?: string | undefined;
@@ -18,20 +18,21 @@ export interface Keys {
   add(key: NewKey, now: number): KeyRow;
   put(row: KeyRow): void;
   byId(id: string): KeyRow | undefined;
-  /** Disabled and revoked ones too. */
+  /** Finds a key by its secret, also a disabled or revoked one. */
   bySecret(secret: string): KeyRow | undefined;
-  /** One more request came with this key. */
+  /** Counts one more request with this key. */
   count(row: KeyRow): void;
   change(row: KeyRow, fields: { enabled?: boolean; revoked?: boolean }, now: number): void;
-  /** A new secret for the same key: the old one is unknown at once. */
+  /** Draws a new secret for the key; the old one is unknown at once. */
   rotate(row: KeyRow, now: number): void;
   rows(): IterableIterator<KeyRow>;
   clear(): void;
 }
 
-/** With which every key begins, unless it was given. */
+/** Every drawn key begins with this. */
 const PREFIX = 'key_live';
 
+/** Creates the keys of an organization. */
 export function createKeys(ids: Ids, shelf: Shelf<KeyRow>, createdBy: KeyRow['createdBy']): Keys {
   const byId = new Map<string, KeyRow>();
   const bySecret = new Map<string, KeyRow>();

@@ -1,6 +1,9 @@
 import type { ContactRow, ContactStatus, Membership } from '../shared/row-types.ts';
 
-/** A contact to be added; what is left out is a fresh contact's. `createdAt` in milliseconds. */
+/**
+ * A contact to add; what is left out is as in a fresh contact. `createdAt`: milliseconds since the
+ * epoch.
+ */
 export interface NewContact {
   email: string;
   id?: string | undefined;
@@ -13,7 +16,7 @@ export interface NewContact {
   createdAt?: number | undefined;
 }
 
-/** What a contact is changed by, besides its memberships. */
+/** The fields of a contact that can change, besides its memberships. */
 export type ContactChange = Partial<
   Pick<
     ContactRow,
@@ -21,16 +24,17 @@ export type ContactChange = Partial<
   >
 >;
 
-/** How an email is compared: trimmed and lower-cased. */
+/** Returns the form in which emails are compared: trimmed and in lower case. */
 export function emailKey(email: string): string {
   return email.trim().toLowerCase();
 }
 
+/** Returns the contact's membership of a channel; undefined: none. */
 export function membershipIn(contact: ContactRow, channelId: string): Membership | undefined {
   return contact.memberships.find(({ channel }) => channel.id === channelId);
 }
 
-/** The row of a new contact. */
+/** Returns the row of a new contact. */
 export function toRow(
   contact: NewContact,
   { id, serial, now }: { id: string; serial: number; now: number },

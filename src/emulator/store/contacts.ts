@@ -6,27 +6,35 @@ import { createEmails } from './email-index.ts';
 import { type Newest, newestFirst } from './newest-first.ts';
 import type { Shelf } from './storage.ts';
 
-/** All contacts of one organization, found by id and email, listed with or without a status. */
+/** All contacts of one organization, by id and email, listed with or without a status. */
 export interface Contacts {
   add(contact: NewContact, now: number): ContactRow;
-  /** Takes a row in as it was kept. */
+  /** Adds a stored row as it is. */
   put(row: ContactRow): void;
   remove(contact: ContactRow): void;
   byId(id: string): ContactRow | undefined;
-  /** Whatever the case, unless `exact`; of several with one email, the one added first. */
+  /**
+   * Finds a contact whatever the case, unless `exact`; of several with one email, the first added.
+   */
   byEmail(email: string, exact?: boolean): ContactRow | undefined;
-  /** Throws Invalid, and changes nothing, when another contact has the new email, in any case. */
+  /**
+   * Changes a contact. Throws Invalid, and changes nothing, if another contact has the new email in
+   * any case.
+   */
   change(contact: ContactRow, fields: ContactChange, now: number): void;
-  /** Enrols, or changes the subscription of the membership that is there. */
+  /** Adds a membership, or changes its subscription. */
   setMembership(contact: ContactRow, channel: Channel, subscription: Subscription): Membership;
   removeMembership(contact: ContactRow, membership: Membership): void;
   listed(status?: ContactStatus): Newest<ContactRow>;
-  /** In the order they were added. */
+  /** Returns all rows in the order they were added. */
   rows(): IterableIterator<ContactRow>;
   clear(): void;
 }
 
-/** `touchedAt`: when a contact counts as changed whose subscription changes; undefined: never. */
+/**
+ * Creates the contacts of an organization. `touchedAt` returns the new `updatedAt` of a contact
+ * whose subscription changes; undefined: it stays.
+ */
 export function createContacts(
   ids: Ids,
   shelf: Shelf<ContactRow>,
@@ -110,7 +118,7 @@ function createListings(): Record<ContactStatus, Newest<ContactRow>> {
   return { subscribed: newestFirst(), unsubscribed: newestFirst(), blocked: newestFirst() };
 }
 
-/** In the place of the one it replaces, or last. */
+/** Returns the memberships with this one in the place of the one it replaces, or last. */
 function withMembership(memberships: readonly Membership[], membership: Membership): Membership[] {
   const place = memberships.findIndex(({ id }) => id === membership.id);
   return place < 0 ? [...memberships, membership] : memberships.with(place, membership);

@@ -5,14 +5,14 @@ import { type Newest, newestFirst } from './newest-first.ts';
 import type { Shelf } from './storage.ts';
 import type { DomainRow } from '../shared/row-types.ts';
 
-/** A domain to be added; `status` is pending unless stated. */
+/** A domain to add; `status` is pending unless given. */
 export interface NewDomain extends DomainCreateBody {
   id?: string | undefined;
   status?: string | undefined;
   createdAt?: number | undefined;
 }
 
-/** What happens to a domain once it is there. */
+/** The fields of a domain that can change. */
 export type DomainChange = Partial<
   Pick<
     DomainRow,
@@ -30,15 +30,16 @@ export interface Domains {
   put(row: DomainRow): void;
   remove(row: DomainRow): void;
   byId(id: string): DomainRow | undefined;
-  /** Whatever the case. */
+  /** Finds a domain by its name, whatever the case. */
   byName(domain: string): DomainRow | undefined;
   change(row: DomainRow, fields: DomainChange, now: number): void;
   listed(): Newest<DomainRow>;
-  /** In the order they were added. */
+  /** Returns all rows in the order they were added. */
   rows(): IterableIterator<DomainRow>;
   clear(): void;
 }
 
+/** Creates the domains of an organization. */
 export function createDomains(ids: Ids, shelf: Shelf<DomainRow>): Domains {
   const all = newestFirst<DomainRow>();
   const byId = new Map<string, DomainRow>();
@@ -84,7 +85,7 @@ export function createDomains(ids: Ids, shelf: Shelf<DomainRow>): Domains {
   };
 }
 
-/** The row of a new domain, with the defaults of the specification. */
+/** Returns the row of a new domain, with the defaults of the specification. */
 function toRow(
   domain: NewDomain,
   { id, serial, now, ids }: { id: string; serial: number; now: number; ids: Ids },

@@ -2,16 +2,17 @@ import { Invalid } from '../../domain/errors.ts';
 import type { ContactRow } from '../shared/row-types.ts';
 import { emailKey } from './contact.ts';
 
-/** The contacts by the key of their email; several with one key in the order they were added. */
+/** The contacts by email; several with one email in the order they were added. */
 export interface Emails {
   of(email: string): readonly ContactRow[];
   add(row: ContactRow): void;
   remove(row: ContactRow): void;
-  /** Gives the row this email; throws Invalid when another has it, in any case. */
+  /** Gives the contact this email. Throws Invalid if another has it, in any case. */
   move(row: ContactRow, email: string): void;
   clear(): void;
 }
 
+/** Creates an empty index. */
 export function createEmails(): Emails {
   const rows = new Map<string, ContactRow[]>();
   const of = (email: string) => rows.get(emailKey(email)) ?? [];

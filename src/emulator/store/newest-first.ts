@@ -1,30 +1,30 @@
-/** What a row needs to stand in a listing: when it was made, and as the how-manieth. */
+/** What a row needs to be listed. */
 export interface Dated {
   /** Milliseconds since the epoch. */
   readonly createdAt: number;
-  /** Decides between rows of the same millisecond; never shown to anybody. */
+  /** Orders rows of the same millisecond; never shown. */
   readonly serial: number;
 }
 
-/** Rows by createdAt, the newest first. */
+/** Rows by `createdAt`, the newest first. */
 export interface Newest<T> extends Iterable<T> {
   readonly size: number;
   add(row: T): void;
   remove(row: T): void;
   clear(): void;
-  /** Page `page` (from 1) of `limit` rows; empty past the end. */
+  /** Returns page `page` (from 1) of `limit` rows; empty after the last. */
   page(page: number, limit: number): T[];
 }
 
 /**
- * A listing that is always in order, so that a page costs no more than its own rows. The rows lie
- * oldest first in one array: a new one is pushed on its end, and pages are read from there.
- * Only a row dated back, or a removal, has to move others (one memmove).
+ * Creates a listing that is always in order, so that a page costs no more than its own rows. The
+ * rows lie oldest first in one array: a new one is pushed to its end, and pages are read from
+ * there. Only an older row, or a removal, moves others (one memmove).
  */
 export function newestFirst<T extends Dated>(): Newest<T> {
   const rows: T[] = [];
 
-  /** How many rows are older than `row`: its place, if it is here. */
+  /** Returns how many rows are older than `row`: its index, if it is listed. */
   function place(row: T): number {
     let low = 0;
     let high = rows.length;

@@ -9,11 +9,11 @@ import { createOutbox, type Outbox } from './outbox.ts';
 import type { Storage, StoredRow } from './storage.ts';
 import { createTemplates, type Templates } from './templates.ts';
 
-/** Everything one organization has on the platform. */
+/** Everything that one organization has on the platform. */
 export interface Organization {
   readonly id: string;
   readonly name: string;
-  /** By id. */
+  /** The channels by id. */
   readonly channels: ReadonlyMap<string, Channel>;
   addChannel(channel: Channel): void;
   readonly contacts: Contacts;
@@ -22,13 +22,13 @@ export interface Organization {
   readonly keys: Keys;
   readonly outbox: Outbox;
   readonly behaviour: PlatformBehaviour;
-  /** The platform's time, in milliseconds since the epoch. */
+  /** Returns the platform's time, in milliseconds since the epoch. */
   now(): number;
-  /** All that belongs to it, oldest first. */
+  /** Returns all rows of the organization, oldest first. */
   rows(): Generator<StoredRow>;
-  /** Takes a row in as it was kept. */
+  /** Adds a stored row as it is. */
   put(stored: StoredRow): void;
-  /** Leaves nothing of all that belongs to it. */
+  /** Removes all rows of the organization. */
   clear(): void;
 }
 
@@ -37,10 +37,14 @@ export interface Ground {
   ids: Ids;
   storage: Storage;
   now(): number;
-  /** What the specification leaves open; as the emulator does it unless stated. */
+  /**
+   * Where the platform differs from what the emulator does by default; the specification leaves
+   * these open.
+   */
   behaviour: Partial<PlatformBehaviour>;
 }
 
+/** Creates an empty organization. */
 export function createOrganization(
   { id, name }: { id: string; name: string },
   { ids, storage, now, behaviour }: Ground,
@@ -86,12 +90,12 @@ export function createOrganization(
   };
 }
 
-/** The id of the user who stands for the organization's own people. */
+/** Returns the id of the user who stands for the organization's own people. */
 export function ownerOf(organizationId: string): string {
   return `user_of_${organizationId}`;
 }
 
-/** The channel of this id; throws Invalid when there is none. */
+/** Returns the channel with this id. Throws Invalid if there is none. */
 export function findChannel({ channels }: Pick<Organization, 'channels'>, id: string): Channel {
   const channel = channels.get(id);
   if (channel !== undefined) return channel;
@@ -112,7 +116,7 @@ function* rowsOf(organization: string, parts: Parts): Generator<StoredRow> {
   for (const row of parts.outbox.rows()) yield { kind: 'send', organization, row };
 }
 
-/** The contact that an enrolment by `email` (in lower case) is about, if there is one. */
+/** Returns the contact that an enrolment by `email` (in lower case) means; undefined: none. */
 export function findByEmail(
   { contacts, behaviour }: Pick<Organization, 'contacts' | 'behaviour'>,
   email: string,

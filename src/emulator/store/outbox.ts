@@ -2,11 +2,11 @@ import { remember } from './recent-entries.ts';
 import type { Shelf } from './storage.ts';
 import type { SendRow, TestSend } from '../shared/row-types.ts';
 
-/** The test emails of one organization; the oldest are forgotten. */
+/** The last test emails of one organization. */
 export interface Outbox {
   add(send: TestSend): void;
   put(row: SendRow): void;
-  /** Oldest first: all of them, or the last `count`. */
+  /** Returns all test emails, or the last `count`, oldest first. */
   read(count?: number): TestSend[];
   rows(): SendRow[];
   clear(): void;
@@ -14,6 +14,7 @@ export interface Outbox {
 
 const KEEP = 1000;
 
+/** Creates an empty outbox. */
 export function createOutbox(shelf: Shelf<SendRow>): Outbox {
   const sends = remember<SendRow>(KEEP);
   let count = 0;
@@ -24,7 +25,7 @@ export function createOutbox(shelf: Shelf<SendRow>): Outbox {
       const row = { id: String(count), send };
       sends.add(row);
       shelf.keep(row);
-      // Memory holds twice as many at most, and so does the shelf.
+      // Memory holds at most twice as many, and so does the storage.
       if (count > 2 * KEEP) shelf.drop(String(count - 2 * KEEP));
     },
     put(row) {

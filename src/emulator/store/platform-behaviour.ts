@@ -1,17 +1,21 @@
 import type { ContactRow } from '../shared/row-types.ts';
 
-/** What the platform does with records in a way that the specification leaves open. */
+/** How the platform treats records where the specification leaves it open. */
 export interface PlatformBehaviour {
-  /** Whether a search finds the contact of this key; both are in lower case. */
+  /** Returns whether a search finds the contact with this key; both are in lower case. */
   finds(key: string, search: string): boolean;
-  /** An email keeps its case where people write it; an enrolment finds its exact spelling alone. */
+  /**
+   * Whether an email keeps its case when people write it, and an enrolment finds only the exact
+   * spelling.
+   */
   keepsCase: boolean;
-  /** Whether a change of a subscription moves the `updatedAt` of the contact. */
+  /** Whether a changed subscription changes the `updatedAt` of the contact. */
   touches: boolean;
-  /** The order in which rows, the newest first, are listed this time. */
+  /** Orders the rows of a listing, which come newest first. */
   orders?: ((rows: ContactRow[]) => ContactRow[]) | undefined;
 }
 
+/** What the emulator does unless a quirk differs. */
 export const specified: PlatformBehaviour = {
   finds: (key, search) => key.includes(search),
   keepsCase: false,

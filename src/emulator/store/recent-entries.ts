@@ -1,17 +1,17 @@
-/** What happened last: it forgets the oldest, so that memory ends somewhere. */
+/** The last entries of a list; the oldest are dropped, so that memory is limited. */
 export interface Recent<T> {
   add(entry: T): void;
-  /** Oldest first: all of them, or the last `count`. */
+  /** Returns all entries, or the last `count`, oldest first. */
   read(count?: number): T[];
   clear(): void;
 }
 
-/** Remembers at least the last `keep` entries. */
+/** Creates a list that remembers at least the last `keep` entries. */
 export function remember<T>(keep: number): Recent<T> {
   const entries: T[] = [];
   return {
     add(entry) {
-      // Dropping half at a time makes an addition cheap on average.
+      // Half are dropped at a time, which makes an addition cheap on average.
       if (entries.length >= keep * 2) entries.splice(0, keep);
       entries.push(entry);
     },

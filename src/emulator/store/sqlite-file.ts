@@ -1,8 +1,8 @@
 /**
- * A world in one SQLite file. Every change is in the file before its answer is given, so a process
- * that is killed loses nothing; a machine that loses its power may lose the last moments, and the
- * file stays whole (WAL, synchronous = NORMAL). One process at a time: the file is locked.
- * Not in it are the request log and what the limits have counted: they begin anew.
+ * Stores a world in one SQLite file. Every change is in the file before its answer is given, so a
+ * killed process loses nothing. A machine that loses power may lose the last moments, and the file
+ * stays whole (WAL, synchronous = NORMAL). One process at a time may open it. The request log and
+ * the counts of limits are not stored.
  */
 import { chmodSync, existsSync, mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -12,13 +12,16 @@ import { Invalid } from '../../domain/errors.ts';
 import type { Rows, Shelf, Storage, StoredRow } from './storage.ts';
 import { storedRow } from './stored-rows.ts';
 
-/** `world` is what there is, `beginning` what a reset leads back to. */
+/** `world` is the present; `beginning` is what a reset returns to. */
 const tables = ['world', 'beginning'] as const;
-/** Tells the file from any other SQLite file ("CRMe"). */
+/** Marks the file as the emulator's ("CRMe"). */
 const APPLICATION = 0x43524d65;
 const FORMAT = 1;
 
-/** Opens the file, making it (0600) and its folder when they do not exist; Invalid if it cannot. */
+/**
+ * Opens the file; makes it (0600) and its folder if they do not exist. Throws Invalid if it cannot
+ * be used.
+ */
 export function openFile(path: string): Storage {
   const db = connect(path);
   const noted = new Map<string, Noted>();
@@ -61,7 +64,7 @@ interface Noted {
   kind: keyof Rows;
   organization: string;
   id: string;
-  /** Undefined when it is to go. */
+  /** Undefined: the row is to be deleted. */
   row: object | undefined;
 }
 

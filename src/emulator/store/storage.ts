@@ -9,7 +9,7 @@ import type {
   UserRow,
 } from '../shared/row-types.ts';
 
-/** Every kind of row there is: what the whole world is made of. */
+/** Every kind of row; together they are the whole world. */
 export interface Rows {
   draws: Draws;
   organization: { id: string; name: string };
@@ -22,12 +22,12 @@ export interface Rows {
   send: SendRow;
 }
 
-/** A row with whose it is; '' where that is nobody's. Its id is unique in its kind and owner. */
+/** A row with its organization; '' if it has none. Ids are unique within kind and organization. */
 export type StoredRow = {
   [Kind in keyof Rows]: { kind: Kind; organization: string; row: Rows[Kind] };
 }[keyof Rows];
 
-/** Where the rows of one kind and organization are kept besides memory. */
+/** Stores the rows of one kind and organization. */
 export interface Shelf<Row> {
   /** Notes that the row is new, or has changed. */
   keep(row: Row): void;
@@ -35,23 +35,26 @@ export interface Shelf<Row> {
 }
 
 /**
- * Where the world is kept besides memory. Rows are plain JSON, and what lies within one is replaced
- * and never changed in place. Nothing is written before `save`.
+ * Stores the world. Rows are plain JSON; a value inside a row is replaced, never changed in place.
+ * Nothing is written before `save`.
  */
 export interface Storage {
   shelf<Kind extends keyof Rows>(kind: Kind, organization: string): Shelf<Rows[Kind]>;
-  /** Writes everything noted since the last time, all of it or nothing. */
+  /** Writes everything noted since the last time, all or nothing. */
   save(): void;
-  /** What an earlier process left, each kind and organization in the order it was made. */
+  /**
+   * Returns the rows of an earlier process; those of each kind and organization in the order they
+   * were made.
+   */
   load(): StoredRow[];
-  /** The world is arranged: what is there now is what `rewind` leads back to. Only once. */
+  /** Takes these rows as the beginning, to which `rewind` returns. Only the first call counts. */
   begin(rows: Iterable<StoredRow>): void;
-  /** Leads back to the beginning, and answers it. */
+  /** Returns to the beginning, and returns its rows. */
   rewind(): StoredRow[];
   close(): void;
 }
 
-/** Keeps nothing: when the process ends, so does the world. */
+/** Creates a storage that keeps nothing: the world ends with the process. */
 export function createMemory(): Storage {
   let beginning: StoredRow[] | undefined;
   return {
@@ -66,7 +69,7 @@ export function createMemory(): Storage {
   };
 }
 
-/** Deep enough, since what lies within a row is never changed. */
+/** Copies a row; values inside a row never change. */
 function copy<Stored extends { row: object }>(stored: Stored): Stored {
   return { ...stored, row: { ...stored.row } };
 }

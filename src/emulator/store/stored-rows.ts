@@ -1,4 +1,4 @@
-/** How rows look in a file, so that one which was tampered with is refused and not believed. */
+/** The schemas of stored rows, so that a file that was tampered with is refused. */
 import { z } from 'zod';
 import {
   contactStatus,
@@ -80,6 +80,7 @@ const send = z.object({
 const draws = z.object({ id: z.literal('draws'), start: z.number(), count: z.number() });
 const user = person.extend({ session: text, organizationId: text.nullable() });
 
+/** Checks any stored row. */
 export const storedRow: z.ZodType<StoredRow> = z.discriminatedUnion('kind', [
   row('draws', draws),
   row('organization', named),

@@ -4,28 +4,29 @@ import { type Newest, newestFirst } from './newest-first.ts';
 import type { Shelf } from './storage.ts';
 import type { TemplateFields, TemplateRow } from '../shared/row-types.ts';
 
-/** A template to be added; what is left out is empty, and the status draft. */
+/** A template to add; what is left out is empty, and the status is draft. */
 export interface NewTemplate extends TemplateUpdateBody {
   name: string;
   id?: string | undefined;
   createdAt?: number | undefined;
 }
 
-/** All templates of one organization; deleted ones are gone. */
+/** All templates of one organization, without deleted ones. */
 export interface Templates {
   add(template: NewTemplate, now: number): TemplateRow;
-  /** Takes a row in as it was kept. */
+  /** Adds a stored row as it is. */
   put(row: TemplateRow): void;
   remove(row: TemplateRow): void;
   byId(id: string): TemplateRow | undefined;
-  /** Overwrites the fields that are given, and no others. */
+  /** Overwrites the given fields only. */
   change(row: TemplateRow, fields: TemplateUpdateBody, now: number): void;
   listed(): Newest<TemplateRow>;
-  /** In the order they were added. */
+  /** Returns all rows in the order they were added. */
   rows(): IterableIterator<TemplateRow>;
   clear(): void;
 }
 
+/** Creates the templates of an organization. */
 export function createTemplates(ids: Ids, shelf: Shelf<TemplateRow>): Templates {
   const all = newestFirst<TemplateRow>();
   const byId = new Map<string, TemplateRow>();

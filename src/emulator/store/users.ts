@@ -2,7 +2,7 @@ import type { Ids } from '../shared/seeded-random.ts';
 import type { Shelf } from './storage.ts';
 import type { UserRow } from '../shared/row-types.ts';
 
-/** A user to be added; what is left out is drawn. */
+/** A user to add; what is left out is drawn. */
 export interface NewUser {
   name: string;
   email: string;
@@ -11,7 +11,7 @@ export interface NewUser {
   organizationId?: string | null | undefined;
 }
 
-/** The users of all organizations, and of none. */
+/** The users of all organizations, and those of none. */
 export interface Users {
   add(user: NewUser): UserRow;
   put(row: UserRow): void;
@@ -21,6 +21,7 @@ export interface Users {
   clear(): void;
 }
 
+/** Creates an empty list of users. */
 export function createUsers(ids: Ids, shelf: Shelf<UserRow>): Users {
   const byId = new Map<string, UserRow>();
   const bySession = new Map<string, UserRow>();

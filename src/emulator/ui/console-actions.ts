@@ -7,9 +7,9 @@ import { json } from '../api/request-parsing.ts';
 /** One act of the dashboard, as a request to the console. */
 export interface Act {
   does: string;
-  /** The fields of its body: their type, with a `?` where they may be left out. */
+  /** The fields of the body with their types; `?` marks one that may be left out. */
   fields: Record<string, string>;
-  /** Throws Invalid when what is named is not there, or what is new is there already. */
+  /** Throws Invalid if a named record does not exist, or a new one exists already. */
   perform(dashboard: Dashboard, body: string): ApiOutcome;
 }
 

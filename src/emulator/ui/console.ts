@@ -6,7 +6,7 @@ import type { World } from './emulated-world.ts';
 import { query } from '../api/request-parsing.ts';
 import { acts } from './console-actions.ts';
 
-/** What lies under this path is the emulator's own, for whoever plays with it: no key, no limit. */
+/** The path prefix of the emulator's own console, which needs no key and has no limit. */
 export const CONSOLE = '/_emulator/';
 
 interface Asked {
@@ -16,7 +16,7 @@ interface Asked {
   body: string;
 }
 
-/** What there is to look at, by its name; each with `?organization=id` and `?count=100`. */
+/** Every view by its name; each takes `?organization=id` and `?count=100`. */
 const views: Record<string, { shows: string; look: Look }> = {
   state: {
     shows: 'everything there is, with at most so many of each kind of record',
@@ -32,13 +32,15 @@ const views: Record<string, { shows: string; look: Look }> = {
   },
 };
 
-/** Whether a page of another site asks, in the browser of somebody who runs an emulator. */
+/**
+ * Returns whether a web page of another site asks, in the browser of somebody who runs an emulator.
+ */
 export function isForeign({ origin, host }: Record<string, string | undefined>): boolean {
   if (origin === undefined) return false;
   return URL.parse(origin)?.host !== host;
 }
 
-/** The answer to such a page: it would else read and change what the emulator holds. */
+/** The answer to a foreign page, which could otherwise read and change the world. */
 export const foreign: ApiOutcome = refuse(403, 'Forbidden', {
   why: 'The request comes from a page of another site (Origin).',
   fix: 'Ask from the emulator itself, or from a program that sends no Origin.',
@@ -53,7 +55,7 @@ const readQuery = query(
   }),
 );
 
-/** What the console looks at and acts on. */
+/** What the console shows and acts on. */
 interface Played {
   readonly organizationId: string;
   organizations(): string[];
@@ -62,11 +64,14 @@ interface Played {
 }
 
 /**
- * GET  /_emulator/           what there is
- * GET  /_emulator/<view>     the world
- * POST /_emulator/<act>      one act of the dashboard, its fields as the JSON body
- * POST /_emulator/reset      back to how the world was when the first request came
- * Views and acts are those of the first organization, or of the one named by ?organization=id.
+ * Creates the console.
+ *
+ *   GET  /_emulator/           everything there is
+ *   GET  /_emulator/<view>     the world
+ *   POST /_emulator/<act>      one act of the dashboard, with its fields as the JSON body
+ *   POST /_emulator/reset      returns to the world as it was when the first request came
+ *
+ * Views and acts concern the first organization, or the one named by ?organization=id.
  */
 export function createConsole(emulator: Played): (asked: Asked) => ApiOutcome {
   return (asked) => {

@@ -14,38 +14,42 @@ import {
   viewTemplate,
 } from '../api/answer-views.ts';
 
-/** One request to the API, with whom it was about as far as that is known. */
+/** One request to the API, and the contact or template it concerned, if known. */
 export interface LoggedRequest extends About {
   at: string;
   method: string;
-  /** With the query. */
+  /** The path with the query. */
   path: string;
-  /** Null when no operation has this method and path. */
+  /** Null: no operation has this method and path. */
   route: Route | null;
   status: number;
-  /** The fault that was played, by name; a status of 0 is no answer at all. */
+  /** The name of the fault that happened; with status 0 there was no answer at all. */
   fault?: string;
 }
 
-/** Everything there is, to be looked at; records newest first, what happened oldest first. */
+/** The world to look at; records newest first, requests and emails oldest first. */
 export interface World {
   channels(): Channel[];
+  /** Finds a contact by id or email. */
   contacts(): ContactView[];
   /** By id or email. */
   contact(who: string): ContactView | undefined;
   templates(): TemplateView[];
   domains(): DomainView[];
   keys(): KeyWithSecret[];
-  /** The organization's own users, with their sessions. */
+  /** Returns the organization's own users, with their sessions. */
   users(): UserRow[];
-  /** All of them, or the last `count`. */
+  /** Returns all test emails, or the last `count`. */
   outbox(count?: number): TestSend[];
-  /** Of all organizations; all of them, or the last `count`. */
+  /** Returns the requests of all organizations; all, or the last `count`. */
   requests(count?: number): LoggedRequest[];
-  /** All of it, with at most the newest `count` of each kind of record, of sends and requests. */
+  /**
+   * Returns everything, with at most the newest `count` records, emails and requests of each kind.
+   */
   state(count: number): object;
 }
 
+/** Creates the view of an organization. */
 export function createWorld(
   organization: Organization,
   { accounts, requests }: { accounts: Accounts; requests: Recent<LoggedRequest> },

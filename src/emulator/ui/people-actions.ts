@@ -5,8 +5,8 @@ import { findChannel, type Organization } from '../store/organization.ts';
 import { type ContactView, viewContact } from '../api/answer-views.ts';
 
 /**
- * What the people do who get the mail, and what colleagues do to their contacts. A contact is named
- * by its id or its email.
+ * What the recipients do, and what colleagues do to their contacts. A contact is named by id or
+ * email.
  */
 export interface People {
   /** A person signs up, or comes back: opted in to each of the channels. */
@@ -22,16 +22,16 @@ export interface People {
   /** Mail bounced, or was reported as spam; the status stays as it is. */
   suppress(contact: string, reason: string): ContactView;
   /**
-   * A colleague changes what is given of a contact. Throws Invalid when another contact has the new
-   * email, in any case.
+   * A colleague changes the given fields. Throws Invalid if another contact has the new email, in
+   * any case.
    */
   editContact(contact: string, fields: ContactEdit): ContactView;
   /**
-   * A colleague takes the contact out of a channel: no row of its own is left there. Throws Invalid
-   * when there is none.
+   * A colleague removes the contact from a channel: no row is left. Throws Invalid if there is
+   * none.
    */
   removeFromChannel(contact: string, channelId: string): ContactView;
-  /** Answers the contact as it last was. */
+  /** Returns the contact as it was last. */
   deleteContact(contact: string): ContactView;
 }
 
@@ -44,16 +44,17 @@ interface SignUp {
 }
 
 interface ContactEdit {
-  /** Kept as that of a sign-up. */
+  /** Stored like the email of a sign-up. */
   email?: string | undefined;
   firstName?: string | undefined;
   lastName?: string | undefined;
 }
 
+/** Creates the acts of people for an organization. */
 export function peopleOf(organization: Organization): People {
   const { contacts, behaviour, now } = organization;
 
-  /** An email as it is kept. */
+  /** Returns an email as it is stored. */
   const kept = (email: string) => (behaviour.keepsCase ? email.trim() : emailKey(email));
 
   function change(who: string, fields: ContactChange): ContactView {

@@ -13,33 +13,38 @@ import {
 } from '../api/answer-views.ts';
 
 /**
- * What colleagues do to templates, channels, domains and keys, all named by their ids (a domain
- * also by its name); and how the check of a domain ends.
+ * What colleagues do to templates, channels, domains and keys, which are named by id (a domain also
+ * by its name); and how the check of a domain ends.
  */
 export interface Settings {
   editTemplate(id: string, fields: TemplateUpdateBody): TemplateView;
-  /** Answers the template as it last was: no operation finds it any more. */
+  /** Returns the template as it was last; no operation finds it any more. */
   deleteTemplate(id: string): TemplateView;
   createChannel(channel: Channel): Channel;
-  /** The check of its DNS records ends: `active` makes it verified, any other status not. */
+  /**
+   * Ends the check of the DNS records: `active` makes the domain verified, any other status does
+   * not.
+   */
   settleDomain(domain: string, end: { status: string; reason?: string | undefined }): DomainView;
-  /** Answers the domain as it last was. */
+  /** Returns the domain as it was last. */
   deleteDomain(domain: string): DomainView;
   createKey(key: Pick<NewKey, 'name' | 'permissions'>): KeyWithSecret;
   enableKey(id: string): KeyWithSecret;
   disableKey(id: string): KeyWithSecret;
-  /** For good. */
+  /** Revokes a key for good. */
   revokeKey(id: string): KeyWithSecret;
-  /** A new secret; the old one is unknown at once. */
+  /** Draws a new secret; the old one is unknown at once. */
   rotateKey(id: string): KeyWithSecret;
 }
 
+/** A key with its secret, for people who play with the emulator. */
 export interface KeyWithSecret extends KeyView {
-  /** What x-api-key has to hold. */
+  /** The value for x-api-key. */
   key: string;
   revoked: boolean;
 }
 
+/** Creates the acts of colleagues for an organization. */
 export function settingsOf(organization: Organization): Settings {
   const { keys, now } = organization;
 
@@ -63,7 +68,7 @@ export function settingsOf(organization: Organization): Settings {
   };
 }
 
-/** With its secret: whoever plays with the emulator is to use it. */
+/** Returns a key with its secret. */
 export function showKey(key: KeyRow): KeyWithSecret {
   return { ...viewKey(key), key: key.secret, revoked: key.revoked };
 }
