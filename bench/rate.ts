@@ -8,8 +8,7 @@
  * by side: one after the other they would take ten minutes, nearly all of it waiting.
  */
 import type { ChildProcess } from 'node:child_process';
-import { algorithms } from '../src/emulator/limits/algorithms.ts';
-import type { Limit } from '../src/emulator/limits/limit-meter.ts';
+import { algorithms, type Limit } from '../src/emulator/limits/algorithms.ts';
 import { leastMs } from '../test/support/rate-limit/limit-servers.ts';
 import { anyRedis } from '../test/support/redis.ts';
 import type { ClientDone, ClientTask } from './rate/client.ts';

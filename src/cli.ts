@@ -11,139 +11,96 @@ import { explain, type Fault } from './cli/output/failure-report.ts';
 import type { CommandGroup, CommandModule, Shell } from './cli/compose/process-shell.ts';
 import { Interrupted } from './domain/errors.ts';
 
-interface Entry {
-  name: string;
-  summary: string;
-  load(): Promise<CommandModule | CommandGroup>;
-}
+type Entry = [summary: string, load: () => Promise<CommandModule | CommandGroup>];
 
-const commands: readonly Entry[] = [
-  {
-    name: 'demo',
-    summary: 'everything at once, on the embedded emulator and a sample CRM export, explained',
-    load: () => import('./commands/demo.ts'),
-  },
-  {
-    name: 'check',
-    summary: 'validate the configuration and reach the source and the platform, read-only',
-    load: () => import('./commands/check.ts'),
-  },
-  {
-    name: 'plan',
-    summary: 'show what a run would do; writes nothing on the platform',
-    load: () => import('./commands/plan.ts'),
-  },
-  {
-    name: 'sync',
-    summary: 'one pass: bring the platform in line with the CRM',
-    load: () => import('./commands/sync.ts'),
-  },
-  {
-    name: 'apply',
-    summary: 'do what a plan said, once, if that is still what there is to do',
-    load: () => import('./commands/apply.ts'),
-  },
-  {
-    name: 'backfill',
-    summary: 'the first load: a full pass with progress and ETA, resumable after any interruption',
-    load: () => import('./commands/backfill.ts'),
-  },
-  {
-    name: 'worker',
-    summary: 'long-running: every mirror as its schedule says; needs Redis',
-    load: () => import('./commands/worker.ts'),
-  },
-  {
-    name: 'one',
-    summary: 'bring one person in line now, and nobody else',
-    load: () => import('./commands/one.ts'),
-  },
-  {
-    name: 'status',
-    summary: 'how the mirror is, and what needs a look; also while it is running',
-    load: () => import('./commands/status.ts'),
-  },
-  {
-    name: 'runs',
-    summary: 'what happened: the last runs, or one of them with its changes',
-    load: () => import('./commands/runs.ts'),
-  },
-  {
-    name: 'explain',
-    summary: 'all that is known of one person, every rule tried, and what would happen',
-    load: () => import('./commands/explain.ts'),
-  },
-  {
-    name: 'optouts',
-    summary: 'who left on the platform, for the CRM; shows addresses',
-    load: () => import('./commands/optouts.ts'),
-  },
-  {
-    name: 'retry',
-    summary: 'have the next run try again what the platform refused',
-    load: () => import('./commands/retry.ts'),
-  },
-  {
-    name: 'forget',
-    summary: 'erase one person: off the platform, out of the snapshot, and never brought back',
-    load: () => import('./commands/forget.ts'),
-  },
-  {
-    name: 'allow',
-    summary: 'take an erasure back, and whatever else the ledger holds against one person',
-    load: () => import('./commands/allow.ts'),
-  },
-  {
-    name: 'approve',
-    summary: 'let the next runs do what a guard held under a plan',
-    load: () => import('./commands/approve.ts'),
-  },
-  {
-    name: 'pause',
-    summary: 'no more runs until `resume`; one that is under way goes on to its end',
-    load: () => import('./commands/pause.ts'),
-  },
-  {
-    name: 'resume',
-    summary: 'end a pause',
-    load: () => import('./commands/resume.ts'),
-  },
-  {
-    name: 'rebind',
-    summary: 'move the snapshot to another URL or key of the same organization, after proof',
-    load: () => import('./commands/rebind.ts'),
-  },
-  {
-    name: 'backup',
-    summary: 'copy the snapshot, also while it is in use',
-    load: () => import('./commands/backup.ts'),
-  },
-  {
-    name: 'template',
-    summary: 'test: send one template to an address, its variables resolved',
-    load: () => import('./commands/template.ts'),
-  },
-  {
-    name: 'domains',
-    summary: 'list, create and verify sending domains, or see the nameservers of one',
-    load: () => import('./commands/domains.ts'),
-  },
-  {
-    name: 'api-key',
-    summary: 'enable: switch an API key of the organization on',
-    load: () => import('./commands/api-key.ts'),
-  },
-  {
-    name: 'emulator',
-    summary: "the platform's API, locally",
-    load: () => import('./commands/emulator.ts'),
-  },
-  {
-    name: 'schema',
-    summary: 'print the JSON Schema of the configuration, for editors',
-    load: () => import('./commands/schema.ts'),
-  },
-];
+/** Every command by its name, in the order of the help. */
+const commands: Readonly<Record<string, Entry>> = {
+  demo: [
+    'everything at once, on the embedded emulator and a sample CRM export, explained',
+    () => import('./commands/demo.ts'),
+  ],
+  check: [
+    'validate the configuration and reach the source and the platform, read-only',
+    () => import('./commands/check.ts'),
+  ],
+  plan: [
+    'show what a run would do; writes nothing on the platform',
+    () => import('./commands/plan.ts'),
+  ],
+  sync: ['one pass: bring the platform in line with the CRM', () => import('./commands/sync.ts')],
+  apply: [
+    'do what a plan said, once, if that is still what there is to do',
+    () => import('./commands/apply.ts'),
+  ],
+  backfill: [
+    'the first load: a full pass with progress and ETA, resumable after any interruption',
+    () => import('./commands/backfill.ts'),
+  ],
+  worker: [
+    'long-running: every mirror as its schedule says; needs Redis',
+    () => import('./commands/worker.ts'),
+  ],
+  one: ['bring one person in line now, and nobody else', () => import('./commands/one.ts')],
+  status: [
+    'how the mirror is, and what needs a look; also while it is running',
+    () => import('./commands/status.ts'),
+  ],
+  runs: [
+    'what happened: the last runs, or one of them with its changes',
+    () => import('./commands/runs.ts'),
+  ],
+  explain: [
+    'all that is known of one person, every rule tried, and what would happen',
+    () => import('./commands/explain.ts'),
+  ],
+  optouts: [
+    'who left on the platform, for the CRM; shows addresses',
+    () => import('./commands/optouts.ts'),
+  ],
+  retry: [
+    'have the next run try again what the platform refused',
+    () => import('./commands/retry.ts'),
+  ],
+  forget: [
+    'erase one person: off the platform, out of the snapshot, and never brought back',
+    () => import('./commands/forget.ts'),
+  ],
+  allow: [
+    'take an erasure back, and whatever else the ledger holds against one person',
+    () => import('./commands/allow.ts'),
+  ],
+  approve: [
+    'let the next runs do what a guard held under a plan',
+    () => import('./commands/approve.ts'),
+  ],
+  pause: [
+    'no more runs until `resume`; one that is under way goes on to its end',
+    () => import('./commands/pause.ts'),
+  ],
+  resume: ['end a pause', () => import('./commands/resume.ts')],
+  rebind: [
+    'move the snapshot to another URL or key of the same organization, after proof',
+    () => import('./commands/rebind.ts'),
+  ],
+  backup: ['copy the snapshot, also while it is in use', () => import('./commands/backup.ts')],
+  template: [
+    'test: send one template to an address, its variables resolved',
+    () => import('./commands/template.ts'),
+  ],
+  domains: [
+    'list, create and verify sending domains, or see the nameservers of one',
+    () => import('./commands/domains.ts'),
+  ],
+  'api-key': [
+    'enable: switch an API key of the organization on',
+    () => import('./commands/api-key.ts'),
+  ],
+  emulator: ["the platform's API, locally", () => import('./commands/emulator.ts')],
+  schema: [
+    'print the JSON Schema of the configuration, for editors',
+    () => import('./commands/schema.ts'),
+  ],
+};
 
 /** Runs the command line of this process and sets its exit code. */
 export async function start(): Promise<void> {
@@ -167,7 +124,7 @@ export async function main(argv: readonly string[], real: Shell): Promise<number
       writeErr: (text) => shell.note(text.trimEnd()),
     })
     .showHelpAfterError('(crm-mirror --help lists the commands)');
-  for (const { name, summary, load } of commands) {
+  for (const [name, [summary, load]] of Object.entries(commands)) {
     const command = program.command(name).description(summary);
     if (argv[0] !== name) continue;
     attach(command, await load(), async (run) => void (code = await run(shell)));

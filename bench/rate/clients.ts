@@ -7,7 +7,7 @@ import pThrottle from 'p-throttle';
 import { createGate } from '../../src/rate-limit/request-gate.ts';
 import { systemClock } from '../../src/http/system-clock.ts';
 import { organizationOf, sharedBudgets } from '../../src/rate-limit/shared/shared-budget.ts';
-import type { Limit } from '../../src/emulator/limits/limit-meter.ts';
+import type { Limit } from '../../src/emulator/limits/algorithms.ts';
 import type { Answer } from '../../src/domain/exchange.ts';
 
 /** One attempt. */

@@ -1,6 +1,8 @@
 import type { Command } from 'commander';
 import { table } from '../engine/report/summary-text.ts';
-import { cell, reach, reachOptions, type ReachFlags } from '../cli/lookup/platform-command.ts';
+import { cell } from '../cli/output/visible-text.ts';
+import { reach, type ReachFlags } from '../cli/lookup/platform-command.ts';
+import { lookOptions } from '../cli/lookup/snapshot-command.ts';
 import type { CommandPart, Shell } from '../cli/compose/process-shell.ts';
 
 /** The parts of `api-key`. */
@@ -9,7 +11,7 @@ export const parts: readonly CommandPart[] = [
 ];
 
 function options(command: Command): void {
-  reachOptions(command)
+  lookOptions(command)
     .argument('<id>', 'the id of the key, not the key')
     .addHelpText('after', '\nA disabled key cannot enable itself: configure another one for this.');
 }

@@ -19,21 +19,16 @@ import { refuseEmpty } from '../engine/read/source-read.ts';
 import { accountOf, connect, partsOf } from '../cli/compose/assemble-mirror.ts';
 import { countSender, lookAtSenders, type Senders } from '../cli/status/sender-domains.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
+import { type LookFlags, lookOptions } from '../cli/lookup/snapshot-command.ts';
 import { contactReturns } from '../cli/compose/source-registry.ts';
 import { exitCode } from '../cli/output/exit-codes.ts';
 
-interface Flags {
-  config: string;
-  json?: true;
-  addresses?: true;
-}
-
 /** Declares the flags of `check`. */
 export function options(command: Command): void {
-  command
-    .option('-c, --config <file>', 'the configuration', 'config/mirror.yaml')
-    .option('--json', 'print one JSON document')
-    .option('--addresses', 'show values of the CRM also where stdout is no terminal');
+  lookOptions(command).option(
+    '--addresses',
+    'show values of the CRM also where stdout is no terminal',
+  );
 }
 
 /**
@@ -54,7 +49,7 @@ const marks = { ok: 'ok  ', note: 'NOTE', fail: 'FAIL' };
  * if an input is invalid, 1 if anything else failed.
  */
 export async function run(command: Command, shell: Shell): Promise<number> {
-  const flags = command.opts<Flags>();
+  const flags = command.opts<LookFlags>();
   const config = loadConfig(flags.config, shell.env);
   const snapshot = lookInto(config.snapshot);
   const platform = connect(config, shell);

@@ -4,17 +4,25 @@
  * true is named, and the demo fails.
  */
 import type { Command } from 'commander';
-import { claimsOfActOne, claimsOfActTwo, claimsOfTemplates } from '../demo/sample-people.ts';
-import { changeCrm, changePlatform } from '../demo/sample-changes.ts';
-import type { Claim } from '../demo/demo-claims.ts';
-import { tellOf, tellOfTemplate, type ClaimResult, writesIn } from '../demo/expected-outcome.ts';
-import { leave } from '../demo/closing-page.ts';
+import {
+  changeCrm,
+  changePlatform,
+  claimsOfActOne,
+  claimsOfActTwo,
+  claimsOfTemplates,
+} from '../demo/sample-people.ts';
+import {
+  type Claim,
+  type ClaimResult,
+  tellOf,
+  tellOfTemplate,
+  writesIn,
+} from '../demo/expected-outcome.ts';
+import { createPage, type DemoPage, leave } from '../demo/page-writer.ts';
 import { type Folder, makeFolder } from '../demo/demo-folder.ts';
-import { createPage, type DemoPage } from '../demo/page-writer.ts';
 import { pass, type Passed } from '../demo/demo-run.ts';
-import { readPeople } from '../demo/export-people.ts';
+import { enrolmentsPerSecond, openStage, readPeople, type Stage } from '../demo/demo-platform.ts';
 import { lookBefore, tellSafety } from '../demo/safety-check.ts';
-import { enrolmentsPerSecond, openStage, type Stage } from '../demo/demo-platform.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 import { exitCode } from '../cli/output/exit-codes.ts';
 

@@ -3,14 +3,9 @@ import { Invalid } from '../domain/errors.ts';
 import { table } from '../engine/report/summary-text.ts';
 import type { Domain } from '../platform/answer-schemas.ts';
 import { domainCreateBody, type DomainCreateBody } from '../platform/request-schemas.ts';
-import {
-  cell,
-  once,
-  reach,
-  reachOptions,
-  type Reached,
-  type ReachFlags,
-} from '../cli/lookup/platform-command.ts';
+import { cell } from '../cli/output/visible-text.ts';
+import { once, reach, type Reached, type ReachFlags } from '../cli/lookup/platform-command.ts';
+import { lookOptions } from '../cli/lookup/snapshot-command.ts';
 import type { CommandPart, Shell } from '../cli/compose/process-shell.ts';
 
 /** The parts of `domains`. */
@@ -18,7 +13,7 @@ export const parts: readonly CommandPart[] = [
   {
     name: 'list',
     summary: 'every domain and its status',
-    options: (command) => void reachOptions(command),
+    options: (command) => void lookOptions(command),
     run: list,
   },
   {
@@ -40,7 +35,7 @@ export const parts: readonly CommandPart[] = [
 const cookieName = 'PLATFORM_SESSION_COOKIE';
 
 function named(command: Command): void {
-  reachOptions(command).argument('<domain>', 'the domain, or its id on the platform');
+  lookOptions(command).argument('<domain>', 'the domain, or its id on the platform');
 }
 
 function cookied(command: Command): void {
@@ -63,7 +58,7 @@ interface CreateFlags extends ReachFlags {
 }
 
 function described(command: Command): void {
-  reachOptions(command)
+  lookOptions(command)
     .argument('<domain>', 'as news.example.com')
     .option(
       '--return-path <label>',

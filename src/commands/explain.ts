@@ -9,9 +9,8 @@ import { absenceRulesOf, assemble } from '../cli/compose/assemble-mirror.ts';
 import { explainedOf } from '../cli/lookup/person-document.ts';
 import { explainedLines } from '../cli/lookup/person-text.ts';
 import { type LookFlags, namingOptions, print } from '../cli/lookup/snapshot-command.ts';
-import { namesOf } from '../cli/lookup/display-names.ts';
+import { keyOf, namesOf } from '../cli/lookup/person-names.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
-import { keyOf } from '../cli/lookup/find-person.ts';
 import { exitCode } from '../cli/output/exit-codes.ts';
 
 interface Flags extends LookFlags {

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { loadConfig } from '../config/load-config.ts';
 import { isLeased } from '../snapshot/database/writer-lease.ts';
 import { lookOptions, print, type LookFlags } from '../cli/lookup/snapshot-command.ts';
-import { movePaused, sayPaused, type Paused } from '../cli/compose/paused-mirror.ts';
+import { movePaused, sayPaused, type Paused } from '../cli/compose/snapshot-marks.ts';
 import { reasonOf } from '../cli/output/reason-option.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 import { instant } from '../cli/output/format-values.ts';

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import type { Command } from 'commander';
 import { loadConfig } from '../config/load-config.ts';
 import { lookOptions, print, type LookFlags } from '../cli/lookup/snapshot-command.ts';
-import { movePaused, sayPaused } from '../cli/compose/paused-mirror.ts';
+import { movePaused, sayPaused } from '../cli/compose/snapshot-marks.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 import { instant } from '../cli/output/format-values.ts';
 import { exitCode } from '../cli/output/exit-codes.ts';

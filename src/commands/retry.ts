@@ -2,9 +2,9 @@ import type { Command } from 'commander';
 import type { Problem } from '../domain/problem.ts';
 import { liftQuarantine } from '../engine/context/platform-quarantine.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
-import { change, namingOptions, type LookFlags } from '../cli/lookup/snapshot-command.ts';
+import { change, type LookFlags, namingOptions } from '../cli/lookup/snapshot-command.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
-import { namedBy, wordOf } from '../cli/lookup/find-person.ts';
+import { namedBy, wordOf } from '../cli/lookup/person-names.ts';
 import { counted } from '../cli/output/format-values.ts';
 
 type Named = Pick<Problem, 'kind' | 'key'>;

@@ -12,7 +12,7 @@ import {
   type CommandAnswer,
 } from '../cli/lookup/snapshot-command.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
-import { instant } from '../cli/output/format-values.ts';
+import { instant, instantOrNull } from '../cli/output/format-values.ts';
 
 interface Flags extends LookFlags {
   last?: string;
@@ -138,7 +138,6 @@ function proofOf({ requests, certificate }: history.ToldRun): string[] {
 }
 
 function changeOf(change: KeptChange, key: string) {
-  const at = (time: number | null) => (time === null ? null : instant(time));
   return {
     kind: change.kind,
     key,
@@ -148,8 +147,8 @@ function changeOf(change: KeptChange, key: string) {
     reason: change.reason,
     fix: change.fix,
     plannedAt: instant(change.plannedAt),
-    sentAt: at(change.sentAt),
-    endedAt: at(change.endedAt),
+    sentAt: instantOrNull(change.sentAt),
+    endedAt: instantOrNull(change.endedAt),
   };
 }
 

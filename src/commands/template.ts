@@ -4,14 +4,9 @@ import { Invalid } from '../domain/errors.ts';
 import type { Template } from '../platform/answer-schemas.ts';
 import { testSendBody } from '../platform/request-schemas.ts';
 import { openSnapshot } from '../snapshot/snapshot.ts';
-import {
-  cell,
-  once,
-  reach,
-  reachOptions,
-  type Reached,
-  type ReachFlags,
-} from '../cli/lookup/platform-command.ts';
+import { cell } from '../cli/output/visible-text.ts';
+import { once, reach, type Reached, type ReachFlags } from '../cli/lookup/platform-command.ts';
+import { lookOptions } from '../cli/lookup/snapshot-command.ts';
 import type { CommandPart, Shell } from '../cli/compose/process-shell.ts';
 
 /** The parts of `template`. */
@@ -27,7 +22,7 @@ interface Flags extends ReachFlags {
 }
 
 function options(command: Command): void {
-  reachOptions(command)
+  lookOptions(command)
     .argument('<key>', "the template's key in the source, or its exact name or id on the platform")
     .requiredOption('--to <address>', 'who gets it')
     .option('--var <name=value...>', 'values for its variables; others have their defaults')

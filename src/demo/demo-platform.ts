@@ -9,7 +9,10 @@ import type { Shell } from '../cli/compose/process-shell.ts';
 import { systemClock } from '../http/system-clock.ts';
 import { alreadyThere, isNamed, templateThere } from './sample-people.ts';
 import type { Folder } from './demo-folder.ts';
-import { readPeople, wishesOf } from './export-people.ts';
+import { contactDesire } from '../records/contact/observe/desired-contact.ts';
+import { decodeContact } from '../records/contact/observe/contact-rows.ts';
+import type { Subscription } from '../platform/request-schemas.ts';
+import { contactSource } from '../cli/compose/source-registry.ts';
 
 /** Slow enough to show the budget at work, fast enough that nobody waits long. */
 export const enrolmentsPerSecond = 100;
@@ -90,4 +93,25 @@ function standing(row: DesiredRow, tenth: number): Omit<NewPerson, 'email'> {
     wish ? [{ id, wish }] : [],
   );
   return { channels: Object.fromEntries(stated.map(({ id, wish }) => [id, wish])) };
+}
+
+export async function readPeople(
+  { contacts }: Config,
+  signal: AbortSignal,
+): Promise<readonly DesiredRow[]> {
+  if (!contacts) throw new Error('the example configuration has no contacts');
+  const source = contactSource(contacts);
+  const desire = contactDesire(contacts, systemClock.now);
+  const rows: DesiredRow[] = [];
+  for await (const batch of source.read({ fields: [contacts.id, contacts.email], signal })) {
+    for (const record of batch) {
+      if ('value' in record) rows.push(desire(record.value, record.where));
+    }
+  }
+  return rows;
+}
+
+/** Returns what a record says of each channel. */
+export function wishesOf(row: Pick<DesiredRow, 'body'>): Record<string, Subscription | null> {
+  return decodeContact.desired(row).value.channels;
 }

@@ -3,7 +3,6 @@ import type { World } from '../emulator/ui/emulated-world.ts';
 import { contactKey } from '../records/contact/observe/observed-contact.ts';
 import type { DesiredRow, Key } from '../domain/record.ts';
 import type { Passed } from './demo-run.ts';
-import type { Claim, TemplateClaim } from './demo-claims.ts';
 
 /** A claim, and whether it is true. */
 export interface ClaimResult {
@@ -83,4 +82,28 @@ function standingOf(world: World, key: Key): string {
 function nameOf(key: Key, people: readonly DesiredRow[]): string {
   const row = people.find(({ alias }) => alias === key);
   return row && row.key === undefined ? `id ${row.id}` : key;
+}
+
+/** What the demo says beforehand of each person and template. */
+
+/** What should have happened to one person in one run. */
+export interface Claim {
+  /** The address. */
+  who: string;
+  says: string;
+  /** The requests that changed something, such as `opt_in ch_news`. */
+  sent: readonly string[];
+  /** The contact on the platform, as `standingOf` words it. */
+  shows: string;
+  /** The class of the problem that the run lists for the person; undefined: none. */
+  listed?: 'conflict' | 'invalid';
+}
+
+/** What should have happened to one template in one run. */
+export interface TemplateClaim {
+  /** The template's name on the platform. */
+  name: string;
+  says: string;
+  sent: readonly ('create' | 'update')[];
+  subject: string;
 }

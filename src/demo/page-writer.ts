@@ -1,5 +1,11 @@
-/** How the demo prints: headings, paragraphs, and lines folded for a narrow terminal. */
+/**
+ * How the demo prints: headings, paragraphs, and lines folded for a narrow terminal; and its last
+ * page, with what is left and what to try next.
+ */
 import type { Shell } from '../cli/compose/process-shell.ts';
+import { renameSync, writeFileSync } from 'node:fs';
+import { enrolmentsPerSecond, type Stage } from './demo-platform.ts';
+import type { Folder } from './demo-folder.ts';
 
 const width = 96;
 
@@ -64,4 +70,40 @@ function fold(text: string, { first, rest }: { first: string; rest: string }): s
     } else line += empty ? word : ` ${word}`;
   }
   return [...lines, line];
+}
+
+const key = 'key_demo';
+
+/**
+ * Writes the platform's state to a file, because the platform ends with this process, and prints
+ * the closing page. Renames the snapshot and its list, which belong to that platform, so that the
+ * next run begins anew on an empty one.
+ */
+export function leave(folder: Folder, { emulator }: Stage, page: DemoPage): void {
+  const all = emulator.world.contacts().length + emulator.world.requests().length;
+  writeFileSync(folder.state, `${JSON.stringify(emulator.world.state(all), null, 2)}\n`);
+  for (const end of ['', '-ledger', '-ledger-key'])
+    renameSync(folder.snapshot + end, folder.after + end);
+  const { shown } = folder;
+  const limits = `contacts.enrol=${enrolmentsPerSecond}/1 contacts.list=${enrolmentsPerSecond}/1`;
+  page.title('What is left, and what to try next');
+  page.say(`Everything lies in ${shown(folder.path)}:`);
+  page.lines([
+    '  mirror.yaml             the configuration, commented',
+    '  people.csv, templates   the CRM, as act 2 left it',
+    '  platform.json           the platform, as act 3 left it, with every request it was sent',
+    '  after-the-demo.sqlite   the snapshot, and the ledger and its key beside it; put aside, because',
+    '                          that platform ends with the demo',
+  ]);
+  page.say('A platform of your own, in one terminal:');
+  page.command(`npx crm-mirror emulator --key ${key} --limit ${limits}`);
+  page.say('In another one:');
+  page.lines(['', `$ export PLATFORM_API_KEY=${key}`]);
+  for (const command of ['check', 'plan', 'sync'])
+    page.lines([`$ npx crm-mirror ${command} -c ${shown(folder.config)}`]);
+  page.say('Then let somebody leave, and see that the next sync does not opt her in again:');
+  const body = JSON.stringify({ contact: 'ida.lindqvist@example.com', channel: 'ch_news' });
+  page.command(`curl -d '${body}' \\`);
+  page.lines(['    http://127.0.0.1:4010/_emulator/leave']);
+  page.lines([`$ npx crm-mirror sync -c ${shown(folder.config)}`]);
 }

@@ -5,9 +5,9 @@
 import type { Emulator } from '../emulator/emulator.ts';
 import type { LoggedRequest } from '../emulator/ui/emulated-world.ts';
 import type { DesiredRow } from '../domain/record.ts';
-import { writesIn, type ClaimResult } from './expected-outcome.ts';
+import { type ClaimResult, writesIn } from './expected-outcome.ts';
 import type { Passed } from './demo-run.ts';
-import { wishesOf } from './export-people.ts';
+import { wishesOf } from './demo-platform.ts';
 
 /** The platform before a run. */
 export interface Before {

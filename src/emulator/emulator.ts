@@ -3,24 +3,24 @@ import { Invalid } from '../domain/errors.ts';
 import type { Answer } from '../domain/exchange.ts';
 import { refuse, timestamp, toAnswer } from './shared/api-answer.ts';
 import { arrange } from './seed/initial-world.ts';
-import { type AnyRequest, ask, read, routeOf } from './request-handler.ts';
+import { type AnyRequest, ask, permits, read, routeOf } from './request-handler.ts';
 import { CONSOLE, createConsole, foreign, isForeign } from './ui/console.ts';
-import { createFaults } from './faults/faults.ts';
+import { createFaults, createReceive } from './faults/faults.ts';
 import type { Delivery } from './faults/fault-kinds.ts';
-import { createReceive } from './faults/faulty-connection.ts';
 import { findAlgorithm } from './limits/algorithms.ts';
 import { createMeters } from './limits/route-limits.ts';
-import { answerPage } from './docs/page-routes.ts';
-import { createPlayers, type Player } from './player-view.ts';
+import { answerPage } from './docs/reference-page.ts';
 import { createQuirks } from './quirks/quirks.ts';
 import { letters } from './shared/seeded-random.ts';
 import type { SeedFile } from './seed/seed-file.ts';
 import { type Accounts, createAccounts } from './store/accounts.ts';
 import type { Channel, UserRow } from './shared/row-types.ts';
-import type { PlatformBehaviour } from './store/platform-behaviour.ts';
-import { remember } from './store/recent-entries.ts';
+import type { Organization, PlatformBehaviour } from './store/organization.ts';
+import { type Recent, remember } from './store/recent-entries.ts';
 import { createMemory, type Storage } from './store/storage.ts';
-import type { LoggedRequest } from './ui/emulated-world.ts';
+import { createWorld, type LoggedRequest, type World } from './ui/emulated-world.ts';
+import { createDashboard, type Dashboard } from './ui/dashboard.ts';
+import { createSeed, type Seed } from './seed/seed-records.ts';
 
 /**
  * What an emulator is made with. Throws Invalid for a limit, quirk or fault that cannot be read.
@@ -183,4 +183,47 @@ function writing(write: () => void): Answer | undefined {
     const fix = 'Make room for it; the change is written with the next request.';
     return toAnswer(refuse(500, 'Internal error', { why, fix }), {});
   }
+}
+
+/** One organization, as a player of the emulator acts on it. */
+export interface Player {
+  readonly organizationId: string;
+  /** A key that may read and write; if there is none, any usable key. */
+  readonly apiKey: string;
+  /** Prepares the world before requests come. */
+  readonly seed: Seed;
+  /** Acts as the people on the platform. */
+  readonly dashboard: Dashboard;
+  /** Shows the world and the request log. */
+  readonly world: World;
+}
+
+/**
+ * Returns a function that gives the player of an organization by id; it throws Invalid for an
+ * unknown id.
+ */
+export function createPlayers(
+  accounts: Accounts,
+  requests: Recent<LoggedRequest>,
+): (organizationId: string) => Player {
+  return (organizationId) => {
+    const organization = accounts.organizations.get(organizationId);
+    if (organization === undefined) {
+      const known = [...accounts.organizations.keys()].join(', ');
+      throw new Invalid(`no organization "${organizationId}": use one of ${known}`);
+    }
+    return {
+      organizationId,
+      apiKey: bestKey(organization),
+      seed: createSeed(accounts, organization),
+      dashboard: createDashboard(organization),
+      world: createWorld(organization, { accounts, requests }),
+    };
+  };
+}
+
+function bestKey({ keys }: Organization): string {
+  const usable = [...keys.rows()].filter(({ enabled, revoked }) => enabled && !revoked);
+  const best = usable.find((key) => permits(key, 'GET') && permits(key, 'POST'));
+  return (best ?? usable[0])?.secret ?? '';
 }

@@ -2,9 +2,9 @@
 import { randomBytes } from 'node:crypto';
 import { Busy, isExpected } from '../domain/errors.ts';
 import type { Clock } from '../domain/clock.ts';
-import { aliveMs, type Claim, type AssignmentStore } from './queues/assignment-store.ts';
+import { aliveMs, type AssignmentStore, type Claim } from './queues/assignment-store.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
-import { copiedAt } from '../cli/compose/restored-snapshot.ts';
+import { copiedAt } from '../cli/compose/snapshot-marks.ts';
 
 /** This worker's side of the assignment of one mirror. */
 export interface MirrorAssignment {

@@ -22,14 +22,13 @@ import type { Tick } from './queues/run-schedule.ts';
 import { systemClock } from '../http/system-clock.ts';
 import { eraseTold } from '../erasure/privacy-deletions.ts';
 import { watch } from '../engine/watch/unsubscribe-watch.ts';
-import type { Assembled } from '../cli/compose/assembled-mirror.ts';
+import type { Assembled } from '../cli/compose/process-shell.ts';
 import { complaintsOf } from './notifications/blocked-notices.ts';
 import { foreseeing } from '../cli/run/forecast-notice.ts';
 import { createLog } from '../cli/run/run-log.ts';
 import { createNotifier } from './notifications/webhook-notifier.ts';
 import { runNow } from '../cli/run/run-command.ts';
-import { refusePaused } from '../cli/compose/paused-mirror.ts';
-import { copiedAt } from '../cli/compose/restored-snapshot.ts';
+import { copiedAt, refusePaused } from '../cli/compose/snapshot-marks.ts';
 import {
   close,
   come,

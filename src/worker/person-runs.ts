@@ -4,7 +4,7 @@
  */
 import pLimit from 'p-limit';
 import type { Mirror } from '../engine/context/mirror-context.ts';
-import type { Assembled } from '../cli/compose/assembled-mirror.ts';
+import type { Assembled } from '../cli/compose/process-shell.ts';
 
 /** The most runs about one person at a time. */
 export const lanesAtOnce = 4;

@@ -7,13 +7,17 @@ import { join } from 'node:path';
 import type { Config } from '../config/config.ts';
 import { Busy } from '../domain/errors.ts';
 import type { Seal } from './queues/payload-encryption.ts';
-import type { Assembled } from '../cli/compose/assembled-mirror.ts';
+import type { Assembled, Shell } from '../cli/compose/process-shell.ts';
 import type { Home } from './mirror-host.ts';
 import { explain } from '../cli/output/failure-report.ts';
-import { besides, type Call, call } from '../cli/remote/command-call.ts';
-import type { News, HandoverOutcome } from '../cli/remote/worker-handover.ts';
-import { refusePaused } from '../cli/compose/paused-mirror.ts';
-import type { Shell } from '../cli/compose/process-shell.ts';
+import {
+  besides,
+  type Call,
+  call,
+  type HandoverOutcome,
+  type News,
+} from '../cli/remote/worker-handover.ts';
+import { refusePaused } from '../cli/compose/snapshot-marks.ts';
 
 /** Progress is told no more often than this. */
 const progressEachMs = 500;

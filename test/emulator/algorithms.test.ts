@@ -1,7 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { algorithms, findAlgorithm } from '../../src/emulator/limits/algorithms.ts';
-import type { Limit, Reading } from '../../src/emulator/limits/limit-meter.ts';
+import {
+  algorithms,
+  findAlgorithm,
+  type Limit,
+  type Reading,
+} from '../../src/emulator/limits/algorithms.ts';
 import { NOON, stage } from '../support/emulator/emulator-stage.ts';
 
 const names = algorithms.map(({ name }) => name);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { answers } from '../../src/emulator/docs/answer-schemas.ts';
+import { answers } from '../../src/emulator/api/answer-schemas.ts';
 import { describeApi } from '../../src/emulator/docs/openapi-document.ts';
 import { twoOrganizations } from '../support/emulator/organizations.ts';
 import { stage } from '../support/emulator/emulator-stage.ts';

@@ -20,13 +20,12 @@ import { createPersonLocks } from '../../engine/context/person-locks.ts';
 import type { Account, Mirror, MirrorPart } from '../../engine/context/mirror-context.ts';
 import { boundDoNotContactList } from '../../engine/context/do-not-contact-binding.ts';
 import { loadMap } from './mapping-module.ts';
-import { refusePaused } from './paused-mirror.ts';
-import type { Shell } from './process-shell.ts';
+import { refusePaused } from './snapshot-marks.ts';
+import type { Assembled, Shell } from './process-shell.ts';
 import { contactReturns, contactSource, templateSource } from './source-registry.ts';
 import { lasting } from '../output/format-values.ts';
 import type { Stuck } from '../../rate-limit/route-queue.ts';
 import { systemClock } from '../../http/system-clock.ts';
-import type { Assembled } from './assembled-mirror.ts';
 
 /**
  * The page sizes of listings: the maximum, then a smaller one, so that a record on a page border of

@@ -1,5 +1,7 @@
+/** The interfaces between cli.ts, the commands, and the process that they run in. */
 import type { Command } from 'commander';
-import type { Assembled } from './assembled-mirror.ts';
+import type { Platform } from '../../platform/platform.ts';
+import type { Mirror } from '../../engine/context/mirror-context.ts';
 
 /** What a command may use of its process. cli.ts makes the real one, tests make others. */
 export interface Shell {
@@ -45,4 +47,12 @@ export interface CommandGroup {
 export interface CommandPart extends CommandModule {
   name: string;
   summary: string;
+}
+
+export interface Assembled {
+  mirror: Mirror;
+  platform: Platform;
+  /** Builds the same mirror once more for a run beside this one. Close it first. */
+  sibling(): Assembled;
+  close(failure?: unknown): Promise<void>;
 }

@@ -12,7 +12,7 @@ import type { Contact } from '../../platform/answer-schemas.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import type { Examined } from '../../engine/examine-person.ts';
 import { absenceOf } from './missing-people.ts';
-import type { Names } from './display-names.ts';
+import type { Names } from './person-names.ts';
 import { instant } from '../output/format-values.ts';
 
 export interface Explaining {

@@ -1,7 +1,7 @@
 /** What is known of one person, in lines for people. */
 import type { ExplainedPerson } from './person-document.ts';
 import { absenceWords } from './missing-people.ts';
-import { cell } from './platform-command.ts';
+import { cell } from '../output/visible-text.ts';
 
 type Channel = NonNullable<ExplainedPerson['channels']>[number];
 type Recorded = NonNullable<ExplainedPerson['snapshot']>;

@@ -1,5 +1,4 @@
 /** What the commands share that ask the platform one thing: flags, connection, output. */
-import type { Command } from 'commander';
 import type { Config } from '../../config/config.ts';
 import { loadConfig } from '../../config/load-config.ts';
 import { Unavailable } from '../../domain/errors.ts';
@@ -7,24 +6,13 @@ import type { Platform } from '../../platform/platform.ts';
 import { connect } from '../compose/assemble-mirror.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { exitCode } from '../output/exit-codes.ts';
+import { type CommandAnswer, type LookFlags, print } from './snapshot-command.ts';
 
 /** The flags of these commands. */
-export interface ReachFlags {
-  config: string;
-  json?: true;
-}
-
-/** Adds the flags. */
-export function reachOptions(command: Command): Command {
-  return command
-    .option('-c, --config <file>', 'the configuration', 'config/mirror.yaml')
-    .option('--json', 'print one JSON document');
-}
+export type ReachFlags = Pick<LookFlags, 'config' | 'json'>;
 
 /** The answer of a command, as the document for --json and as lines for people. */
-export interface Result {
-  document: object;
-  lines: string[];
+export interface Result extends CommandAnswer {
   /** Whether the platform answered that it was not done, so that the command failed. */
   failed?: boolean;
 }
@@ -45,10 +33,9 @@ export async function reach(
   const config = loadConfig(flags.config, shell.env);
   const platform = connect(config, shell);
   try {
-    const { document, lines, failed } = await ask({ platform, config, signal: shell.stop });
-    if (flags.json) shell.print(JSON.stringify(document, null, 2));
-    else for (const line of lines) shell.print(line);
-    return exitCode(failed ? 'failed' : 'done');
+    const answer = await ask({ platform, config, signal: shell.stop });
+    print(answer, flags, shell);
+    return exitCode(answer.failed ? 'failed' : 'done');
   } finally {
     await platform.close();
   }
@@ -66,11 +53,4 @@ export async function once<T>(sent: Promise<T>, look: string): Promise<T> {
     const { acted, message } = error;
     throw new Unavailable(`${message}; it may have been done → ${look}`, { acted, cause: error });
   }
-}
-
-/** Formats a value of the platform as one table cell, safe for a terminal. */
-export function cell(value: string | number | boolean | null | undefined): string {
-  if (value === undefined || value === null || value === '') return '–';
-  if (typeof value === 'boolean') return value ? 'yes' : 'no';
-  return String(value).replace(/[\p{C}\p{Z}]+/gu, ' ');
 }

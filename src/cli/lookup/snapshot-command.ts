@@ -6,7 +6,7 @@ import { loadConfig } from '../../config/load-config.ts';
 import { isLeased, takeLease } from '../../snapshot/database/writer-lease.ts';
 import { lookInto, openSnapshot, type Snapshot } from '../../snapshot/snapshot.ts';
 import { orHandOver } from '../remote/worker-handover.ts';
-import { namesOf, type Names } from './display-names.ts';
+import { namesOf, type Names } from './person-names.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { exitCode } from '../output/exit-codes.ts';
 

@@ -28,6 +28,11 @@ export function lasting(ms: number): string {
   return range(Math.ceil(ms / unitMs) * unitMs);
 }
 
+/** Formats like `instant`; null for an unknown time. */
+export function instantOrNull(at: number | null | undefined): string | null {
+  return at === null || at === undefined ? null : instant(at);
+}
+
 function two(first: string, rest: number, unit: string): string {
   return rest === 0 ? first : `${first} ${rest} ${unit}`;
 }

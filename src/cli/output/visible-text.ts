@@ -21,3 +21,10 @@ export function visibleLines(text: string): string {
 function code(character: string): string {
   return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }
+
+/** Formats a value of the platform as one table cell, safe for a terminal. */
+export function cell(value: string | number | boolean | null | undefined): string {
+  if (value === undefined || value === null || value === '') return '–';
+  if (typeof value === 'boolean') return value ? 'yes' : 'no';
+  return String(value).replace(/[\p{C}\p{Z}]+/gu, ' ');
+}

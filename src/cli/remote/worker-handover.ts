@@ -14,8 +14,8 @@ import { systemClock } from '../../http/system-clock.ts';
 import { homeRecord } from '../../worker/queues/assignment-store.ts';
 import { sealOf } from '../../worker/queues/payload-encryption.ts';
 import { readKey } from '../../do-not-contact/list-key.ts';
-import { besides, callOf } from './command-call.ts';
 import type { Shell } from '../compose/process-shell.ts';
+import { readFileSync } from 'node:fs';
 
 /** What the worker tells while the command runs. */
 export const news = z.object({ note: z.string() }).or(z.object({ progress: z.string() }));
@@ -94,4 +94,47 @@ export async function orHandOver(
 function hear(shell: Shell, told: News): void {
   if ('note' in told) shell.note(told.note);
   else shell.progress(told.progress);
+}
+
+export const call = z.object({
+  /**
+   * The command and its arguments, without the configuration, which the worker has, and without the
+   * plan's file.
+   */
+  argv: z.array(z.string()),
+  /** The content of the file that `apply` is given. */
+  plan: z.string().optional(),
+  terminal: z.boolean(),
+  interactive: z.boolean(),
+});
+/** One command line for the worker. */
+export type Call = z.infer<typeof call>;
+
+/** Commands that may run beside a run. */
+export const besides: ReadonlySet<string> = new Set(['one', 'forget', 'allow', 'approve', 'retry']);
+
+/** Returns the command line for the worker; reads the plan's file for `apply`. */
+export function callOf(
+  { terminal, interactive }: Pick<Shell, 'terminal' | 'interactive'>,
+  argv: readonly string[],
+): Call {
+  const [name = '', ...own] = withoutConfig(argv);
+  if (name !== 'apply') return { argv: [name, ...own], terminal, interactive };
+  // The configuration is its only option with a value, so the first other word is the file.
+  const at = own.findIndex((token) => !token.startsWith('-'));
+  const plan = readFileSync(own[at] ?? '', 'utf8');
+  return { argv: [name, ...own.toSpliced(at, 1)], plan, terminal, interactive };
+}
+
+/** Removes -c FILE, -cFILE, --config FILE and --config=FILE. */
+export function withoutConfig(argv: readonly string[]): string[] {
+  const left: string[] = [];
+  let isValue = false;
+  for (const [at, token] of argv.entries()) {
+    if (isValue) isValue = false;
+    else if (token === '--') return [...left, ...argv.slice(at)];
+    else if (token === '-c' || token === '--config') isValue = true;
+    else if (!token.startsWith('-c') && !token.startsWith('--config=')) left.push(token);
+  }
+  return left;
 }

@@ -11,10 +11,9 @@ import { shortHash } from '../../engine/context/person-identity.ts';
 import { assemble } from '../compose/assemble-mirror.ts';
 import { orHandOver } from '../remote/worker-handover.ts';
 import { type CommandAnswer, type LookFlags, print } from '../lookup/snapshot-command.ts';
-import { type Names, namesOf } from '../lookup/display-names.ts';
+import { keyOf, type Names, namesOf, wordOf } from '../lookup/person-names.ts';
 import { writingOptions } from './run-command.ts';
 import type { Shell } from '../compose/process-shell.ts';
-import { keyOf, wordOf } from '../lookup/find-person.ts';
 
 /** The flags of these commands. */
 export interface PersonFlags extends LookFlags {

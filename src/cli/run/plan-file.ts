@@ -1,10 +1,14 @@
-/** A plan as a file, written by `plan --out` and read by `apply`. It holds no addresses. */
+/**
+ * A plan as a file, written by `plan --out` and read by `apply`, without addresses. The snapshot
+ * remembers which plans were applied lately, because each is applied once.
+ */
 import { existsSync, writeFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { z } from 'zod';
 import { Invalid } from '../../domain/errors.ts';
 import { readSmallFile } from '../../domain/values/config-file.ts';
 import type { Summary } from '../../engine/report/run-summary.ts';
+import { type Meta, metaValue } from '../../snapshot/database/meta-table.ts';
 
 /** What `apply` reads. The file's counts are for people, so that they know what they agree to. */
 const planFile = z.object({
@@ -76,4 +80,31 @@ function jsonIn(file: string): unknown {
 function reasonOf(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
   return code === 'ENOENT' ? 'there is no such file' : `it cannot be read (${code})`;
+}
+
+const appliedKey = 'applied-plans';
+
+/** The id of the run that made the plan → when it was applied, in milliseconds since the epoch. */
+const appliedPlans = z.record(z.string(), z.number());
+
+/** Returns when this plan was applied; undefined: not lately. */
+export function appliedAt(meta: Meta, plan: string): number | undefined {
+  return readApplied(meta)[plan];
+}
+
+/**
+ * Remembers that a plan was applied, and forgets those applied before `oldest`, which are too old
+ * to be applied anyway. `at` and `oldest`: milliseconds since the epoch.
+ */
+export function markApplied(
+  meta: Meta,
+  plan: string,
+  { at, oldest }: { at: number; oldest: number },
+): void {
+  const recent = Object.entries(readApplied(meta)).filter(([, time]) => time >= oldest);
+  meta.set(appliedKey, JSON.stringify(Object.fromEntries([...recent, [plan, at]])));
+}
+
+function readApplied(meta: Meta): z.infer<typeof appliedPlans> {
+  return metaValue(meta, appliedKey, appliedPlans) ?? {};
 }

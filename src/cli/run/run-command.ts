@@ -7,9 +7,9 @@ import type { Plan } from '../../engine/report/change-plan.ts';
 import { renderSummary } from '../../engine/report/summary-text.ts';
 import {
   isRecord,
-  modeName,
   type Mirror,
   type Mode,
+  modeName,
   type RunOptions,
 } from '../../engine/context/mirror-context.ts';
 import { run } from '../../engine/run.ts';
@@ -20,18 +20,15 @@ import { explain } from '../output/failure-report.ts';
 import { foreseeing } from './forecast-notice.ts';
 import { createLog } from './run-log.ts';
 import { orHandOver } from '../remote/worker-handover.ts';
-import { namesOf, type Names } from '../lookup/display-names.ts';
+import { keyOf, type Names, namesOf } from '../lookup/person-names.ts';
 import { createProgress } from './progress-line.ts';
-import { copiedAt, clearRestored } from '../compose/restored-snapshot.ts';
+import { clearRestored, copiedAt } from '../compose/snapshot-marks.ts';
 import type { Shell } from '../compose/process-shell.ts';
-import { keyOf } from '../lookup/find-person.ts';
+import { type LookFlags, namingOptions } from '../lookup/snapshot-command.ts';
 import { instant } from '../output/format-values.ts';
 
 /** The flags of these commands. */
-export interface PassFlags {
-  config: string;
-  json?: true;
-  addresses?: true;
+export interface PassFlags extends LookFlags {
   strict?: true;
   only?: string | undefined;
   acceptLostLedger?: true;
@@ -44,14 +41,10 @@ export function passOptions(command: Command): Command {
 
 /** Adds the flags of a run, for a command with fixed record types. */
 export function runOptions(command: Command): Command {
-  return command
-    .option('-c, --config <file>', 'the configuration', 'config/mirror.yaml')
-    .option('--json', 'print one JSON document')
-    .option('--addresses', 'name people by their address also where stdout is no terminal')
-    .option(
-      '--strict',
-      `exit ${exitCode('rejected')} while any record is rejected or invalid, known ones too`,
-    );
+  return namingOptions(command).option(
+    '--strict',
+    `exit ${exitCode('rejected')} while any record is rejected or invalid, known ones too`,
+  );
 }
 
 /** Adds the flags of every command that writes on the platform. */

@@ -10,17 +10,22 @@ import { seenLimits } from '../../engine/plan/run-forecast.ts';
 import { quarantineOf } from '../../engine/context/platform-quarantine.ts';
 import { unfinishedIn } from '../../erasure/pending/unfinished-erasures.ts';
 import { explain } from '../output/failure-report.ts';
-import { byEvents, heldOf, type ToldHeld } from './held-status.ts';
+import {
+  byEvents,
+  heldOf,
+  provenBy,
+  returnsOf,
+  type ToldHeld,
+  type ToldProof,
+  type ToldReturns,
+} from './status-sections.ts';
 import { pluralOf, runningOf, tellRun, type ToldRun } from './run-history.ts';
 import { weekMs } from '../../engine/report/guard-rules.ts';
 import type { Seen } from '../lookup/snapshot-command.ts';
-import type { Names } from '../lookup/display-names.ts';
-import { pausedOf } from '../compose/paused-mirror.ts';
-import { provenBy, type ToldProof } from './last-proof.ts';
-import { copiedAt } from '../compose/restored-snapshot.ts';
+import type { Names } from '../lookup/person-names.ts';
+import { copiedAt, pausedOf } from '../compose/snapshot-marks.ts';
 import { absenceRulesOf } from '../compose/assemble-mirror.ts';
-import { missingOf, type Missing } from '../lookup/missing-people.ts';
-import { returnsOf, type ToldReturns } from './opt-out-status.ts';
+import { type Missing, missingOf } from '../lookup/missing-people.ts';
 import { instant } from '../output/format-values.ts';
 import { exitCode } from '../output/exit-codes.ts';
 

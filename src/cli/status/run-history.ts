@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { RecordTypeName } from '../../domain/record.ts';
 import type { KeptRun } from '../../snapshot/tables/run-history.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
-import { instant, range } from '../output/format-values.ts';
+import { instant, instantOrNull, range } from '../output/format-values.ts';
 
 /** The part of a stored summary that is read; earlier versions may not have written all of it. */
 const kept = z.object({
@@ -59,7 +59,7 @@ export function tellRun(run: KeptRun, running: string | undefined): ToldRun {
     only,
     status: ended ? run.status : unfinished,
     startedAt: instant(run.startedAt),
-    endedAt: run.endedAt === null ? null : instant(run.endedAt),
+    endedAt: instantOrNull(run.endedAt),
     ms: run.endedAt === null ? null : run.endedAt - run.startedAt,
     plan: run.plan || null,
     requests,

@@ -4,7 +4,7 @@ import { Interrupted, isExpected } from '../../domain/errors.ts';
 import type { DesiredRow } from '../../domain/record.ts';
 import type { Domain } from '../../platform/answer-schemas.ts';
 import type { Platform } from '../../platform/platform.ts';
-import { cell } from '../lookup/platform-command.ts';
+import { cell } from '../output/visible-text.ts';
 
 /** One finding. It stops no mirror, so it is never a failure. */
 export interface SenderFinding {

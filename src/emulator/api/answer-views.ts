@@ -1,33 +1,11 @@
-import type { Subscription, Tls } from '../../platform/request-schemas.ts';
+/** Turns stored rows into what the platform answers. */
 import { timestamp } from '../shared/api-answer.ts';
-import type { DnsRecord } from '../shared/dns-records.ts';
-import type {
-  ContactRow,
-  ContactStatus,
-  DomainRow,
-  KeyRow,
-  TemplateFields,
-  TemplateRow,
-} from '../shared/row-types.ts';
+import type { ContactRow, DnsRecord, DomainRow, KeyRow, TemplateRow } from '../shared/row-types.ts';
 import { type Organization, ownerOf } from '../store/organization.ts';
+import type { Answered } from './answer-schemas.ts';
 
 /** A contact as the platform answers it ("Contact"). */
-export interface ContactView {
-  object: 'contact';
-  id: string;
-  email: string;
-  firstName: string;
-  lastName: string;
-  status: ContactStatus;
-  properties: Record<string, unknown>;
-  groups: { id: string; name: string }[];
-  /** Only channels in which the contact has a row of its own. */
-  channels: { id: string; name: string; subscription: Subscription }[];
-  suppressionReason: string | null;
-  suppressedAt: string | null;
-  createdAt: string;
-  updatedAt: string;
-}
+export type ContactView = Answered<'Contact'>;
 
 /** The last view of each contact: lists show the same ones again and again. */
 const shown = new WeakMap<ContactRow, { as: ContactRow; view: ContactView }>();
@@ -80,17 +58,7 @@ function lookAt(contact: ContactRow): ContactView {
 }
 
 /** A template as the platform answers it ("Template"). */
-export interface TemplateView extends TemplateFields {
-  id: string;
-  organizationId: string;
-  createdByUserId: string;
-  currentVersion: number;
-  thumbnailUrl: string;
-  isDefault: boolean;
-  deletedAt: string | null;
-  createdAt: string;
-  updatedAt: string;
-}
+export type TemplateView = Answered<'Template'>;
 
 /** Returns the view of a template. */
 export function viewTemplate(organization: Organization, template: TemplateRow): TemplateView {
@@ -117,18 +85,7 @@ export function viewTemplate(organization: Organization, template: TemplateRow):
 }
 
 /** An API key as the platform answers it ("API key"), with only the beginning of the key itself. */
-export interface KeyView {
-  id: string;
-  name: string;
-  start: string;
-  prefix: string;
-  enabled: boolean;
-  requestCount: number;
-  createdAt: string;
-  updatedAt: string;
-  permissions: string;
-  createdBy: { id: string; name: string; email: string };
-}
+export type KeyView = Answered<'ApiKey'>;
 
 /** Returns the view of a key. */
 export function viewKey(key: KeyRow): KeyView {
@@ -148,37 +105,8 @@ export function viewKey(key: KeyRow): KeyView {
   };
 }
 
-/** A DNS record as the platform answers it ("Domain"). */
-interface RecordView extends DnsRecord {
-  domain: string;
-  ttl: string;
-  status: string;
-  createdAt: string;
-  updatedAt: string;
-}
-
 /** A domain as the platform answers it ("Domain"), without the `event` of some answers. */
-export interface DomainView {
-  object: 'domain';
-  id: string;
-  domain: string;
-  status: string;
-  userVerifiedDomain: boolean;
-  systemVerified: boolean;
-  customReturnPath: string;
-  trackingSubdomain: string;
-  isClickTrackingEnabled: boolean;
-  isOpenTrackingEnabled: boolean;
-  tls: Tls;
-  isTrackingDomain: boolean;
-  isSendingEmailEnabled: boolean;
-  isReceivingEmailEnabled: boolean;
-  verificationFailedReason: string;
-  dnsRecords: RecordView[];
-  lastVerifiedAt: string;
-  createdAt: string;
-  updatedAt: string;
-}
+export type DomainView = Answered<'Domain'>;
 
 /** Returns the view of a domain. */
 export function viewDomain(row: DomainRow): DomainView {
@@ -208,7 +136,7 @@ export function viewDomain(row: DomainRow): DomainView {
 function viewRecord(
   { id, recordType, recordTypeName, name, value, priority }: DnsRecord,
   { domain, createdAt }: DomainRow,
-): RecordView {
+): Answered<'DnsRecord'> {
   return {
     id,
     recordType,

@@ -7,14 +7,20 @@ import {
   templateUpdateBody,
   testSendBody,
 } from '../../platform/request-schemas.ts';
-import { deleteContact, listContacts, retrieveContact } from './contacts.ts';
+import {
+  deleteContact,
+  enrolContact,
+  enrolment,
+  listContacts,
+  retrieveContact,
+} from './contacts.ts';
 import { createDomain, listDomains, readNameservers, verifyDomain } from './domains.ts';
-import { enrolContact, enrolment } from './enrol.ts';
-import { enableKey } from './keys.ts';
-import { operation, type Operation } from './operation.ts';
+import { type Call, operation, type Operation } from './operation.ts';
 import { json, nothing, query } from './request-parsing.ts';
-import { createTemplate, listTemplates, updateTemplate } from './templates.ts';
-import { testTemplate } from './test-send.ts';
+import { createTemplate, listTemplates, testTemplate, updateTemplate } from './templates.ts';
+import { type ApiOutcome, refuse } from '../shared/api-answer.ts';
+import type { Organization } from '../store/organization.ts';
+import { viewKey } from './answer-views.ts';
 
 /** Every operation of the API ("Endpoints"). The first row that fits answers. */
 export const operations: readonly Operation[] = [
@@ -127,3 +133,23 @@ export const operations: readonly Operation[] = [
     run: enableKey,
   }),
 ];
+
+/**
+ * Answers POST /api/api-key/v1/enable/{api_key_id}. An enabled key stays enabled; a revoked key is
+ * unknown.
+ */
+export function enableKey(
+  { keys, now }: Organization,
+  { id }: Call<undefined, undefined>,
+): ApiOutcome {
+  const key = keys.byId(id);
+  if (key === undefined || key.revoked) {
+    const refusal = refuse(404, 'API key not found', {
+      why: `The organization has no API key with the id "${id}".`,
+      fix: "Look up the id of the key in the organization's dashboard.",
+    });
+    return { ...refusal, about: { keyId: id } };
+  }
+  if (!key.enabled) keys.change(key, { enabled: true }, now());
+  return { status: 200, body: viewKey(key), about: { keyId: id } };
+}

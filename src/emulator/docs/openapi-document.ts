@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import type { Operation } from '../api/operation.ts';
 import { operations } from '../api/operation-table.ts';
-import { answers, type AnswerName } from './answer-schemas.ts';
+import { answers, type AnswerName } from '../api/answer-schemas.ts';
 import { described } from './operation-texts.ts';
 
 type JsonSchema = z.core.JSONSchema.JSONSchema;

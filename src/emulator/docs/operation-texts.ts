@@ -1,5 +1,5 @@
 import type { Route } from '../limits/route-limits.ts';
-import type { AnswerName } from './answer-schemas.ts';
+import type { AnswerName } from '../api/answer-schemas.ts';
 
 /** What the document says about an operation besides its schemas. */
 export interface Description {

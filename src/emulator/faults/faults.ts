@@ -1,8 +1,9 @@
 import type { Random } from '../../domain/clock.ts';
 import { Invalid } from '../../domain/errors.ts';
-import { isRoute, routeNames, type Route } from '../limits/route-limits.ts';
+import { isRoute, type Route, routeNames } from '../limits/route-limits.ts';
 import { seeded } from '../shared/seeded-random.ts';
-import { faultKinds, type FaultKind } from './fault-kinds.ts';
+import { type Delivery, type FaultKind, faultKinds, whole } from './fault-kinds.ts';
+import type { Answer } from '../../domain/exchange.ts';
 
 /** A kind of fault, its rate and its route, as in `500=0.05@contacts.enrol`. */
 interface Fault {
@@ -61,4 +62,32 @@ function parse(text: string): Fault {
   if (route === '*') return { kind, rate: Number(rate), route: undefined };
   if (isRoute(route)) return { kind, rate: Number(rate), route };
   throw new Invalid(`fault "${text}" names no route: use one of ${routeNames()}, or * for all`);
+}
+
+/** What lies behind the connection. */
+interface Platform<Request> {
+  /** Returns the route of a request; undefined: it is no operation, and does not fail. */
+  routeOf(request: Request): Route | undefined;
+  /** Answers a request; `fault` is the name of what becomes of the answer. */
+  handle(request: Request, fault?: string): Answer;
+  /** Logs a request that the platform never saw. */
+  lose(request: Request, seen: { route: Route; status: number; fault: string }): void;
+}
+
+/** Returns a function that takes requests over a connection on which faults happen. */
+export function createReceive<Request>(
+  faults: Faults,
+  { routeOf, handle, lose }: Platform<Request>,
+): (request: Request) => Delivery {
+  return (request) => {
+    const route = routeOf(request);
+    const fault = route && faults.next(route);
+    if (!fault) return whole(handle(request));
+    const { name, acts, delivers } = fault.kind;
+    const answer = acts ? handle(request, name) : undefined;
+    const delivery = delivers(answer, { route, random: fault.random });
+    const status = delivery.is === 'whole' ? delivery.answer.status : 0;
+    if (!acts) lose(request, { route, status, fault: name });
+    return delivery;
+  };
 }

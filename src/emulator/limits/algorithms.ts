@@ -1,8 +1,136 @@
+/** How limits are counted: the meter of a route, and every algorithm by name. */
 import { Invalid } from '../../domain/errors.ts';
-import { aligned, fixed } from './fixed-window.ts';
-import { gcra } from './gcra.ts';
-import type { Algorithm } from './limit-meter.ts';
-import { slidingCounter, slidingLog } from './sliding-window.ts';
+
+/** `requests` in each window of `windowSeconds`, which may be a fraction. */
+export interface Limit {
+  requests: number;
+  windowSeconds: number;
+}
+
+/** What a meter answers to one request. */
+export interface Reading {
+  allowed: boolean;
+  /** How many more requests would be allowed at this moment; exact. */
+  remaining: number;
+  /** How long until one more than `remaining` is allowed. */
+  resetMs: number;
+}
+
+/** When a request comes, in milliseconds: `epoch` may jump, `monotonic` never does. */
+export interface Instant {
+  epoch: number;
+  monotonic: number;
+}
+
+/** Counts the requests of one route; called once per request. A refused request does not count. */
+export type Meter = (at: Instant) => Reading;
+
+/** A way to count; each organization has one meter per route. */
+export type Algorithm = (limit: Limit) => Meter;
+
+/** Smaller amounts are rounding errors: a millionth of a request. */
+export const TINY = 1e-6;
+
+/** A window begins with the first request after the last one ended. */
+export const fixed: Algorithm = ({ requests, windowSeconds }): Meter => {
+  let end = Number.NEGATIVE_INFINITY;
+  let used = 0;
+  return ({ monotonic }) => {
+    if (monotonic >= end) {
+      end = monotonic + windowSeconds * 1000;
+      used = 0;
+    }
+    const allowed = used < requests;
+    if (allowed) used += 1;
+    return { allowed, remaining: requests - used, resetMs: end - monotonic };
+  };
+};
+
+/** Windows lie end to end since the epoch: one of 60 seconds begins with each minute. */
+export const aligned: Algorithm = ({ requests, windowSeconds }): Meter => {
+  const windowMs = windowSeconds * 1000;
+  let current = Number.NaN;
+  let used = 0;
+  return ({ epoch }) => {
+    const window = Math.floor(epoch / windowMs);
+    if (window !== current) {
+      current = window;
+      used = 0;
+    }
+    const allowed = used < requests;
+    if (allowed) used += 1;
+    return { allowed, remaining: requests - used, resetMs: (window + 1) * windowMs - epoch };
+  };
+};
+
+/** Remembers every request for one window: never more than the limit in any window. */
+export const slidingLog: Algorithm = ({ requests, windowSeconds }): Meter => {
+  const windowMs = windowSeconds * 1000;
+  /** The times of the requests that count, the oldest first. */
+  const log: number[] = [];
+  return ({ monotonic }) => {
+    while (log[0] !== undefined && log[0] + windowMs <= monotonic) log.shift();
+    const allowed = log.length < requests;
+    if (allowed) log.push(monotonic);
+    const oldest = log[0] ?? monotonic;
+    return { allowed, remaining: requests - log.length, resetMs: oldest + windowMs - monotonic };
+  };
+};
+
+/**
+ * Keeps two counters, for the current window since the epoch and the one before. The latter counts
+ * for the share that a window ending now covers of it, as if its requests came evenly.
+ */
+export const slidingCounter: Algorithm = ({ requests, windowSeconds }): Meter => {
+  const windowMs = windowSeconds * 1000;
+  let current = Number.NaN;
+  let before = 0;
+  let used = 0;
+
+  /** Returns the time from the window's beginning until `wanted` more fit. */
+  function untilFits(wanted: number, earlier: number, own: number): number {
+    if (earlier + own + wanted <= requests) return 0;
+    return windowMs * (1 - (requests - own - wanted) / earlier);
+  }
+
+  return ({ epoch }) => {
+    const window = Math.floor(epoch / windowMs);
+    if (window !== current) {
+      before = window === current + 1 ? used : 0;
+      used = 0;
+      current = window;
+    }
+    const elapsedMs = epoch - window * windowMs;
+    const free = () => requests - used - before * (1 - elapsedMs / windowMs);
+    const allowed = free() + TINY >= 1;
+    if (allowed) used += 1;
+    const remaining = Math.max(0, Math.floor(free() + TINY));
+    const wanted = remaining + 1;
+    const here = used + wanted <= requests && before > 0;
+    const resetMs = here
+      ? untilFits(wanted, before, used) - elapsedMs
+      : windowMs - elapsedMs + untilFits(wanted, used, 0);
+    return { allowed, remaining, resetMs: Math.max(0, resetMs) };
+  };
+};
+
+/**
+ * Capacity comes back evenly, one request after each `window / limit`, up to the whole limit. It is
+ * stored as one number: the time at which everything allowed so far is paid off.
+ */
+export const gcra: Algorithm = ({ requests, windowSeconds }): Meter => {
+  const windowMs = windowSeconds * 1000;
+  const eachMs = windowMs / requests;
+  let paidAt = Number.NEGATIVE_INFINITY;
+  return ({ monotonic }) => {
+    const due = Math.max(paidAt, monotonic);
+    const saved = () => (windowMs - (Math.max(paidAt, monotonic) - monotonic)) / eachMs;
+    const allowed = saved() + TINY >= 1;
+    if (allowed) paidAt = due + eachMs;
+    const remaining = Math.floor(saved() + TINY);
+    return { allowed, remaining, resetMs: Math.max(0, remaining + 1 - saved()) * eachMs };
+  };
+};
 
 /** Every algorithm, with one line for people. */
 export const algorithms: readonly { name: string; line: string; counts: Algorithm }[] = [

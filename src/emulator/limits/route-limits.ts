@@ -1,6 +1,6 @@
 import { Invalid } from '../../domain/errors.ts';
-import { refuse, type ApiOutcome } from '../shared/api-answer.ts';
-import type { Algorithm, Instant, Limit, Meter, Reading } from './limit-meter.ts';
+import { type ApiOutcome, refuse } from '../shared/api-answer.ts';
+import type { Algorithm, Instant, Limit, Meter, Reading } from './algorithms.ts';
 
 /** The limit of each route unless configured: as seen on real platforms, else 60 a minute. */
 const defaults = {

@@ -1,5 +1,6 @@
 import type { Organization } from '../store/organization.ts';
-import { isRecord, withBody, withStatus, type Quirk, type Reply } from './quirk.ts';
+import { isRecord, type Quirk, type Reply, withBody, withStatus } from './quirk.ts';
+import type { ContactRow } from '../shared/row-types.ts';
 
 type Contact = Record<string, unknown>;
 
@@ -73,5 +74,30 @@ export function deleteSoft404(): Quirk {
       reply.route === 'contacts.delete' && reply.outcome.status === 404
         ? withBody(withStatus(reply, 200), { message: 'Contact not found' })
         : reply,
+  };
+}
+
+/** Searches with wildcards: `%` stands for any text, `_` for one character. */
+export function searchWildcards(): Quirk {
+  const pattern = (search: string) => {
+    const plain = search.replace(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`);
+    return new RegExp(plain.replaceAll('%', '.*').replaceAll('_', '.'), 's');
+  };
+  return { behaviour: { finds: (key, search) => pattern(search).test(key) } };
+}
+
+/** Lists the rows of one millisecond in the opposite order every other time. */
+export function unsortedTies(): Quirk {
+  let turned = false;
+  const turn = (rows: ContactRow[]): ContactRow[] =>
+    rows.toSorted((a, b) => b.createdAt - a.createdAt || a.serial - b.serial);
+  return {
+    restart: () => void (turned = false),
+    behaviour: {
+      orders(rows) {
+        turned = !turned;
+        return turned ? rows : turn(rows);
+      },
+    },
   };
 }

@@ -1,9 +1,9 @@
 import { refuse } from '../shared/api-answer.ts';
-import { enrolment } from '../api/enrol.ts';
+import { enrolment } from '../api/contacts.ts';
 import { json } from '../api/request-parsing.ts';
-import { membershipIn } from '../store/contact.ts';
+import { membershipIn } from '../store/contacts.ts';
 import { findByEmail } from '../store/organization.ts';
-import { isRecord, type QuirkRequest, type Quirk, withBody, withStatus } from './quirk.ts';
+import { isRecord, type Quirk, type QuirkRequest, withBody, withStatus } from './quirk.ts';
 
 const readEnrolment = json(enrolment);
 
@@ -84,4 +84,9 @@ export function enrolRaw(): Quirk {
       return withBody(reply, { ...body, contact: Object.fromEntries(row) });
     },
   };
+}
+
+/** Keeps the case of emails that people write; an enrolment finds only the exact spelling. */
+export function emailAsGiven(): Quirk {
+  return { behaviour: { keepsCase: true } };
 }

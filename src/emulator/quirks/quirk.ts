@@ -1,8 +1,7 @@
 import type { ApiOutcome } from '../shared/api-answer.ts';
 import type { Route } from '../limits/route-limits.ts';
-import type { Reading } from '../limits/limit-meter.ts';
-import type { PlatformBehaviour } from '../store/platform-behaviour.ts';
-import type { Organization } from '../store/organization.ts';
+import type { Reading } from '../limits/algorithms.ts';
+import type { Organization, PlatformBehaviour } from '../store/organization.ts';
 
 /**
  * A difference between the specification and a real platform. The operations know the specification

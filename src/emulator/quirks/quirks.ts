@@ -1,8 +1,21 @@
 import { Invalid } from '../../domain/errors.ts';
-import type { PlatformBehaviour } from '../store/platform-behaviour.ts';
-import { allChannels, deleteSoft404, listGroupsEmpty, nullNames } from './contact-quirks.ts';
-import { enrolRaw, enrolStatus, enrolTouches, noFlip, unknownEmail } from './enrolment-quirks.ts';
-import { emailAsGiven, searchWildcards, unsortedTies } from './search-quirks.ts';
+import type { PlatformBehaviour } from '../store/organization.ts';
+import {
+  allChannels,
+  deleteSoft404,
+  listGroupsEmpty,
+  nullNames,
+  searchWildcards,
+  unsortedTies,
+} from './contact-quirks.ts';
+import {
+  emailAsGiven,
+  enrolRaw,
+  enrolStatus,
+  enrolTouches,
+  noFlip,
+  unknownEmail,
+} from './enrolment-quirks.ts';
 import { headers, retryAfterBody, retryAfterShort, retryAfterStuck } from './limit-quirks.ts';
 import type { Quirk, QuirkRequest, Reply } from './quirk.ts';
 import { contentRederivesVariables, templateLimit, templateTotal } from './template-quirks.ts';

@@ -1,13 +1,12 @@
 import { Invalid } from '../../domain/errors.ts';
 import type { Subscription } from '../../platform/request-schemas.ts';
-import type { Accounts } from '../store/accounts.ts';
+import type { Accounts, NewUser } from '../store/accounts.ts';
 import type { Channel } from '../shared/row-types.ts';
-import type { NewContact } from '../store/contact.ts';
+import type { NewContact } from '../store/contacts.ts';
 import type { NewDomain } from '../store/domains.ts';
 import type { NewKey } from '../store/api-keys.ts';
 import { findChannel, type Organization } from '../store/organization.ts';
 import type { NewTemplate } from '../store/templates.ts';
-import type { NewUser } from '../store/users.ts';
 
 /**
  * Puts records into one organization before requests come. Throws Invalid if something unique (an

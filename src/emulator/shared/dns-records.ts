@@ -3,20 +3,8 @@
  * and the DKIM key are made up: no mail is ever sent there.
  */
 import { createHash } from 'node:crypto';
+import type { DnsRecord } from './row-types.ts';
 import type { Ids } from './seeded-random.ts';
-
-/** The stored part of a record; the rest is the same for all records of a domain. */
-export interface DnsRecord {
-  id: string;
-  recordType: 'MX' | 'TXT' | 'CNAME';
-  /** What the record is for. */
-  recordTypeName: string;
-  /** The name within the domain; @ is the domain itself. */
-  name: string;
-  value: string;
-  /** Used for MX only. */
-  priority: number;
-}
 
 interface Settings {
   domain: string;

@@ -1,10 +1,9 @@
 import type { Random } from '../../domain/clock.ts';
 import { Invalid } from '../../domain/errors.ts';
-import { createIds, startDraws } from '../shared/seeded-random.ts';
-import type { KeyRow } from '../shared/row-types.ts';
+import { createIds, type Ids, startDraws } from '../shared/seeded-random.ts';
+import type { KeyRow, UserRow } from '../shared/row-types.ts';
 import { createOrganization, type Ground, type Organization, ownerOf } from './organization.ts';
-import type { Storage, StoredRow } from './storage.ts';
-import { createUsers, type Users } from './users.ts';
+import type { Shelf, Storage, StoredRow } from './storage.ts';
 
 /** All organizations, keys and users. */
 export interface Accounts {
@@ -81,6 +80,53 @@ export function createAccounts(
           );
         } else organizations.get(stored.organization)?.put(stored);
       }
+    },
+  };
+}
+
+/** A user to add; what is left out is drawn. */
+export interface NewUser {
+  name: string;
+  email: string;
+  id?: string | undefined;
+  session?: string | undefined;
+  organizationId?: string | null | undefined;
+}
+
+/** The users of all organizations, and those of none. */
+export interface Users {
+  add(user: NewUser): UserRow;
+  put(row: UserRow): void;
+  byId(id: string): UserRow | undefined;
+  bySession(session: string): UserRow | undefined;
+  rows(): IterableIterator<UserRow>;
+  clear(): void;
+}
+
+/** Creates an empty list of users. */
+export function createUsers(ids: Ids, shelf: Shelf<UserRow>): Users {
+  const byId = new Map<string, UserRow>();
+  const bySession = new Map<string, UserRow>();
+
+  function put(row: UserRow): void {
+    byId.set(row.id, row);
+    bySession.set(row.session, row);
+  }
+
+  return {
+    add({ id = ids('user'), session = ids('session'), organizationId = null, name, email }) {
+      const row = { id, name, email, session, organizationId };
+      put(row);
+      shelf.keep(row);
+      return row;
+    },
+    put,
+    byId: (id) => byId.get(id),
+    bySession: (session) => bySession.get(session),
+    rows: () => byId.values(),
+    clear() {
+      byId.clear();
+      bySession.clear();
     },
   };
 }

@@ -1,10 +1,9 @@
 import type { Subscription } from '../../platform/request-schemas.ts';
 import type { Ids } from '../shared/seeded-random.ts';
 import type { Channel, ContactRow, ContactStatus, Membership } from '../shared/row-types.ts';
-import { type ContactChange, membershipIn, type NewContact, toRow } from './contact.ts';
-import { createEmails } from './email-index.ts';
 import { type Newest, newestFirst } from './newest-first.ts';
 import type { Shelf } from './storage.ts';
+import { Invalid } from '../../domain/errors.ts';
 
 /** All contacts of one organization, by id and email, listed with or without a status. */
 export interface Contacts {
@@ -122,4 +121,106 @@ function createListings(): Record<ContactStatus, Newest<ContactRow>> {
 function withMembership(memberships: readonly Membership[], membership: Membership): Membership[] {
   const place = memberships.findIndex(({ id }) => id === membership.id);
   return place < 0 ? [...memberships, membership] : memberships.with(place, membership);
+}
+
+/**
+ * A contact to add; what is left out is as in a fresh contact. `createdAt`: milliseconds since the
+ * epoch.
+ */
+export interface NewContact {
+  email: string;
+  id?: string | undefined;
+  firstName?: string | undefined;
+  lastName?: string | undefined;
+  status?: ContactStatus | undefined;
+  properties?: Record<string, unknown> | undefined;
+  groups?: { id: string; name: string }[] | undefined;
+  suppressionReason?: string | undefined;
+  createdAt?: number | undefined;
+}
+
+/** The fields of a contact that can change, besides its memberships. */
+export type ContactChange = Partial<
+  Pick<
+    ContactRow,
+    'email' | 'firstName' | 'lastName' | 'status' | 'suppressionReason' | 'suppressedAt'
+  >
+>;
+
+/** Returns the form in which emails are compared: trimmed and in lower case. */
+export function emailKey(email: string): string {
+  return email.trim().toLowerCase();
+}
+
+/** Returns the contact's membership of a channel; undefined: none. */
+export function membershipIn(contact: ContactRow, channelId: string): Membership | undefined {
+  return contact.memberships.find(({ channel }) => channel.id === channelId);
+}
+
+/** Returns the row of a new contact. */
+export function toRow(
+  contact: NewContact,
+  { id, serial, now }: { id: string; serial: number; now: number },
+): ContactRow {
+  const createdAt = contact.createdAt ?? now;
+  const suppressionReason = contact.suppressionReason ?? null;
+  return {
+    id,
+    serial,
+    email: contact.email,
+    key: emailKey(contact.email),
+    firstName: contact.firstName ?? '',
+    lastName: contact.lastName ?? '',
+    status: contact.status ?? 'subscribed',
+    properties: contact.properties ?? {},
+    groups: contact.groups ?? [],
+    memberships: [],
+    suppressionReason,
+    suppressedAt: suppressionReason === null ? null : createdAt,
+    createdAt,
+    updatedAt: createdAt,
+  };
+}
+
+/** The contacts by email; several with one email in the order they were added. */
+export interface Emails {
+  of(email: string): readonly ContactRow[];
+  add(row: ContactRow): void;
+  remove(row: ContactRow): void;
+  /** Gives the contact this email. Throws Invalid if another has it, in any case. */
+  move(row: ContactRow, email: string): void;
+  clear(): void;
+}
+
+/** Creates an empty index. */
+export function createEmails(): Emails {
+  const rows = new Map<string, ContactRow[]>();
+  const of = (email: string) => rows.get(emailKey(email)) ?? [];
+
+  function add(row: ContactRow): void {
+    rows.set(row.key, [...of(row.key), row]);
+  }
+
+  function remove(row: ContactRow): void {
+    const duplicates = of(row.key).filter((twin) => twin !== row);
+    if (duplicates.length > 0) rows.set(row.key, duplicates);
+    else rows.delete(row.key);
+  }
+
+  return {
+    of,
+    add,
+    remove,
+    move(row, email) {
+      const other = of(email).find((one) => one !== row);
+      if (other) {
+        const { id, email: taken } = other;
+        throw new Invalid(`contact "${id}" has the email "${taken}" already: choose another`);
+      }
+      remove(row);
+      Object.assign(row, { email, key: emailKey(email) });
+      add(row);
+    },
+    clear: () => rows.clear(),
+  };
 }

@@ -4,7 +4,6 @@ import type { Channel, ContactRow } from '../shared/row-types.ts';
 import { type Contacts, createContacts } from './contacts.ts';
 import { createDomains, type Domains } from './domains.ts';
 import { createKeys, type Keys } from './api-keys.ts';
-import { type PlatformBehaviour, specified } from './platform-behaviour.ts';
 import { createOutbox, type Outbox } from './outbox.ts';
 import type { Storage, StoredRow } from './storage.ts';
 import { createTemplates, type Templates } from './templates.ts';
@@ -123,3 +122,25 @@ export function findByEmail(
 ): ContactRow | undefined {
   return contacts.byEmail(email, behaviour.keepsCase);
 }
+
+/** How the platform treats records where the specification leaves it open. */
+export interface PlatformBehaviour {
+  /** Returns whether a search finds the contact with this key; both are in lower case. */
+  finds(key: string, search: string): boolean;
+  /**
+   * Whether an email keeps its case when people write it, and an enrolment finds only the exact
+   * spelling.
+   */
+  keepsCase: boolean;
+  /** Whether a changed subscription changes the `updatedAt` of the contact. */
+  touches: boolean;
+  /** Orders the rows of a listing, which come newest first. */
+  orders?: ((rows: ContactRow[]) => ContactRow[]) | undefined;
+}
+
+/** What the emulator does unless a quirk differs. */
+export const specified: PlatformBehaviour = {
+  finds: (key, search) => key.includes(search),
+  keepsCase: false,
+  touches: false,
+};

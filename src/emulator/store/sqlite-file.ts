@@ -9,8 +9,8 @@ import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { z } from 'zod';
 import { Invalid } from '../../domain/errors.ts';
-import type { Rows, Shelf, Storage, StoredRow } from './storage.ts';
-import { storedRow } from './stored-rows.ts';
+import { type Rows, rowSchemas } from '../shared/row-types.ts';
+import type { Shelf, Storage, StoredRow } from './storage.ts';
 
 /** `world` is the present; `beginning` is what a reset returns to. */
 const tables = ['world', 'beginning'] as const;
@@ -78,6 +78,24 @@ function shelfOf(
     keep: (row) => void noted.set(prefix + row.id, { ...place, id: row.id, row }),
     drop: (id) => void noted.set(prefix + id, { ...place, id, row: undefined }),
   };
+}
+
+/** Checks any stored row. */
+const storedRow: z.ZodType<StoredRow> = z.discriminatedUnion('kind', [
+  rowOf('draws'),
+  rowOf('organization'),
+  rowOf('user'),
+  rowOf('channel'),
+  rowOf('key'),
+  rowOf('contact'),
+  rowOf('template'),
+  rowOf('domain'),
+  rowOf('send'),
+]);
+
+function rowOf<Kind extends keyof Rows>(kind: Kind) {
+  const organization = z.string();
+  return z.object({ kind: z.literal(kind), organization, row: rowSchemas[kind] });
 }
 
 const line = z.object({ kind: z.string(), organization: z.string(), body: z.string() });

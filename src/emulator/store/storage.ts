@@ -1,26 +1,4 @@
-import type { Draws } from '../shared/seeded-random.ts';
-import type {
-  Channel,
-  ContactRow,
-  DomainRow,
-  KeyRow,
-  SendRow,
-  TemplateRow,
-  UserRow,
-} from '../shared/row-types.ts';
-
-/** Every kind of row; together they are the whole world. */
-export interface Rows {
-  draws: Draws;
-  organization: { id: string; name: string };
-  user: UserRow;
-  channel: Channel;
-  key: KeyRow;
-  contact: ContactRow;
-  template: TemplateRow;
-  domain: DomainRow;
-  send: SendRow;
-}
+import type { Rows } from '../shared/row-types.ts';
 
 /** A row with its organization; '' if it has none. Ids are unique within kind and organization. */
 export type StoredRow = {

@@ -1,6 +1,19 @@
-import { peopleOf, type People } from './people-actions.ts';
-import { settingsOf, type Settings } from './settings-actions.ts';
-import type { Organization } from '../store/organization.ts';
+import { findChannel, type Organization } from '../store/organization.ts';
+import { Invalid } from '../../domain/errors.ts';
+import type { Channel, ContactRow, DomainRow, KeyRow, TemplateRow } from '../shared/row-types.ts';
+import { type ContactChange, emailKey, membershipIn } from '../store/contacts.ts';
+import {
+  type ContactView,
+  type DomainView,
+  type KeyView,
+  type TemplateView,
+  viewContact,
+  viewDomain,
+  viewKey,
+  viewTemplate,
+} from '../api/answer-views.ts';
+import type { TemplateUpdateBody } from '../../platform/request-schemas.ts';
+import type { NewKey } from '../store/api-keys.ts';
 
 /**
  * Acts on the platform without the API: people sign up, leave and complain, colleagues edit and
@@ -11,4 +24,237 @@ export interface Dashboard extends People, Settings {}
 /** Creates the dashboard of an organization. */
 export function createDashboard(organization: Organization): Dashboard {
   return { ...peopleOf(organization), ...settingsOf(organization) };
+}
+
+/**
+ * What the recipients do, and what colleagues do to their contacts. A contact is named by id or
+ * email.
+ */
+export interface People {
+  /** A person signs up, or comes back: opted in to each of the channels. */
+  signUp(person: SignUp): ContactView;
+  /** The person opts out of one channel. */
+  leave(contact: string, channelId: string): ContactView;
+  /** The person wants no mail at all: status unsubscribed. The channels stay as they are. */
+  unsubscribe(contact: string): ContactView;
+  /** Takes back an unsubscribe, a block and a suppression. */
+  resubscribe(contact: string): ContactView;
+  /** A colleague blocks the person: status blocked. */
+  block(contact: string): ContactView;
+  /** Mail bounced, or was reported as spam; the status stays as it is. */
+  suppress(contact: string, reason: string): ContactView;
+  /**
+   * A colleague changes the given fields. Throws Invalid if another contact has the new email, in
+   * any case.
+   */
+  editContact(contact: string, fields: ContactEdit): ContactView;
+  /**
+   * A colleague removes the contact from a channel: no row is left. Throws Invalid if there is
+   * none.
+   */
+  removeFromChannel(contact: string, channelId: string): ContactView;
+  /** Returns the contact as it was last. */
+  deleteContact(contact: string): ContactView;
+}
+
+interface SignUp {
+  email: string;
+  firstName?: string | undefined;
+  lastName?: string | undefined;
+  /** Ids. */
+  channels?: string[] | undefined;
+}
+
+interface ContactEdit {
+  /** Stored like the email of a sign-up. */
+  email?: string | undefined;
+  firstName?: string | undefined;
+  lastName?: string | undefined;
+}
+
+/** Creates the acts of people for an organization. */
+export function peopleOf(organization: Organization): People {
+  const { contacts, behaviour, now } = organization;
+
+  /** Returns an email as it is stored. */
+  const kept = (email: string) => (behaviour.keepsCase ? email.trim() : emailKey(email));
+
+  function change(who: string, fields: ContactChange): ContactView {
+    const contact = findContact(organization, who);
+    contacts.change(contact, fields, now());
+    return viewContact(contact);
+  }
+
+  return {
+    signUp({ channels = [], ...person }) {
+      const entered = channels.map((id) => findChannel(organization, id));
+      const email = kept(person.email);
+      const contact = contacts.byEmail(email) ?? contacts.add({ ...person, email }, now());
+      for (const channel of entered) contacts.setMembership(contact, channel, 'opt_in');
+      return viewContact(contact);
+    },
+    leave(who, channelId) {
+      const contact = findContact(organization, who);
+      contacts.setMembership(contact, findChannel(organization, channelId), 'opt_out');
+      return change(who, {});
+    },
+    unsubscribe: (who) => change(who, { status: 'unsubscribed' }),
+    block: (who) => change(who, { status: 'blocked' }),
+    resubscribe: (who) =>
+      change(who, { status: 'subscribed', suppressionReason: null, suppressedAt: null }),
+    suppress: (who, reason) => change(who, { suppressionReason: reason, suppressedAt: now() }),
+    editContact(who, fields) {
+      const contact = findContact(organization, who);
+      const { firstName = contact.firstName, lastName = contact.lastName } = fields;
+      const email = fields.email === undefined ? contact.email : kept(fields.email);
+      return change(contact.id, { email, firstName, lastName });
+    },
+    removeFromChannel(who, channelId) {
+      const contact = findContact(organization, who);
+      const { id } = findChannel(organization, channelId);
+      const membership = membershipIn(contact, id);
+      if (!membership) throw new Invalid(`contact "${who}" is not in channel "${id}"`);
+      contacts.removeMembership(contact, membership);
+      return change(contact.id, {});
+    },
+    deleteContact(who) {
+      const contact = findContact(organization, who);
+      contacts.remove(contact);
+      return viewContact(contact);
+    },
+  };
+}
+
+function findContact({ contacts }: Organization, who: string): ContactRow {
+  const contact = contacts.byId(who) ?? contacts.byEmail(who);
+  if (contact !== undefined) return contact;
+  throw new Invalid(`no contact "${who}": use the id or the email of one`);
+}
+
+/**
+ * What colleagues do to templates, channels, domains and keys, which are named by id (a domain also
+ * by its name); and how the check of a domain ends.
+ */
+export interface Settings {
+  editTemplate(id: string, fields: TemplateUpdateBody): TemplateView;
+  /** Returns the template as it was last; no operation finds it any more. */
+  deleteTemplate(id: string): TemplateView;
+  createChannel(channel: Channel): Channel;
+  /**
+   * Ends the check of the DNS records: `active` makes the domain verified, any other status does
+   * not.
+   */
+  settleDomain(domain: string, end: { status: string; reason?: string | undefined }): DomainView;
+  /** Returns the domain as it was last. */
+  deleteDomain(domain: string): DomainView;
+  createKey(key: Pick<NewKey, 'name' | 'permissions'>): KeyWithSecret;
+  enableKey(id: string): KeyWithSecret;
+  disableKey(id: string): KeyWithSecret;
+  /** Revokes a key for good. */
+  revokeKey(id: string): KeyWithSecret;
+  /** Draws a new secret; the old one is unknown at once. */
+  rotateKey(id: string): KeyWithSecret;
+}
+
+/** A key with its secret, for people who play with the emulator. */
+export interface KeyWithSecret extends KeyView {
+  /** The value for x-api-key. */
+  key: string;
+  revoked: boolean;
+}
+
+/** Creates the acts of colleagues for an organization. */
+export function settingsOf(organization: Organization): Settings {
+  const { keys, now } = organization;
+
+  function changeKey(id: string, fields: { enabled?: boolean; revoked?: boolean }): KeyWithSecret {
+    const key = findKey(organization, id);
+    keys.change(key, fields, now());
+    return showKey(key);
+  }
+
+  return {
+    ...contentOf(organization),
+    createKey: (key) => showKey(keys.add(key, now())),
+    enableKey: (id) => changeKey(id, { enabled: true }),
+    disableKey: (id) => changeKey(id, { enabled: false }),
+    revokeKey: (id) => changeKey(id, { revoked: true }),
+    rotateKey(id) {
+      const key = findKey(organization, id);
+      keys.rotate(key, now());
+      return showKey(key);
+    },
+  };
+}
+
+/** Returns a key with its secret. */
+export function showKey(key: KeyRow): KeyWithSecret {
+  return { ...viewKey(key), key: key.secret, revoked: key.revoked };
+}
+
+type Content = Pick<
+  Settings,
+  'editTemplate' | 'deleteTemplate' | 'createChannel' | 'settleDomain' | 'deleteDomain'
+>;
+
+function contentOf(organization: Organization): Content {
+  const { templates, domains, now } = organization;
+  return {
+    editTemplate(id, fields) {
+      const template = findTemplate(organization, id);
+      templates.change(template, fields, now());
+      return viewTemplate(organization, template);
+    },
+    deleteTemplate(id) {
+      const template = findTemplate(organization, id);
+      templates.remove(template);
+      return viewTemplate(organization, template);
+    },
+    createChannel(channel) {
+      const { id } = channel;
+      if (organization.channels.has(id)) {
+        throw new Invalid(`channel "${id}" exists already: choose another id`);
+      }
+      organization.addChannel({ ...channel });
+      return channel;
+    },
+    settleDomain(who, { status, reason = '' }) {
+      const domain = findDomain(organization, who);
+      const verified = status === 'active';
+      domains.change(
+        domain,
+        {
+          status,
+          userVerifiedDomain: verified,
+          systemVerified: verified,
+          verificationFailedReason: reason,
+        },
+        now(),
+      );
+      return viewDomain(domain);
+    },
+    deleteDomain(who) {
+      const domain = findDomain(organization, who);
+      domains.remove(domain);
+      return viewDomain(domain);
+    },
+  };
+}
+
+function findTemplate({ templates }: Organization, id: string): TemplateRow {
+  const template = templates.byId(id);
+  if (template !== undefined) return template;
+  throw new Invalid(`no template "${id}": use the id of one`);
+}
+
+function findDomain({ domains }: Organization, who: string): DomainRow {
+  const domain = domains.byId(who) ?? domains.byName(who);
+  if (domain !== undefined) return domain;
+  throw new Invalid(`no domain "${who}": use the id or the name of one`);
+}
+
+function findKey({ keys }: Organization, id: string): KeyRow {
+  const key = keys.byId(id);
+  if (key !== undefined) return key;
+  throw new Invalid(`no API key "${id}": use the id of one`);
 }

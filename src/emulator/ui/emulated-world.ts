@@ -1,5 +1,5 @@
 import type { About } from '../shared/api-answer.ts';
-import { type KeyWithSecret, showKey } from './settings-actions.ts';
+import { type KeyWithSecret, showKey } from './dashboard.ts';
 import type { Route } from '../limits/route-limits.ts';
 import type { Accounts } from '../store/accounts.ts';
 import type { Channel, TestSend, UserRow } from '../shared/row-types.ts';

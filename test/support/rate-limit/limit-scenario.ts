@@ -3,11 +3,11 @@
  * product uses them, a server that counts as servers do, and a network in between.
  */
 import { seeded } from '../../../src/emulator/shared/seeded-random.ts';
-import type { Limit } from '../../../src/emulator/limits/limit-meter.ts';
-import { createBudget, type Budget } from '../../../src/rate-limit/route-budget.ts';
+import type { Limit } from '../../../src/emulator/limits/algorithms.ts';
+import { type Budget, createBudget } from '../../../src/rate-limit/route-budget.ts';
 import { observe } from '../../../src/http/rate-limit-headers.ts';
 import type { Random } from '../../../src/domain/clock.ts';
-import { createServer, leastMs, type Answered, type Server } from './limit-servers.ts';
+import { type Answered, createServer, leastMs, type Server } from './limit-servers.ts';
 import { watch } from './limit-watch.ts';
 
 export interface Job {

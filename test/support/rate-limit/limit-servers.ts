@@ -1,7 +1,6 @@
 /** One limited route of the platform in virtual time: its own counting, its own headers. */
-import { findAlgorithm } from '../../../src/emulator/limits/algorithms.ts';
+import { findAlgorithm, type Limit } from '../../../src/emulator/limits/algorithms.ts';
 import { limitHeaders } from '../../../src/emulator/limits/route-limits.ts';
-import type { Limit } from '../../../src/emulator/limits/limit-meter.ts';
 
 export interface Answered {
   status: number;

@@ -28,6 +28,7 @@ const Contact = z.strictObject({
   status: contactStatus,
   properties: z.record(text, z.unknown()),
   groups: z.array(named),
+  /** Only channels in which the contact has a row of its own. */
   channels: z.array(named.extend({ subscription })),
   suppressionReason: text.nullable(),
   suppressedAt: time.nullable(),
@@ -167,3 +168,6 @@ export const answers = {
 };
 /** The name of an answer's schema. */
 export type AnswerName = keyof typeof answers;
+
+/** An answer as a value. */
+export type Answered<Name extends AnswerName> = z.infer<(typeof answers)[Name]>;

@@ -1,12 +1,17 @@
-/** Reads and writes in the snapshot whether a mirror is paused. */
+/**
+ * Marks in a snapshot that decide whether and how a mirror runs: it is paused, or the snapshot was
+ * restored from a backup and does not know what happened since. Until a run has listed the
+ * platform, nothing that a restored snapshot has recorded counts: every run is full.
+ */
 import { z } from 'zod';
 import type { Config } from '../../config/config.ts';
 import { Busy } from '../../domain/errors.ts';
 import { type Meta, metaValue } from '../../snapshot/database/meta-table.ts';
-import { lookInto, openSnapshot } from '../../snapshot/snapshot.ts';
+import { lookInto, openSnapshot, type Snapshot } from '../../snapshot/snapshot.ts';
 import { instant } from '../output/format-values.ts';
+import type { Summary } from '../../engine/report/run-summary.ts';
 
-const name = 'paused';
+const pausedKey = 'paused';
 
 const stored = z.object({
   /** When the pause began, in milliseconds since the epoch. */
@@ -19,7 +24,7 @@ export type Paused = z.infer<typeof stored>;
 
 /** Returns the pause of a mirror; undefined: it is not paused. */
 export function pausedOf(meta: Meta): Paused | undefined {
-  return metaValue(meta, name, stored);
+  return metaValue(meta, pausedKey, stored);
 }
 
 /**
@@ -37,8 +42,8 @@ export function movePaused(
     return transaction(() => {
       const before = pausedOf(meta);
       const after = next(before);
-      if (after) meta.set(name, JSON.stringify(after));
-      else meta.drop(name);
+      if (after) meta.set(pausedKey, JSON.stringify(after));
+      else meta.drop(pausedKey);
       return { before, after };
     });
   } finally {
@@ -55,4 +60,23 @@ export function sayPaused({ at, reason }: Paused): string {
 export function refusePaused(meta: Meta, { mirror, file }: Config): void {
   const paused = pausedOf(meta);
   if (paused) throw new Busy(`${mirror} is ${sayPaused(paused)} → crm-mirror resume -c ${file}`);
+}
+
+const copiedKey = 'copied-at';
+
+/**
+ * Returns when the backup was made, in milliseconds since the epoch; undefined: the snapshot was
+ * not restored, or a full run has brought it up to date.
+ */
+export function copiedAt(meta: Meta): number | undefined {
+  const text = meta.get(copiedKey);
+  return text === undefined ? undefined : Number(text);
+}
+
+/** Removes the mark after a run that has listed the whole platform. */
+export function clearRestored({ meta, transaction }: Snapshot, summary: Summary): void {
+  const { mode, only, status, certificate } = summary;
+  const sawAll = mode === 'full' && only === null && certificate.platform === true;
+  const isWell = status === 'done' || status === 'rejected' || status === 'held';
+  if (sawAll && isWell && copiedAt(meta) !== undefined) transaction(() => meta.drop(copiedKey));
 }

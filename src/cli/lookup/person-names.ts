@@ -1,14 +1,30 @@
 /**
- * Finds the record that a word on the command line means: an address, a hash, or a template's key.
+ * Names of records: how one is named to people, by its address only if that is wanted, and which
+ * one a word on the command line means: an address, a hash, or a template's key.
  */
+import type { Problem } from '../../domain/problem.ts';
+import type { Snapshot } from '../../snapshot/snapshot.ts';
+import { shortHash } from '../../engine/context/person-identity.ts';
 import { contactKey } from '../../records/contact/observe/observed-contact.ts';
 import { Invalid } from '../../domain/errors.ts';
-import type { Problem } from '../../domain/problem.ts';
 import type { Key } from '../../domain/record.ts';
-import type { Snapshot } from '../../snapshot/snapshot.ts';
 import type { Mirror, MirrorPart } from '../../engine/context/mirror-context.ts';
 import { unfinishedIn } from '../../erasure/pending/unfinished-erasures.ts';
-import { namesOf } from './display-names.ts';
+
+/** Returns the name of a record. */
+export type Names = (record: Pick<Problem, 'kind' | 'key'>) => string;
+
+/**
+ * Returns how to name records. Without `addresses` a person is named by a short keyed hash
+ * (#4f1c…), the same in every run of a mirror, because the key lies in the snapshot. A plan before
+ * the first run has names of its own.
+ */
+export function namesOf(snapshot: Snapshot, addresses: boolean): Names {
+  return ({ kind, key }) => {
+    if (addresses || kind !== 'contact' || !key.includes('@')) return key;
+    return shortHash(snapshot.meta, key);
+  };
+}
 
 type Named = Pick<Problem, 'kind' | 'key'>;
 
