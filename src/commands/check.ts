@@ -161,7 +161,7 @@ function tellUnknown(words: UnknownWords, asTheyAre: boolean): Finding {
   return { what, level, found, invalidInput: false };
 }
 
-/** What is collected while a source is read. */
+/** The findings that are collected while a source is read. */
 interface Tellings {
   senders: Senders;
   unknown: UnknownCount;

@@ -4,20 +4,8 @@
  * true is named, and the demo fails.
  */
 import type { Command } from 'commander';
-import {
-  changeCrm,
-  changePlatform,
-  claimsOfActOne,
-  claimsOfActTwo,
-  claimsOfTemplates,
-} from '../demo/sample-people.ts';
-import {
-  type Claim,
-  type ClaimResult,
-  tellOf,
-  tellOfTemplate,
-  writesIn,
-} from '../demo/expected-outcome.ts';
+import { changeCrm, changePlatform, claims, type Claims } from '../demo/sample-people.ts';
+import { type ClaimResult, tellOf, tellOfTemplate, writesIn } from '../demo/expected-outcome.ts';
 import { createPage, type DemoPage, leave } from '../demo/page-writer.ts';
 import { type Folder, makeFolder } from '../demo/demo-folder.ts';
 import { pass, type Passed } from '../demo/demo-run.ts';
@@ -82,7 +70,7 @@ async function actOne(demo: Demo): Promise<void> {
     `Now for real. The platform allows ${enrolmentsPerSecond} enrolments a second; a tenth of that ` +
       'is left to other programs.',
   );
-  const passed = await sync(demo, claimsOfActOne, claimsOfTemplates.one);
+  const passed = await sync(demo, claims.one);
   tell(demo, [pace(passed)]);
   if (passed.summary.status === 'rejected') {
     page.say(
@@ -111,8 +99,8 @@ async function actTwo(demo: Demo): Promise<void> {
     '  zoe.laurent@example.com is new',
     '  the invoice template has a new subject',
   ]);
-  const passed = await sync(demo, claimsOfActTwo, claimsOfTemplates.two);
-  const told = [...claimsOfActTwo, ...claimsOfTemplates.two];
+  const passed = await sync(demo, claims.two);
+  const told = [...claims.two.people, ...claims.two.templates];
   const expected = told.reduce((sum, { sent }) => sum + sent.length, 0);
   const written = writesIn(passed).length;
   tell(demo, [
@@ -126,16 +114,12 @@ async function actTwo(demo: Demo): Promise<void> {
 
 async function actThree(demo: Demo): Promise<void> {
   demo.page.title('Act 3: once more, and nothing has changed');
-  const passed = await sync(demo, [], []);
+  const passed = await sync(demo, { people: [], templates: [] });
   tell(demo, [nothingWritten('The run', passed)]);
 }
 
 /** Runs once, then checks the claims. */
-async function sync(
-  demo: Demo,
-  claims: readonly Claim[],
-  ofTemplates: (typeof claimsOfTemplates)['one'],
-): Promise<Passed> {
+async function sync(demo: Demo, { people: claimed, templates }: Claims): Promise<Passed> {
   const { page, stage, shell } = demo;
   const { emulator, foreign, config } = stage;
   const before = lookBefore(emulator, foreign);
@@ -146,8 +130,8 @@ async function sync(
   page.say('What happened, and why:');
   tell(demo, [
     ...failure(passed),
-    ...claims.map((claim) => tellOf(claim, facts)),
-    ...ofTemplates.map((claim) => tellOfTemplate(claim, facts)),
+    ...claimed.map((claim) => tellOf(claim, facts)),
+    ...templates.map((claim) => tellOfTemplate(claim, facts)),
     ...tellSafety({ emulator, before, foreign, people, passed }),
   ]);
   return passed;

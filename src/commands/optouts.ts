@@ -83,7 +83,7 @@ function leavers(
 }
 
 /**
- * Returns the opt-outs that only the do-not-contact list knows, of people whom the CRM wants in:
+ * Returns the opt-outs that only the do-not-contact list knows, of people that the CRM wants in:
  * their contact was deleted, or the snapshot was lost. If the list cannot be used, prints that and
  * returns none.
  */

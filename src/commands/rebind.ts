@@ -3,12 +3,11 @@ import type { Command } from 'commander';
 import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { Invalid } from '../domain/errors.ts';
-import { takeLease } from '../snapshot/database/writer-lease.ts';
-import { openSnapshot, type Snapshot } from '../snapshot/snapshot.ts';
+import type { Snapshot } from '../snapshot/snapshot.ts';
 import { bind, boundTo, bindingState } from '../engine/account/account-binding.ts';
 import type { Account } from '../engine/context/mirror-context.ts';
 import { prove, strange, type AccountProof } from '../engine/account/account-proof.ts';
-import { accountOf, connect } from '../cli/compose/assemble-mirror.ts';
+import { accountOf, connect, withSnapshot } from '../cli/compose/assemble-mirror.ts';
 import { orHandOver } from '../cli/remote/worker-handover.ts';
 import { lookOptions, print, type LookFlags } from '../cli/lookup/snapshot-command.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
@@ -37,22 +36,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   const held = shell.held?.();
   return held
     ? act(held.mirror.snapshot)
-    : orHandOver(config, shell, async () => here(config, act));
-}
-
-async function here(config: Config, act: (snapshot: Snapshot) => Promise<number>): Promise<number> {
-  const lease = takeLease(config.snapshot);
-  try {
-    const snapshot = openSnapshot(config.snapshot);
-    try {
-      snapshot.fence();
-      return await act(snapshot);
-    } finally {
-      snapshot.close();
-    }
-  } finally {
-    lease.release();
-  }
+    : orHandOver(config, shell, async () => withSnapshot(config, act));
 }
 
 interface Moving {

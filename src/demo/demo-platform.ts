@@ -26,7 +26,7 @@ export interface Stage {
   emulator: Emulator;
   url: string;
   config: Config;
-  /** Addresses of people whom the CRM does not know. */
+  /** Addresses of people that the CRM does not know. */
   foreign: readonly string[];
   close(): Promise<void>;
 }
@@ -95,6 +95,7 @@ function standing(row: DesiredRow, tenth: number): Omit<NewPerson, 'email'> {
   return { channels: Object.fromEntries(stated.map(({ id, wish }) => [id, wish])) };
 }
 
+/** Reads the people of the export as a run understands them. */
 export async function readPeople(
   { contacts }: Config,
   signal: AbortSignal,

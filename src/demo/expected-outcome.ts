@@ -8,7 +8,7 @@ import type { Passed } from './demo-run.ts';
 export interface ClaimResult {
   subject: string;
   says: string;
-  /** What happened instead; undefined: the claim is true. */
+  /** The truth; undefined: the claim is true. */
   truth: string | undefined;
 }
 
@@ -84,9 +84,7 @@ function nameOf(key: Key, people: readonly DesiredRow[]): string {
   return row && row.key === undefined ? `id ${row.id}` : key;
 }
 
-/** What the demo says beforehand of each person and template. */
-
-/** What should have happened to one person in one run. */
+/** A claim about one person: what one run should have done, made before it. */
 export interface Claim {
   /** The address. */
   who: string;
@@ -99,7 +97,7 @@ export interface Claim {
   listed?: 'conflict' | 'invalid';
 }
 
-/** What should have happened to one template in one run. */
+/** The same about one template. */
 export interface TemplateClaim {
   /** The template's name on the platform. */
   name: string;

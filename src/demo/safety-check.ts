@@ -13,7 +13,7 @@ import { wishesOf } from './demo-platform.ts';
 export interface Before {
   /** `<email> <channel>` of each person who unsubscribed from the channel, or from all mail. */
   left: ReadonlySet<string>;
-  /** The people whom the CRM does not know, as JSON. */
+  /** The people that the CRM does not know, as JSON. */
   foreign: string;
 }
 
@@ -40,7 +40,7 @@ interface After {
 }
 
 /**
- * Checks after a run that nobody was opted in against their will, and that people whom the CRM does
+ * Checks after a run that nobody was opted in against their will, and that people that the CRM does
  * not know are untouched.
  */
 export function tellSafety({ emulator, before, foreign, people, passed }: After): ClaimResult[] {

@@ -34,7 +34,7 @@ export const templateThere = {
   status: 'published' as const,
 };
 
-export const claimsOfActOne: readonly Claim[] = [
+const peopleOfActOne: readonly Claim[] = [
   {
     who: 'ida.lindqvist@example.com',
     says: 'Only in the CRM, and wants both channels: created in the first, opted in to the second.',
@@ -110,7 +110,7 @@ export const claimsOfActOne: readonly Claim[] = [
   },
 ];
 
-export const claimsOfActTwo: readonly Claim[] = [
+const peopleOfActTwo: readonly Claim[] = [
   {
     who: 'clara.fischer@example.com',
     says:
@@ -162,43 +162,56 @@ export const claimsOfActTwo: readonly Claim[] = [
   })),
 ];
 
-export const claimsOfTemplates: Record<'one' | 'two', readonly TemplateClaim[]> = {
-  one: [
-    {
-      name: 'welcome',
-      says:
-        'The platform has one of this name with other content. It is adopted and left as it is, ' +
-        'until the source changes or the policy says overwrite: a conflict.',
-      sent: [],
-      subject: 'Hello and welcome',
-    },
-    {
-      name: 'Monthly newsletter',
-      says: 'Not there yet: created, and completed with what only an update can set.',
-      sent: ['create', 'update'],
-      subject: 'News in {{month}}, {{firstName}}',
-    },
-  ],
-  two: [
-    {
-      name: 'Monthly newsletter',
-      says: 'Edited by hand on the platform. The edit is not overwritten: a conflict.',
-      sent: [],
-      subject: 'Big news, {{firstName}}!',
-    },
-    {
-      name: 'invoice',
-      says: 'Changed in the source: updated.',
-      sent: ['update'],
-      subject: 'Invoice {{invoiceNumber}} for {{firstName}}',
-    },
-  ],
+/** Everything that is claimed of one run. */
+export interface Claims {
+  people: readonly Claim[];
+  templates: readonly TemplateClaim[];
+}
+
+/** The claims of each act that changes something. */
+export const claims: Record<'one' | 'two', Claims> = {
+  one: {
+    people: peopleOfActOne,
+    templates: [
+      {
+        name: 'welcome',
+        says:
+          'The platform has one of this name with other content. It is adopted and left as it is, ' +
+          'until the source changes or the policy says overwrite: a conflict.',
+        sent: [],
+        subject: 'Hello and welcome',
+      },
+      {
+        name: 'Monthly newsletter',
+        says: 'Not there yet: created, and completed with what only an update can set.',
+        sent: ['create', 'update'],
+        subject: 'News in {{month}}, {{firstName}}',
+      },
+    ],
+  },
+  two: {
+    people: peopleOfActTwo,
+    templates: [
+      {
+        name: 'Monthly newsletter',
+        says: 'Edited by hand on the platform. The edit is not overwritten: a conflict.',
+        sent: [],
+        subject: 'Big news, {{firstName}}!',
+      },
+      {
+        name: 'invoice',
+        says: 'Changed in the source: updated.',
+        sent: ['update'],
+        subject: 'Invoice {{invoiceNumber}} for {{firstName}}',
+      },
+    ],
+  },
 };
 
 const named = new Set([
   ...alreadyThere.map(({ email }) => email),
-  ...people(claimsOfActOne),
-  ...people(claimsOfActTwo),
+  ...people(peopleOfActOne),
+  ...people(peopleOfActTwo),
 ]);
 
 /** Returns whether the demo makes a claim about this person. */

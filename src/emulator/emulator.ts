@@ -23,7 +23,7 @@ import { createDashboard, type Dashboard } from './ui/dashboard.ts';
 import { createSeed, type Seed } from './seed/seed-records.ts';
 
 /**
- * What an emulator is made with. Throws Invalid for a limit, quirk or fault that cannot be read.
+ * The options of an emulator. Creating it throws Invalid for a limit, quirk or fault that cannot be read.
  */
 export interface EmulatorOptions {
   clock: Pick<Clock, 'now' | 'monotonic'>;
@@ -44,7 +44,7 @@ export interface EmulatorOptions {
   keepRequests?: number | undefined;
   /** The storage of the world; memory when left out. */
   storage?: Storage | undefined;
-  /** What is there from the beginning. Ignored if the storage holds a world. */
+  /** The first world. Ignored if the storage holds a world. */
   seedFile?: SeedFile | undefined;
 }
 
@@ -202,7 +202,7 @@ export interface Player {
  * Returns a function that gives the player of an organization by id; it throws Invalid for an
  * unknown id.
  */
-export function createPlayers(
+function createPlayers(
   accounts: Accounts,
   requests: Recent<LoggedRequest>,
 ): (organizationId: string) => Player {

@@ -22,7 +22,7 @@ export interface Asked {
   body: string;
 }
 
-/** What a request passes through. */
+/** The parts of the emulator that a request passes through. */
 interface Ground {
   accounts: Accounts;
   meters: Meters;
@@ -103,7 +103,7 @@ export type Admitted = { organization: Organization; key?: KeyRow } | { refusal:
  *   by session   only a good key                   403: keys are not accepted there
  *   by session   neither                           401
  */
-export function admit(
+function admit(
   accounts: Accounts,
   { session }: Pick<Operation, 'session'>,
   headers: Readonly<Record<string, string>>,
@@ -123,7 +123,7 @@ export function permits({ permissions }: KeyRow, method: string): boolean {
 }
 
 /** Returns the refusal of a key without the permission. */
-export function forbidden(key: KeyRow, { method, brief }: Operation): ApiOutcome {
+function forbidden(key: KeyRow, { method, brief }: Operation): ApiOutcome {
   const message = 'Unauthorized access';
   if (brief) return refuseBriefly(403, message);
   const needed = method === 'GET' ? 'read' : 'write';

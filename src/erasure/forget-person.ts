@@ -24,7 +24,7 @@ export interface Person {
   ids?: readonly string[];
 }
 
-/** What all attempts since the first have done. Times are in milliseconds since the epoch. */
+/** The result of all attempts since the first. Times are in milliseconds since the epoch. */
 export interface Certificate {
   at: number;
   /**
@@ -32,7 +32,7 @@ export interface Certificate {
    * erasure was first asked for.
    */
   entry: { ledger: string; seq: number; since: number };
-  /** What was done on the platform and in the snapshot. */
+  /** The deeds on the platform and in the snapshot. */
   done: Pick<Unfinished, 'found' | 'optedOut' | 'deleted' | 'purged'>;
   /** Whether the platform was asked again and shows nothing of the person. */
   verified: boolean;
@@ -45,7 +45,7 @@ export interface Certificate {
    * about these.
    */
   also: Key[];
-  /** Why the erasure is incomplete; undefined: it is complete. */
+  /** The reason why the erasure is incomplete; undefined: it is complete. */
   failure: Expected | undefined;
 }
 

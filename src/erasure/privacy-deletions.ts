@@ -24,13 +24,13 @@ import { begun, keep, unfinishedIn } from './pending/unfinished-erasures.ts';
 
 /** Holds what became of a privacy deletion. */
 export interface Erased {
-  /** What is left to do with the event: nothing, handle it like any other, or try it again. */
+  /** The rest to do with the event: nothing, handle it like any other, or try it again. */
   rest: 'nothing' | 'event' | 'again';
   /** The people who had the record, one for each address. */
   people: ErasedOne[];
 }
 
-/** What became of one person; `person` is a hash. */
+/** The result for one person; `person` is a hash. */
 export type ErasedOne = { person: string } & (
   { is: 'shared' | 'held' } | { is: 'forgotten' | 'failed'; told: Certificate }
 );

@@ -113,8 +113,6 @@ const subdomain = z
 
 /** Whether mail is sent without TLS where the receiver has none, or not at all. */
 export const tls = z.enum(['opportunistic', 'enforced']);
-/** One of the two. */
-export type Tls = z.infer<typeof tls>;
 
 /** The body of POST /api/domain/v1/create. The specification names no default for tls. */
 export const domainCreateBody = z.object({

@@ -19,7 +19,7 @@ export interface Naming {
 /** The records that a body names, each once. */
 export interface Named {
   ids: string[];
-  /** Those of `ids` that the CRM says it has erased for privacy. */
+  /** The part of `ids` that the CRM says it has erased for privacy. */
   erased: string[];
   /** Whether there are events about something else, for which there is nothing to do. */
   others: boolean;

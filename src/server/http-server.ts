@@ -23,7 +23,7 @@ import type { Metrics } from './metrics.ts';
 import { type MirrorStatus, pagePolicy, renderPage } from './status-page.ts';
 import { serveWebhooks, type Webhook } from './webhooks.ts';
 
-/** What the server needs. */
+/** The parts and settings of the server. */
 export interface ServerOptions {
   host: string;
   /** 0 stands for any free port. */

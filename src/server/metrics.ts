@@ -4,7 +4,7 @@ import { byGuard } from '../domain/guard-classes.ts';
 import { heldIn, type KindSummary, type Summary } from '../engine/report/run-summary.ts';
 import { gaugesOf, type Watched } from './mirror-gauges.ts';
 
-/** Why a delivery of events was not queued. */
+/** The reason why a delivery of events was not queued. */
 export type Refusal = 'unsigned' | 'old' | 'forged' | 'unnamed' | 'duplicate' | 'unavailable';
 
 /** The metrics of a worker. */

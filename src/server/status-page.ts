@@ -7,7 +7,6 @@ import { createHash } from 'node:crypto';
  */
 export interface MirrorStatus {
   mirror: string;
-  /** ISO 8601. */
   /** When it was read, as ISO 8601. */
   at: string;
   /** The gravest first; empty: all is well. */

@@ -24,7 +24,7 @@ export interface Webhook extends Signing, Naming {
   events: Pick<EventQueue, 'add' | 'knows' | 'remember'>;
 }
 
-/** What the webhooks need. */
+/** The parts and settings of the webhooks. */
 export interface WebhookOptions {
   /** The webhooks by mirror. */
   webhooks: ReadonlyMap<string, Webhook>;

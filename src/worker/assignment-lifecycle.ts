@@ -16,7 +16,7 @@ import type { Notifier } from './notifications/webhook-notifier.ts';
 import type { MirrorAssignment } from './mirror-assignment.ts';
 import { retrySchedules } from '../domain/retry-schedules.ts';
 
-/** What a worker needs to keep a mirror. */
+/** The parts and settings with which a worker keeps a mirror. */
 export interface HomeOptions {
   config: Config;
   shell: Shell;
@@ -35,7 +35,7 @@ interface Opened extends Assembled {
   lanes: Lanes;
 }
 
-/** What the files of a mirror's host share. */
+/** The state that the files of a mirror's host share. */
 export interface State extends HomeOptions {
   /** Undefined: the mirror is not open. */
   opened: Opened | undefined;

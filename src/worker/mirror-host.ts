@@ -129,7 +129,7 @@ async function runOnce(state: State, tick: RunTick): Promise<void> {
   state.ended(summary);
   state.complain.no();
   if (summary.status === 'failed') await comeAgain(state);
-  // What was noted when the mirror was opened holds until a run has read everything.
+  // The notes from the opening hold until a run has read everything.
   else if (state.opened && summary.mode === 'full' && summary.only === null) {
     state.opened = { ...state.opened, mirror: { ...mirror, notes: [] } };
   }

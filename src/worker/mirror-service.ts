@@ -44,7 +44,7 @@ export interface Served extends Watched {
   close(): Promise<void>;
 }
 
-/** What `serve` needs besides the configuration. */
+/** The settings of `serve` besides the configuration. */
 export interface ServeOptions {
   /** Takes the mirror even if this is not the newest snapshot. */
   acceptLost: boolean;

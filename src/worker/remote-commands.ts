@@ -22,7 +22,7 @@ import { refusePaused } from '../cli/compose/snapshot-marks.ts';
 /** Progress is told no more often than this. */
 const progressEachMs = 500;
 
-/** What a worker needs to do a command. */
+/** The parts that a worker needs to do a command. */
 export interface Hand {
   config: Config;
   shell: Shell;

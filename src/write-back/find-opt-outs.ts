@@ -28,7 +28,7 @@ import type { Findings } from '../engine/context/run-findings.ts';
 import { forEachRange } from '../engine/context/work-in-parts.ts';
 import { unfinishedIn } from '../erasure/pending/unfinished-erasures.ts';
 
-/** What the search works on. */
+/** The run and the write-back of a search. */
 export interface Finding {
   run: RunContext;
   type: RecordType & { readonly optOuts: PlatformOptOuts };
@@ -40,7 +40,7 @@ export interface Finding {
   conclusive: boolean;
 }
 
-/** What a search among all people, or for one, has found. */
+/** The findings of a search among all people, or for one. */
 export interface FoundOptOuts {
   /** How many opt-outs wait to be told. */
   waiting: number;
@@ -50,7 +50,7 @@ export interface FoundOptOuts {
   doubtful: number;
 }
 
-/** What to do about one opt-out; `waits` is 1 if it waits to be told afterwards. */
+/** The next step for one opt-out; `waits` is 1 if it waits to be told afterwards. */
 interface Step {
   waits: 0 | 1;
   leftOut?: boolean;
@@ -187,7 +187,7 @@ function stepOf(finding: Finding, one: One, row: ReturnedRow | undefined): Step 
   const isWaiting = row !== undefined && isOpen.has(row.state);
   const verdict = verdictOn(finding, one);
   if (verdict === 'unread' && row) return { waits: isWaiting ? 1 : 0 };
-  // The next certified reading speaks of everybody whom a failed one left out.
+  // The next certified reading covers everybody that a failed one left out.
   if (verdict === 'unread' && !finding.known.certified) return { waits: 0 };
   if (verdict === 'needless') {
     if (!row) return { waits: 0, write: () => add(finding, one, 'needless') };

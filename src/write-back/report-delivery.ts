@@ -17,10 +17,10 @@ const mostMs = 60_000;
 
 type ReportDelivery = Pick<Finding, 'run' | 'type' | 'returns'> & { tally: RunTally };
 
-/** What one delivery came to. */
+/** The result of one delivery. */
 export interface DeliveryAccount {
   told: number;
-  /** Why the delivery stopped early; undefined: it did not. */
+  /** The reason why the delivery stopped early; undefined: it did not. */
   failure: Expected | undefined;
 }
 

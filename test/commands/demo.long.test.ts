@@ -7,7 +7,7 @@ import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
 import { makePeople } from '../../config/demo/make.ts';
-import { claimsOfActOne, claimsOfActTwo } from '../../src/demo/sample-people.ts';
+import { claims } from '../../src/demo/sample-people.ts';
 import { type Claim, tellOf } from '../../src/demo/expected-outcome.ts';
 import { lookBefore, tellSafety } from '../../src/demo/safety-check.ts';
 import { contactKey } from '../../src/records/contact/observe/observed-contact.ts';
@@ -33,7 +33,7 @@ describe('the sample export', () => {
         .split('\n')
         .map((row) => contactKey(row.split(',')[3] ?? '')),
     );
-    const told = [...claimsOfActOne, ...claimsOfActTwo].map(({ who }) => who);
+    const told = [...claims.one.people, ...claims.two.people].map(({ who }) => who);
     expect(told.filter((who) => !keys.has(who))).toEqual(['zoe.laurent@example.com']);
   });
 

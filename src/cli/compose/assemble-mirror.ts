@@ -204,6 +204,28 @@ function hold(config: Config, { acceptLostLedger = false }: MirrorAccess): Opene
   }
 }
 
+/**
+ * Calls `act` with a snapshot that exists, open for writing and with the lease, and closes it.
+ * Throws Busy if another process holds the mirror.
+ */
+export async function withSnapshot<T>(
+  { snapshot: path }: Pick<Config, 'snapshot'>,
+  act: (snapshot: Snapshot) => T | Promise<T>,
+): Promise<T> {
+  const lease = takeLease(path);
+  try {
+    const snapshot = openSnapshot(path);
+    try {
+      snapshot.fence();
+      return await act(snapshot);
+    } finally {
+      snapshot.close();
+    }
+  } finally {
+    lease.release();
+  }
+}
+
 function lookOn({ snapshot: path, ledger }: Config): Opened {
   const now = systemClock.now();
   const snapshot = lookInto(path, now) ?? openSnapshot(path, { inMemory: true });

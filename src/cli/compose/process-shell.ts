@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import type { Platform } from '../../platform/platform.ts';
 import type { Mirror } from '../../engine/context/mirror-context.ts';
 
-/** What a command may use of its process. cli.ts makes the real one, tests make others. */
+/** A command's access to its process. cli.ts makes the real one, tests make others. */
 export interface Shell {
   /** The environment, for ${NAME} in the configuration. */
   env: Record<string, string | undefined>;

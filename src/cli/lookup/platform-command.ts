@@ -1,4 +1,4 @@
-/** What the commands share that ask the platform one thing: flags, connection, output. */
+/** The flags, connection and output of all commands that ask the platform one thing. */
 import type { Config } from '../../config/config.ts';
 import { loadConfig } from '../../config/load-config.ts';
 import { Unavailable } from '../../domain/errors.ts';

@@ -1,10 +1,11 @@
-/** What the commands share that look at a mirror's snapshot: flags, opening, output. */
+/** The flags, opening and output of all commands that look at a mirror's snapshot. */
 import { existsSync } from 'node:fs';
 import type { Command } from 'commander';
 import type { Config } from '../../config/config.ts';
 import { loadConfig } from '../../config/load-config.ts';
-import { isLeased, takeLease } from '../../snapshot/database/writer-lease.ts';
-import { lookInto, openSnapshot, type Snapshot } from '../../snapshot/snapshot.ts';
+import { isLeased } from '../../snapshot/database/writer-lease.ts';
+import { lookInto, type Snapshot } from '../../snapshot/snapshot.ts';
+import { withSnapshot } from '../compose/assemble-mirror.ts';
 import { orHandOver } from '../remote/worker-handover.ts';
 import { namesOf, type Names } from './person-names.ts';
 import type { Shell } from '../compose/process-shell.ts';
@@ -105,19 +106,9 @@ async function changeHere(
   config: Config,
   tell: (snapshot: Snapshot | undefined) => void,
 ): Promise<number> {
-  const lease = existsSync(config.snapshot) ? takeLease(config.snapshot) : undefined;
-  try {
-    const snapshot = lease && openSnapshot(config.snapshot);
-    try {
-      snapshot?.fence();
-      tell(snapshot);
-      return exitCode('done');
-    } finally {
-      snapshot?.close();
-    }
-  } finally {
-    lease?.release();
-  }
+  if (existsSync(config.snapshot)) await withSnapshot(config, tell);
+  else tell(undefined);
+  return exitCode('done');
 }
 
 function namesIn(snapshot: Snapshot | undefined, addresses: boolean): Names {

@@ -1,7 +1,6 @@
 import { Busy, Interrupted, Invalid, isExpected, Rejected } from '../../domain/errors.ts';
 import { codeOfStop, exitCode } from './exit-codes.ts';
 
-/** Turns an error into the text that a person reads and the exit code. */
 /** The text and the exit code of a failure. */
 export interface Fault {
   text: string;

@@ -17,13 +17,13 @@ import { readKey } from '../../do-not-contact/list-key.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { readFileSync } from 'node:fs';
 
-/** What the worker tells while the command runs. */
-export const news = z.object({ note: z.string() }).or(z.object({ progress: z.string() }));
+/** Checks a message of the worker while the command runs. */
+const news = z.object({ note: z.string() }).or(z.object({ progress: z.string() }));
 /** A note or a progress line. */
 export type News = z.infer<typeof news>;
 
-/** What the worker answers at the end. */
-export const outcome = z.object({
+/** Checks the worker's answer at the end. */
+const outcome = z.object({
   code: z.number(),
   lines: z.array(z.string()),
   notes: z.array(z.string()).default([]),

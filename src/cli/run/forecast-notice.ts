@@ -10,7 +10,7 @@ import { lasting } from '../output/format-values.ts';
 /** A longer run is announced. */
 const longMs = 10 * 60_000;
 
-/** What the notice is about. */
+/** The run that the notice is about. */
 export interface Foreseen {
   config: Pick<Config, 'mirror' | 'schedule'>;
   mode: 'full' | 'fast';

@@ -1,4 +1,4 @@
-/** What `forget`, `allow` and `explain` share: one person, named on the command line. */
+/** The part that `forget` and `allow` share: one person, named on the command line. */
 import type { Command } from 'commander';
 import { Invalid } from '../../domain/errors.ts';
 import type { Key } from '../../domain/record.ts';

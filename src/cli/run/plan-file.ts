@@ -10,7 +10,7 @@ import { readSmallFile } from '../../domain/values/config-file.ts';
 import type { Summary } from '../../engine/report/run-summary.ts';
 import { type Meta, metaValue } from '../../snapshot/database/meta-table.ts';
 
-/** What `apply` reads. The file's counts are for people, so that they know what they agree to. */
+/** The fields that `apply` reads. The file's counts tell people what they agree to. */
 const planFile = z.object({
   version: z.literal(1),
   mirror: z.string(),

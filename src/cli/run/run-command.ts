@@ -1,4 +1,4 @@
-/** What all commands share that run the mirror: flags, one run, its output and exit code. */
+/** The flags, the run, its output and exit code of all commands that run the mirror. */
 import type { Command } from 'commander';
 import type { Config } from '../../config/config.ts';
 import { loadConfig } from '../../config/load-config.ts';
@@ -55,7 +55,7 @@ export function writingOptions(command: Command): Command {
   );
 }
 
-/** What a command wants of its run. */
+/** The wishes of a command for its run. */
 export interface Pass {
   /** `single` holds an address, or its hash. */
   mode: Mode;

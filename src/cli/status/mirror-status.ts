@@ -69,7 +69,7 @@ export interface CurrentStatus {
   restored: { backupOf: string } | null;
   /** Channels that most of their people lost at once: nobody is opted in there. */
   channelsLost: { channel: string; reason: string; fix: string; since: string }[];
-  /** What guards hold, by the plan that showed it: counted in people, the first of them named. */
+  /** Held changes by the plan that showed them: counted in people, the first of them named. */
   held: ToldHeld[];
   /** Stated opt-outs of seven days that exceeded the guard's limit by events; null: none did. */
   optOutsByEvents: { at: string; people: number; most: number } | null;

@@ -14,7 +14,7 @@ import type { Config } from '../../config/config.ts';
 import { dueBefore } from '../../config/schema/cron-pattern.ts';
 import type { KeptRun } from '../../snapshot/tables/run-history.ts';
 
-/** What one plan holds, by guard class: templates for `template`, people for all others. */
+/** The changes that one plan holds, by guard class: templates for `template`, else people. */
 export interface ToldHeld extends Record<GuardClass, number> {
   plan: string;
   /** Whether all of it is approved, under this plan or another: nobody has to look. */

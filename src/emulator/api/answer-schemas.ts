@@ -1,5 +1,5 @@
 /**
- * What the emulator answers, field by field ("Resources and their fields", "Endpoints"). The
+ * The answers of the emulator, field by field ("Resources and their fields", "Endpoints"). The
  * schemas are strict: a test checks that no answer has another field.
  */
 import { z } from 'zod';

@@ -76,7 +76,7 @@ function findContacts(
 }
 
 /** Returns the refusal for an unknown contact. */
-export function contactNotFound(id: string): ApiOutcome {
+function contactNotFound(id: string): ApiOutcome {
   const refusal = refuse(404, 'Contact not found', {
     why: `The organization has no contact with the id "${id}".`,
     fix: 'List the contacts to find its id; it may have been deleted.',

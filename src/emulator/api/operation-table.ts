@@ -138,10 +138,7 @@ export const operations: readonly Operation[] = [
  * Answers POST /api/api-key/v1/enable/{api_key_id}. An enabled key stays enabled; a revoked key is
  * unknown.
  */
-export function enableKey(
-  { keys, now }: Organization,
-  { id }: Call<undefined, undefined>,
-): ApiOutcome {
+function enableKey({ keys, now }: Organization, { id }: Call<undefined, undefined>): ApiOutcome {
   const key = keys.byId(id);
   if (key === undefined || key.revoked) {
     const refusal = refuse(404, 'API key not found', {

@@ -51,7 +51,7 @@ export function updateTemplate(
 }
 
 /** Returns the refusal for an unknown template. */
-export function templateNotFound(id: string): ApiOutcome {
+function templateNotFound(id: string): ApiOutcome {
   const refusal = refuse(404, 'Template not found', {
     why: `The organization has no template with the id "${id}".`,
     fix: 'List the templates to find its id.',

@@ -1,14 +1,14 @@
 import type { Route } from '../limits/route-limits.ts';
 import type { AnswerName } from '../api/answer-schemas.ts';
 
-/** What the document says about an operation besides its schemas. */
+/** The words about an operation in the document, besides its schemas. */
 export interface Description {
   tag: 'Contacts' | 'Templates' | 'Domains' | 'API keys';
   summary: string;
   /** Mostly what the specification does not show, and what the emulator does there. */
   description: string;
   success: { status: 200 | 201; answer: AnswerName };
-  /** What is refused, by status, besides what every operation refuses. */
+  /** The refusals, by status, besides those of every operation. */
   refusals: Record<number, string>;
 }
 

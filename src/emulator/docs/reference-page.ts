@@ -1,8 +1,9 @@
-/** Renders the API as one page that loads nothing. */
+/** The API as OpenAPI at /openapi.json, and as one page at /docs that loads nothing. */
 import { describeApi, type DescribedOperation, type Document } from './openapi-document.ts';
 import type { Answer } from '../../domain/exchange.ts';
 
-export function pageOf(document: Document): string {
+/** Renders the API as one page that loads nothing. */
+function pageOf(document: Document): string {
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ method, path, operation })),
   );
@@ -101,7 +102,7 @@ function text(plain: string): string {
 }
 
 /** The style of the page: quiet, in the reader's own fonts, in light and dark. */
-export const style = `
+const style = `
 :root { color-scheme: light dark; --ink: #1d2433; --soft: #5b6474; --paper: #fbfbf9;
   --line: #e3e4e0; --card: #fff; --link: #2158c7 }
 @media (prefers-color-scheme: dark) { :root { --ink: #e7e9ee; --soft: #9aa3b2; --paper: #14171d;

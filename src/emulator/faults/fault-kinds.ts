@@ -3,7 +3,7 @@ import type { Answer } from '../../domain/exchange.ts';
 import { refuse, toAnswer } from '../shared/api-answer.ts';
 import { rateLimited, type Route } from '../limits/route-limits.ts';
 
-/** What becomes of an answer on its way to the client. */
+/** The fate of an answer on its way to the client. */
 export type Delivery =
   /** It arrives after `delayMs`. */
   | { is: 'whole'; answer: Answer; delayMs: number }

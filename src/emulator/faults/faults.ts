@@ -64,7 +64,7 @@ function parse(text: string): Fault {
   throw new Invalid(`fault "${text}" names no route: use one of ${routeNames()}, or * for all`);
 }
 
-/** What lies behind the connection. */
+/** The platform behind the connection. */
 interface Platform<Request> {
   /** Returns the route of a request; undefined: it is no operation, and does not fail. */
   routeOf(request: Request): Route | undefined;

@@ -7,7 +7,7 @@ export interface Limit {
   windowSeconds: number;
 }
 
-/** What a meter answers to one request. */
+/** A meter's answer to one request. */
 export interface Reading {
   allowed: boolean;
   /** How many more requests would be allowed at this moment; exact. */
@@ -29,10 +29,10 @@ export type Meter = (at: Instant) => Reading;
 export type Algorithm = (limit: Limit) => Meter;
 
 /** Smaller amounts are rounding errors: a millionth of a request. */
-export const TINY = 1e-6;
+const TINY = 1e-6;
 
 /** A window begins with the first request after the last one ended. */
-export const fixed: Algorithm = ({ requests, windowSeconds }): Meter => {
+const fixed: Algorithm = ({ requests, windowSeconds }): Meter => {
   let end = Number.NEGATIVE_INFINITY;
   let used = 0;
   return ({ monotonic }) => {
@@ -47,7 +47,7 @@ export const fixed: Algorithm = ({ requests, windowSeconds }): Meter => {
 };
 
 /** Windows lie end to end since the epoch: one of 60 seconds begins with each minute. */
-export const aligned: Algorithm = ({ requests, windowSeconds }): Meter => {
+const aligned: Algorithm = ({ requests, windowSeconds }): Meter => {
   const windowMs = windowSeconds * 1000;
   let current = Number.NaN;
   let used = 0;
@@ -64,7 +64,7 @@ export const aligned: Algorithm = ({ requests, windowSeconds }): Meter => {
 };
 
 /** Remembers every request for one window: never more than the limit in any window. */
-export const slidingLog: Algorithm = ({ requests, windowSeconds }): Meter => {
+const slidingLog: Algorithm = ({ requests, windowSeconds }): Meter => {
   const windowMs = windowSeconds * 1000;
   /** The times of the requests that count, the oldest first. */
   const log: number[] = [];
@@ -81,7 +81,7 @@ export const slidingLog: Algorithm = ({ requests, windowSeconds }): Meter => {
  * Keeps two counters, for the current window since the epoch and the one before. The latter counts
  * for the share that a window ending now covers of it, as if its requests came evenly.
  */
-export const slidingCounter: Algorithm = ({ requests, windowSeconds }): Meter => {
+const slidingCounter: Algorithm = ({ requests, windowSeconds }): Meter => {
   const windowMs = windowSeconds * 1000;
   let current = Number.NaN;
   let before = 0;
@@ -118,7 +118,7 @@ export const slidingCounter: Algorithm = ({ requests, windowSeconds }): Meter =>
  * Capacity comes back evenly, one request after each `window / limit`, up to the whole limit. It is
  * stored as one number: the time at which everything allowed so far is paid off.
  */
-export const gcra: Algorithm = ({ requests, windowSeconds }): Meter => {
+const gcra: Algorithm = ({ requests, windowSeconds }): Meter => {
   const windowMs = windowSeconds * 1000;
   const eachMs = windowMs / requests;
   let paidAt = Number.NEGATIVE_INFINITY;

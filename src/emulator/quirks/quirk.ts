@@ -41,7 +41,7 @@ export interface Reply {
   headers: Record<string, string>;
   /** The request that reached the operation; undefined: none did. */
   question?: QuirkRequest | undefined;
-  /** What the limit answered; undefined: nothing was counted. */
+  /** The limit's answer; undefined: nothing was counted. */
   reading?: Reading | undefined;
 }
 

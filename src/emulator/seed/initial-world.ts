@@ -4,7 +4,7 @@ import { createSeed, type Seed, seedUser } from './seed-records.ts';
 import type { Accounts } from '../store/accounts.ts';
 import type { Channel } from '../shared/row-types.ts';
 
-/** What the first world is made of, if there is none from an earlier process. */
+/** The contents of the first world, if there is none from an earlier process. */
 export interface Beginning {
   /** Added to the first organization's keys from the seed file. */
   apiKey: string | undefined;

@@ -21,9 +21,8 @@ const name = z.string().min(1);
 const named = z.strictObject({ id, name });
 
 const key = z.strictObject({
-  /** The value for x-api-key. */
   id: id.optional(),
-  /** What x-api-key has to hold. */
+  /** The value for x-api-key. */
   key: id.optional(),
   name: name.optional(),
   permissions: z.string().optional(),

@@ -4,7 +4,7 @@ import type { Answer } from '../../domain/exchange.ts';
 export interface ApiOutcome {
   status: number;
   body: object;
-  /** What the request concerned, for the request log. */
+  /** The records that the request concerned, for the request log. */
   about?: About;
   /** Set if the request did not fit the schemas of its operation. */
   misfit?: true;

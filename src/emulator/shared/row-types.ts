@@ -51,7 +51,7 @@ const template = dated.extend(templateFields.shape);
 const dnsRecord = z.object({
   id: text,
   recordType: z.enum(['MX', 'TXT', 'CNAME']),
-  /** What the record is for. */
+  /** The purpose of the record. */
   recordTypeName: text,
   /** The name within the domain; @ is the domain itself. */
   name: text,

@@ -104,7 +104,7 @@ export interface Users {
 }
 
 /** Creates an empty list of users. */
-export function createUsers(ids: Ids, shelf: Shelf<UserRow>): Users {
+function createUsers(ids: Ids, shelf: Shelf<UserRow>): Users {
   const byId = new Map<string, UserRow>();
   const bySession = new Map<string, UserRow>();
 

@@ -158,7 +158,7 @@ export function membershipIn(contact: ContactRow, channelId: string): Membership
 }
 
 /** Returns the row of a new contact. */
-export function toRow(
+function toRow(
   contact: NewContact,
   { id, serial, now }: { id: string; serial: number; now: number },
 ): ContactRow {
@@ -193,7 +193,7 @@ export interface Emails {
 }
 
 /** Creates an empty index. */
-export function createEmails(): Emails {
+function createEmails(): Emails {
   const rows = new Map<string, ContactRow[]>();
   const of = (email: string) => rows.get(emailKey(email)) ?? [];
 

@@ -1,4 +1,4 @@
-/** What a row needs to be listed. */
+/** The fields that a row needs to be listed. */
 export interface Dated {
   /** Milliseconds since the epoch. */
   readonly createdAt: number;

@@ -31,7 +31,7 @@ export interface Organization {
   clear(): void;
 }
 
-/** What every organization is made with. */
+/** The parts that every organization is made with. */
 export interface Ground {
   ids: Ids;
   storage: Storage;
@@ -138,8 +138,8 @@ export interface PlatformBehaviour {
   orders?: ((rows: ContactRow[]) => ContactRow[]) | undefined;
 }
 
-/** What the emulator does unless a quirk differs. */
-export const specified: PlatformBehaviour = {
+/** The behaviour of the emulator unless a quirk differs. */
+const specified: PlatformBehaviour = {
   finds: (key, search) => key.includes(search),
   keepsCase: false,
   touches: false,

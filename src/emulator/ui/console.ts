@@ -55,7 +55,7 @@ const readQuery = query(
   }),
 );
 
-/** What the console shows and acts on. */
+/** The emulator, as far as the console shows it and acts on it. */
 interface Played {
   readonly organizationId: string;
   organizations(): string[];

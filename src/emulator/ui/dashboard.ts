@@ -27,7 +27,7 @@ export function createDashboard(organization: Organization): Dashboard {
 }
 
 /**
- * What the recipients do, and what colleagues do to their contacts. A contact is named by id or
+ * The acts of recipients, and of colleagues on their contacts. A contact is named by id or
  * email.
  */
 export interface People {
@@ -73,7 +73,7 @@ interface ContactEdit {
 }
 
 /** Creates the acts of people for an organization. */
-export function peopleOf(organization: Organization): People {
+function peopleOf(organization: Organization): People {
   const { contacts, behaviour, now } = organization;
 
   /** Returns an email as it is stored. */
@@ -132,7 +132,7 @@ function findContact({ contacts }: Organization, who: string): ContactRow {
 }
 
 /**
- * What colleagues do to templates, channels, domains and keys, which are named by id (a domain also
+ * The acts of colleagues on templates, channels, domains and keys, which are named by id (a domain also
  * by its name); and how the check of a domain ends.
  */
 export interface Settings {
@@ -164,7 +164,7 @@ export interface KeyWithSecret extends KeyView {
 }
 
 /** Creates the acts of colleagues for an organization. */
-export function settingsOf(organization: Organization): Settings {
+function settingsOf(organization: Organization): Settings {
   const { keys, now } = organization;
 
   function changeKey(id: string, fields: { enabled?: boolean; revoked?: boolean }): KeyWithSecret {

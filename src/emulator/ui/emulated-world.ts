@@ -30,9 +30,8 @@ export interface LoggedRequest extends About {
 /** The world to look at; records newest first, requests and emails oldest first. */
 export interface World {
   channels(): Channel[];
-  /** Finds a contact by id or email. */
   contacts(): ContactView[];
-  /** By id or email. */
+  /** Finds a contact by id or email. */
   contact(who: string): ContactView | undefined;
   templates(): TemplateView[];
   domains(): DomainView[];

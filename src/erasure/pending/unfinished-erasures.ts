@@ -105,7 +105,7 @@ export async function findErased(run: RunContext, { name: of }: RecordType): Pro
 
 /**
  * Notes the erased people that a full run found, in place of those that an earlier run noted.
- * Leaves out people whom another run has taken meanwhile, because this run may have read them
+ * Leaves out people that another run has taken meanwhile, because this run may have read them
  * before they were erased. Call it within a transaction.
  */
 export function noteUnfinished(run: RunContext, type: RecordType, erased: readonly Key[]): void {

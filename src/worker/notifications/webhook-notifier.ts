@@ -35,7 +35,7 @@ export interface Notifier {
   close(): Promise<void>;
 }
 
-/** What a notifier needs besides the configuration. */
+/** The parts of a notifier besides the configuration. */
 export interface NotifierOptions {
   shell: Pick<Shell, 'stop' | 'abort'>;
   log: Pick<Log, 'noticed'>;

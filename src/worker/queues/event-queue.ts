@@ -30,7 +30,7 @@ export interface EventQueueOptions {
   notice(lost: string | undefined): void;
 }
 
-/** What the CRM says of a record; `erased`: for privacy, which is more than deleted. */
+/** An event about a record; `erased`: for privacy, which is more than deleted. */
 export type Heard = 'changed' | 'erased';
 
 /** The result of working on an event: done, for another process to do, or to be tried again. */
@@ -59,25 +59,19 @@ export type Work = (id: string, heard: Heard) => Promise<Worked>;
  * Unavailable at once.
  */
 export interface EventQueue {
-  /** Resolves when Redis has them; it may have some of them when this throws. */
   /** Adds events. Resolves when Redis has them; when it throws, Redis may have some of them. */
   add(ids: readonly string[], heard?: Heard): Promise<void>;
-  /** Whether this delivery was remembered in the last eleven minutes. */
   /** Returns whether this delivery was remembered in the last eleven minutes. */
   knows(delivery: string): Promise<boolean>;
-  /** After its events were added, never before: what is known is not added again. */
   /**
    * Remembers a delivery. Call it after its events were added: a known delivery is not added again.
    */
   remember(delivery: string): Promise<void>;
-  /** Calls `work` with the ids of records of which something was heard, until `close`. */
   /** Calls `work` for each record of which something was heard, until `close`. */
   serve(work: Work, options: ServeOptions): void;
   counts(): Promise<QueueCounts>;
-  /** How long ago the oldest event came that is not done with; undefined: there is none. */
   /** Returns how long ago the oldest event that is not done came; undefined: there is none. */
   lagMs(): Promise<number | undefined>;
-  /** Takes nothing more, waits for the work under way, and lets go of Redis. */
   /** Takes nothing more, waits for the work under way, and closes its connections. */
   close(): Promise<void>;
 }

@@ -1,7 +1,7 @@
 /** Asks a Redis for its name, and whether it keeps what it is given. */
 import { connectQuickly } from './redis-connections.ts';
 
-/** What a Redis says of itself. */
+/** The answer of a Redis about itself. */
 export interface Looked {
   /** Name and version, such as `Redis 7.0.15` or `Valkey 8.1.0`. */
   name: string;
