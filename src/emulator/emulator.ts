@@ -23,7 +23,8 @@ import { createDashboard, type Dashboard } from './ui/dashboard.ts';
 import { createSeed, type Seed } from './seed/seed-records.ts';
 
 /**
- * The options of an emulator. Creating it throws Invalid for a limit, quirk or fault that cannot be read.
+ * The options of an emulator. Creating it throws Invalid for a limit, quirk or fault that cannot be
+ * read.
  */
 export interface EmulatorOptions {
   clock: Pick<Clock, 'now' | 'monotonic'>;

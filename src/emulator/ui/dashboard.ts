@@ -132,8 +132,8 @@ function findContact({ contacts }: Organization, who: string): ContactRow {
 }
 
 /**
- * The acts of colleagues on templates, channels, domains and keys, which are named by id (a domain also
- * by its name); and how the check of a domain ends.
+ * The acts of colleagues on templates, channels, domains and keys, which are named by id (a domain
+ * also by its name); and how the check of a domain ends.
  */
 export interface Settings {
   editTemplate(id: string, fields: TemplateUpdateBody): TemplateView;
