@@ -1,4 +1,4 @@
-/** How a run begins: what it finds, what those before it have left, and what it is called. */
+/** Begins a run: gives it an id, and deals with what earlier runs have left. */
 import { createCircuitBreaker } from './context/circuit-breaker.ts';
 import { approvalsOf } from './guard/plan-approval.ts';
 import type { Clock } from '../domain/clock.ts';
@@ -80,7 +80,7 @@ function contextOf(
   };
 }
 
-/** Written down, with what those before it have left; answers from where changes may be read. */
+/** Stores that the run began, and doubts what earlier runs left open. Returns the cursors. */
 function start(run: RunContext, parts: readonly MirrorPart[]): Started['cursors'] {
   const { snapshot, locks, id, mode, startedAt: at } = run;
   const others = locks.others(id);
@@ -93,12 +93,12 @@ function start(run: RunContext, parts: readonly MirrorPart[]): Started['cursors'
     }
     snapshot.runs.start({ id, mode: modeName(mode), at });
     const since = loadCursors(run, parts, run);
-    // Somebody was left behind in the middle, whose record may never change again.
+    // A run that died may have left people whose records never change again: read everything.
     return isLeft ? new Map() : since;
   });
 }
 
-/** What runs that have ended left planned is not sent any more. */
+/** Abandons what runs that have ended left planned: it is not sent any more. */
 export async function abandonLeftovers(
   run: RunContext,
   parts: readonly MirrorPart[],
@@ -112,7 +112,7 @@ export async function abandonLeftovers(
   }
 }
 
-/** Of runs about one person there may be many in a second. */
+/** Returns a new id. The random part tells apart the runs that begin in one second. */
 function idOf({ snapshot, random }: Mirror, at: number): string {
   const stamp = new Date(at).toISOString().replace(/[-:]|\.\d+/g, '');
   for (;;) {
@@ -122,7 +122,7 @@ function idOf({ snapshot, random }: Mirror, at: number): string {
   }
 }
 
-/** Within a run time goes on evenly, whatever is done to the machine's clock. */
+/** Returns a clock that goes on evenly, whatever is done to the machine's clock. */
 function even({ now, monotonic, sleep }: Clock): Clock {
   const offset = now() - monotonic();
   return { now: () => Math.round(offset + monotonic()), monotonic, sleep };

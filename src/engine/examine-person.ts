@@ -1,4 +1,4 @@
-/** One person as a single run would find them now, and what it would decide; nothing is written. */
+/** Examines one person: what a run would find and decide now. Nothing is written. */
 import type { Change } from '../domain/change.ts';
 import { type Expected, Interrupted, isExpected } from '../domain/errors.ts';
 import type { Key } from '../domain/record.ts';
@@ -14,24 +14,26 @@ import { lookUp, type PersonFindings } from './observe/person-observation.ts';
 import { type Findings, noFindings } from './context/run-findings.ts';
 import { statesOf } from './read/record-states.ts';
 
+/** What a run would find and decide now. */
 export interface Examined {
-  /** How the source was read; or why it was not, and then the decision counts for nothing. */
+  /** How the source was read; or why it was not, and then the decision means nothing. */
   source: Certificate | Expected;
-  /** Why the platform was not read: then what is recorded stands in for it. */
+  /** Why the platform was not read: then the decision goes by what is recorded. */
   unread: 'not asked' | Expected | undefined;
   states: States;
   decision: Decision;
-  /** Without what is parked; and opt-outs alone while an outcome is unknown. */
+  /** What would be sent: not what has to wait, and only opt-outs while an outcome is unknown. */
   sends: Change[];
 }
 
+/** Which person to examine, and how. */
 export interface Examination extends Pick<RunOptions, 'stop' | 'abort' | 'progress'> {
   key: Key;
-  /** The platform is not asked. */
+  /** Whether to leave out the platform. */
   offline: boolean;
 }
 
-/** Undefined: the mirror has no contacts. Throws Interrupted, and bugs. */
+/** Examines a person; undefined: the mirror has no contacts. Throws Interrupted, and bugs. */
 export async function examine(
   mirror: Mirror,
   { key, offline, ...options }: Examination,
@@ -63,7 +65,7 @@ export async function examine(
   };
 }
 
-/** The platform is asked only where what is recorded holds there. */
+/** Reads the person on the platform, if what is recorded holds for its account. */
 async function ask(
   run: RunContext,
   type: RecordType,
@@ -73,7 +75,7 @@ async function ask(
   await lookUp(run, type, single);
 }
 
-/** What came of it, or why nothing did. */
+/** Returns what the work gives, or the expected error that ended it. */
 async function attempt<T>(work: Promise<T>): Promise<T | Expected> {
   try {
     return await work;

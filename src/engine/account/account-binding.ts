@@ -1,4 +1,4 @@
-/** What a snapshot keeps of the account it belongs to: URL, hash of the key, organization. */
+/** Keeps in a snapshot which account it belongs to: URL, hash of the key, organization. */
 import { createHmac } from 'node:crypto';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import type { Account } from '../context/mirror-context.ts';
@@ -9,9 +9,10 @@ const names = {
   organization: 'platform-organization',
 } as const;
 
-/** free: bound to nobody, or without any record that would hold there alone. */
+/** free: bound to no account, or without any record that would hold in one account alone. */
 export type BindingState = 'free' | 'ours' | 'other key' | 'other url';
 
+/** Compares the account that the snapshot is bound to with this one. */
 export function bindingState(snapshot: Snapshot, { url, apiKey }: Account): BindingState {
   const bound = boundTo(snapshot);
   if (bound.url === undefined || snapshot.recorded.isEmpty()) return 'free';
@@ -20,12 +21,13 @@ export function bindingState(snapshot: Snapshot, { url, apiKey }: Account): Bind
   return isSame ? 'ours' : 'other key';
 }
 
-/** Undefined: not known yet. */
+/** Returns what the snapshot keeps of its account; undefined: not known yet. */
 export function boundTo({ meta }: Snapshot): Record<keyof typeof names, string | undefined> {
   const { url, key, organization } = names;
   return { url: meta.get(url), key: meta.get(key), organization: meta.get(organization) };
 }
 
+/** Binds the snapshot to an account. */
 export function bind(snapshot: Snapshot, { url, apiKey }: Account): void {
   const { meta, transaction } = snapshot;
   transaction(() => {
@@ -34,7 +36,7 @@ export function bind(snapshot: Snapshot, { url, apiKey }: Account): void {
   });
 }
 
-/** Undefined: it is not known any more. */
+/** Keeps the organization of the account; undefined: it is not known any more. */
 export function keepOrganization(
   { meta, transaction }: Snapshot,
   organization: string | undefined,
@@ -46,7 +48,7 @@ export function keepOrganization(
   });
 }
 
-/** The key itself is nowhere kept; the snapshot's own secret makes its hash of no use elsewhere. */
+/** Hashes the key with a secret of the snapshot. The key itself is kept nowhere. */
 function hashed({ meta }: Snapshot, apiKey: string): string {
   return createHmac('sha256', meta.get('name-key') ?? '')
     .update(`platform-key:${apiKey}`)

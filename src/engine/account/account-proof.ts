@@ -1,6 +1,17 @@
 /**
- * Whether an account is of the organization that a snapshot belongs to: a template names it; where
- * none does, most of 20 recorded records are there. It only reads, and is no proof when it cannot.
+ * Binds a snapshot to one platform, API key and organization, and proves that a new key is of the
+ * same organization. What is recorded holds in that account alone: an opt-out that was ours there
+ * may be the person's own in another one.
+ *
+ *   the snapshot is of     the mirror is of     then
+ *   nobody, or is empty    any account          it is bound, before anything is recorded
+ *   platform A, key k      platform A, key k    the run goes on; nothing is asked
+ *   platform A, key k      platform A, key l    the key is proven to be of the same organization,
+ *                                               or refused
+ *   platform A             platform B           it is refused; `rebind` proves it, and moves it
+ *
+ * The proof: a template names the organization; or, where none does, most of 20 recorded records
+ * are in the account. It only reads, and what it cannot read proves nothing.
  */
 import { contactKey } from '../../records/contact/observe/observed-contact.ts';
 import { Invalid, Rejected } from '../../domain/errors.ts';
@@ -15,17 +26,18 @@ import type { PlatformListing } from '../context/run-findings.ts';
 const sampled = 20;
 const atOnce = 5;
 
+/** What came of the proof. */
 export interface AccountProof {
   same: boolean;
   by: 'organization' | 'contacts' | 'templates';
-  /** Of `of` sampled records so many are there; 0 of 0 when the organization is named. */
+  /** How many of the `of` sampled records are there; 0 of 0 when the organization is named. */
   found: number;
   of: number;
-  /** In words. */
+  /** The proof in words. */
   how: string;
 }
 
-/** What to say when it is not proven. */
+/** Returns the error for an account that is not proven. */
 export function strange({ how }: AccountProof): Invalid {
   return new Invalid(
     `platform.apiKey is not proven to be of the organization that the snapshot belongs to (${how}) ` +
@@ -33,7 +45,7 @@ export function strange({ how }: AccountProof): Invalid {
   );
 }
 
-/** Whether the account is of the snapshot's organization. Throws what the client throws. */
+/** Proves whether the account is of the snapshot's organization. Throws what the client throws. */
 export async function prove(
   snapshot: Snapshot,
   account: Account,
@@ -65,7 +77,7 @@ function proofOf(by: 'contacts' | 'templates', { found, of }: Count): AccountPro
   return { same: found * 2 > of, by, found, of, how };
 }
 
-/** Undefined: there is no template, it names none, or the key may not list them. */
+/** Undefined: there is no template, it names no organization, or the key may not list them. */
 async function organizationOf(
   { templates }: Account['platform'],
   signal: AbortSignal,
@@ -80,8 +92,8 @@ async function organizationOf(
 }
 
 /**
- * A platform shows an id to one organization alone; another platform may have the same id for
- * somebody else: there the address has to be the same.
+ * Counts the sampled contacts that are there. A platform shows an id to one organization alone;
+ * another platform may have the same id for somebody else, so there the address has to be the same.
  */
 async function contactsThere(
   snapshot: Snapshot,
@@ -111,8 +123,8 @@ async function templatesThere(
 }
 
 /**
- * Whether what is recorded holds for the mirror's account: answers how that was proven, undefined
- * where nothing had to be. Throws Invalid, and what the platform answers to the proof.
+ * Proves that what is recorded holds for the mirror's account. Returns how, in words; undefined:
+ * nothing had to be proven. Throws Invalid, and what the platform answers to the proof.
  */
 export async function proveOwn(
   { snapshot, account }: Pick<Mirror, 'snapshot' | 'account'>,
@@ -147,7 +159,7 @@ export async function bindAccount(run: RunContext, account: Account): Promise<st
   ];
 }
 
-/** Binds what is free, and keeps the organization as soon as a listing names it. */
+/** Binds a free snapshot, and keeps the organization as soon as a listing names it. */
 export function keepBinding(
   snapshot: Snapshot,
   account: Account,

@@ -1,6 +1,6 @@
 /**
- * Sends what is planned, journaled: `sent` is on disk before the request leaves, and the recorded
- * state moves in the same transaction as `acked`.
+ * Sends the planned changes. The journal has `sent` on disk before the request leaves, and the
+ * recorded state changes in the same transaction as `acked`.
  */
 import { isStatedOptOut, type JournaledChange } from '../../domain/change.ts';
 import { Held } from '../../domain/errors.ts';
@@ -15,6 +15,7 @@ import { recordOutcome } from './record-outcome.ts';
 const peopleAtOnce = 32;
 const pageOfKeys = 500;
 
+/** Sends what is planned for one record type, phase by phase, until the slice ends. */
 export async function apply(applying: ApplyContext): Promise<void> {
   for (const phase of applying.type.phases) {
     await each(planned(applying, phase), peopleAtOnce, async ([key, changes]) => {
@@ -23,7 +24,7 @@ export async function apply(applying: ApplyContext): Promise<void> {
   }
 }
 
-/** Record by record: until its turn nobody else changes what is planned of one. */
+/** Returns the planned changes, record by record. Nothing else changes them before their turn. */
 async function* planned(
   applying: ApplyContext,
   phase: number,
@@ -39,15 +40,15 @@ async function* planned(
       [after] = record;
     }
     if (page.size === 0) return;
-    // Where nothing may leave any more, nothing else would wait for anything.
+    // If nothing may be sent any more, nothing in the loop waits, so it has to yield here.
     await run.clock.sleep(0);
   }
 }
 
 /**
- * The changes of one record, one after the other. What one of them learns ends the plan of the
- * rest; a creation that shows what it brought along is decided upon again at once, so that nobody
- * stays subscribed to what the CRM forbids.
+ * Sends the changes of one record, one after the other. If one of them learns something, the rest
+ * of the plan is dropped. A record is decided again at once when its creation shows what the
+ * platform made of it, so that nobody stays subscribed to what the CRM forbids.
  */
 async function applyTo(
   applying: ApplyContext,
@@ -63,8 +64,8 @@ async function applyTo(
 }
 
 /**
- * Answers whether the record was decided upon again, to some purpose. `urgent`: opt-outs are sent
- * also when the run was asked to stop.
+ * Sends the changes of one record. Returns whether it was decided again and more is planned.
+ * `urgent`: opt-outs are sent even if the run was asked to stop.
  */
 async function sendAll(
   applying: ApplyContext,
@@ -84,14 +85,14 @@ async function sendAll(
     }
     const outcome = await attempt(applying, change, stays ? run.abort : run.stop);
     if (typeof outcome === 'string') {
-      // What the source says now is read by the next run: this one cannot decide upon it again.
+      // The next run reads what the source says now: this run cannot decide it again.
       dropStale(run, [change], reasonOf[outcome]);
       continue;
     }
     breaker.note(type, change, outcome);
     const isMade = change.op === 'create';
     const brought = isMade && outcome.is === 'acked' && outcome.observed;
-    // Other channels of a contact wait for nothing; those of one that may not be there have none.
+    // After an open creation the contact may not exist, so nothing else is sent for it.
     const isOpen = isMade && outcome.is === 'unknown';
     const ends = outcome.is === 'stale' || isOpen || Boolean(brought);
     let isPlanned = false;
@@ -106,14 +107,14 @@ async function sendAll(
   return false;
 }
 
-/** Why a change is left to another run. */
+/** Why a change is left to another run: its source has changed, or another run has the person. */
 type Late = 'outdated' | 'superseded';
 const reasonOf: Readonly<Record<Late, string>> = {
   outdated: 'the source has changed since it was read',
   superseded: 'another run brought this person in line meanwhile',
 };
 
-/** What will not be sent, since what it was planned on no longer holds. */
+/** Marks changes as stale: what they were planned on no longer holds. */
 function dropStale(
   { snapshot, clock }: RunContext,
   changes: readonly JournaledChange[],
@@ -125,16 +126,16 @@ function dropStale(
   });
 }
 
-/** What follows a creation was planned before its record had an id. */
+/** Adds the record's id to a change that was planned before the record was created. */
 export function withTarget({ run, type }: ApplyContext, change: JournaledChange): JournaledChange {
   if (change.op === 'create' || change.target !== undefined) return change;
   return { ...change, target: run.snapshot.recorded.get(type.name, change.key)?.id };
 }
 
 /**
- * Looked at where what is known is too old, then sent. What has waited for the budget until its
- * knowledge is too old does not leave: it is looked at again, in single file, since many would grow
- * old together again.
+ * Looks at the record if what is known of it is too old, then sends the change. A change that has
+ * waited for the rate limit until its look is too old is not sent: it is looked at again, one
+ * record at a time, because many together would all be too old again.
  */
 async function attempt(
   applying: ApplyContext,
@@ -152,8 +153,9 @@ async function attempt(
 }
 
 /**
- * `sent` is written at the very moment the request leaves: until then nothing has happened. Whether
- * the source still calls for a delete is asked then, too: it may have waited for hours.
+ * Tries to send a change. `sent` is written at the moment the request leaves: until then nothing
+ * has happened. The source is asked then, too, if it still calls for a delete, which may have
+ * waited for hours.
  */
 async function tryOnce(
   applying: ApplyContext,
@@ -171,7 +173,7 @@ async function tryOnce(
   const provenAt = known.fresh ? known.at : run.clock.now();
   const looked = await type.look(change, known);
   if (looked) {
-    // What comes of it is written: not while another run is at her.
+    // The outcome is written, and must not be while another run has the person.
     if (!beginInFlight(applying, change.key)) return 'superseded';
     return looked.is === 'unknown' ? { is: 'unsent', why: looked.why } : looked;
   }
@@ -189,7 +191,7 @@ async function tryOnce(
         if (isPastSlice(applying, change)) throw new Held('the source is read again first');
         late = isOutdated() ? 'outdated' : undefined;
         if (change.op !== 'opt_out' && !isFresh(run, provenAt)) late ??= 'too old';
-        // Last: for what is looked at again first, which may take long, nobody has to wait.
+        // Last: nobody has to wait for a change that is looked at again first.
         if (!late && !beginInFlight(applying, change.key)) late = 'superseded';
         if (late) throw new Held(`what is known of it is ${late}`);
         if (change.op === 'delete') rememberDeleted(applying, change);

@@ -1,4 +1,4 @@
-/** What the sending of one kind's changes shares, and how fresh it is. */
+/** What the sending of one record type's changes shares, and how fresh its knowledge is. */
 import type { LimitFunction } from 'p-limit';
 import { type Change, isStatedOptOut, type JournaledChange } from '../../domain/change.ts';
 import type { KnownRecord, RecordType } from '../../records/record-type.ts';
@@ -9,17 +9,18 @@ import { isFresh, type RunContext } from '../context/run-context.ts';
 import type { Findings } from '../context/run-findings.ts';
 import type { RunTally } from '../context/run-tally.ts';
 
+/** What the sending of one record type's changes shares. */
 export interface ApplyContext {
   run: RunContext;
   type: RecordType;
   known: Findings;
-  /** The platform is still to be listed: what is read before that will not be the newest. */
+  /** Whether the platform is listed afterwards: then what is read now will not be the newest. */
   toBeListed: boolean;
   breaker: CircuitBreaker;
   tally: RunTally;
-  /** What is looked at again goes through here, one after the other. */
+  /** Lets changes that are looked at again through one at a time. */
   oneByOne: LimitFunction;
-  /** Records for which something is under way (in-flight.ts). */
+  /** Records with a request in flight (in-flight.ts). */
   inFlight: Map<Key, InFlightRecord>;
   /**
    * Decides a record again after its creation, at once: the rest of its changes was planned before
@@ -28,21 +29,22 @@ export interface ApplyContext {
   replan(key: Key, isSettled: boolean): boolean;
   /** How long a request may be under way, in milliseconds. */
   timeoutMs: number;
-  /** When to take no more, and ask the source again; by the clock of the run. */
+  /** When the slice ends and the source is asked again; milliseconds since the epoch. */
   endsAt: number;
   /** How many changes the plan holds. */
   planned: number;
 }
 
-/** What names a record for which something is under way, and what the ledger says of it. */
+/** A record with a request in flight. */
 export interface InFlightRecord {
-  /** Those that the source gives it in this reading. */
+  /** The ids that it has in this reading of the source. */
   ids: readonly string[];
   who: Identity;
+  /** Returns the entries of the do-not-contact list about it. */
   entries(): readonly Entry[];
 }
 
-/** When this run was last shown the record. Earlier runs had clocks of their own. */
+/** Returns what this run knows of a record, and since when. Earlier runs had other clocks. */
 export function knownOf(
   { run, type, known }: ApplyContext,
   change: JournaledChange,
@@ -54,7 +56,7 @@ export function knownOf(
   const sighted = change.op === 'create' ? 0 : (staging.sightedAt(type.name, change.key) ?? 0);
   const at = Math.max(listed, alone, sighted);
   return {
-    // Most are not looked at once more.
+    // Read when asked for: most changes need no second look.
     get recorded() {
       return recorded.get(type.name, change.key);
     },
@@ -66,7 +68,10 @@ export function knownOf(
   };
 }
 
-/** Of a slice that is over, in which the source has changed, only stated opt-outs still leave. */
+/**
+ * Returns whether a change has to wait for the source to be read again: the slice is over and the
+ * source has changed. Stated opt-outs are sent nevertheless.
+ */
 export function isPastSlice({ run, type, known, endsAt }: ApplyContext, change: Change): boolean {
   if (!type.needsCertificate || isStatedOptOut(change)) return false;
   return run.clock.now() >= endsAt && !known.still();

@@ -1,6 +1,7 @@
 /**
- * Records for which something is under way. Until what came of it is written nobody else is at
- * them, so what names them, and what the ledger says of them, is asked once for each request.
+ * Keeps the records with a request in flight, and what the do-not-contact list says of them. No
+ * other run touches such a record until the outcome is written, so the list is asked once for each
+ * request.
  */
 import type { RecordType } from '../../records/record-type.ts';
 import type { Entry } from '../../domain/do-not-contact.ts';
@@ -10,7 +11,7 @@ import type { RunContext } from '../context/run-context.ts';
 import { identityWith } from '../context/person-identity.ts';
 import type { Change } from '../../domain/change.ts';
 
-/** Before anything leaves for a record; false: another run took it, and nothing may. */
+/** Call before sending. Returns false if another run has locked the person: do not send. */
 export function beginInFlight({ run, type, inFlight: entered }: ApplyContext, key: Key): boolean {
   const about = ask(run, type, key);
   if (type.capabilities.personRead && !run.locks.beginInFlight(run.id, key, about.ids))
@@ -19,13 +20,13 @@ export function beginInFlight({ run, type, inFlight: entered }: ApplyContext, ke
   return true;
 }
 
-/** Once what came of it is written. */
+/** Call when the outcome is written. */
 export function endInFlight({ run, inFlight: entered }: ApplyContext, key: Key): void {
   entered.delete(key);
   run.locks.endInFlight(run.id, key);
 }
 
-/** What was asked when it was entered; else now. */
+/** Returns the identity as it was when the request began; without a request, as it is now. */
 export function identityInFlight(
   { run, type, inFlight: entered }: ApplyContext,
   key: Key,
@@ -40,13 +41,13 @@ function ask(run: RunContext, type: RecordType, key: Key): InFlightRecord {
   return { ids, who, entries: () => (entries ??= run.doNotContact.concerning(who)) };
 }
 
-/** Whether the ledger forbids a change that is about to leave. */
+/** Returns whether the do-not-contact list forbids a change that is about to leave. */
 export function isForbidden(applying: ApplyContext, change: Change): boolean {
   const { doNotContact } = applying.type.capabilities;
   return doNotContact?.forbids(change, identityInFlight(applying, change.key).entries()) ?? false;
 }
 
-/** Whom a delete is about the ledger knows before it leaves. */
+/** Adds a person to the do-not-contact list, if called for, before their contact is deleted. */
 export function rememberDeleted(applying: ApplyContext, { key }: Change): void {
   const { run, type } = applying;
   const row = run.snapshot.recorded.get(type.name, key);
@@ -58,7 +59,7 @@ export function rememberDeleted(applying: ApplyContext, { key }: Change): void {
   );
 }
 
-/** What an acknowledged change means for the ledger; `after` is the row that follows from it. */
+/** Updates the list after an acknowledged change; `after` is the recorded row that follows. */
 export function rememberAcknowledged(
   applying: ApplyContext,
   change: Change,

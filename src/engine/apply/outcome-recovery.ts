@@ -1,7 +1,7 @@
 /**
- * Finds out what became of changes that were sent and not answered, by reading, never by sending
- * again. A creation or a delete may still arrive until one time-out has passed since it was sent. A
- * reading that fails says nothing: the change stays as it is, for the next run.
+ * Finds out what became of changes that were sent and not answered: by reading, never by sending
+ * again. A creation or a delete may still arrive until one time-out has passed since it was sent.
+ * If the reading fails, the change stays as it is for the next run.
  */
 import type { JournaledChange } from '../../domain/change.ts';
 import type { SendOutcome } from '../../records/record-type.ts';
@@ -12,11 +12,12 @@ import { type ApplyContext, knownOf } from './apply-context.ts';
 import { recordOutcome } from './record-outcome.ts';
 import { beginInFlight, endInFlight } from './in-flight.ts';
 
+/** Recovers the open changes of one record type that no other run is working on. */
 export async function recover(applying: ApplyContext): Promise<void> {
   const { run, type, breaker } = applying;
   for (const open of openChanges(run, type.name)) {
     if (run.stop.aborted || breaker.stopped()) return;
-    // Whoever took her finds it out.
+    // The run that has the person's lock finds it out.
     if (!beginInFlight(applying, open.key)) continue;
     try {
       await recoverOne(applying, open);
@@ -35,7 +36,7 @@ async function recoverOne(applying: ApplyContext, open: JournaledChange): Promis
   const isNews = outcome?.is === 'acked' && (outcome.undone || outcome.observed !== undefined);
   const news = isNews || (outcome?.is === 'acked' && change.op === 'create');
   if (!news) return;
-  // A listing that follows is newer, and shows who else has the address.
+  // A listing that follows is newer, and shows which other record has the address.
   if (!toBeListed) run.snapshot.staging.assume(type.name, change.key);
   run.snapshot.candidates.add(type.name, change.key);
 }
@@ -45,7 +46,7 @@ async function find(
   change: JournaledChange,
 ): Promise<SendOutcome | undefined> {
   const { run, type, breaker } = applying;
-  // An opt-out leaves without a look: she may have left since an earlier run saw her.
+  // An opt-out is sent without a look: the person may have unsubscribed after an earlier one.
   const unseen = change.op === 'opt_out' && !knownOf(applying, change).fresh;
   const late = change.run !== run.id || unseen || !isFresh(run, change.sentAt ?? 0);
   try {
@@ -59,7 +60,7 @@ async function find(
   }
 }
 
-/** Of what another process has sent only this is known: it was before this run began. */
+/** Waits until the request cannot arrive any more. Another run sent its own before this began. */
 async function passTimeout(
   { run, timeoutMs }: ApplyContext,
   change: JournaledChange,

@@ -1,4 +1,4 @@
-/** What comes of a change once its outcome is known. */
+/** Records the outcome of a change. */
 import type { JournaledChange } from '../../domain/change.ts';
 import type { Key, ObservedRow } from '../../domain/record.ts';
 import type { Acknowledged, SendOutcome } from '../../records/record-type.ts';
@@ -11,8 +11,9 @@ import { stageObservation } from '../observe/person-observation.ts';
 import { retryDelayMs, retrySchedules } from '../../domain/retry-schedules.ts';
 
 /**
- * What an outcome means for the journal, the recorded state, the problems and the rest of the run;
- * and what is to `follow` at once, in the same transaction. `isSettled`: nothing is left to do.
+ * Records an outcome in the journal, the recorded state, the problems and the candidates of the
+ * run. Then does what is to `follow`, in the same transaction; `isSettled`: the record is as
+ * desired.
  */
 export async function recordOutcome(
   applying: ApplyContext,
@@ -42,7 +43,7 @@ export async function recordOutcome(
   run.progress({ stage: 'applying', kind: type.name, done, of });
 }
 
-/** Answers whether nothing is left to do for the record. */
+/** Records an acknowledged change. Returns whether the record is as desired now. */
 function acknowledge(
   applying: ApplyContext,
   change: JournaledChange,
@@ -54,7 +55,7 @@ function acknowledge(
   const { at } = times;
   const before = recorded.get(type.name, change.key);
   const wanted = change.op === 'create' ? wantedOf(applying, change.key) : undefined;
-  // A contact that was renamed may be opted out under both names: the second one finds it done.
+  // A renamed contact may be opted out by both keys: the second opt-out finds it done by the first.
   const found = outcome.found && !(change.op === 'opt_out' && journal.isDone(change));
   const doubtful = outcome.doubtful || (found && isUnderWayElsewhere(applying, change));
   const row = type.acknowledge(before, change, { ...outcome, found, doubtful, ...times, wanted });
@@ -63,7 +64,7 @@ function acknowledge(
   if (outcome.evidence) run.facts.learn(outcome.evidence);
   rememberAcknowledged(applying, change, row);
   if (outcome.renamed) {
-    // What was listed of it was so under the name it had.
+    // The listing has it by its former key.
     run.snapshot.staging.assume(type.name, change.key);
     run.snapshot.candidates.add(type.name, change.key);
   } else if (row?.seenAt === at) run.snapshot.staging.addSighted(type.name, change.key, at);
@@ -77,7 +78,7 @@ function acknowledge(
   return row?.desired !== undefined;
 }
 
-/** Whether a request under another name of the contact, still unanswered, may have opted it out. */
+/** Returns whether an unanswered request by another key of the contact may have opted it out. */
 function isUnderWayElsewhere({ run, type }: ApplyContext, change: JournaledChange): boolean {
   const isSame = ({ op, part, target }: JournaledChange): boolean =>
     op === 'opt_out' && part === change.part && target === change.target;
@@ -87,8 +88,8 @@ function isUnderWayElsewhere({ run, type }: ApplyContext, change: JournaledChang
 }
 
 /**
- * What was done to a contact by its id was done to whoever has it under another name, too, or had
- * it before it was renamed: only what was merely found is of those alone who have it now.
+ * Records an opt-out for the other keys of the contact as well, current and former ones: it was
+ * sent by the contact's id. An opt-out that was only found concerns the current keys alone.
  */
 function acknowledgeElsewhere(
   { run, type }: ApplyContext,
@@ -105,7 +106,7 @@ function acknowledgeElsewhere(
   }
 }
 
-/** Within a run time goes on evenly: the platform's too, since it was listed. */
+/** Returns the time by both clocks. The platform's goes on evenly since the listing. */
 function timesNow({ run, known: { listing } }: ApplyContext): Times {
   const at = run.clock.now();
   const platformAt =
@@ -116,13 +117,13 @@ function timesNow({ run, known: { listing } }: ApplyContext): Times {
 }
 
 function wantedOf({ run, type }: ApplyContext, key: Key): string | undefined {
-  const [row, twin] = run.snapshot.staging.desired(type.name, key);
-  return twin ? undefined : row?.fingerprint;
+  const [row, duplicate] = run.snapshot.staging.desired(type.name, key);
+  return duplicate ? undefined : row?.fingerprint;
 }
 
 /**
- * What the record was called before may have waited for this. What was listed of it is recorded by
- * now, with all that was done since; but not while the outcome of something is open.
+ * Decides the record's former keys again, which may have waited for this change. They are decided
+ * by what is recorded, unless one of their changes has no outcome yet.
  */
 function reconsiderFormer(applying: ApplyContext, key: Key): void {
   const { run, type, known } = applying;
@@ -137,13 +138,13 @@ function reconsiderFormer(applying: ApplyContext, key: Key): void {
   for (const old of former.filter((one) => !open.includes(one))) {
     const isListed = known.listing && staging.lookedAt(type.name, old) === undefined;
     if (isListed && staging.observed(type.name, old).length === 0) continue;
-    // A run that lists nobody has decided on it by now, by what it was shown.
+    // A run without a listing has decided it already, by what it had observed.
     if (isListed || !known.listing) staging.assume(type.name, old);
     reconsider(applying, old);
   }
 }
 
-/** Has a record decided upon again: by what is recorded, if anything was done since it was seen. */
+/** Has a record decided again; by what is recorded, if it was changed since it was observed. */
 function reconsider({ run, type, known, toBeListed }: ApplyContext, key: Key): void {
   const { staging, candidates, journal } = run.snapshot;
   const seenAt = staging.lookedAt(type.name, key) ?? known.listing?.startedAt;
@@ -188,8 +189,8 @@ function reject(
 }
 
 /**
- * What was read just now replaces what was listed, and the record is decided upon again. A listing
- * that follows is newer still: what is seen in it was not seen at this time.
+ * Replaces what was listed of a record by what was read just now, and has it decided again. If a
+ * listing follows, that is newer still, and nothing is replaced.
  */
 function replaceObserved(
   { run, type, toBeListed }: ApplyContext,

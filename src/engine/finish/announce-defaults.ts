@@ -1,6 +1,6 @@
 /**
- * Says once, after an upgrade, what a default that is new will do, and to how many people. Until a
- * run has said so, the default does nothing; what it acts upon is counted from then on.
+ * Announces once, after an upgrade, what a new default will do, and to how many people. Until a run
+ * has announced it, the default does nothing; absences count for it from then on.
  */
 import type { RecordType } from '../../records/record-type.ts';
 import type { RunState } from '../context/run-state.ts';
@@ -9,7 +9,7 @@ import type { RunContext } from '../context/run-context.ts';
 import { forEachRange } from '../context/work-in-parts.ts';
 import { mustAnnounce, unsaid } from '../context/first-load.ts';
 
-/** Returns what to say, once everybody of this type has been read. */
+/** Returns the announcement, if one is due and this record type was wholly read. */
 export async function announceDefaults(
   run: RunContext,
   type: RecordType | undefined,
@@ -59,7 +59,7 @@ function counted(people: number): string {
   return people === 1 ? '1 person who is' : `${people} people who are`;
 }
 
-/** As a configuration has it: 20 h, 30 d. */
+/** Returns a duration as a configuration has it: 20 h, 30 d. */
 function inWords(ms: number): string {
   const hours = Math.round(ms / 3_600_000);
   if (hours * 3_600_000 !== ms) return `${Math.round(ms / 60_000)} min`;

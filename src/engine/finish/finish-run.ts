@@ -1,4 +1,4 @@
-/** How a run ends in the snapshot, and the summary it leaves. */
+/** Ends a run: stores what the next runs need, and returns the summary. */
 import { guardNames } from '../../domain/guard-classes.ts';
 import type { RecordType } from '../../records/record-type.ts';
 import { weekMs } from '../report/guard-rules.ts';
@@ -22,6 +22,7 @@ import { storeCursors } from './source-cursor.ts';
 import { findErased, noteUnfinished } from '../../erasure/pending/unfinished-erasures.ts';
 import { countAwaitingApproval } from '../guard/guard-classes.ts';
 
+/** Ends a run, however its work ended. */
 export async function finishRun(found: RunState): Promise<Summary> {
   const { run, breaker } = found;
   const { reason, note }: ReturnType<typeof storeQuarantine> = run.writes
@@ -41,9 +42,9 @@ export async function finishRun(found: RunState): Promise<Summary> {
   const people = state.parts.find(({ type }) => type.capabilities.erasure)?.type;
   const looked = run.writes && run.mode === 'full' ? people : undefined;
   const erased = looked ? await findErased(run, looked) : [];
-  // From here on nothing waits: what is written agrees with what it says of itself.
+  // From here on nothing waits, so that the summary agrees with what is stored.
   dropSuperseded(run);
-  // Who was decided upon again may have been the last of those who were told about.
+  // A record that was decided again may have been the last one that awaited approval.
   const held = countAwaitingApproval(state);
   state.tally.released(guardNames.filter((of) => held[of] === 0));
   if (looked) run.snapshot.transaction(() => noteUnfinished(run, looked, erased));
@@ -55,7 +56,7 @@ export async function finishRun(found: RunState): Promise<Summary> {
   return summary;
 }
 
-/** Answers the kinds of which all that is called for was planned, and came to its end. */
+/** Stores the end of the run. Returns the record types of which everything called for was done. */
 function keep(state: RunState, summary: Summary): RecordType[] {
   const { run } = state;
   const { runs, journal } = run.snapshot;
@@ -64,7 +65,7 @@ function keep(state: RunState, summary: Summary): RecordType[] {
   keepParked(state);
   const { problems: _, ...kept } = summary;
   const { status, plan } = summary;
-  // Most events change nothing, and nobody wants to read of them.
+  // Most events change nothing, and would only fill the list of runs.
   const wasTold = (summary.returns?.told ?? 0) > 0;
   const isQuiet = isRecord(state.options.mode) && status === 'done' && !wasTold;
   const isIdle = isQuiet && !journal.holds(id);
@@ -89,8 +90,9 @@ function keepParked({ run, parts, known }: RunState): void {
 }
 
 /**
- * What was noticed is known from now on, and what was not is forgotten. After the run has ended:
- * with a process that ends in the middle, some is listed once more, and nothing less than once.
+ * Keeps the problems that the run noticed, and forgets those that it did not notice any more. This
+ * follows the end of the run: if the process dies halfway, some problems are listed as new again,
+ * and none is lost.
  */
 function* keepNoticed({ run, parts, known, plan }: RunState): Generator<undefined, void> {
   const { problems, ranges, transaction } = run.snapshot;
@@ -114,7 +116,7 @@ function* keepNoticed({ run, parts, known, plan }: RunState): Generator<undefine
   }
 }
 
-/** Looks through all that is kept: not for the sake of one person. */
+/** Drops what is too old. It looks through everything, so a run about one person does not. */
 async function prune(run: RunContext, keepMs: number): Promise<void> {
   const { snapshot, clock } = run;
   const { runs, journal, optOutReports, awaitingApproval, transaction } = snapshot;
@@ -130,7 +132,7 @@ async function prune(run: RunContext, keepMs: number): Promise<void> {
   await untilDone(run, () => transaction(() => journal.prune(before)));
 }
 
-/** What a certified reading says of ids holds, whatever becomes of the run. */
+/** Keeps the ids that a certified reading has, however the run ends. */
 async function keepOrigins({ run, parts, known }: RunState): Promise<void> {
   const { recorded, ranges, transaction } = run.snapshot;
   for (const { type } of parts) {
@@ -141,7 +143,7 @@ async function keepOrigins({ run, parts, known }: RunState): Promise<void> {
   }
 }
 
-/** What became of the changes of the run. */
+/** Counts what became of the changes of the run. */
 async function tallyOf({ snapshot, clock, id }: RunContext): Promise<JournalTally[]> {
   const all: JournalTally[] = [];
   for (const some of snapshot.journal.tally(id)) {

@@ -1,16 +1,16 @@
 /**
- * Up to where the changes of a source are known to be done: its cursor, kept in the snapshot from
- * one run to the next. There is one only while nobody waits for anything but the platform's refusal
- * or their own record; without one everything is read.
+ * Keeps the cursor of a source from one run to the next: up to there all changes of the source are
+ * done. There is a cursor only while nothing is left to do except refused changes and invalid
+ * records; without one everything is read.
  *
- *   a run about everybody begins       takes it away, so that whoever is killed leaves none
- *   it ended well, and holds nothing   leaves the one of its own reading
- *   of the kind
- *   a fast one did not                 puts back the one it began with: it is read from there again
- *   a full one did not                 leaves none: what is left to do is not in the changes
- *   one about one person did not       spoils it, for whoever is under way as well, where it had
- *                                      begun to do something or took somebody from that one
- *   somebody was taken as it began     leaves none of its own: what was heard of her may be older
+ *   a run about everybody begins        takes the cursor away: a run that is killed leaves none
+ *   it ends well, and nothing of the    leaves the cursor of its own reading
+ *   record type awaits approval
+ *   a fast run does not end well        puts back the cursor that it began with
+ *   a full run does not end well        leaves none: what is left to do is not in the changes
+ *   a run about one person does not     spoils the cursor, also for a run in progress, if it had
+ *   end well                            begun to do something or kept that run from the person
+ *   a person was locked as it began     leaves no cursor: what it read of them may be out of date
  */
 import { z } from 'zod';
 import type { RecordType } from '../../records/record-type.ts';
@@ -32,7 +32,7 @@ const nameOf = (kind: RecordTypeName): string => `cursor of ${kind}s`;
 
 type Cursors = ReadonlyMap<RecordType, string>;
 
-/** From where a run may read the changes, by kind. One that writes has it for itself. */
+/** Returns the cursors by record type. A run that writes takes them away. */
 export function loadCursors(
   { snapshot: { meta } }: Pick<Mirror, 'snapshot'>,
   parts: readonly MirrorPart[],
@@ -51,7 +51,7 @@ export function loadCursors(
   return taken;
 }
 
-/** Somebody may wait whom no change of the source will name again. */
+/** Spoils the cursor: somebody may wait whose record no change of the source will name again. */
 export function invalidateCursor(
   { meta }: Pick<Mirror['snapshot'], 'meta'>,
   { name }: RecordType,
@@ -59,14 +59,14 @@ export function invalidateCursor(
   meta.set(nameOf(name), spoilt);
 }
 
-/** A run about one person that threw, which may have kept her from the one about everybody. */
+/** Spoils the cursors if a run about one person threw and may have kept another from the person. */
 export function invalidateCursorsAfter(state: RunState): void {
   const { run, begun } = state;
   if (!run.writes || onlyKey(run) === undefined || !overlapped(state)) return;
   run.snapshot.transaction(() => begun.forEach(({ type }) => invalidateCursor(run.snapshot, type)));
 }
 
-/** Whether a run about everybody was under way at any time of this one. */
+/** Returns whether a run about everybody was in progress at any time of this one. */
 function overlapped({ run, endedBefore }: RunState): boolean {
   return run.locks.count().begun > endedBefore;
 }
@@ -77,7 +77,7 @@ function endedWell(state: RunState, { name }: RecordType, status: Status): boole
   return guardNames.every((guard) => guardRows[guard].recordType !== name || held[guard] === 0);
 }
 
-/** When a run that writes has ended. */
+/** Stores the cursors when a run that writes has ended. */
 export function storeCursors(state: RunState, status: Status): void {
   const { run, begun, parts, known, cursors: since } = state;
   const { meta } = run.snapshot;

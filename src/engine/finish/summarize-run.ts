@@ -31,6 +31,7 @@ interface Done {
   held: Record<GuardClass, number>;
 }
 
+/** Builds the summary of a run. */
 export function summaryOf(state: RunState, { reported, done, held }: Done): Summary {
   const { run, tally, parts, mirror, options } = state;
   const contact = kindSummary(state, 'contact', done);

@@ -1,14 +1,13 @@
 /**
- * Lists the platform wholly into staging, with a certificate.
+ * Lists all of the platform into staging, and proves that nothing is missing.
  *
- * Offset pages shift while others write: one pass proves nothing. The proof is a count: the
+ * Offset pages shift while others write, so one pass proves nothing. The proof is a count: the
  * distinct ids that were created before the listing began are at least as many as the first page
- * said there were. "Before" is by the platform's own clock: its answer's Date, or the newest record
- * of page one. Short of it, the list is read again with other page borders and united with the
- * first; then the recorded records that neither showed are asked for one by one.
+ * said there were. "Before" is by the platform's own clock: the Date of its answer, or the newest
+ * record of page one. If the count falls short, the list is read again with other page borders and
+ * united with the first; then the recorded records that neither showed are asked for one by one.
  *
- * What a first pass finds is sorted in once, for all kinds together: so all of them are passed
- * through before any is proven.
+ * The first passes of all record types are sorted in together, so all of them come before a proof.
  */
 import type { RecordType } from '../../records/record-type.ts';
 import type { Page } from '../../records/listing-page.ts';
@@ -22,25 +21,25 @@ import type { RunContext } from '../context/run-context.ts';
 import { reasonOf } from '../read/source-read.ts';
 import type { PlatformListing } from '../context/run-findings.ts';
 
-/** What the first page of a pass said: how many there are, and when that was. */
+/** What the first page of a pass said: how many records there are, and when that was. */
 interface Claim {
   total: number;
-  /** By the platform's clock; milliseconds since the epoch. */
+  /** When the pass began, by the platform's clock; milliseconds since the epoch. */
   began: number;
   date: number | undefined;
   organization: string | undefined;
-  /** What its pages prove of the platform itself. */
+  /** What the pages prove of the platform itself. */
   evidence: Evidence | undefined;
 }
 
 const pagesAtOnce = 16;
-/** Records, of several pages: each time costs about as much as staging a page does. */
+/** How many records are staged at once: a transaction costs about as much as staging a page. */
 const stagedAtOnce = 1_000;
 
-/** One pass over a list, from its first page on. */
+/** The first pass over a list. */
 export type FirstPass = Omit<PlatformListing, 'complete'> & { claim: Claim };
 
-/** All pages, into what is still to be sorted in. */
+/** Reads all pages of a list once. What it reads is still to be sorted in. */
 export async function passOver(
   run: RunContext,
   type: RecordType,
@@ -60,6 +59,7 @@ export async function passOver(
   };
 }
 
+/** What a proof takes. */
 interface Proving {
   first: FirstPass;
   breaker: CircuitBreaker;
@@ -118,7 +118,7 @@ export async function sortListed(run: RunContext, parts: readonly MirrorPart[]):
   }
 }
 
-/** Side by side as far as the total reaches, then on to the first short one. */
+/** Reads pages in parallel as far as the total reaches, then on to the first short one. */
 async function turnPages(
   run: RunContext,
   type: RecordType,

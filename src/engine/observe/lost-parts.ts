@@ -1,14 +1,15 @@
 /**
- * A part of the platform (a channel) that is deleted there looks as if everybody had left it at
- * once. That is one problem of the part, and nobody's own word.
+ * Finds channels that were deleted on the platform. A deleted channel looks as if everybody had
+ * unsubscribed from it at once; that is one problem of the channel, and nobody's own opt-out.
  *
- *   recorded in it, and listed     of them without it     then
- *   fewer than 10                  any number             each for itself
- *   10 or more                     at most half           each for itself
- *   10 or more                     more than half         the part is lost
+ *   people recorded in it,     of them without      then
+ *   and listed                 a subscription
+ *   fewer than 10              any number           each counts as unsubscribed
+ *   10 or more                 at most half         each counts as unsubscribed
+ *   10 or more                 more than half       the channel is lost
  *
- * What was found stays known as a problem until a certified listing shows otherwise; until then
- * every run fails for it, as for a part that the platform does not know.
+ * A lost channel stays known as a problem until a certified listing shows otherwise. Until then
+ * every run fails for it, as for a channel that the platform does not know.
  */
 import type { Problem } from '../../domain/problem.ts';
 import type { ObservedRow, RecordedRow } from '../../domain/record.ts';
@@ -20,7 +21,7 @@ import type { RunContext } from '../context/run-context.ts';
 const membersAtLeast = 10;
 const pageOfRows = 500;
 
-/** To be asked once the records are narrowed to those that differ from what is recorded. */
+/** Returns the lost channels. Call it when the candidates are selected: only these are counted. */
 export async function lostParts(
   run: RunContext,
   { name, capabilities: { channels: parts } }: RecordType,
@@ -38,7 +39,7 @@ export async function lostParts(
   return new Set([...lost, ...found]);
 }
 
-/** The problem of a part that is lost. */
+/** Returns the problem of a lost channel. */
 export function lossOf({ name }: RecordType, part: string): Problem {
   return {
     kind: name,
@@ -52,7 +53,7 @@ export function lossOf({ name }: RecordType, part: string): Problem {
   };
 }
 
-/** How many of those that differ have lost which part. */
+/** Counts for each channel how many candidates have lost it. */
 async function countLosses(
   run: RunContext,
   name: RecordType['name'],
@@ -71,14 +72,14 @@ async function countLosses(
   return losses;
 }
 
-/** Who is not listed at all has lost nothing that can be told. */
+/** Returns the channels that a person has lost; of a person who was not listed, none. */
 function lossesOf(row: RecordedRow, observed: ObservedRow[], parts: Parts): string[] {
   if (observed.length === 0) return [];
   const left = new Set(observed.flatMap(parts.shown));
   return membersOf(row, parts).filter((part) => !left.has(part));
 }
 
-/** Counts all members, no further than to the double of the losses. */
+/** Returns the channels that over half of the members lost. Counts no further than it has to. */
 async function exceeding(
   losses: Map<string, number>,
   { run, name, parts }: { run: RunContext; name: RecordType['name']; parts: Parts },

@@ -1,6 +1,6 @@
 /**
- * Asks the platform one by one for what is recorded and was on no page of a listing. A page that
- * skips costs a request for each of them, so there is a limit, and every run begins elsewhere.
+ * Asks the platform one by one for recorded records that were on no page of a listing. Each costs a
+ * request, so there is a limit, and every run begins at another one.
  */
 import { RateLimited, Rejected, Unavailable } from '../../domain/errors.ts';
 import type { RecordedRow, RecordTypeName } from '../../domain/record.ts';
@@ -19,9 +19,9 @@ const askedAtLeast = 500;
 const askedShare = 0.02;
 
 /**
- * Who is found joins what was listed; of who is gone it is known as if she had been listed. A
- * refused route and a platform that is not well end it, and a refused request concerns one record:
- * of all others nothing is known. Throws on a refused key and on an interruption.
+ * Adds to the listing the records that are found, and notes those that are gone. A refused route
+ * and a platform that is not available end it; any other refused request concerns one record. What
+ * was not asked for stays unknown. Throws on a refused key and on an interruption.
  */
 export async function findMissing(
   run: RunContext,
@@ -51,7 +51,7 @@ export async function findMissing(
   });
 }
 
-/** Of those that no page showed at most so many, in a row by their keys. */
+/** Returns at most so many records that no page showed, in the order of their keys. */
 export async function unlisted(
   run: Pick<Mirror, 'snapshot' | 'clock' | 'random'>,
   kind: RecordTypeName,

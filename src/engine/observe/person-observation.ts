@@ -1,4 +1,4 @@
-/** One person, read by themselves: what a single run learns of the platform. */
+/** Observes one person on the platform, for a run about that person alone. */
 import type { Key, ObservedRow } from '../../domain/record.ts';
 import { Busy } from '../../domain/errors.ts';
 import type { PersonLock } from '../context/person-locks.ts';
@@ -8,7 +8,7 @@ import type { RunContext } from '../context/run-context.ts';
 import type { Findings } from '../context/run-findings.ts';
 import { statesOf } from '../read/record-states.ts';
 
-/** Whose states are known, by which reading of the source. */
+/** The person, and what the reading of the source found. */
 export interface PersonFindings {
   key: Key;
   known: Findings;
@@ -31,7 +31,7 @@ export async function observePerson(
   await lookUp(run, type, single);
 }
 
-/** Reads into staging what the platform shows of a person now, under former addresses too. */
+/** Reads into staging what the platform shows of a person now, by former addresses too. */
 export async function lookUp(
   run: RunContext,
   type: RecordType,
@@ -41,19 +41,19 @@ export async function lookUp(
   for (const key of formerKeys(run, type, single)) await stageOne(run, type, key);
 }
 
-/** The keys to decide upon: the person's, and former ones that no other record has taken over. */
+/** Returns the keys to decide: the person's, and former ones that no other record has now. */
 export function keysOf(run: RunContext, type: RecordType, single: PersonFindings): Key[] {
   const { staging } = run.snapshot;
   const former = formerKeys(run, type, single);
   return [single.key, ...former.filter((key) => staging.desired(type.name, key).length === 0)];
 }
 
-/** Other keys under which the person is recorded, by what the source says of her now. */
+/** Returns the other keys that the person is recorded by, from what the source says now. */
 function formerKeys(run: RunContext, type: RecordType, single: PersonFindings): Key[] {
   return [...new Set(statesOf(run, type, single).former.map(({ row }) => row.key))];
 }
 
-/** What was read of one record; what has another name by now is staged under that. */
+/** Stages what was read of one record. A contact that has another key now is staged by that. */
 export function stageObservation(
   { snapshot: { staging } }: RunContext,
   { keyedById }: RecordType,

@@ -1,26 +1,27 @@
 /**
- * What was decided becomes the journal's plan, and what is known already is recorded: in the ledger
- * first, so that nobody who left is ever known to the snapshot alone.
+ * Writes what was decided: planned changes to the journal, and what is known already to the
+ * recorded state. The do-not-contact list comes first, so that no opt-out is ever known to the
+ * snapshot alone.
  *
- * Of very many, most is written part by part before the rest, so that nothing in the process stands
- * still meanwhile; with a process that ends in the middle it is worth what the same would be of a
- * run about these alone:
+ * If there is much, most of it is written in parts before the rest, so that the process does not
+ * stand still. If the process dies in the middle, this is what is left:
  *
- *   a part of the plan           the next run abandons it, and plans anew
- *   records that stand alone     are as they were seen; all others wait
- *   the rest, in one go          whoever has another name by now, under both of them
+ *   a part of the plan             the next run abandons it, and plans again
+ *   records without any relation   are recorded as they were observed; all others wait
+ *   the rest, in one transaction   nothing of it: a renamed person is recorded by both keys, or by
+ *                                  neither
  */
 import type { Stretch } from '../../snapshot/database/plan-chunks.ts';
 import { type RunContext, supersededKeys } from '../context/run-context.ts';
 
 const remarksAtOnce = 500;
 
-/** With `more` in the same transaction as the rest. */
+/** Writes the plan; `more` is done in the same transaction as the rest. */
 export async function commitPlan(run: RunContext, more?: () => void): Promise<void> {
   await yielding(run, steps(run, more));
 }
 
-/** Takes the steps; others have their turn between, and whom another run has taken is left out. */
+/** Takes the steps and yields in between. Leaves out people whom another run has locked. */
 export async function yielding<T>(run: RunContext, taken: Generator<undefined, T>): Promise<T> {
   for (;;) {
     dropSuperseded(run);
@@ -30,22 +31,22 @@ export async function yielding<T>(run: RunContext, taken: Generator<undefined, T
   }
 }
 
-/** Where nobody is overtaken, and little was decided: within a transaction of the caller's. */
+/** Writes a small plan at once, within a transaction of the caller. */
 export function commitNow(run: RunContext): void {
   withoutYielding(steps(run));
 }
 
-/** What is done between two steps nobody else sees half of. */
+/** Writes the plan in steps; nobody sees half of a step. */
 function* steps(run: RunContext, more?: () => void): Generator<undefined, void> {
   const { snapshot, clock, id } = run;
   const { staging, journal, transaction } = snapshot;
   yield* updateDoNotContact(run);
   let last: Stretch | undefined;
-  for (const stretch of staging.chunks()) {
+  for (const chunk of staging.chunks()) {
     const whole = last;
     yield;
     if (whole) transaction(() => journal.adopt(id, clock.now(), whole));
-    last = stretch;
+    last = chunk;
   }
   yield* recordAlone(run);
   yield;
@@ -73,7 +74,7 @@ function* updateDoNotContact({ snapshot, doNotContact, clock }: RunContext): Gen
   }
 }
 
-/** All ranges but the last: where there are few, everything is in that. */
+/** Records all ranges but the last, which has everything if there is little. */
 function* recordAlone({ snapshot, parts }: RunContext): Generator<undefined> {
   const { ranges, staging, transaction } = snapshot;
   for (const { type } of parts) {
@@ -85,7 +86,7 @@ function* recordAlone({ snapshot, parts }: RunContext): Generator<undefined> {
   }
 }
 
-/** Takes the steps within this turn. */
+/** Takes the steps at once. */
 export function withoutYielding<T>(taken: Generator<undefined, T>): T {
   for (;;) {
     const { done, value } = taken.next();
@@ -94,8 +95,8 @@ export function withoutYielding<T>(taken: Generator<undefined, T>): T {
 }
 
 /**
- * Of whom another run took since it was decided, nothing is recorded, remembered or sent any more;
- * before anything of it is written.
+ * Drops what was decided for people whom another run has locked since: nothing of it is recorded,
+ * remembered or sent. Call it before anything of it is written.
  */
 export function dropSuperseded(run: RunContext): void {
   const { staging, stage } = run.snapshot;

@@ -1,4 +1,4 @@
-/** Brings the candidates of one kind before its truth table, and stages what comes of them. */
+/** Decides the candidates of one record type by its rules, and stages what comes of it. */
 import { type Change, isStatedOptOut } from '../../domain/change.ts';
 import type { Key, RecordedRow } from '../../domain/record.ts';
 import type { Decision, RecordType, States } from '../../records/record-type.ts';
@@ -18,9 +18,10 @@ interface Deciding {
   tally: RunTally;
 }
 
-/** No more than can be decided while others wait for their turn. */
+/** As many as can be decided before other tasks need a turn. */
 const pageOfKeys = 100;
 
+/** Decides all candidates. A change whose outcome is open keeps all but opt-outs of its record. */
 export async function decideChanges({ run, type, known, tally }: Deciding): Promise<void> {
   const { candidates, journal } = run.snapshot;
   const open = new Set(journal.open(type.name).map(({ key }) => key));
@@ -45,8 +46,8 @@ export async function decideChanges({ run, type, known, tally }: Deciding): Prom
 }
 
 /**
- * Decides one record at once, by what is recorded of it now; where that settles it, there is
- * nothing to decide. Whether anything is to be sent.
+ * Decides one record at once, by what is recorded of it now, unless it is as desired already.
+ * `review` asks the guards. Returns whether anything is planned.
  */
 export function decideAgain(
   { run, type, known, tally }: Deciding,
@@ -62,7 +63,7 @@ export function decideAgain(
   return planned > 0;
 }
 
-/** Answers how many changes it has planned. */
+/** Decides one record. Returns how many changes are planned. */
 function decideOne(
   run: RunContext,
   type: RecordType,
@@ -94,8 +95,8 @@ function decideOne(
 }
 
 /**
- * Whether no other record has anything to do with what was decided of this one. What it was on the
- * platform, and is no longer, may be another one by now.
+ * Returns whether the decision concerns no other record. A contact that the record was on the
+ * platform before may be another record now.
  */
 function isAlone({ recorded, former, successors }: States, { note, forgets }: Decision): boolean {
   const isSame = !recorded || recorded.id === note?.id;
@@ -103,8 +104,8 @@ function isAlone({ recorded, former, successors }: States, { note, forgets }: De
 }
 
 /**
- * While it is not known what became of a change, what is seen of its record may be our own doing:
- * nothing is concluded from it, and only opt-outs are sent.
+ * Plans opt-outs only for a record with a change whose outcome is not known: what is observed of it
+ * may be our own doing, so nothing is concluded from it.
  */
 function decideUnknown(run: RunContext, type: RecordType, at: { key: Key; known: Findings }): void {
   const { staging, journal } = run.snapshot;
@@ -116,16 +117,16 @@ function decideUnknown(run: RunContext, type: RecordType, at: { key: Key; known:
   }
 }
 
-/** Names what the source wants of a record: a refused change is tried again when this changes. */
+/** Joins the fingerprints of what is desired: a refused change is tried again when this changes. */
 export function desiredFingerprint(desired: readonly { fingerprint: string }[]): string {
   const all = desired.map((row) => row.fingerprint);
   return all.toSorted().join(' ');
 }
 
 /**
- * A change the platform refused is not sent again until the record changes; an opt-out is, with
- * rising delay. What builds on a creation that is parked waits with it. What is no longer wanted is
- * parked no longer.
+ * Leaves out changes that the platform refused until the record changes, and refused opt-outs until
+ * their delay is over. What follows a refused creation waits with it. Forgets the refusal of a
+ * change that is no longer planned.
  */
 function withoutParked(
   run: RunContext,
@@ -152,12 +153,12 @@ function withoutParked(
   );
 }
 
-/** A time that lies further ahead than any delay was written by a clock that was wrong. */
+/** Returns whether it is too early. A time beyond any delay was written by a wrong clock. */
 function isEarly({ retryAt = 0 }: Parked, now: number): boolean {
   return retryAt > now && retryAt - now <= retrySchedules.rejectedOptOut.longestMs;
 }
 
-/** No longer wanted: not merely of a record that this listing did not show. */
+/** Returns whether a refusal is over: not if only this listing did not show the record. */
 function isOver(parked: Parked, { sight }: States, wish: string): boolean {
   return sight === 'listed' || parked.desired !== wish;
 }
@@ -168,7 +169,7 @@ interface Decided {
   changes: Change[];
 }
 
-/** A note that says nothing new is not written. */
+/** Returns whether a note says anything new. */
 function differs(note: RecordedRow | undefined, recorded: RecordedRow | undefined): boolean {
   if (!note) return false;
   return (

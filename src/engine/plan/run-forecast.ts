@@ -26,12 +26,12 @@ const stored = z.record(
 );
 export type SeenLimits = z.infer<typeof stored>;
 
-/** By route, as a run saw them last. */
+/** Returns the limits by route, as a run saw them last. */
 export function seenLimits(meta: Meta): SeenLimits {
   return metaValue(meta, name, stored) ?? {};
 }
 
-/** Keeps what a run has seen of them. Within a transaction. */
+/** Keeps the limits that a run has seen. Within a transaction. */
 export function storeLimits(meta: Meta, seen: Record<string, RouteLimit>, at: number): void {
   const kept = seenLimits(meta);
   for (const [route, { limit, windowMs, others }] of Object.entries(seen)) {
@@ -69,7 +69,7 @@ export function forecastRun(run: RunContext, { types, plan, mirror }: Forecastin
     for (const op of ops) {
       const n = plan.changes[type.name][op] ?? 0;
       need(type.route(op), n);
-      // Who was not listed just now is searched for before being created.
+      // A record that was not listed is searched for before it is created.
       if (op === 'delete' || (op === 'create' && run.mode !== 'full')) need(type.lookRoute(op), n);
     }
   }

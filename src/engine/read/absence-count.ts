@@ -1,10 +1,10 @@
 /**
- * Counts whom the CRM has not named. A whole reading of a full run counts, once, if the source is
- * still what was read when the platform has been listed; a plan counts nothing, and shows what
- * earlier runs have counted. In other runs nobody's absence counts for anything.
+ * Counts in how many readings, and for how long, people have been missing from the CRM. A certified
+ * reading of a full run counts once, if the source is still the same when the platform has been
+ * listed. A plan counts nothing, and goes by what earlier runs have counted.
  *
- * The platform's time is the `Date` of the first answer of its listing; where that has none, or
- * nothing could be listed, our clock counts alone.
+ * The platform's time is the `Date` of the first answer of its listing; without one, only our clock
+ * counts.
  */
 import type { RecordType } from '../../records/record-type.ts';
 import { onlyKey } from '../context/mirror-context.ts';
@@ -12,12 +12,12 @@ import { type RunContext, supersededKeys } from '../context/run-context.ts';
 import type { Findings } from '../context/run-findings.ts';
 import { forEachRange } from '../context/work-in-parts.ts';
 
-/** Returns whether a reading shows for how long somebody has not been named. */
+/** Returns whether absence counts in this run. */
 export function isAbsenceShown({ mode }: RunContext, findings: Findings): boolean {
   return mode === 'full' && findings.certified && findings.still();
 }
 
-/** Forgets the count of everybody who is named again, and counts this reading for the others. */
+/** Forgets the count of people who are in the CRM again, and counts this reading for the others. */
 export async function countAbsences(
   run: RunContext,
   type: RecordType,

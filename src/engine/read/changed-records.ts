@@ -1,11 +1,11 @@
 /**
- * What a run learns of a source that tells what changed: those records, whoever else stands under
- * their names (several records of one address are one person), and those for whom something is
- * still open. Of nobody else anything is concluded. A run between full ones takes as long as there
- * are changes, whatever the size of the CRM.
+ * Reads only what has changed, from a source that tells it: the changed records, the other records
+ * of the same people (several records of one address are one person), and the records of people
+ * with something still open. The run concludes nothing about anybody else, and takes as long as
+ * there are changes, whatever the size of the CRM.
  *
- * Everything is read instead where there is no cursor, where the source does not know it any more,
- * where very much has changed, and where somebody waits whose record cannot be asked for.
+ * Everything is read instead if there is no cursor, if the source does not know it any more, if
+ * very much has changed, and if the record of a person with something open cannot be asked for.
  */
 import type { RecordType } from '../../records/record-type.ts';
 import type { DesiredRow, Key } from '../../domain/record.ts';
@@ -17,13 +17,13 @@ import { idsAt, rowOf } from './person-read.ts';
 import { incrementalSizes, stageIncremental } from './incremental-read.ts';
 import { desiredOf, endingIn, readSource, type SourceRead, reasonOf } from './source-read.ts';
 
-/** More are read as everything is: in batches, and with all proofs. */
+/** If more records have changed, everything is read: in batches, and with all proofs. */
 const most = 10_000;
-/** One by one no more are asked for: many records of one address are no reason to. */
+/** How many other records are asked for one by one, at most. */
 const mostAsked = 500;
 const askedAtOnce = 4;
 
-/** Reads what the run needs of a source: its changes where that is enough, else all of it. */
+/** Reads what the run needs of a source: its changes if that is enough, or else all of it. */
 export async function readPart(
   run: RunContext,
   part: MirrorPart,
@@ -34,7 +34,7 @@ export async function readPart(
   return found ?? readSource(run, part);
 }
 
-/** Undefined: everything has to be read. */
+/** Reads the changes; undefined: everything has to be read. */
 async function readChanges(
   run: RunContext,
   part: MirrorPart,
@@ -55,11 +55,11 @@ function requestOf({ stop }: RunContext, { fields }: RecordType) {
 }
 
 interface Changes {
-  /** By their ids. */
+  /** The records as they are now, by id. */
   rows: Map<string, DesiredRow>;
-  /** Ids that were told more than once: of what they say now, that is not enough to know. */
+  /** Ids that the source named more than once: which of the records is the newest is not known. */
   twice: Set<string>;
-  /** Those that cannot be read. */
+  /** Records without an id, which cannot be read. */
   nameless: DesiredRow[];
   certificate: Certificate;
 }
@@ -92,8 +92,8 @@ async function readAllChanges(
 }
 
 /**
- * Asks for the other records of these people, and for all of those who wait; false: that cannot be
- * done one by one.
+ * Reads the other records of these people, and the records of people with something open. Returns
+ * false if that cannot be done one by one.
  */
 async function readRelated(
   run: RunContext,
@@ -102,7 +102,7 @@ async function readRelated(
 ): Promise<boolean> {
   const { type, source } = part;
   const waiting = waitingKeys(run, type);
-  // Under which ids somebody stands who was never there is known only of some.
+  // The ids of people who are nowhere recorded are known only in part.
   if (waiting.some((key) => !run.snapshot.recorded.get(type.name, key))) return false;
   const asked = new Set([...rows.keys()].filter((id) => !twice.has(id)));
   let others = 0;
@@ -130,16 +130,16 @@ async function readRelated(
   }
 }
 
-/** Of whom a change is open, or was refused and is due again. */
+/** Returns the people with a change that is open, or was refused and is due again. */
 function waitingKeys(run: RunContext, { name }: RecordType): Key[] {
   const { candidates, retryLater } = run.snapshot;
   const open = openChanges(run, name).map(({ key }) => key);
-  // Of whom this run has just found out what became of a change.
+  // People for whom this run has just found out the outcome of a change.
   const found = candidates.next(name, '', most);
   return [...new Set([...open, ...found, ...retryLater.due(name, run.clock.now())])];
 }
 
-/** All ids under the names that these have, and had. */
+/** Returns all ids of records with the keys that these have, and had. */
 function relatedIds(run: RunContext, type: RecordType, rows: readonly DesiredRow[]): string[] {
   const { recorded, duplicates } = run.snapshot;
   const keys = rows.flatMap(({ key, id }) => [

@@ -1,4 +1,4 @@
-/** What a run knows of a source that it has not read wholly: of the few it was told about. */
+/** Stages records of a source that was not read wholly, and counts them. */
 import type { DesiredRow, RecordTypeName } from '../../domain/record.ts';
 import { countUnknown } from '../../domain/unknown-words.ts';
 import { everything } from '../../snapshot/database/key-range.ts';
@@ -7,7 +7,7 @@ import type { Sizes } from '../context/run-findings.ts';
 
 const stagedAtOnce = 1_000;
 
-/** Stages records that are few, and were not read as a whole; answers how many name nobody. */
+/** Stages a few records. Returns how many of them name nobody. */
 export async function stageIncremental(
   { snapshot: { staging, stage }, clock }: Pick<RunContext, 'snapshot' | 'clock'>,
   kind: RecordTypeName,
@@ -34,8 +34,8 @@ export async function stageIncremental(
 }
 
 /**
- * Of a reading that names few. How many want something is known from the last reading of all, and
- * those who came since; else as many as are recorded are counted, where a guard has to know.
+ * Returns the sizes of a reading of few records. `wanted` is that of the last whole reading and the
+ * records that came since; without one, the number of recorded records, counted when a guard asks.
  */
 export function incrementalSizes(
   { snapshot }: Pick<RunContext, 'snapshot'>,
@@ -60,7 +60,7 @@ export function incrementalSizes(
 
 const wantedOf = (kind: RecordTypeName): string => `wanted of ${kind}s`;
 
-/** For the runs that do not read everything; the transaction is the caller's. */
+/** Keeps the size of a whole reading for runs that read few records. Within a transaction. */
 export function storeWantedCounts(
   { meta }: RunContext['snapshot'],
   kind: RecordTypeName,

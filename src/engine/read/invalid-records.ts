@@ -1,5 +1,6 @@
 /**
- * Lists the records of a source that cannot be used, each under a name that stays when lines move.
+ * Lists the records of a source that cannot be used. Each has a name that stays the same when lines
+ * of a file move.
  */
 import type { Problem } from '../../domain/problem.ts';
 import type { DesiredRow, Key } from '../../domain/record.ts';
@@ -14,7 +15,7 @@ import { forEachRange } from '../context/work-in-parts.ts';
 
 const page = 500;
 
-/** Those that hold an unknown word are listed by word, in a run about everybody. */
+/** Lists invalid records. In a run about everybody, unknown words are listed once for each word. */
 export async function listInvalid(
   run: RunContext,
   type: RecordType,
@@ -57,7 +58,7 @@ function noticeOne(
   tally.notice(problem, onlyKey(run) === undefined ? option : undefined);
 }
 
-/** What names nobody is listed by its id, or by its place. */
+/** Names a record in problems: by key, or if it names nobody by its id or place. */
 function nameOf(run: RunContext, type: RecordType, { key, id, place }: DesiredRow): Key {
   const { meta, recorded } = run.snapshot;
   const name = key ?? (id === '' ? place : `id ${id}`);
@@ -68,7 +69,7 @@ function nameOf(run: RunContext, type: RecordType, { key, id, place }: DesiredRo
   return displayNameOf(meta, name, { recorded: known, entries });
 }
 
-/** Of whom a reading of changes does not name it is said all the same what is wrong. */
+/** Counts and lists what is known to be wrong with records that a reading of changes left out. */
 export async function listUnread(
   run: RunContext,
   { name }: RecordType,

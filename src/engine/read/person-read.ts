@@ -1,7 +1,7 @@
 /**
- * One record of a source, asked for by its id, and whoever else stands under the same name: several
- * records of one address are one person, and the strictest of them counts. Which those are is known
- * from earlier readings. Of no other record anything is concluded.
+ * Reads one record of a source by its id, and the other records of the same person: several records
+ * of one address are one person, and the strictest of them counts. Earlier readings tell which
+ * these are. Nothing is concluded about any other person.
  */
 import type { RecordType } from '../../records/record-type.ts';
 import { Busy } from '../../domain/errors.ts';
@@ -18,34 +18,33 @@ import { type Findings, noFindings } from '../context/run-findings.ts';
 import { forEachRange } from '../context/work-in-parts.ts';
 import { retrySchedules } from '../../domain/retry-schedules.ts';
 
-/** So many records of one person are asked for; of more, only opt-outs are believed. */
+/** How many records of one person are read; if there are more, only opt-outs are applied. */
 export const most = 50;
 
 export const personBusy = 'another run is at this person → run again when it has ended';
 
-/** What the source says of the record now, and who that is. */
+/** What the source says of a person now. */
 interface PersonRecords {
   rows: DesiredRow[];
-  /** Every key it stands under, or stood; the one it stands under now is the first. */
+  /** Every key that the records have or had; the current one is the first. */
   keys: Key[];
-  /** All that were asked for. */
+  /** The ids of all records that were asked for. */
   ids: string[];
   complete: boolean;
 }
 
-/** What was found of the person under an id of the source. */
+/** What was read of a person. */
 export interface PersonRead {
   /** Keeps other runs from the person until it is released. */
   lock: PersonLock;
-  /** The person's key; undefined: nobody stands under the id, nor ever did. */
+  /** The person's key; undefined: no person has this record, or ever had. */
   key: Key | undefined;
   findings: Findings;
 }
 
 /**
- * Takes the person who stands under this id, and stages what the source says of her; undefined:
- * nobody stands under it, nor ever did. Throws what the source throws, and Busy where she has
- * another address each time.
+ * Locks the person of the record with this id, and stages what the source says of them. Throws what
+ * the source throws, and Busy if the person has another address each time.
  */
 export async function readPerson(
   run: RunContext,
@@ -57,7 +56,7 @@ export async function readPerson(
     const taken = await run.locks.take(people);
     try {
       const asked = await readRecords(run, part, id);
-      // What was said before she was taken, under a name that was not known, may be outdated.
+      // What was read before the lock, of a key that was not known, may be out of date.
       if (isAmong(asked, people)) {
         return { lock: taken, ...(await stage(run, part, asked)) };
       }
@@ -72,8 +71,8 @@ export async function readPerson(
 }
 
 /**
- * Remembers who has several records, and who is nowhere recorded, for those that are read one by
- * one later. Of whoever was erased meanwhile nothing is left.
+ * Remembers which people have several records, and which are nowhere recorded, for later runs that
+ * read one record. Forgets people who were erased meanwhile.
  */
 export async function keepDuplicates(
   { run, parts, known }: Pick<RunState, 'run' | 'parts' | 'known'>,
@@ -82,7 +81,7 @@ export async function keepDuplicates(
   const { ranges, duplicates, transaction } = run.snapshot;
   for (const { type, source } of parts) {
     if (!source.one || !type.capabilities.personRead) continue;
-    // What names few needs no walk through everybody who is recorded.
+    // A reading of few records needs no walk through everybody who is recorded.
     const all = known.get(type)?.whole ? ranges.ofKeys(type.name) : [everything];
     await forEachRange(run, all, (range) => {
       transaction(() => duplicates.note(type.name, range, when));
@@ -109,12 +108,12 @@ function union(one: LockedPeople, other: LockedPeople): LockedPeople {
   return { keys: united('keys'), ids: united('ids') };
 }
 
-/** Under which keys the record was last seen. */
+/** Returns the keys that the record was last seen with. */
 function keysOf({ snapshot }: RunContext, { type }: MirrorPart, id: string): Key[] {
   return snapshot.recorded.ofOrigins(type.name, [id], '').map(({ key }) => key);
 }
 
-/** Under which ids of the source somebody stands, as far as is known: each once. */
+/** Returns the ids of a person's records in the source, as far as they are known; each once. */
 export function idsAt(
   { snapshot }: Pick<RunContext, 'snapshot'>,
   { name }: RecordType,
@@ -148,7 +147,7 @@ async function readRecords(
   return { rows, keys: [...new Set([...now, ...before])], ids, complete: ids.length <= most };
 }
 
-/** One that cannot be read is still the record of this id. */
+/** Returns the record's row. A record that cannot be read still has this id. */
 export function rowOf(type: RecordType, id: string, record: SourceRecord): DesiredRow {
   const row = desiredOf(type, record);
   return row.id === '' ? { ...row, id } : row;

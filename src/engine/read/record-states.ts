@@ -1,4 +1,4 @@
-/** What is known of one kind, and of one record of it, when it is decided upon. */
+/** Collects what is known of one record when it is decided. */
 import type { Entry } from '../../domain/do-not-contact.ts';
 import type { DesiredRow, Key, ObservedRow, RecordedRow } from '../../domain/record.ts';
 import type { RecordType, States } from '../../records/record-type.ts';
@@ -10,7 +10,7 @@ import type { Findings } from '../context/run-findings.ts';
 import type { SourceRead } from './source-read.ts';
 import { identityOf } from '../context/person-identity.ts';
 
-/** What a reading of the source tells. */
+/** Returns what a reading of the source has found. */
 export function readingOf(
   source: Source,
   read: SourceRead,
@@ -21,7 +21,7 @@ export function readingOf(
   return { certified, whole, cursor, reading, sizes, still };
 }
 
-/** What is known of one record, of all that was read and recorded. */
+/** Collects the states of one record from all that was read, observed and recorded. */
 export function statesOf(
   run: RunContext,
   type: RecordType,
@@ -73,7 +73,7 @@ interface Gone extends Pick<States, 'key' | 'successors'> {
   isNamed: boolean;
 }
 
-/** What is known besides of a record that the source does not name as one that is there. */
+/** Collects what matters only for a record that the source does not name as present. */
 function goneStates(
   run: RunContext,
   { name }: RecordType,
@@ -84,20 +84,20 @@ function goneStates(
     strays: mayHaveStrays && run.snapshot.recorded.hasStrays(name, key),
     absence: known.absenceCounts ? run.snapshot.absences.get(name, key) : undefined,
     announces: mustAnnounce(run),
-    // That nobody else has the old address only a whole reading says.
+    // Only a whole reading shows that nobody else has the old address.
     mayDelete: mayDelete(run, known) && (successors.length === 0 || known.whole),
   };
 }
 
-/** Where nothing was listed, each contact is looked at before it is deleted, as it always is. */
+/** Without a listing this may be true too: each contact is looked at before it is deleted. */
 function mayDelete(run: RunContext, { listing }: Findings): boolean {
   if (isFirstLoad(run)) return false;
   return run.mode === 'full' ? listing?.complete === true : run.restored !== true;
 }
 
 /**
- * Of whom the ledger has learnt something since the listing began, what is recorded is newer than
- * what was listed: somebody saw her leave beside this run.
+ * Returns 'assumed' if the do-not-contact list has a newer entry of the person than the listing:
+ * then what is recorded is newer than what was listed, because something else saw them unsubscribe.
  */
 function outrun(
   { listing }: Findings,
@@ -113,11 +113,11 @@ interface Seen {
   known: Findings;
   desired: readonly DesiredRow[];
   observed: readonly ObservedRow[];
-  /** What it is on the platform by what is recorded, where that was not read. */
+  /** The recorded id on the platform, if the platform was not read. */
   assumedId: string | undefined;
 }
 
-/** Under which other keys the record was known: by the platform's ids, or by the source's. */
+/** Returns the records with other keys that have the same id, on the platform or in the source. */
 function formerOf(
   { snapshot }: RunContext,
   type: RecordType,
@@ -139,7 +139,7 @@ function formerOf(
   }));
 }
 
-/** What is recorded under one name, and was read or is recorded under another one. */
+/** Returns the contacts that are recorded with this key and now have another one. */
 function renamedOf(
   run: RunContext,
   type: RecordType,
@@ -149,7 +149,7 @@ function renamedOf(
   const { name, capabilities } = type;
   return (capabilities.personRead?.idsOf(row) ?? []).flatMap((id) => {
     const seen = isListed ? staging.elsewhere(name, id, row.key) : undefined;
-    // What is recorded as this one's is here, unless it was read elsewhere; or else it is gone.
+    // A recorded contact still has this key unless it was read with another one, or is gone.
     if (!seen && (id === row.id || (isListed && known.listing))) return [];
     const other = recorded.ofId(name, id, row.key);
     const now = seen?.alias ?? other?.key;
@@ -162,7 +162,7 @@ function renamedOf(
   });
 }
 
-/** Of somebody whom the source does not name: who stands under another key by now. */
+/** Returns the records that now stand for a person whom the source does not name. */
 function successorsOf(
   { snapshot }: RunContext,
   { name }: RecordType,

@@ -10,10 +10,10 @@ import type { MirrorPart } from '../context/mirror-context.ts';
 import { forEachRange } from '../context/work-in-parts.ts';
 import type { Sizes } from '../context/run-findings.ts';
 
-/** `whole`: of whom it does not name it is known that the source does not. */
+/** What a reading gives; `whole`: a record that it does not name is not in the source. */
 export type SourceRead = Certificate & { whole: boolean; sizes: Sizes };
 
-/** So many are sorted in at a time: for each part, most of a table's pages are written anew. */
+/** How many are sorted in at a time. Each time most of a table's pages are written anew. */
 const sortedAtOnce = 75_000;
 
 const sharedId = {
@@ -21,6 +21,7 @@ const sharedId = {
   fix: 'give every record an id of its own in the CRM',
 };
 
+/** Reads all of a source. Throws Unavailable if it is empty and was not before. */
 export async function readSource(
   run: RunContext,
   { type, source }: MirrorPart,
@@ -53,7 +54,7 @@ export async function readSource(
   return { ...withAddresses(run, type.name, certificate), whole: true, sizes };
 }
 
-/** Where most of those who are recorded have lost their address, a column is empty, not people. */
+/** Takes back the certificate if most recorded people have no address: then a column is empty. */
 function withAddresses(
   { snapshot: { recorded, staging } }: RunContext,
   kind: RecordTypeName,
@@ -73,9 +74,7 @@ function withAddresses(
   return { complete: false, reading, why: `${why}; ${flaw.why}`, fix: `${fix}; ${flaw.fix}` };
 }
 
-/**
- * An empty reading where there were records before is a failure, not data: throws Unavailable.
- */
+/** Throws Unavailable if records are known: then an empty reading is a failure, not data. */
 export function refuseEmpty(
   { snapshot }: Pick<RunContext, 'snapshot'>,
   kind: RecordTypeName,
@@ -89,7 +88,7 @@ export function refuseEmpty(
   );
 }
 
-/** Left early, the reading is closed; read to its end, what it gives there is told. */
+/** Passes on a reading, and what it returns at its end. If it is left early, it is closed. */
 export async function* endingIn<End>(
   reading: AsyncGenerator<SourceRecord[], End>,
   told: (end: End) => void,
@@ -108,8 +107,8 @@ async function sortIn(run: RunContext, kind: RecordTypeName): Promise<void> {
 }
 
 /**
- * Which records have an id of their own, and under which names the invalid ones stand. Answers the
- * ranges of all keys, into which the names that were added here fit, and how many name nobody.
+ * Finds ids that several records share, and names invalid records by the keys of their ids. Returns
+ * the ranges of all keys, which cover the names added here, and how many records name nobody.
  */
 async function resolveIds(
   run: RunContext,
@@ -152,6 +151,7 @@ async function sizesOf(
   return sizes;
 }
 
+/** Returns the row of a record; one that cannot be read becomes an invalid row. */
 export function desiredOf(type: RecordType, record: SourceRecord): DesiredRow {
   if ('value' in record) return type.desire(record.value, record.where);
   return {
@@ -168,6 +168,7 @@ export function desiredOf(type: RecordType, record: SourceRecord): DesiredRow {
   };
 }
 
+/** Returns the error to throw when a run was asked to stop. */
 export function reasonOf(stop: AbortSignal): Error {
   return stop.reason instanceof Error ? stop.reason : new Interrupted('SIGTERM');
 }

@@ -1,15 +1,16 @@
 /**
- * A long run works in slices. Between them the CRM is asked whether it still says the same; where
- * it does not, it is read again and what is left is decided upon anew: hour fifty of a first load
- * never sends what hour zero believed.
+ * Reads a source again during a long run. A run works in slices and asks between them whether the
+ * source is still what was read, so that hour fifty of a first load never sends what was true in
+ * hour zero.
  *
- *   the source is still what was read     → goes on with the plan
- *   it changed, and was read wholly       → what is left is planned anew, by what it says now
- *   it changed, and proves nothing now    → only opt-outs are planned, and the run says so
- *   it cannot be read now                 → nothing more is sent, and the run says so
- *   the plan is one that was agreed to    → nothing more is sent: it is not that plan any more
+ *   the source is still what was read       the run goes on with the plan
+ *   it changed, and was read wholly         what is left is planned again, by what it says now
+ *   it changed, and is not certified now    only opt-outs are planned, and the run says so
+ *   it cannot be read now                   nothing more is sent, and the run says so
+ *   it changed, and the user agreed to      nothing more is sent: it would not be that plan
+ *   the plan
  *
- * No absence is counted by such a reading.
+ * Such a reading counts no absence.
  */
 import { Interrupted, isExpected } from '../../domain/errors.ts';
 import type { RecordType } from '../../records/record-type.ts';
@@ -20,6 +21,7 @@ import { readSource } from './source-read.ts';
 import { readingOf } from './record-states.ts';
 import { untilDone } from '../context/work-in-parts.ts';
 
+/** How long a slice takes; milliseconds. */
 export const sliceMs = 10 * 60_000;
 
 /**
@@ -43,11 +45,12 @@ export async function withdrawOutdated(
 
 /** What came of reading a source again: what it found, and why that is not all it should be. */
 interface ReadAgain {
-  /** Undefined: it could not be read. */
+  /** Undefined: the source could not be read. */
   findings?: Findings;
   reason?: string;
 }
 
+/** Reads a source again, without counting absences. Throws Interrupted, and bugs. */
 export async function readAgain(
   run: RunContext,
   part: MirrorPart,
