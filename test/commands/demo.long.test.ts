@@ -1,3 +1,4 @@
+import { byGuard } from '../../src/domain/guard-classes.ts';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -13,7 +14,7 @@ import { lookBefore, tellSafety } from '../../src/demo/safety-check.ts';
 import { contactKey } from '../../src/records/contact/observe/observed-contact.ts';
 import { contactDesire } from '../../src/records/contact/observe/desired-contact.ts';
 import type { DesiredRow } from '../../src/domain/record.ts';
-import type { Summary } from '../../src/engine/report/run-summary.ts';
+import { splitHeld, type Summary } from '../../src/engine/report/run-summary.ts';
 import { stage } from '../support/emulator/emulator-stage.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -134,7 +135,7 @@ const summary: Summary = {
   status: 'done',
   mode: 'full',
   plan: '',
-  contacts: { ...counts, held: { delete: 0, opt_in: 0, opt_out: 0 }, skipped: 0, invalid: 0 },
+  contacts: { ...counts, held: splitHeld(byGuard(() => 0)).contacts, skipped: 0, invalid: 0 },
   templates: { ...counts, held: 0, invalid: 0 },
   returns: null,
   requests: { total: 0, byRoute: {}, rateLimited: 0 },

@@ -1,4 +1,5 @@
 /** One mirror of people and templates, put together for a platform in the same process. */
+import { byGuard } from '../../../src/domain/guard-classes.ts';
 import { createGate } from '../../../src/rate-limit/request-gate.ts';
 import type { AbsenceRules } from '../../../src/records/contact/consent/our-contacts.ts';
 import { contactType } from '../../../src/records/contact/contact-type.ts';
@@ -21,9 +22,8 @@ export const channels = ['ch_news', 'ch_product'];
  * every template changed: few tests are about that.
  */
 export const limits: Guards = {
-  delete: { percent: 10, floor: 10 },
+  ...byGuard((_, { defaults: { percent, floor } }) => ({ percent, floor })),
   opt_out: { percent: 100, floor: 20, holdForMs: 72 * 3_600_000 },
-  opt_in: { percent: 20, floor: 100 },
   template: { percent: 100, floor: 3 },
 };
 export const patience = { absentReadings: 2, absentForMs: 20 * 3_600_000, deleteAfterMs: 0 };
