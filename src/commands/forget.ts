@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
-import { forget, type Certificate } from '../erasure/forget-person.ts';
-import { filesAside } from '../snapshot/database/set-file-aside.ts';
+import { type Certificate, forget } from '../erasure/forget-person.ts';
+import { filesAside } from '../snapshot/database/snapshot-folder.ts';
 import { explain } from '../cli/output/failure-report.ts';
 import { namingOptions } from '../cli/lookup/snapshot-command.ts';
-import { personOptions, withPerson, type PersonFlags } from '../cli/run/person-command.ts';
+import { type PersonFlags, personOptions, withPerson } from '../cli/run/person-command.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 import { counted, instant } from '../cli/output/format-values.ts';
 import { exitCode } from '../cli/output/exit-codes.ts';

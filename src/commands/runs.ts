@@ -1,18 +1,17 @@
 import type { Command } from 'commander';
 import { Invalid } from '../domain/errors.ts';
 import { table } from '../engine/report/summary-text.ts';
-import type { KeptChange } from '../snapshot/tables/change-outcomes.ts';
-import type { KeptRun } from '../snapshot/tables/run-history.ts';
-import * as history from '../cli/status/run-history.ts';
+import type { KeptChange, KeptRun } from '../snapshot/tables/run-history.ts';
 import {
-  look,
-  namingOptions,
-  type LookFlags,
-  type Seen,
   type CommandAnswer,
+  look,
+  type LookFlags,
+  namingOptions,
+  type Seen,
 } from '../cli/lookup/snapshot-command.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 import { instant, instantOrNull } from '../cli/output/format-values.ts';
+import * as history from '../cli/status/run-history.ts';
 
 interface Flags extends LookFlags {
   last?: string;

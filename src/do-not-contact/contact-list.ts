@@ -11,15 +11,15 @@ import type { Database } from 'better-sqlite3';
 import type {
   Cause,
   Entry,
-  RememberedOptOut,
-  ListRemark,
   Identity,
+  ListRemark,
+  RememberedOptOut,
 } from '../domain/do-not-contact.ts';
 import { hasher } from './list-key.ts';
-import { copyOf, type BackupPart } from '../snapshot/database/database-backup.ts';
+import { type BackupPart, copyOf } from '../snapshot/database/database-backup.ts';
 import type { Key } from '../domain/record.ts';
-import type { Wait } from '../snapshot/database/lock-timeout.ts';
-import { statementsOf, type Statements } from '../snapshot/database/prepared-statements.ts';
+import type { Wait } from '../snapshot/database/database-access.ts';
+import { type Statements, statementsOf } from '../snapshot/database/prepared-statements.ts';
 
 /** An open list. All methods throw Busy when another process locks the file for too long. */
 export interface DoNotContactList {

@@ -13,16 +13,21 @@
  *                             writes were lost                            are missing
  */
 import { chmodSync, existsSync } from 'node:fs';
-import Database from 'better-sqlite3';
 import { Invalid } from '../domain/errors.ts';
-import { moveAside } from '../snapshot/database/set-file-aside.ts';
+import { moveAside } from '../snapshot/database/snapshot-folder.ts';
 import { check, isDamage } from '../snapshot/damage-check.ts';
-import { onDisk } from '../snapshot/database/disk-errors.ts';
-import { counting, ledgerIn, ledgerTables, type DoNotContactList } from './contact-list.ts';
+import {
+  onDisk,
+  openToLook,
+  patienceMs,
+  refuseNoFile,
+  type Wait,
+  waiterFor,
+} from '../snapshot/database/database-access.ts';
+import { counting, type DoNotContactList, ledgerIn, ledgerTables } from './contact-list.ts';
 import { hasher, readKey, writeKey } from './list-key.ts';
-import { openToLook, refuseNoFile } from '../snapshot/database/read-only-open.ts';
-import { patienceMs, waiterFor, type Wait } from '../snapshot/database/lock-timeout.ts';
 import { statementsOf } from '../snapshot/database/prepared-statements.ts';
+import Database from 'better-sqlite3';
 
 /** The files of a list. */
 export interface LedgerPlace {

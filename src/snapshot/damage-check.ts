@@ -1,7 +1,7 @@
-/** A snapshot that cannot be trusted: how it is found out, and put out of the way. */
+/** Finds damage in a snapshot, and moves a damaged one out of the way. */
 import Database from 'better-sqlite3';
 import { Invalid } from '../domain/errors.ts';
-import { broken, moveAside } from './database/set-file-aside.ts';
+import { broken, moveAside } from './database/snapshot-folder.ts';
 import { metaIn } from './database/meta-table.ts';
 import { runsIn } from './tables/run-history.ts';
 import { statementsOf } from './database/prepared-statements.ts';
@@ -9,12 +9,13 @@ import { statementsOf } from './database/prepared-statements.ts';
 const checkedName = 'checked-at';
 const everyMs = 86_400_000;
 
-/** Whether SQLite says that the file is none of its own, or broken. */
+/** Returns whether an error of SQLite says that the file is no database, or is broken. */
 export function isDamage(error: unknown): boolean {
   if (!(error instanceof Database.SqliteError)) return false;
   return error.code === 'SQLITE_NOTADB' || error.code.startsWith('SQLITE_CORRUPT');
 }
 
+/** Returns the error for a command that needs a snapshot which is damaged. */
 export function damaged(path: string): Invalid {
   return new Invalid(
     `${path}: this snapshot is damaged, it is not a readable database → restore a backup, ` +
@@ -23,32 +24,34 @@ export function damaged(path: string): Invalid {
 }
 
 /**
- * Whether the whole file is to be read at this start (`at`: epoch milliseconds). That takes about a
- * second for every half a million people, too long for every fast run: once a day, and when the
- * last run did not live to write down its end. What is broken where a run looks, it meets anyway.
+ * Returns whether the whole file is to be read at this start (`at`: epoch milliseconds). That takes
+ * about a second for every half a million people, too long for every fast run. It is done once a
+ * day, and when the last run has not recorded its end. Damage in the parts that a run reads shows
+ * up anyway.
  */
 export function isCheckDue(db: Database.Database, at: number): boolean {
   const [last] = runsIn(statementsOf(db)).newest(1);
   if (last && last.endedAt === null) return true;
   const checkedAt = Number(metaIn(statementsOf(db)).get(checkedName) ?? 0);
-  // What lies ahead was written by a clock that was wrong.
+  // A time in the future was written by a wrong clock.
   return at - checkedAt >= everyMs || checkedAt > at;
 }
 
 /**
- * Reads the whole file; throws an error that `isDamage` when a page of it is broken. To compare
- * every index with its table as well (integrity_check) would take five times as long.
+ * Reads the whole file; throws an error for which `isDamage` holds when a page is broken. It does
+ * not compare every index with its table (integrity_check), which takes five times as long.
  */
 export function check(db: Database.Database): void {
   const found = String(db.pragma('quick_check(1)', { simple: true }));
   if (found !== 'ok') throw new Database.SqliteError(found, 'SQLITE_CORRUPT');
 }
 
+/** Records that the whole file was read at this time. */
 export function noteChecked(db: Database.Database, at: number): void {
   metaIn(statementsOf(db)).set(checkedName, String(at));
 }
 
-/** Puts a snapshot out of the way; answers its new name. Only for who holds the lease. */
+/** Moves a damaged snapshot out of the way; returns its new name. The caller holds the lease. */
 export function setAside(path: string, at: number): string {
   const stamp = new Date(at).toISOString().replace(/[-:]|\.\d+/g, '');
   const name = `${path}${broken}${stamp}`;

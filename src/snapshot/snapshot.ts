@@ -2,43 +2,51 @@
  * The snapshot: one SQLite file per mirror with what we last saw acknowledged, the journal of
  * changes, the runs, and the known problems; and the staging of the run that is going on.
  *
- * One statement per function. A function here never opens a transaction; whoever has several things
- * that belong together calls `transaction`.
+ * Each function runs one statement and opens no transaction; a caller with several steps that
+ * belong together calls `transaction`.
  */
 import { chmodSync, existsSync } from 'node:fs';
 import Database from 'better-sqlite3';
-import { Busy, Invalid } from '../domain/errors.ts';
-import { absencesIn, type Absences } from './tables/absence-counts.ts';
-import { copyOf, type BackupPart } from './database/database-backup.ts';
+import { Busy } from '../domain/errors.ts';
+import { type Absences, absencesIn } from './tables/absence-counts.ts';
+import { type BackupPart, copyOf } from './database/database-backup.ts';
 import { check, damaged, isCheckDue, isDamage, noteChecked, setAside } from './damage-check.ts';
 import { makeFolderOf, refuseNoPlace } from './database/snapshot-folder.ts';
-import { onDisk } from './database/disk-errors.ts';
-import { fenceIn, type Token } from './database/fencing-token.ts';
+import {
+  onDisk,
+  openToLook,
+  patienceMs,
+  refuseNoFile,
+  type Wait,
+  waiterFor,
+} from './database/database-access.ts';
+import { fenceIn, isLeased, type Token } from './database/writer-lease.ts';
 import { changesIn, type Journal } from './tables/journal.ts';
-import { guardedChangesIn, type GuardedChanges } from './tables/guarded-changes.ts';
+import { type GuardedChanges, guardedChangesIn } from './tables/guarded-changes.ts';
 import { awaitingApprovalIn, type PlansAwaitingApproval } from './tables/awaiting-approval.ts';
-import { isLeased } from './database/writer-lease.ts';
-import { openToLook, refuseNoFile } from './database/read-only-open.ts';
-import { historyIn, type RecordHistory } from './tables/record-history.ts';
-import { metaIn, type Meta } from './database/meta-table.ts';
-import { migrations } from './database/migrations.ts';
-import { outcomesIn, type Outcomes } from './tables/change-outcomes.ts';
-import { patienceMs, waiterFor, type Wait } from './database/lock-timeout.ts';
-import { retryLaterIn, type RetryLater } from './tables/retry-later.ts';
-import { problemsIn, type Problems } from './tables/known-problems.ts';
-import { purgeIn, type Purge } from './tables/record-purge.ts';
-import { recordedIn, type Recorded } from './tables/recorded-state.ts';
-import { listNewsIn, type ListNews } from './staging/do-not-contact-news.ts';
-import { optOutReportsIn, type OptOutReports } from './tables/opt-out-reports.ts';
-import { runsIn, type Runs } from './tables/run-history.ts';
-import { shapingIn, type Shaping } from './tables/guarded-shape.ts';
-import { slicingIn, type Slicing } from './staging/slice-rollback.ts';
-import { rangesIn, type KeyRanges } from './database/key-range.ts';
+import {
+  historyIn,
+  type Outcomes,
+  outcomesIn,
+  type RecordHistory,
+  type Runs,
+  runsIn,
+} from './tables/run-history.ts';
+import { type Meta, metaIn } from './database/meta-table.ts';
+import { migrate, migrations, versionOf } from './database/migrations.ts';
+import { type RetryLater, retryLaterIn } from './tables/retry-later.ts';
+import { type Problems, problemsIn } from './tables/known-problems.ts';
+import { type Purge, purgeIn } from './tables/record-purge.ts';
+import { type Recorded, recordedIn } from './tables/recorded-state.ts';
+import { type ListNews, listNewsIn } from './staging/do-not-contact-news.ts';
+import { type OptOutReports, optOutReportsIn } from './tables/opt-out-reports.ts';
+import { type Shaping, shapingIn } from './tables/guarded-shape.ts';
+import { type Slicing, slicingIn, type Staging, stagingIn } from './staging/staging.ts';
+import { type KeyRanges, rangesIn } from './database/key-range.ts';
 import { statementsOf } from './database/prepared-statements.ts';
-import { stagingIn, type Staging } from './staging/staging.ts';
 import { stagingTables } from './staging/staging-tables.ts';
 import { candidatesIn, type DecisionCandidates } from './staging/decision-candidates.ts';
-import { duplicatesIn, type Duplicates } from './staging/duplicate-records.ts';
+import { type Duplicates, duplicatesIn } from './staging/duplicate-records.ts';
 
 export interface Snapshot {
   meta: Meta;
@@ -58,34 +66,36 @@ export interface Snapshot {
   ranges: KeyRanges;
   duplicates: Duplicates;
   /**
-   * Raises the fencing token (snapshot/database/fencing-token.ts): of all that have it open only
-   * this one writes from now on. For who has taken the lease, and once; and where `least` is to be
-   * the least it stands at.
+   * Raises the fencing token (snapshot/database/writer-lease.ts), to at least `least`: from now on
+   * only this process may write. A process calls it once, when it has taken the lease.
    */
   fence(least?: number): void;
-  /** How often it was opened to be written: what the fencing token stands at. */
+  /** Returns the fencing token: how often the snapshot was opened for writing. */
   generation(): number;
   absences: Absences;
   guarded: GuardedChanges;
   shaping: Shaping;
   awaitingApproval: PlansAwaitingApproval;
-  /** All or nothing in staging, which no other process sees; throws Busy as `transaction` does. */
+  /**
+   * Runs work on the staging tables, which no other process sees, all or nothing. Throws Busy as
+   * `transaction` does.
+   */
   stage(work: () => void): void;
   /**
-   * All or nothing, on disk when it returns; within another one, when that returns. Waits while
-   * another process has the file locked, and throws Busy when that lasts; having waited in vain
-   * once, it waits no more. Throws Busy, and writes nothing, when another has raised the fencing
-   * token since this one did.
+   * Runs work all or nothing. It is on disk when this returns; within another transaction, when
+   * that one returns. Waits while another process has the file locked, and throws Busy when that
+   * lasts; after it has waited in vain once, it waits no more. Throws Busy, and writes nothing,
+   * when another process has raised the fencing token since this one did.
    */
   transaction<T>(work: () => T): T;
   /**
-   * A copy for `file`, which must not exist, while others may use it. `at` is when, in milliseconds
-   * since the epoch; the copy remembers it. Throws Invalid, and the signal's reason.
+   * Copies the snapshot for `file`, which must not exist, while others may use it. The copy keeps
+   * the time `at`, in milliseconds since the epoch. Throws Invalid, and the signal's reason.
    */
   copy(file: string, copy: { at: number; signal: AbortSignal }): Promise<BackupPart>;
   /**
-   * The same snapshot once more, with a staging of its own, for a run of this process beside
-   * another; both write under one fencing token. To be closed by itself.
+   * Opens the same snapshot once more, with staging tables of its own, for a run of this process
+   * beside another. Both write under one fencing token; the caller closes it.
    */
   sibling(): Snapshot;
   close(): void;
@@ -101,9 +111,9 @@ export function openSnapshot(path: string, options: { inMemory?: boolean } = {})
 }
 
 /**
- * Opens it for a run, whose process holds the lease: checked when that is due, and one that is
- * damaged is set `aside` under that name for a new one. `admit` may refuse, by throwing, before
- * anything is changed. Throws as `openSnapshot` does, but for damage.
+ * Opens the snapshot for a run, whose process holds the lease. It is checked when that is due; a
+ * damaged one is moved to the name `aside`, and a new one is made. `admit` may refuse, by throwing,
+ * before anything is changed. Throws as `openSnapshot` does, except for damage.
  */
 export function openForRun(
   path: string,
@@ -120,7 +130,7 @@ export function openForRun(
 
 interface Opening {
   inMemory?: boolean;
-  /** Has it checked when that is due; milliseconds since the epoch. */
+  /** The time, in milliseconds since the epoch; with it the snapshot is checked when due. */
   checkedAt?: number;
   admit?(snapshot: Snapshot): void;
 }
@@ -156,9 +166,9 @@ function undamaged<T>(path: string, work: () => T): T {
 }
 
 /**
- * Opens the snapshot at `path` for looking, beside whoever writes it; nothing in it can be changed.
- * Undefined when there is none yet, or one that is just being made. One of an older version is
- * brought up to date first. `checkedAt` (milliseconds since the epoch) has it checked when that is
+ * Opens the snapshot at `path` for reading only, beside a process that writes it. Returns undefined
+ * when there is none yet, or one that is just being made. A snapshot of an older version is
+ * migrated first. With `checkedAt`, in milliseconds since the epoch, it is checked when that is
  * due. Throws as `openSnapshot` does.
  */
 export function lookInto(path: string, checkedAt?: number): Snapshot | undefined {
@@ -184,7 +194,7 @@ function lookAt(path: string, checkedAt: number | undefined): Snapshot | undefin
   }
 }
 
-/** Its tables are not changed under a process that knows them only as they were. */
+/** Migrates a snapshot, unless a process of the older version is writing it. */
 function renewed(path: string): Snapshot {
   if (!isLeased(path)) return openSnapshot(path);
   throw new Busy(
@@ -206,7 +216,7 @@ function snapshotOf(
   const statements = statementsOf(db);
   const staging = stagingIn(statements);
   const fence = fenceIn(db, path, token);
-  // In the middle of another it is a part of that: what fails in it undoes the whole.
+  // Within another transaction it is a part of that: a failure in it undoes the whole.
   const within = <T>(begin: () => T, work: () => T): T =>
     db.inTransaction ? work() : patiently(begin);
   const checked =
@@ -279,22 +289,4 @@ function openFile(path: string): Database.Database {
     return made;
   }
   return onDisk(path, () => new Database(path, { timeout: patienceMs }));
-}
-
-function migrate(db: Database.Database, path: string): void {
-  if (versionOf(db, path) === migrations.length) return;
-  db.transaction(() => {
-    // Asked again: another process may have done it meanwhile.
-    for (const step of migrations.slice(versionOf(db, path))) db.exec(step);
-    db.pragma(`user_version = ${migrations.length}`);
-  }).exclusive();
-}
-
-function versionOf(db: Database.Database, path: string): number {
-  const version = Number(db.pragma('user_version', { simple: true }));
-  if (version <= migrations.length) return version;
-  throw new Invalid(
-    `${path}: this snapshot was written by a newer version of crm-mirror ` +
-      `(format ${version}, this one knows ${migrations.length}) → run that version, or restore an older backup`,
-  );
 }

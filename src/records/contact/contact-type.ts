@@ -29,7 +29,6 @@ import { precheck } from './send/send-precheck.ts';
 import { listed, memoriesOf, newsOfChange } from './consent/do-not-contact-entries.ts';
 import { contactKey, namedIn, observe, timeOf } from './observe/observed-contact.ts';
 import { release } from './consent/own-opt-outs.ts';
-import { partsOf } from './observe/channel-parts.ts';
 import { anew, find, read, type ReadAccess, readAll, retrieve } from './observe/contact-read.ts';
 import {
   type ContactChange,
@@ -38,6 +37,7 @@ import {
 } from './observe/contact-rows.ts';
 import { enrolment, silentBody } from './observe/contact-state.ts';
 import { idsOf } from './consent/renamed-contact.ts';
+import { partsOf } from './observe/last-observed.ts';
 
 export interface ContactOptions {
   fields: ContactFields;

@@ -1,60 +1,64 @@
+/** Splits the keys of a table into ranges, and writes the conditions of SQL that select one. */
 import type { Statements } from './prepared-statements.ts';
 import type { GuardClass } from '../../domain/guard-classes.ts';
 import type { RecordTypeName } from '../../domain/record.ts';
 
 /**
- * A part of all keys (or ids), in their order: those after `after`, up to and with `upTo`. What
- * asks for everybody asks range by range, so that nothing in the process stands still meanwhile.
+ * A range of keys (or ids) in their order. A query over all records goes range by range, so that
+ * the process does other work in between.
  */
 export interface KeyRange {
+  /** The range begins behind this key. */
   after: string;
-  /** The end of the last one comes after every text: SQLite has bytes follow texts. */
+  /** The last key of the range; bytes in the last range, since SQLite sorts bytes behind texts. */
   upTo: string | Uint8Array;
 }
 
-/** A range of what one guard is for: all that is staged of one person is in the same. */
+/** A range of the changes that one guard counts; all changes of a person are in one range. */
 export interface Guarded extends KeyRange {
   guard: GuardClass;
 }
 
-/** Of a statement about the rows of guards: that a row is in that range. */
+/** Selects the rows of a guard in a range: a condition of SQL with the parameters of Guarded. */
 export const isGuarded = 'guard = @guard and key > @after and key <= @upTo';
 
-/** Of a statement with the parameters `kind` and a range: that a row of this table is in it. */
+/** Selects the rows of `table` in a range: a condition with the parameters `kind` and KeyRange. */
 export function inRange(table: string, column: 'key' | 'id' = 'key'): string {
   const name = `${table}.${column}`;
   return `${table}.kind = @kind and ${name} > @after and ${name} <= @upTo`;
 }
 
+/** Yields the ranges of keys or ids of one record type. */
 export interface KeyRanges {
   /**
-   * All keys that are staged, observed or recorded; a record that has none is in no range. `size`:
-   * for what takes longer for each than to look at it.
+   * Keys that are staged, observed or recorded; a record without a key is in no range. `size` is
+   * the number of keys in a range, smaller where the work on each takes long.
    */
   ofKeys(kind: RecordTypeName, size?: number): Iterable<KeyRange>;
-  /** All keys that are recorded. */
+  /** Keys that are recorded. */
   ofRecorded(kind: RecordTypeName): Iterable<KeyRange>;
-  /** All ids of the source, of this reading and of those before. */
+  /** Ids of the source, of this reading and of earlier ones. */
   ofIds(kind: RecordTypeName): Iterable<KeyRange>;
-  /** Keys of what was added last, and is not sorted in yet. */
+  /** Keys of records that were added and are not sorted in yet. */
   ofUnsorted(kind: RecordTypeName): Iterable<KeyRange>;
-  /** All ids that were listed. */
+  /** Ids that the platform listed. */
   ofListedIds(kind: RecordTypeName): Iterable<KeyRange>;
-  /** Keys of what was noted by a decision, and is not recorded yet. */
+  /** Keys that a decision has noted and that are not recorded yet. */
   ofNoted(kind: RecordTypeName): Iterable<KeyRange>;
-  /** Keys under which this run noticed something. */
+  /** Keys for which this run noticed a problem. */
   ofNoticed(kind: RecordTypeName): Iterable<KeyRange>;
-  /** Only those of this reading that stand under another key, or under none, so far. */
+  /** Ids of this reading that have been known under another key, or under none. */
   ofStrangeIds(kind: RecordTypeName): Iterable<KeyRange>;
 }
 
-/** No more rows of any table are in a range, but for those of one and the same key. */
+/** The most rows of a table in one range; rows of one key are never split. */
 const most = 5_000;
 const end = new Uint8Array();
 
-/** The range of all keys, where they are few. */
+/** The range of all keys, for tables with few rows. */
 export const everything: KeyRange = { after: '', upTo: end };
 
+/** Prepares the ranges of every table. */
 export function rangesIn(db: Statements): KeyRanges {
   const keys = spansOf(db, { column: 'key', of: ['temp.staged', 'temp.observed', 'recorded'] });
   const recorded = spansOf(db, { column: 'key', of: ['recorded'] });
@@ -81,7 +85,7 @@ function spansOf(db: Statements, by: { column: string; of: readonly string[] }) 
   return (kind: RecordTypeName, size?: number) => ranges({ kind }, size);
 }
 
-/** By the texts of a column, of the rows that these tables have there. */
+/** Returns what yields the ranges of a column over several tables, for rows that match `where`. */
 export function rangesBy(
   db: Statements,
   { column, of, where }: { column: string; of: readonly string[]; where: string },
@@ -103,4 +107,10 @@ export function rangesBy(
       after = upTo;
     }
   };
+}
+
+/** Selects the origins whose id this reading has under the same key: a condition of SQL. */
+export function isStaged(origin: string): string {
+  return `exists (select 1 from temp.staged s
+    where s.kind = ${origin}.kind and s.key = ${origin}.key and s.id = ${origin}.id)`;
 }

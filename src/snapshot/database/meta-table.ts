@@ -1,7 +1,8 @@
+/** Single facts about the snapshot, each under a name. */
 import type { z } from 'zod';
 import type { Statements } from './prepared-statements.ts';
 
-/** Single facts about the snapshot itself. */
+/** Reads, writes and drops the facts by name. */
 export interface Meta {
   get(name: string): string | undefined;
   set(name: string, value: string): void;
@@ -18,6 +19,7 @@ export function metaValue<Value>(
   return text === undefined ? undefined : schema.parse(JSON.parse(text));
 }
 
+/** Prepares the access to the facts of a database. */
 export function metaIn(db: Statements): Meta {
   const get = db.prepare<[string], { value: string }>('select value from meta where name = ?');
   const set = db.prepare('insert or replace into meta (name, value) values (?, ?)');

@@ -1,3 +1,6 @@
+import type Database from 'better-sqlite3';
+import { Invalid } from '../../domain/errors.ts';
+
 /**
  * The snapshot's tables, as numbered steps: the position in this list is the version a file is at
  * (`pragma user_version`). A step that has been released is never edited, only followed by another.
@@ -178,3 +181,23 @@ export const migrations: readonly string[] = [
   // Since when an id of the source is known under a key; what earlier versions knew was first.
   'alter table origin add column since integer not null default 0;',
 ];
+
+/** Brings the tables of a database up to date. Throws Invalid for one of a newer version. */
+export function migrate(db: Database.Database, path: string): void {
+  if (versionOf(db, path) === migrations.length) return;
+  db.transaction(() => {
+    // Read again: another process may have migrated it meanwhile.
+    for (const step of migrations.slice(versionOf(db, path))) db.exec(step);
+    db.pragma(`user_version = ${migrations.length}`);
+  }).exclusive();
+}
+
+/** Returns how many migrations a database has had. Throws Invalid for one of a newer version. */
+export function versionOf(db: Database.Database, path: string): number {
+  const version = Number(db.pragma('user_version', { simple: true }));
+  if (version <= migrations.length) return version;
+  throw new Invalid(
+    `${path}: this snapshot was written by a newer version of crm-mirror ` +
+      `(format ${version}, this one knows ${migrations.length}) → run that version, or restore an older backup`,
+  );
+}

@@ -1,18 +1,19 @@
 /**
- * Parts of a plan, in its order: by phase, kind and key. What is done to a whole plan is done
- * stretch by stretch, so that nothing in the process stands still meanwhile.
+ * Splits a plan into chunks, in its order: by phase, record type and key. Work on a whole plan goes
+ * chunk by chunk, so that the process does other work in between.
  */
 import type { Statements } from './prepared-statements.ts';
 
+/** The position of a change in a plan. */
 interface Place {
   phase: number;
   kind: string;
   key: string;
-  /** Tells those of one record and phase apart. */
+  /** Distinguishes the changes of one record and phase. */
   seq: number;
 }
 
-/** What comes after one place, up to and with another. */
+/** The changes behind one position, up to and including another. */
 export interface Stretch extends Place {
   afterPhase: number;
   afterKind: string;
@@ -20,20 +21,24 @@ export interface Stretch extends Place {
   afterSeq: number;
 }
 
-/** Of a statement with the parameters of a stretch: that a change is in it. */
+/** Selects the changes of a chunk: a condition of SQL with the parameters of Stretch. */
 export const inStretch = `
   (phase, kind, key, seq) > (@afterPhase, @afterKind, @afterKey, @afterSeq)
   and (phase, kind, key, seq) <= (@phase, @kind, @key, @seq)`;
 
-/** No more changes are in a stretch, and no more are written at a time. */
+/** The most changes in a chunk, and the most that are written at a time. */
 export const most = 5_000;
 
 const beginning: Place = { phase: -1, kind: '', key: '', seq: 0 };
 const end: Place = { phase: Number.MAX_SAFE_INTEGER, kind: '', key: '', seq: 0 };
 
+/** The chunk of the whole plan. */
 export const whole: Stretch = { ...behind(beginning), ...end };
 
-/** Of what this clause names, with these parameters; an index has to have it in that order. */
+/**
+ * Returns what yields the chunks of the changes that `clause` (from … where …) selects. An index
+ * must have them in the order of the plan.
+ */
 export function stretchesOf(
   db: Statements,
   clause: string,

@@ -1,18 +1,19 @@
 /**
- * The statements of a database, each compiled when it is first used: a look at the status needs a
- * dozen of the hundred and fifty there are, and compiling all of them took longer than the look.
+ * Prepares the statements of a database. Each is compiled when it is first used: `status` needs a
+ * dozen of the hundred and fifty, and compiling all of them took longer than the command.
  */
 import type { Database, RunResult } from 'better-sqlite3';
-import { named, onDisk } from './disk-errors.ts';
+import { named, onDisk } from './database-access.ts';
 
-/** Parameters by position, or one object of named ones. */
+/** Prepares statements; their parameters go by position, or in one object by name. */
 export interface Statements {
   prepare<P extends unknown[] = unknown[], R = unknown>(sql: string): Statement<P, R>;
   prepare<P extends object, R = unknown>(sql: string): Statement<[P], R>;
+  /** Runs statements without parameters. */
   exec(sql: string): void;
 }
 
-/** Throws SqliteError, for what does not compile as well. */
+/** A prepared statement; each method throws SqliteError, also where it does not compile. */
 interface Statement<P extends unknown[], R> {
   run(...parameters: P): RunResult;
   get(...parameters: P): R | undefined;
@@ -21,9 +22,10 @@ interface Statement<P extends unknown[], R> {
 }
 
 /**
- * A statement whose plan might depend on a value is compiled anew by SQLite at every binding,
- * which takes ten times as long as running it. Nothing here wants another plan for another value;
- * and what stands in a function, SQLite does not look at: `likely` does nothing else.
+ * Hides every parameter from the planner of SQLite. SQLite compiles a statement anew at every
+ * binding where the plan may depend on the value, which takes ten times as long as running it, and
+ * no statement here wants that. The planner ignores what stands in a function, and `likely` returns
+ * its argument.
  */
 function steady(sql: string): string {
   return sql.replaceAll(/'[^']*'|\?|@\w+/g, (token) =>
@@ -31,6 +33,7 @@ function steady(sql: string): string {
   );
 }
 
+/** Returns what prepares the statements of this database; their errors name its file. */
 export function statementsOf(db: Database): Statements {
   const path = db.name;
   function prepare<P extends unknown[] = unknown[], R = unknown>(sql: string): Statement<P, R>;
@@ -39,7 +42,7 @@ export function statementsOf(db: Database): Statements {
     let compiled: ReturnType<Database['prepare']> | undefined;
     const statement = () => (compiled ??= db.prepare(steady(sql)));
     return {
-      // As onDisk does; asked a million times, what it is given would be made a million times.
+      // Not by onDisk: `run` is called a million times, and would make a closure each time.
       run(...parameters) {
         try {
           return statement().run(...parameters);
@@ -53,4 +56,32 @@ export function statementsOf(db: Database): Statements {
     };
   }
   return { prepare, exec: (sql) => onDisk(path, () => void db.exec(sql)) };
+}
+
+/** Rows per statement; with more of them a row takes no less time. */
+const atOnce = 20;
+
+/**
+ * Returns what inserts many rows at a time, because most of the time of a single insert goes by
+ * between two statements. It takes the values of `columns`, in their order, of one row after
+ * another. `into` is the beginning of the statement, as `insert into temp.unsorted`.
+ */
+export function manyIn(
+  { prepare }: Statements,
+  into: string,
+  columns: readonly string[],
+): (values: readonly unknown[]) => void {
+  const row = `(${columns.map(() => '?').join(', ')})`;
+  const statement = (rows: number) =>
+    prepare(`${into} (${columns.join(', ')}) values ${Array(rows).fill(row).join(', ')}`);
+  const [many, one] = [statement(atOnce), statement(1)];
+  const ofOne = columns.length;
+  const ofMany = ofOne * atOnce;
+  return (values) => {
+    const even = values.length - (values.length % ofMany);
+    for (let at = 0; at < even; at += ofMany) many.run(...values.slice(at, at + ofMany));
+    for (let at = even; at < values.length; at += ofOne) {
+      one.run(...values.slice(at, at + ofOne));
+    }
+  };
 }

@@ -1,26 +1,26 @@
-/** The folder that a snapshot lies in. */
-import { existsSync, mkdirSync, statfsSync, statSync } from 'node:fs';
-import { dirname } from 'node:path';
+/** Makes the folder of a snapshot, and moves damaged files there out of the way. */
+import { existsSync, mkdirSync, readdirSync, renameSync, statfsSync, statSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
 import { Invalid } from '../../domain/errors.ts';
 
 /**
- * Makes the folder of the file at `path`, and those above it. Step by step: Node's own way of
- * making all of them at once never ends where the file system says that there is nothing (/proc).
- * Throws Invalid when one cannot be made.
+ * Makes the folder of the file at `path`, and those above it. It makes one at a time, because
+ * Node's recursive `mkdir` never returns in a file system such as /proc. Throws Invalid when a
+ * folder cannot be made.
  */
 export function makeFolderOf(path: string): void {
   for (const folder of missingOf(path).toReversed()) make(folder, path);
 }
 
-/** Throws Invalid where the folder of the file at `path` can never be; makes nothing. */
+/** Throws Invalid where the folder of the file at `path` cannot be made; makes nothing. */
 export function refuseNoPlace(path: string): void {
   missingOf(path);
 }
 
-/** File systems in which nobody makes a file, by their number: proc and sysfs. */
+/** The numbers of file systems in which no file can be made: proc and sysfs. */
 const shown: readonly number[] = [0x9fa0, 0x62656572];
 
-/** The folders of `path` that there are not, from the innermost outwards. Throws Invalid. */
+/** Returns the missing folders of `path`, the innermost first. Throws Invalid. */
 function missingOf(path: string): string[] {
   const missing: string[] = [];
   let folder = dirname(path);
@@ -39,11 +39,41 @@ function make(folder: string, path: string): void {
     mkdirSync(folder);
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-    // Another process may have made it meanwhile; a link that leads nowhere is there, too.
+    // Another process may have made it meanwhile. A dangling link also gives EEXIST.
     if (code === 'EEXIST' && existsSync(folder)) return;
     if (code === 'ENOSPC' || code === 'EDQUOT' || code === 'EIO') throw error;
     throw new Invalid(
       `${path}: the folder ${folder} cannot be made (${code}) → correct the path, or let the user who runs this write there`,
     );
   }
+}
+
+/**
+ * The endings of a database's files, in the order of moving them: the write-ahead log goes before
+ * the database, since a log that stayed behind would be taken for a part of the next database.
+ */
+const ends = ['-shm', '-wal', ''];
+
+/** Follows the name of a snapshot in the name of a damaged one that was moved out of its way. */
+export const broken = '.broken-';
+
+/** Returns the files of all damaged snapshots that were moved out of the way of this one. */
+export function filesAside(path: string): string[] {
+  const folder = dirname(path);
+  const names = readdirSync(folder).filter((name) => name.startsWith(basename(path) + broken));
+  return names.toSorted().map((name) => join(folder, name));
+}
+
+/**
+ * Renames a database and the files beside it to the first name (`nameOf` 1, 2, 3 …) that is free
+ * for all of them; returns that name.
+ */
+export function moveAside(path: string, nameOf: (count: number) => string): string {
+  let count = 1;
+  while (ends.some((end) => existsSync(nameOf(count) + end))) count += 1;
+  const aside = nameOf(count);
+  for (const end of ends) {
+    if (existsSync(path + end)) renameSync(path + end, aside + end);
+  }
+  return aside;
 }

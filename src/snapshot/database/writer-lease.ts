@@ -1,21 +1,36 @@
-import { chmodSync, existsSync } from 'node:fs';
+/**
+ * Makes sure that one process at a time writes a mirror, by two means.
+ *
+ * The lease is a lock of the operating system. It covers a holder that dies, and one that is
+ * stopped: the lock stays with it. It covers neither a network file system that lost the lock, nor
+ * a lease file that was removed, nor a snapshot that was replaced by a backup while it was written.
+ * Two processes then believe that they hold the mirror. The fencing token, a counter in the
+ * snapshot that every holder of the lease raises, and the identity of the file tell which of them
+ * still does.
+ */
+import { chmodSync, existsSync, statSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { Busy } from '../../domain/errors.ts';
-import { onDisk } from './disk-errors.ts';
+import { onDisk } from './database-access.ts';
+import { metaIn } from './meta-table.ts';
+import { statementsOf } from './prepared-statements.ts';
 import { makeFolderOf } from './snapshot-folder.ts';
 
-/** The right to write a mirror: one process at a time. */
+/** The right to write a mirror; one process at a time has it. */
 export interface Lease {
+  /** Gives the lease back. */
   release(): void;
 }
 
-/** Whoever looks has the lock for an instant, which must not turn away who takes it. */
+/**
+ * How long taking the lease waits, in milliseconds: `isLeased` holds the lock for an instant, which
+ * must not turn a run away.
+ */
 const glanceMs = 200;
 
 /**
- * Takes the lease of the snapshot at `path`; throws Busy while another process holds it, having
- * waited for `waitMs`. It is a lock of the operating system on a file beside the snapshot, so a
- * dead holder's ends with it. What such a lock cannot cover, the fencing token does: raise it next
+ * Takes the lease of the snapshot at `path`, a lock on a file beside it. Throws Busy when another
+ * process still holds it after `waitMs`. The caller raises the fencing token next
  * (`Snapshot.fence`).
  */
 export function takeLease(path: string, waitMs = glanceMs): Lease {
@@ -33,7 +48,7 @@ export function takeLease(path: string, waitMs = glanceMs): Lease {
   return { release: () => void db.close() };
 }
 
-/** Whether a process holds the lease of the snapshot at `path` now; looks without taking it. */
+/** Returns whether a process holds the lease of the snapshot at `path`; does not take it. */
 export function isLeased(path: string): boolean {
   const file = fileOf(path);
   if (!existsSync(file)) return false;
@@ -55,4 +70,56 @@ function fileOf(path: string): string {
 
 function isBusy(error: unknown): boolean {
   return error instanceof Database.SqliteError && error.code.startsWith('SQLITE_BUSY');
+}
+
+/** Raises and checks the fencing token of one snapshot. */
+export interface Fence {
+  /**
+   * Raises the token, to at least `least`: from now on only this connection and those of the same
+   * process beside it may write. Within a transaction.
+   */
+  raise(least?: number): void;
+  /** Returns the token of the snapshot: how often it was raised. */
+  generation(): number;
+  /**
+   * Throws Busy when another process has raised the token since `raise`, or the file was replaced;
+   * before `raise` it allows everything. Runs within the transaction that writes, so that nothing
+   * changes before that has ended.
+   */
+  check(): void;
+}
+
+const name = 'lease-token';
+
+/** Holds the token that this process raised; its connections to one snapshot share it. */
+export interface Token {
+  own: { token: string; file: string } | undefined;
+}
+
+/** Returns the fence of the snapshot at `path`. */
+export function fenceIn(db: Database.Database, path: string, shared: Token): Fence {
+  const meta = metaIn(statementsOf(db));
+  const fileNow = (): string => (db.memory ? '' : fileAt(path));
+  return {
+    generation: () => Number(meta.get(name) ?? 0),
+    raise(least = 0) {
+      const token = String(Math.max(least, Number(meta.get(name) ?? 0) + 1));
+      shared.own = { token, file: fileNow() };
+      meta.set(name, token);
+    },
+    check() {
+      const { own } = shared;
+      if (!own || (meta.get(name) === own.token && fileNow() === own.file)) return;
+      throw new Busy(
+        `${path}: another process has taken this mirror over, or the snapshot was replaced ` +
+          '→ nothing more is written here; run again when nobody else does',
+      );
+    },
+  };
+}
+
+/** Returns the identity of the file at `path`, which a rename keeps. */
+function fileAt(path: string): string {
+  const found = statSync(path, { throwIfNoEntry: false });
+  return found ? `${found.dev}:${found.ino}` : 'none';
 }

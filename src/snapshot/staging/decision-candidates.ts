@@ -3,39 +3,39 @@ import type { Key, RecordTypeName } from '../../domain/record.ts';
 import { inRange, type KeyRange } from '../database/key-range.ts';
 
 /**
- * Narrows all that was read to the records that need a decision: SQL compares fingerprints, so that
- * only the few that differ from what is recorded and settled reach the planner.
+ * Selects the records that need a decision: SQL compares fingerprints, so that only the few records
+ * that differ from what is recorded and settled reach the planner.
  */
 export interface DecisionCandidates {
   /**
-   * After the platform was listed, range by range. `absent`: recorded records count too that the
-   * source no longer names, or only as gone or out of scope.
+   * Adds the candidates of a range after the platform was listed. `absent`: recorded records that
+   * the source no longer names, or only as gone or out of scope, are candidates too.
    */
   full(kind: RecordTypeName, range: KeyRange, absent: boolean): void;
-  /** What is recorded stands in for the platform. */
+  /** Adds the candidates of a range, with the recorded state in place of a listing. */
   fast(kind: RecordTypeName, range: KeyRange, absent: boolean): void;
-  /** Whom the source was asked for, where it was not read wholly, and the keys they had before. */
+  /** Adds the keys that a partial read of the source was about, and their former keys. */
   named(kind: RecordTypeName): void;
-  /** What the platform refused, whatever became of it. */
+  /** Adds the records of which the platform refused a change. */
   parked(kind: RecordTypeName): void;
-  /** Only records that were read by themselves since they were decided upon last. */
+  /** Adds one record, which was read by itself since it was last decided. */
   add(kind: RecordTypeName, key: Key): void;
-  /** The next candidates after `after`, in the order of their keys. */
+  /** Returns the next candidates behind `after`, in the order of their keys. */
   next(kind: RecordTypeName, after: Key, count: number): Key[];
-  /** Of one kind, or of all. */
+  /** Drops the candidates of one record type, or of all. */
   clear(kind?: RecordTypeName): void;
 }
 
-/** One row per key of the source, whatever the number of its records. */
+/** Selects one row for each key of the source. */
 const wanted = `select key, count(*) n, max(reason is not null) broken, max(wants) wants,
   max(fingerprint) fingerprint
   from temp.desired where ${inRange('desired')} group by key`;
 
-/** One row per key of the platform. */
+/** Selects one row for each key of the platform. */
 const shown = `select key, count(*) n, max(fingerprint) fingerprint
   from temp.observed where ${inRange('observed')} group by key`;
 
-/** Recorded under a key that the source has replaced by another one. */
+/** Selects recorded rows of a key that the source has replaced by another. */
 const moved = `union all
   select @kind, r.key from recorded r where ${inRange('r')} and r.id is not null
     and not exists (select 1 from temp.staged s where s.kind = @kind and s.key = r.key)

@@ -1,9 +1,7 @@
-import { addingIn } from './desired-insert.ts';
+import { addingIn, type Desired } from './desired-staging.ts';
 import type { Statements } from '../database/prepared-statements.ts';
 import type { DesiredRow, Key } from '../../domain/record.ts';
-import { inRange, type KeyRange } from '../database/key-range.ts';
-import { isStaged } from '../database/staged-origin.ts';
-import type { Desired } from './desired-staging.ts';
+import { inRange, isStaged, type KeyRange } from '../database/key-range.ts';
 
 interface StoredDesired extends Omit<DesiredRow, 'wants' | 'invalid' | 'key'> {
   key: string;

@@ -3,12 +3,12 @@ import { z } from 'zod';
 import { causes, type ListRemark } from '../../domain/do-not-contact.ts';
 
 /**
- * What the ledger is to learn by the decisions of one round; staged, so that memory does not grow
- * with the people.
+ * Stages what the do-not-contact list learns from the decisions of one round, so that memory does
+ * not grow with the number of people.
  */
 export interface ListNews {
   add(remark: ListRemark): void;
-  /** The next ones after the number `after`, in the order they came. */
+  /** Returns the next remarks behind number `after`, in the order they were added. */
   next(after: number, count: number): { nth: number; remark: ListRemark }[];
 }
 
@@ -26,6 +26,7 @@ const staged = z.object({
   ends: z.array(z.object({ seq: z.number(), why: z.string() })),
 });
 
+/** Prepares the statements about the staged remarks. */
 export function listNewsIn(db: Statements): ListNews {
   const add = db.prepare('insert into temp.remarked (body) values (?)');
   const next = db.prepare<[number, number], { seq: number; body: string }>(

@@ -3,25 +3,27 @@ import { inRange, type KeyRange } from '../database/key-range.ts';
 import type { Statements } from '../database/prepared-statements.ts';
 
 /**
- * Which records of the source stand under one name, where origins do not tell: of several, and of
- * one that has nothing recorded. Whoever reads one of them by itself has to read the others too:
- * one may want her out, or have left, and be older than the one that wants her in.
+ * The ids of source records that share a key, where origins do not tell: several records of a key,
+ * and a record of which nothing is recorded. A read of one of them needs the others as well:
+ * another record may state an opt-out, or be gone, and be older than the one that wants an opt-in.
  */
 export interface Duplicates {
   /**
-   * Those that this run's reading shows, in a range of keys. When it has been read, who wants
-   * something is left out: most of those are about to be recorded. When all is done, who is not.
+   * Notes the duplicates that this run has read, in a range of keys. `read`: leaves out a record
+   * that wants something, since most of those are about to be recorded. `done`: leaves none out.
    */
   note(kind: RecordTypeName, range: KeyRange, when: 'read' | 'done'): void;
-  /** Those that it does not show any more, and those whose origin tells by now. */
+  /** Drops those that this run has not read, and those whose origin tells by now. */
   dropOld(kind: RecordTypeName): void;
-  /** Whoever stood under this name. */
+  /** Drops those of a key. */
   drop(kind: RecordTypeName, key: Key): void;
+  /** Returns the ids of a key. */
   of(kind: RecordTypeName, key: Key): string[];
-  /** Under which names this record stands. */
+  /** Returns the keys of an id. */
   namesOf(kind: RecordTypeName, id: string): Key[];
 }
 
+/** Prepares the statements about duplicates. */
 export function duplicatesIn(db: Statements): Duplicates {
   const note = db.prepare<KeyRange & { kind: string; done: number }>(
     `insert or ignore into twin (kind, key, id)

@@ -1,52 +1,56 @@
-/** What one run has seen of the platform: what was listed, and what was read by itself. */
-import type { Key, RecordTypeName, ObservedRow } from '../../domain/record.ts';
-import { manyIn } from '../database/multi-row-insert.ts';
+/** Stages what one run has seen of the platform: the listing, and records read by themselves. */
+import type { Key, ObservedRow, RecordTypeName } from '../../domain/record.ts';
+import { manyIn, type Statements } from '../database/prepared-statements.ts';
 import { observedIndexes } from './staging-tables.ts';
 import { inRange, type KeyRange } from '../database/key-range.ts';
-import type { Statements } from '../database/prepared-statements.ts';
 
+/** The records of the platform that one run has seen. */
 export interface Observed {
-  /** Before anything is listed. Until it is sorted in, nothing that is observed is found. */
+  /** Begins a listing. Until it is sorted in, no observed record is found. */
   beginListing(): void;
-  /** A part of a listing, each record under its alias; it may come several times. */
+  /** Adds a page of a listing, each record under its alias; a record may come several times. */
   addListed(rows: readonly ObservedRow[]): void;
-  /** Once nothing more is listed, each of these is to be done; also if that came to nothing. */
+  /** The steps that sort the listing in; each is run once the listing has ended or failed. */
   readonly sortings: readonly (() => void)[];
-  /** After that, for each range of ids: of what was listed several times the last one counts. */
+  /**
+   * Keeps the last of the rows that were listed several times; afterwards, for each range of ids.
+   */
   forgetRelisted(kind: RecordTypeName, range: KeyRange): void;
   /**
-   * What was read besides, in the place of what was seen of these ids before: all under this key,
-   * or else each under its alias.
+   * Adds rows that were read by themselves, in the place of earlier rows of their ids: all under
+   * `key`, or else each under its alias.
    */
   addObserved(rows: readonly ObservedRow[], key?: Key): void;
   /** Gives every listed record the key the source knows it by: by recorded id, else by name. */
   resolveKeys(kind: RecordTypeName): void;
   forgetObserved(kind: RecordTypeName, key: Key): void;
   observed(kind: RecordTypeName, key: Key): ObservedRow[];
-  /** The record of this id, where it was seen under another key. */
+  /** Returns the record of this id where it was seen under another key. */
   elsewhere(kind: RecordTypeName, id: string, notKey: Key): ObservedRow | undefined;
   countObserved(kind: RecordTypeName): number;
   /**
    * Distinct ids known to be created no later than `at` (platform's clock) or at an unknown time.
    */
   countCreatedBy(kind: RecordTypeName, at: number): number;
-  /** Notes that this key was read by itself just now: its observed rows are all there are. */
+  /** Notes that this key was read by itself at this time: its observed rows are all there are. */
   addLooked(kind: RecordTypeName, key: Key, at: number): void;
-  /** What is recorded of this key is newer than what was listed. */
+  /** Has the recorded state of this key count, since it is newer than the listing. */
   assume(kind: RecordTypeName, key: Key): void;
+  /** Returns when the key was read by itself; 'assumed' where the recorded state counts. */
   lookedAt(kind: RecordTypeName, key: Key): number | 'assumed' | undefined;
-  /** An answer showed the whole record in this run, at this time. */
+  /** Notes that an answer in this run showed the whole record at this time. */
   addSighted(kind: RecordTypeName, key: Key, at: number): void;
   sightedAt(kind: RecordTypeName, key: Key): number | undefined;
 }
 
+/** Prepares the statements about observed records. */
 export function observedIn(db: Statements): Observed {
   const add = addingIn(db);
   const seen = seenIn(db, add);
   return { ...listedIn(db, add), ...resolvingIn(db), ...seen, ...lookedIn(db, seen) };
 }
 
-/** Rows, of any kind. An index of more of them takes longer to make than others should wait. */
+/** The most rows without an index; making one for more of them blocks others for too long. */
 const mostUnsorted = 100_000;
 /** As long does making one more take, so that comes a little later. */
 const apart = 10_000;
@@ -54,8 +58,9 @@ const apart = 10_000;
 type ListedPart = Pick<Observed, 'beginListing' | 'addListed' | 'sortings' | 'forgetRelisted'>;
 
 /**
- * Made for all rows at once, an index takes a fraction of what it takes row by row: while a listing
- * is short there is none, and once it is long they are made and kept.
+ * Prepares listing. An index made for all rows at once takes a fraction of the time of one kept row
+ * by row: while a listing is short there is none, and once it is long the indexes are made and
+ * kept.
  */
 function listedIn(db: Statements, add: Add): ListedPart {
   const last = db.prepare<[], { seq: number | null }>('select max(seq) seq from temp.observed');

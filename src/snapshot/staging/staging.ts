@@ -1,46 +1,52 @@
+/** Stages what a run has read and decided, until the plan is committed. */
 import type { Statements } from '../database/prepared-statements.ts';
 import type { Change } from '../../domain/change.ts';
 import type { GuardClass } from '../../domain/guard-classes.ts';
 import type { Problem } from '../../domain/problem.ts';
-import type { Key, RecordTypeName, RecordedRow } from '../../domain/record.ts';
+import type { Key, RecordedRow, RecordTypeName } from '../../domain/record.ts';
 import type { Desired } from './desired-staging.ts';
 import { desiredIn } from './desired-records.ts';
 import { stagingNames } from './staging-tables.ts';
 import { type Observed, observedIn } from './observed-records.ts';
 import { toStored } from '../tables/recorded-state.ts';
 import { inRange, type KeyRange } from '../database/key-range.ts';
-import { inStretch, type Stretch, stretchesOf } from '../database/plan-chunks.ts';
+import { inStretch, most, type Stretch, stretchesOf } from '../database/plan-chunks.ts';
 
 /**
- * What one run has read, and what it decided, before any of it counts. Held in temporary tables, so
- * that neither memory nor the snapshot grows with the readings.
+ * What one run has read and decided, before any of it is in the snapshot. It is in temporary
+ * tables, so that neither memory nor the snapshot grows with the readings.
  */
 export interface Staging extends Desired, Observed {
+  /** Empties all of it. */
   clear(): void;
   addPlanned(change: Change): void;
-  /** The plan in its order: by phase, kind, key. Nothing else may use the snapshot meanwhile. */
+  /** Yields the plan by phase, record type and key. Nothing else may use the snapshot meanwhile. */
   planned(): IterableIterator<Change & { held: boolean }>;
-  /** The whole of it, part by part. */
+  /** Yields the chunks of the whole plan. */
   chunks(): Iterable<Stretch>;
   plannedIn(stretch: Stretch): Change[];
-  /** `isAlone`: that this record was decided upon hung on no other record. */
+  /** Notes a row to record. `isAlone`: its decision depended on no other record. */
   addNoted(row: RecordedRow, isAlone: boolean): void;
-  /** Takes those of a range into `recorded` that stand alone. */
+  /** Records the noted rows of a range that are alone. */
   adoptAlone(kind: RecordTypeName, range: KeyRange): void;
-  /** Takes the rest of what was noted, and what is forgotten, into `recorded`. */
+  /** Records the other noted rows. */
   adoptNoted(): void;
+  /** Deletes the recorded rows that are to be forgotten. */
   adoptForgotten(): void;
+  /** Notes a problem that this run found. */
   addNoticed(problem: Problem): void;
   forgetNoticed(kind: RecordTypeName, key: Key): void;
-  /** Records noticed so far, by class. */
+  /** Counts the records with a problem of this class. */
   countNoticed(kind: RecordTypeName, name: Problem['class']): number;
+  /** Notes a recorded row that is to be forgotten. */
   addForgotten(kind: RecordTypeName, key: Key): void;
-  /** Drops all that was decided about these records and is not in the snapshot yet. */
+  /** Drops the decisions about these records that are not in the snapshot yet. */
   undecide(kind: RecordTypeName, keys: readonly Key[]): void;
-  /** Empties what one round of decisions produced, keeping what was read and noticed. */
+  /** Drops the decisions of one round; readings and problems stay. */
   clearDecisions(): void;
 }
 
+/** Prepares the statements of the staging tables. */
 export function stagingIn(db: Statements): Staging {
   const desired = desiredIn(db);
   const observed = observedIn(db);
@@ -52,7 +58,7 @@ export function stagingIn(db: Statements): Staging {
     clear: () => {
       desired.clearForms();
       for (const name of stagingNames) db.exec(`delete from temp.${name}`);
-      // A listing may have ended without them.
+      // A listing that ended early has not made its indexes.
       for (const sort of observed.sortings) sort();
     },
   };
@@ -154,5 +160,42 @@ function undecidingIn(db: Statements): Staging['undecide'] {
     const list = JSON.stringify(keys);
     for (const statement of undecide) statement.run(kind, list);
     unremark.run(list);
+  };
+}
+
+/** Puts parts of a run back when its source is read again in the middle of it. */
+export interface Slicing {
+  /** Returns whether a planned change waits to be sent. */
+  hasPlanned(run: string, kind: RecordTypeName): boolean;
+  /**
+   * Deletes some thousands of planned changes that were not sent; returns whether there may be
+   * more.
+   */
+  withdraw(run: string, kind: RecordTypeName): boolean;
+  /** Has the recorded state count for records that the run changed after it had listed them. */
+  assumeDone(run: string, kind: RecordTypeName): void;
+}
+
+/** Prepares the statements that put a run back. */
+export function slicingIn(db: Statements): Slicing {
+  const those = `from change indexed by change_planned
+    where state = 'planned' and run = ? and kind = ? limit`;
+  const planned = db.prepare<[string, string]>(`select 1 ${those} 1`);
+  const withdraw = db.prepare<[string, string]>(
+    `delete from change where seq in (select seq ${those} ${most})`,
+  );
+  const done = `select distinct kind, key from change
+    where run = ? and kind = ? and state = 'acked'`;
+  const forget = db.prepare(`delete from temp.observed where (kind, key) in (${done})`);
+  const assume = db.prepare(
+    `insert or replace into temp.looked (kind, key, at) select kind, key, null from (${done})`,
+  );
+  return {
+    hasPlanned: (run, kind) => planned.get(run, kind) !== undefined,
+    withdraw: (run, kind) => withdraw.run(run, kind).changes === most,
+    assumeDone: (run, kind) => {
+      forget.run(run, kind);
+      assume.run(run, kind);
+    },
   };
 }

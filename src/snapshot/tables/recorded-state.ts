@@ -1,7 +1,6 @@
 import type { Statements } from '../database/prepared-statements.ts';
-import type { Key, RecordTypeName, Ownership, RecordedRow } from '../../domain/record.ts';
-import { isStaged } from '../database/staged-origin.ts';
-import { inRange, type KeyRange } from '../database/key-range.ts';
+import type { Key, Ownership, RecordedRow, RecordTypeName } from '../../domain/record.ts';
+import { inRange, isStaged, type KeyRange } from '../database/key-range.ts';
 
 /** What was last seen acknowledged, one row per record that is ours. */
 export interface Recorded {

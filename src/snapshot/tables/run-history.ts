@@ -1,39 +1,45 @@
+/**
+ * What runs did, what became of their changes, and what is known of a record, for people to read.
+ */
 import type { Statements } from '../database/prepared-statements.ts';
+import type { JournaledChange } from '../../domain/change.ts';
+import type { Key, RecordedRow, RecordTypeName } from '../../domain/record.ts';
 
-/** A run as it is kept; times in milliseconds since the epoch. */
+/** A recorded run; times in milliseconds since the epoch. */
 export interface KeptRun {
   id: string;
   mode: string;
-  /** `running` until it has ended, for ever when its process was killed. */
+  /** `running` until the run has ended; it stays so when the process was killed. */
   status: string;
   plan: string | null;
   startedAt: number;
   endedAt: number | null;
-  /** The summary's JSON, without its problems. */
+  /** The JSON of the summary, without its problems. */
   summary: string | null;
 }
 
-/** The runs of the mirror: what started, how it ended. */
+/** Records when runs start and how they end. */
 export interface Runs {
   start(run: { id: string; mode: string; at: number }): void;
   finish(run: { id: string; status: string; plan: string; summary: string; at: number }): void;
-  /** One of which there is nothing to tell. */
+  /** Drops a run that has nothing to show. */
   drop(id: string): void;
   get(id: string): KeptRun | undefined;
-  /** The newest, newest first. */
+  /** Returns the newest runs, newest first. */
   newest(count: number): KeptRun[];
   newestOf(mode: string): KeptRun | undefined;
   /**
-   * The newest full run of all kinds that ended well, with both readings certified: by then the
-   * platform was as the CRM wanted it.
+   * Returns the newest full run of all record types that ended well with both readings certified:
+   * at its end the platform was as the CRM wanted it.
    */
   proven(): KeptRun | undefined;
-  /** Forgets runs that ended before `before`, in milliseconds since the epoch. */
+  /** Drops runs that ended before `before`, in milliseconds since the epoch. */
   prune(before: number): void;
 }
 
 const columns = 'id, mode, status, plan, started_at startedAt, ended_at endedAt, summary';
 
+/** Prepares the statements about runs. */
 export function runsIn(db: Statements): Runs {
   const start = db.prepare(
     `insert into run (id, mode, status, started_at) values (@id, @mode, 'running', @at)`,
@@ -65,5 +71,97 @@ export function runsIn(db: Statements): Runs {
     newestOf: (mode) => newestOf.get(mode),
     proven: () => proven.get(),
     prune: (before) => void prune.run(before),
+  };
+}
+
+/** Shows the outcomes of changes; the journal itself is journal.ts. */
+export interface Outcomes {
+  /** Returns the changes of a run, the most urgent states first, and opt-outs before others. */
+  gravest(run: string, count: number): KeptChange[];
+  /** Counts the changes of all runs that were sent and have no known outcome. */
+  countOpen(): OpenCount[];
+}
+
+/** A change and its outcome; times in milliseconds since the epoch. */
+export interface KeptChange extends Pick<
+  JournaledChange,
+  'kind' | 'key' | 'op' | 'part' | 'state'
+> {
+  reason: string | null;
+  fix: string | null;
+  plannedAt: number;
+  sentAt: number | null;
+  endedAt: number | null;
+}
+
+/** A number of changes without a known outcome. */
+export interface OpenCount {
+  state: 'sent' | 'unknown';
+  n: number;
+  /** When the oldest was sent; milliseconds since the epoch. */
+  since: number | null;
+}
+
+/** Selects a KeptChange from the table `change`. */
+const keptColumns =
+  'kind, key, op, part, state, reason, fix, planned_at plannedAt, sent_at sentAt, ended_at endedAt';
+
+/** Prepares the statements about outcomes. */
+export function outcomesIn(db: Statements): Outcomes {
+  const gravest = db.prepare<[string, number], KeptChange>(
+    `select ${keptColumns} from change indexed by change_by_run where run = ?
+     order by case state when 'rejected' then 0 when 'unknown' then 1 when 'sent' then 2
+       when 'planned' then 3 when 'stale' then 4 else 5 end, op <> 'opt_out', seq limit ?`,
+  );
+  const countOpen = db.prepare<[], OpenCount>(
+    `select state, count(*) n, min(sent_at) since from change indexed by change_open
+     where state in ('sent', 'unknown') group by state`,
+  );
+  return {
+    gravest: (run, count) => gravest.all(run, count),
+    countOpen: () => countOpen.all(),
+  };
+}
+
+/** Shows what the snapshot has about single records. */
+export interface RecordHistory {
+  /** Yields every key that the snapshot has in any table, each once. */
+  keys(kind: RecordTypeName): IterableIterator<Key>;
+  /** Yields every recorded record, in the order of keys; nothing may be written meanwhile. */
+  records(kind: RecordTypeName): IterableIterator<Pick<RecordedRow, 'key' | 'body' | 'seenAt'>>;
+  /** Returns keys with a conflict and without a recorded row: people who are not brought in. */
+  barred(kind: RecordTypeName): Key[];
+  /** Returns the changes of a record and their outcomes, the newest first. */
+  changes(kind: RecordTypeName, key: Key, count: number): (KeptChange & { run: string })[];
+}
+
+/** Prepares the statements about single records. */
+export function historyIn(db: Statements): RecordHistory {
+  const keys = db.prepare<{ kind: string }, { key: Key }>(
+    `select key from recorded where kind = @kind
+     union select key from origin where kind = @kind
+     union select key from problem where kind = @kind
+     union select key from change where kind = @kind
+     union select key from held where kind = @kind`,
+  );
+  const records = db.prepare<[string], { key: Key; body: string; seenAt: number }>(
+    'select key, body, seen_at seenAt from recorded where kind = ? order by key',
+  );
+  const barred = db.prepare<{ kind: string }, { key: Key }>(
+    `select distinct p.key from problem p where p.kind = @kind and p.class = 'conflict'
+       and not exists (select 1 from recorded r where r.kind = p.kind and r.key = p.key)
+     order by p.key`,
+  );
+  const changes = db.prepare<[string, string, number], KeptChange & { run: string }>(
+    `select run, ${keptColumns} from change indexed by change_by_key
+     where kind = ? and key = ? order by seq desc limit ?`,
+  );
+  return {
+    *keys(kind) {
+      for (const { key } of keys.iterate({ kind })) yield key;
+    },
+    records: (kind) => records.iterate(kind),
+    barred: (kind) => barred.all({ kind }).map(({ key }) => key),
+    changes: (kind, key, count) => changes.all(kind, key, count),
   };
 }

@@ -1,4 +1,5 @@
 /** Whether a text is a date, as CRMs write when somebody was deleted or unsubscribed. */
+import { z } from 'zod';
 
 /** A day, and maybe a time with or without its zone. */
 const time = String.raw`(?<time>\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?)`;
@@ -62,4 +63,26 @@ function offsetOf(named: string | undefined): string {
   if (named === undefined) return '+14:00';
   const [, hours, minutes = '00'] = /^([+-]\d{2}):?(\d{2})?$/.exec(named) ?? [];
   return hours === undefined ? 'Z' : `${hours}:${minutes}`;
+}
+
+const instant = z.iso.datetime({ offset: true });
+
+const day = z.iso.date();
+
+const zoneless = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d([.,]\d+)?)?$/;
+
+/**
+ * When a will was stated, in milliseconds since the epoch; null when nothing is said, undefined
+ * when it cannot be told. ISO 8601: an instant with its zone, or a day, which counts from its
+ * beginning anywhere on earth.
+ */
+export function readConsentAt(text: string): number | null | undefined {
+  if (text === '') return null;
+  if (instant.safeParse(text).success) return Date.parse(text);
+  return day.safeParse(text).success ? Date.parse(`${text}T00:00:00+14:00`) : undefined;
+}
+
+/** Of a time that cannot be told, whether it is that the zone is missing. */
+export function isZoneless(text: string): boolean {
+  return zoneless.test(text);
 }

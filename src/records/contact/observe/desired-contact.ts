@@ -11,7 +11,7 @@ import {
 import type { Subscription } from '../../../platform/request-schemas.ts';
 import type { RecordType } from '../../record-type.ts';
 import { isAddress } from './email-address.ts';
-import { isZoneless, readConsentAt } from './consent-time.ts';
+import { isZoneless, readConsentAt } from './date-text.ts';
 import { contactKey } from './observed-contact.ts';
 import type { DesiredContact } from './contact-state.ts';
 import {

@@ -1,8 +1,9 @@
 /** Her contacts, as what they show is taken. */
 import type { ObservedRow } from '../../../domain/record.ts';
+import type { Parts } from '../../capabilities.ts';
 import type { States } from '../../record-type.ts';
 import { fingerprintOf } from './observed-contact.ts';
-import type { RecordedContactRow } from './contact-rows.ts';
+import { decodeContact, type RecordedContactRow } from './contact-rows.ts';
 import type { ObservedContact, RecordedContact } from './contact-state.ts';
 
 /**
@@ -58,4 +59,16 @@ export function fingerprintsOf(
 ): string[] {
   if (rows.length > 0) return rows.map((row) => row.fingerprint).toSorted();
   return value.contacts.map(fingerprintOf).toSorted();
+}
+
+/** The channels as parts of the platform that contacts are in. */
+export function partsOf(channels: readonly string[]): Parts {
+  return {
+    names: channels,
+    recorded(row) {
+      const { channels: all } = decodeContact.recorded(row).value;
+      return Object.keys(all).filter((channel) => all[channel]?.is === 'opt_in');
+    },
+    shown: (row) => Object.keys(decodeContact.observed(row).value.channels),
+  };
 }

@@ -1,0 +1,112 @@
+/**
+ * How a database file is used beside other processes: errors that name the file, waiting for a
+ * lock, and reading a file that this process cannot write.
+ */
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import Database from 'better-sqlite3';
+import { Busy, Invalid } from '../../domain/errors.ts';
+
+/**
+ * Runs work on the database at `path`. An error of SQLite about the disk or the file names no file;
+ * it gets the `path`, as errors of the file system have it.
+ */
+export function onDisk<T>(path: string, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    throw named(error, path);
+  }
+}
+
+/** Adds the `path` to an error of SQLite that has none, and returns the error. */
+export function named(error: unknown, path: string): unknown {
+  if (!(error instanceof Database.SqliteError) || 'path' in error) return error;
+  return path === ':memory:' ? error : Object.assign(error, { path });
+}
+
+/** Runs work on a database; throws Busy when another process has it locked for too long. */
+export type Wait = <T>(work: () => T) => T;
+
+/** How long SQLite waits for a lock by itself, in milliseconds. */
+export const patienceMs = 5_000;
+
+/**
+ * Returns what runs work on this database. SQLite waits for a lock by itself and fails with a code
+ * when it waited in vain. In the middle of a run many changes are under way; if each of them waited
+ * as long again, the end of the run would take minutes. After the first failure nothing waits until
+ * some work succeeds. `what` names the file at `path` in messages.
+ */
+export function waiterFor(db: Database.Database, path: string, what: string): Wait {
+  let isPatient = true;
+  const setPatience = (patient: boolean): void => {
+    if (patient === isPatient) return;
+    db.pragma(`busy_timeout = ${patient ? patienceMs : 0}`);
+    isPatient = patient;
+  };
+  return (work) => {
+    try {
+      const done = onDisk(path, work);
+      setPatience(true);
+      return done;
+    } catch (error) {
+      const code = error instanceof Database.SqliteError ? error.code : '';
+      if (!code.startsWith('SQLITE_BUSY')) throw error;
+      setPatience(false);
+      throw new Busy(
+        `${path}: another process has locked this ${what} → run again when it has let go`,
+      );
+    }
+  };
+}
+
+/** The largest file that is read into memory, in bytes. */
+const mostBytes = 1 << 30;
+
+/**
+ * Opens the database at `path` for reading only. SQLite makes two files beside a database in use;
+ * where nothing can be written it cannot, and a file that is complete without them is read into
+ * memory instead. `what` names the file in messages. Throws Invalid.
+ */
+export function openToLook(path: string, what: string): Database.Database {
+  refuseNoFile(path, `the ${what}`);
+  const db = onDisk(path, () => new Database(path, { readonly: true, timeout: patienceMs }));
+  try {
+    db.prepare('select 1 from sqlite_master').get();
+    return db;
+  } catch (error) {
+    if (!isShut(error)) return db;
+    db.close();
+    return new Database(inMemory(path, what), { readonly: true });
+  }
+}
+
+/** Throws Invalid where `path` is a folder or no regular file; `what` names the expected file. */
+export function refuseNoFile(path: string, what: string): void {
+  const stats = statSync(path, { throwIfNoEntry: false });
+  if (!stats || stats.isFile()) return;
+  if (stats.isDirectory()) {
+    throw new Invalid(`${path}: this is a folder, and ${what} is a file → move the folder away`);
+  }
+  throw new Invalid(`${path}: this is no regular file, as ${what} is → correct the path`);
+}
+
+/** Returns whether SQLite failed because it can make no file beside this one. */
+function isShut(error: unknown): boolean {
+  const code = error instanceof Database.SqliteError ? error.code : '';
+  return code.startsWith('SQLITE_CANTOPEN') || code.startsWith('SQLITE_READONLY');
+}
+
+function inMemory(path: string, what: string): Buffer {
+  const isWhole = !existsSync(`${path}-wal`) || statSync(`${path}-wal`).size === 0;
+  if (!isWhole || statSync(path).size > mostBytes) {
+    const why = isWhole ? 'is large' : 'was not closed';
+    throw new Invalid(
+      `${path}: this ${what} lies where nothing can be written, and ${why} → copy it, and what ` +
+        'lies beside it, to where something can be, and look there',
+    );
+  }
+  const bytes = readFileSync(path);
+  // Bytes 18 and 19 say that other processes may use the file, which SQLite refuses in memory.
+  bytes.fill(1, 18, 20);
+  return bytes;
+}
