@@ -3,6 +3,7 @@ import type { World } from '../emulator/ui/emulated-world.ts';
 import { contactKey } from '../records/contact/observe/observed-contact.ts';
 import type { DesiredRow, Key } from '../domain/record.ts';
 import type { Passed } from './demo-run.ts';
+import type { Claim, TemplateClaim } from './sample-people.ts';
 
 /** A claim, and whether it is true. */
 export interface ClaimResult {
@@ -82,26 +83,4 @@ function standingOf(world: World, key: Key): string {
 function nameOf(key: Key, people: readonly DesiredRow[]): string {
   const row = people.find(({ alias }) => alias === key);
   return row && row.key === undefined ? `id ${row.id}` : key;
-}
-
-/** A claim about one person: what one run should have done, made before it. */
-export interface Claim {
-  /** The address. */
-  who: string;
-  says: string;
-  /** The requests that changed something, such as `opt_in ch_news`. */
-  sent: readonly string[];
-  /** The contact on the platform, as `standingOf` words it. */
-  shows: string;
-  /** The class of the problem that the run lists for the person; undefined: none. */
-  listed?: 'conflict' | 'invalid';
-}
-
-/** The same about one template. */
-export interface TemplateClaim {
-  /** The template's name on the platform. */
-  name: string;
-  says: string;
-  sent: readonly ('create' | 'update')[];
-  subject: string;
 }

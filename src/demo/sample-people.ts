@@ -2,11 +2,32 @@
  * The named people and templates of the demo: how they stand on the platform before the first run,
  * and the claims about them after each act. They are in the sample export (config/demo).
  */
-import type { Claim, TemplateClaim } from './expected-outcome.ts';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Emulator } from '../emulator/emulator.ts';
 import { type Folder, writePeople } from './demo-folder.ts';
+
+/** A claim about one person: what one run should have done, made before it. */
+export interface Claim {
+  /** The address. */
+  who: string;
+  says: string;
+  /** The requests that changed something, such as `opt_in ch_news`. */
+  sent: readonly string[];
+  /** The contact on the platform, as `standingOf` words it. */
+  shows: string;
+  /** The class of the problem that the run lists for the person; undefined: none. */
+  listed?: 'conflict' | 'invalid';
+}
+
+/** The same about one template. */
+export interface TemplateClaim {
+  /** The template's name on the platform. */
+  name: string;
+  says: string;
+  sent: readonly ('create' | 'update')[];
+  subject: string;
+}
 
 const news = 'ch_news';
 const product = 'ch_product';

@@ -10,7 +10,7 @@ import { noteStuck, sayRejected, deliverReports } from './report-delivery.ts';
 
 const listed = 100;
 
-/** What came of it; `stuck` says why the CRM could not be told, and stops nothing. */
+/** The result; `stuck` says why the CRM could not be told, and stops nothing. */
 export interface Reported {
   summary: ReturnsSummary;
   stuck?: string;
