@@ -6,6 +6,7 @@ import type { Decision, RecordType, States } from '../records/record-type.ts';
 import type { Certificate } from '../sources/source.ts';
 import { proveOwn } from './account/account-proof.ts';
 import { decideChanges } from './plan/decide-changes.ts';
+import type { RunGate } from './plan/run-gates.ts';
 import type { RunContext } from './context/run-context.ts';
 import type { Mirror, RunOptions } from './context/mirror-context.ts';
 import { readSource } from './read/source-read.ts';
@@ -24,6 +25,8 @@ export interface Examined {
   decision: Decision;
   /** What would be sent: not what has to wait, and only opt-outs while an outcome is unknown. */
   sends: Change[];
+  /** Changes that were decided and are kept back in this run, with the gate that does so. */
+  keptBack: { change: Change; gate: RunGate }[];
 }
 
 /** Which person to examine, and how. */
@@ -55,13 +58,16 @@ export async function examine(
   const looked = offline ? 'not asked' : await attempt(ask(run, type, asking));
   const states = statesOf(run, type, { key, known });
   run.snapshot.candidates.add(type.name, key);
-  await decideChanges({ run, type, known, tally });
+  const keptBack: Examined['keptBack'] = [];
+  const hear = (change: Change, gate: RunGate) => void keptBack.push({ change, gate });
+  await decideChanges({ run, type, known, tally, keptBack: hear });
   return {
     source,
     unread: looked,
     states,
     decision: type.decide(states),
     sends: [...run.snapshot.staging.planned()],
+    keptBack,
   };
 }
 

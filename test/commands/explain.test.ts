@@ -169,6 +169,7 @@ const situations: Situation[] = [
     {
       news: { row: 12, decision: 'create' },
       sends: [],
+      keptBack: [{ op: 'create', channel: 'ch_news', by: 'refused-before' }],
       parked: [{ channel: 'ch_news', attempts: 1, retryAt: null }],
       history: [{ outcome: 'rejected', reason: expect.stringContaining('answered 422') }],
     },
@@ -379,6 +380,7 @@ describe('explain', () => {
     await world.call('sync');
     const told = await tell(world);
     expect(told).toMatchObject({ sends: [], history: [{ outcome: 'unknown' }] });
+    expect(told.keptBack).toMatchObject([{ op: 'create', by: 'outcome-open' }]);
     expect((await world.call('explain', ann)).out).toContain('is not known yet');
   });
 });

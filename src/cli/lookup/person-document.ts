@@ -54,6 +54,8 @@ export function explainedOf(explaining: Explaining) {
     /** null: the CRM could not be read, so nothing is decided. */
     channels: crm.read ? channelsOf(explaining) : null,
     sends: crm.read ? found.sends.filter((change) => change.key === key).map(sendOf) : null,
+    /** Changes that were decided and are not sent now, with the gate that keeps them back. */
+    keptBack: crm.read ? found.keptBack.map(keptBackOf) : null,
     /** Opt-outs that the guard for stated ones holds, for events and `one` not. */
     held: heldOf(explaining),
     parked: parkedOf(explaining),
@@ -221,6 +223,10 @@ function doneOf({ channel, verdict }: ExplainedChannel, { decision }: Examined):
 
 function sendOf({ op, part, target }: Change) {
   return { op, channel: part, to: target ?? null };
+}
+
+function keptBackOf({ change, gate: { id, asks } }: Examined['keptBack'][number]) {
+  return { ...sendOf(change), by: id, asks };
 }
 
 function heldOf({ found, snapshot, guards }: Explaining) {

@@ -165,14 +165,19 @@ function desiredWords(desired: Channel['desired'], { records }: ExplainedPerson[
   return 'the CRM has this person as deleted, or out of scope';
 }
 
-function sendLines({ sends, history }: ExplainedPerson): string[] {
+function sendLines({ sends, keptBack, history }: ExplainedPerson): string[] {
   if (!sends) return [];
   const open = history.filter(({ outcome }) => outcome === 'sent' || outcome === 'unknown').length;
-  const lines = sends.map(({ op, channel, to }) => {
-    return `${op}${channel === '' ? '' : ` in ${channel}`}${to === null ? '' : ` to contact ${to}`}`;
-  });
+  const lines = [
+    ...sends.map(changeWords),
+    ...(keptBack ?? []).map((change) => `kept back: ${changeWords(change)}: ${change.asks}`),
+  ];
   const waits = `the outcome of ${open} sent before is not known yet: until it is, only opt-outs are sent`;
   return [...(lines.length > 0 ? lines : ['nothing']), ...(open > 0 ? [waits] : [])];
+}
+
+function changeWords({ op, channel, to }: NonNullable<ExplainedPerson['sends']>[number]): string {
+  return `${op}${channel === '' ? '' : ` in ${channel}`}${to === null ? '' : ` to contact ${to}`}`;
 }
 
 function heldLines({ held }: ExplainedPerson): string[] {

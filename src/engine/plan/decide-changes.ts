@@ -1,8 +1,9 @@
 /** Decides the candidates of one record type by its rules, and stages what comes of it. */
-import { type Change, isStatedOptOut } from '../../domain/change.ts';
+import type { Change } from '../../domain/change.ts';
 import type { Key, RecordedRow } from '../../domain/record.ts';
 import type { Decision, RecordType, States } from '../../records/record-type.ts';
 import { commitNow } from './commit-plan.ts';
+import { keptBackBy, type RunGate, type RunGateFacts } from './run-gates.ts';
 import { type RunContext, supersededKeys } from '../context/run-context.ts';
 import { displayNameOf, identityOf, noListChanges } from '../context/person-identity.ts';
 import type { Findings } from '../context/run-findings.ts';
@@ -16,13 +17,16 @@ interface Deciding {
   type: RecordType;
   known: Findings;
   tally: RunTally;
+  /** Is told of every change that a gate of the run keeps back. */
+  keptBack?: ((change: Change, gate: RunGate) => void) | undefined;
 }
 
 /** As many as can be decided before other tasks need a turn. */
 const pageOfKeys = 100;
 
 /** Decides all candidates. A change whose outcome is open keeps all but opt-outs of its record. */
-export async function decideChanges({ run, type, known, tally }: Deciding): Promise<void> {
+export async function decideChanges(deciding: Deciding): Promise<void> {
+  const { run, type } = deciding;
   const { candidates, journal } = run.snapshot;
   const open = new Set(journal.open(type.name).map(({ key }) => key));
   let after = '';
@@ -34,8 +38,8 @@ export async function decideChanges({ run, type, known, tally }: Deciding): Prom
     run.snapshot.stage(() => {
       for (const key of keys) {
         if (superseded.has(key)) continue;
-        if (open.has(key)) decideUnknown(run, type, { key, known });
-        else decideOne(run, type, { key, known, tally });
+        if (open.has(key)) decideUnknown(deciding, key);
+        else decideOne(deciding, key);
       }
     });
     after = keys.at(-1) ?? after;
@@ -50,25 +54,23 @@ export async function decideChanges({ run, type, known, tally }: Deciding): Prom
  * `review` asks the guards. Returns whether anything is planned.
  */
 export function decideAgain(
-  { run, type, known, tally }: Deciding,
+  deciding: Deciding,
   { key, isSettled, review }: { key: Key; isSettled: boolean; review(): void },
 ): boolean {
+  const { run, type } = deciding;
   const { staging, stage } = run.snapshot;
   let planned = 0;
   staging.assume(type.name, key);
   if (isSettled) return false;
-  stage(() => (planned = decideOne(run, type, { key, known, tally })));
+  stage(() => (planned = decideOne(deciding, key)));
   if (planned > 0) review();
   commitNow(run);
   return planned > 0;
 }
 
 /** Decides one record. Returns how many changes are planned. */
-function decideOne(
-  run: RunContext,
-  type: RecordType,
-  { key, known, tally }: { key: Key; known: Findings; tally: RunTally },
-): number {
+function decideOne(deciding: Deciding, key: Key): number {
+  const { run, type, known, tally } = deciding;
   const { staging } = run.snapshot;
   const states = statesOf(run, type, { key, known });
   const decision = type.decide(states);
@@ -88,9 +90,22 @@ function decideOne(
   if (decision.adopts) tally.adopted(type.name);
   for (const stop of decision.stoppedBy ?? []) tally.stopped(stop);
   const { changes } = decision;
-  const due = withoutParked(run, tally, { type, states, changes });
-  const planned = run.quarantined ? due.filter(isStatedOptOut) : due;
-  for (const change of planned) staging.addPlanned(change);
+  const refused = refusedOf(run, tally, { type, states, changes });
+  return plan(deciding, changes, { open: [], refused, isQuarantined: run.quarantined });
+}
+
+/** Stages the changes that the gates of the run let pass. Returns their number. */
+function plan(
+  { run, keptBack }: Deciding,
+  changes: readonly Change[],
+  facts: RunGateFacts,
+): number {
+  const planned = changes.filter((change) => {
+    const gate = keptBackBy(change, facts);
+    if (gate) keptBack?.(change, gate);
+    return gate === undefined;
+  });
+  for (const change of planned) run.snapshot.staging.addPlanned(change);
   return planned.length;
 }
 
@@ -107,14 +122,11 @@ function isAlone({ recorded, former, successors }: States, { note, forgets }: De
  * Plans opt-outs only for a record with a change whose outcome is not known: what is observed of it
  * may be our own doing, so nothing is concluded from it.
  */
-function decideUnknown(run: RunContext, type: RecordType, at: { key: Key; known: Findings }): void {
-  const { staging, journal } = run.snapshot;
-  const open = journal.open(type.name).filter(({ key }) => key === at.key);
-  const isOpen = ({ part, target }: Change) =>
-    open.some(({ op, ...one }) => op === 'opt_out' && one.part === part && one.target === target);
-  for (const change of type.decide(statesOf(run, type, at)).changes) {
-    if (isStatedOptOut(change) && !isOpen(change)) staging.addPlanned(change);
-  }
+function decideUnknown(deciding: Deciding, key: Key): void {
+  const { run, type, known } = deciding;
+  const open = run.snapshot.journal.open(type.name).filter((change) => change.key === key);
+  const { changes } = type.decide(statesOf(run, type, { key, known }));
+  plan(deciding, changes, { open, refused: [], isQuarantined: run.quarantined });
 }
 
 /** Joins the fingerprints of what is desired: a refused change is tried again when this changes. */
@@ -124,15 +136,11 @@ export function desiredFingerprint(desired: readonly { fingerprint: string }[]):
 }
 
 /**
- * Leaves out changes that the platform refused until the record changes, and refused opt-outs until
- * their delay is over. What follows a refused creation waits with it. Forgets the refusal of a
- * change that is no longer planned.
+ * Returns the changes that the platform refused and that wait: until the record changes, and a
+ * refused opt-out until its delay is over. Forgets the refusal of a change that is no longer
+ * planned.
  */
-function withoutParked(
-  run: RunContext,
-  tally: RunTally,
-  { type, states, changes }: Decided,
-): Change[] {
+function refusedOf(run: RunContext, tally: RunTally, { type, states, changes }: Decided): Change[] {
   const { problems } = run.snapshot;
   const wish = desiredFingerprint(states.desired);
   const waiting: Change[] = [];
@@ -147,10 +155,7 @@ function withoutParked(
       tally.parked(change, parked);
     } else if (!change && run.writes && isOver(parked, states, wish)) problems.drop(parked);
   }
-  const creates = waiting.some((change) => change.op === 'create');
-  return changes.filter(
-    (change) => !waiting.includes(change) && !(creates && change.target === undefined),
-  );
+  return waiting;
 }
 
 /** Returns whether it is too early. A time beyond any delay was written by a wrong clock. */

@@ -2,6 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { format, resolveConfig } from 'prettier';
+import { runGates } from '../../../src/engine/plan/run-gates.ts';
 import { gates } from '../../../src/records/contact/consent/gates.ts';
 import { type Rule, rules } from '../../../src/records/contact/consent/rules.ts';
 
@@ -30,6 +31,11 @@ const tables: Record<string, string[]> = {
     ...gates.map(({ id, row = '', about, asks, action }) => {
       return `| ${row} | \`${id}\` | ${aboutOf(about)} | ${asks} | ${actions[action]} |`;
     }),
+  ],
+  'run gates': [
+    '| Gate | The change is kept back if |',
+    '| :--- | :------------------------- |',
+    ...runGates.map(({ id, asks }) => `| \`${id}\` | ${asks} |`),
   ],
 };
 
