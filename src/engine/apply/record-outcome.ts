@@ -70,12 +70,22 @@ function acknowledge(
   } else if (row?.seenAt === at) run.snapshot.staging.addSighted(type.name, change.key, at);
   if (row) recorded.put(row);
   else recorded.drop(type.name, change.key);
+  dropOlderLook(applying, change.key);
   problems.drop(change);
   if (change.op === 'opt_out')
     acknowledgeElsewhere(applying, change, { ...outcome, found, doubtful, ...times });
   if (change.op === 'opt_out') absences.waitAnew(type.name, change.key, timesNow(applying));
   if (change.op !== 'opt_out') reconsiderFormer(applying, change.key);
   return row?.desired !== undefined;
+}
+
+/**
+ * Drops what was read of a record that is decided upon again, and is older than what was done just
+ * now. A listing that follows is newer.
+ */
+function dropOlderLook({ run, type, toBeListed }: ApplyContext, key: Key): void {
+  const { candidates, staging } = run.snapshot;
+  if (!toBeListed && candidates.has(type.name, key)) staging.assume(type.name, key);
 }
 
 /** Returns whether an unanswered request by another key of the contact may have opted it out. */

@@ -20,6 +20,8 @@ export interface DecisionCandidates {
   parked(kind: RecordTypeName): void;
   /** Adds one record, which was read by itself since it was last decided. */
   add(kind: RecordTypeName, key: Key): void;
+  /** Returns whether the record is a candidate. */
+  has(kind: RecordTypeName, key: Key): boolean;
   /** Returns the next candidates behind `after`, in the order of their keys. */
   next(kind: RecordTypeName, after: Key, count: number): Key[];
   /** Drops the candidates of one record type, or of all. */
@@ -42,6 +44,15 @@ const moved = `union all
     and exists (select 1 from origin o indexed by origin_by_key
       where o.kind = @kind and o.key = r.key and exists (
         select 1 from temp.stands s where s.kind = @kind and s.id = o.id))`;
+
+/** Whom the source was asked for, and the keys that they had before. */
+const askedFor = `select kind, key from temp.staged where kind = @kind and key <> ''
+  union
+  select r.kind, r.key from temp.staged s
+    cross join origin o on o.kind = s.kind and o.id = s.id and o.key <> s.key
+    cross join recorded r on r.kind = o.kind and r.key = o.key
+  where s.kind = @kind and s.key <> '' and r.id is not null and not exists (
+    select 1 from temp.staged t where t.kind = o.kind and t.key = o.key)`;
 
 const differsFromSource = `d.n > 1 or d.broken or (r.key is null and d.wants)
   or (r.key is not null and r.desired is not d.fingerprint)`;
@@ -76,20 +87,16 @@ export function candidatesIn(db: Statements): DecisionCandidates {
      ${moved}`,
   );
   const named = db.prepare<{ kind: RecordTypeName }>(
-    `insert or ignore into temp.candidate (kind, key)
-     select kind, key from temp.staged where kind = @kind and key <> ''
-     union
-     select r.kind, r.key from temp.staged s
-       cross join origin o on o.kind = s.kind and o.id = s.id and o.key <> s.key
-       cross join recorded r on r.kind = o.kind and r.key = o.key
-     where s.kind = @kind and s.key <> '' and r.id is not null and not exists (
-       select 1 from temp.staged t where t.kind = o.kind and t.key = o.key)`,
+    `insert or ignore into temp.candidate (kind, key) ${askedFor}`,
   );
   const parked = db.prepare<[string]>(
     `insert or ignore into temp.candidate (kind, key)
      select kind, key from problem where kind = ? and desired is not null`,
   );
   const add = db.prepare('insert or ignore into temp.candidate (kind, key) values (?, ?)');
+  const has = db.prepare<[string, string], { one: 1 }>(
+    'select 1 one from temp.candidate where kind = ? and key = ?',
+  );
   const next = db.prepare<[string, string, number], { key: Key }>(
     'select key from temp.candidate where kind = ? and key > ? order by key limit ?',
   );
@@ -101,6 +108,7 @@ export function candidatesIn(db: Statements): DecisionCandidates {
     named: (kind) => void named.run({ kind }),
     parked: (kind) => void parked.run(kind),
     add: (kind, key) => void add.run(kind, key),
+    has: (kind, key) => has.get(kind, key) !== undefined,
     next: (kind, after, count) => next.all(kind, after, count).map(({ key }) => key),
     clear: (kind) => void (kind === undefined ? clearAll.run() : clear.run(kind)),
   };

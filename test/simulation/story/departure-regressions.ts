@@ -230,4 +230,26 @@ export const departures: readonly Regression[] = [
       ),
     ],
   },
+  {
+    found: 'a look that was older than an opt-in of the same run made it pass for a departure',
+    stories: [
+      told(
+        [
+          { ...product, crm: 'twice', platform: 'subscribed', shown: ['none', 'in'] },
+          { ...nobody, crm: 'once' },
+        ],
+        [
+          inCrm(0, 'wants no mail at all'),
+          run(),
+          inCrm(0, 'leaves its double behind'),
+          inCrm(0, 'wants mail again'),
+          inCrm(0, 'wants the newsletter'),
+          inCrm(1, 'wants the newsletter'),
+          { is: 'pause', minutes: 1560 },
+          run(),
+        ],
+        { limit: 'contacts.enrol=1/400', tells: true },
+      ),
+    ],
+  },
 ];
