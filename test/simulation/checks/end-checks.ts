@@ -231,7 +231,9 @@ function isExcused(
   // Nobody can tell the platform's own default from what a person said elsewhere, unless the answer
   // to the creation shows it.
   const isDefault = fallbackOf(story) === 'opt_out';
-  if (isDefault && channels.some((one) => unanswered.has(`${key} ${one} opt_in`))) return true;
+  const isUnheard = (address: string): boolean =>
+    channels.some((one) => unanswered.has(`${address} ${one} opt_in`));
+  if (isDefault && [key, ...keys].some(isUnheard)) return true;
   // The ledger remembers those who are gone as well.
   const addresses = new Set([key, ...keys]);
   const everywhere = witness.people().filter((one) => addresses.has(one.key));
@@ -255,6 +257,10 @@ function isExcused(
   // An unanswered opt-out of a former address counts as the person's own there.
   const former = keys.filter((one) => one !== key);
   if (former.some((one) => unanswered.has(`${one} ${channel} opt_out`))) return true;
+  // An opt-out that had no answer is remembered as a doubtful one where its contact is gone since.
+  const wasLost = (one: Person): boolean =>
+    one.key === key && one.gone !== undefined && one.channels.get(channel)?.is === 'opt_out';
+  if (unanswered.has(`${key} ${channel} opt_out`) && everywhere.some(wasLost)) return true;
   // What had no answer may have been done, and taken back by the person.
   const isOut = there.some(
     (one) => (one.channels.get(channel)?.is ?? fallbackOf(story)) === 'opt_out',

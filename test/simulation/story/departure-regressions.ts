@@ -252,4 +252,29 @@ export const departures: readonly Regression[] = [
       ),
     ],
   },
+  {
+    found:
+      'an unanswered request kept the person out elsewhere, and nothing seemed to speak against it',
+    stories: [
+      told(
+        [wanted],
+        [
+          run({ faults: [{ nth: 3, fault: '500-after' }] }),
+          run(),
+          inCrm(0, 'moves to a new address'),
+        ],
+        { quirks: ['all-channels=opt_out'] },
+      ),
+      told(
+        [wanted],
+        [
+          run(),
+          inCrm(0, 'is flagged as deleted'),
+          run({ faults: [{ nth: 4, fault: 'reset-after' }] }),
+          inCrm(0, 'is flagged no longer'),
+        ],
+        { deletes: 'created', limit: 'contacts.enrol=1/400', algorithm: 'sliding-counter' },
+      ),
+    ],
+  },
 ];
