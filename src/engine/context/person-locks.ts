@@ -25,7 +25,7 @@ export interface PersonLocks {
   end(run: string): void;
   /** Locks these people, as soon as no other run has them and nothing is in flight for them. */
   take(people: LockedPeople): Promise<PersonLock>;
-  /** Returns the people whom other runs have locked since this run began. */
+  /** Returns the people that other runs have locked since this run began. */
   superseded(run: string): Superseded;
   /** Call before sending a request. Returns false if the person is superseded: do not send it. */
   beginInFlight(run: string, key: Key, ids: readonly string[]): boolean;

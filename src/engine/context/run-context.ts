@@ -45,7 +45,7 @@ export function isFresh(run: RunContext, at: number): boolean {
 }
 
 /**
- * Returns the keys of the people whom other runs have locked since this run began: those that the
+ * Returns the keys of the people that other runs have locked since this run began: those that the
  * other runs know, and those that this run's reading has for the same CRM ids.
  */
 export function supersededKeys(

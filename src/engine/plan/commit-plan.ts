@@ -21,7 +21,7 @@ export async function commitPlan(run: RunContext, more?: () => void): Promise<vo
   await yielding(run, steps(run, more));
 }
 
-/** Takes the steps and yields in between. Leaves out people whom another run has locked. */
+/** Takes the steps and yields in between. Leaves out people that another run has locked. */
 export async function yielding<T>(run: RunContext, taken: Generator<undefined, T>): Promise<T> {
   for (;;) {
     dropSuperseded(run);
@@ -95,7 +95,7 @@ export function withoutYielding<T>(taken: Generator<undefined, T>): T {
 }
 
 /**
- * Drops what was decided for people whom another run has locked since: nothing of it is recorded,
+ * Drops what was decided for people that another run has locked since: nothing of it is recorded,
  * remembered or sent. Call it before anything of it is written.
  */
 export function dropSuperseded(run: RunContext): void {

@@ -72,7 +72,7 @@ export function factsOf(states: ContactStates, rules: PersonRules): PersonFacts 
   const contacts = statedContacts(shown, states, recorded);
   const former = states.former.map((past) => pastOf(past, since, rules));
   const named = [...desired.values()].some((wish) => wish !== 'gone');
-  // To somebody who left nothing is done but what is ours.
+  // Of a person who left the CRM only our own contact counts.
   const ours = oursOf(contacts, states.recorded);
   const isOurs = hasLeft(states) ? ours.length > 0 : isOwned(states.recorded);
   const due = isDue(states, rules.absence);
@@ -114,7 +114,7 @@ export function factsOf(states: ContactStates, rules: PersonRules): PersonFacts 
     desired,
     status: {
       present: contacts.length > 0,
-      // Somebody on the platform whom the CRM names is adopted, and so ours from now on.
+      // A contact of somebody named by the CRM is adopted, and so ours from now on.
       owned: isOurs || (contacts.length > 0 && named),
       left: contacts.some((contact) => contact.left),
       due,
@@ -162,7 +162,7 @@ function attributedAll(
   );
 }
 
-/** What is merely noted of somebody does not make them ours. */
+/** A contact that is merely noted is not ours. */
 function isOwned(row: ContactStates['recorded']): boolean {
   return row !== undefined && row.ownership !== 'noted';
 }
@@ -182,7 +182,7 @@ export function newerWill(facts: PersonFacts, channel: string): number | undefin
   return at !== null && isNewer(at, now.channels[channel], states.by) ? at : undefined;
 }
 
-/** A reading without a certificate proves nobody gone: whom it does not name it says nothing of. */
+/** Returns what the CRM wants. An uncertified reading says nothing about people it does not name. */
 function wishesOf(
   { desired, certified }: ContactStates,
   channels: readonly string[],
@@ -203,7 +203,7 @@ function sightOf(
   };
 }
 
-/** By what people are decided upon, as the configuration has it. */
+/** Returns what the decision needs of the configuration. */
 export function rulesOf(
   { channels, protect = [] }: Pick<ContactFields, 'channels' | 'protect'>,
   policy: PersonRules['policy'],

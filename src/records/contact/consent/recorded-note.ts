@@ -43,7 +43,7 @@ function idOf({ states, shown }: PersonFacts): string | undefined {
   return before?.id ?? (isOther ? undefined : shown[0]?.id);
 }
 
-/** A person whom the CRM never named as present is not ours. Another contact is adopted anew. */
+/** A person that the CRM never named as present is not ours. Another contact is adopted anew. */
 function ownershipOf(facts: PersonFacts): RecordedRow['ownership'] {
   const { recorded: before, desired } = facts.states;
   const isNamed = desired.length > 0 && !hasLeft(facts.states);
