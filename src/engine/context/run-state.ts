@@ -40,7 +40,7 @@ export interface Started {
 
 /**
  * What the run has found so far. The steps return what they find, and run.ts keeps it here at once,
- * since a run that fails ends with what it found before. Only the guards write to their own part.
+ * since a run that fails ends with what it found before.
  */
 export interface RunState extends Started {
   /** As it began; a run about one record learns by reading which person that is. */
@@ -58,6 +58,11 @@ export interface RunState extends Started {
   /** How long that plan takes. */
   forecast: Forecast | undefined;
   failure: Expected | undefined;
+  readonly review: ReviewState;
+}
+
+/** What the guards remember from one round of a run to the next. Only they write to it. */
+export interface ReviewState {
   /** The guard classes of which something awaits approval, and why. */
   held: Map<GuardClass, HoldReason>;
   /** How many people with stated opt-outs that await approval this run has not read. */
@@ -81,10 +86,7 @@ export function stateOf(started: Started): RunState {
     plan: undefined,
     forecast: undefined,
     failure: undefined,
-    held: new Map(),
-    unplanned: 0,
-    population: {},
-    rounds: 0,
+    review: { held: new Map(), unplanned: 0, population: {}, rounds: 0 },
   };
 }
 

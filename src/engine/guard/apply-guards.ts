@@ -59,10 +59,10 @@ function* steps(context: RunState, cause: Cause): Generator<undefined, void> {
     yield* guardOne(context, of, cause);
     yield* eachRangeOf(context, of, guarded.pass);
   }
-  if (context.rounds === 0 && (yield* approveThisPlan(context))) {
+  if (context.review.rounds === 0 && (yield* approveThisPlan(context))) {
     for (const of of classes) yield* eachRangeOf(context, of, guarded.pass);
   }
-  context.rounds += 1;
+  context.review.rounds += 1;
 }
 
 function* eachRangeOf(
@@ -76,7 +76,8 @@ function* eachRangeOf(
 }
 
 function* guardOne(context: RunState, of: GuardClass, cause: Cause): Generator<undefined> {
-  const { run, held } = context;
+  const { run } = context;
+  const { held } = context.review;
   const { guarded } = run.snapshot;
   const isAboutOne = cause === 'creation' || onlyKey(run) !== undefined;
   const neverHolds = isAboutOne && guardRows[of].exempt.includes('single run');
@@ -87,7 +88,7 @@ function* guardOne(context: RunState, of: GuardClass, cause: Cause): Generator<u
   }
   const isTimed = timedGuards.has(of);
   const unplanned = isTimed ? yield* countUnplanned(context, of) : 0;
-  if (isTimed) context.unplanned = unplanned;
+  if (isTimed) context.review.unplanned = unplanned;
   if (fresh === 0 && !stands && unplanned === 0) return;
   const limit = run.guards[of];
   const volume = yield* volumeOf(context, of, fresh);
@@ -130,13 +131,13 @@ function* sift(
 }
 
 function tellHeld(context: RunState, found: HoldReason, volume: ChangeVolume): void {
-  const { run, plan, tally, unplanned } = context;
+  const { run, plan, tally, review } = context;
   const { guarded, awaitingApproval } = run.snapshot;
   const { guard: of } = volume;
   const isTimed = timedGuards.has(of);
   const withheld = guarded.countWithheld(of);
   // In later rounds a few join those who were told about.
-  const told = { ...volume, fresh: withheld + (isTimed ? unplanned : 0) };
+  const told = { ...volume, fresh: withheld + (isTimed ? review.unplanned : 0) };
   // Of whom this run has not read, an earlier plan has more to show than its own.
   const shown = told.fresh === withheld ? undefined : largestOf(awaitingApproval.current(), of);
   const { holdForMs } = run.guards[of];
@@ -171,7 +172,8 @@ function* volumeOf(
   of: GuardClass,
   fresh: number,
 ): Generator<undefined, ChangeVolume> {
-  const { run, held } = context;
+  const { run } = context;
+  const { held } = context.review;
   const { guarded } = run.snapshot;
   const volume = { guard: of, fresh, all: 0, unapproved: 0, week: 0 };
   // What is held of stated opt-outs, or was approved, holds no other ones.

@@ -4,9 +4,9 @@ import type { GuardedChanges } from '../../snapshot/tables/guarded-changes.ts';
 import type { RunState } from '../context/run-state.ts';
 
 /** Records that are held, by class; stated opt-outs also of people of whom nothing was read. */
-export function countAwaitingApproval({ run, unplanned }: RunState): Record<GuardClass, number> {
+export function countAwaitingApproval({ run, review }: RunState): Record<GuardClass, number> {
   const { countWithheld } = run.snapshot.guarded;
-  return byGuard((guard) => countWithheld(guard) + (timedGuards.has(guard) ? unplanned : 0));
+  return byGuard((guard) => countWithheld(guard) + (timedGuards.has(guard) ? review.unplanned : 0));
 }
 
 export function isAwaitingApproval({ countChanges }: GuardedChanges): boolean {

@@ -41,7 +41,7 @@ export function* populationOf(
   of: GuardClass,
   asked: number,
 ): Generator<undefined, number> {
-  const { population } = context;
+  const { population } = context.review;
   return (population[of] ??= yield* populations[guardRows[of].population](context, of, asked));
 }
 

@@ -56,7 +56,7 @@ export function* approveThisPlan(context: RunState): Generator<undefined, boolea
     snapshot.awaitingApproval.approve(hash, now);
   });
   snapshot.guarded.release(hash);
-  context.held.clear();
+  context.review.held.clear();
   context.tally.released(guardNames);
   approvals.push({ plan: hash, at: now });
   return true;
@@ -84,7 +84,8 @@ function keepPlan(context: RunState, before: Batch): void {
   if (!plan) return;
   const mode = modeName(run.mode);
   // Of whom this run has not read, what earlier ones held stays shown.
-  if (context.unplanned === 0) awaitingApproval.clear(mode, othersThan(run, couldAll(context)));
+  if (context.review.unplanned === 0)
+    awaitingApproval.clear(mode, othersThan(run, couldAll(context)));
   const size = guarded.countChanges();
   if (size === 0) return;
   const { name: batch } = size === before.size ? before : withoutYielding(batchOf(run));

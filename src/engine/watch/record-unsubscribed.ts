@@ -1,6 +1,6 @@
 /**
- * Records of people who were listed as having left: in the ledger first, then in the snapshot, as a
- * run that had seen this would. Nothing is sent for it, and nobody else is concluded about.
+ * Records that people were listed as unsubscribed: in the do-not-contact list first, then in the
+ * snapshot, as a run would. Nothing is sent, and nothing is concluded about anybody else.
  */
 import type { RecordType, States } from '../../records/record-type.ts';
 import type { UnsubscribeListing } from '../../records/capabilities.ts';
@@ -10,30 +10,32 @@ import { factsIn, latestNow } from '../context/platform-knowledge.ts';
 import type { Mirror } from '../context/mirror-context.ts';
 import { identityOf, noListChanges } from '../context/person-identity.ts';
 
+/** The mirror and record type that are watched. */
 export interface Departing {
   mirror: Mirror;
   type: RecordType & { readonly departures: UnsubscribeListing };
-  /** The snapshot was put back from a backup, and the platform was not listed since. */
+  /** Whether the snapshot was restored from a backup and the platform was not listed since. */
   restored: boolean;
 }
 
 interface Sight {
   rows: readonly ObservedRow[];
-  /** When it was asked for, and by when it was answered. */
+  /** When the page was asked for, and when it was answered. */
   at: number;
   by: number;
 }
 
+/** What was recorded. */
 export interface Departed {
-  /** Of how many something was learnt. */
+  /** How many people are newly known to have unsubscribed. */
   learnt: number;
-  /** The open changes of people of whom nothing was concluded for that. */
+  /** The open changes of people who were left out because of them. */
   open: number[];
 }
 
 /**
- * Takes in who left, of those that are recorded or wanted; `more` goes into the same transaction.
- * All of it happens at once: what others write to the snapshot comes before or after.
+ * Records the listed people that are recorded or planned; `more` goes into the same transaction. It
+ * yields to nobody in between, so other writes to the snapshot come before or after.
  */
 export function recordUnsubscribed(
   departing: Departing,
@@ -67,7 +69,7 @@ export function recordUnsubscribed(
   return departed;
 }
 
-/** By the keys under which they are known: their own, and the one their contact is recorded by. */
+/** Groups the rows by person: by their own key, and by the one that the contact is recorded by. */
 function peopleIn(
   { mirror, type }: Departing,
   rows: readonly ObservedRow[],
@@ -88,8 +90,8 @@ function peopleIn(
 }
 
 /**
- * What the platform shows, and what is recorded. The source was not read: of whom it says nothing
- * but that a change of hers is planned, that is taken for being named.
+ * Returns what the platform shows of a person, and what is recorded. The source was not read: a
+ * person who is nowhere recorded and has a planned change counts as named by the source.
  */
 function statesOf(
   { mirror, type, restored }: Departing,
@@ -125,8 +127,8 @@ function statesOf(
 }
 
 /**
- * Which contact of hers is ours is not for this to say: of one whose contact had vanished, or is
- * another one by now, the ledger alone hears. And nothing is unsettled that is known already.
+ * Returns whether a note says anything new. Which contact of a person is ours is not decided here:
+ * if their contact is gone or has another id now, only the do-not-contact list is updated.
  */
 function isNews(note: RecordedRow, recorded: RecordedRow | undefined): boolean {
   if (!recorded) return true;

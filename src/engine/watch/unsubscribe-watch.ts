@@ -1,24 +1,25 @@
 /**
- * Looks, between full runs, whether anybody left all mail: by one request, as long as no counter of
- * the platform rose.
+ * Looks, between full runs, whether anybody has unsubscribed from all mail. This takes one request
+ * as long as no counter of the platform has risen.
  *
- *   kept                     the platform counts now      then
- *   nothing                  anything                     kept; a full run has seen who left before
- *   counts                   no more                      kept
- *   counts                   more, of any of them         a listing of who left begins
- *   counts, and what a       anything                     a listing begins: that may know, or
- *   listing was beside,                                   have written, what was older
- *   and is over by now
- *   counts, and a listing    anything                     it goes on, with the page before: what
- *   that is not over                                      went meanwhile has moved the rest up
+ *   stored                     the platform counts now   then
+ *   nothing                    anything                  the counts are stored: a full run has seen
+ *                                                        who unsubscribed before
+ *   counts                     no more                   the counts are stored
+ *   counts                     more, in any of them      a listing of the unsubscribed begins
+ *   counts, and runs or        anything                  a listing begins: these may have known, or
+ *   changes beside a listing                             written, what was older
+ *   that are over now
+ *   counts, and a listing      anything                  the listing goes on one page earlier: rows
+ *   that is not over                                     that are gone have moved others up
  *
- * The platform lists by when a contact was made, not by when somebody left, so a leaver may be on
- * any page; and as many newcomers as a count rose by prove nothing, since each who came back hides
- * another one. So a listing goes through to its end. It takes a quarter of what the route allows in
- * a window at most, and goes on with the next look. Only then what was counted before it began is
- * kept: who left since had a counter rise again.
+ * The platform lists by when a contact was created, not by when somebody unsubscribed, so a new
+ * opt-out may be on any page. As many new people as a count rose by prove nothing, since each
+ * person who came back hides another one. So a listing goes through to its end. It takes at most a
+ * quarter of what the route allows in a window, and goes on at the next look. Only at its end are
+ * the counts from before it stored: opt-outs since then have raised a counter again.
  *
- * It holds no lease: whoever calls it does.
+ * The caller holds the lease.
  */
 import { z } from 'zod';
 import { Invalid } from '../../domain/errors.ts';
@@ -34,34 +35,39 @@ import { metaValue } from '../../snapshot/database/meta-table.ts';
 import type { Mirror } from '../context/mirror-context.ts';
 
 /**
- * unproven: the snapshot is bound to another account, and a run has to prove them the same first.
- * uncounted: the platform does not tell its counts. still: nobody left. listing: not all of those
- * who left were listed yet, the next look goes on. listed: they were.
+ * What a look has found.
+ *
+ *   unproven    the snapshot is bound to another account; a run has to prove it the same first
+ *   uncounted   the platform does not tell its counts
+ *   still       nobody has unsubscribed
+ *   listing     not all of the unsubscribed are listed yet; the next look goes on
+ *   listed      all of them are listed
  */
 export interface Sighting {
   is: 'unproven' | 'uncounted' | 'still' | 'listing' | 'listed';
-  /** Pages that were listed. */
+  /** How many pages were listed. */
   pages: number;
-  /** People of whom something was learnt. */
+  /** How many people are newly known to have unsubscribed. */
   learnt: number;
 }
 
+/** How to look. */
 export interface Watching {
-  /** Ends the waiting. */
+  /** When aborted: the look ends its waiting. */
   stop: AbortSignal;
-  /** Gives up what is under way. */
+  /** When aborted: the look gives up what is in flight. */
   abort: AbortSignal;
-  /** The snapshot was put back from a backup, and the platform was not listed since. */
+  /** Whether the snapshot was restored from a backup and the platform was not listed since. */
   restored?: boolean;
 }
 
 const name = 'sentinel';
 const pageSize = 100;
-/** Share of the route's limit that a listing takes in a window. */
+/** The share of the route's limit that a listing takes in a window. */
 const share = 0.25;
-/** Where nothing is known of it. */
+/** The limit to assume if the route's is not known. */
 const unknown = { pages: 10, windowMs: 60_000 };
-/** More runs than these are never at it at once. */
+/** More runs than these are never in progress at once. */
 const runsAtOnce = 8;
 
 const counted = z.record(z.string(), z.number());
@@ -70,22 +76,22 @@ const stored = z.object({
   listing: z
     .object({
       counts: counted,
-      /** Those to list still; the first is under way. */
+      /** The ways still to list; the first is being listed. */
       ways: z.array(z.string()),
       page: z.number(),
-      /** How many stood on the pages before. */
+      /** How many rows the pages before had. */
       seen: z.number(),
     })
     .optional(),
-  /** What was under way when people were taken in, by name. */
+  /** The runs and changes in progress when people were recorded, by name. */
   sibling: z.array(z.string()),
-  /** How many pages were listed by when: milliseconds since the epoch, for about a window. */
+  /** When pages were listed, for about a window; milliseconds since the epoch. */
   spent: z.array(z.object({ at: z.number(), pages: z.number() })),
 });
 type State = z.infer<typeof stored>;
 type Listing = NonNullable<State['listing']>;
 
-/** Throws Invalid for a mirror of nobody who could leave, and what the platform's calls throw. */
+/** Looks once. Throws Invalid for a mirror without contacts, and what the platform throws. */
 export async function watch(mirror: Mirror, watching: Watching): Promise<Sighting> {
   const { snapshot, account } = mirror;
   const departing = { mirror, type: peopleOf(mirror), restored: watching.restored ?? false };
@@ -111,7 +117,7 @@ function peopleOf({ name: mirror, parts }: Mirror): Departing['type'] {
   throw new Invalid(`${mirror}: the sentinel watches contacts, and there are none → add contacts`);
 }
 
-/** A listing where there is reason for one: first of the way whose count rose. */
+/** Begins a listing if there is reason for one, first of the ways whose count rose. */
 function begun(
   { counts: before, sibling }: State,
   counts: UnsubscribeCounts,
@@ -132,7 +138,7 @@ interface Listed {
   asking: Parameters<UnsubscribeListing['list']>[1];
 }
 
-/** As many pages as may be asked for now; each is kept as it comes. */
+/** Lists as many pages as may be asked for now, and records each as it comes. */
 async function list(
   departing: Departing,
   { before, listing, counts, asking }: Listed,
@@ -165,7 +171,7 @@ async function list(
   return { is: state.listing ? 'listing' : 'listed', pages, learnt };
 }
 
-/** After a page: the next one, the next way, or the end. */
+/** Returns the state after a page: the next page, the next way, or the end. */
 function turned(
   state: State,
   { ways, page, seen, counts: began }: Listing,
@@ -181,13 +187,13 @@ function turned(
   return { ...state, counts: lower(began, counts), listing: undefined };
 }
 
-/** Who came back since it began would hide somebody who leaves from now on. */
+/** Returns the lower counts: people who came back would hide as many new opt-outs. */
 function lower(began: UnsubscribeCounts, now: UnsubscribeCounts): UnsubscribeCounts {
   const ways = Object.entries(began);
   return Object.fromEntries(ways.map(([way, count]) => [way, Math.min(count, now[way] ?? count)]));
 }
 
-/** How many pages may be asked for now, by what was spent within a window. */
+/** Returns how many pages may be asked for now, by what was spent within a window. */
 function mayList(
   { limits, clock }: Mirror,
   { route }: UnsubscribeListing,
@@ -203,8 +209,8 @@ function mayList(
 const changeName = (seq: number): string => `change ${seq}`;
 
 /**
- * A run that has not written its plan down yet may adopt people by a listing that is older than
- * ours, and so may it until it has ended.
+ * Names the runs in progress: until a run has written its plan, and again until it has ended, it
+ * may record people by a listing that is older than ours.
  */
 function runsUnderWay({ snapshot: { runs, journal } }: Mirror): string[] {
   return runs
