@@ -15,21 +15,21 @@ import { lookUp, type PersonFindings } from './observe/person-observation.ts';
 import { type Findings, noFindings } from './context/run-findings.ts';
 import { statesOf } from './read/record-states.ts';
 
-/** What a run would find and decide now. */
+/** The findings and the decision that a run would come to now. */
 export interface Examined {
   /** How the source was read; or why it was not, and then the decision means nothing. */
   source: Certificate | Expected;
-  /** Why the platform was not read: then the decision goes by what is recorded. */
+  /** The reason for not reading the platform: then the decision goes by what is recorded. */
   unread: 'not asked' | Expected | undefined;
   states: States;
   decision: Decision;
-  /** What would be sent: not what has to wait, and only opt-outs while an outcome is unknown. */
+  /** The changes to send: without those that wait; opt-outs alone while an outcome is unknown. */
   sends: Change[];
   /** Changes that were decided and are kept back in this run, with the gate that does so. */
   keptBack: { change: Change; gate: RunGate }[];
 }
 
-/** Which person to examine, and how. */
+/** The person to examine, and how. */
 export interface Examination extends Pick<RunOptions, 'stop' | 'abort' | 'progress'> {
   key: Key;
   /** Whether to leave out the platform. */

@@ -26,7 +26,7 @@ import type { PlatformListing } from '../context/run-findings.ts';
 const sampled = 20;
 const atOnce = 5;
 
-/** What came of the proof. */
+/** The result of the proof. */
 export interface AccountProof {
   same: boolean;
   by: 'organization' | 'contacts' | 'templates';

@@ -107,7 +107,7 @@ async function sendAll(
   return false;
 }
 
-/** Why a change is left to another run: its source has changed, or another run has the person. */
+/** The reasons to leave a change to another run: a changed source, a person that it has locked. */
 type Late = 'outdated' | 'superseded';
 const reasonOf: Readonly<Record<Late, string>> = {
   outdated: 'the source has changed since it was read',

@@ -1,4 +1,4 @@
-/** What the sending of one record type's changes shares, and how fresh its knowledge is. */
+/** Holds what the sending of one record type's changes shares, and tells how fresh that is. */
 import type { LimitFunction } from 'p-limit';
 import { type Change, isStatedOptOut, type JournaledChange } from '../../domain/change.ts';
 import type { KnownRecord, RecordType } from '../../records/record-type.ts';
@@ -9,7 +9,7 @@ import { isFresh, type RunContext } from '../context/run-context.ts';
 import type { Findings } from '../context/run-findings.ts';
 import type { RunTally } from '../context/run-tally.ts';
 
-/** What the sending of one record type's changes shares. */
+/** Shared by the sending of all changes of one record type. */
 export interface ApplyContext {
   run: RunContext;
   type: RecordType;

@@ -34,7 +34,7 @@ export interface CircuitBreaker {
 }
 
 /**
- * What became of all attempts, 409s aside. refused: over 40 % of fewer than 20 were rejected.
+ * The verdict on all attempts, 409s aside. refused: over 40 % of fewer than 20 were rejected.
  * stopped: over 40 % of at least 20 were rejected at some time, and most of the run was stopped.
  */
 export type BreakerVerdict = 'nothing' | 'fine' | 'refused' | 'stopped';

@@ -75,7 +75,7 @@ export interface MirrorPart {
 }
 
 /**
- * What a run is about.
+ * The people that a run is about, and whether it lists the platform.
  *
  *   full     everybody; lists the platform
  *   fast     everybody; takes what is recorded for what the platform has

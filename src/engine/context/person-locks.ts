@@ -4,7 +4,7 @@
  *
  *   run about one person   waits until the person is free, then holds the lock from before it reads
  *                          the CRM until it ends
- *   run about everybody    never waits. A person whom another run locked since it began is
+ *   run about everybody    never waits. A person that another run locked since it began is
  *                          superseded: it decides nothing more about them and sends none of their
  *                          planned changes, because what it read may be out of date
  *
@@ -59,7 +59,7 @@ interface WholeRun {
   inFlight: Map<Key, readonly string[]>;
 }
 
-/** What one lock holds. */
+/** The people that one lock holds. */
 interface Own {
   keys: Key[];
   ids: string[];

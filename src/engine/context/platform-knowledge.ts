@@ -1,4 +1,4 @@
-/** What a run knows of the platform itself: facts that its answers prove, and its time of day. */
+/** Keeps what a run knows of the platform: facts that its answers prove, and its time of day. */
 import {
   type Evidence,
   platformFacts,
@@ -19,7 +19,7 @@ export function factsIn({ meta }: Pick<Snapshot, 'meta'>): PlatformFacts {
   return metaValue(meta, name, platformFacts) ?? platformFacts.parse({});
 }
 
-/** What one run knows of the platform. */
+/** The facts that one run knows of the platform. */
 export interface LearnedFacts {
   known(): PlatformFacts;
   learn(evidence: Evidence): void;

@@ -1,4 +1,4 @@
-/** What every step of a run needs, and the questions that steps ask of it. */
+/** Declares what every step of a run needs, and answers what steps ask of it. */
 import type { JournaledChange } from '../../domain/change.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 import type { LearnedFacts, PlatformTime } from './platform-knowledge.ts';
@@ -11,14 +11,14 @@ type OfMirror =
 type OfOptions = 'mode' | 'writes' | 'firstLoad' | 'restored' | 'stop' | 'abort' | 'progress';
 
 /**
- * What every step of a run needs. Steps read it and never write to it; what one step alone needs is
- * passed to that step.
+ * Holds what every step of a run needs. Steps read it and never write to it; what one step alone
+ * needs is passed to that step.
  */
 export interface RunContext extends Pick<Mirror, OfMirror>, Pick<RunOptions, OfOptions> {
   id: string;
   /** When the run began, by our clock; milliseconds since the epoch. */
   startedAt: number;
-  /** What is known of the platform itself. */
+  /** The facts that are known of the platform. */
   facts: LearnedFacts;
   /** Writes to the snapshot in one transaction with other changes that end at the same time. */
   groupCommit: GroupCommit;
@@ -36,7 +36,7 @@ export function openChanges(run: RunContext, kind: RecordTypeName): JournaledCha
   return open.filter((change) => !others.includes(change.run));
 }
 
-/** What is older than this is looked at again before an opt-in. */
+/** A record seen longer ago than this is looked at again before an opt-in. */
 const freshMs = 15 * 60_000;
 
 /** Returns whether something was seen in this run, and at most 15 minutes ago. */

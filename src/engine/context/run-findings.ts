@@ -1,4 +1,4 @@
-/** What a run has found of one record type: by reading the source, and by listing the platform. */
+/** Holds what a run finds of a record type: by reading the source, and by listing the platform. */
 import type { UnknownWords } from '../../domain/unknown-words.ts';
 import type { RecordTypeName } from '../../domain/record.ts';
 import type { RecordType } from '../../records/record-type.ts';
@@ -33,7 +33,7 @@ export interface Sizes {
   unknown: readonly UnknownWords[];
 }
 
-/** What a run has found of one record type so far. */
+/** Holds what a run has found of one record type so far. */
 export interface Findings {
   /** Whether the source certified that its reading was complete. */
   certified: boolean;

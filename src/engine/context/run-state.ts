@@ -1,4 +1,4 @@
-/** What is fixed when a run begins, and what the run has found so far. */
+/** Holds what is fixed when a run begins, and what the run has found so far. */
 import type { RecordType } from '../../records/record-type.ts';
 import type { GuardClass } from '../../domain/guard-classes.ts';
 import { Busy, type Expected, Interrupted, isExpected, Rejected } from '../../domain/errors.ts';
@@ -15,7 +15,7 @@ import type { Mirror, MirrorPart, RunOptions } from './mirror-context.ts';
 import type { RunContext } from './run-context.ts';
 import type { RunTally } from './run-tally.ts';
 
-/** What is fixed when a run begins. The tally and the circuit breaker collect on the way. */
+/** Holds what is fixed when a run begins. The tally and the circuit breaker collect on the way. */
 export interface Started {
   readonly mirror: Mirror;
   readonly options: RunOptions;
@@ -32,15 +32,15 @@ export interface Started {
   readonly approvals: Approval[];
   readonly tally: RunTally;
   readonly breaker: CircuitBreaker;
-  /** Why the run fails from the start, one line each. */
+  /** The reasons for which the run fails from the start, one line each. */
   readonly reasons: readonly string[];
-  /** What else the summary says, one line each. */
+  /** Remarks for the summary, one line each. */
   readonly notes: readonly string[];
 }
 
 /**
- * What the run has found so far. The steps return what they find, and run.ts keeps it here at once,
- * since a run that fails ends with what it found before.
+ * Holds what the run has found so far. The steps return what they find, and it is kept here at
+ * once, since a run that fails ends with what it found before.
  */
 export interface RunState extends Started {
   /** As it began; a run about one record learns by reading which person that is. */
@@ -50,7 +50,7 @@ export interface RunState extends Started {
   /** The lock of the person that the run is about. */
   lock: PersonLock | undefined;
   known: Map<RecordType, Findings>;
-  /** What is known of the people that a reading of changes does not name. */
+  /** The known problems of records that a reading of changes does not name. */
   unread: Map<RecordTypeName, Unread>;
   reasons: string[];
   notes: string[];
@@ -61,7 +61,7 @@ export interface RunState extends Started {
   readonly review: ReviewState;
 }
 
-/** What the guards remember from one round of a run to the next. Only they write to it. */
+/** Holds what the guards remember from one round of a run to the next. Only they write to it. */
 export interface ReviewState {
   /** The guard classes of which something awaits approval, and why. */
   held: Map<GuardClass, HoldReason>;

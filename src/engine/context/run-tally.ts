@@ -9,7 +9,7 @@ import type { ListedProblem } from '../report/run-summary.ts';
 import type { Unread } from '../../snapshot/tables/retry-later.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 
-/** What a run counts and collects. */
+/** Counts and collects on the way of a run. */
 export interface RunTally {
   /** Counts a record that was found on the platform and is ours from now on. */
   adopted(kind: RecordTypeName): void;
@@ -41,7 +41,7 @@ export interface RunTally {
   problems(): ListedProblem[];
 }
 
-/** What a tally has counted. */
+/** The counts of a tally. */
 export interface TallyCounts {
   adopted: Record<RecordTypeName, number>;
   /** Records that are rejected or invalid for the first time. */
@@ -65,7 +65,7 @@ type Ranks = [ListedProblem[], ...ListedProblem[][]];
 export function createTally(snapshot: Snapshot): RunTally {
   const adopted: Record<RecordTypeName, number> = { contact: 0, template: 0 };
   const settled: Record<RecordTypeName, number> = { contact: 0, template: 0 };
-  // What awaits approval, failed opt-outs, what is new, what was known.
+  // Four ranks: awaiting approval, failed opt-outs, new problems, known problems.
   const ranks: Ranks = [[], [], [], []];
   const words = unknownWords();
   const stopped: Record<Stop, number> = { protect: 0, optIns: 0 };

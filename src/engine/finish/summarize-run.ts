@@ -21,11 +21,11 @@ import { unfinishedIn } from '../../erasure/pending/unfinished-erasures.ts';
 import { sayUnfinished } from '../../erasure/pending/erasure-text.ts';
 import { isAnyLeft } from '../guard/guard-classes.ts';
 
-/** What a summary needs besides the state of the run. */
+/** Holds what a summary needs besides the state of the run. */
 interface Done {
-  /** What came of reporting opt-outs to the CRM. */
+  /** The result of reporting opt-outs to the CRM. */
   reported: Reported | undefined;
-  /** What became of the changes of the run. */
+  /** The changes of the run, counted by their states. */
   done: readonly JournalTally[];
   /** How many people await approval. */
   held: Record<GuardClass, number>;

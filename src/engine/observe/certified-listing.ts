@@ -21,14 +21,14 @@ import type { RunContext } from '../context/run-context.ts';
 import { reasonOf } from '../read/source-read.ts';
 import type { PlatformListing } from '../context/run-findings.ts';
 
-/** What the first page of a pass said: how many records there are, and when that was. */
+/** The first page's word on how many records there are, and when that was. */
 interface Claim {
   total: number;
   /** When the pass began, by the platform's clock; milliseconds since the epoch. */
   began: number;
   date: number | undefined;
   organization: string | undefined;
-  /** What the pages prove of the platform itself. */
+  /** Facts that the pages prove of the platform. */
   evidence: Evidence | undefined;
 }
 
@@ -59,7 +59,7 @@ export async function passOver(
   };
 }
 
-/** What a proof takes. */
+/** A first pass to prove, and what else a proof takes. */
 interface Proving {
   first: FirstPass;
   breaker: CircuitBreaker;

@@ -54,7 +54,7 @@ export async function readPlan({
   return plan.done();
 }
 
-/** What a forecast goes by: the plan, and what the mirror knows of the platform's limits. */
+/** The plan to forecast, and the platform's limits as the mirror knows them. */
 interface Forecasting {
   types: readonly RecordType[];
   plan: Plan;

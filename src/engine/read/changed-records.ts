@@ -134,7 +134,7 @@ async function readRelated(
 function waitingKeys(run: RunContext, { name }: RecordType): Key[] {
   const { candidates, retryLater } = run.snapshot;
   const open = openChanges(run, name).map(({ key }) => key);
-  // People for whom this run has just found out the outcome of a change.
+  // People with a change whose outcome this run has just found out.
   const found = candidates.next(name, '', most);
   return [...new Set([...open, ...found, ...retryLater.due(name, run.clock.now())])];
 }

@@ -23,7 +23,7 @@ export const most = 50;
 
 export const personBusy = 'another run is at this person → run again when it has ended';
 
-/** What the source says of a person now. */
+/** The records that the source has of a person now. */
 interface PersonRecords {
   rows: DesiredRow[];
   /** Every key that the records have or had; the current one is the first. */
@@ -33,7 +33,7 @@ interface PersonRecords {
   complete: boolean;
 }
 
-/** What was read of a person. */
+/** The result of reading a person. */
 export interface PersonRead {
   /** Keeps other runs from the person until it is released. */
   lock: PersonLock;
@@ -56,7 +56,7 @@ export async function readPerson(
     const taken = await run.locks.take(people);
     try {
       const asked = await readRecords(run, part, id);
-      // What was read before the lock, of a key that was not known, may be out of date.
+      // A record that was read before its key was locked may be out of date.
       if (isAmong(asked, people)) {
         return { lock: taken, ...(await stage(run, part, asked)) };
       }

@@ -162,7 +162,7 @@ function renamedOf(
   });
 }
 
-/** Returns the records that now stand for a person whom the source does not name. */
+/** Returns the records that now stand for a person that the source does not name. */
 function successorsOf(
   { snapshot }: RunContext,
   { name }: RecordType,

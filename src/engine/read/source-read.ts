@@ -10,7 +10,7 @@ import type { MirrorPart } from '../context/mirror-context.ts';
 import { forEachRange } from '../context/work-in-parts.ts';
 import type { Sizes } from '../context/run-findings.ts';
 
-/** What a reading gives; `whole`: a record that it does not name is not in the source. */
+/** The result of a reading; `whole`: a record that it does not name is not in the source. */
 export type SourceRead = Certificate & { whole: boolean; sizes: Sizes };
 
 /** How many are sorted in at a time. Each time most of a table's pages are written anew. */

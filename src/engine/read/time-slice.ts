@@ -43,7 +43,7 @@ export async function withdrawOutdated(
   return { ...findings, certified: false, still: () => false };
 }
 
-/** What came of reading a source again: what it found, and why that is not all it should be. */
+/** The result of reading a source again; `reason` says what is wrong with it. */
 interface ReadAgain {
   /** Undefined: the source could not be read. */
   findings?: Findings;

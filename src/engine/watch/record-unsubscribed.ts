@@ -25,7 +25,7 @@ interface Sight {
   by: number;
 }
 
-/** What was recorded. */
+/** The result of recording. */
 export interface Departed {
   /** How many people are newly known to have unsubscribed. */
   learnt: number;

@@ -35,7 +35,7 @@ import { metaValue } from '../../snapshot/database/meta-table.ts';
 import type { Mirror } from '../context/mirror-context.ts';
 
 /**
- * What a look has found.
+ * The result of a look.
  *
  *   unproven    the snapshot is bound to another account; a run has to prove it the same first
  *   uncounted   the platform does not tell its counts
