@@ -33,7 +33,9 @@ export function options(command: Command): void {
  */
 export async function run(command: Command, shell: Shell): Promise<number> {
   const reason = reasonOf(command.opts<Flags>().reason);
-  if (!reason) throw new Invalid('--reason: it is empty → say why this person may come back');
+  if (!reason) {
+    throw new Invalid('--reason: it is empty', { fix: 'say why this person may come back' });
+  }
   return withPerson(command, shell, async ({ mirror, part, key, hash }) => {
     const { stop: signal, abort } = shell;
     const done = await allow(mirror, { part, key, reason }, { signal, abort });

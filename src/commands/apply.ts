@@ -45,7 +45,7 @@ function refuseUnfit(file: string, planned: PlanFile, { name, clock, snapshot }:
   const ageMs = clock.now() - Date.parse(planned.madeAt);
   const applied = appliedAt(snapshot.meta, planned.run);
   const refuse = (why: string): never => {
-    throw new Invalid(`${file}: ${why} → plan again`);
+    throw new Invalid(`${file}: ${why}`, { fix: 'plan again' });
   };
   if (planned.mirror !== name) refuse(`this is a plan for ${planned.mirror}, not for ${name}`);
   if (ageMs > oldestMs) refuse(`this plan is ${range(ageMs)} old, and holds for 24 hours`);
@@ -60,7 +60,8 @@ function refuseUnfit(file: string, planned: PlanFile, { name, clock, snapshot }:
 function agree({ plan, run: made }: PlanFile, now: Plan, { clock, snapshot }: Mirror): void {
   if (now.hash !== plan) {
     throw new Invalid(
-      `what there is to do has changed: it was planned as ${plan}, and is ${now.hash} now → plan again`,
+      `what there is to do has changed: it was planned as ${plan}, and is ${now.hash} now`,
+      { fix: 'plan again' },
     );
   }
   const at = clock.now();

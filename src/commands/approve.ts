@@ -1,5 +1,4 @@
 import type { Command } from 'commander';
-import { Invalid } from '../domain/errors.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import { weekMs } from '../engine/report/guard-rules.ts';
 import { nothingLeft, unknownPlan } from '../engine/report/guard-text.ts';
@@ -51,7 +50,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
 
 function approve(snapshot: Snapshot | undefined, plan: string, at: number) {
   if (!snapshot?.awaitingApproval.get(plan)) {
-    throw new Invalid(unknownPlan(snapshot?.awaitingApproval.current() ?? [], plan));
+    throw unknownPlan(snapshot?.awaitingApproval.current() ?? [], plan);
   }
   const { awaitingApproval, transaction } = snapshot;
   const left = awaitingApproval.left(plan);

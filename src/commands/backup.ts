@@ -31,9 +31,9 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   const file = resolve(command.args[0] ?? '');
   return look(command.opts<LookFlags>(), shell, async ({ config, snapshot, now }) => {
     if (!snapshot) {
-      throw new Invalid(
-        `${config.snapshot}: there is no snapshot yet, so nothing to copy → the first sync makes it`,
-      );
+      throw new Invalid(`${config.snapshot}: there is no snapshot yet, so nothing to copy`, {
+        fix: 'the first sync makes it',
+      });
     }
     const { path, keyFile } = config.ledger;
     const keyCopied = keyFile === `${path}-key`;

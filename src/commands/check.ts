@@ -216,7 +216,9 @@ async function readSingle({ type, source }: MirrorPart, { id }: DesiredRow, shel
   if (!source.one) return '';
   const found = await source.one(id, { fields: type.fields, signal: shell.stop });
   if (found) return ', and one of them was read by its id';
-  throw new Invalid('a record of the list is not found by its id → correct one of the source');
+  throw new Invalid('a record of the list is not found by its id', {
+    fix: 'correct one of the source',
+  });
 }
 
 async function readPlatform(

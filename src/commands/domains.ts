@@ -130,15 +130,19 @@ function bodyOf(domain: string, flags: CreateFlags): DomainCreateBody {
   const parsed = domainCreateBody.safeParse(said);
   if (parsed.success) return parsed.data;
   const [field] = parsed.error.issues[0]?.path ?? [];
-  throw new Invalid(mend[String(field)] ?? 'this domain cannot be created');
+  const { reason, fix } = mend[String(field)] ?? { reason: 'this domain cannot be created' };
+  throw new Invalid(reason, { fix });
 }
 
 const label = 'write labels of letters, digits and inner hyphens, with dots between them';
-const mend: Record<string, string> = {
-  domain: 'no domain name → write it as news.example.com, other letters than a to z as xn--…',
-  custom_return_path: `--return-path: no subdomain → ${label}`,
-  tracking: `--tracking: no subdomain → ${label}`,
-  tls: '--tls: there are opportunistic and enforced',
+const mend: Record<string, { reason: string; fix?: string }> = {
+  domain: {
+    reason: 'no domain name',
+    fix: 'write it as news.example.com, other letters than a to z as xn--…',
+  },
+  custom_return_path: { reason: '--return-path: no subdomain', fix: label },
+  tracking: { reason: '--tracking: no subdomain', fix: label },
+  tls: { reason: '--tls: there are opportunistic and enforced' },
 };
 
 function recordsOf({ domain, id, dnsRecords }: Domain): string[] {
@@ -176,9 +180,9 @@ async function nameservers(command: Command, shell: Shell): Promise<number> {
   const [domain = ''] = command.args;
   const sessionCookie = shell.env[cookieName] ?? '';
   if (sessionCookie === '') {
-    throw new Invalid(
-      `${cookieName} is not set → put the cookie of a signed-in browser into it, name=value`,
-    );
+    throw new Invalid(`${cookieName} is not set`, {
+      fix: 'put the cookie of a signed-in browser into it, name=value',
+    });
   }
   return reach(command.opts<ReachFlags>(), shell, async (reached) => {
     const { platform, signal } = reached;

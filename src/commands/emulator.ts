@@ -119,9 +119,9 @@ function readSeedFile(path: string | undefined): SeedFile | undefined {
     return parseSeedFile(path, readFileSync(path, 'utf8'));
   } catch (error) {
     if (!(error instanceof Error && 'code' in error)) throw error;
-    throw new Invalid(
-      `--seed-file ${path}: cannot be read (${String(error.code)}) → mend the path`,
-    );
+    throw new Invalid(`--seed-file ${path}: cannot be read (${String(error.code)})`, {
+      fix: 'mend the path',
+    });
   }
 }
 

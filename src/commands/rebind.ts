@@ -28,9 +28,9 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<LookFlags>();
   const config = loadConfig(flags.config, shell.env);
   if (!existsSync(config.snapshot)) {
-    throw new Invalid(
-      `${config.snapshot}: there is no snapshot yet, so nothing to move → the first sync makes it`,
-    );
+    throw new Invalid(`${config.snapshot}: there is no snapshot yet, so nothing to move`, {
+      fix: 'the first sync makes it',
+    });
   }
   const act = async (snapshot: Snapshot) => moveAndTell(snapshot, { config, flags, shell });
   const held = shell.held?.();

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { Problem } from '../domain/problem.ts';
+import type { RecordProblem } from '../domain/record-problem.ts';
 import { liftQuarantine } from '../engine/context/platform-quarantine.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import { change, type LookFlags, namingOptions } from '../cli/lookup/snapshot-command.ts';
@@ -7,7 +7,7 @@ import type { Shell } from '../cli/compose/process-shell.ts';
 import { namedBy, wordOf } from '../cli/lookup/person-names.ts';
 import { counted } from '../cli/output/format-values.ts';
 
-type Named = Pick<Problem, 'kind' | 'key'>;
+type Named = Pick<RecordProblem, 'kind' | 'key'>;
 
 /** Declares the flags of `retry`. */
 export function options(command: Command): void {

@@ -105,7 +105,9 @@ function tellOne(seen: Seen, id: string, last: number): CommandAnswer {
   const { config, snapshot, leased, names } = seen;
   const kept: KeptRun | undefined = snapshot?.runs.get(id);
   if (!snapshot || !kept) {
-    throw new Invalid(`no run ${id} in ${config.snapshot} → \`crm-mirror runs\` lists them`);
+    throw new Invalid(`no run ${id} in ${config.snapshot}`, {
+      fix: '`crm-mirror runs` lists them',
+    });
   }
   const run = history.tellRun(kept, history.runningOf(snapshot, leased));
   const counts = history.tellChanges(snapshot, id);

@@ -96,12 +96,12 @@ async function listedId(key: string, { platform, signal }: Reached): Promise<str
   const [only, ...more] = byName.length > 0 ? byName : found;
   if (more.length > 0) {
     const ids = byName.map(({ id }) => cell(id)).join(', ');
-    throw new Invalid(
-      `${byName.length} templates on the platform have the name ${key}: ${ids} → give the id of one`,
-    );
+    throw new Invalid(`${byName.length} templates on the platform have the name ${key}: ${ids}`, {
+      fix: 'give the id of one',
+    });
   }
   if (only) return only.id;
-  throw new Invalid(
-    `the mirror has no template ${key}, and the platform none of that name → run sync first, or mend the key`,
-  );
+  throw new Invalid(`the mirror has no template ${key}, and the platform none of that name`, {
+    fix: 'run sync first, or mend the key',
+  });
 }

@@ -60,14 +60,14 @@ const nothingDue: Schedule = {
 function workable({ redis, schedule = nothingDue, ...config }: Config): Workable {
   refuseInput(config);
   if (redis === undefined) {
-    throw new Invalid(
-      `${config.file}: redis is missing, and a worker needs one → write redis: redis://HOST:PORT, or use \`sync\` from cron`,
-    );
+    throw new Invalid(`${config.file}: redis is missing, and a worker needs one`, {
+      fix: 'write redis: redis://HOST:PORT, or use `sync` from cron',
+    });
   }
   if (dueIn(schedule).length === 0 && config.contacts?.webhook === undefined) {
-    throw new Invalid(
-      `${config.file}: schedule names no run, so a worker has nothing to do → add schedule: { full: "0 3 * * *" }`,
-    );
+    throw new Invalid(`${config.file}: schedule names no run, so a worker has nothing to do`, {
+      fix: 'add schedule: { full: "0 3 * * *" }',
+    });
   }
   return { ...config, redis, schedule };
 }
@@ -81,7 +81,7 @@ function refuseInput({
   for (const [name, part] of Object.entries({ contacts, templates })) {
     if (!part || !('path' in part.source) || placeOf(part.source.path) !== 'input') continue;
     const what = `${file}: ${name}.source is standard input, which a worker cannot read`;
-    throw new Invalid(`${what} → name a file, or pipe it into \`sync\``);
+    throw new Invalid(what, { fix: 'name a file, or pipe it into `sync`' });
   }
 }
 
@@ -93,7 +93,9 @@ function refuseTwins(configs: readonly Config[]): void {
       .find((other) => other.mirror === mirror || other.snapshot === snapshot);
     if (!twin) continue;
     const what = twin.mirror === mirror ? `are both named ${mirror}` : 'share one snapshot';
-    throw new Invalid(`${twin.file} and ${file} ${what} → give each a mirror name and a snapshot`);
+    throw new Invalid(`${twin.file} and ${file} ${what}`, {
+      fix: 'give each a mirror name and a snapshot',
+    });
   }
 }
 

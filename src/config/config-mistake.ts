@@ -2,7 +2,7 @@
  * A mistake in the configuration: where it is, what is wrong, how to mend it. It never quotes a
  * value.
  */
-import { Invalid } from '../domain/errors.ts';
+import { Invalid, type Problem, renderProblem } from '../domain/errors.ts';
 
 export type Path = readonly (string | number)[];
 
@@ -20,20 +20,17 @@ export interface Mistake {
   mend: string;
 }
 
-/**
- * Returns the error for all mistakes, in the order of the file, one line each: `file:line:col  path
- * wrong  → mend`.
- */
+/** Returns the error for all mistakes, in the order of the file, each once. */
 export function invalidFile(file: string, mistakes: readonly Mistake[]): Invalid {
   const sorted = mistakes.toSorted(
     (a, b) => a.place.line - b.place.line || a.place.col - b.place.col,
   );
-  const lines = sorted.map(({ path, place, wrong, mend }) => {
-    const what = `${wrong}  → ${mend}`;
+  const problems = sorted.map(({ path, place, wrong, mend }): Problem => {
     const where = `${file}:${place.line}:${place.col}`;
-    return (path.length > 0 ? [where, spell(path), what] : [where, what]).join('  ');
+    const at = path.length > 0 ? `${where}  ${spell(path)}` : where;
+    return { code: 'invalid', place: at, reason: wrong, fix: mend };
   });
-  return new Invalid([...new Set(lines)].join('\n'));
+  return new Invalid([...new Map(problems.map((one) => [renderProblem(one), one])).values()]);
 }
 
 /** Renders a path: `contacts.channels[1].id`. A key that would garble the line is quoted. */

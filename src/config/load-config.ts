@@ -29,16 +29,18 @@ export function loadConfig(path: string, env: Record<string, string | undefined>
   return settle(checked.data, { file, statesAbsent, apiKey, absolute });
 }
 
-const tooLarge = 'is larger than any configuration  → name the right file with -c FILE';
-
 function bytesOf(path: string): Uint8Array {
   try {
     return readSmallFile(path);
   } catch (error) {
-    if (code(error) === 'EFBIG') throw new Invalid(`${path}:1:1  ${tooLarge}`);
-    const wrong = code(error) === 'ENOENT' ? 'no such file' : `cannot be read (${code(error)})`;
-    const mend = 'name the configuration with -c FILE, or copy config/mirror.yaml';
-    throw new Invalid(`${path}  ${wrong}  → ${mend}`);
+    if (code(error) === 'EFBIG') {
+      const reason = 'is larger than any configuration';
+      const fix = 'name the right file with -c FILE';
+      throw new Invalid([{ code: 'invalid', place: `${path}:1:1`, reason, fix }]);
+    }
+    const reason = code(error) === 'ENOENT' ? 'no such file' : `cannot be read (${code(error)})`;
+    const fix = 'name the configuration with -c FILE, or copy config/mirror.yaml';
+    throw new Invalid([{ code: 'invalid', place: path, reason, fix }]);
   }
 }
 

@@ -181,8 +181,12 @@ function behind(path: string, known: number, reached: number): Invalid {
   const writes = (n: number) => (n === 1 ? '1 write' : `${n} writes`);
   return new Invalid(
     `${path}: this ledger is older than its snapshot, which knows of ${writes(known)} to it where ` +
-      `this one has ${reached}; people who left since may be written to again → put the newest ` +
-      'one back, or go on with this one, and what the snapshot still knows, with --accept-lost-ledger',
+      `this one has ${reached}; people who left since may be written to again`,
+    {
+      fix:
+        'put the newest one back, or go on with this one, and what the snapshot still knows, ' +
+        'with --accept-lost-ledger',
+    },
   );
 }
 
@@ -191,16 +195,15 @@ function damageOf(path: string): Invalid {
 }
 
 function lost(fault: string): Invalid {
-  return new Invalid(
-    `${fault}; without it people who left may be written to again → restore it, ` +
-      'or give up what it knew with --accept-lost-ledger',
-  );
+  return new Invalid(`${fault}; without it people who left may be written to again`, {
+    fix: 'restore it, or give up what it knew with --accept-lost-ledger',
+  });
 }
 
 function newer(path: string): Invalid {
-  return new Invalid(
-    `${path}: this ledger was written by a newer version of crm-mirror → run that version`,
-  );
+  return new Invalid(`${path}: this ledger was written by a newer version of crm-mirror`, {
+    fix: 'run that version',
+  });
 }
 
 function opened({ path }: LedgerPlace, { db, key, id, renamed }: Found): DoNotContactList {

@@ -1,24 +1,117 @@
 /**
- * The ways a run can go wrong. Each carries data and is decided upon once, at the edge
- * (cli.ts); whatever is not one of them is a bug. Messages are one line: what, where, how to mend.
+ * The errors that a correct program meets, as data. An error of any other class is a bug: it goes up
+ * as it is, and cli.ts prints its stack and asks for a report (exit code 1). The one exception are
+ * errors of the disk and of file systems, which cli/output/failure-report.ts explains.
+ *
+ *   class         means                                                        exit code
+ *   Invalid       input, configuration or a plan that cannot be used             2
+ *   Busy          another process is at work, or a file is still being written   75
+ *   Interrupted   somebody asked this process to stop                            130, 143
+ *   Unavailable   no usable answer: network, time-out, 5xx, unreadable body      1
+ *   RateLimited   the platform went on asking to wait (429)                      1
+ *   Rejected      the platform understood a request and refused it (4xx)         1
+ *   NotSent       we kept a request back just before it left                     1
+ *
+ * Invalid and Busy end a command. The others end it only outside a run: within one they become the
+ * outcome of a change, or a reason why the run failed.
  */
 
-/** Input, configuration or a plan that cannot be used as it is: exit code 2, never retried. */
-export class Invalid extends Error {
-  override readonly name = 'Invalid';
+/** Programs decide by the code of a problem, never by its words. */
+export type ProblemCode =
+  // The classes of errors: what a problem of each is called, unless it has a code of its own.
+  | 'invalid'
+  | 'busy'
+  | 'interrupted'
+  | 'unavailable'
+  | 'rate-limited'
+  | 'rejected'
+  | 'not-sent'
+  // Of a database that a source reads or writes.
+  | 'database-access'
+  | 'database-refusal'
+  // Why a run failed.
+  | 'quarantined'
+  | 'source-incomplete'
+  | 'source-left-out'
+  | 'part-lost'
+  | 'circuit-open'
+  | 'awaiting-approval'
+  | 'changes-left'
+  | 'outcome-unknown'
+  | 'write-back-stuck'
+  | 'erasure-unfinished';
+
+/** What is wrong and how to fix it: one line each, without personal data. */
+export interface Problem {
+  code: ProblemCode;
+  /** The place in a file, `mirror.yaml:3:5  platform.url`; the others name it in the reason. */
+  place?: string | undefined;
+  reason: string;
+  fix?: string | undefined;
+}
+
+type Problems = readonly [Problem, ...Problem[]];
+
+/**
+ * Returns the line that people read: `reason → fix`. The only place that draws the arrow; nothing
+ * takes such a line apart again.
+ */
+export function renderProblem({ place, reason, fix }: Omit<Problem, 'code'>): string {
+  const gap = place === undefined ? ' ' : '  ';
+  const what = place === undefined ? reason : `${place}${gap}${reason}`;
+  return fix ? `${what}${gap}→ ${fix}` : what;
+}
+
+/** What a problem of an error may have besides its reason. */
+interface Detail {
+  fix?: string | undefined;
+  /** Default: the code of the class. */
+  code?: ProblemCode | undefined;
+  cause?: unknown;
 }
 
 /**
- * The platform asks to wait (429), and went on asking: `retryAfterMs` is the last wait it named.
+ * An error that is no bug. `problems` is its data; `message` is the same for people to read, a line
+ * each.
  */
-export class RateLimited extends Error {
-  override readonly name = 'RateLimited';
-  readonly retryAfterMs: number;
-  readonly route: string;
-  constructor(message: string, detail: { retryAfterMs: number; route: string }) {
-    super(message);
-    this.retryAfterMs = detail.retryAfterMs;
-    this.route = detail.route;
+export abstract class ExpectedError extends Error {
+  readonly problems: Problems;
+  constructor(problems: Problems, { message, cause }: { message?: string; cause?: unknown } = {}) {
+    super(message ?? problems.map(renderProblem).join('\n'), { cause });
+    this.problems = problems;
+  }
+}
+
+/**
+ * Input, configuration or a plan that cannot be used as it is. Exit code 2, never retried. Takes a
+ * reason, or the problems where there are several.
+ */
+export class Invalid extends ExpectedError {
+  override readonly name = 'Invalid';
+  constructor(what: string | readonly Problem[], { fix, code = 'invalid', cause }: Detail = {}) {
+    super(typeof what === 'string' ? [{ code, reason: what, fix }] : atLeastOne(what), { cause });
+  }
+}
+
+/**
+ * Not now: another process is at work, or a file is still being written. Exit code 75: run again
+ * later.
+ */
+export class Busy extends ExpectedError {
+  override readonly name = 'Busy';
+  constructor(reason: string, { fix }: Pick<Detail, 'fix'> = {}) {
+    super([{ code: 'busy', reason, fix }]);
+  }
+}
+
+/** Somebody asked this process to stop. Exit code 130 after SIGINT, 143 after SIGTERM. */
+export class Interrupted extends ExpectedError {
+  override readonly name = 'Interrupted';
+  readonly signal: 'SIGINT' | 'SIGTERM';
+  constructor(signal: 'SIGINT' | 'SIGTERM') {
+    const reason = `interrupted by ${signal}; everything done so far is recorded`;
+    super([{ code: 'interrupted', reason }]);
+    this.signal = signal;
   }
 }
 
@@ -26,23 +119,45 @@ export class RateLimited extends Error {
  * No usable answer: network, time-out, 5xx or an unreadable body. `acted` says whether the request
  * may have had its effect: 'no' is a proof (it never left), 'maybe' has to be resolved by reading.
  */
-export class Unavailable extends Error {
+export class Unavailable extends ExpectedError {
   override readonly name = 'Unavailable';
   readonly acted: 'no' | 'maybe';
+  /** The HTTP status, where there was an answer. */
   readonly status: number | undefined;
   constructor(
-    message: string,
-    detail: { acted: 'no' | 'maybe'; status?: number; cause?: unknown },
+    reason: string,
+    detail: Detail & { acted: 'no' | 'maybe'; status?: number | undefined },
   ) {
-    super(message, { cause: detail.cause });
-    this.acted = detail.acted;
-    this.status = detail.status;
+    const { fix, code = 'unavailable', cause, acted, status } = detail;
+    super([{ code, reason, fix }], { cause });
+    this.acted = acted;
+    this.status = status;
+  }
+}
+
+/**
+ * The platform, or the API of a CRM, asks to wait (429), and went on asking: `retryAfterMs` is the
+ * last wait it named, in milliseconds.
+ */
+export class RateLimited extends ExpectedError {
+  override readonly name = 'RateLimited';
+  readonly retryAfterMs: number;
+  readonly route: string;
+  constructor(
+    reason: string,
+    { retryAfterMs, route, fix }: Pick<Detail, 'fix'> & { retryAfterMs: number; route: string },
+  ) {
+    super([{ code: 'rate-limited', reason, fix }]);
+    this.retryAfterMs = retryAfterMs;
+    this.route = route;
   }
 }
 
 interface Refusal {
   status: number;
+  /** Why, in the platform's words; '' when it does not say. */
   why: string;
+  /** How to fix it; '' when nobody knows. */
   fix: string;
   /** The route that was refused. */
   route: string;
@@ -50,8 +165,11 @@ interface Refusal {
   acted?: 'no' | 'maybe';
 }
 
-/** A request the platform understood and refused (4xx, never 429), in its own words. */
-export class Rejected extends Error implements Refusal {
+/**
+ * A request that the platform understood and refused (4xx, never 429). `message` is what it
+ * refused, without `why` and `fix`.
+ */
+export class Rejected extends ExpectedError implements Refusal {
   override readonly name = 'Rejected';
   readonly status: number;
   readonly why: string;
@@ -59,7 +177,8 @@ export class Rejected extends Error implements Refusal {
   readonly route: string;
   readonly acted: 'no' | 'maybe';
   constructor(message: string, { status, why, fix, route, acted = 'no' }: Refusal) {
-    super(message);
+    const more = why === '' || why === message ? '' : `: ${why.replace(/\.$/, '')}`;
+    super([{ code: 'rejected', reason: `${message}${more}`, fix: fix || undefined }], { message });
     this.status = status;
     this.why = why;
     this.fix = fix;
@@ -68,33 +187,20 @@ export class Rejected extends Error implements Refusal {
   }
 }
 
-/** Withheld by ourselves just before it left: certainly nothing happened. */
-export class Held extends Error {
-  override readonly name = 'Held';
-}
-
-/**
- * Not now: somebody else is at it, or a file is still being written. Exit code 75, come back later.
- */
-export class Busy extends Error {
-  override readonly name = 'Busy';
-}
-
-/** Somebody asked this process to stop. */
-export class Interrupted extends Error {
-  override readonly name = 'Interrupted';
-  readonly signal: 'SIGINT' | 'SIGTERM';
-  constructor(signal: 'SIGINT' | 'SIGTERM') {
-    super(`interrupted by ${signal}; everything done so far is recorded`);
-    this.signal = signal;
+/** We kept a request back just before it left: certainly nothing happened. */
+export class NotSent extends ExpectedError {
+  override readonly name = 'NotSent';
+  constructor(reason: string) {
+    super([{ code: 'not-sent', reason }]);
   }
 }
 
-export type Expected = Invalid | RateLimited | Unavailable | Rejected | Held | Busy | Interrupted;
+function atLeastOne([first, ...more]: readonly Problem[]): Problems {
+  if (!first) throw new TypeError('an error needs a problem');
+  return [first, ...more];
+}
 
-/** Whether an error is one of these; anything else is a bug and goes up as it is. */
-export function isExpected(error: unknown): error is Expected {
-  return [Invalid, RateLimited, Unavailable, Rejected, Held, Busy, Interrupted].some(
-    (known) => error instanceof known,
-  );
+/** Returns whether an error is one of these. Anything else is a bug: throw it as it is. */
+export function isExpected(error: unknown): error is ExpectedError {
+  return error instanceof ExpectedError;
 }

@@ -1,6 +1,6 @@
 /** Examines one person: what a run would find and decide now. Nothing is written. */
 import type { Change } from '../domain/change.ts';
-import { type Expected, Interrupted, isExpected } from '../domain/errors.ts';
+import { type ExpectedError, Interrupted, isExpected } from '../domain/errors.ts';
 import type { Key } from '../domain/record.ts';
 import type { Decision, RecordType, States } from '../records/record-type.ts';
 import type { Certificate } from '../sources/source.ts';
@@ -18,9 +18,9 @@ import { statesOf } from './read/record-states.ts';
 /** The findings and the decision that a run would come to now. */
 export interface Examined {
   /** How the source was read; or why it was not, and then the decision means nothing. */
-  source: Certificate | Expected;
+  source: Certificate | ExpectedError;
   /** The reason for not reading the platform: then the decision goes by what is recorded. */
-  unread: 'not asked' | Expected | undefined;
+  unread: 'not asked' | ExpectedError | undefined;
   states: States;
   decision: Decision;
   /** The changes to send: without those that wait; opt-outs alone while an outcome is unknown. */
@@ -82,7 +82,7 @@ async function ask(
 }
 
 /** Returns what the work gives, or the expected error that ended it. */
-async function attempt<T>(work: Promise<T>): Promise<T | Expected> {
+async function attempt<T>(work: Promise<T>): Promise<T | ExpectedError> {
   try {
     return await work;
   } catch (error) {

@@ -5,7 +5,7 @@
  * What a run learns on the way (somebody is found on the platform, or gone from it) is decided in a
  * further round of the same run, three rounds at most.
  */
-import { Busy, type Expected, Invalid, isExpected } from '../domain/errors.ts';
+import { Busy, type ExpectedError, Invalid, isExpected } from '../domain/errors.ts';
 import { bindAccount, keepBinding } from './account/account-proof.ts';
 import { abandonLeftovers, beginRun } from './begin-run.ts';
 import { isRecord, type Mirror, onlyKey, type RunOptions } from './context/mirror-context.ts';
@@ -74,7 +74,7 @@ async function work(state: RunState): Promise<void> {
 }
 
 /** Returns the expected error that ended the work; undefined: none did. Throws bugs. */
-async function failureOf(working: Promise<void>): Promise<Expected | undefined> {
+async function failureOf(working: Promise<void>): Promise<ExpectedError | undefined> {
   try {
     await working;
     return undefined;

@@ -5,7 +5,7 @@
  */
 import type { Deadlines, Deed } from '../records/capabilities.ts';
 import type { RecordType } from '../records/record-type.ts';
-import { type Expected, Invalid, isExpected } from '../domain/errors.ts';
+import { type ExpectedError, Invalid, isExpected } from '../domain/errors.ts';
 import { all, type RememberedOptOut } from '../domain/do-not-contact.ts';
 import type { Key } from '../domain/record.ts';
 import { accountOf, type ErasureAccount } from './erasure-progress.ts';
@@ -46,7 +46,7 @@ export interface Certificate {
    */
   also: Key[];
   /** The reason why the erasure is incomplete; undefined: it is complete. */
-  failure: Expected | undefined;
+  failure: ExpectedError | undefined;
 }
 
 /**
@@ -107,7 +107,7 @@ function alsoOf({ snapshot, doNotContact }: Mirror, { name }: RecordType, key: K
  * Returns the expected error that `work` throws, if any. Throws bugs, and errors of the file
  * system.
  */
-async function failureOf(work: () => Promise<void>): Promise<Expected | undefined> {
+async function failureOf(work: () => Promise<void>): Promise<ExpectedError | undefined> {
   try {
     await work();
     return undefined;

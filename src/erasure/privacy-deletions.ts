@@ -12,13 +12,12 @@
  * The CRM is asked for every id that is known of the person. It is not read for further ids.
  */
 import type { Deadlines } from '../records/capabilities.ts';
-import { Busy } from '../domain/errors.ts';
 import type { DesiredRow, Key } from '../domain/record.ts';
 import type { LockedPeople } from '../engine/context/person-locks.ts';
 import { type Certificate, forget } from './forget-person.ts';
 import type { Mirror, MirrorPart } from '../engine/context/mirror-context.ts';
 import { shortHash } from '../engine/context/person-identity.ts';
-import { personBusy, idsAt, most, rowOf } from '../engine/read/person-read.ts';
+import { personIsLocked, idsAt, most, rowOf } from '../engine/read/person-read.ts';
 import { passesGuard } from './erasure-guard.ts';
 import { begun, keep, unfinishedIn } from './pending/unfinished-erasures.ts';
 
@@ -46,7 +45,7 @@ export async function eraseTold(mirror: Mirror, id: string, leave: Deadlines): P
   try {
     // Another run that held the person until now may have given the record another address.
     const { keys, ...who } = peopleOf(mirror, part, id);
-    if (!taken.extend({ keys, ...who })) throw new Busy(personBusy);
+    if (!taken.extend({ keys, ...who })) throw personIsLocked();
     if (isThere(await ask(part, id, leave))) return { rest: 'event', people: [] };
     if (keys.length === 0) {
       return { rest: mirror.locks.others('').length > 0 ? 'again' : 'nothing', people: [] };

@@ -3,7 +3,7 @@
  * A 429 is not handled here: the gate waits it out.
  */
 import type { Clock, Random } from '../domain/clock.ts';
-import { Held, RateLimited, Rejected, Unavailable } from '../domain/errors.ts';
+import { NotSent, RateLimited, Rejected, Unavailable } from '../domain/errors.ts';
 import { retryDelayMs, retrySchedules } from '../domain/retry-schedules.ts';
 
 /**
@@ -90,9 +90,11 @@ function allows(rule: Resend, error: Unavailable): boolean {
 
 function final(error: Unavailable, acted: Unavailable['acted'], attempts: number): Unavailable {
   if (attempts === 1 && error.acted === acted) return error;
-  const message = attempts === 1 ? error.message : `${error.message}, after ${attempts} attempts`;
-  const status = error.status === undefined ? {} : { status: error.status };
-  return new Unavailable(message, { acted, ...status, cause: error });
+  const [{ reason, fix }] = error.problems;
+  const after = attempts === 1 ? '' : `, after ${attempts} attempts`;
+  const detail = { acted, status: error.status, cause: error };
+  if (fix === undefined) return new Unavailable(`${reason}${after}`, detail);
+  return new Unavailable(reason, { ...detail, fix: `${fix}${after}` });
 }
 
 /**
@@ -105,7 +107,7 @@ function stopped(error: unknown, acted: Unavailable['acted'], ended?: AbortSigna
     const { status, why, fix, route } = error;
     return new Rejected(error.message, { status, why, fix, route, acted });
   }
-  const waited = error instanceof RateLimited || error instanceof Held;
+  const waited = error instanceof RateLimited || error instanceof NotSent;
   if (!waited && !(ended?.aborted && error === ended.reason)) return error;
   const message = 'stopped before it was known whether an earlier attempt had its effect';
   return new Unavailable(message, { acted, cause: error });

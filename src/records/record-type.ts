@@ -15,7 +15,7 @@
  */
 import type { Change, Op } from '../domain/change.ts';
 import type { Entry, ListChanges } from '../domain/do-not-contact.ts';
-import type { Problem } from '../domain/problem.ts';
+import type { RecordProblem } from '../domain/record-problem.ts';
 import type { Evidence, PlatformFacts } from './platform-facts.ts';
 import type { ListingPage, Page } from './listing-page.ts';
 import type {
@@ -151,7 +151,7 @@ export interface Decision {
   stoppedBy?: readonly Stop[];
   /** Recorded rows to drop. */
   forgets: Key[];
-  problems: Problem[];
+  problems: RecordProblem[];
 }
 
 /** A setting that keeps a record from being changed: contacts.protect, or policy.optIns: off. */
@@ -169,7 +169,7 @@ export interface SendContext {
   facts(): PlatformFacts;
   /** What is recorded at that moment. */
   recorded(): RecordedRow | undefined;
-  /** Waited for right before it leaves; rejects with Held to keep it. */
+  /** Waited for right before it leaves; rejects with NotSent to keep it. */
   leaves(): Promise<void>;
 }
 

@@ -1,5 +1,5 @@
 import {
-  Held,
+  NotSent,
   Interrupted,
   isExpected,
   RateLimited,
@@ -50,7 +50,7 @@ export function outcomeOf(error: unknown): SendOutcome {
   if (error instanceof RateLimited) {
     return { is: 'stopped', scope: 'route', route: error.route, why: error.message };
   }
-  if (error instanceof Held || error instanceof Interrupted) {
+  if (error instanceof NotSent || error instanceof Interrupted) {
     return { is: 'held', why: error.message };
   }
   throw error;

@@ -17,6 +17,7 @@ import { FastifyAdapter } from '@bull-board/fastify';
 import Fastify, { type FastifyError, type FastifyInstance } from 'fastify';
 import type { Clock } from '../domain/clock.ts';
 import { Invalid, Unavailable } from '../domain/errors.ts';
+import type { Fault } from '../domain/record.ts';
 import type { QueueView } from '../worker/queues/queue-view.ts';
 import { mayEnter } from './access-check.ts';
 import type { Metrics } from './metrics.ts';
@@ -153,11 +154,15 @@ const words: Record<number, string> = {
   415: 'the body is not application/json',
 };
 
-const faults: Record<string, string> = {
-  EADDRINUSE: 'is in use → stop what listens there, or choose another server.port',
-  EACCES: 'may not be listened on → choose a server.port above 1023',
-  EADDRNOTAVAIL: 'is no address of this machine → mend server.host',
-  ENOTFOUND: 'is no address of this machine → mend server.host',
+const elsewhere: Fault = { reason: 'is no address of this machine', fix: 'mend server.host' };
+const faults: Record<string, Fault> = {
+  EADDRINUSE: {
+    reason: 'is in use',
+    fix: 'stop what listens there, or choose another server.port',
+  },
+  EACCES: { reason: 'may not be listened on', fix: 'choose a server.port above 1023' },
+  EADDRNOTAVAIL: elsewhere,
+  ENOTFOUND: elsewhere,
 };
 
 /**
@@ -167,7 +172,8 @@ const faults: Record<string, string> = {
 function unusable(error: unknown, address: string): unknown {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   const fault = faults[code];
-  return fault === undefined ? error : new Invalid(`server: ${address} ${fault}`, { cause: error });
+  if (fault === undefined) return error;
+  return new Invalid(`server: ${address} ${fault.reason}`, { fix: fault.fix, cause: error });
 }
 
 const boardPath = '/queues';

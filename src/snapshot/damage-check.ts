@@ -17,10 +17,9 @@ export function isDamage(error: unknown): boolean {
 
 /** Returns the error for a command that needs a snapshot which is damaged. */
 export function damaged(path: string): Invalid {
-  return new Invalid(
-    `${path}: this snapshot is damaged, it is not a readable database → restore a backup, ` +
-      'or run `crm-mirror sync`: it sets it aside and begins anew',
-  );
+  return new Invalid(`${path}: this snapshot is damaged, it is not a readable database`, {
+    fix: 'restore a backup, or run `crm-mirror sync`: it sets it aside and begins anew',
+  });
 }
 
 /**

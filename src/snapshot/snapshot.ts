@@ -197,9 +197,9 @@ function lookAt(path: string, checkedAt: number | undefined): Snapshot | undefin
 /** Migrates a snapshot, unless a process of the older version is writing it. */
 function renewed(path: string): Snapshot {
   if (!isLeased(path)) return openSnapshot(path);
-  throw new Busy(
-    `${path}: an older version of crm-mirror is writing this snapshot → look again when it has ended`,
-  );
+  throw new Busy(`${path}: an older version of crm-mirror is writing this snapshot`, {
+    fix: 'look again when it has ended',
+  });
 }
 
 interface Standing {

@@ -130,9 +130,9 @@ export async function stay(state: State): Promise<void> {
 
 /** Returns why the mirror has to be given up; undefined: it does not. */
 async function lostBy(kept: Promise<boolean>): Promise<unknown> {
-  const another = 'another worker has become the home of this mirror → this one leaves it';
+  const another = 'another worker has become the home of this mirror';
   try {
-    return (await kept) ? undefined : new Busy(another);
+    return (await kept) ? undefined : new Busy(another, { fix: 'this one leaves it' });
   } catch (error) {
     return error;
   }

@@ -16,16 +16,22 @@ export interface MirrorAssignment {
 
 const name = 'snapshot-id';
 
-/** The message of Busy for each refused claim. */
-const why: Record<Exclude<Claim['is'], 'home'>, (mirror: string) => string> = {
+/** The error for each refused claim. */
+const why: Record<Exclude<Claim['is'], 'home'>, (mirror: string) => Busy> = {
   taken: (mirror) =>
-    `another worker serves ${mirror} → this one stands by, and takes over when that one is gone`,
+    new Busy(`another worker serves ${mirror}`, {
+      fix: 'this one stands by, and takes over when that one is gone',
+    }),
   untold: (mirror) =>
-    `Redis was emptied → this one stands by for 15 s, so that the worker that serves ${mirror} can tell it so`,
+    new Busy('Redis was emptied', {
+      fix: `this one stands by for 15 s, so that the worker that serves ${mirror} can tell it so`,
+    }),
   older: (mirror) =>
-    `this is not the newest snapshot of ${mirror}: another one was written since → start the ` +
-    'worker where that one is, put a backup of it back, or give it up aloud with ' +
-    '`worker --accept-lost-snapshot`',
+    new Busy(`this is not the newest snapshot of ${mirror}: another one was written since`, {
+      fix:
+        'start the worker where that one is, put a backup of it back, or give it up aloud with ' +
+        '`worker --accept-lost-snapshot`',
+    }),
 };
 
 /**
@@ -53,7 +59,7 @@ export function assignmentIn(
         return;
       }
       if (claim.is !== 'untold') refusedAt = clock.monotonic();
-      throw new Busy(why[claim.is](mirror));
+      throw why[claim.is](mirror);
     },
     async keep(snapshot) {
       try {

@@ -123,8 +123,11 @@ async function follow(queue: RunQueue, { file, schedule }: Workable): Promise<vo
   } catch (error) {
     if (isExpected(error)) throw error;
     const why = error instanceof Error ? error.message : String(error);
-    const text = `${file}: Redis refuses the schedule (${why}) → mend its access, then start again`;
-    throw new Unavailable(text, { acted: 'no', cause: error });
+    throw new Unavailable(`${file}: Redis refuses the schedule (${why})`, {
+      fix: 'mend its access, then start again',
+      acted: 'no',
+      cause: error,
+    });
   }
 }
 

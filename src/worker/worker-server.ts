@@ -59,9 +59,9 @@ function serverOf(configs: readonly Config[]) {
   if (!first || !asked) return undefined;
   for (const { file, server } of others) {
     if (JSON.stringify(server) === JSON.stringify(asked)) continue;
-    throw new Invalid(
-      `${first.file} and ${file} ask for different servers, and a worker has one → write the same block, or leave one out`,
-    );
+    throw new Invalid(`${first.file} and ${file} ask for different servers, and a worker has one`, {
+      fix: 'write the same block, or leave one out',
+    });
   }
   const { host, port, token, publicUrl } = asked;
   return { host, port, token, publicUrl };

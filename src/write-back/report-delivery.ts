@@ -2,7 +2,13 @@
  * Tells the CRM at the end of a run who unsubscribed: as much as fits into one run, each opt-out
  * journaled like a change. A failure is noted and printed, and the run goes on.
  */
-import { isExpected, Interrupted, Invalid, RateLimited, type Expected } from '../domain/errors.ts';
+import {
+  isExpected,
+  Interrupted,
+  Invalid,
+  RateLimited,
+  type ExpectedError,
+} from '../domain/errors.ts';
 import type { Key } from '../domain/record.ts';
 import type { ReturnedRow } from '../snapshot/tables/opt-out-reports.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
@@ -21,7 +27,7 @@ type ReportDelivery = Pick<Finding, 'run' | 'type' | 'returns'> & { tally: RunTa
 export interface DeliveryAccount {
   told: number;
   /** The reason why the delivery stopped early; undefined: it did not. */
-  failure: Expected | undefined;
+  failure: ExpectedError | undefined;
 }
 
 /** Tells the CRM all opt-outs that are due, or those of one person. Returns expected errors. */
@@ -106,7 +112,7 @@ async function tellBatch(delivery: ReportDelivery, due: readonly ReturnedRow[]):
   const batch = claim(delivery, due);
   if (batch.length === 0) return 0;
   const answers: ReportResult[] = [];
-  let failure: Expected | undefined;
+  let failure: ExpectedError | undefined;
   try {
     for await (const told of returns.tell(batch, run.abort)) {
       const { email } = batch[answers.length] ?? { email: '' };
@@ -152,7 +158,7 @@ function claim(delivery: ReportDelivery, due: readonly ReturnedRow[]): ReturnedR
 function settle(
   { run, type, tally }: ReportDelivery,
   batch: readonly ReturnedRow[],
-  { answers, failure }: { answers: readonly ReportResult[]; failure: Expected | undefined },
+  { answers, failure }: { answers: readonly ReportResult[]; failure: ExpectedError | undefined },
 ): void {
   const { optOutReports, transaction } = run.snapshot;
   const at = run.clock.now();

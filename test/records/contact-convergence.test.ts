@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { settles } from '../../src/records/contact/observe/converged-creation.ts';
 import type { Acked, Decision, States } from '../../src/records/record-type.ts';
 import type { Entry } from '../../src/domain/do-not-contact.ts';
-import type { Problem } from '../../src/domain/problem.ts';
+import type { RecordProblem } from '../../src/domain/record-problem.ts';
 import { canonicalJson, fingerprint, type RecordedRow } from '../../src/domain/record.ts';
 import { ANN, bothIn, change, remembered, shown, wish } from '../support/records/person-facts.ts';
 import { LATER, NOON, open, PRODUCT, states } from '../support/records/record-stage.ts';
@@ -48,7 +48,7 @@ test.each([
 describe('a plan does not settle', () => {
   const settled = { desired: [inNews()] };
   const creation = change('create');
-  const trouble: Problem = { ...creation, class: 'conflict', reason: '', fix: '' };
+  const trouble: RecordProblem = { ...creation, class: 'conflict', reason: '', fix: '' };
   const invalid = { ...inNews(), invalid: { reason: '', fix: '' } };
   test.each<[string, Partial<States>, Partial<Decision>]>([
     ['of an uncertified reading', { ...settled, certified: false }, {}],

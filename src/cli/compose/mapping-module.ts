@@ -27,11 +27,13 @@ export function loadMap(path: string): LoadedMap {
   const found = moduleAt(path);
   const map = memberOf(found, 'default');
   if (!isMap(map)) {
-    throw new Invalid(`${path}: has no default export that is a function → ${example}`);
+    throw new Invalid(`${path}: has no default export that is a function`, { fix: example });
   }
   const reads = memberOf(found, 'reads') ?? [];
   if (!isNames(reads)) {
-    throw new Invalid(`${path}: reads is no list of fields → export const reads = ['email']`);
+    throw new Invalid(`${path}: reads is no list of fields`, {
+      fix: "export const reads = ['email']",
+    });
   }
   const saysReads = reads.length > 0;
   const fresh = { name: path, map, reads, saysReads, hash: hash('sha256', text) };
@@ -46,7 +48,9 @@ function textOf(path: string): string {
     return readSmallFile(path).toString('utf8');
   } catch (error) {
     const code = codeOf(error) ?? 'unknown';
-    throw new Invalid(`${path}: contacts.map cannot be read (${code}) → correct the path`);
+    throw new Invalid(`${path}: contacts.map cannot be read (${code})`, {
+      fix: 'correct the path',
+    });
   }
 }
 
@@ -57,14 +61,18 @@ function moduleAt(path: string): unknown {
     const code = codeOf(error);
     if (code === 'ERR_UNSUPPORTED_NODE_MODULES_TYPE_STRIPPING') {
       const mend = 'put it elsewhere, or write it in JavaScript';
-      throw new Invalid(`${path}: TypeScript is not run under node_modules → ${mend}`);
+      throw new Invalid(`${path}: TypeScript is not run under node_modules`, { fix: mend });
     }
     if (code === 'ERR_REQUIRE_ASYNC_MODULE') {
-      throw new Invalid(`${path}: waits (await) while it is loaded → have it begin at once`);
+      throw new Invalid(`${path}: waits (await) while it is loaded`, {
+        fix: 'have it begin at once',
+      });
     }
     const name = error instanceof Error ? error.name : 'it throws';
     const line = lineOf(error);
-    throw new Invalid(`${path}${line}: cannot be loaded (${code ?? name}) → try: node ${path}`);
+    throw new Invalid(`${path}${line}: cannot be loaded (${code ?? name})`, {
+      fix: `try: node ${path}`,
+    });
   }
 }
 

@@ -59,7 +59,8 @@ export function sayPaused({ at, reason }: Paused): string {
 /** Throws Busy if the mirror is paused. */
 export function refusePaused(meta: Meta, { mirror, file }: Config): void {
   const paused = pausedOf(meta);
-  if (paused) throw new Busy(`${mirror} is ${sayPaused(paused)} → crm-mirror resume -c ${file}`);
+  if (paused)
+    throw new Busy(`${mirror} is ${sayPaused(paused)}`, { fix: `crm-mirror resume -c ${file}` });
 }
 
 const copiedKey = 'copied-at';

@@ -39,7 +39,7 @@ export function contactSource(contacts: Contacts): Source {
   const { type } = contacts.source;
   if (sparing.has(type) && !mapping.saysReads) {
     const why = `does not say which fields it reads, and ${type} gives none unasked`;
-    throw new Invalid(`${mapping.name}: ${why} → export const reads = ['…']`);
+    throw new Invalid(`${mapping.name}: ${why}`, { fix: "export const reads = ['…']" });
   }
   // The opt-out field is one that the mapping writes, which the source does not know.
   return mappedSource(unmapped({ ...contacts, unsubscribed: undefined }), mapping);

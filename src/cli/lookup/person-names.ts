@@ -2,7 +2,7 @@
  * Names of records: how one is named to people, by its address only if that is wanted, and which
  * one a word on the command line means: an address, a hash, or a template's key.
  */
-import type { Problem } from '../../domain/problem.ts';
+import type { RecordProblem } from '../../domain/record-problem.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import { shortHash } from '../../engine/context/person-identity.ts';
 import { contactKey } from '../../records/contact/observe/observed-contact.ts';
@@ -12,7 +12,7 @@ import type { Mirror, MirrorPart } from '../../engine/context/mirror-context.ts'
 import { unfinishedIn } from '../../erasure/pending/unfinished-erasures.ts';
 
 /** Returns the name of a record. */
-export type Names = (record: Pick<Problem, 'kind' | 'key'>) => string;
+export type Names = (record: Pick<RecordProblem, 'kind' | 'key'>) => string;
 
 /**
  * Returns how to name records. Without `addresses` a person is named by a short keyed hash
@@ -26,7 +26,7 @@ export function namesOf(snapshot: Snapshot, addresses: boolean): Names {
   };
 }
 
-type Named = Pick<Problem, 'kind' | 'key'>;
+type Named = Pick<RecordProblem, 'kind' | 'key'>;
 
 /**
  * Returns the word in its one spelling. A hash may come without its #, which begins a comment in
@@ -36,9 +36,9 @@ export function wordOf(who: string): string {
   const word = who.trim();
   if (/^[0-9a-f]{12}$/.test(word)) return `#${word}`;
   if (word === '' || (word.startsWith('#') && !/^#[0-9a-f]{12}$/.test(word))) {
-    throw new Invalid(
-      `"${word}" names nobody → give an address, a hash as runs and status show it (#9cc428f416d4), or the key of a template`,
-    );
+    throw new Invalid(`"${word}" names nobody`, {
+      fix: 'give an address, a hash as runs and status show it (#9cc428f416d4), or the key of a template',
+    });
   }
   return word.includes('@') ? contactKey(word) : word;
 }
@@ -57,7 +57,7 @@ export async function keyOf(who: string, mirror: Mirror, signal: AbortSignal): P
   const word = wordOf(who);
   const part = mirror.parts.find(({ type }) => type.name === 'contact');
   if (!part) {
-    throw new Invalid(`${mirror.name} has no contacts → name a mirror that has, with -c`);
+    throw new Invalid(`${mirror.name} has no contacts`, { fix: 'name a mirror that has, with -c' });
   }
   if (word.includes('@')) return word;
   const isMeant = namedBy(word, mirror.snapshot);
@@ -72,10 +72,13 @@ export async function keyOf(who: string, mirror: Mirror, signal: AbortSignal): P
   if (erasure) {
     throw new Invalid(
       `${word} was forgotten, but for the snapshot's file, which is not written anew yet; nobody ` +
-        'knows the address any more → give it to `forget` once more',
+        'knows the address any more',
+      { fix: 'give it to `forget` once more' },
     );
   }
-  throw new Invalid(`"${word}" names nobody in the snapshot or the CRM → give the address`);
+  throw new Invalid(`"${word}" names nobody in the snapshot or the CRM`, {
+    fix: 'give the address',
+  });
 }
 
 async function inSource(

@@ -51,6 +51,6 @@ export async function once<T>(sent: Promise<T>, look: string): Promise<T> {
   } catch (error) {
     if (!(error instanceof Unavailable) || error.acted === 'no') throw error;
     const { acted, message } = error;
-    throw new Unavailable(`${message}; it may have been done → ${look}`, { acted, cause: error });
+    throw new Unavailable(`${message}; it may have been done`, { fix: look, acted, cause: error });
   }
 }

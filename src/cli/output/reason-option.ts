@@ -10,8 +10,10 @@ export function reasonOf(text: string | undefined): string | undefined {
   const reason = text?.replaceAll(/[\p{C}\p{Z}]+/gu, ' ').trim();
   if (reason === undefined) return undefined;
   if (/\S@\S/.test(reason)) {
-    throw new Invalid('--reason: an address is in it, and it goes into logs → leave it out');
+    throw new Invalid('--reason: an address is in it, and it goes into logs', {
+      fix: 'leave it out',
+    });
   }
   if (reason.length <= reasonAtMost) return reason;
-  throw new Invalid(`--reason: ${reason.length} characters → at most ${reasonAtMost}`);
+  throw new Invalid(`--reason: ${reason.length} characters`, { fix: `at most ${reasonAtMost}` });
 }

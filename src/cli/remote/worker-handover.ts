@@ -61,7 +61,8 @@ export async function orHandOver(
     if (key === undefined) {
       throw new Invalid(
         `${ledger.keyFile}: the key of the ledger is not there, and without it nothing is handed to ` +
-          'the worker that holds this mirror → give it here as ledgerKeyFile, or call it there',
+          'the worker that holds this mirror',
+        { fix: 'give it here as ledgerKeyFile, or call it there' },
       );
     }
     const seal = sealOf(key, randomBytes);

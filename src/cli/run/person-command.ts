@@ -63,7 +63,9 @@ async function workOn(
   let taken: PersonLock | undefined;
   try {
     const part = mirror.parts.find(({ type }) => type.name === 'contact');
-    if (!part) throw new Invalid(`${config.file}: this mirror has no contacts → add them`);
+    if (!part) {
+      throw new Invalid(`${config.file}: this mirror has no contacts`, { fix: 'add them' });
+    }
     const key = await personOf(command.args[0] ?? '', mirror, shell.stop);
     const hash = shortHash(mirror.snapshot.meta, key);
     const names = namesOf(mirror.snapshot, flags.addresses ?? shell.terminal);
@@ -86,7 +88,7 @@ async function workOn(
 function personOf(who: string, mirror: Mirror, signal: AbortSignal): Promise<Key> {
   const word = wordOf(who);
   if (word.startsWith('#') || email.safeParse(word).success) return keyOf(word, mirror, signal);
-  throw new Invalid(
-    `"${word}" names nobody → give an address, or a hash as runs and status show it (#9cc428f416d4)`,
-  );
+  throw new Invalid(`"${word}" names nobody`, {
+    fix: 'give an address, or a hash as runs and status show it (#9cc428f416d4)',
+  });
 }

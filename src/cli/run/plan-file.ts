@@ -32,12 +32,14 @@ export type PlanFile = z.infer<typeof planFile>;
 export function refuseOverwriting(file: string): void {
   const folder = dirname(resolve(file));
   if (!existsSync(folder)) {
-    throw new Invalid(`${file}: there is no folder ${folder} → make it, or name another file`);
+    throw new Invalid(`${file}: there is no folder ${folder}`, {
+      fix: 'make it, or name another file',
+    });
   }
   if (!existsSync(file) || isPlan(file)) return;
-  throw new Invalid(
-    `${file}: it is there and is no plan, and nothing else is overwritten → name another, or remove it`,
-  );
+  throw new Invalid(`${file}: it is there and is no plan, and nothing else is overwritten`, {
+    fix: 'name another, or remove it',
+  });
 }
 
 /** Returns whether the file holds a plan of this version. */
@@ -64,7 +66,8 @@ export function readPlan(file: string): PlanFile {
   const [issue] = read.error.issues;
   const where = issue?.path.join('.') || 'the document';
   throw new Invalid(
-    `${file}: ${where} is not as \`plan --out\` of this version writes it (${issue?.message}) → plan again`,
+    `${file}: ${where} is not as \`plan --out\` of this version writes it (${issue?.message})`,
+    { fix: 'plan again' },
   );
 }
 
@@ -73,7 +76,9 @@ function jsonIn(file: string): unknown {
     return JSON.parse(readSmallFile(file).toString('utf8'));
   } catch (error) {
     const why = error instanceof SyntaxError ? 'it is not JSON' : reasonOf(error);
-    throw new Invalid(`${file}: ${why} → name a file that \`crm-mirror plan --out\` has written`);
+    throw new Invalid(`${file}: ${why}`, {
+      fix: 'name a file that `crm-mirror plan --out` has written',
+    });
   }
 }
 

@@ -1,6 +1,6 @@
 /** Reads everything that `status` shows into one document, before anything of it is judged. */
 import { existsSync, statSync } from 'node:fs';
-import type { ProblemClass } from '../../domain/problem.ts';
+import type { ProblemClass } from '../../domain/record-problem.ts';
 import type { RecordTypeName } from '../../domain/record.ts';
 import type { RefusedOptOut } from '../../snapshot/tables/retry-later.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';

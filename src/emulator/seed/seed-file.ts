@@ -104,7 +104,9 @@ export function parseSeedFile(file: string, text: string): SeedFile {
   const [broken] = document.errors;
   if (broken) {
     const { line, col } = lines.linePos(broken.pos[0]);
-    throw new Invalid(`${file}:${line}:${col}  ${broken.message} → mend the YAML or JSON there`);
+    throw new Invalid(`${file}:${line}:${col}  ${broken.message}`, {
+      fix: 'mend the YAML or JSON there',
+    });
   }
   const where = (path: Path) => {
     const { line, col } = lines.linePos(offsetOf(document, path));

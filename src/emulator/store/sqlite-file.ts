@@ -112,8 +112,8 @@ function read(
       return storedRow.parse({ kind, organization, row });
     } catch {
       throw new Invalid(
-        `--data ${path}: a ${kind} in it cannot be read; it was changed by something else ` +
-          '→ restore a copy, or begin with a new file',
+        `--data ${path}: a ${kind} in it cannot be read; it was changed by something else`,
+        { fix: 'restore a copy, or begin with a new file' },
       );
     }
   });
@@ -136,11 +136,13 @@ function connect(path: string): Database.Database {
     if (!(error instanceof Error) || error instanceof Invalid) throw error;
     const code = 'code' in error ? String(error.code) : '';
     if (/^SQLITE_(BUSY|LOCKED)/.test(code)) {
-      throw new Invalid(
-        `--data ${path}: another emulator uses it → stop that one, or name another`,
-      );
+      throw new Invalid(`--data ${path}: another emulator uses it`, {
+        fix: 'stop that one, or name another',
+      });
     }
-    throw new Invalid(`--data ${path}: cannot be opened (${error.message}) → name another file`);
+    throw new Invalid(`--data ${path}: cannot be opened (${error.message})`, {
+      fix: 'name another file',
+    });
   }
 }
 
@@ -149,10 +151,14 @@ function prepare(db: Database.Database, path: string): void {
   const format = Number(db.pragma('user_version', { simple: true }));
   const isEmpty = db.prepare('SELECT 1 FROM sqlite_schema').get() === undefined;
   if (!isEmpty && application !== APPLICATION) {
-    throw new Invalid(`--data ${path}: is not a file of the emulator → name another file`);
+    throw new Invalid(`--data ${path}: is not a file of the emulator`, {
+      fix: 'name another file',
+    });
   }
   if (format > FORMAT) {
-    throw new Invalid(`--data ${path}: a newer version wrote it → use that one, or a new file`);
+    throw new Invalid(`--data ${path}: a newer version wrote it`, {
+      fix: 'use that one, or a new file',
+    });
   }
   db.pragma('locking_mode = EXCLUSIVE');
   db.pragma('journal_mode = WAL');

@@ -40,8 +40,8 @@ export interface AccountProof {
 /** Returns the error for an account that is not proven. */
 export function strange({ how }: AccountProof): Invalid {
   return new Invalid(
-    `platform.apiKey is not proven to be of the organization that the snapshot belongs to (${how}) ` +
-      '→ correct the key, or name another snapshot to begin anew; nothing was sent',
+    `platform.apiKey is not proven to be of the organization that the snapshot belongs to (${how})`,
+    { fix: 'correct the key, or name another snapshot to begin anew; nothing was sent' },
   );
 }
 
@@ -132,11 +132,13 @@ export async function proveOwn(
 ): Promise<string | undefined> {
   const standing = bindingState(snapshot, account);
   if (standing === 'other url') {
-    throw new Invalid(
-      `the snapshot belongs to the platform at ${boundTo(snapshot).url}, the configuration names ` +
-        `${account.url} → correct platform.url; if it is the same organization, move the ` +
+    const { url } = boundTo(snapshot);
+    const named = `the configuration names ${account.url}`;
+    throw new Invalid(`the snapshot belongs to the platform at ${url}, ${named}`, {
+      fix:
+        'correct platform.url; if it is the same organization, move the ' +
         'snapshot with `crm-mirror rebind`; else name another snapshot to begin anew',
-    );
+    });
   }
   if (standing !== 'other key') return undefined;
   const proof = await prove(snapshot, account, signal);

@@ -3,7 +3,7 @@
  * recorded state changes in the same transaction as `acked`.
  */
 import { isStatedOptOut, type JournaledChange } from '../../domain/change.ts';
-import { Held } from '../../domain/errors.ts';
+import { NotSent } from '../../domain/errors.ts';
 import type { Key } from '../../domain/record.ts';
 import type { SendOutcome } from '../../records/record-type.ts';
 import { isFresh, isSuperseded, type RunContext } from '../context/run-context.ts';
@@ -187,16 +187,17 @@ async function tryOnce(
     recorded: () => run.snapshot.recorded.get(type.name, change.key),
     leaves: async () =>
       run.groupCommit(() => {
-        if (stop.aborted || breaker.holds(type, change)) throw new Held('stopped before it left');
-        if (isPastSlice(applying, change)) throw new Held('the source is read again first');
+        if (stop.aborted || breaker.holds(type, change))
+          throw new NotSent('stopped before it left');
+        if (isPastSlice(applying, change)) throw new NotSent('the source is read again first');
         late = isOutdated() ? 'outdated' : undefined;
         if (change.op !== 'opt_out' && !isFresh(run, provenAt)) late ??= 'too old';
         // Last: nobody has to wait for a change that is looked at again first.
         if (!late && !beginInFlight(applying, change.key)) late = 'superseded';
-        if (late) throw new Held(`what is known of it is ${late}`);
+        if (late) throw new NotSent(`what is known of it is ${late}`);
         if (change.op === 'delete') rememberDeleted(applying, change);
         isBarred = isForbidden(applying, change);
-        if (isBarred) throw new Held('the ledger forbids it');
+        if (isBarred) throw new NotSent('the ledger forbids it');
         run.snapshot.journal.move(change.seq, 'sent', { at: run.clock.now() });
       }),
   });

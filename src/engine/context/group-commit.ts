@@ -2,12 +2,12 @@
  * Writes what many changes store at nearly the same time in one transaction. Otherwise a fast
  * platform would wait for the disk twice for every change.
  *
- *   one work throws Held            it has written nothing yet, and rejects alone
+ *   one work throws NotSent         it has written nothing yet, and rejects alone
  *   one work throws anything else   all works of the transaction are undone and reject with it
  *   the disk refuses                all works of the transaction reject
  */
 import type { Clock } from '../../domain/clock.ts';
-import { Held } from '../../domain/errors.ts';
+import { NotSent } from '../../domain/errors.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 
 /** Does the work within a transaction that others share. It is on disk when this resolves. */
@@ -47,7 +47,7 @@ export function createGroupCommit(
             const done = work();
             return () => resolve(done);
           } catch (error) {
-            if (!(error instanceof Held)) throw error;
+            if (!(error instanceof NotSent)) throw error;
             return () => reject(error);
           }
         },

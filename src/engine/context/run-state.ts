@@ -1,7 +1,13 @@
 /** Holds what is fixed when a run begins, and what the run has found so far. */
 import type { RecordType } from '../../records/record-type.ts';
 import type { GuardClass } from '../../domain/guard-classes.ts';
-import { Busy, type Expected, Interrupted, isExpected, Rejected } from '../../domain/errors.ts';
+import {
+  Busy,
+  type ExpectedError,
+  Interrupted,
+  isExpected,
+  Rejected,
+} from '../../domain/errors.ts';
 import type { RecordTypeName } from '../../domain/record.ts';
 import type { Forecast } from '../report/duration-forecast.ts';
 import type { HoldReason } from '../report/guard-rules.ts';
@@ -57,7 +63,7 @@ export interface RunState extends Started {
   plan: Plan | undefined;
   /** How long that plan takes. */
   forecast: Forecast | undefined;
-  failure: Expected | undefined;
+  failure: ExpectedError | undefined;
   readonly review: ReviewState;
 }
 

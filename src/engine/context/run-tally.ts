@@ -1,7 +1,7 @@
 /** Counts and collects what a run's summary says. Lists are capped; counts are not. */
 import type { Change } from '../../domain/change.ts';
 import type { GuardClass } from '../../domain/guard-classes.ts';
-import type { Problem } from '../../domain/problem.ts';
+import type { RecordProblem } from '../../domain/record-problem.ts';
 import type { Fault, RecordTypeName } from '../../domain/record.ts';
 import { sayUnknown, type UnknownWords } from '../../domain/unknown-words.ts';
 import type { RecordType, SendOutcome, Stop } from '../../records/record-type.ts';
@@ -17,7 +17,7 @@ export interface RunTally {
    * Stages a problem found while deciding, and lists it if it is new. A problem caused by an
    * unknown word in the field that `option` names is only counted.
    */
-  notice(problem: Problem, option?: string): void;
+  notice(problem: RecordProblem, option?: string): void;
   /** Lists the unknown words of a source, one line for each option. */
   unknown(kind: RecordTypeName, words: readonly UnknownWords[]): void;
   /** Counts and lists a change that the platform refused before and that is not due again yet. */
@@ -25,11 +25,11 @@ export interface RunTally {
   /** Counts what is known of records that this run has not read. */
   unread(found: Unread): void;
   /** Lists what awaits approval of a class, in place of what was listed of that class before. */
-  held(problem: Problem): void;
+  held(problem: RecordProblem): void;
   /** Takes back what was listed of these classes: nothing of them awaits approval. */
   released(classes: readonly GuardClass[]): void;
   /** Lists an opt-out that the CRM refuses; `isNew`: it did not refuse it before. */
-  notReported(problem: Problem, isNew: boolean): void;
+  notReported(problem: RecordProblem, isNew: boolean): void;
   /** Counts the outcome of a change, and lists a rejected one. */
   outcome(type: RecordType, change: Change, outcome: SendOutcome): void;
   /** Returns how many changes of a record type have come to an end. */
@@ -160,7 +160,7 @@ function rankOf(isNew: boolean, urgent = false): 1 | 2 | 3 {
 
 /** Builds the problem of a change that was refused before. */
 function refusal(
-  { kind, key, part, reason }: Pick<Problem, 'kind' | 'key' | 'part' | 'reason'>,
+  { kind, key, part, reason }: Pick<RecordProblem, 'kind' | 'key' | 'part' | 'reason'>,
   fix: string,
 ): ListedProblem {
   return { kind, key, class: 'rejected', part, reason, fix, isNew: false };
@@ -175,6 +175,6 @@ function parted<T>(all: readonly T[], is: (one: T) => boolean): [T[], T[]] {
   return [all.filter(is), all.filter((one) => !is(one))];
 }
 
-function sameProblem(a: Problem, b: Problem): boolean {
+function sameProblem(a: RecordProblem, b: RecordProblem): boolean {
   return a.kind === b.kind && a.key === b.key && a.class === b.class && a.part === b.part;
 }

@@ -3,7 +3,6 @@
  * first full run that began later and could do all of it has ended, seven days at most.
  */
 import type { RecordType } from '../../records/record-type.ts';
-import { Invalid } from '../../domain/errors.ts';
 import { guardNames } from '../../domain/guard-classes.ts';
 import type { RecordTypeName } from '../../domain/record.ts';
 import { weekMs } from '../report/guard-rules.ts';
@@ -45,7 +44,7 @@ export function* approveThisPlan(context: RunState): Generator<undefined, boolea
       context.notes.push(nothingLeft(approve));
       return false;
     }
-    throw new Invalid(unknownPlan(snapshot.awaitingApproval.current(), approve, hash));
+    throw unknownPlan(snapshot.awaitingApproval.current(), approve, hash);
   }
   if (!isAwaitingApproval(snapshot.guarded)) return false;
   const now = run.clock.now();

@@ -11,7 +11,7 @@
  * A lost channel stays known as a problem until a certified listing shows otherwise. Until then
  * every run fails for it, as for a channel that the platform does not know.
  */
-import type { Problem } from '../../domain/problem.ts';
+import type { RecordProblem } from '../../domain/record-problem.ts';
 import type { ObservedRow, RecordedRow } from '../../domain/record.ts';
 import type { Parts } from '../../records/capabilities.ts';
 import type { RecordType } from '../../records/record-type.ts';
@@ -40,7 +40,7 @@ export async function lostParts(
 }
 
 /** Returns the problem of a lost channel. */
-export function lossOf({ name }: RecordType, part: string): Problem {
+export function lossOf({ name }: RecordType, part: string): RecordProblem {
   return {
     kind: name,
     key: part,

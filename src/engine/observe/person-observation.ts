@@ -1,8 +1,7 @@
 /** Observes one person on the platform, for a run about that person alone. */
 import type { Key, ObservedRow } from '../../domain/record.ts';
-import { Busy } from '../../domain/errors.ts';
 import type { PersonLock } from '../context/person-locks.ts';
-import { personBusy } from '../read/person-read.ts';
+import { personIsLocked } from '../read/person-read.ts';
 import type { RecordType } from '../../records/record-type.ts';
 import type { RunContext } from '../context/run-context.ts';
 import type { Findings } from '../context/run-findings.ts';
@@ -27,7 +26,7 @@ export async function observePerson(
     keys: formerKeys(run, type, single),
     ids: run.snapshot.staging.idsOf(type.name, single.key),
   };
-  if (lock?.extend(also) === false) throw new Busy(personBusy);
+  if (lock?.extend(also) === false) throw personIsLocked();
   await lookUp(run, type, single);
 }
 

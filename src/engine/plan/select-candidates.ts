@@ -1,5 +1,5 @@
 /** Selects the records that need a decision: the few that differ from what is recorded of them. */
-import type { Problem } from '../../domain/problem.ts';
+import type { RecordProblem } from '../../domain/record-problem.ts';
 import type { RecordType } from '../../records/record-type.ts';
 import { forEachRange } from '../context/work-in-parts.ts';
 import { onlyKey } from '../context/mirror-context.ts';
@@ -13,7 +13,7 @@ export async function candidatesOf(
   run: RunContext,
   type: RecordType,
   findings: Findings,
-): Promise<Problem[]> {
+): Promise<RecordProblem[]> {
   await addCandidates(run, type, findings);
   const lost = await lostParts(run, type, findings.listing);
   return [...lost].map((part) => lossOf(type, part));

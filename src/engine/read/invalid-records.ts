@@ -2,7 +2,7 @@
  * Lists the records of a source that cannot be used. Each has a name that stays the same when lines
  * of a file move.
  */
-import type { Problem } from '../../domain/problem.ts';
+import type { RecordProblem } from '../../domain/record-problem.ts';
 import type { DesiredRow, Key } from '../../domain/record.ts';
 import type { RecordType } from '../../records/record-type.ts';
 import type { RunContext } from '../context/run-context.ts';
@@ -47,7 +47,7 @@ function noticeOne(
 ): void {
   if (!row.invalid) return;
   const { reason, fix, option } = row.invalid;
-  const problem: Problem = {
+  const problem: RecordProblem = {
     kind: type.name,
     key: nameOf(run, type, row),
     class: 'invalid',

@@ -21,7 +21,10 @@ import { retrySchedules } from '../../domain/retry-schedules.ts';
 /** How many records of one person are read; if there are more, only opt-outs are applied. */
 export const most = 50;
 
-export const personBusy = 'another run is at this person → run again when it has ended';
+/** Returns the error for a person whom another run of this process has locked. */
+export function personIsLocked(): Busy {
+  return new Busy('another run is at this person', { fix: 'run again when it has ended' });
+}
 
 /** The records that the source has of a person now. */
 interface PersonRecords {
@@ -67,7 +70,7 @@ export async function readPerson(
     }
     taken.release();
   }
-  throw new Busy(personBusy);
+  throw personIsLocked();
 }
 
 /**

@@ -83,8 +83,8 @@ export function refuseEmpty(
   if (known === 0) return;
   throw new Unavailable(
     `the source of ${kind}s is empty, but ${known} are recorded: ` +
-      'taken for a failed export, nothing was changed → export it again',
-    { acted: 'no' },
+      'taken for a failed export, nothing was changed',
+    { fix: 'export it again', acted: 'no' },
   );
 }
 

@@ -1,4 +1,5 @@
 /** What is said of guards: what they hold, why, and how to let it pass. */
+import { Invalid } from '../../domain/errors.ts';
 import type { Fault, RecordTypeName } from '../../domain/record.ts';
 import { guardRows, type Limit } from '../../domain/guard-classes.ts';
 import { mostOf, type HoldReason, type ChangeVolume } from './guard-rules.ts';
@@ -60,15 +61,15 @@ export function nothingLeft(plan: string): string {
   return `nothing of the plan ${plan} is left: it was done, or nobody wants it any more`;
 }
 
-/** Says what could be approved instead. */
+/** Returns the error for a plan that holds nothing, with what could be approved instead. */
 export function unknownPlan(
   current: readonly { plan: string }[],
   plan: string,
   own?: string,
-): string {
+): Invalid {
   const now = current.map((one) => one.plan).join(', ');
   const mine = own === undefined ? '' : `, and this run plans ${own}`;
   const fix =
     now === '' ? 'nothing is held now' : `held now: ${now}; \`crm-mirror status\` tells what`;
-  return `nothing was held under the plan ${plan}${mine} → ${fix}`;
+  return new Invalid(`nothing was held under the plan ${plan}${mine}`, { fix });
 }

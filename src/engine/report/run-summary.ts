@@ -2,7 +2,7 @@
 import type { Op } from '../../domain/change.ts';
 import { byGuard, type GuardClass } from '../../domain/guard-classes.ts';
 import type { RecordTypeName } from '../../domain/record.ts';
-import type { Problem } from '../../domain/problem.ts';
+import type { RecordProblem } from '../../domain/record-problem.ts';
 import type { Forecast } from './duration-forecast.ts';
 import type { ChangeCounts } from './change-plan.ts';
 
@@ -59,7 +59,7 @@ export interface RequestCounts {
   rateLimited: number;
 }
 
-export interface ListedProblem extends Problem {
+export interface ListedProblem extends RecordProblem {
   /** Not listed by an earlier run. */
   isNew: boolean;
   /** The reason with the values of the CRM in it, for who may see addresses. */

@@ -114,7 +114,9 @@ function peopleOf({ name: mirror, parts }: Mirror): Departing['type'] {
     const { departures } = type.capabilities;
     if (departures) return { ...type, departures };
   }
-  throw new Invalid(`${mirror}: the sentinel watches contacts, and there are none → add contacts`);
+  throw new Invalid(`${mirror}: the sentinel watches contacts, and there are none`, {
+    fix: 'add contacts',
+  });
 }
 
 /** Begins a listing if there is reason for one, first of the ways whose count rose. */

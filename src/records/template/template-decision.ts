@@ -24,7 +24,7 @@
  */
 import { guardOf, type Change } from '../../domain/change.ts';
 import { mostLevels } from '../../domain/values/lossless-json.ts';
-import type { Problem } from '../../domain/problem.ts';
+import type { RecordProblem } from '../../domain/record-problem.ts';
 import {
   canonicalJson,
   type Fault,
@@ -224,11 +224,11 @@ function sightOf(
     : { shown: recorded?.shown, seenAt: recorded?.seenAt ?? 0 };
 }
 
-function problem(key: string, kind: Problem['class'], fault: Fault): Problem {
+function problem(key: string, kind: RecordProblem['class'], fault: Fault): RecordProblem {
   return { kind: 'template', key, class: kind, part: '', ...fault };
 }
 
-function doubled(key: string, shown: ObservedTemplate[]): Problem {
+function doubled(key: string, shown: ObservedTemplate[]): RecordProblem {
   const ids = shown.map((template) => template.id).toSorted();
   return problem(key, 'rejected', {
     reason: `${shown.length} templates on the platform have this name: ${ids.join(', ')}`,
@@ -236,28 +236,28 @@ function doubled(key: string, shown: ObservedTemplate[]): Problem {
   });
 }
 
-function incomparable(key: string, { id }: ObservedTemplate): Problem {
+function incomparable(key: string, { id }: ObservedTemplate): RecordProblem {
   return problem(key, 'rejected', {
     reason: `the content on the platform (${id}) is nested more than ${mostLevels} levels deep and cannot be compared`,
     fix: 'nest it less deeply on the platform, or remove it there',
   });
 }
 
-function differing(key: string, fields: string[]): Problem {
+function differing(key: string, fields: string[]): RecordProblem {
   return problem(key, 'conflict', {
     reason: `found on the platform with other ${fields.join(', ')}; left as it is`,
     fix: 'it is written when the source next changes, or set policy.templates to overwrite',
   });
 }
 
-function edited(key: string, fields: string[]): Problem {
+function edited(key: string, fields: string[]): RecordProblem {
   return problem(key, 'conflict', {
     reason: `was edited on the platform (${fields.join(', ')}); left as it is`,
     fix: 'take the edit into the source, or set policy.templates to overwrite',
   });
 }
 
-function gone(key: string): Problem {
+function gone(key: string): RecordProblem {
   return problem(key, 'conflict', {
     reason: 'vanished on the platform; not made again',
     fix: 'remove it from the source, or set policy.templates to overwrite',

@@ -52,9 +52,9 @@ export function waiterFor(db: Database.Database, path: string, what: string): Wa
       const code = error instanceof Database.SqliteError ? error.code : '';
       if (!code.startsWith('SQLITE_BUSY')) throw error;
       setPatience(false);
-      throw new Busy(
-        `${path}: another process has locked this ${what} → run again when it has let go`,
-      );
+      throw new Busy(`${path}: another process has locked this ${what}`, {
+        fix: 'run again when it has let go',
+      });
     }
   };
 }
@@ -85,9 +85,11 @@ export function refuseNoFile(path: string, what: string): void {
   const stats = statSync(path, { throwIfNoEntry: false });
   if (!stats || stats.isFile()) return;
   if (stats.isDirectory()) {
-    throw new Invalid(`${path}: this is a folder, and ${what} is a file → move the folder away`);
+    throw new Invalid(`${path}: this is a folder, and ${what} is a file`, {
+      fix: 'move the folder away',
+    });
   }
-  throw new Invalid(`${path}: this is no regular file, as ${what} is → correct the path`);
+  throw new Invalid(`${path}: this is no regular file, as ${what} is`, { fix: 'correct the path' });
 }
 
 /** Returns whether SQLite failed because it can make no file beside this one. */
@@ -100,10 +102,9 @@ function inMemory(path: string, what: string): Buffer {
   const isWhole = !existsSync(`${path}-wal`) || statSync(`${path}-wal`).size === 0;
   if (!isWhole || statSync(path).size > mostBytes) {
     const why = isWhole ? 'is large' : 'was not closed';
-    throw new Invalid(
-      `${path}: this ${what} lies where nothing can be written, and ${why} → copy it, and what ` +
-        'lies beside it, to where something can be, and look there',
-    );
+    throw new Invalid(`${path}: this ${what} lies where nothing can be written, and ${why}`, {
+      fix: 'copy it, and what lies beside it, to where something can be, and look there',
+    });
   }
   const bytes = readFileSync(path);
   // Bytes 18 and 19 say that other processes may use the file, which SQLite refuses in memory.

@@ -109,7 +109,9 @@ function finish(part: string, note: (copy: Database.Database) => void = () => un
 function make(file: string, asked: string): void {
   const folder = dirname(file);
   if (!existsSync(folder)) {
-    throw new Invalid(`${asked}: there is no folder ${folder} → make it, or name another file`);
+    throw new Invalid(`${asked}: there is no folder ${folder}`, {
+      fix: 'make it, or name another file',
+    });
   }
   try {
     closeSync(openSync(file, 'wx', 0o600));
@@ -121,5 +123,7 @@ function make(file: string, asked: string): void {
 
 function overwrites(file: string): Invalid {
   const what = file.endsWith('.part') ? 'another backup is going on, or was killed' : 'it is there';
-  return new Invalid(`${file}: ${what}, and nothing is overwritten → name another, or remove it`);
+  return new Invalid(`${file}: ${what}, and nothing is overwritten`, {
+    fix: 'name another, or remove it',
+  });
 }

@@ -198,6 +198,7 @@ export function versionOf(db: Database.Database, path: string): number {
   if (version <= migrations.length) return version;
   throw new Invalid(
     `${path}: this snapshot was written by a newer version of crm-mirror ` +
-      `(format ${version}, this one knows ${migrations.length}) → run that version, or restore an older backup`,
+      `(format ${version}, this one knows ${migrations.length})`,
+    { fix: 'run that version, or restore an older backup' },
   );
 }

@@ -26,10 +26,11 @@ function missingOf(path: string): string[] {
   let folder = dirname(path);
   for (; !existsSync(folder); folder = dirname(folder)) missing.push(folder);
   const fix = 'write another path into snapshot';
-  if (!statSync(folder).isDirectory())
-    throw new Invalid(`${path}: ${folder} is no folder → ${fix}`);
+  if (!statSync(folder).isDirectory()) {
+    throw new Invalid(`${path}: ${folder} is no folder`, { fix });
+  }
   if (shown.includes(statfsSync(folder).type)) {
-    throw new Invalid(`${path}: no file can be made in ${folder} → ${fix}`);
+    throw new Invalid(`${path}: no file can be made in ${folder}`, { fix });
   }
   return missing;
 }
@@ -42,9 +43,9 @@ function make(folder: string, path: string): void {
     // Another process may have made it meanwhile. A dangling link also gives EEXIST.
     if (code === 'EEXIST' && existsSync(folder)) return;
     if (code === 'ENOSPC' || code === 'EDQUOT' || code === 'EIO') throw error;
-    throw new Invalid(
-      `${path}: the folder ${folder} cannot be made (${code}) → correct the path, or let the user who runs this write there`,
-    );
+    throw new Invalid(`${path}: the folder ${folder} cannot be made (${code})`, {
+      fix: 'correct the path, or let the user who runs this write there',
+    });
   }
 }
 

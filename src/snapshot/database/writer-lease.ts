@@ -43,7 +43,9 @@ export function takeLease(path: string, waitMs = glanceMs): Lease {
   } catch (error) {
     db.close();
     if (!isBusy(error)) throw error;
-    throw new Busy(`${path}: another run holds this mirror → run again when it has ended`);
+    throw new Busy(`${path}: another run holds this mirror`, {
+      fix: 'run again when it has ended',
+    });
   }
   return { release: () => void db.close() };
 }
@@ -111,8 +113,8 @@ export function fenceIn(db: Database.Database, path: string, shared: Token): Fen
       const { own } = shared;
       if (!own || (meta.get(name) === own.token && fileNow() === own.file)) return;
       throw new Busy(
-        `${path}: another process has taken this mirror over, or the snapshot was replaced ` +
-          '→ nothing more is written here; run again when nobody else does',
+        `${path}: another process has taken this mirror over, or the snapshot was replaced`,
+        { fix: 'nothing more is written here; run again when nobody else does' },
       );
     },
   };

@@ -2,7 +2,7 @@
 import type { Statements } from '../database/prepared-statements.ts';
 import type { Change } from '../../domain/change.ts';
 import type { GuardClass } from '../../domain/guard-classes.ts';
-import type { Problem } from '../../domain/problem.ts';
+import type { RecordProblem } from '../../domain/record-problem.ts';
 import type { Key, RecordedRow, RecordTypeName } from '../../domain/record.ts';
 import type { Desired } from './desired-staging.ts';
 import { desiredIn } from './desired-records.ts';
@@ -34,10 +34,10 @@ export interface Staging extends Desired, Observed {
   /** Deletes the recorded rows that are to be forgotten. */
   adoptForgotten(): void;
   /** Notes a problem that this run found. */
-  addNoticed(problem: Problem): void;
+  addNoticed(problem: RecordProblem): void;
   forgetNoticed(kind: RecordTypeName, key: Key): void;
   /** Counts the records with a problem of this class. */
-  countNoticed(kind: RecordTypeName, name: Problem['class']): number;
+  countNoticed(kind: RecordTypeName, name: RecordProblem['class']): number;
   /** Notes a recorded row that is to be forgotten. */
   addForgotten(kind: RecordTypeName, key: Key): void;
   /** Drops the decisions about these records that are not in the snapshot yet. */
@@ -115,7 +115,7 @@ function decidedIn(db: Statements): DecidedPart {
     `${those} where ${inStretch} ${order}`,
   );
   const chunks = stretchesOf(db, 'from temp.planned indexed by planned_in_order where true');
-  const notice = db.prepare<Problem>(
+  const notice = db.prepare<RecordProblem>(
     `insert or replace into temp.noticed (kind, key, class, part, reason, fix)
      values (@kind, @key, @class, @part, @reason, @fix)`,
   );

@@ -1,7 +1,7 @@
 import { isNamed } from './retry-later.ts';
 import { inRange, rangesBy, type KeyRange } from '../database/key-range.ts';
 import type { Statements } from '../database/prepared-statements.ts';
-import type { Problem } from '../../domain/problem.ts';
+import type { RecordProblem } from '../../domain/record-problem.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 
 /**
@@ -12,7 +12,7 @@ import type { Key, RecordTypeName } from '../../domain/record.ts';
  */
 export interface Problems {
   get(problem: Name): KnownProblem | undefined;
-  put(problem: Problem & Name & KnownProblem & { run: string }): void;
+  put(problem: RecordProblem & Name & KnownProblem & { run: string }): void;
   /**
    * Takes over what this run noticed (invalid records and conflicts) and forgets what it did not:
    * of one record, or of all of a range (of a reading that is not whole: those it names) but those
@@ -39,7 +39,7 @@ interface Others {
   whole: boolean;
 }
 
-interface Name extends Pick<Problem, 'kind' | 'key' | 'class' | 'part'> {
+interface Name extends Pick<RecordProblem, 'kind' | 'key' | 'class' | 'part'> {
   /** The platform's id, where it concerns one of its records; '' is the same as none. */
   target?: string | undefined;
 }
@@ -53,7 +53,7 @@ export interface KnownProblem {
   since: number;
 }
 
-export interface Parked extends KnownProblem, Problem {
+export interface Parked extends KnownProblem, RecordProblem {
   desired: string;
   target: string;
 }
@@ -92,7 +92,7 @@ export function problemsIn(db: Statements): Problems {
   );
   const parked = db.prepare<
     [string, string],
-    Problem & Stored & { desired: string; target: string }
+    RecordProblem & Stored & { desired: string; target: string }
   >('select * from problem where kind = ? and key = ? and desired is not null');
   const countParked = db.prepare<[string], { n: number }>(
     'select count(distinct key) n from problem where kind = ? and desired is not null',

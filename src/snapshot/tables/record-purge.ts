@@ -67,7 +67,9 @@ export function purgeIn(db: Statements): Purge {
       db.exec('vacuum');
       const [done] = db.prepare<[], { busy: number }>('pragma wal_checkpoint(truncate)').all();
       if (done?.busy === 0) return;
-      throw new Busy('another process reads the snapshot, so it is not rewritten → run it again');
+      throw new Busy('another process reads the snapshot, so it is not rewritten', {
+        fix: 'run it again',
+      });
     },
   };
 }

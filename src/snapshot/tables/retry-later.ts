@@ -1,6 +1,6 @@
 import { inRange, type KeyRange } from '../database/key-range.ts';
 import type { Statements } from '../database/prepared-statements.ts';
-import type { Problem } from '../../domain/problem.ts';
+import type { RecordProblem } from '../../domain/record-problem.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 
 /**
@@ -44,9 +44,9 @@ export interface Unread extends UnreadCounts {
   optOuts: RefusedOptOut[];
 }
 
-type Named = Pick<Problem, 'kind' | 'key'>;
+type Named = Pick<RecordProblem, 'kind' | 'key'>;
 
-export interface ProblemCount extends Pick<Problem, 'kind' | 'class'> {
+export interface ProblemCount extends Pick<RecordProblem, 'kind' | 'class'> {
   parked: 0 | 1;
   n: number;
   /** Milliseconds since the epoch. */
@@ -54,7 +54,10 @@ export interface ProblemCount extends Pick<Problem, 'kind' | 'class'> {
 }
 
 /** Times in milliseconds since the epoch. */
-export interface RefusedOptOut extends Pick<Problem, 'kind' | 'key' | 'part' | 'reason' | 'fix'> {
+export interface RefusedOptOut extends Pick<
+  RecordProblem,
+  'kind' | 'key' | 'part' | 'reason' | 'fix'
+> {
   /** 0 once it was released. */
   attempts: number;
   retryAt: number;
@@ -62,7 +65,7 @@ export interface RefusedOptOut extends Pick<Problem, 'kind' | 'key' | 'part' | '
 }
 
 /** `since`: milliseconds since the epoch. */
-export interface PartProblem extends Pick<Problem, 'part' | 'reason' | 'fix'> {
+export interface PartProblem extends Pick<RecordProblem, 'part' | 'reason' | 'fix'> {
   since: number;
 }
 

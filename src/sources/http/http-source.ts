@@ -121,7 +121,7 @@ interface Asked {
 /** Returns the record of an answer. Throws Invalid when it is another record than was asked for. */
 function single({ value, text }: Said, { wanted, id, fields, host }: Asked): SourceRecord {
   if (idOf(value, id) !== wanted) {
-    throw new Invalid(`${host}: one answers no record of the id asked for → correct one`);
+    throw new Invalid(`${host}: one answers no record of the id asked for`, { fix: 'correct one' });
   }
   return jsonRecords(fields).recordOf(value, 'the record by its id', text);
 }

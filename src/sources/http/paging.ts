@@ -117,7 +117,7 @@ function byCursor(
         return { end: 'marked' };
       }
       if (typeof next !== 'string' && typeof next !== 'number') {
-        throw new Invalid(`${host}: page.cursor is no text or number there → correct it`);
+        throw new Invalid(`${host}: page.cursor is no text or number there`, { fix: 'correct it' });
       }
       const text = String(next);
       useful += fresh > 0 ? 1 : 0;

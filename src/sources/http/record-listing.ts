@@ -94,7 +94,9 @@ async function turnAt(at: At): Promise<Turn | 'lost'> {
   if (!said) {
     const { missing: flaw } = paging;
     if (number > 1 && flaw) return { batch: [], next: { end: 'unmarked', flaw }, answeredAt };
-    throw new Invalid(`${asking.host} has no such page (404) → correct url and page of the source`);
+    throw new Invalid(`${asking.host} has no such page (404)`, {
+      fix: 'correct url and page of the source',
+    });
   }
   at.proof.hear(said.value);
   const list = listIn(said, at);
@@ -113,11 +115,14 @@ async function turnAt(at: At): Promise<Turn | 'lost'> {
 function listIn({ value }: Said, { options: { records }, asking }: At): unknown[] {
   const list = records === undefined ? value : fieldAt(value, records);
   if (Array.isArray(list)) return list;
-  const what =
-    records === undefined
-      ? 'the answer is no list → name with records where in it the list stands'
-      : 'there is no list at records in the answer → correct records of the source';
-  throw new Invalid(`${asking.host}: ${what}`);
+  if (records === undefined) {
+    throw new Invalid(`${asking.host}: the answer is no list`, {
+      fix: 'name with records where in it the list stands',
+    });
+  }
+  throw new Invalid(`${asking.host}: there is no list at records in the answer`, {
+    fix: 'correct records of the source',
+  });
 }
 
 /** An answer that took long may show what was there when it was requested. */

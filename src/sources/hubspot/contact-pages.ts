@@ -74,5 +74,5 @@ async function* readPages(
 
 function circling(host: string, what: string): Unavailable {
   const why = `${host} goes in a circle with ${what}, or in another order than it was asked for`;
-  return new Unavailable(`${why} → read it again`, { acted: 'maybe' });
+  return new Unavailable(why, { fix: 'read it again', acted: 'maybe' });
 }

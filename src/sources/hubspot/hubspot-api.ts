@@ -168,10 +168,10 @@ function pageOf(said: Said | undefined, host: string): ContactPage {
 
 function read<T>(shape: z.ZodType<T>, said: Said | undefined, host: string): T {
   const mend = 'correct url of the source';
-  if (!said) throw new Invalid(`${host} knows nothing of contacts (404) → ${mend}`);
+  if (!said) throw new Invalid(`${host} knows nothing of contacts (404)`, { fix: mend });
   const parsed = shape.safeParse(said.value);
   if (parsed.success) return parsed.data;
-  throw new Invalid(`${host}: the answer is not as HubSpot answers about contacts → ${mend}`);
+  throw new Invalid(`${host}: the answer is not as HubSpot answers about contacts`, { fix: mend });
 }
 
 /** Asks when it is its turn, and again when it was too early. */
@@ -198,19 +198,19 @@ function patient(asking: Asking, { pace, clock }: Surroundings & { pace: Pace })
 function forbidden(host: string, path: string): Invalid {
   const what = path === propertiesOfContacts ? 'schemas' : 'objects';
   const mend = `give its app the scope crm.${what}.contacts.read`;
-  return new Invalid(`${host} does not allow this with the token (403) → ${mend}`);
+  return new Invalid(`${host} does not allow this with the token (403)`, { fix: mend });
 }
 
 function spent(host: string): RateLimited {
   const what = `${host} has no request left for today, for this account (429)`;
   const mend = 'run less often, or have its limit raised; it begins anew at midnight';
-  return new RateLimited(`${what} → ${mend}`, { retryAfterMs: HOUR_MS, route: host });
+  return new RateLimited(what, { fix: mend, retryAfterMs: HOUR_MS, route: host });
 }
 
 function impatient(host: string, status: number, retryAfterMs: number): RateLimited {
   const what = `${host} asks to wait (${status}), and 10 minutes were not enough`;
   const mend = 'run less often, or have its limit raised';
-  return new RateLimited(`${what} → ${mend}`, { retryAfterMs, route: host });
+  return new RateLimited(what, { fix: mend, retryAfterMs, route: host });
 }
 
 /**
@@ -224,5 +224,7 @@ export async function tokenOf({
   if (tokenFile === undefined) return token;
   const text = smallText(tokenFile);
   if (isToken(text.trim())) return text.trim();
-  throw new Invalid(`${tokenFile}: the file of the token holds no token → write it alone into it`);
+  throw new Invalid(`${tokenFile}: the file of the token holds no token`, {
+    fix: 'write it alone into it',
+  });
 }

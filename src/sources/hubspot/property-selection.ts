@@ -53,7 +53,7 @@ function wantedOf(fields: readonly string[], host: string): string[] {
     const near = own.find((name) => name.toLowerCase() === strange.toLowerCase());
     const mend = `write ${quoted(near ?? inside + strange)}`;
     const has = `a contact has the fields ${own.join(', ')} and ${inside}NAME`;
-    throw new Invalid(`${host}: there is no field ${quoted(strange)}; ${has} → ${mend}`);
+    throw new Invalid(`${host}: there is no field ${quoted(strange)}; ${has}`, { fix: mend });
   }
   const named = fields.filter((field) => field.startsWith(inside));
   return [...new Set(named.map((field) => field.slice(inside.length)))];
@@ -65,5 +65,5 @@ function askedFor(wanted: readonly string[], names: ReadonlySet<string>, host: s
   const hints = hintsFor(missing, [...names]);
   const none = `contacts have no property ${missing.map(quoted).join(', ')}`;
   const mend = 'correct the configuration, by internal names, or make it in HubSpot';
-  throw new Invalid(`${host}: ${[none, ...hints].join('; ')} → ${mend}`);
+  throw new Invalid(`${host}: ${[none, ...hints].join('; ')}`, { fix: mend });
 }

@@ -91,7 +91,7 @@ async function tellOne(
     if (laterMs === 'day' || waitedMs > MOST_WAIT_MS) {
       const what = `${asking.host} asks to wait (${status})`;
       const detail = { retryAfterMs: waitedMs, route: asking.host };
-      throw new RateLimited(`${what} → run less often, or have its limit raised`, detail);
+      throw new RateLimited(what, { ...detail, fix: 'run less often, or have its limit raised' });
     }
     await clock.sleep(laterMs, signal);
   }

@@ -65,8 +65,11 @@ async function grantOf(
       },
       signal,
     );
-    if (!said)
-      throw new Invalid(`${asking.host} gives no tokens (404) → correct url of the source`);
+    if (!said) {
+      throw new Invalid(`${asking.host} gives no tokens (404)`, {
+        fix: 'correct url of the source',
+      });
+    }
     return read(said, asking.host, options);
   } finally {
     await asking.close();
@@ -96,7 +99,7 @@ function read({ status, value }: Said, host: string, { url }: SalesforceOptions)
   const origin = apiOf(data.instance_url ?? url, url);
   if (origin !== undefined) return { token: data.access_token, origin };
   const fix = 'write the address of the organization, its My Domain, into url of the source';
-  throw new Invalid(`${host} names an address for its API that is not of Salesforce → ${fix}`);
+  throw new Invalid(`${host} names an address for its API that is not of Salesforce`, { fix });
 }
 
 /** Returns the origin of the API if it may be trusted with a token. */
@@ -152,15 +155,15 @@ function refusal(value: unknown, { status, host }: { status: number; host: strin
   const { data } = refused.safeParse(value);
   const says = data ? `${data.error}: ${data.error_description}` : '';
   if (/rate exceeded|^server_error\b|temporarily_unavailable/.test(says)) {
-    const what = `${host} gives no token for now → try again later`;
-    return new Unavailable(what, { acted: 'maybe', status });
+    const what = `${host} gives no token for now`;
+    return new Unavailable(what, { fix: 'try again later', acted: 'maybe', status });
   }
   const [, what, fix] = meanings.find(([pattern]) => pattern.test(says)) ?? [];
   const code = /^[a-z_]{1,40}$/.exec(data?.error ?? '')?.[0];
   const how = code === undefined ? status : `${status} ${code}`;
-  return new Invalid(
-    `${host} ${what ?? 'refuses the credentials'} (${how}) → ${fix ?? 'correct auth of the source'}`,
-  );
+  return new Invalid(`${host} ${what ?? 'refuses the credentials'} (${how})`, {
+    fix: fix ?? 'correct auth of the source',
+  });
 }
 
 /** Salesforce accepts no claim that is valid for longer than three minutes. */
@@ -200,7 +203,9 @@ async function pemOf({ privateKey, privateKeyFile }: SalesforceOptions['auth']):
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? ` (${String(error.code)})` : '';
     const what = `${privateKeyFile}: the private key cannot be read${code}`;
-    throw new Invalid(`${what} → make it readable, or correct auth.privateKeyFile of the source`);
+    throw new Invalid(what, {
+      fix: 'make it readable, or correct auth.privateKeyFile of the source',
+    });
   }
 }
 
@@ -209,9 +214,9 @@ function keyOf(pem: string): KeyObject {
   const key = parsed(pem);
   if (key?.asymmetricKeyType === 'rsa') return key;
   const what = key ? 'is no RSA key' : 'is no private key in PEM, or has a passphrase';
-  throw new Invalid(
-    `the private key of the source ${what} → make one with openssl genrsa, and its certificate`,
-  );
+  throw new Invalid(`the private key of the source ${what}`, {
+    fix: 'make one with openssl genrsa, and its certificate',
+  });
 }
 
 function parsed(pem: string): KeyObject | undefined {

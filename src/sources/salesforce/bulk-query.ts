@@ -68,7 +68,8 @@ async function finished({ session, clock, signal }: Bulk, made: Job): Promise<Jo
     if (isOver || clock.monotonic() >= until) {
       const what = isOver ? `ended as ${current.state}` : 'was not done after 4 hours';
       const fix = 'set bulkAbove of the source higher, to read page by page, or narrow where';
-      throw new Unavailable(`${session.host}: the job of the Bulk API ${what} → ${fix}`, {
+      throw new Unavailable(`${session.host}: the job of the Bulk API ${what}`, {
+        fix,
         acted: 'maybe',
       });
     }
@@ -125,6 +126,6 @@ function linesOf(text: string, session: Session): string[][] {
 }
 
 function odd(session: Session): Unavailable {
-  const what = `${session.host} answered results of the Bulk API that are none → read it again`;
-  return new Unavailable(what, { acted: 'maybe' });
+  const what = `${session.host} answered results of the Bulk API that are none`;
+  return new Unavailable(what, { fix: 'read it again', acted: 'maybe' });
 }

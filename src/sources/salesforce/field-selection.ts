@@ -45,7 +45,9 @@ export async function shapesOf(
   const names = fields.filter((field) => field !== ANSWERED);
   for (const name of names) {
     if (fieldName.test(name)) continue;
-    throw new Invalid(`${quoted(name)} is no name of a Salesforce field → write it as Setup does`);
+    throw new Invalid(`${quoted(name)} is no name of a Salesforce field`, {
+      fix: 'write it as Setup does',
+    });
   }
   const found: [ObjectName, Described][] = [];
   for (const object of objects) {
@@ -53,7 +55,7 @@ export async function shapesOf(
     found.push([object, described.safeParse(value).data?.fields ?? []]);
   }
   const missing = names.filter((name) => found.every(([, there]) => !spellingOf(name, there)));
-  if (missing.length > 0) throw new Invalid(`${session.host}: ${missingMessage(missing, found)}`);
+  if (missing.length > 0) throw missingFields(missing, found, session.host);
   return found.map(([object, there]) => shapeOf(object, there, names));
 }
 
@@ -76,7 +78,11 @@ function spellingOf(name: string, there: Described): Spelling | undefined {
   return ['int', 'long', 'double', 'currency', 'percent'].includes(field.type) ? 'number' : 'text';
 }
 
-function missingMessage(missing: readonly string[], found: [ObjectName, Described][]): string {
+function missingFields(
+  missing: readonly string[],
+  found: [ObjectName, Described][],
+  host: string,
+): Invalid {
   const objects = found.map(([object]) => object).join(' and ');
   const names = found.flatMap(([, there]) =>
     there.flatMap(({ name, relationshipName }) =>
@@ -86,6 +92,7 @@ function missingMessage(missing: readonly string[], found: [ObjectName, Describe
   const hints = hintsFor(missing, names);
   const there = hints.length > 0 ? hints : [`fields found: ${listed([...new Set(names)])}`];
   const what = `${objects} ${found.length > 1 ? 'have' : 'has'} no field ${missing.map(quoted).join(', ')}`;
-  const fix = 'correct the configuration, or let the user see the field';
-  return `${[what, ...there].join('; ')} → ${fix}`;
+  return new Invalid(`${host}: ${[what, ...there].join('; ')}`, {
+    fix: 'correct the configuration, or let the user see the field',
+  });
 }

@@ -47,8 +47,8 @@ export async function* rowsFrom(
     count += at.rows.length;
     if (at.next === undefined) return first.total;
     if (at.rows.length === 0 || count > first.total) {
-      const what = `${session.host} lists more than it counts → read it again`;
-      throw new Unavailable(what, { acted: 'maybe' });
+      const what = `${session.host} lists more than it counts`;
+      throw new Unavailable(what, { fix: 'read it again', acted: 'maybe' });
     }
     at = await pageAt(session, query, at.next);
   }
@@ -58,8 +58,8 @@ async function pageAt(session: Session, { shape }: Query, path: string): Promise
   const { value } = await session.ask({ path });
   const { data } = page.safeParse(value);
   if (!data || (!data.done && data.nextRecordsUrl === undefined)) {
-    const what = `${session.host} answered a page that is none → read it again`;
-    throw new Unavailable(what, { acted: 'maybe' });
+    const what = `${session.host} answered a page that is none`;
+    throw new Unavailable(what, { fix: 'read it again', acted: 'maybe' });
   }
   return {
     rows: data.records.map((record) => rowOf(shape, fromJson(record))),

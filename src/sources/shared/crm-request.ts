@@ -159,7 +159,7 @@ export async function outwaited<T extends Pick<Said, 'status' | 'headers'>>(
       const most = mostWaitMs < MOST_WAIT_MS ? `${mostWaitMs / 1000} seconds` : '10 minutes';
       const asked = `${host} asks to wait (${answer.status}), and ${most} were not enough`;
       const detail = { retryAfterMs: waitMs, route: host };
-      throw new RateLimited(`${asked} → run less often, or have its limit raised`, detail);
+      throw new RateLimited(asked, { ...detail, fix: 'run less often, or have its limit raised' });
     }
     await clock.sleep(waitMs, signal);
   }
@@ -182,7 +182,7 @@ function read(answer: Answer, asked: Asked): Said | undefined {
   if (status >= 500 || status === 408 || status === 425) {
     throw new Unavailable(`${host} answered ${status}`, { acted: 'maybe', status });
   }
-  if (status < 200 || status > 299) throw new Invalid(refusal(status, asked));
+  if (status < 200 || status > 299) throw refusal(status, asked);
   if (value === undefined) {
     const isPage = headers['content-type']?.includes('html') || text.trimStart().startsWith('<');
     const what = isPage ? 'a web page' : 'something that is no JSON';
@@ -193,16 +193,21 @@ function read(answer: Answer, asked: Asked): Said | undefined {
 }
 
 /** Returns why the CRM did not do what was asked, and what to mend. */
-export function refusal(status: number, { host, mend }: Refused): string {
+export function refusal(status: number, { host, mend }: Refused): Invalid {
   const { of = 'the source' } = mend;
   if (status === 401 || status === 403) {
     const what = status === 401 ? 'refused the credentials' : 'does not allow this with them';
-    return `${host} ${what} (${status}) → correct ${mend.credentials} of ${of}, or its rights there`;
+    return new Invalid(`${host} ${what} (${status})`, {
+      fix: `correct ${mend.credentials} of ${of}, or its rights there`,
+    });
   }
   if (status < 400) {
     const into = mend.address ?? 'url';
-    const where = `write where it leads into ${into}; the headers are sent nowhere else`;
-    return `${host} answered with a redirect (${status}) → ${where}`;
+    return new Invalid(`${host} answered with a redirect (${status})`, {
+      fix: `write where it leads into ${into}; the headers are sent nowhere else`,
+    });
   }
-  return `${host} refused the request (${status}) → correct ${mend.request} of ${of}`;
+  return new Invalid(`${host} refused the request (${status})`, {
+    fix: `correct ${mend.request} of ${of}`,
+  });
 }

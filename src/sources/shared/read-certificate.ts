@@ -38,8 +38,8 @@ export function stoppedBy(
   { hasBegun, where }: { hasBegun: boolean; where: string },
 ): Flaw {
   if (!hasBegun || !isExpected(error) || error instanceof Interrupted) throw error;
-  const [what = '', fix = 'read it again'] = error.message.split(' → ');
-  return { why: `reading stopped ${where}: ${what}`, fix };
+  const [{ reason, fix = 'read it again' }] = error.problems;
+  return { why: `reading stopped ${where}: ${reason}`, fix };
 }
 
 /** Returns the flaw of records that could not be read; `what`: one of them, in the singular. */

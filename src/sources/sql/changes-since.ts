@@ -40,7 +40,7 @@ export async function sinceIn(changes: Changes, atMs: number): Promise<Raw | und
   if (holds === 'time' || holds === 'day') {
     if (zone === undefined) {
       const fix = 'say with zone of the source in which it is: UTC, or an offset such as +01:00';
-      throw new Invalid(`${session.name}: ${quoted(column.name)} has no time zone → ${fix}`);
+      throw new Invalid(`${session.name}: ${quoted(column.name)} has no time zone`, { fix });
     }
     return local(atMs, zone, holds === 'day' ? 10 : 19);
   }
@@ -57,7 +57,7 @@ export async function sinceIn(changes: Changes, atMs: number): Promise<Raw | und
 function odd({ session, column }: Changes): Invalid {
   const what = `${quoted(column.name)} holds no times that can be compared`;
   const fix = 'name with updatedAt a column that does, or make it one in query';
-  return new Invalid(`${session.name}: ${what} → ${fix}`);
+  return new Invalid(`${session.name}: ${what}`, { fix });
 }
 
 /** Returns the least and the greatest value, of those above a number if one is given. */

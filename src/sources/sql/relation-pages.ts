@@ -48,13 +48,13 @@ export async function relationOf(
   for (const { name } of columns) {
     if (all.filter((column) => column.name === name).length === 1) continue;
     const twice = `several columns are named ${quoted(name)}`;
-    throw new Invalid(`${session.name}: ${twice} → give each a name of its own in query`);
+    throw new Invalid(`${session.name}: ${twice}`, { fix: 'give each a name of its own in query' });
   }
   const placeOf = (name: string) => {
     const at = columns.findIndex((column) => column.name === name);
     if (at >= 0) return at;
     const what = `${quoted(name)} is a part of a column, where a whole one is needed`;
-    throw new Invalid(`${session.name}: ${what} → give it a name of its own in query`);
+    throw new Invalid(`${session.name}: ${what}`, { fix: 'give it a name of its own in query' });
   };
   return {
     from,

@@ -71,8 +71,7 @@ async function tellOne(writing: Writing, pieces: Pieces, one: OptOutReport): Pro
   } catch (error) {
     if (!isRefused(error) && !isNoValue(error)) throw error;
     await writing.command('rollback to savepoint one');
-    const [code = ''] = /\(\w+\)/.exec(error instanceof Error ? error.message : '') ?? [];
-    const reason = `the database does not take it ${code}`.trim();
+    const reason = `the database does not take it (${error.databaseCode})`;
     return { is: 'rejected', reason, fix: 'correct the record there, or statement of returns' };
   }
   await writing.command('release savepoint one');
@@ -86,8 +85,8 @@ function valuesOf({ id, email, crmId, channel, cause, by }: OptOutReport, { time
 /** Returns an error of the statement with the statement to correct, not the source. */
 function mended(error: unknown): unknown {
   if (!(error instanceof Invalid)) return error;
-  const [what = '', fix = ''] = error.message.split(' → ');
-  if (/\b(url|ca|password|allowPlain|encryption)\b/.test(fix)) return error;
-  const said = what.replace('permit to read this', 'permit this');
-  return new Invalid(`${said} → correct statement of returns, or the rights of its user`);
+  const [{ code, reason }] = error.problems;
+  if (code === 'database-access') return error;
+  const said = reason.replace('permit to read this', 'permit this');
+  return new Invalid(said, { fix: 'correct statement of returns, or the rights of its user' });
 }

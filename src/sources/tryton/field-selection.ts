@@ -97,10 +97,14 @@ function unknown(name: string, names: readonly string[], host: string): Invalid 
   const near = nearest(name, names);
   const hint = near === undefined ? '' : `; did you mean ${quoted(near)}?`;
   const none = `a party has no field ${quoted(name)} that this user may read`;
-  return new Invalid(`${host}: ${none}${hint} → correct the configuration, by names of fields`);
+  return new Invalid(`${host}: ${none}${hint}`, {
+    fix: 'correct the configuration, by names of fields',
+  });
 }
 
 function several(name: string, type: string, host: string): Invalid {
   const what = `the field ${quoted(name)} of a party is no single value (${type})`;
-  return new Invalid(`${host}: ${what} → name another; lists are read of categories alone`);
+  return new Invalid(`${host}: ${what}`, {
+    fix: 'name another; lists are read of categories alone',
+  });
 }

@@ -59,17 +59,17 @@ async function logIn(options: TrytonOptions, asking: Asking, signal: AbortSignal
 function failure(kind: string | undefined, host: string, { database }: TrytonOptions): Error {
   if (kind === 'LoginException') {
     const mend = 'have its authentications (trytond.conf, session) accept a password alone';
-    return new Invalid(`${host} wants more than a password of this user → ${mend}`);
+    return new Invalid(`${host} wants more than a password of this user`, { fix: mend });
   }
   if (kind?.endsWith("doesn't exist!")) return noDatabase(host, database);
   const doubt = 'is url of the source the address of a Tryton?';
   const mend = kind === undefined ? doubt : 'look into its log';
-  return new Unavailable(`${host} gave no session → ${mend}`, { acted: 'maybe' });
+  return new Unavailable(`${host} gave no session`, { fix: mend, acted: 'maybe' });
 }
 
 function noDatabase(host: string, database: string): Invalid {
   const mend = 'correct url or database of the source, or see whether that runs';
-  return new Invalid(`${host} opens no database ${quoted(database)} → ${mend}`);
+  return new Invalid(`${host} opens no database ${quoted(database)}`, { fix: mend });
 }
 
 function refusal({ status }: Said, host: string, { database }: TrytonOptions): Error {
@@ -77,10 +77,13 @@ function refusal({ status }: Said, host: string, { database }: TrytonOptions): E
   if (status === 429) {
     const what = `${host} lets nobody in for now, after too many wrong passwords (429)`;
     const detail = { retryAfterMs: HELD_BACK_MS, route: host };
-    return new RateLimited(`${what} → correct password of the source, and try later`, detail);
+    return new RateLimited(what, {
+      ...detail,
+      fix: 'correct password of the source, and try later',
+    });
   }
   const mend = 'correct username or password of the source';
-  return new Invalid(`${host} refused the credentials (${status}) → ${mend}`);
+  return new Invalid(`${host} refused the credentials (${status})`, { fix: mend });
 }
 
 /** Returns the password. A file is read anew each time, so that it may be changed at any time. */
@@ -89,9 +92,9 @@ async function passwordOf({ password = '', passwordFile }: TrytonOptions): Promi
   const text = smallText(passwordFile);
   const line = text.replace(/\r?\n$/, '');
   if (line !== '' && !line.includes('\n')) return line;
-  throw new Invalid(
-    `${passwordFile}: the file of the password holds none → write it alone into it`,
-  );
+  throw new Invalid(`${passwordFile}: the file of the password holds none`, {
+    fix: 'write it alone into it',
+  });
 }
 
 /**

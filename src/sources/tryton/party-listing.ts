@@ -117,13 +117,13 @@ export function createParties(api: Api, wanted: SelectedFields): Parties {
 }
 
 function odd(host: string): never {
-  const what = `${host} answered a party that is none → read it again`;
-  throw new Unavailable(what, { acted: 'maybe' });
+  const what = `${host} answered a party that is none`;
+  throw new Unavailable(what, { fix: 'read it again', acted: 'maybe' });
 }
 
 function circling(host: string): Unavailable {
   const why = `${host} lists parties in another order than it was asked for`;
-  return new Unavailable(`${why} → read it again`, { acted: 'maybe' });
+  return new Unavailable(why, { fix: 'read it again', acted: 'maybe' });
 }
 
 /** The most merges that are followed from one party. */

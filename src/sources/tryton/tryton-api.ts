@@ -65,7 +65,8 @@ export function createApi({ options, logins, signal, ...rest }: ApiOptions): Api
     const question = questionOf(options, method, [...params, context]);
     const headers = { authorization: session };
     const said = await asking.ask({ ...question, headers, accepts: [401, 403] }, signal);
-    if (!said) throw new Invalid(`${host} has no such address (404) → correct ${mend.request}`);
+    if (!said)
+      throw new Invalid(`${host} has no such address (404)`, { fix: `correct ${mend.request}` });
     startedAt ??= observe(said.status, said.headers, 0).dateMs;
     return said;
   };
@@ -123,20 +124,22 @@ function resultOf<T>(
   if (failure) {
     const [kind] = failure.error;
     if (kind === `'${model}'`) {
-      throw new Invalid(`${host}: the database has no parties → activate the module party in it`);
+      throw new Invalid(`${host}: the database has no parties`, {
+        fix: 'activate the module party in it',
+      });
     }
     if (kind === 'UserError') throw forbidden(host, model);
     const what = `${host} failed to answer about ${model}`;
-    throw new Unavailable(`${what} → look into its log`, { acted: 'maybe' });
+    throw new Unavailable(what, { fix: 'look into its log', acted: 'maybe' });
   }
   const result = shape.safeParse(answered.safeParse(value).data?.result);
   if (result.success) return result.data;
   const what = `${host} answers about ${model} as no Tryton does`;
-  throw new Unavailable(`${what} → correct url of the source`, { acted: 'maybe' });
+  throw new Unavailable(what, { fix: 'correct url of the source', acted: 'maybe' });
 }
 
 function forbidden(host: string, model: Model, status?: number): Invalid {
   const how = status === undefined ? '' : ` (${status})`;
   const fix = 'give it a group that may read them';
-  return new Invalid(`${host} does not let this user read ${model}${how} → ${fix}`);
+  return new Invalid(`${host} does not let this user read ${model}${how}`, { fix });
 }

@@ -42,10 +42,10 @@ export function sealOf(key: string, random: (bytes: number) => Uint8Array): Seal
           'utf8',
         );
       } catch (error) {
-        throw new Invalid(
-          'this was sealed with the key of another ledger → give caller and worker the same ledgerKeyFile',
-          { cause: error },
-        );
+        throw new Invalid('this was sealed with the key of another ledger', {
+          fix: 'give caller and worker the same ledgerKeyFile',
+          cause: error,
+        });
       }
     },
   };

@@ -45,8 +45,8 @@ export function connectQuickly(url: string): Quick {
       } catch (error) {
         const said = redis.status === 'ready' && error instanceof Error;
         const why = said ? error.message : reason;
-        const what = `Redis cannot be asked (${why})${fix === undefined ? '' : ` → ${fix}`}`;
-        throw new Unavailable(what, { acted: 'maybe', cause: error });
+        const detail = { fix, acted: 'maybe', cause: error } as const;
+        throw new Unavailable(`Redis cannot be asked (${why})`, detail);
       }
     },
     close: () => redis.disconnect(),

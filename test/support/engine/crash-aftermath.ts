@@ -1,7 +1,7 @@
 /** What must be so when the runs of a mirror have ended: then, and when nothing more happens. */
 import { expect } from 'vitest';
 import { recordedBody } from '../../../src/records/contact/observe/contact-state.ts';
-import type { Problem } from '../../../src/domain/problem.ts';
+import type { RecordProblem } from '../../../src/domain/record-problem.ts';
 import type { Played, Round } from './concurrency-scenario.ts';
 import { keyOf, shownOf, type Sent } from './outside-observer.ts';
 import { wishesOf } from './wanted-people.ts';
@@ -25,7 +25,7 @@ export function complaintsOf({ stage, onlooker, summaries }: Played): string[] {
 }
 
 /** Whether something happened of which a conflict speaks. */
-function isTrue({ class: is, part, reason }: Problem, fates?: ReadonlySet<string>): boolean {
+function isTrue({ class: is, part, reason }: RecordProblem, fates?: ReadonlySet<string>): boolean {
   if (is !== 'conflict') return true;
   if (reason.includes('taken away')) return happened('vanished', part, fates);
   if (reason.includes('left this channel')) return happened('opt_out', part, fates);

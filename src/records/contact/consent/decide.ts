@@ -1,7 +1,7 @@
 /** Decides what happens to one person: each channel by the rules, then by the gates. */
 import type { Change, Op } from '../../../domain/change.ts';
 import type { GuardClass } from '../../../domain/guard-classes.ts';
-import type { Problem } from '../../../domain/problem.ts';
+import type { RecordProblem } from '../../../domain/record-problem.ts';
 import { canonicalJson, type Fault, type Key } from '../../../domain/record.ts';
 import { decodedStates } from '../../decoded-rows.ts';
 import type { Decision, States, Stop } from '../../record-type.ts';
@@ -192,7 +192,7 @@ function guardOf({ action, cause }: Verdict): GuardClass {
   return cause === 'stated' ? 'opt_out' : 'delete';
 }
 
-function conflictProblem(key: Key, part: string, fault: Fault): Problem {
+function conflictProblem(key: Key, part: string, fault: Fault): RecordProblem {
   return { kind: 'contact', key, class: 'conflict', part, ...fault };
 }
 

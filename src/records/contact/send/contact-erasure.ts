@@ -30,7 +30,8 @@ export async function erase(
   const left = await find(platform, { key, ids: all }, leave);
   if (left.length > 0) {
     const count = `${left.length} of ${contacts.length} contacts`;
-    throw new Unavailable(`the platform still shows ${count} that were deleted → run it again`, {
+    throw new Unavailable(`the platform still shows ${count} that were deleted`, {
+      fix: 'run it again',
       acted: 'maybe',
     });
   }

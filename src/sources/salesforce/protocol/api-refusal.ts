@@ -83,7 +83,8 @@ export function errorOf(refusal: Refusal, host: string): Error {
   if (code === 'REQUEST_LIMIT_EXCEEDED') return limitError(refusal, host);
   const temporary = passing[code]?.(refusal);
   if (temporary) {
-    return new Unavailable(`${host} ${temporary.join(' → ')}`, { acted: 'maybe', status });
+    const [what, fix] = temporary;
+    return new Unavailable(`${host} ${what}`, { fix, acted: 'maybe', status });
   }
   const [what, fix] = toMend[code]?.(refusal) ?? [
     `refused the request (${[status, code].join(' ').trim()})`,
@@ -91,7 +92,7 @@ export function errorOf(refusal: Refusal, host: string): Error {
       ? 'correct auth of the source, or the rights of its user'
       : 'correct where of the source, and the fields of the configuration',
   ];
-  return new Invalid(`${host} ${what} → ${fix}`);
+  return new Invalid(`${host} ${what}`, { fix });
 }
 
 /**
@@ -100,14 +101,15 @@ export function errorOf(refusal: Refusal, host: string): Error {
  */
 function limitError({ status, message, usage }: Refusal, host: string): Error {
   if (/concurrent/i.test(message)) {
-    const what = `${host} has too many long requests at once → try again later`;
-    return new Unavailable(what, { acted: 'maybe', status });
+    const what = `${host} has too many long requests at once`;
+    return new Unavailable(what, { fix: 'try again later', acted: 'maybe', status });
   }
   const used = usage === undefined ? '' : ` (${usage})`;
-  return new RateLimited(
-    `${host} has used up its API requests of 24 hours${used} → run less often, or have them raised`,
-    { retryAfterMs: LIMIT_WAIT_MS, route: host },
-  );
+  return new RateLimited(`${host} has used up its API requests of 24 hours${used}`, {
+    fix: 'run less often, or have them raised',
+    retryAfterMs: LIMIT_WAIT_MS,
+    route: host,
+  });
 }
 
 function fieldIn(message: string): string {

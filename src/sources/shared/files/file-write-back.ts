@@ -18,6 +18,7 @@ import {
 } from 'node:fs';
 import { dirname } from 'node:path';
 import { Invalid, Unavailable } from '../../../domain/errors.ts';
+import type { Fault } from '../../../domain/record.ts';
 
 const AT_ONCE = 500;
 
@@ -102,10 +103,14 @@ function lookAtFile(path: string): void {
     if (exists(path)) accessSync(path, constants.W_OK | constants.R_OK);
     else accessSync(`${dirname(path)}/.`, constants.W_OK | constants.X_OK);
   });
-  if (exists(path) && !statSync(path).isFile()) throw new Invalid(`${path}: ${noFile}`);
+  if (exists(path) && !statSync(path).isFile())
+    throw new Invalid(`${path}: ${noFile.reason}`, { fix: noFile.fix });
 }
 
-const noFile = 'this is no regular file → name a file in returns of the configuration';
+const noFile: Fault = {
+  reason: 'this is no regular file',
+  fix: 'name a file in returns of the configuration',
+};
 
 /**
  * Returns what to write after a line that was cut short: its rest or its end, then the other lines.
@@ -160,13 +165,19 @@ function exists(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false }) !== undefined;
 }
 
-const reasons = new Map([
-  ['ENOENT', 'its folder is not there → make it, or correct path of returns'],
-  ['ENOTDIR', 'a part of the path is no folder → correct path of returns'],
+const otherPath = 'correct path of returns';
+const letWrite: Fault = {
+  reason: 'it may not be written',
+  fix: 'let the user who runs this write it',
+};
+
+const faults = new Map<string, Fault>([
+  ['ENOENT', { reason: 'its folder is not there', fix: `make it, or ${otherPath}` }],
+  ['ENOTDIR', { reason: 'a part of the path is no folder', fix: otherPath }],
   ['EISDIR', noFile],
-  ['EACCES', 'it may not be written → let the user who runs this write it'],
-  ['EPERM', 'it may not be written → let the user who runs this write it'],
-  ['EROFS', 'it lies where nothing can be written → correct path of returns'],
+  ['EACCES', letWrite],
+  ['EPERM', letWrite],
+  ['EROFS', { reason: 'it lies where nothing can be written', fix: otherPath }],
 ]);
 
 function doing<T>(path: string, work: () => T): T {
@@ -174,9 +185,12 @@ function doing<T>(path: string, work: () => T): T {
     return work();
   } catch (error) {
     if (!(error instanceof Error && 'code' in error && 'syscall' in error)) throw error;
-    const reason = reasons.get(String(error.code));
-    if (reason !== undefined) throw new Invalid(`${path}: ${reason}`);
-    const what = `${path}: cannot be written now (${String(error.code)}) → make room on its disk`;
-    throw new Unavailable(what, { acted: 'maybe', cause: error });
+    const fault = faults.get(String(error.code));
+    if (fault) throw new Invalid(`${path}: ${fault.reason}`, { fix: fault.fix });
+    throw new Unavailable(`${path}: cannot be written now (${String(error.code)})`, {
+      fix: 'make room on its disk',
+      acted: 'maybe',
+      cause: error,
+    });
   }
 }

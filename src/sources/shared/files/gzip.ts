@@ -130,5 +130,5 @@ const spoils: Record<End, string> = {
 };
 
 function spoilt(name: string, how: End): Unavailable {
-  return new Unavailable(`${name}: ${spoils[how]} → pack the file again`, { acted: 'no' });
+  return new Unavailable(`${name}: ${spoils[how]}`, { fix: 'pack the file again', acted: 'no' });
 }

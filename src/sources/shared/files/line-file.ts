@@ -58,8 +58,8 @@ export function lineFile(
           yield* recordsOf({ ...request, name, chunks, tally });
         } catch (error) {
           if (!(error instanceof Unavailable) || tally.bytes === 0) throw error;
-          const [what = '', fix = 'read it again'] = error.message.split(' → ');
-          cut = { why: `reading stopped: ${what}`, fix };
+          const [{ reason, fix = 'read it again' }] = error.problems;
+          cut = { why: `reading stopped: ${reason}`, fix };
         }
         const found = await file.flaws(!tally.stopped && !cut);
         const isEnded = tally.lineEnded || options.finalNewline === 'optional';
@@ -151,5 +151,5 @@ function originOf(options: PlacedOptions, surroundings: FileSurroundings): Origi
   if (place === 'address') return addressOrigin(options, surroundings);
   if (place === 'file') return fileOrigin(options.path, clock);
   if (input) return input;
-  throw new Invalid('there is no standard input to read from here → name a file');
+  throw new Invalid('there is no standard input to read from here', { fix: 'name a file' });
 }

@@ -105,7 +105,9 @@ async function settled(
     if (ageMs >= QUIET_MS && (previous === undefined || unchanged)) return state;
     if (ageMs < -QUIET_MS && unchanged) return state;
     if (clock.monotonic() >= until) {
-      throw new Busy(`${path}: the file is still being written → run again when it is done`);
+      throw new Busy(`${path}: the file is still being written`, {
+        fix: 'run again when it is done',
+      });
     }
     previous = state;
     const restMs = ageMs < QUIET_MS ? QUIET_MS - ageMs : QUIET_MS;

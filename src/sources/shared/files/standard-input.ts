@@ -49,7 +49,7 @@ async function spooled(
   signal: AbortSignal,
 ): Promise<Spool> {
   if (stream.isTTY) {
-    throw new Invalid(`${NAME} is a terminal → pipe the export into it, or name a file`);
+    throw new Invalid(`${NAME} is a terminal`, { fix: 'pipe the export into it, or name a file' });
   }
   const handle = await nameless();
   const stop = () => void stream.destroy();

@@ -76,19 +76,23 @@ async function fetched(options: PlacedOptions, asked: Asked): Promise<Download> 
 
 function faultOf({ status, headers }: Download, host: string): Error | undefined {
   if (status === 404 || status === 410) {
-    return new Invalid(`${host} has no such file (${status}) → correct path of the source`);
+    return new Invalid(`${host} has no such file (${status})`, {
+      fix: 'correct path of the source',
+    });
   }
   if (status >= 500 || status === 408 || status === 425) {
     return new Unavailable(`${host} answered ${status}`, { acted: 'no', status });
   }
-  if (status !== 200) return new Invalid(refusal(status, { host, mend }));
+  if (status !== 200) return refusal(status, { host, mend });
   if (headers['content-type']?.includes('html')) {
     const doubt = 'is path of the source the address of the file?';
     return new Unavailable(`${host} answered with a web page (${doubt})`, { acted: 'no' });
   }
   const encoding = headers['content-encoding'] ?? 'identity';
   if (/^(x-gzip|gzip|identity)$/i.test(encoding)) return undefined;
-  return new Invalid(`${host} packs the file as it was not asked to → have it use gzip or nothing`);
+  return new Invalid(`${host} packs the file as it was not asked to`, {
+    fix: 'have it use gzip or nothing',
+  });
 }
 
 function nameOf({ etag, 'last-modified': modified, ...rest }: Download['headers']) {

@@ -3,7 +3,7 @@
  * its message but the name of a table or column, because messages contain values. A failure that
  * may pass by itself is Unavailable; a person has to mend the others.
  */
-import { Invalid, isExpected, Unavailable } from '../../../domain/errors.ts';
+import { Invalid, isExpected, type ProblemCode, Unavailable } from '../../../domain/errors.ts';
 import { quoted } from '../../shared/field-suggestions.ts';
 
 interface Said {
@@ -12,13 +12,13 @@ interface Said {
   message: string;
 }
 
-type Verdict = [codes: RegExp, what: string, fix?: string];
+type Verdict = [codes: RegExp, what: string, fix?: string, code?: ProblemCode];
 
-const REFUSED = 'does not take this';
 const SLOW = 'raise timeoutMs of the source, or have an index made for key and updatedAt';
 
 /**
  * The first row that matches one of the codes counts. A failure without a fix may pass by itself.
+ * 'database-access': the address or the way in is wrong, whatever was asked.
  */
 const verdicts: readonly Verdict[] = [
   [
@@ -26,18 +26,25 @@ const verdicts: readonly Verdict[] = [
     'does not permit to read this',
     'grant its user SELECT on it',
   ],
-  [/^(1049|3D000)$/, 'has no database of that name', 'correct url of the source'],
+  [
+    /^(1049|3D000)$/,
+    'has no database of that name',
+    'correct url of the source',
+    'database-access',
+  ],
   [
     /^(1130|1698)$/,
     'does not let this user in from here',
     'correct url of the source, or its rights',
+    'database-access',
   ],
-  [/^(3159|4031)$/, 'demands encryption', 'remove allowPlain, or name ca'],
+  [/^(3159|4031)$/, 'demands encryption', 'remove allowPlain, or name ca', 'database-access'],
   [/^(1969|3024|57014|SQLITE_INTERRUPT)$/, `took longer than is waited for (${SLOW})`],
   [
     /^28/,
     'refused the credentials',
     'correct user and password of the source, or their rights there',
+    'database-access',
   ],
   [/^(42P01|42S02|3F000)$/, 'has no table {name}', 'correct table or query of the source'],
   [/^(42703|42S22)$/, 'knows no column {name}', 'correct query of the source'],
@@ -46,14 +53,24 @@ const verdicts: readonly Verdict[] = [
     'has two columns of one name',
     'give them names of their own in query',
   ],
-  [/^(23|45000$|P0001$|SQLITE_CONSTRAINT)/, REFUSED, 'correct what is written'],
+  [
+    /^(23|45000$|P0001$|SQLITE_CONSTRAINT)/,
+    'does not take this',
+    'correct what is written',
+    'database-refusal',
+  ],
   [/^25/, 'does not let this be written', 'have query read only'],
   [
     /^(42|0A|21|22)/,
     'cannot do what it is asked',
     'correct key, updatedAt and query of the source',
   ],
-  [/^(SQLITE_CORRUPT|SQLITE_NOTADB)/, 'is no database of SQLite, or a damaged one', 'correct url'],
+  [
+    /^(SQLITE_CORRUPT|SQLITE_NOTADB)/,
+    'is no database of SQLite, or a damaged one',
+    'correct url',
+    'database-access',
+  ],
   [
     /^SQLITE_(CANTOPEN|READONLY)/,
     'cannot be opened while its log is elsewhere',
@@ -65,11 +82,13 @@ const verdicts: readonly Verdict[] = [
     /^(HANDSHAKE_NO_SSL_SUPPORT|NO_TLS)$/,
     'offers no encryption',
     'switch it on there, or add allowPlain',
+    'database-access',
   ],
   [
     /^(ERR_TLS|ERR_SSL|CERT_|DEPTH_|SELF_SIGNED|UNABLE_TO_|HOSTNAME_|INVALID_CA|HANDSHAKE_SSL)/,
     'has a certificate that is not believed',
     'name with ca who signed it, and its host in url as it stands there',
+    'database-access',
   ],
   [/^ECONNREFUSED$/, 'refused the connection'],
   [/^ENOTFOUND$/, 'is not known to DNS'],
@@ -95,6 +114,18 @@ const unnamed: readonly [message: RegExp, code: string][] = [
   [/terminated|not queryable|connection.*closed|closed state/i, 'LOST'],
 ];
 
+/** A failure that a person has to mend, with the code by which the database or driver calls it. */
+export class DatabaseError extends Invalid {
+  readonly databaseCode: string;
+  constructor(
+    reason: string,
+    detail: { fix: string; code: ProblemCode | undefined; databaseCode: string },
+  ) {
+    super(reason, detail);
+    this.databaseCode = detail.databaseCode;
+  }
+}
+
 /** Returns the error for a failure of the database `name`. Bugs are returned as they are. */
 export function failureOf(error: unknown, name: string): unknown {
   if (!(error instanceof Error) || isExpected(error)) return error;
@@ -102,15 +133,14 @@ export function failureOf(error: unknown, name: string): unknown {
   const isBug =
     error.name === 'ZodError' || (error instanceof TypeError && said.codes.length === 0);
   if (isBug) return error;
-  const [code = error.name] = said.codes;
-  for (const [codes, what, fix] of verdicts) {
+  const [databaseCode = error.name] = said.codes;
+  for (const [codes, what, fix, code] of verdicts) {
     if (!said.codes.some((one) => codes.test(one))) continue;
-    const line = `${name} ${what.replace('{name}', () => nameIn(said.message))} (${code})`;
-    return fix === undefined
-      ? new Unavailable(line, { acted: 'no' })
-      : new Invalid(`${line} → ${fix}`);
+    const line = `${name} ${what.replace('{name}', () => nameIn(said.message))} (${databaseCode})`;
+    if (fix === undefined) return new Unavailable(line, { acted: 'no' });
+    return new DatabaseError(line, { fix, code, databaseCode });
   }
-  return new Unavailable(`${name} could not be read (${code})`, { acted: 'no' });
+  return new Unavailable(`${name} could not be read (${databaseCode})`, { acted: 'no' });
 }
 
 function saidBy(error: Error): Said {
@@ -130,11 +160,11 @@ function nameIn(message: string): string {
 }
 
 /** Returns whether the database refused a text as a value of a column. */
-export function isNoValue(error: unknown): boolean {
-  return error instanceof Invalid && /\(22[0-9A-Z]{3}\)/.test(error.message);
+export function isNoValue(error: unknown): error is DatabaseError {
+  return error instanceof DatabaseError && /^22[0-9A-Z]{3}$/.test(error.databaseCode);
 }
 
 /** Returns whether the database refused what is written, and works otherwise. */
-export function isRefused(error: unknown): boolean {
-  return error instanceof Invalid && error.message.includes(` ${REFUSED} (`);
+export function isRefused(error: unknown): error is DatabaseError {
+  return error instanceof DatabaseError && error.problems[0].code === 'database-refusal';
 }

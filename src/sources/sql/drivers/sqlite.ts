@@ -102,9 +102,10 @@ async function assertFile(path: string): Promise<void> {
   } catch (error) {
     throw unreadable(path, error);
   }
-  throw new Invalid(
-    `${path}: this is no regular file → name a file of SQLite in url of the source`,
-  );
+  throw new Invalid(`${path}: this is no regular file`, {
+    fix: 'name a file of SQLite in url of the source',
+    code: 'database-access',
+  });
 }
 
 /**

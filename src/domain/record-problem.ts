@@ -14,7 +14,7 @@ export type ProblemClass = 'invalid' | 'rejected' | 'conflict' | 'held';
  * A problem with one record that people should know of. Its texts are one line each, without
  * addresses.
  */
-export interface Problem {
+export interface RecordProblem {
   kind: RecordTypeName;
   /** The record's key; its place in the source when it has no key. */
   key: Key;
