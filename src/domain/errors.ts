@@ -1,7 +1,7 @@
 /**
- * The errors that a correct program meets, as data. An error of any other class is a bug: it goes up
- * as it is, and cli.ts prints its stack and asks for a report (exit code 1). The one exception are
- * errors of the disk and of file systems, which cli/output/failure-report.ts explains.
+ * The errors that a correct program meets, as data. An error of any other class is a bug: it goes
+ * up as it is, and cli.ts prints its stack and asks for a report (exit code 1). Errors of the disk
+ * and of the file system are the exception: cli/output/failure-report.ts explains them.
  *
  *   class         means                                                        exit code
  *   Invalid       input, configuration or a plan that cannot be used             2
