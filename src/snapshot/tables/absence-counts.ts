@@ -3,76 +3,83 @@ import type { Absence, Key, RecordTypeName } from '../../domain/record.ts';
 import { inRange, type KeyRange } from '../database/key-range.ts';
 
 /**
- * In how many readings of a source the records that are ours were not named, or only as gone or out
- * of scope. Whoever is named again starts anew.
+ * Counts in how many consecutive readings of a source a recorded record was missing, flagged as
+ * gone or out of scope. A record that is named again starts from zero.
  *
- * Time is added up from one mark to the next, a reading or an opt-out of ours: the lesser of what
- * the platform's clock and ours show, and nothing where either was put back. So one clock that is
- * wrong for a while, or was, makes nobody's absence longer than it is. Of a platform that has not
- * told its time yet our clock counts alone; where it tells it sometimes, the mark stays until then.
+ * Time is added up from one mark to the next; a mark is a reading, or an opt-out of ours. Each step
+ * adds the lesser of what the platform's clock and ours show, and nothing if either was set back:
+ * one wrong clock makes no absence longer than it is. Until the platform has told its time, our
+ * clock counts alone. If the platform tells its time only sometimes, the mark stays until it does.
  */
 export interface Absences {
+  /** Returns the absence of a record; undefined: none is counted. */
   get(kind: RecordTypeName, key: Key): Absence | undefined;
   /**
-   * Counts what was staged as one more whole reading for everybody in this range it does not name,
-   * but for those of whom there is a newer one. A reading of the same name as the one before is
-   * the same.
+   * Counts the staged, whole reading for the recorded records of the range that it does not name,
+   * except those in `reading.but`. A reading with the name of the one before is not counted again.
    */
   count(kind: RecordTypeName, range: KeyRange, reading: Counted): void;
-  /** Of our people who are subscribed: how many are missing, and how many flagged as gone. */
+  /** Counts the owned records of a range with an opt-in that are missing, or flagged as gone. */
   countSubscribed(kind: RecordTypeName, range: KeyRange): { missing: number; flagged: number };
   /**
-   * How many of our people are missing, how many of them are due, and how long the first of those
-   * who may be deleted has waited for it; `adopted`: adopted people may be, too.
+   * Counts the owned records with an absence, and those whose absence is due, and returns how long
+   * the oldest that may be deleted has waited. With `adopted`, adopted records may be deleted too.
    */
   summary(kind: RecordTypeName, adopted: boolean): Missed;
-  /** Has whoever is due wait for their deletion from now on. */
+  /** Restarts the wait of a record whose absence is due. */
   waitAnew(kind: RecordTypeName, key: Key, now: Times): void;
-  /** Forgets the absence of everybody whom what was staged names, and of what is not ours. */
+  /** Drops the absences of records that the staged reading names, or that are not recorded. */
   dropNamed(kind: RecordTypeName): void;
-  /** … of one record. */
+  /** Does the same for one record. */
   dropIfNamed(kind: RecordTypeName, key: Key): void;
 }
 
-/** A moment by two clocks; milliseconds since the epoch. */
+/** One moment by two clocks; milliseconds since the epoch. */
 export interface Times {
-  /** By ours. */
+  /** The moment by our clock. */
   at: number;
-  /** By the platform's, in whole seconds; undefined: it did not tell. */
+  /** The moment by the platform's clock, which shows whole seconds; undefined: it did not tell. */
   platformAt: number | undefined;
 }
 
 interface Missed {
   people: number;
   due: number;
+  /** The longest wait of a record that may be deleted; null: there is no such record. */
   waitedMs: number | null;
 }
 
+/** A reading to count. An absence is due from `absentReadings` and `absentForMs` on, both. */
 interface Counted extends Times {
   name: string;
+  /** The keys to leave out: another run has read their records more recently. */
   but: readonly Key[];
-  /** So many readings, and so much time, make an absence due. */
   absentReadings: number;
   absentForMs: number;
 }
 
-/** Whether a record stands in scope, or may: what is invalid is not absent. */
+/** Selects the rows that the staged reading names in scope; an invalid record is not absent. */
 const isNamed = (of: string) => `exists (
   select 1 from temp.desired d where d.kind = @kind and d.key = ${of}.key
     and (d.presence = 'present' or d.reason is not null))`;
 
-/** What the platform cuts off its seconds is given back: ours shows no less than is added. */
+/**
+ * The milliseconds since the mark, by the slower clock. The 999 make up for the fraction of a
+ * second that the platform's clock cuts off; our clock still limits the sum.
+ */
 const added = `max(0, min(@at - marked_at, case
   when marked_platform_at is null then @at - marked_at
   when @platformAt > marked_platform_at then @platformAt - marked_platform_at + 999
   else 0 end))`;
 
+/** Moves the mark, unless the platform has told its time before and does not now. */
 const marked = `marked_at = iif(@platformAt is null and marked_platform_at > 0, marked_at, @at),
   marked_platform_at = coalesce(@platformAt, marked_platform_at)`;
 
 const isDue = (readings: string, ageMs: string) =>
   `(${readings} >= @absentReadings and ${ageMs} >= @absentForMs)`;
 
+/** Prepares the statements about absences. */
 export function absencesIn(db: Statements): Absences {
   const get = db.prepare<[string, string], Absence>(
     `select readings, first_at firstAt, last_at lastAt, age_ms ageMs, waited_ms waitedMs
@@ -122,7 +129,6 @@ export function absencesIn(db: Statements): Absences {
   };
 }
 
-/** How many people are missing. */
 function countsIn(db: Statements): Pick<Absences, 'countSubscribed' | 'summary'> {
   const subscribed = db.prepare<KeyRange & { kind: string }, { missing: number; flagged: number }>(
     `select count(*) filter (where not isFlagged) missing, count(*) filter (where isFlagged) flagged

@@ -4,77 +4,83 @@ import type { Key, RecordTypeName } from '../../domain/record.ts';
 import { isGuarded, rangesBy, type Guarded, type KeyRange } from '../database/key-range.ts';
 
 /**
- * Who is held from one run to the next, with the time at which that began. A stated opt-out stands
- * for one channel (`part`) and until its time is over; everything else stands for the whole record.
+ * Keeps which records await approval from one run to the next, and since when. A stated opt-out
+ * waits for one channel (`part`), and for a limited time; every other change makes the whole record
+ * wait (`part` is '').
  *
- *   a record stands   from when a run withholds anything of it
- *                     until it is approved and that approval has ended,
- *                     or a run that could tell wants nothing of the kind of it any more,
- *                     or, of a stated opt-out, until that is acknowledged
+ *   a record waits   from the run that first withholds a change of it
+ *                    until it is approved and that approval has ended,
+ *                    or until a run that read all plans no change of the class for it,
+ *                    or, for a stated opt-out, until the platform has acknowledged it
  */
 export interface ApprovalHolds {
   /**
-   * Has what this run withholds held in later runs too, from `since` on; what stands already keeps
-   * its own time, and so does what stood under another key that the source or the platform had for
-   * it. `byPart`: each part of a record for itself.
+   * Stores that what this run withholds in a range awaits approval since `since`. A record that
+   * waits already keeps its time, also if it waits under a former key. With `byPart`, each part of
+   * a record waits for itself.
    */
   stand(guarded: Guarded, since: HeldSince & { byPart: boolean }): void;
-  /** All that stands, by the keys. */
+  /** Yields the key ranges of the records that await approval. */
   ranges(guard: GuardClass, kind: RecordTypeName): Iterable<KeyRange>;
   /**
-   * Since when the oldest has stood that began later than `after`, and that is in the batch of this
-   * plan, if one is named; undefined: there is none. Milliseconds since the epoch.
+   * Returns since when the oldest record waits, of those that began to wait later than `after` and,
+   * if `plan` is given, are shown in that plan; undefined: there is none. Times are in milliseconds
+   * since the epoch.
    */
   oldest(guard: GuardClass, of?: { after?: number; plan?: string }): number | undefined;
-  /** What stands of one record. */
+  /** Returns the waiting parts of one record, and since when; milliseconds since the epoch. */
   of(guard: GuardClass, key: Key): { part: string; at: number }[];
   /**
-   * Corrects times that lie ahead of a clock, which was set back since, and fills in those of the
-   * platform that were not known.
+   * Sets times that lie in the future to `now`, since a clock was set back, and fills in missing
+   * times of the platform.
    */
   mend(guard: GuardClass, now: HeldSince): void;
-  /** How many records of a range stand of which this run plans nothing of the class. */
+  /** Counts the waiting records of a range for which this run plans no change of the class. */
   countUnplanned(guarded: Guarded): number;
   /**
-   * No longer has held of whom nothing was planned: of a run that called for all there is, but for
-   * those that another one was at meanwhile.
+   * Ends the wait of records in a range for which the run planned no change of the class, except
+   * the keys in `but`, which another run has taken over. Call it only for a run that read all.
    */
   dropUnwanted(standing: HeldRange, but: readonly Key[]): void;
-  /** … nor whom this plan is about, which was approved, but for what is withheld beside it. */
+  /** Ends the wait of records that an approved plan shows and this run does not withhold. */
   dropApproved(standing: HeldRange, which: { plan: string; but: readonly Key[] }): void;
-  /** Nor the opt-outs of this class that a run has had acknowledged. */
+  /** Ends the wait of opt-outs that the platform acknowledged in this run. */
   dropDone(guard: GuardClass, run: string): void;
 }
 
-/** A range of those who are held since a run. */
+/** A range of the records of one type that await approval. */
 export interface HeldRange extends Guarded {
   kind: RecordTypeName;
 }
 
-/** A time by our clock, and by the platform's where that is known; milliseconds since the epoch. */
+/** A time by our clock, and by the platform's (null: unknown); milliseconds since the epoch. */
 export interface HeldSince {
   at: number;
   platformAt: number | null;
 }
 
-/** What began then, or earlier, is over: by either clock. */
+/**
+ * The limits for ending a wait: it is over if it began at or before one of them, each by its own
+ * clock; milliseconds since the epoch.
+ */
 export interface Ends {
   local: number;
   platform: number | null;
 }
 
-/** Of `standing s`, in a statement with the parameters of Ends. */
+/** Selects the rows of `standing s` whose wait is over: a condition with the parameters of Ends. */
 export const isOver = '(s.at <= @local or s.platform_at <= @platform)';
 
-/** Of a row of this table, that the record (or the part of it) stands. */
+/** Returns a condition of SQL: the record, or the part of it, in a row of `table` is waiting. */
 export function standsOf(table: string, also = 'true'): string {
   return `exists (select 1 from standing s
     where s.guard = ${table}.guard and s.kind = ${table}.kind and s.key = ${table}.key
       and s.part in ('', ${table}.part) and ${also})`;
 }
 
+/** Prepares the statements about records that await approval. */
 export function approvalHoldsIn(db: Statements): ApprovalHolds {
-  // Cross: else it goes through all ids there are.
+  // With a plain join SQLite would go through all ids.
   const formerKeys = `
     select o.key from temp.staged d cross join origin o on o.kind = d.kind and o.id = d.id
     where d.kind = w.kind and d.key = w.key and d.id <> ''

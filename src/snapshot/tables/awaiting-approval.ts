@@ -6,65 +6,70 @@ import { approvalHoldsIn, standsOf, type ApprovalHolds } from './approval-holds.
 import { most } from '../database/plan-chunks.ts';
 
 /**
- * What guards withheld, under the hash of the plan that showed it, and what of that was approved.
- * Plans that hold the same changes share one batch of them.
+ * Keeps the changes that guards withheld, by the hash of the plan that showed them, and the
+ * approvals of such plans. Plans with the same withheld changes share one batch.
  */
 export interface PlansAwaitingApproval extends ApprovalHolds {
   /**
-   * What a run of this mode holds now, in place of what earlier ones did: nothing. `but`: plans
-   * that hold anything of these kinds stay, for it could not tell of them.
+   * Marks the plans of this mode (for `full`: of every mode) as no longer current. Plans with a
+   * change of a record type in `but` stay, because the run did not judge those.
    */
   clear(mode: string, but: readonly RecordTypeName[]): void;
-  /** Whether anything was shown under a plan of one of these kinds. */
+  /** Returns whether a plan has a withheld change of one of these record types. */
   isAbout(plan: string, kinds: readonly RecordTypeName[]): boolean;
   /**
-   * … or all that this run withholds, so many changes, which `batch` names by its content; `at` in
-   * milliseconds since the epoch.
+   * Stores a plan as current, with all `size` changes that this run withholds. `batch` is a hash
+   * of these changes; `at` is in milliseconds since the epoch.
    */
   keep(plan: { plan: string; batch: string; size: number; mode: string; at: number }): void;
-  /** Undefined: nothing was ever held under this hash, as far as is known. */
+  /** Returns the plan with this hash; undefined: none is stored. */
   get(plan: string): PlanAwaitingApproval | undefined;
-  /** What is held now. */
+  /** Returns the current plans, the oldest first. */
   current(): PlanAwaitingApproval[];
-  /** People of whom something shown under this hash still waits for an approval, or its release. */
+  /** Counts, by guard, the records of a plan that still wait to be approved, or to be sent. */
   left(plan: string): Record<GuardClass, number>;
   /**
-   * Whether approvals younger than `after`, milliseconds since the epoch, still let all of it pass:
-   * what the platform refused passes no more.
+   * Returns whether open approvals later than `after`, in milliseconds since the epoch, cover every
+   * change of the plan. A change that the platform rejected under an approval is not covered by it.
    */
   isApproved(plan: string, after: number): boolean;
-  /** The first of its changes. */
+  /** Returns the first `count` changes of a plan. */
   changes(plan: string, count: number): ChangeAwaitingApproval[];
-  /** How many there are. */
+  /** Counts the changes of a plan. */
   countChanges(plan: string): number;
-  /** Consents to what was shown under this hash; once more, once that has ended. */
+  /** Approves a plan, or approves it anew; `at` in milliseconds since the epoch. */
   approve(plan: string, at: number): void;
-  /** Approvals in force: not ended, and younger than `since`, milliseconds since the epoch. */
+  /** Returns the approvals that have not ended and are later than `since` (epoch milliseconds). */
   approvals(since: number): Approval[];
   /** Ends the approval of a plan; `at` in milliseconds since the epoch. */
   end(plan: string, at: number): void;
-  /** Forgets what was first held before then and no longer is, and approvals as old. */
+  /** Drops approvals, and plans that are not current, from before `before` (epoch milliseconds). */
   prune(before: number): void;
-  /** … and some thousands of its changes; answers whether there may be others. */
+  /** Drops up to 5,000 changes that no plan has any more. Returns whether more may be left. */
   pruneBatches(): boolean;
 }
 
+/** A plan with changes that await approval. */
 export interface PlanAwaitingApproval {
+  /** The hash of the plan. */
   plan: string;
-  /** Since when any of it has been held; milliseconds since the epoch. */
+  /** When the first of its changes was withheld; milliseconds since the epoch. */
   since: number;
-  /** People, and templates. */
+  /** The number of people, or templates, with withheld changes, by guard. */
   held: Record<GuardClass, number>;
 }
 
+/** A change that awaits approval. */
 export type ChangeAwaitingApproval = Pick<Change, 'op' | 'part'> & {
   kind: RecordTypeName;
   key: string;
 };
 
+/** An approval of a plan. */
 export interface Approval {
+  /** The hash of the plan. */
   plan: string;
-  /** Milliseconds since the epoch. */
+  /** When the plan was approved; milliseconds since the epoch. */
   at: number;
 }
 
@@ -76,7 +81,7 @@ interface Stored extends Record<GuardClass, number> {
 const people = (guard: GuardClass) => `(select count(distinct h.key) from held h
   where h.batch = s.batch and h.guard = '${guard}')`;
 
-/** One of its changes may have been held under other plans before, since it was last approved. */
+/** The earliest time at which a plan withheld one of the changes since its last approval ended. */
 const since = `coalesce((select min(e.at) from held h
   join held o on o.kind = h.kind and o.key = h.key and o.op = h.op and o.part = h.part
   join held_plan e on e.batch = o.batch
@@ -89,6 +94,7 @@ const counts = guardNames.map((guard) => `${people(guard)} "${guard}"`).join(', 
 
 const told = `select s.plan, ${since} since, ${counts} from held_plan s`;
 
+/** Prepares the statements about plans that await approval. */
 export function awaitingApprovalIn(db: Statements): PlansAwaitingApproval {
   const hasAny = (batch: string) => `exists (select 1 from json_each(@kinds) k
     join held h on h.batch = ${batch} and h.kind = k.value)`;

@@ -5,87 +5,99 @@ import type { Key, RecordTypeName } from '../../domain/record.ts';
 import { isGuarded, rangesBy, type Guarded, type KeyRange } from '../database/key-range.ts';
 import { isOver, standsOf, type Ends } from './approval-holds.ts';
 
-/** What stands before the guards of a run: parts of its staged plan, counted in people. */
+/**
+ * The staged changes of a run that guards count (in people, or templates), let through or withhold.
+ * A change in `planned` has its approval in `approved`: the hash of a plan, or why it needs none.
+ */
 export interface GuardedChanges {
-  /** All that is staged of a class, by the keys. */
+  /** Yields the key ranges of the staged changes of a class. */
   ranges(guard: GuardClass): Iterable<KeyRange>;
   /**
-   * Marks what was shown under a plan that was approved at `at`, milliseconds since the epoch, and
-   * was not released since.
+   * Marks the changes that an approved plan shows as approved, unless this approval (`at`:
+   * milliseconds since the epoch) has already let the same change through.
    */
   approve(approval: { plan: string; at: number }, guarded: Guarded): void;
-  /** Marks all of it: no guard is for it. */
+  /** Marks all changes of a range as needing no approval. */
   exempt(guarded: Guarded): void;
-  /** Marks what has stood for so long that it is held no longer. */
+  /** Marks changes that have awaited approval for so long that they need none any more. */
   expire(guarded: Guarded, ends: Ends): void;
   /**
-   * Marks opt-outs that an earlier run let through and could not do: they were counted there. They
-   * stay marked, whatever the CRM states meanwhile, until something else is asked of that channel.
+   * Marks changes whose last attempt, in another run, was let through and ended as stale or
+   * rejected: that run has counted them. They need no approval until the latest change of the
+   * channel is another one.
    */
   excuse(guarded: Guarded, run: string): void;
-  /** Takes out of what is staged what would bring people in whose opt-outs are withheld. */
+  /** Removes the changes of a range from the plan for records of which `heldOf` withholds some. */
   keepOut(guarded: Guarded, heldOf: GuardClass): void;
-  /** What was approved earlier in this run stays so, whatever it takes to get there. */
+  /**
+   * Marks changes as approved if an earlier round of this run approved the same record and channel.
+   */
   follow(guarded: Guarded): void;
-  /** How many are new: not approved, and not let through as people the guard does not mind. */
+  /** Counts the records with a change neither approved nor let through earlier in this run. */
   fresh(guarded: Guarded): number;
-  /** The ranges of all that was asked for in this run, let through and withheld ones too. */
+  /** Yields the key ranges of all changes of this run, including those let through or withheld. */
   askedRanges(guard: GuardClass): Iterable<KeyRange>;
   /**
-   * How many of that a range has; those of them of whom not all was approved; and those of whom
-   * something is neither approved nor held since an earlier run.
+   * Counts the records of these changes in a range: all; those with an unapproved change; and those
+   * with a change that is neither approved nor waiting since an earlier run.
    */
   counts(guarded: Guarded): { all: number; unapproved: number; judged: number };
   /**
-   * Not approved, sent since then, milliseconds since the epoch, by other runs than this; without
-   * those of whom this run wants something of the same class: they are counted there.
+   * Counts the records for which other runs sent an unapproved change since `since`, in
+   * milliseconds since the epoch. It leaves out those with an unapproved change of the class in
+   * this run, which `counts` returns.
    */
   sentSince(guard: GuardClass, since: number, run: string): number;
-  /** Keeps the new ones from being sent. */
+  /** Withholds the changes of a range that `fresh` counts. */
   withhold(guarded: Guarded): void;
-  /** … but only those who are held since an earlier run; answers whether there are any. */
+  /** Withholds those of them that wait since an earlier run. Returns whether there are any. */
   withholdStanding(guarded: Guarded): boolean;
-  /** Lets the others through, and remembers them. */
+  /** Remembers the changes of a range that are not withheld, for later rounds of this run. */
   pass(guarded: Guarded): void;
-  /** Everything withheld may pass after all. */
+  /** Lets all withheld changes through, as approved under this plan. */
   release(plan: string): void;
-  /** All that is withheld of a class, by the keys. */
+  /** Yields the key ranges of the withheld changes of a class. */
   withheldRanges(guard: GuardClass): Iterable<KeyRange>;
-  /** What is withheld of a range, in the order of the keys. */
+  /** Returns the withheld changes of a range, in the order of the keys. */
   withheld(guarded: Guarded): Change[];
-  /** How many changes are withheld, of all classes. */
+  /** Counts the withheld changes of all classes. */
   countChanges(): number;
-  /** Records withheld in this run. */
+  /** Counts the records with a withheld change of a class. */
   countWithheld(guard: GuardClass): number;
-  /** Changes withheld, by operation. */
+  /** Counts the withheld changes of a record type, by operation. */
   withheldOps(kind: RecordTypeName): { op: Change['op']; n: number }[];
-  /** Changes staged that may be sent. */
+  /** Counts the staged changes that may be sent. */
   countPassing(): number;
-  /** A record that is decided upon again is held no longer, until it is anew. */
+  /** Drops the withheld changes of a record, which is decided again. */
   forget(kind: RecordTypeName, key: Key): void;
 }
 
+/**
+ * Selects the rows of `planned` that are neither approved, withheld, nor let through before in this
+ * run: a condition of SQL with the parameter `guard`.
+ */
 export const isNew = `guard = @guard and approved is null and held = 0 and not exists (
   select 1 from temp.passed p
   where p.guard = planned.guard and p.kind = planned.kind and p.key = planned.key
     and (p.approved is null or p.part = planned.part))`;
 
-/** Of a change whose twin this approval has let pass before: each passes once. */
+/** Returns a condition: this approval has let the same change through before. Each passes once. */
 const passedBy = (op: string, part: string) => `exists (
   select 1 from change c
   where c.kind = planned.kind and c.key = planned.key and c.op = ${op} and c.part = ${part}
     and c.approved = @plan and c.planned_at >= @at
     and c.state in ('sent', 'unknown', 'acked', 'rejected'))`;
 
-/** Whoever a class asked for in this run, a row for each change of it. */
+/** The tables with all changes of a class in this run, and the index to use. */
 const asked = ['temp.planned indexed by planned_by_guard', 'temp.passed', 'temp.withheld'] as const;
 
-/** As t; what it is indexed by comes last. */
+/** Names a table `t` in a statement; the index has to come after the name. */
 const aliased = (table: string): string => `${table} `.replace(' ', ' t ');
 
-/** The approval of what such a table has. */
+/** Returns the column with the approval; withheld changes have none. */
 const approvalIn = (table: string): string => (table === 'temp.withheld' ? 'null' : 'approved');
 
+/** Prepares the statements about guarded changes. */
 export function guardedChangesIn(db: Statements): GuardedChanges {
   const where = 'guard = @guard';
   const ranges = rangesBy(db, { column: 'key', of: asked.slice(0, 1), where });
@@ -128,7 +140,7 @@ function approvedIn(db: Statements): Approved {
   };
 }
 
-/** What no guard is for, whatever it is of. */
+/** Prepares the statements about changes that need no approval, or leave the plan. */
 function exceptedIn(db: Statements): Excepted {
   const mark = (as: string, also: string) =>
     `update temp.planned set approved = '${as}' where ${isGuarded} and approved is null and ${also}`;

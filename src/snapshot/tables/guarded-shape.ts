@@ -1,5 +1,6 @@
 /**
- * What those have in common who are new before a guard (guarded-changes.ts), asked part by part.
+ * Queries what the people with new changes (`isNew` in guarded-changes.ts) have in common, a mail
+ * domain or neighbouring ids, and how many records there are to compare them with.
  */
 import type { RecordTypeName } from '../../domain/record.ts';
 import { isNew } from './guarded-changes.ts';
@@ -13,41 +14,44 @@ import {
 } from '../database/key-range.ts';
 import type { Statements } from '../database/prepared-statements.ts';
 
+/** The queries about people with new changes. */
 export interface Shaping {
-  /** The mail domains of the new ones of a range: two at most. */
+  /** Returns the mail domains of the people with new changes, at most two. */
   domains(guarded: Guarded): string[];
-  /** How many people we own, and how many of them are of this domain; of a range, or of all. */
+  /** Counts the owned records of a range (default: of all), and those with this mail domain. */
   owned(
     kind: RecordTypeName,
     of?: { range: KeyRange; domain: string },
   ): { all: number; same: number };
-  /** The key ranges of all that is recorded, or noted by a decision. */
+  /** Yields the key ranges of all records that are recorded, or noted by a decision. */
   spansOfKnown(kind: RecordTypeName): Iterable<KeyRange>;
-  /** How many records of a range we own by now, those that a decision of this run adopts too. */
+  /** Counts the owned records of a range, including those that a decision of this run adopts. */
   known(kind: RecordTypeName, range: KeyRange): number;
   /**
-   * How many of them are subscribed in one of these parts, by what is seen or recorded, and are not
-   * asked for by this class in this run.
+   * Counts those of them that are subscribed to one of these channels and have no change of this
+   * class in this run.
    */
   subscribed(kind: RecordTypeName, guarded: Guarded, parts: readonly string[]): number;
-  /** Notes under which ids of the source the new ones of a range stand. */
+  /** Notes the source's ids of the records with new changes. */
   addIds(guarded: Guarded): void;
-  /** The noted ids in their order, the shorter ones first; those after `after`, or the first. */
+  /** Returns up to `count` noted ids behind `after`, or the first; shorter ids come first. */
   nextIds(after: FreshId | undefined, count: number): FreshId[];
-  /** Whether an id of somebody else whom we know lies between two that were noted. */
+  /** Returns whether the id of another recorded record lies between two noted neighbours. */
   isBetween(kind: RecordTypeName, from: FreshId, to: FreshId): boolean;
   /** Forgets the ids. */
   clearIds(): void;
 }
 
+/** A noted id of the source. */
 export interface FreshId {
   id: string;
-  /** In characters. */
+  /** The length of the id in characters. */
   length: number;
 }
 
 const domainOf = `substr(key, instr(key, '@') + 1)`;
 
+/** Prepares the queries about new changes. */
 export function shapingIn(db: Statements): Shaping {
   const domains = db.prepare<Guarded, { domain: string }>(
     `select distinct ${domainOf} domain from temp.planned where ${isGuarded} and ${isNew} limit 2`,
@@ -68,7 +72,7 @@ export function shapingIn(db: Statements): Shaping {
   };
 }
 
-/** What a decision has noted counts in place of what is recorded. */
+/** Selects the owned records of a range; a row that a decision has noted replaces the recorded. */
 const knownRows = `select n.kind, n.key, n.body from temp.noted n
   where ${inRange('n')} and n.ownership <> 'noted'
   union all
@@ -135,7 +139,7 @@ function idsIn(db: Statements): Ids {
       return (
         isAlike(from.length, { ...everything, after: from.id }) ||
         isAlike(to.length, { ...everything, upTo: to.id }) ||
-        // Else nothing is asked: it would look through all there are.
+        // The query goes through all ids, so it runs only if a length lies between the two.
         (to.length > from.length + 1 &&
           shorter.get({ kind, from: from.length, to: to.length }) !== undefined)
       );
