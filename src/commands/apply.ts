@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { Invalid } from '../domain/errors.ts';
-import type { Plan } from '../engine/report/change-plan.ts';
+import type { Plan } from '../engine/report/run-summary.ts';
 import type { Mirror } from '../engine/context/mirror-context.ts';
 import { appliedAt, markApplied, type PlanFile, readPlan } from '../cli/run/plan-file.ts';
 import { pass, type PassFlags, runOptions } from '../cli/run/run-command.ts';

@@ -3,7 +3,7 @@ import type { Snapshot } from '../snapshot/snapshot.ts';
 import { weekMs } from '../engine/report/guard-rules.ts';
 import { nothingLeft, unknownPlan } from '../engine/report/guard-text.ts';
 import { guardNames, guardRows, type GuardClass } from '../domain/guard-classes.ts';
-import { isAnyLeft } from '../engine/guard/guard-classes.ts';
+import { isAnyLeft } from '../engine/guard/plan-approval.ts';
 import { heldWords } from '../cli/status/attention-list.ts';
 import { change, lookOptions, type LookFlags } from '../cli/lookup/snapshot-command.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';

@@ -1,4 +1,4 @@
-/** What only some record types can do: one interface for each capability, and what it needs. */
+/** Describes what only some record types can do: one interface for each capability. */
 import type { Change } from '../domain/change.ts';
 import type { Entry, ListChanges, RememberedOptOut } from '../domain/do-not-contact.ts';
 import type { FoundRecord } from './listing-page.ts';
@@ -44,7 +44,7 @@ export interface Parts {
   shown(row: ObservedRow): string[];
 }
 
-/** What goes into the do-not-contact list, and what the list forbids. All of it is pure. */
+/** Decides what goes into the do-not-contact list, and what the list forbids. All is pure. */
 export interface DoNotContactRules {
   /** Returns what must be remembered of a record, by what is recorded. */
   memories(row: RecordedRow): RememberedOptOut[];
@@ -56,8 +56,8 @@ export interface DoNotContactRules {
 
 export interface Erasure {
   /**
-   * Takes a record off the platform for good, whoever made it. Throws as long as that is not
-   * proven.
+   * Takes a record off the platform for good, whether or not we made it. Throws as long as that
+   * is not proven.
    */
   erase(what: Erasing, deadlines: Deadlines): Promise<void>;
   /**
@@ -77,7 +77,7 @@ export interface Erasing {
   tell(deed: Deed): void;
 }
 
-/** What was done to a record of the platform, by its id. A deletion may be told twice. */
+/** A deed that was done to a record of the platform, by its id. A deletion may be told twice. */
 export type Deed =
   { is: 'found' | 'deleted'; id: string } | { is: 'opted out'; id: string; channel: string };
 
@@ -129,7 +129,7 @@ export interface UnsubscribeListing {
     page: { way: string; page: number; limit: number },
     deadlines: Deadlines,
   ): Promise<LeavingPage>;
-  /** Returns the source record of a person of whom nothing but the key is known. */
+  /** Returns the source record of a person, made from nothing but the key. */
   named(key: Key): DesiredRow;
 }
 

@@ -1,6 +1,6 @@
 /**
- * What a platform was seen to do where its specification says nothing. The snapshot keeps it; what
- * is undefined is not known yet.
+ * Concludes from what a platform was seen to do where its specification says nothing. The snapshot
+ * keeps these facts; one that is undefined is not known yet.
  *
  *   evidence                                          what is known then
  *   a creation shows no channel but its own           contacts name their own channels only
@@ -17,25 +17,26 @@ import type { Subscription } from '../platform/request-schemas.ts';
 export const platformFacts = z.object({
   /** Whether a contact names every channel, with a default where it has no subscription. */
   namesAll: z.boolean().optional(),
-  /** What is shown of a channel in which somebody was never enrolled. */
+  /** The subscription shown of a channel, by its id, in which somebody was never enrolled. */
   defaults: z.record(z.string(), z.enum(['opt_in', 'opt_out'])).default({}),
   /** Whether an acknowledged enrolment moves the `updatedAt` of the contact. */
   enrolmentMoves: z.boolean().optional(),
 });
 export type PlatformFacts = z.infer<typeof platformFacts>;
 
-/** Which channels the contacts of one page name: those of the first, and whether others differ. */
+/** The channels that the first contact of a page names, and whether others name different ones. */
 export interface NamedParts {
   names: readonly string[];
   differ: boolean;
 }
 
 export type Evidence =
-  /** What the answer to a creation shows of channels that it did not ask for. */
+  /** The answer to a creation, with the channels that it did not ask for. */
   | { of: 'creation'; others: Readonly<Record<string, Subscription>> }
   | { of: 'listing'; names: 'differ' | 'agree' }
   | { of: 'enrolment'; moved: boolean };
 
+/** Returns the facts that follow from new evidence. */
 export function withEvidence(facts: PlatformFacts, evidence: Evidence): PlatformFacts {
   if (evidence.of === 'enrolment') return { ...facts, enrolmentMoves: evidence.moved };
   if (evidence.of === 'listing') {
@@ -56,7 +57,7 @@ interface Listed {
   parts: readonly string[];
 }
 
-/** What a whole listing proves by its pages; undefined: nothing. */
+/** Returns what a whole listing proves by its pages; undefined: nothing. */
 export function evidenceOf({ pages, count, parts }: Listed): Evidence | undefined {
   if (pages.some(({ differ }) => differ)) return { of: 'listing', names: 'differ' };
   const [first, ...others] = pages;
@@ -66,12 +67,13 @@ export function evidenceOf({ pages, count, parts }: Listed): Evidence | undefine
   return isAlike && isAll ? { of: 'listing', names: 'agree' } : undefined;
 }
 
+/** Returns whether both name the same parts, in any order. */
 export function isSame(one: readonly string[], other: readonly string[]): boolean {
   const known = new Set(one);
   return new Set(other).size === known.size && other.every((name) => known.has(name));
 }
 
-/** Whether an opt-out on this channel may be the channel's default, for all that is known. */
+/** Returns whether an opt-out on this channel may be its default, for all that is known. */
 export function mayBeDefault({ namesAll, defaults }: PlatformFacts, channel: string): boolean {
   return namesAll !== false && defaults[channel] !== 'opt_in';
 }

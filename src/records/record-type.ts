@@ -1,5 +1,5 @@
 /**
- * A kind of record: contact, template. One folder here per kind.
+ * Defines what a record type is: contact, template. Each has a folder here.
  *
  * The contract:
  * - `desire` brings one source record into canonical form; it never throws, a bad one is `invalid`.
@@ -29,6 +29,7 @@ import type {
 } from '../domain/record.ts';
 import type { Capabilities } from './capabilities.ts';
 
+/** The contract of a record type; see above. */
 export interface RecordType {
   readonly name: RecordTypeName;
   /** The source fields it needs to find. */
@@ -49,9 +50,9 @@ export interface RecordType {
   desire(value: Record<string, unknown>, place: string): DesiredRow;
   list(page: ListingPage, signal: AbortSignal): Promise<Page>;
   decide(states: States): Decision;
-  /** Which of the platform's routes an operation uses; a refused route stops alone. */
+  /** Returns the platform's route that an operation uses; a refused route stops alone. */
   route(op: Op): string;
-  /** The route that `look` reads by. */
+  /** Returns the route that `look` reads by. */
   lookRoute(op: Op): string;
   look(change: Change, known: KnownRecord): Promise<SendOutcome | undefined>;
   send(change: Change, sendContext: SendContext): Promise<SendOutcome>;
@@ -63,7 +64,7 @@ export interface RecordType {
   ): RecordedRow | undefined;
 }
 
-/** What is known about one record when it is decided upon. */
+/** All that is known about one record when it is decided upon. */
 export interface States<R extends Rows = Rows> {
   key: Key;
   /** Every source record of this key, broken ones too. */
@@ -80,7 +81,7 @@ export interface States<R extends Rows = Rows> {
    * recorded of them: only when nothing in the reading has this key any more.
    */
   successors: readonly Successor<R>[];
-  /** What the platform has under another name by now, of what is recorded under this one. */
+  /** Platform records that are recorded under this name, and have another name there by now. */
   renamed: readonly Renamed<R>[];
   /**
    * Whether something that once had this key is nowhere in the source by now: told where there are
@@ -91,7 +92,7 @@ export interface States<R extends Rows = Rows> {
   origins: readonly string[];
   /** Parts of the record, '' for the whole, of which the platform refused a change. */
   parked: readonly string[];
-  /** What the ledger remembers of the record, under this name or the ids of its source. */
+  /** The do-not-contact entries of the record, under this name or the ids of its source. */
   entries: readonly Entry[];
   /** Every platform record of this key. */
   observed: readonly R['observed'][];
@@ -118,10 +119,11 @@ export interface States<R extends Rows = Rows> {
   latest: number;
   /** Parts that so many records have lost at once that nothing is concluded from it. */
   lost: ReadonlySet<string>;
-  /** What is known of the platform itself. */
+  /** The facts that are known of the platform itself. */
   facts: PlatformFacts;
 }
 
+/** Another key that the source has by now for what once had this one. */
 export interface Successor<R extends Rows = Rows> {
   desired: readonly R['desired'][];
   recorded: R['recorded'] | undefined;
@@ -140,11 +142,12 @@ export interface Renamed<R extends Rows = Rows> extends Pick<States<R>, Next> {
   row: R['observed'] | undefined;
 }
 
+/** The decision about one record. */
 export interface Decision {
   changes: Change[];
-  /** What is known already, before anything is sent. */
+  /** The row to record already before anything is sent. */
   note: RecordedRow | undefined;
-  /** What the ledger learns of it. */
+  /** The changes of the do-not-contact list. */
   news?: ListChanges;
   adopts: boolean;
   /** The settings that keep the record from a change that is called for, each once. */
@@ -165,9 +168,9 @@ export interface SendContext {
   abort: AbortSignal;
   /** Whether this run was shown the record, and not too long ago. */
   seen: boolean;
-  /** What is known of the platform itself at that moment. */
+  /** Returns the facts that are known of the platform at that moment. */
   facts(): PlatformFacts;
-  /** What is recorded at that moment. */
+  /** Returns the row that is recorded at that moment. */
   recorded(): RecordedRow | undefined;
   /** Waited for right before it leaves; rejects with NotSent to keep it. */
   leaves(): Promise<void>;
@@ -195,16 +198,17 @@ export interface Recovery {
    */
   late: boolean;
   facts: PlatformFacts;
-  /** What was recorded when the change was sent, and is until its outcome is known. */
+  /** The row recorded when the change was sent, which stays until its outcome is known. */
   recorded: RecordedRow | undefined;
   signal: AbortSignal;
 }
 
+/** The change was done. */
 export interface Acked {
   is: 'acked';
   /** The platform's id of the record. */
   id: string | undefined;
-  /** What the answer showed, when it showed the whole record. */
+  /** The record as the answer showed it, if it showed all of it. */
   observed: ObservedRow | undefined;
   /** Found there: nobody can tell that this request made it. */
   found: boolean;
@@ -214,7 +218,7 @@ export interface Acked {
   undone?: boolean;
   /** An opt-out that is shown may be this request's doing, or nobody's: it is no departure. */
   doubtful?: boolean;
-  /** What the answer proves of the platform itself. */
+  /** The evidence that the answer gives of the platform itself. */
   evidence?: Evidence | undefined;
   renamed?: boolean;
 }
@@ -231,7 +235,7 @@ export type Acknowledged = Acked & {
 };
 
 /**
- * What came of a change. stale: it was planned on something that no longer holds, `observed` is
+ * The outcome of a change. stale: it was planned on something that no longer holds, `observed` is
  * all that holds now of its key, or of the key it is `about`; undefined: the platform was not
  * asked. unsent: certainly nothing happened. held: we kept it ourselves. unknown: something may
  * have happened. stopped: nothing more of that scope may be sent, 'run' for a refused key.
@@ -246,7 +250,7 @@ export type SendOutcome =
   | { is: 'stopped'; scope: 'run' | 'part'; why: string }
   | { is: 'stopped'; scope: 'route'; route: string; why: string };
 
-/** The acknowledgement of a request whose answer says no more than that it was done. */
+/** Returns the outcome of a request whose answer says no more than that it was done. */
 export function acked(fields: Partial<Omit<Acked, 'is'>> = {}): Acked {
   return { is: 'acked', id: undefined, observed: undefined, found: false, ...fields };
 }

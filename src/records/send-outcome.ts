@@ -1,3 +1,4 @@
+/** Turns answers and errors of the platform into the outcomes of changes. */
 import {
   NotSent,
   Interrupted,
@@ -18,13 +19,13 @@ export async function settled<T>(ask: () => Promise<T | SendOutcome>): Promise<T
   }
 }
 
-/** What a change was planned on no longer holds; `observed` does. */
+/** Returns the outcome of a change whose plan no longer holds; `observed` is what holds now. */
 export function stale(observed: ObservedRow[], why: string): SendOutcome {
   return { is: 'stale', observed, why };
 }
 
 /**
- * What a change became after a write that may have acted: `read` finds out. A reading that fails
+ * Finds out by `read` what a change became after a write that may have acted. A reading that fails
  * says nothing about the change.
  */
 export async function afterwards(read: () => Promise<SendOutcome>): Promise<SendOutcome> {
@@ -37,8 +38,8 @@ export async function afterwards(read: () => Promise<SendOutcome>): Promise<Send
 }
 
 /**
- * What a request that threw means for its change, where the kind has no rule of its own (README,
- * outcomes).
+ * Returns what a request that threw means for its change, where the record type has no rule of its
+ * own (README, outcomes).
  */
 export function outcomeOf(error: unknown): SendOutcome {
   if (error instanceof Rejected) return ofRefusal(error);

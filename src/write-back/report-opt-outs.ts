@@ -1,7 +1,7 @@
 /**
  * The last step of a run: tells the CRM who unsubscribed on the platform (README, back to the CRM).
  */
-import type { ReturnsSummary } from '../engine/report/run-summary.ts';
+import type { WriteBackSummary } from '../engine/report/run-summary.ts';
 import type { RunState } from '../engine/context/run-state.ts';
 import { isRecord, onlyKey } from '../engine/context/mirror-context.ts';
 import { type Finding, findOptOutsToReport } from './find-opt-outs.ts';
@@ -12,7 +12,7 @@ const listed = 100;
 
 /** The result; `stuck` says why the CRM could not be told, and stops nothing. */
 export interface Reported {
-  summary: ReturnsSummary;
+  summary: WriteBackSummary;
   stuck?: string;
 }
 

@@ -53,7 +53,7 @@ export const clockRule: Rule = {
   planted: [
     one('src/engine/run.ts', 'const at = Date.now();'),
     one('src/engine/run.ts', 'const at = new Date().toISOString();'),
-    one('src/engine/report/change-plan.ts', 'const lucky = Math.random() < 0.5;'),
+    one('src/engine/report/run-summary.ts', 'const lucky = Math.random() < 0.5;'),
     one('src/rate-limit/request-gate.ts', 'const since = performance.now();'),
     one('src/rate-limit/request-gate.ts', 'await new Promise((done) => setTimeout(done, 10));'),
     one('src/rate-limit/request-gate.ts', "import { setTimeout } from 'node:timers/promises';"),

@@ -90,7 +90,7 @@ export const plantedImports: Readonly<Record<'refused' | 'accepted', readonly Pl
   refused: [
     ['src/domain/key.ts', "import { send } from '../http/send-request.ts';"],
     ['src/domain/entry.ts', "import type { Send } from '../http/send-request.ts';"],
-    ['src/http/client.ts', "import { plan } from '../engine/report/change-plan.ts';"],
+    ['src/http/client.ts', "import { plan } from '../engine/report/run-summary.ts';"],
     ['src/engine/read/page.ts', "import { commit } from '../plan/commit-plan.ts';"],
     ['src/engine/context/state.ts', "import { readPart } from '../read/changed-records.ts';"],
     ['src/engine/step.ts', "import { forget } from '../erasure/forget-person.ts';"],

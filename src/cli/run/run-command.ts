@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import type { Config } from '../../config/config.ts';
 import { loadConfig } from '../../config/load-config.ts';
 import { Invalid } from '../../domain/errors.ts';
-import type { Plan } from '../../engine/report/change-plan.ts';
+import { nothingDone, type Plan, type Summary } from '../../engine/report/run-summary.ts';
 import { renderSummary } from '../../engine/report/summary-text.ts';
 import {
   isRecord,
@@ -13,7 +13,6 @@ import {
   type RunOptions,
 } from '../../engine/context/mirror-context.ts';
 import { run } from '../../engine/run.ts';
-import { nothingDone, type Summary } from '../../engine/report/run-summary.ts';
 import { assemble } from '../compose/assemble-mirror.ts';
 import { codeOfStop, exitCode } from '../output/exit-codes.ts';
 import { explain } from '../output/failure-report.ts';

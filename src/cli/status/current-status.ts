@@ -3,7 +3,7 @@
  */
 import type { Config } from '../../config/config.ts';
 import { dueAfter } from '../../config/schema/cron-pattern.ts';
-import { limitWords } from '../../engine/report/forecast-text.ts';
+import { limitWords } from '../../engine/report/summary-text.ts';
 import type { MirrorStatus } from '../../server/status-page.ts';
 import { dueIn, type Tick } from '../../worker/queues/run-schedule.ts';
 import { attentionOf, heldWords } from './attention-list.ts';

@@ -11,7 +11,7 @@ import {
 import type { RecordTypeName } from '../../domain/record.ts';
 import type { Forecast } from '../report/duration-forecast.ts';
 import type { HoldReason } from '../report/guard-rules.ts';
-import type { Plan } from '../report/change-plan.ts';
+import type { Plan } from '../report/run-summary.ts';
 import type { Approval } from '../../snapshot/tables/awaiting-approval.ts';
 import type { Unread } from '../../snapshot/tables/retry-later.ts';
 import type { PersonLock } from './person-locks.ts';

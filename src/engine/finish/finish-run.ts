@@ -3,7 +3,7 @@ import { guardNames } from '../../domain/guard-classes.ts';
 import type { RecordType } from '../../records/record-type.ts';
 import { weekMs } from '../report/guard-rules.ts';
 import { clearAnnouncement } from './announce-defaults.ts';
-import { closeApprovals } from '../guard/plan-approval.ts';
+import { closeApprovals, countAwaitingApproval } from '../guard/plan-approval.ts';
 import type { RunState } from '../context/run-state.ts';
 import { dropSuperseded, yielding } from '../plan/commit-plan.ts';
 import { type RunContext, supersededKeys } from '../context/run-context.ts';
@@ -12,15 +12,13 @@ import { storeWantedCounts } from '../read/incremental-read.ts';
 import { summaryOf } from './summarize-run.ts';
 import type { Summary } from '../report/run-summary.ts';
 import { reportOptOuts } from '../../write-back/report-opt-outs.ts';
-import { holdWithheld } from '../guard/hold-limit.ts';
-import { closeHolds } from '../guard/held-changes.ts';
+import { closeHolds, holdWithheld } from '../guard/approval-holds.ts';
 import { storeLimits } from '../plan/run-forecast.ts';
 import { storeQuarantine } from '../context/platform-quarantine.ts';
 import type { JournalTally } from '../../snapshot/tables/journal.ts';
 import { eachRange, forEachRange, untilDone } from '../context/work-in-parts.ts';
 import { storeCursors } from './source-cursor.ts';
 import { findErased, noteUnfinished } from '../../erasure/pending/unfinished-erasures.ts';
-import { countAwaitingApproval } from '../guard/guard-classes.ts';
 
 /** Ends a run, however its work ended. */
 export async function finishRun(found: RunState): Promise<Summary> {

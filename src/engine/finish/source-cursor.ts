@@ -19,12 +19,12 @@ import type { RecordTypeName } from '../../domain/record.ts';
 import type { Status } from '../report/run-summary.ts';
 import type { RunState } from '../context/run-state.ts';
 import {
-  onlyKey,
   type Mirror,
   type MirrorPart,
+  onlyKey,
   type RunOptions,
 } from '../context/mirror-context.ts';
-import { countAwaitingApproval } from '../guard/guard-classes.ts';
+import { countAwaitingApproval } from '../guard/plan-approval.ts';
 
 const stored = z.object({ manner: z.string(), cursor: z.string() });
 const spoilt = 'spoilt';

@@ -6,20 +6,20 @@ import type { JournalTally } from '../../snapshot/tables/journal.ts';
 import { openChanges, type RunContext } from '../context/run-context.ts';
 import type { GuardClass } from '../../domain/guard-classes.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
-import type { ChangeCounts } from '../report/change-plan.ts';
-import { modeName, onlyKey } from '../context/mirror-context.ts';
 import {
+  type ChangeCounts,
   type KindSummary,
   shownCounts,
   splitHeld,
   type Status,
   type Summary,
 } from '../report/run-summary.ts';
+import { modeName, onlyKey } from '../context/mirror-context.ts';
 import type { Reported } from '../../write-back/report-opt-outs.ts';
 import { findingsNamed } from '../context/run-findings.ts';
 import { unfinishedIn } from '../../erasure/pending/unfinished-erasures.ts';
 import { sayUnfinished } from '../../erasure/pending/erasure-text.ts';
-import { isAnyLeft } from '../guard/guard-classes.ts';
+import { isAnyLeft } from '../guard/plan-approval.ts';
 
 /** Holds what a summary needs besides the state of the run. */
 interface Done {

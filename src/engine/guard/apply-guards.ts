@@ -1,7 +1,7 @@
 /**
- * Puts what was decided before the guards: what they hold is neither journaled nor sent, is planned
- * again by every run, and is kept under the hash of the plan that showed it until a person approves
- * it, or, of stated opt-outs, until their time is over.
+ * Asks the guards about the plan. What they withhold is neither journaled nor sent, and every run
+ * plans it again. It is kept under the hash of the plan that showed it until a person approves it,
+ * or, of stated opt-outs, until their time is over.
  */
 import { type GuardClass, guardNames, guardRows, timedGuards } from '../../domain/guard-classes.ts';
 import {
@@ -18,7 +18,7 @@ import { approveThisPlan } from './plan-approval.ts';
 import { withoutYielding, yielding } from '../plan/commit-plan.ts';
 import type { RunState } from '../context/run-state.ts';
 import { isFirstLoad } from '../context/first-load.ts';
-import { beginHolds, endsOf } from './hold-limit.ts';
+import { beginHolds, endsOf } from './approval-holds.ts';
 import { onlyKey } from '../context/mirror-context.ts';
 import { noteVolume, othersOf, populationOf } from './guard-population.ts';
 import { shapeOf } from './change-shape.ts';
@@ -27,24 +27,25 @@ import { eachRange } from '../context/work-in-parts.ts';
 import type { PlanAwaitingApproval } from '../../snapshot/tables/awaiting-approval.ts';
 import type { Guarded } from '../../snapshot/database/key-range.ts';
 
-/** What is held stays held, in whichever run, until it is approved or no longer wanted. */
-const standing: HoldReason = { by: 'standing' };
+/** The reason for what an earlier run held: it stays held until it is approved or not wanted. */
+const heldBefore: HoldReason = { by: 'earlier run' };
 
-/** One round of decisions; of very many, others have their turn meanwhile. */
+/** Asks the guards about one round of decisions, and yields to other tasks in between. */
 export async function applyGuards(context: RunState): Promise<void> {
   await beginHolds(context);
   await yielding(context.run, steps(context, 'run'));
 }
 
 /**
- * A record that was decided upon again since its creation was acknowledged. An opt-out of channels
- * that it brought along, and the fields of a template that only an update can set, belong to it.
+ * Asks the guards, without yielding, about a record that was decided upon again because its
+ * creation was acknowledged. Opt-outs of the channels that the creation brought along, and the
+ * fields of a template that only an update can set, belong to the creation.
  */
 export function applyGuardsAtOnce(context: RunState): void {
   withoutYielding(steps(context, 'creation'));
 }
 
-/** What was decided anew: everything, or what a creation calls for. */
+/** The reason for a round of decisions: a run, or the creation of one record. */
 type Cause = 'run' | 'creation';
 
 function* steps(context: RunState, cause: Cause): Generator<undefined, void> {
@@ -98,11 +99,14 @@ function* guardOne(context: RunState, of: GuardClass, cause: Cause): Generator<u
     held.set(of, judged);
     yield* eachRangeOf(context, of, guarded.withhold);
   }
-  const found = judged ?? (stands || unplanned > 0 ? standing : undefined);
+  const found = judged ?? (stands || unplanned > 0 ? heldBefore : undefined);
   if (found) tellHeld(context, found, volume);
 }
 
-/** Which of a class may pass however many they are, whether others stand, and how many are new. */
+/**
+ * Marks the changes of a class that pass however many they are, and withholds what an earlier run
+ * held. Returns whether there was any such, and how many people or templates are new.
+ */
 function* sift(
   context: RunState,
   of: GuardClass,
@@ -136,9 +140,9 @@ function tellHeld(context: RunState, found: HoldReason, volume: ChangeVolume): v
   const { guard: of } = volume;
   const isTimed = timedGuards.has(of);
   const withheld = guarded.countWithheld(of);
-  // In later rounds a few join those who were told about.
+  // A later round may withhold a few more: the report states the total.
   const told = { ...volume, fresh: withheld + (isTimed ? review.unplanned : 0) };
-  // Of whom this run has not read, an earlier plan has more to show than its own.
+  // An earlier plan also shows the people that this run has not read.
   const shown = told.fresh === withheld ? undefined : largestOf(awaitingApproval.current(), of);
   const { holdForMs } = run.guards[of];
   const since = awaitingApproval.oldest(of, { after: endsOf(run, of).local }) ?? run.clock.now();
@@ -154,7 +158,7 @@ function largestOf(plans: readonly PlanAwaitingApproval[], of: GuardClass): stri
   return plans.toSorted((a, b) => b.held[of] - a.held[of])[0]?.plan;
 }
 
-/** Of how many people a reading that did not name everybody leaves the opt-outs held. */
+/** Counts the people with held opt-outs that a reading of some people did not name. */
 function* countUnplanned(context: RunState, of: GuardClass): Generator<undefined, number> {
   const { snapshot } = context.run;
   const { recordType: kind } = guardRows[of];
@@ -176,7 +180,7 @@ function* volumeOf(
   const { held } = context.review;
   const { guarded } = run.snapshot;
   const volume = { guard: of, fresh, all: 0, unapproved: 0, week: 0 };
-  // What is held of stated opt-outs, or was approved, holds no other ones.
+  // Stated opt-outs that are held or approved do not count against later ones.
   const leavesOut = !guardRows[of].countsHeld && onlyKey(run) === undefined;
   let asked = 0;
   yield* eachRange(guarded.askedRanges(of), (range) => {

@@ -1,4 +1,4 @@
-/** What those have in common whom a run would delete: asked part by part, since it takes long. */
+/** Finds what the people that a run would delete have in common, in parts, since it takes long. */
 import type { GuardClass } from '../../domain/guard-classes.ts';
 import type { RecordTypeName } from '../../domain/record.ts';
 import type { Shape } from '../report/guard-rules.ts';
@@ -6,20 +6,20 @@ import type { FreshId } from '../../snapshot/tables/guarded-shape.ts';
 import type { RunContext } from '../context/run-context.ts';
 import { eachRange } from '../context/work-in-parts.ts';
 
-/** Of people alone: nothing else has a mail domain, or an id of the CRM. */
+/** The record type that has a shape: only people have a mail domain and an id of the CRM. */
 const guardedKind = 'contact';
 
 type Whole = Pick<RunContext, 'snapshot'>;
 
 const pageOfIds = 500;
 
-/** Of the new ones before a guard. */
+/** Returns what the people that are new before a guard have in common. */
 export function* shapeOf(run: Whole, guard: GuardClass): Generator<undefined, Shape> {
   const domainShare = yield* domainShareOf(run, guard);
   return { domainShare, rows: yield* rowsOf(run, guard) };
 }
 
-/** How many people we own, and how many of them are of this mail domain. */
+/** Counts the records that we own, and those of them that are of this mail domain. */
 export function* ownedOf(
   { snapshot: { shaping, ranges } }: Whole,
   kind: RecordTypeName,

@@ -1,4 +1,4 @@
-/** What the percentage of a guard is of, counted part by part, since it takes long. */
+/** Counts what the percentage of a guard is of, in parts, since it takes long. */
 import { z } from 'zod';
 import { guardRows, type GuardClass, type PopulationName } from '../../domain/guard-classes.ts';
 import { judge, mostOf, type ChangeVolume } from '../report/guard-rules.ts';
@@ -14,7 +14,8 @@ const dayMs = 86_400_000;
 type Count = (context: RunState, of: GuardClass, asked: number) => Generator<undefined, number>;
 
 /**
- * Counts records, each once; `asked`: how many of them this run would change.
+ * Counts the records that a percentage is of, each once. `asked` is how many of them this run would
+ * change.
  *
  *   owned        recorded as ours
  *   known        ours, those adopted by this run too
@@ -45,7 +46,7 @@ export function* populationOf(
   return (population[of] ??= yield* populations[guardRows[of].population](context, of, asked));
 }
 
-/** How many people are subscribed of whom this run asks nothing of the class; up to `enough`. */
+/** Counts the subscribed people that the class does not change in this run, up to `enough`. */
 export function* othersOf(
   { run, parts }: RunState,
   guard: GuardClass,
@@ -78,7 +79,7 @@ function* knownOf({ run }: RunState, guard: GuardClass): Generator<undefined, nu
 const counted = z.object({ at: z.number(), n: z.number() });
 const nameOfCount = 'subscribed';
 
-/** For the sake of one person everybody is counted once a day. */
+/** Counts the subscribed people. A run about one person takes a count of the last day. */
 function* subscribedOf(
   context: RunState,
   of: GuardClass,
@@ -97,10 +98,10 @@ function* subscribedOf(
 const volume = z.object({ at: z.number(), people: z.number(), most: z.number() });
 const nameOfRush = 'opt-outs past the limit';
 
-/** Opt-outs by events and `one` that are more than the guard lets pass; milliseconds, people. */
+/** Opt-outs by events and `one` beyond the limit: `at` in milliseconds since the epoch, people. */
 export type PastLimit = z.infer<typeof volume>;
 
-/** Notes that opt-outs which are never held have passed the limit. */
+/** Notes that opt-outs which are never held have gone beyond the limit. */
 export function noteVolume(run: RunContext, of: GuardClass, asked: ChangeVolume): void {
   const limit = run.guards[of];
   if (!run.writes || !judge(asked, limit)) return;
@@ -110,7 +111,7 @@ export function noteVolume(run: RunContext, of: GuardClass, asked: ChangeVolume)
   transaction(() => meta.set(nameOfRush, JSON.stringify(note)));
 }
 
-/** Of the last day; undefined: there were none. */
+/** Returns the note of the last day; undefined: there is none. */
 export function pastLimit(meta: Meta, now: number): PastLimit | undefined {
   const kept = metaValue(meta, nameOfRush, volume);
   return kept && Math.abs(now - kept.at) < dayMs ? kept : undefined;

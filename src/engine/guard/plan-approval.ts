@@ -1,9 +1,10 @@
 /**
- * What a person lets pass that a guard holds: under the hash of the plan that showed it, until the
- * first full run that began later and could do all of it has ended, seven days at most.
+ * Lets pass what a person approves of what guards hold. An approval names the hash of the plan that
+ * showed it, and is in force until the first full run that began later and could do all of it has
+ * ended, seven days at most.
  */
 import type { RecordType } from '../../records/record-type.ts';
-import { guardNames } from '../../domain/guard-classes.ts';
+import { byGuard, type GuardClass, guardNames, timedGuards } from '../../domain/guard-classes.ts';
 import type { RecordTypeName } from '../../domain/record.ts';
 import { weekMs } from '../report/guard-rules.ts';
 import { nothingLeft, unknownPlan } from '../report/guard-text.ts';
@@ -11,13 +12,11 @@ import type { Approval } from '../../snapshot/tables/awaiting-approval.ts';
 import { withoutYielding, yielding } from '../plan/commit-plan.ts';
 import type { RunState } from '../context/run-state.ts';
 import { endFirstLoad } from '../context/first-load.ts';
-import { holdWithheld, sinceNow } from './hold-limit.ts';
-import { addHolds, type Batch, batchOf } from './held-changes.ts';
+import { addHolds, type Batch, batchOf, holdWithheld } from './approval-holds.ts';
 import type { RunContext } from '../context/run-context.ts';
 import { modeName } from '../context/mirror-context.ts';
-import { isAnyLeft, isAwaitingApproval } from './guard-classes.ts';
 
-/** What was approved before this run, and what it is asked to approve of an earlier plan. */
+/** Approves what is left of the plan `approve`, if it is named; returns the approvals in force. */
 export function approvalsOf(
   { snapshot, writes, clock }: RunContext,
   approve: string | undefined,
@@ -30,8 +29,8 @@ export function approvalsOf(
 }
 
 /**
- * `approve` may name this very plan: then it is kept, approved, and may pass; answers whether it
- * does. Of an earlier one of which nothing is left nothing passes.
+ * Keeps, approves and releases the plan of this run if `approve` names it, and returns whether it
+ * did. An earlier plan of which nothing is left only adds a note; Invalid: there is no such plan.
  */
 export function* approveThisPlan(context: RunState): Generator<undefined, boolean> {
   const { run, plan, approvals } = context;
@@ -46,9 +45,9 @@ export function* approveThisPlan(context: RunState): Generator<undefined, boolea
     }
     throw unknownPlan(snapshot.awaitingApproval.current(), approve, hash);
   }
-  if (!isAwaitingApproval(snapshot.guarded)) return false;
+  if (snapshot.guarded.countChanges() === 0) return false;
   const now = run.clock.now();
-  yield* addHolds(run, sinceNow(run));
+  yield* addHolds(run);
   const batch = yield* batchOf(run);
   snapshot.transaction(() => {
     keepPlan(context, batch);
@@ -62,8 +61,8 @@ export function* approveThisPlan(context: RunState): Generator<undefined, boolea
 }
 
 /**
- * Has whom a round withholds held from now on, and keeps what the plan of the run holds; answers
- * what of that is done with the rest of the plan. Later rounds add nothing to it.
+ * Holds what a round withholds in later runs too. Returns what keeps the plan of the run, to be
+ * called in the transaction that writes the rest of the plan; later rounds add nothing to it.
  */
 export async function storeAwaitingApproval(context: RunState, round: number): Promise<() => void> {
   const { run } = context;
@@ -74,15 +73,16 @@ export async function storeAwaitingApproval(context: RunState, round: number): P
 }
 
 /**
- * What a run holds now, in place of what earlier ones did, if it could tell. Whom another run took
- * since the batch was named is not in it: then it is named anew.
+ * Keeps what the run withholds under the hash of its plan, in place of what earlier runs kept,
+ * where this run could tell. Names the batch anew if another run has taken some of its people
+ * since.
  */
 function keepPlan(context: RunState, before: Batch): void {
   const { run, plan } = context;
   const { awaitingApproval, guarded } = run.snapshot;
   if (!plan) return;
   const mode = modeName(run.mode);
-  // Of whom this run has not read, what earlier ones held stays shown.
+  // Earlier plans also show the people that this run has not read, and stay current.
   if (context.review.unplanned === 0)
     awaitingApproval.clear(mode, othersThan(run, couldAll(context)));
   const size = guarded.countChanges();
@@ -92,9 +92,10 @@ function keepPlan(context: RunState, before: Batch): void {
 }
 
 /**
- * A full run that came to its end ends the first load, unless its source named nobody who could be
- * read, and the approvals it began with that are about nothing but what it could do: answers the
- * kinds of which it could do all. How another kind fared, or a single channel, does not matter.
+ * Ends the first load and approvals after a full run that came to its end, and returns the record
+ * types of which it could do all. The first load goes on if the source named nobody who could be
+ * read. Only the approvals that the run began with end, if they are about those record types alone.
+ * What happened to another record type, or to a single channel, does not matter.
  */
 export function closeApprovals(context: RunState): RecordType[] {
   const { run, approvals, breaker, failure, known } = context;
@@ -106,7 +107,7 @@ export function closeApprovals(context: RunState): RecordType[] {
     endFirstLoad(snapshot, run.id);
   }
   const could = couldAll(context);
-  // Of an export that was written anew meanwhile no delete has left any more.
+  // After an export was written anew meanwhile, no delete was sent any more.
   const settled = whole.filter(
     (type) => could.includes(type) && (!type.capabilities.absence || known.get(type)?.still()),
   );
@@ -114,17 +115,17 @@ export function closeApprovals(context: RunState): RecordType[] {
   for (const { plan } of approvals) {
     if (!snapshot.awaitingApproval.isAbout(plan, others)) snapshot.awaitingApproval.end(plan, at);
   }
-  if (settled.length > 0 && !isAwaitingApproval(snapshot.guarded))
+  if (settled.length > 0 && snapshot.guarded.countChanges() === 0)
     snapshot.awaitingApproval.clear(mode, others);
   return settled;
 }
 
-/** An export without anybody in it has loaded nobody. */
+/** Returns whether a record could be read: an export without anybody in it has loaded nobody. */
 function namesAny(known: RunState['known'], type: RecordType): boolean {
   return (known.get(type)?.sizes.valid ?? 0) > 0;
 }
 
-/** The kinds of which all that is called for was planned: a first load, for one, deletes nobody. */
+/** Returns the record types of which all was planned: a first load, for one, deletes nobody. */
 function couldAll(context: RunState): RecordType[] {
   const { run, known } = context;
   return wholeKinds(context).filter(
@@ -134,7 +135,7 @@ function couldAll(context: RunState): RecordType[] {
   );
 }
 
-/** Those that took part, and whose readings, as far as there are two, are certified. */
+/** Returns the record types that took part with certified readings, of both sides in a full run. */
 function wholeKinds({ run, parts, known }: RunState): RecordType[] {
   if (run.quarantined) return [];
   const types = parts.map(({ type }) => type);
@@ -145,8 +146,19 @@ function wholeKinds({ run, parts, known }: RunState): RecordType[] {
   });
 }
 
-/** The kinds of the mirror that are none of these. */
+/** Returns the names of the mirror's other record types. */
 function othersThan({ parts }: RunContext, kinds: readonly RecordType[]): RecordTypeName[] {
   const all = parts.map(({ type }) => type.name);
   return all.filter((name) => !kinds.some((type) => type.name === name));
+}
+
+/** Counts the held records by class; stated opt-outs also of people that the run did not read. */
+export function countAwaitingApproval({ run, review }: RunState): Record<GuardClass, number> {
+  const { countWithheld } = run.snapshot.guarded;
+  return byGuard((guard) => countWithheld(guard) + (timedGuards.has(guard) ? review.unplanned : 0));
+}
+
+/** Returns whether any class has records. */
+export function isAnyLeft(held: Record<GuardClass, number>): boolean {
+  return guardNames.some((of) => held[of] > 0);
 }

@@ -1,4 +1,4 @@
-/** How many requests a plan takes, and how long the platform's limits make that; pure. */
+/** Forecasts how long a plan takes, by its requests and the platform's limits; pure. */
 import type { RouteLimit } from '../../domain/route-limit.ts';
 
 /** Routes of the platform, and the requests to each. */
@@ -8,7 +8,7 @@ export interface Forecast {
   /** How long reading both sides took before the plan was known, milliseconds. */
   readMs: number;
   routes: RouteForecast[];
-  /** Of what takes longest (see leastMs). Null: the limit of a route is not known yet. */
+  /** The time of what takes longest (see leastMs); null: a route's limit is not known yet. */
   ms: number | null;
 }
 
@@ -27,7 +27,7 @@ interface Limits {
   reserve: number;
 }
 
-/** A limit that nobody has shown yet says nothing of the time; the slowest route first. */
+/** Forecasts each route, the slowest first; null: the time of a route without a known limit. */
 export function forecast(needs: Needs, seen: Limits & { readMs: number }): Forecast {
   const { limits, reserve, readMs } = seen;
   const routes = Object.entries(needs)
@@ -38,20 +38,24 @@ export function forecast(needs: Needs, seen: Limits & { readMs: number }): Forec
   return { readMs, routes, ms: isKnown ? leastMs({ routes }) : null };
 }
 
-/** How long it takes at least, by the limits that are known. */
+/** Returns how long it takes at least, by the limits that are known. */
 export function leastMs({ routes }: Pick<Forecast, 'routes'>): number {
   return longest(routes, ({ ms, windowMs }) => ({ ms: ms ?? 0, windowMs: windowMs ?? 0 })).ms;
 }
 
+/** The time that is left for something. */
 export interface Rest {
   ms: number;
-  /** The longest window of that. */
+  /** The longest window of its routes. */
   windowMs: number;
 }
 
 export const noTime: Rest = { ms: 0, windowMs: 0 };
 
-/** Deletes of contacts are a phase after their enrolments; all else goes on side by side. */
+/**
+ * Returns what takes longest. Contacts are deleted after they are enrolled; all other routes go on
+ * side by side.
+ */
 function longest(
   routes: readonly RouteForecast[],
   restOfRoute: (one: RouteForecast) => Rest,
@@ -67,7 +71,7 @@ function longest(
   return [...lanes.values()].reduce((a, b) => (b.ms > a.ms ? b : a), noTime);
 }
 
-/** contact, of contacts.enrol. */
+/** Returns "contact" of contacts.enrol. */
 function kindOf(route: string): string {
   return route.slice(0, route.indexOf('.') - 1);
 }
@@ -76,7 +80,7 @@ function isLook(route: string): boolean {
   return route.endsWith('.list') || route.endsWith('.retrieve');
 }
 
-/** How many changes there are of each kind. */
+/** Counts the changes of each record type. */
 export function changesOf({ routes }: Pick<Forecast, 'routes'>): Map<string, number> {
   const changes = new Map<string, number>();
   for (const { route, requests } of routes) {
@@ -86,7 +90,7 @@ export function changesOf({ routes }: Pick<Forecast, 'routes'>): Map<string, num
   return changes;
 }
 
-/** The same by what is known of the limits now. */
+/** Forecasts the same requests by the limits that are known now. */
 export function forecastAgain({ routes, readMs }: Forecast, seen: Limits): Forecast {
   const needs = Object.fromEntries(routes.map(({ route, requests }) => [route, requests]));
   const limits = Object.fromEntries(routes.map((one) => [one.route, newest(one, seen)]));
@@ -94,8 +98,9 @@ export function forecastAgain({ routes, readMs }: Forecast, seen: Limits): Forec
 }
 
 /**
- * How long the rest of one kind's changes takes when so many are done, by the limits that are
- * known, in whole windows. Enrolments are done before deletes; of all else as large a part.
+ * Returns how long the rest of one record type's changes takes when `done` of them are done, by the
+ * limits that are known, in whole windows. Enrolments count as done before deletes; of each other
+ * route the same share is done.
  */
 export function restOf(
   { routes }: Forecast,
@@ -113,14 +118,14 @@ export function restOf(
   return longest(ours, (one) => {
     const over = doneOf(one);
     const seen = newest(one, { limits });
-    // Of a route that was begun what is left of this window counts.
+    // A route that was begun has only what is left of this window.
     const left = over > 0 ? seen.left : undefined;
     const ms = waitMs(one.requests - over, { ...seen, left }, reserve);
     return ms === null ? noTime : { ms, windowMs: seen.windowMs ?? 0 };
   });
 }
 
-/** As it is seen now, else as it was. */
+/** Returns the limit of a route as it is seen now, else as it was. */
 function newest(
   { route, limit, windowMs, others }: RouteForecast,
   { limits }: Pick<Limits, 'limits'>,
@@ -140,8 +145,8 @@ function routeForecast(
 }
 
 /**
- * What fits into this window takes no time of its own; each that is begun after it, its length.
- * Null: not known.
+ * Returns how long the requests wait: those that fit into this window do not, and each window begun
+ * after it adds its length. Null: the limit is not known.
  */
 function waitMs(
   requests: number,

@@ -1,10 +1,10 @@
-/** What is said of guards: what they hold, why, and how to let it pass. */
+/** Says what guards hold, why, and how to let it pass. */
 import { Invalid } from '../../domain/errors.ts';
 import type { Fault, RecordTypeName } from '../../domain/record.ts';
 import { guardRows, type Limit } from '../../domain/guard-classes.ts';
 import { mostOf, type HoldReason, type ChangeVolume } from './guard-rules.ts';
 
-/** What a tired person reads: what is held and why, what it often is, and how to let it pass. */
+/** Explains what is held and why, what it often comes from, and how to let it pass. */
 export function explainHeld(
   held: HoldReason,
   volume: ChangeVolume,
@@ -28,7 +28,7 @@ export function countWords(type: RecordTypeName, n: number): string {
   return `${n.toLocaleString('en')} ${n === 1 ? one : many}`;
 }
 
-/** When stated opt-outs are held no longer; milliseconds since the epoch. */
+/** Says from when stated opt-outs are held no longer; milliseconds since the epoch. */
 export function sayEnd(until: number): string {
   const at = new Date(until).toISOString().replace(/\.\d+/, '');
   return `from ${at} on, what the CRM still states is applied without approval`;
@@ -41,7 +41,7 @@ function whyOf(held: HoldReason, volume: ChangeVolume, limit: Limit): string {
   const approved = volume.all - volume.fresh;
   const others = approved > 0 ? `with ${approved} others of this run ` : '';
   switch (held.by) {
-    case 'standing':
+    case 'earlier run':
       return 'an earlier run held them, and nobody has approved it';
     case 'everybody':
       return 'these are all the people who are subscribed';
@@ -56,7 +56,7 @@ function whyOf(held: HoldReason, volume: ChangeVolume, limit: Limit): string {
   }
 }
 
-/** Said to who approves it all the same. */
+/** Says that nothing of the plan is left to approve. */
 export function nothingLeft(plan: string): string {
   return `nothing of the plan ${plan} is left: it was done, or nobody wants it any more`;
 }

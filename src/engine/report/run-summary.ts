@@ -1,10 +1,10 @@
-/** What a run answers: the document that --json prints, and that tables are drawn from. */
-import type { Op } from '../../domain/change.ts';
+/** The plan of a run, and its summary: the document that --json prints and tables come from. */
+import { createHash } from 'node:crypto';
+import type { Change, Op } from '../../domain/change.ts';
 import { byGuard, type GuardClass } from '../../domain/guard-classes.ts';
-import type { RecordTypeName } from '../../domain/record.ts';
+import { canonicalJson, type RecordTypeName } from '../../domain/record.ts';
 import type { RecordProblem } from '../../domain/record-problem.ts';
 import type { Forecast } from './duration-forecast.ts';
-import type { ChangeCounts } from './change-plan.ts';
 
 export type Status = 'done' | 'held' | 'rejected' | 'failed' | 'interrupted';
 
@@ -25,15 +25,15 @@ export interface Summary {
     invalid: number;
   };
   templates: KindSummary & { held: number; invalid: number };
-  /** What the CRM was told of who left; null: this mirror, or such a run, tells nothing. */
-  returns: ReturnsSummary | null;
+  /** Opt-outs reported to the CRM; null: this mirror, or such a run, reports none. */
+  returns: WriteBackSummary | null;
   requests: RequestCounts;
-  /** Of a plan: what it takes, by the limits that were seen. Null: nothing was planned. */
+  /** How long the plan takes, by the limits that were seen; null: nothing was planned. */
   forecast: Forecast | null;
   /** null: not read in this run. */
   certificate: { source: boolean | null; platform: boolean | null };
   problems: ListedProblem[];
-  /** Why a run that did not end as it should did not; one line each. */
+  /** Reasons why the run did not end as it should, one line each. */
   reasons: string[];
   /** Rejected or invalid records that earlier runs already listed. */
   known: number;
@@ -41,14 +41,17 @@ export interface Summary {
   ms: number;
 }
 
-/** rejected, waiting: in all, after the run; of a plan: what waits, and would be told. */
-export interface ReturnsSummary {
+/**
+ * Counts the opt-outs reported to the CRM. `rejected` and `waiting` are totals after the run; after
+ * a plan, `waiting` are those that a run would report.
+ */
+export interface WriteBackSummary {
   told: number;
   rejected: number;
   waiting: number;
-  /** Who left, and cannot be told of as it is configured. */
+  /** Opt-outs that cannot be reported as the mirror is configured. */
   leftOut: number;
-  /** Opt-outs that are not told, since nobody is known to have left by them. */
+  /** Opt-outs that are not reported, since nobody is known to have unsubscribed by them. */
   doubtful: number;
 }
 
@@ -75,7 +78,7 @@ export interface KindSummary {
   conflicts: number;
 }
 
-/** The summary of a run that did not come to be: the same document, with nothing in it. */
+/** Returns the summary of a run that never began: the same document, with nothing in it. */
 export function nothingDone(of: Pick<Summary, 'mirror' | 'mode' | 'reasons'>): Summary {
   const held = splitHeld(byGuard(() => 0));
   const counts = (kind: RecordTypeName) => ({
@@ -129,8 +132,8 @@ const shownOps: Record<RecordTypeName, { changes: (keyof ChangeCounts)[]; applie
 };
 
 /**
- * Counts in the order of the contract, with zeros; the second step of a creation is no change of
- * its own.
+ * Returns the counts in the order of the contract, with zeros; the second step of a creation is no
+ * change of its own.
  */
 export function shownCounts(
   kind: RecordTypeName,
@@ -140,7 +143,40 @@ export function shownCounts(
   return Object.fromEntries(shownOps[kind][which].map((op) => [op, counts[op] ?? 0]));
 }
 
+/** Returns the number of changes of all record types. */
 export function changeCount(summary: Summary): number {
   const counts = [summary.contacts.changes, summary.templates.changes];
   return counts.flatMap((of) => Object.values(of)).reduce((sum, n) => sum + n, 0);
+}
+
+export type ChangeCounts = Partial<Record<Op | 'adopt' | 'forget', number>>;
+
+/** A plan as a value: what a run would send, counted and named by a hash. */
+export interface Plan {
+  /** Names exactly these changes: equal plans have equal hashes. 16 hexadecimal digits. */
+  hash: string;
+  changes: Record<RecordTypeName, ChangeCounts>;
+}
+
+/** A plan in the making: its changes come in its order, each once. */
+export interface Planning {
+  add(changes: Iterable<Change>): void;
+  done(): Plan;
+}
+
+/** Collects the changes of a plan; whether a guard holds a change makes no difference. */
+export function planning(): Planning {
+  const hash = createHash('sha256');
+  const counts: Record<RecordTypeName, ChangeCounts> = { contact: {}, template: {} };
+  return {
+    add(changes) {
+      for (const { kind, key, op, part, target, body, phase, guard } of changes) {
+        // In the order of canonical JSON, which saves sorting it.
+        const named = { body, guard, key, kind, op, part, phase, target };
+        hash.update(`${canonicalJson(named)}\n`);
+        counts[kind][op] = (counts[kind][op] ?? 0) + 1;
+      }
+    },
+    done: () => ({ hash: hash.digest('hex').slice(0, 16), changes: counts }),
+  };
 }

@@ -1,7 +1,8 @@
-/** A run or a plan as lines for people; pure. */
+/** Renders a run, a plan or a forecast as lines for people; pure. */
 import type { Change } from '../../domain/change.ts';
 import { guardNames, guardRows } from '../../domain/guard-classes.ts';
 import { heldIn, type Summary } from './run-summary.ts';
+import { type Forecast, leastMs } from './duration-forecast.ts';
 
 const shownChanges = 20;
 const shownProblems = 20;
@@ -19,7 +20,7 @@ const words: Record<string, string> = {
 
 const heads = ['CRM', 'platform', 'conflicts', 'rejected', 'invalid', 'skipped'];
 
-/** The counts of a run, then its problems. */
+/** Renders the counts of a run, then its problems. */
 export function renderSummary(summary: Summary, { writes }: { writes: boolean }): string[] {
   const { contacts, templates, requests, certificate } = summary;
   const lines = [
@@ -32,7 +33,7 @@ export function renderSummary(summary: Summary, { writes }: { writes: boolean })
     ]),
     '',
     ...heldLine(summary),
-    ...returnsLine(summary.returns, writes),
+    ...writeBackLine(summary.returns, writes),
     `requests ${requests.total}, of them rate-limited ${requests.rateLimited}; ` +
       `readings certified: source ${yesNo(certificate.source)}, platform ${yesNo(certificate.platform)}`,
     ...(summary.plan === '' ? [] : [`plan ${summary.plan}`]),
@@ -51,8 +52,8 @@ function heldLine(summary: Summary): string[] {
   return [`held: ${counts.join(', ')}`];
 }
 
-/** Only where there is anything to say of it. */
-function returnsLine(returns: Summary['returns'], writes: boolean): string[] {
+/** Renders no line where all counts are 0. */
+function writeBackLine(returns: Summary['returns'], writes: boolean): string[] {
   if (!returns || Object.values<number>({ ...returns }).every((n) => n === 0)) return [];
   const { told, waiting, rejected, leftOut, doubtful } = returns;
   const parts = [
@@ -101,7 +102,7 @@ function renderProblems({ problems, known }: Summary): string[] {
   ];
 }
 
-/** The first changes of a plan, one line each. */
+/** Renders the first changes of a plan, one line each. */
 export function renderChanges(
   changes: Iterable<Change & { held: boolean }>,
   nameOf: (change: Change) => string,
@@ -121,7 +122,7 @@ export function renderChanges(
   return ['', 'What a run would send:', ...lines, ...rest];
 }
 
-/** Columns as wide as their widest cell, two spaces between. */
+/** Aligns the columns: each is as wide as its widest cell, with two spaces between. */
 export function table(rows: string[][]): string[] {
   const widths =
     rows[0]?.map((_, at) => Math.max(...rows.map((row) => (row[at] ?? '').length))) ?? [];
@@ -136,4 +137,45 @@ export function table(rows: string[][]): string[] {
 function yesNo(value: boolean | null): string {
   if (value === null) return 'not read';
   return value ? 'yes' : 'no';
+}
+
+/** Reading that took less is not mentioned. */
+const longReadMs = 60_000;
+
+/** Renders the lines of a plan about its forecast. */
+export function renderForecast(
+  { readMs, routes, ms }: Forecast,
+  range: (ms: number) => string,
+): string[] {
+  if (routes.length === 0) return [];
+  const time = ms === null ? atLeast(leastMs({ routes }), range) : about(ms, range);
+  const after = readMs < longReadMs ? '' : `, after ${range(readMs)} of reading both sides`;
+  const lines = routes.map((one) => lineOf(one, range));
+  return [`${time}${after}, by the limits that were seen:`, ...lines];
+}
+
+function atLeast(ms: number, range: (ms: number) => string): string {
+  return ms === 0 ? 'nobody knows yet how long' : `at least ${range(ms)}`;
+}
+
+function about(ms: number, range: (ms: number) => string): string {
+  return ms === 0 ? 'a moment' : `about ${range(ms)}`;
+}
+
+function lineOf(
+  { route, requests, limit, windowMs, others }: Forecast['routes'][number],
+  range: (ms: number) => string,
+): string {
+  const count = `  ${route}  ${requests.toLocaleString('en')} request${requests === 1 ? '' : 's'}`;
+  if (limit === null || windowMs === null) return `${count}, its limit was not seen yet`;
+  return `${count}, ${limitWords({ limit, windowMs, others }, range)}`;
+}
+
+/** Returns a limit as "30 every 60 s, 20 % used by others". */
+export function limitWords(
+  { limit, windowMs, others }: { limit: number; windowMs: number; others: number },
+  range: (ms: number) => string,
+): string {
+  const share = others >= 0.05 ? `, ${Math.round(others * 100)} % used by others` : '';
+  return `${limit.toLocaleString('en')} every ${range(windowMs)}${share}`;
 }

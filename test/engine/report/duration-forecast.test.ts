@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { RouteLimit } from '../../../src/domain/route-limit.ts';
 import { forecast, forecastAgain, restOf } from '../../../src/engine/report/duration-forecast.ts';
-import { renderForecast } from '../../../src/engine/report/forecast-text.ts';
+import { renderForecast } from '../../../src/engine/report/summary-text.ts';
 
 const limit = (more: Partial<RouteLimit> = {}): RouteLimit => ({
   limit: 30,

@@ -1,0 +1,134 @@
+/**
+ * Keeps what guards withhold held from one run to the next, range by range, since it may be many.
+ *
+ * A stated opt-out is held for `holdFor` at most, by our clock or the platform's, whichever shows
+ * that more time has passed. A late opt-out is worse than one that has to be taken back.
+ *
+ *   our clock is put back       the platform's goes on; what lies ahead of ours counts from now
+ *   the platform does not say   ours counts alone
+ *   a backup is restored        the times in it are absolute: what is over is over
+ */
+import type { RecordType } from '../../records/record-type.ts';
+import { type GuardClass, guardNames, guardRows, timedGuards } from '../../domain/guard-classes.ts';
+import { planning } from '../report/run-summary.ts';
+import type { Guarded } from '../../snapshot/database/key-range.ts';
+import type { Ends, HeldSince } from '../../snapshot/tables/approval-holds.ts';
+import { findingsOf, type RunState } from '../context/run-state.ts';
+import { type RunContext, supersededKeys } from '../context/run-context.ts';
+import { onlyKey } from '../context/mirror-context.ts';
+import { eachRange, forEachRange } from '../context/work-in-parts.ts';
+import { yielding } from '../plan/commit-plan.ts';
+
+/** Holds in later runs too what this run withholds, from now on if it was not held before. */
+export function* addHolds(run: RunContext): Generator<undefined, void> {
+  const { snapshot } = run;
+  const { awaitingApproval, transaction } = snapshot;
+  const since = sinceNow(run);
+  yield* eachWithheld(snapshot, (guarded) => {
+    const byPart = timedGuards.has(guarded.guard);
+    transaction(() => awaitingApproval.stand(guarded, { ...since, byPart }));
+  });
+}
+
+/** The changes that a run withholds, under a name made from their content. */
+export interface Batch {
+  name: string;
+  /** The number of changes. */
+  size: number;
+}
+
+/** Names and counts the changes that a run withholds. */
+export function* batchOf({ snapshot }: RunContext): Generator<undefined, Batch> {
+  const content = planning();
+  let size = 0;
+  yield* eachWithheld(snapshot, (guarded) => {
+    const changes = snapshot.guarded.withheld(guarded);
+    content.add(changes);
+    size += changes.length;
+  });
+  return { name: content.done().hash, size };
+}
+
+function* eachWithheld(
+  { guarded }: RunContext['snapshot'],
+  work: (guarded: Guarded) => void,
+): Generator<undefined> {
+  for (const guard of guardNames) {
+    yield* eachRange(guarded.withheldRanges(guard), (range) => work({ ...range, guard }));
+  }
+}
+
+/**
+ * Ends the holds that this run makes obsolete, in the record types of `settled`. Holds of stated
+ * opt-outs end after any certified reading of everybody, since every run plans them, and once an
+ * opt-out is acknowledged.
+ */
+export async function closeHolds(context: RunState, settled: readonly RecordType[]): Promise<void> {
+  const { run, parts, known, failure } = context;
+  for (const guard of guardNames) {
+    const isTimed = timedGuards.has(guard);
+    const { recordType: name } = guardRows[guard];
+    const type = parts.find((part) => part.type.name === name)?.type;
+    if (!type) continue;
+    const { whole, certified } = findingsOf(context, type);
+    const isRead = known.has(type) && onlyKey(run) === undefined && whole && certified;
+    const tells = isTimed && isRead && !failure && !run.stop.aborted && context.plan !== undefined;
+    if (tells || settled.includes(type)) await endObsolete(context, { guard, type });
+    if (isTimed)
+      run.snapshot.transaction(() => run.snapshot.awaitingApproval.dropDone(guard, run.id));
+  }
+}
+
+/**
+ * Ends the holds of records that the run wants nothing of, and, after a full run, of those whose
+ * approval ends with it. It comes after the run itself: if the process dies in the middle, the rest
+ * stays held until the next such run wants nothing of it, or until it is approved once more.
+ */
+async function endObsolete(
+  { run, approvals }: RunState,
+  { guard, type }: { guard: GuardClass; type: RecordType },
+): Promise<void> {
+  const { awaitingApproval, transaction } = run.snapshot;
+  const ended = run.mode === 'full' ? approvals : [];
+  await forEachRange(run, awaitingApproval.ranges(guard, type.name), (range) => {
+    const holds = { ...range, guard, kind: type.name };
+    const but = supersededKeys(run, type);
+    transaction(() => {
+      awaitingApproval.dropUnwanted(holds, but);
+      for (const { plan } of ended) awaitingApproval.dropApproved(holds, { plan, but });
+    });
+  });
+}
+
+/** Prepares the guards: asks the platform for the time, if anything is held for a time. */
+export async function beginHolds({ run, parts }: RunState): Promise<void> {
+  if (onlyKey(run) !== undefined) return;
+  const { awaitingApproval, transaction } = run.snapshot;
+  for (const guard of timedGuards) {
+    const isPart = parts.some(({ type }) => type.name === guardRows[guard].recordType);
+    if (!isPart || awaitingApproval.oldest(guard) === undefined) continue;
+    await run.platformTime.ask();
+    if (run.writes) transaction(() => awaitingApproval.mend(guard, sinceNow(run)));
+  }
+}
+
+/** Does what `addHolds` does, after it has asked the platform for the time if that matters. */
+export async function holdWithheld(run: RunContext): Promise<void> {
+  const { guarded } = run.snapshot;
+  if ([...timedGuards].some((guard) => guarded.countWithheld(guard) > 0)) {
+    await run.platformTime.ask();
+  }
+  await yielding(run, addHolds(run));
+}
+
+/** Returns the times by both clocks: what has been held since then, or longer, is over. */
+export function endsOf(run: RunContext, guard: GuardClass): Ends {
+  const { at, platformAt } = sinceNow(run);
+  const { holdForMs = Infinity } = run.guards[guard];
+  return { local: at - holdForMs, platform: platformAt === null ? null : platformAt - holdForMs };
+}
+
+/** Returns the current time by both clocks. */
+function sinceNow({ clock, platformTime }: RunContext): HeldSince {
+  return { at: clock.now(), platformAt: platformTime.now() };
+}
