@@ -56,8 +56,8 @@ export interface DoNotContactRules {
 
 export interface Erasure {
   /**
-   * Takes a record off the platform for good, whether or not we made it. Throws as long as that
-   * is not proven.
+   * Takes a record off the platform for good, even one that we did not make. Throws as long as
+   * that is not proven.
    */
   erase(what: Erasing, deadlines: Deadlines): Promise<void>;
   /**

@@ -100,7 +100,7 @@ async function endObsolete(
   });
 }
 
-/** Prepares the guards: asks the platform for the time, if anything is held for a time. */
+/** Asks the platform for the time, if anything is held for a time, and mends the holds by it. */
 export async function beginHolds({ run, parts }: RunState): Promise<void> {
   if (onlyKey(run) !== undefined) return;
   const { awaitingApproval, transaction } = run.snapshot;

@@ -43,7 +43,7 @@ export function leastMs({ routes }: Pick<Forecast, 'routes'>): number {
   return longest(routes, ({ ms, windowMs }) => ({ ms: ms ?? 0, windowMs: windowMs ?? 0 })).ms;
 }
 
-/** The time that is left for something. */
+/** How long the rest of some requests takes. */
 export interface Rest {
   ms: number;
   /** The longest window of its routes. */

@@ -45,7 +45,7 @@ export interface ChangeVolume {
 export interface Shape {
   /** The share of owned people in their one mail domain, 0 to 1; undefined: they have several. */
   domainShare: number | undefined;
-  /** The lengths of the rows in which they stand, with nobody else's CRM id between. */
+  /** The lengths of the rows that their CRM ids form, with nobody else's id between. */
   rows: Iterable<number>;
 }
 
