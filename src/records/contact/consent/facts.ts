@@ -182,7 +182,9 @@ export function newerWill(facts: PersonFacts, channel: string): number | undefin
   return at !== null && isNewer(at, now.channels[channel], states.by) ? at : undefined;
 }
 
-/** Returns what the CRM wants. An uncertified reading says nothing about people it does not name. */
+/**
+ * Returns what the CRM wants. An uncertified reading says nothing about people it does not name.
+ */
 function wishesOf(
   { desired, certified }: ContactStates,
   channels: readonly string[],
