@@ -7,6 +7,7 @@ import type { Certificate } from '../sources/source.ts';
 import { proveOwn } from './account/account-proof.ts';
 import { decideChanges } from './plan/decide-changes.ts';
 import type { RunGate } from './plan/run-gates.ts';
+import { holds, quarantineOf } from './context/platform-quarantine.ts';
 import type { RunContext } from './context/run-context.ts';
 import type { Mirror, RunOptions } from './context/mirror-context.ts';
 import { readSource } from './read/source-read.ts';
@@ -42,25 +43,31 @@ export async function examine(
   { key, offline, ...options }: Examination,
 ): Promise<Examined | undefined> {
   const mode = { single: key };
-  const { run, tally, begun } = beginRun(mirror, {
+  const started = beginRun(mirror, {
     ...options,
     mode,
     writes: false,
     only: 'contacts',
   });
+  const { tally, begun } = started;
+  const { meta, retryLater } = mirror.snapshot;
+  // A run that writes nothing ignores the quarantine; the next run that writes does not.
+  const quarantined = holds(quarantineOf(meta), mirror.clock.now());
+  const run = { ...started.run, quarantined };
   const [part] = begun;
   if (!part) return undefined;
   const { type } = part;
   const source = await attempt(readSource(run, part));
   const certified = 'complete' in source && source.complete;
-  const known: Findings = { ...noFindings, certified, whole: certified };
+  const lost = new Set(retryLater.parts(type.name).map((one) => one.part));
+  const known: Findings = { ...noFindings, certified, whole: certified, lost };
   const asking = { account: mirror.account, key, known };
   const looked = offline ? 'not asked' : await attempt(ask(run, type, asking));
   const states = statesOf(run, type, { key, known });
   run.snapshot.candidates.add(type.name, key);
   const keptBack: Examined['keptBack'] = [];
   const hear = (change: Change, gate: RunGate) => void keptBack.push({ change, gate });
-  await decideChanges({ run, type, known, tally, keptBack: hear });
+  await decideChanges({ run, type, known, tally, onKeptBack: hear });
   return {
     source,
     unread: looked,

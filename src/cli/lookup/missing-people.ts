@@ -1,5 +1,5 @@
 /** People who are missing from the CRM: how many, and what happens until they are deleted. */
-import { type AbsenceRules, isDeleted } from '../../records/contact/consent/our-contacts.ts';
+import { type AbsenceRules, policyDeletes } from '../../records/contact/consent/our-contacts.ts';
 import { isLongEnough } from '../../records/contact/consent/absence.ts';
 import type { Absence, RecordedRow } from '../../domain/record.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
@@ -44,7 +44,7 @@ export function absenceOf(
 ) {
   if (!absence) return null;
   const { readings, firstAt, lastAt, ageMs, waitedMs } = absence;
-  const isOver = waitedMs === null || !isDeleted(recorded, rules);
+  const isOver = waitedMs === null || !policyDeletes(recorded, rules);
   return {
     readings,
     first: instant(firstAt),

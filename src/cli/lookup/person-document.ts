@@ -1,12 +1,12 @@
 /** All that is known of one person, as one document: a section for each place that was asked. */
-import { isDeleted } from '../../records/contact/consent/our-contacts.ts';
+import { policyDeletes } from '../../records/contact/consent/our-contacts.ts';
 import { type ExplainedChannel, explainPerson } from '../../records/contact/consent/decide.ts';
 import type { PersonRules } from '../../records/contact/consent/facts.ts';
 import { isDoubtful } from '../../records/contact/consent/platform-opt-outs.ts';
 import { decodeContact } from '../../records/contact/observe/contact-rows.ts';
 import type { Membership, ObservedContact } from '../../records/contact/observe/contact-state.ts';
 import type { Change } from '../../domain/change.ts';
-import { guardRows, timedGuards } from '../../domain/guard-classes.ts';
+import { guardClasses } from '../../domain/guard-classes.ts';
 import type { Config } from '../../config/config.ts';
 import type { Contact } from '../../platform/answer-schemas.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
@@ -56,7 +56,7 @@ export function explainedOf(explaining: Explaining) {
     sends: crm.read ? found.sends.filter((change) => change.key === key).map(sendOf) : null,
     /** Changes that were decided and are not sent now, with the gate that keeps them back. */
     keptBack: crm.read ? found.keptBack.map(keptBackOf) : null,
-    /** Opt-outs that the guard for stated ones holds, for events and `one` not. */
+    /** What guards hold until it is approved. */
     held: heldOf(explaining),
     parked: parkedOf(explaining),
     history,
@@ -125,7 +125,7 @@ function movedOf({ found: { source, states }, rules, snapshot, names }: Explaini
   if (!isOurs || desired.length > 0 || source instanceof Error) return null;
   const to = snapshot.recorded.successors(kind, key).map((next) => names({ kind, key: next }));
   if (to.length === 0) return null;
-  return { to, does: isDeleted(recorded, rules.absence) ? 'delete' : 'opt_out' };
+  return { to, does: policyDeletes(recorded, rules.absence) ? 'delete' : 'opt_out' };
 }
 
 /** What the ledger remembers; '*' is every channel. */
@@ -200,6 +200,8 @@ function channelsOf({ found, rules, snapshot }: Explaining) {
       outweighed: isOutweighed(explained),
       decision: doneOf(explained, found),
       row: verdict.row,
+      /** The rule or gate that decided. */
+      by: verdict.by,
       /** The setting that stops a change: 'protect' or 'optIns'. */
       stoppedBy: stop ?? null,
       problem: problem
@@ -210,10 +212,10 @@ function channelsOf({ found, rules, snapshot }: Explaining) {
 }
 
 function isOutweighed({ tried, verdict }: ExplainedChannel): boolean {
-  return tried.at(-1)?.rule.row !== verdict.row;
+  return tried.at(-1)?.rule.id !== verdict.by;
 }
 
-/** What comes of it in the end: a change that is not allowed now is none. */
+/** What was decided for the channel. Gates of the run may still keep it back. */
 function doneOf({ channel, verdict }: ExplainedChannel, { decision }: Examined): string {
   const change = decision.changes.find(({ part }) => part === channel);
   if (change) return change.op;
@@ -230,13 +232,15 @@ function keptBackOf({ change, gate: { id, asks } }: Examined['keptBack'][number]
 }
 
 function heldOf({ found, snapshot, guards }: Explaining) {
-  return [...timedGuards].flatMap((guard) => {
-    const { holdForMs = 0 } = guards[guardRows[guard].configKey];
+  return guardClasses.flatMap(({ id: guard, configKey }) => {
+    const { holdForMs } = guards[configKey];
     return snapshot.awaitingApproval.of(guard, found.states.key).map(({ part, at }) => ({
-      channel: part,
-      since: instant(at),
+      guard: configKey,
+      /** null: the guard holds all of the person's changes that it counts. */
+      channel: part === '' ? null : part,
+      since: at === 0 ? null : instant(at),
       /** From then on a run applies it without approval, if the CRM still states it. */
-      until: instant(at + holdForMs),
+      until: holdForMs === undefined || at === 0 ? null : instant(at + holdForMs),
     }));
   });
 }

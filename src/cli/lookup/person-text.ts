@@ -18,7 +18,7 @@ export function explainedLines(document: ExplainedPerson): string[] {
       section(`Channel ${channel.channel}`, channelLines(channel, document)),
     ),
     ...section('What a run would send', sendLines(document)),
-    ...section('Held by the guard for stated opt-outs', heldLines(document)),
+    ...section('Held by a guard until it is approved', heldLines(document)),
     ...section('Parked: refused, and not tried again yet', parkedLines(document)),
     ...section('What happened, the newest first', historyLines(document)),
   ];
@@ -140,11 +140,12 @@ function extraLines({ notSynced }: Shown): string[] {
 
 function channelLines(channel: Channel, { crm }: ExplainedPerson): string[] {
   const { desired, recorded, observed, tried, gates, decision, problem, stoppedBy } = channel;
-  const rows = tried.map(({ row, asks, matches }) => {
-    return `${matches ? 'YES' : 'no '} ${String(row).padStart(2)}  ${asks}`;
+  const gate = channel.outweighed ? `, by the gate ${channel.by}` : '';
+  const rows = tried.map(({ id, row, asks, matches }) => {
+    return `${matches ? 'YES' : 'no '} ${String(row).padStart(2)}  ${asks} (${id})`;
   });
-  const asked = gates.map(({ row, asks, held }) => {
-    return `${held ? 'YES' : 'no '} ${String(row ?? '').padStart(2)}  gate: ${asks}`;
+  const asked = gates.map(({ id, row, asks, held }) => {
+    return `${held ? 'YES' : 'no '} ${String(row ?? '').padStart(2)}  gate: ${asks} (${id})`;
   });
   const stop = stoppedBy === null ? '' : `: ${stopWords[stoppedBy]}`;
   const why = problem ? `: ${problem.reason} → ${problem.fix}` : '';
@@ -154,7 +155,7 @@ function channelLines(channel: Channel, { crm }: ExplainedPerson): string[] {
     ...rows,
     ...(tried.some(({ matches }) => matches) ? [] : ['no rule matches']),
     ...asked,
-    `→ ${decision}${channel.outweighed ? ', beyond the table' : ''}${stop}${why}`,
+    `→ ${decision}${gate}${stop}${why}`,
   ];
 }
 
@@ -181,11 +182,14 @@ function changeWords({ op, channel, to }: NonNullable<ExplainedPerson['sends']>[
 }
 
 function heldLines({ held }: ExplainedPerson): string[] {
-  return held.map(
-    ({ channel, since, until }) =>
-      `opt_out in ${channel} since ${since}: runs about everybody apply it once it is approved, and ` +
-      `from ${until} on without approval, if the CRM still states it; \`one\` and events at once`,
-  );
+  return held.map(({ guard, channel, since, until }) => {
+    const when = since === null ? '' : ` since ${since}`;
+    if (until === null) return `guards.${guard}${when}: \`status\` names the plan to approve`;
+    return (
+      `opt_out in ${channel}${when}: runs about everybody apply it once it is approved, and ` +
+      `from ${until} on without approval, if the CRM still states it; \`one\` and events at once`
+    );
+  });
 }
 
 function parkedLines({ parked }: ExplainedPerson): string[] {

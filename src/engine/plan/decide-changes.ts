@@ -18,7 +18,7 @@ interface Deciding {
   known: Findings;
   tally: RunTally;
   /** Is told of every change that a gate of the run keeps back. */
-  keptBack?: ((change: Change, gate: RunGate) => void) | undefined;
+  onKeptBack?: ((change: Change, gate: RunGate) => void) | undefined;
 }
 
 /** As many as can be decided before other tasks need a turn. */
@@ -96,13 +96,13 @@ function decideOne(deciding: Deciding, key: Key): number {
 
 /** Stages the changes that the gates of the run let pass. Returns their number. */
 function plan(
-  { run, keptBack }: Deciding,
+  { run, onKeptBack }: Deciding,
   changes: readonly Change[],
   facts: RunGateFacts,
 ): number {
   const planned = changes.filter((change) => {
     const gate = keptBackBy(change, facts);
-    if (gate) keptBack?.(change, gate);
+    if (gate) onKeptBack?.(change, gate);
     return gate === undefined;
   });
   for (const change of planned) run.snapshot.staging.addPlanned(change);

@@ -51,7 +51,7 @@ export async function withTables(text: string): Promise<string> {
     const from = before.indexOf(start);
     const to = before.indexOf(end);
     if (from < 0 || to < from) throw new Error(`docs/consent.md has no ${start} … ${end}`);
-    return `${before.slice(0, from)}${start}\n\n${lines.join('\n')}\n\n${before.slice(to)}`;
+    return `${before.slice(0, from)}${start}\n\n<!-- prettier-ignore -->\n${lines.join('\n')}\n\n${before.slice(to)}`;
   }, text);
   return format(written, { ...(await resolveConfig(page)), parser: 'markdown' });
 }

@@ -1,6 +1,5 @@
 /** Decides what happens to one person: each channel by the rules, then by the gates. */
-import type { Change, Op } from '../../../domain/change.ts';
-import type { GuardClass } from '../../../domain/guard-classes.ts';
+import { type Change, guardOf, type Op } from '../../../domain/change.ts';
 import type { RecordProblem } from '../../../domain/record-problem.ts';
 import { canonicalJson, type Fault, type Key } from '../../../domain/record.ts';
 import { decodedStates } from '../../decoded-rows.ts';
@@ -104,8 +103,7 @@ interface Decided {
 function changesOf(decision: Decision, { facts, channel, verdict }: Decided): Change[] {
   const { key } = facts.states;
   const isMoved = verdict.cause === 'address';
-  const guard = guardOf(verdict);
-  const about = { channel, guard, isMoved };
+  const about = { channel, isMoved };
   if (verdict.action === 'opt_in') {
     return [changeOf(key, 'opt_in', { ...about, target: facts.contacts[0]?.id })];
   }
@@ -149,25 +147,26 @@ function contactsOf(facts: PersonFacts, verdict: Verdict, channel: string): Obse
   return isOwnWord ? [...contacts, ...renamedTargets(facts.renamed, channel).contacts] : contacts;
 }
 
-/** Adds the deletion of the person's contacts that are ours. */
+/**
+ * Adds the deletion of the contact that is ours. It follows from `gone-deletable` or
+ * `address-replaced`, whatever the CRM states for single channels: the opt-outs are sent first.
+ */
 function planDeletes(decision: Decision, facts: PersonFacts, isForgotten: boolean): void {
   const { states, shown, replaced: isMoved } = facts;
   for (const contact of oursOf(shown, states.recorded)) {
     const seen = isForgotten ? fingerprintOf(contact) : undefined;
     const about = {
       channel: '',
-      guard: 'delete',
       isMoved,
       target: contact.id,
       shown: seen,
-    } as const;
+    };
     decision.changes.push(changeOf(states.key, 'delete', about));
   }
 }
 
 interface About {
   channel: string;
-  guard: GuardClass;
   isMoved: boolean;
   target?: string | undefined;
   why?: Why;
@@ -176,7 +175,9 @@ interface About {
 }
 
 function changeOf(key: Key, op: Op, about: About): Change {
-  const { channel: part, guard, isMoved, target, why, shown } = about;
+  const { channel: part, isMoved, target, why, shown } = about;
+  // Opt-outs that the CRM states have a guard of their own.
+  const guard = guardOf({ kind: 'contact', op }, why?.cause === 'stated');
   const body = canonicalJson({ ...why, shown, moved: isMoved || undefined });
   return { kind: 'contact', key, op, part, target, body, phase: phaseOf(op), guard };
 }
@@ -184,12 +185,6 @@ function changeOf(key: Key, op: Op, about: About): Change {
 function phaseOf(op: Op): number {
   if (op === 'opt_out') return phase.optOut;
   return op === 'delete' ? phase.delete : phase.optIn;
-}
-
-/** An opt-out that the CRM states has a guard of its own; any other one counts as an absence. */
-function guardOf({ action, cause }: Verdict): GuardClass {
-  if (action === 'create' || action === 'opt_in') return 'opt_in';
-  return cause === 'stated' ? 'opt_out' : 'delete';
 }
 
 function conflictProblem(key: Key, part: string, fault: Fault): RecordProblem {

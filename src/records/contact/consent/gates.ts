@@ -68,7 +68,7 @@ export const gates: readonly Gate[] = [
     row: 19,
     asks: 'the person left under a former address, for another reason than bounces',
     about: enrols,
-    holds: (facts) => facts.person.former.some((past) => hasLeft(past, facts)),
+    holds: (facts) => facts.person.former.some((past) => leftUnder(past, facts)),
     action: 'conflict',
   },
   {
@@ -127,7 +127,7 @@ export const gates: readonly Gate[] = [
     id: 'vanished-before',
     row: 25,
     asks: 'the do-not-contact list: the contact was ours and vanished (policy.missing: respect)',
-    about: enrols,
+    about: ['create'],
     holds: (facts, { action }) => listedAs(facts, action) === 'vanished-before',
     action: 'conflict',
   },
@@ -142,7 +142,7 @@ export const gates: readonly Gate[] = [
   {
     id: 'address-replaced',
     row: 22,
-    asks: 'the contact of the new address stands in every channel, and policy deletes the old one',
+    asks: 'not protected; the new address stands in every channel, and policy deletes the old contact',
     about: ['nothing', 'opt_out'],
     holds: (facts, verdict) => facts.person.replaced && isMovedAway(facts, verdict),
     action: 'delete',
@@ -151,7 +151,7 @@ export const gates: readonly Gate[] = [
   {
     id: 'address-changed',
     row: 22,
-    asks: 'the CRM has another address of the person by now, and the contact there stands',
+    asks: 'not protected; the CRM has another address of the person by now, and that one stands',
     about: ['nothing'],
     holds: isMovedAway,
     action: 'opt_out',
@@ -160,7 +160,7 @@ export const gates: readonly Gate[] = [
   {
     id: 'renamed-claimed',
     row: 30,
-    asks: 'wanted out; renamed on the platform, where another CRM record says in',
+    asks: 'wanted out, not subscribed here; renamed on the platform, where another CRM record says in',
     about: ['nothing', 'opt_out'],
     holds: (facts, verdict) => isRenamed(facts, verdict) && renamedTo(facts).isClaimed,
     action: 'conflict',
@@ -168,7 +168,7 @@ export const gates: readonly Gate[] = [
   {
     id: 'renamed',
     row: 30,
-    asks: 'wanted out; subscribed under another address on the platform',
+    asks: 'wanted out, not subscribed here; subscribed under another address on the platform',
     about: ['nothing', 'opt_out'],
     holds: (facts, verdict) => isRenamed(facts, verdict) && renamedTo(facts).contacts.length > 0,
     action: 'opt_out',
@@ -216,7 +216,7 @@ export function passGates(
 }
 
 /** Whether a former address shows that the person left the channel, or all mail. */
-function hasLeft(past: RecordedContact, facts: GateFacts): boolean {
+function leftUnder(past: RecordedContact, facts: GateFacts): boolean {
   const isGone = past.contacts.some((contact) => contact.left && !isBounce(contact));
   return isTheirs(past.channels[facts.channel]) || isGone || hasLeftReplaced(past, facts);
 }

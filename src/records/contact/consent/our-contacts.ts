@@ -11,11 +11,11 @@ export interface AbsenceRules extends AbsenceDue {
 
 /** Returns whether policy deletes the contact and this run may delete. */
 export function mayDelete(states: States, rules: AbsenceRules): boolean {
-  return isDeleted(states.recorded, rules) && states.mayDelete && states.certified;
+  return policyDeletes(states.recorded, rules) && states.mayDelete && states.certified;
 }
 
 /** Returns whether policy deletes contacts of this ownership. */
-export function isDeleted(row: RecordedRow | undefined, { deletes }: AbsenceRules): boolean {
+export function policyDeletes(row: RecordedRow | undefined, { deletes }: AbsenceRules): boolean {
   const allowed = deletes === 'owned' ? ['created', 'adopted'] : ['created'];
   return deletes !== 'off' && row !== undefined && allowed.includes(row.ownership);
 }

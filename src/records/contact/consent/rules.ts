@@ -1,7 +1,8 @@
 /**
  * Decides what one channel of one person calls for. The first rule that matches wins; the gates
- * (gates.ts) then decide whether that may happen. Both lists together are the consent decision:
- * nothing else brings anybody in, opts anybody out or deletes anybody.
+ * (gates.ts) then decide whether that may happen. Both lists together are the consent decision of a
+ * run. A delete concerns the person, not a channel: see `planDeletes` in decide.ts. `forget` erases
+ * on demand and asks no rule.
  *
  *   wanted     what the CRM wants: in, out, no opinion, or gone (it does not name the person, or
  *              says that the person is deleted or out of scope)

@@ -152,9 +152,8 @@ const mostForms = 10_000;
 function forms(): (wanted: DesiredContact) => Form {
   const known = new Map<string, Form>();
   return (wanted) => {
-    const { presence, channels, consentAt } = wanted;
-    // The channels are always the same ones.
-    const name = [presence, wanted.protected, consentAt, ...Object.values(channels)].join(' ');
+    const { presence, channels } = wanted;
+    const name = JSON.stringify(wanted);
     const found = known.get(name);
     if (found) return found;
     const body = canonicalJson(wanted);
