@@ -50,6 +50,7 @@ export async function allow(
   const entries = mirror.doNotContact.concerning(who);
   const taken = entries.filter(({ through }) => through === 'address');
   const freed = entries.filter(({ through }) => through === 'id');
+  const isErased = taken.some(({ cause }) => cause === 'erasure');
   const dropped = dropVanished(mirror, part.type, key);
   const ended = ({ seq }: Entry) => ({ seq, why: `allow: ${reason}` });
   const [ends, frees] = [taken.map(ended), freed.map(ended)];
@@ -58,16 +59,24 @@ export async function allow(
     end(mirror.snapshot, key);
     // The person's record may be older than everything that changes from now on.
     invalidateCursor(mirror.snapshot, part.type);
-    return release(mirror, part.type, key);
+    return release(mirror, part.type, { key, isErased });
   });
   return { at, taken, freed, dropped, released, crm };
 }
 
-/** Releases opt-outs of ours and returns their channels. Call it within a transaction. */
-function release({ snapshot: { recorded } }: Mirror, type: RecordType, key: Key): string[] {
-  const row = recorded.get(type.name, key);
-  const released = row && type.capabilities.erasure?.release(row);
-  if (released) recorded.put(released.row);
+/**
+ * Releases opt-outs of ours and returns their channels, and notes that an erasure was taken back.
+ * Call it within a transaction.
+ */
+function release(
+  { snapshot: { recorded } }: Mirror,
+  { name, capabilities: { erasure } }: RecordType,
+  { key, isErased }: { key: Key; isErased: boolean },
+): string[] {
+  const row = recorded.get(name, key);
+  const released = row && erasure?.release(row);
+  const next = isErased ? erasure?.unerased(key, released?.row ?? row) : released?.row;
+  if (next) recorded.put(next);
   return released?.parts ?? [];
 }
 
@@ -76,11 +85,12 @@ function release({ snapshot: { recorded } }: Mirror, type: RecordType, key: Key)
  * for it. Returns whether there was one. Call it before the list is written: if the process dies
  * between the two, the list still protects the person.
  */
-function dropVanished({ snapshot }: Mirror, { name }: RecordType, key: Key): boolean {
+function dropVanished({ snapshot }: Mirror, { name, capabilities }: RecordType, key: Key): boolean {
   const { recorded, transaction } = snapshot;
   return transaction(() => {
     const row = recorded.get(name, key);
     if (!row || row.id !== undefined) return false;
+    if (capabilities.doNotContact?.memories(row).length === 0) return false;
     recorded.drop(name, key);
     return true;
   });

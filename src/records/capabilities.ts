@@ -65,6 +65,11 @@ export interface Erasure {
    * and their parts; undefined if there are none.
    */
   release(row: RecordedRow): { row: RecordedRow; parts: string[] } | undefined;
+  /**
+   * Returns the row of a record whose erasure was taken back. An opt-out that the platform shows
+   * next may be ours. `row` is what is recorded, if anything is.
+   */
+  unerased(key: Key, row: RecordedRow | undefined): RecordedRow;
 }
 
 /** The record to erase. */

@@ -23,12 +23,12 @@ import { made } from './send/creation-answer.ts';
 import { contactDesire, type ContactFields, fieldNames } from './observe/desired-contact.ts';
 import { decidePerson, phase } from './consent/decide.ts';
 import { type PersonRules, rulesOf } from './consent/facts.ts';
+import { release, unerased } from './consent/recorded-note.ts';
 import { leavingOf } from './observe/unsubscribe-listing.ts';
 import { outsOf } from './consent/platform-opt-outs.ts';
 import { precheck } from './send/send-precheck.ts';
 import { listed, memoriesOf, newsOfChange } from './consent/do-not-contact-entries.ts';
 import { contactKey, namedIn, observe, timeOf } from './observe/observed-contact.ts';
-import { release } from './consent/own-opt-outs.ts';
 import { anew, find, read, type ReadAccess, readAll, retrieve } from './observe/contact-read.ts';
 import {
   type ContactChange,
@@ -106,6 +106,7 @@ function capabilitiesOf(
     erasure: {
       erase: async (what, deadlines) => erase(platform, what, deadlines),
       release: (row) => release(decodeContact.recorded(row)),
+      unerased: (key, row) => unerased(key, row && decodeContact.recorded(row)),
     },
     optOuts: outsOf(channels, policy),
     departures: leavingOf(access),

@@ -17,6 +17,9 @@ import { sampled } from '../../support/extent.ts';
 const bare = ['enrol-raw', 'all-channels=opt_out'];
 const programOptsOut = { in: 'program', who: 0, does: 'opts out of the newsletter' } as const;
 const product = { ...wanted, wishes: ['', '1'] } satisfies typeof wanted;
+/** In one channel only: so the platform is known to have no defaults. */
+const partly = { ...nobody, platform: 'subscribed', shown: ['in', 'none'] } satisfies typeof wanted;
+const allowed: Step = { is: 'allow', who: 0, moved: false };
 
 /** One story for each of the first requests of a run. */
 const atRequests = (story: (nth: number) => Parameters<typeof told>): Regression['stories'] =>
@@ -274,6 +277,37 @@ export const departures: readonly Regression[] = [
           inCrm(0, 'is flagged no longer'),
         ],
         { deletes: 'created', limit: 'contacts.enrol=1/400', algorithm: 'sliding-counter' },
+      ),
+    ],
+  },
+  {
+    found: 'what an erasure had opted out was reported as a departure once `allow` took it back',
+    stories: [
+      ...[2, 3].flatMap((nth) => {
+        const erased = { ...forgetting(0), faults: [{ nth, fault: 'timeout-after' as const }] };
+        const ending = [
+          allowed,
+          inCrm(0, 'is new'),
+          run({ mode: nth > 2 ? 'fast' : 'full' }),
+          run(),
+        ];
+        return [
+          told([member, partly], [run(), erased, ...ending]),
+          told([{ ...member, crm: 'absent' }, partly], [erased, ...ending]),
+        ];
+      }),
+      // An opt-out that the CRM states of an erased person is sent, and nothing is recorded.
+      told(
+        [{ ...member, wishes: ['no', ''] }, partly],
+        [
+          { ...forgetting(0), killed: 29 },
+          { is: 'loss' },
+          run(),
+          allowed,
+          allowed,
+          inCrm(0, 'wants the newsletter'),
+          run(),
+        ],
       ),
     ],
   },

@@ -13,6 +13,7 @@ import {
   outgrown,
   pastOf,
   recordedIn,
+  sinceErasure,
 } from './past-consent.ts';
 import type { ContactStates, DesiredContactRow } from '../observe/contact-rows.ts';
 import type { ObservedContact, RecordedContact } from '../observe/contact-state.ts';
@@ -84,6 +85,11 @@ export function factsOf(states: ContactStates, rules: PersonRules): PersonFacts 
   const hasReplacement = deletes && isReplaced(states, rules.channels);
   const isOver = deletes && waited && !hasReplacement && !isAwaited(states, rules.channels);
   const replaced = hasReplacement && !isKept;
+  const seenIn = memberships(recorded, contacts, {
+    channels: rules.channels.filter((channel) => !states.lost.has(channel)),
+    replaces: rules.replaces,
+    sight: sightOf(states, { recorded, shown }),
+  });
   return {
     states,
     rules,
@@ -97,18 +103,7 @@ export function factsOf(states: ContactStates, rules: PersonRules): PersonFacts 
     renamed: renamedOf(states, recorded),
     former,
     now: {
-      channels: attributedAll(
-        withoutOurs(
-          memberships(recorded, contacts, {
-            channels: rules.channels.filter((channel) => !states.lost.has(channel)),
-            replaces: rules.replaces,
-            sight: sightOf(states, { recorded, shown }),
-          }),
-          shown,
-          former,
-        ),
-        states,
-      ),
+      channels: attributedAll(withoutOurs(sinceErasure(seenIn, recorded), shown, former), states),
       outgrown: outgrown(recorded, contacts, rules.replaces),
     },
     desired,

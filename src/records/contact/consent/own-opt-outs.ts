@@ -11,8 +11,7 @@
  * An opt-out recorded by an earlier version has no cause. It counts as stated by the records that
  * say out when the person is first decided again, or else by all records known for the address.
  */
-import { canonicalJson, type RecordedRow } from '../../../domain/record.ts';
-import type { DesiredContactRow, RecordedContactRow } from '../observe/contact-rows.ts';
+import type { DesiredContactRow } from '../observe/contact-rows.ts';
 import type { Membership } from '../observe/contact-state.ts';
 import { statedAt } from '../observe/strictest-consent.ts';
 
@@ -77,25 +76,6 @@ export function isTakenBack(
   );
   const at = statedAt(desired, channel);
   return saysIn || (at !== null && acked !== undefined && at > acked && at <= by);
-}
-
-/**
- * Lets any record take back our stated opt-outs: this is what `allow` does. Returns the row to
- * record and the channels released; undefined: there are none. Opt-outs by the person stay.
- */
-export function release({
-  value: recorded,
-  ...row
-}: RecordedContactRow): { row: RecordedRow; parts: string[] } | undefined {
-  const stays = ({ cause }: Membership): boolean => cause !== undefined && cause !== 'stated';
-  const own = Object.entries(recorded.channels).filter(
-    ([, is]) => isOurs(is) && !is.released && !stays(is),
-  );
-  if (own.length === 0) return undefined;
-  const channels = { ...recorded.channels };
-  for (const [channel, is] of own) channels[channel] = { ...is, released: true };
-  const body = canonicalJson({ ...recorded, channels });
-  return { row: { ...row, body, desired: undefined }, parts: own.map(([channel]) => channel) };
 }
 
 /** Returns whether this mirror made the opt-out. */

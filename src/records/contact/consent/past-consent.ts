@@ -49,6 +49,24 @@ export function distrusted(
 }
 
 /**
+ * Marks as doubtful the opt-outs that show for the first time since an erasure was taken back: the
+ * erasure may have made them, or an opt-out that was sent meanwhile.
+ */
+export function sinceErasure(
+  channels: RecordedContact['channels'],
+  recorded: RecordedContact | undefined,
+): RecordedContact['channels'] {
+  if (!recorded?.allowed) return channels;
+  const isTheirs = (is: Membership | undefined): boolean =>
+    is?.is === 'opt_out' && is.by === 'platform';
+  const known = Object.entries(channels).map(([channel, is]): [string, Membership] => [
+    channel,
+    isTheirs(is) && !isTheirs(recorded.channels[channel]) ? { ...is, doubtful: true } : is,
+  ]);
+  return Object.fromEntries(known);
+}
+
+/**
  * Returns what is recorded of a channel. An opt-out of ours counts only while no other contact of
  * the address shows one: that one is not ours.
  */

@@ -52,7 +52,8 @@ export function leftSince(
   if (observed.length === 0) return recorded?.left;
   if (!shown.some(({ left }) => left)) return undefined;
   if (recorded?.left) return recorded.left;
-  const wasIn = recorded !== undefined && !recorded.contacts.some(({ left }) => left);
+  const known = recorded?.contacts ?? [];
+  const wasIn = known.length > 0 && !known.some(({ left }) => left);
   return { after: wasIn ? (row?.seenAt ?? null) : null, by };
 }
 

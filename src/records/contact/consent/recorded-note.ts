@@ -1,9 +1,11 @@
-/** Builds what is recorded of a person once they are decided, before anything is sent. */
-import { canonicalJson, type RecordedRow } from '../../../domain/record.ts';
+/** Builds what is recorded of a person: once they are decided, and by `allow`. */
+import { canonicalJson, type Key, type RecordedRow } from '../../../domain/record.ts';
 import { hasLeft } from './absence.ts';
 import { isProtectedByRecord, type PersonFacts } from './facts.ts';
+import { isOurs } from './own-opt-outs.ts';
 import { leftSince } from './platform-opt-outs.ts';
-import type { RecordedContact } from '../observe/contact-state.ts';
+import type { RecordedContactRow } from '../observe/contact-rows.ts';
+import type { Membership, RecordedContact } from '../observe/contact-state.ts';
 import { defaultsIn } from '../observe/last-observed.ts';
 
 /**
@@ -13,6 +15,7 @@ import { defaultsIn } from '../observe/last-observed.ts';
 export function noteOf(facts: PersonFacts, isSettled: boolean): RecordedRow {
   const { states, recorded, shown, renamed, now } = facts;
   const body: RecordedContact = {
+    allowed: isUnseen(states) ? recorded?.allowed : undefined,
     channels: now.channels,
     contacts: shown.length > 0 ? shown : (recorded?.contacts ?? []),
     defaults: recorded ? defaultsIn(shown, states, recorded) : [],
@@ -33,6 +36,10 @@ export function noteOf(facts: PersonFacts, isSettled: boolean): RecordedRow {
   };
 }
 
+function isUnseen({ observed, sight }: PersonFacts['states']): boolean {
+  return observed.length === 0 && sight === 'assumed';
+}
+
 /**
  * The recorded contact while it is there. Another one takes its place only if the CRM names the
  * person.
@@ -47,17 +54,46 @@ function idOf({ states, shown }: PersonFacts): string | undefined {
 function ownershipOf(facts: PersonFacts): RecordedRow['ownership'] {
   const { recorded: before, desired } = facts.states;
   const isNamed = desired.length > 0 && !hasLeft(facts.states);
-  if (!before || before.ownership === 'noted') return isNamed ? 'adopted' : 'noted';
+  // After an erasure was taken back there may never have been a contact.
+  const isKnown = facts.shown.length > 0 || before?.value.contacts.length !== 0;
+  if (!before || before.ownership === 'noted') return isNamed && isKnown ? 'adopted' : 'noted';
   return [undefined, before.id].includes(idOf(facts)) ? before.ownership : 'adopted';
 }
 
 /** The fingerprint of what the one recorded contact shows; undefined: decide again next time. */
 function shownOf(facts: PersonFacts): Pick<RecordedRow, 'shown' | 'seenAt'> {
-  const { observed, sight, recorded, desired, lost, at } = facts.states;
+  const { observed, recorded, desired, lost, at } = facts.states;
   if (lost.size > 0 && desired.length === 0) return { shown: undefined, seenAt: at };
-  if (observed.length === 0 && sight === 'assumed') {
+  if (isUnseen(facts.states)) {
     return { shown: recorded?.shown, seenAt: recorded?.seenAt ?? 0 };
   }
   const isRecorded = idOf(facts) !== undefined && facts.shown.length === 1;
   return { shown: isRecorded ? observed[0]?.fingerprint : undefined, seenAt: at };
+}
+
+/**
+ * Lets any record take back our stated opt-outs: this is what `allow` does. Returns the row to
+ * record and the channels released; undefined: there are none. Opt-outs by the person stay.
+ */
+export function release({
+  value: recorded,
+  ...row
+}: RecordedContactRow): { row: RecordedRow; parts: string[] } | undefined {
+  const stays = ({ cause }: Membership): boolean => cause !== undefined && cause !== 'stated';
+  const own = Object.entries(recorded.channels).filter(
+    ([, is]) => isOurs(is) && !is.released && !stays(is),
+  );
+  if (own.length === 0) return undefined;
+  const channels = { ...recorded.channels };
+  for (const [channel, is] of own) channels[channel] = { ...is, released: true };
+  const body = canonicalJson({ ...recorded, channels });
+  return { row: { ...row, body, desired: undefined }, parts: own.map(([channel]) => channel) };
+}
+
+/** Returns the row of a person whose erasure was taken back; `row`: as recorded, if anything is. */
+export function unerased(key: Key, row: RecordedContactRow | undefined): RecordedRow {
+  const before = row?.value ?? { channels: {}, contacts: [], defaults: [], outgrown: [] };
+  const body = canonicalJson({ ...before, allowed: true });
+  const { kind = 'contact', id, ownership = 'noted', shown, seenAt = 0 } = row ?? {};
+  return { kind, key, id, ownership, body, shown, desired: undefined, seenAt };
 }

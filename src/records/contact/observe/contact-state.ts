@@ -93,6 +93,11 @@ const membership = z.object({
 export type Membership = z.infer<typeof membership>;
 
 export const recordedBody = z.object({
+  /**
+   * Whether `allow` took an erasure of the person back, and the platform was not read since: an
+   * opt-out that it shows next may be ours.
+   */
+  allowed: z.literal(true).optional(),
   channels: z.record(z.string(), membership),
   /** What the platform showed last, of every contact of this address; kept when they vanish. */
   contacts: z.array(observedBody),

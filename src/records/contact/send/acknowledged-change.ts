@@ -38,6 +38,7 @@ export function acknowledge(
   const outByUs = isOutByUs ? [change.part] : [];
   const { contacts, renamed } = contactsAfter(recorded, { contact, others, isRenamed, outByUs });
   const body: RecordedContact = {
+    allowed: recorded.allowed,
     channels: channelsAfter(recorded, change, { ...ack, id, row: before }),
     contacts,
     defaults: defaultsAfter(recorded, change, ack),
