@@ -1,7 +1,6 @@
 /**
- * Decodes the rows of a record type, where they enter its code. The snapshot and the engine keep
- * the text of a body, which is what is stored, hashed and compared; a record type decides by the
- * values.
+ * Decodes the rows of a record type where they enter its code. The snapshot and the engine keep the
+ * body as text, which is what they store, hash and compare; a record type decides by the value.
  */
 import type { z } from 'zod';
 import type { DesiredRow, ObservedRow, RecordedRow, Rows } from '../domain/record.ts';
@@ -12,12 +11,16 @@ export type Decoded<Row extends { body: string }, Value> = Row & { readonly valu
 
 /** Decodes the rows of one record type. */
 export interface RowDecoders<R extends Rows> {
+  /** Each function returns the row with the value of its body, and throws what `decoder` says. */
   desired(row: DesiredRow): R['desired'];
   observed(row: ObservedRow): R['observed'];
   recorded(row: RecordedRow): R['recorded'];
 }
 
-/** Returns what adds to a row the value of its body; it throws where the body has another form. */
+/**
+ * Returns a function that adds to a row the value of its body. That function throws a SyntaxError
+ * if the body is no JSON text, and a ZodError if it has another form.
+ */
 export function decoder<Value>(schema: z.ZodType<Value>) {
   return <Row extends { body: string }>(row: Row): Decoded<Row, Value> => ({
     ...row,
@@ -25,7 +28,7 @@ export function decoder<Value>(schema: z.ZodType<Value>) {
   });
 }
 
-/** Decodes every row of the states of one record. */
+/** Returns the states of one record with every row decoded. Throws what the decoders throw. */
 export function decodedStates<R extends Rows>(states: States, decode: RowDecoders<R>): States<R> {
   const desired = (rows: readonly DesiredRow[]) => rows.map((row) => decode.desired(row));
   const observed = (rows: readonly ObservedRow[]) => rows.map((row) => decode.observed(row));

@@ -1,6 +1,6 @@
 /**
- * Concludes from what a platform was seen to do where its specification says nothing. The snapshot
- * keeps these facts; one that is undefined is not known yet.
+ * The facts that a platform was seen to show where its specification says nothing. The snapshot
+ * keeps them; a fact that is undefined is not known yet.
  *
  *   evidence                                          what is known then
  *   a creation shows no channel but its own           contacts name their own channels only
@@ -14,29 +14,37 @@
 import { z } from 'zod';
 import type { Subscription } from '../platform/request-schemas.ts';
 
+/** The form in which the facts are stored. */
 export const platformFacts = z.object({
   /** Whether a contact names every channel, with a default where it has no subscription. */
   namesAll: z.boolean().optional(),
-  /** The subscription shown of a channel, by its id, in which somebody was never enrolled. */
+  /** The subscription that a contact shows, by channel, where nobody ever enrolled it. */
   defaults: z.record(z.string(), z.enum(['opt_in', 'opt_out'])).default({}),
-  /** Whether an acknowledged enrolment moves the `updatedAt` of the contact. */
+  /** Whether an acknowledged enrolment changes the `updatedAt` of the contact. */
   enrolmentMoves: z.boolean().optional(),
 });
 export type PlatformFacts = z.infer<typeof platformFacts>;
 
-/** The channels that the first contact of a page names, and whether others name different ones. */
+/**
+ * The parts that the first contact of a page names, and whether other contacts of it name others.
+ */
 export interface NamedParts {
   names: readonly string[];
   differ: boolean;
 }
 
+/** One observation of the platform that says something about the facts. */
 export type Evidence =
-  /** The answer to a creation, with the channels that it did not ask for. */
+  /**
+   * `others`: the subscriptions that the answer shows in channels that the creation did not name.
+   */
   | { of: 'creation'; others: Readonly<Record<string, Subscription>> }
+  /** `names`: whether the contacts of the listing name the same channels. */
   | { of: 'listing'; names: 'differ' | 'agree' }
+  /** `moved`: whether `updatedAt` changed with it. */
   | { of: 'enrolment'; moved: boolean };
 
-/** Returns the facts that follow from new evidence. */
+/** Returns the facts as they are after one more observation, by the table above. */
 export function withEvidence(facts: PlatformFacts, evidence: Evidence): PlatformFacts {
   if (evidence.of === 'enrolment') return { ...facts, enrolmentMoves: evidence.moved };
   if (evidence.of === 'listing') {
@@ -57,7 +65,7 @@ interface Listed {
   parts: readonly string[];
 }
 
-/** Returns what a whole listing proves by its pages; undefined: nothing. */
+/** Returns the evidence that the pages of a whole listing give; undefined: none. */
 export function evidenceOf({ pages, count, parts }: Listed): Evidence | undefined {
   if (pages.some(({ differ }) => differ)) return { of: 'listing', names: 'differ' };
   const [first, ...others] = pages;
@@ -67,13 +75,13 @@ export function evidenceOf({ pages, count, parts }: Listed): Evidence | undefine
   return isAlike && isAll ? { of: 'listing', names: 'agree' } : undefined;
 }
 
-/** Returns whether both name the same parts, in any order. */
+/** Returns whether two lists hold the same names, in any order. */
 export function isSame(one: readonly string[], other: readonly string[]): boolean {
   const known = new Set(one);
   return new Set(other).size === known.size && other.every((name) => known.has(name));
 }
 
-/** Returns whether an opt-out on this channel may be its default, for all that is known. */
+/** Returns whether an opt-out on this channel may be its default, by the facts known so far. */
 export function mayBeDefault({ namesAll, defaults }: PlatformFacts, channel: string): boolean {
   return namesAll !== false && defaults[channel] !== 'opt_in';
 }

@@ -1,17 +1,9 @@
 /**
- * Defines what a record type is: contact, template. Each has a folder here.
+ * The contract of a record type: contact, template. Each has a folder here.
  *
- * The contract:
- * - `desire` brings one source record into canonical form; it never throws, a bad one is `invalid`.
- * - `list` reads one page of the platform; canonical forms of equal records are equal texts.
- * - `decide` is pure: what to do with one record, from the three things known about it. Called
- *   twice on an unchanged world the second decision holds no changes.
- * - `look` is asked right before a change is sent: what it was planned on may no longer hold.
- * - `send` sends one change, reads back where an answer needs it, and names the outcome; it throws
- *   only for bugs. `recover` finds the outcome of a change that was sent and not answered, by
- *   reading, never by sending again; it throws what that reading throws.
- * - `acknowledge` gives the recorded row that follows from a change; undefined = gone.
- * - `capabilities` are what a type can do beside that; all of `doNotContact` is pure.
+ * A run calls `desire` for each source record and `list` for each page of the platform, `decide`
+ * for each record, and for each change `look`, `send` and `acknowledge`. It calls `recover` instead
+ * if a change was sent and never answered.
  */
 import type { Change, Op } from '../domain/change.ts';
 import type { Entry, ListChanges } from '../domain/do-not-contact.ts';
@@ -29,34 +21,58 @@ import type {
 } from '../domain/record.ts';
 import type { Capabilities } from './capabilities.ts';
 
-/** The contract of a record type; see above. */
+/** One record type. Its functions throw errors of the platform only where they say so. */
 export interface RecordType {
   readonly name: RecordTypeName;
-  /** The source fields it needs to find. */
+  /** The names of the source fields that it reads. */
   readonly fields: readonly string[];
-  /** Phases of its changes, in the order they are sent. */
+  /** The phases of its changes, in the order in which they are sent. */
   readonly phases: readonly number[];
-  /** Whether a run without a certified reading of the source has failed: only opt-outs are sent. */
+  /** Whether an incomplete reading of the source fails the run, so that it sends only opt-outs. */
   readonly needsCertificate: boolean;
-  /** Whether a platform record that is renamed there stays the same: it has no key of its own. */
+  /** Whether the platform id decides which record it is, whatever its name there. */
   readonly keyedById: boolean;
   /**
-   * In which runs recorded records that the source no longer names are decided upon one by one.
+   * Whether recorded records that the source does not name are decided, in full and in fast runs.
    */
   readonly decidesAbsent: Readonly<Record<'full' | 'fast', boolean>>;
+  /** The optional abilities of the type. */
   readonly capabilities: Capabilities;
-  /** The body of a source record that cannot be read: it says nothing. */
+  /** The body of a source record that cannot be read: it states nothing. */
   readonly unreadBody: string;
+  /** Returns a source record in canonical form, `invalid` if it cannot be used. Never throws. */
   desire(value: Record<string, unknown>, place: string): DesiredRow;
+  /** Returns a page of canonical forms, equal for equal records. Throws what the request throws. */
   list(page: ListingPage, signal: AbortSignal): Promise<Page>;
+  /**
+   * Returns what to do about one record. It is pure, and converges: once its changes are
+   * acknowledged and nothing else has changed, it returns none.
+   */
   decide(states: States): Decision;
-  /** Returns the platform's route that an operation uses; a refused route stops alone. */
+  /**
+   * Returns the route that an operation uses. A refused route stops only the changes that use it.
+   */
   route(op: Op): string;
-  /** Returns the route that `look` reads by. */
+  /** Returns the route that `look` reads for this operation. */
   lookRoute(op: Op): string;
+  /**
+   * Checks right before a change is sent whether what it was planned on still holds. Returns
+   * undefined if it does, else the outcome of the change. Throws only for bugs.
+   */
   look(change: Change, known: KnownRecord): Promise<SendOutcome | undefined>;
+  /**
+   * Sends one change, reads back where the answer says too little, and returns the outcome. Throws
+   * only for bugs.
+   */
   send(change: Change, sendContext: SendContext): Promise<SendOutcome>;
+  /**
+   * Finds the outcome of a change that was sent and not answered: by reading, never by sending
+   * again. Throws what the reading throws.
+   */
   recover(change: Change, asked: Recovery): Promise<SendOutcome>;
+  /**
+   * Returns the row that follows from an acknowledged change; undefined: none is recorded any more.
+   */
   acknowledge(
     before: RecordedRow | undefined,
     change: Change,
@@ -64,95 +80,97 @@ export interface RecordType {
   ): RecordedRow | undefined;
 }
 
-/** All that is known about one record when it is decided upon. */
+/** The facts about one record that `decide` needs. Times are milliseconds since the epoch. */
 export interface States<R extends Rows = Rows> {
   key: Key;
-  /** Every source record of this key, broken ones too. */
+  /** The source records of this key, invalid ones included. */
   desired: readonly R['desired'][];
   recorded: R['recorded'] | undefined;
   /**
    * Recorded rows of other keys that are this record under a former name: the platform shows the
-   * same id, or the source once gave that key the same id. `seen`: what the platform shows of it
-   * now, if it was listed.
+   * same id, or the source once gave that key the same id. `seen`: what the platform shows of that
+   * key.
    */
   former: readonly { row: R['recorded']; seen: readonly R['observed'][] }[];
   /**
-   * The other keys that the source has by now for what once had this one, and what is wanted and
-   * recorded of them: only when nothing in the reading has this key any more.
+   * The other keys that the source now gives to the ids that once had this one. Empty while the
+   * source names this key.
    */
   successors: readonly Successor<R>[];
-  /** Platform records that are recorded under this name, and have another name there by now. */
+  /** The platform records that are recorded under this key and have another one by now. */
   renamed: readonly Renamed<R>[];
   /**
-   * Whether something that once had this key is nowhere in the source by now: told where there are
-   * successors, and where a whole reading says that all records of this key are gone.
+   * Whether a source id that once had this key is missing from the source now. Looked up only where
+   * there are successors, or where a whole reading names the key as gone; else false.
    */
   strays: boolean;
-  /** Every id of the source that was known under this key before. */
+  /** The source ids that are known to have had this key. */
   origins: readonly string[];
-  /** Parts of the record, '' for the whole, of which the platform refused a change. */
+  /** The parts of the record ('' for the whole) in which the platform refused a change. */
   parked: readonly string[];
-  /** The do-not-contact entries of the record, under this name or the ids of its source. */
+  /** The entries of the do-not-contact list about this key or its source ids. */
   entries: readonly Entry[];
-  /** Every platform record of this key. */
+  /** The platform records of this key that were read. */
   observed: readonly R['observed'][];
   /**
-   * listed: `observed` was read, empty means absent. assumed: nothing was read, take what is
-   * recorded.
+   * listed: the platform was read for this key, and an empty `observed` means that it has no such
+   * record. assumed: it was not, and what is recorded counts.
    */
   sight: 'listed' | 'assumed';
   /** Whether the reading of the source was certified complete. */
   certified: boolean;
-  /** Whether what is recorded was put back from a backup, and nothing was listed since. */
+  /** Whether the recorded rows were restored from a backup and nothing was listed since. */
   restored: boolean;
-  /** For how long the source has not named it; undefined where that counts for nothing. */
+  /** How long the source has not named the record; undefined where that does not count. */
   absence: Absence | undefined;
-  /** Whether nothing is concluded from absence yet: a new default is only announced. */
+  /** Whether absence does not count yet, because this run first announces a new default. */
   announces: boolean;
-  /** Whether this run may delete: it is no first load, and a full one listed the whole platform. */
+  /** Whether this run may delete: not in a first load, nor after an incomplete full listing. */
   mayDelete: boolean;
-  /** When the platform began to show this, by our clock; what is true now may be younger. */
+  /** When the reading of the platform began, by our clock. Later changes may be missing from it. */
   at: number;
-  /** When it had ended; what it shows was so by then. */
+  /** When that reading had ended, by our clock. */
   by: number;
-  /** The same by whichever clock shows more, ours or the platform's. */
+  /** `by` by whichever clock is ahead, ours or the platform's. */
   latest: number;
-  /** Parts that so many records have lost at once that nothing is concluded from it. */
+  /** The parts that so many records lost at once that their loss is no opt-out. */
   lost: ReadonlySet<string>;
-  /** The facts that are known of the platform itself. */
+  /** The facts that are known of the platform. */
   facts: PlatformFacts;
 }
 
-/** Another key that the source has by now for what once had this one. */
+/** A key that the source now gives to an id that had another key before. */
 export interface Successor<R extends Rows = Rows> {
   desired: readonly R['desired'][];
   recorded: R['recorded'] | undefined;
-  /** Whether this run's whole listing lacks what is recorded. */
+  /** Whether the complete listing of this run lacks the recorded contact. */
   vanished: boolean;
 }
 
 type Next = 'desired' | 'recorded' | 'successors' | 'origins';
 
 /**
- * row: as it was read; undefined: as it is recorded. The rest is of the name that it has now, and
- * `recorded` only where the source was not read wholly.
+ * A platform record that is recorded under one key and has another by now. The inherited fields are
+ * about the key that it has now; `recorded` is set only where the source was not read as a whole.
  */
 export interface Renamed<R extends Rows = Rows> extends Pick<States<R>, Next> {
   id: string;
+  /** The record as this run read it; undefined: as it is recorded. */
   row: R['observed'] | undefined;
 }
 
-/** The decision about one record. */
+/** The result of `decide`. */
 export interface Decision {
   changes: Change[];
-  /** The row to record already before anything is sent. */
+  /** The row to record before anything is sent; undefined: nothing to record. */
   note: RecordedRow | undefined;
   /** The changes of the do-not-contact list. */
   news?: ListChanges;
+  /** Whether the record was found on the platform, and the mirror owns it from now on. */
   adopts: boolean;
-  /** The settings that keep the record from a change that is called for, each once. */
+  /** The settings that keep the record from a change that would be made, each once. */
   stoppedBy?: readonly Stop[];
-  /** Recorded rows to drop. */
+  /** The keys of recorded rows to drop. */
   forgets: Key[];
   problems: RecordProblem[];
 }
@@ -160,72 +178,79 @@ export interface Decision {
 /** A setting that keeps a record from being changed: contacts.protect, or policy.optIns: off. */
 export type Stop = 'protect' | 'optIns';
 
-/** How a change may leave. */
+/** The signals and facts with which a change is sent. */
 export interface SendContext {
-  /** Ends the waiting before it leaves. */
+  /** Ends the wait before the request leaves. */
   signal: AbortSignal;
-  /** Gives it up under way. */
+  /** Ends a request that is in flight. */
   abort: AbortSignal;
-  /** Whether this run was shown the record, and not too long ago. */
+  /** Whether this run read the record recently enough before it sends the change. */
   seen: boolean;
-  /** Returns the facts that are known of the platform at that moment. */
+  /** Returns the facts about the platform that are known at the moment. */
   facts(): PlatformFacts;
-  /** Returns the row that is recorded at that moment. */
+  /** Returns the row that is recorded at the moment. */
   recorded(): RecordedRow | undefined;
-  /** Waited for right before it leaves; rejects with NotSent to keep it. */
+  /** Is awaited right before each attempt leaves. Throws NotSent to keep it from leaving. */
   leaves(): Promise<void>;
 }
 
-/** How fresh our knowledge is when a change is about to be sent. */
+/** The knowledge about a record, and how recent it is, when a change is about to be sent. */
 export interface KnownRecord {
   recorded: RecordedRow | undefined;
-  /**
-   * Whether the platform was read recently enough to prove what the plan assumed of this record.
-   */
+  /** Whether the platform was read recently enough to prove what the plan assumes of it. */
   fresh: boolean;
-  /** Whether that is so of every record, former names included: a listing proves it. */
+  /** Whether a complete listing is recent enough: it proves that of former names, too. */
   listed: boolean;
-  /** Whether the platform was listed, and not wholly: others of this key may have been missed. */
+  /**
+   * Whether the listing was incomplete and nothing else read this key: it may have more records.
+   */
   partial: boolean;
   signal: AbortSignal;
 }
 
-/** How a lost outcome is asked for. */
+/** The circumstances in which the outcome of an unanswered change is looked for. */
 export interface Recovery {
   /**
-   * Whether the change left so long ago, in another process, or on what an earlier run had seen,
-   * that what is shown now may be what the person did.
+   * Whether what the platform shows now may be what the person did: the change left too long ago or
+   * in another run, or is an opt-out that was sent without a recent reading.
    */
   late: boolean;
   facts: PlatformFacts;
-  /** The row recorded when the change was sent, which stays until its outcome is known. */
+  /** The row that was recorded when the change was sent. It stays until the outcome is known. */
   recorded: RecordedRow | undefined;
   signal: AbortSignal;
 }
 
-/** The change was done. */
+/** A change that took effect, or is found to hold on the platform. */
 export interface Acked {
   is: 'acked';
-  /** The platform's id of the record. */
+  /** The platform id of the record; undefined where the answer does not name it. */
   id: string | undefined;
-  /** The record as the answer showed it, if it showed all of it. */
+  /** The record as the answer showed it; undefined if it did not show the whole record. */
   observed: ObservedRow | undefined;
-  /** Found there: nobody can tell that this request made it. */
+  /** Whether the state was found there, so that nobody can tell if this request caused it. */
   found: boolean;
-  /** Read so late that not all of it need be the request's doing. */
+  /** Whether `observed` was read so late that parts of it may be later changes by others. */
   late?: boolean;
-  /** It may have been done, and was taken back by the person since. */
+  /** Whether the change may have been made and taken back by the person since. */
   undone?: boolean;
-  /** An opt-out that is shown may be this request's doing, or nobody's: it is no departure. */
+  /**
+   * Whether the opt-out shown was made by this request or by nobody. It does not count as theirs.
+   */
   doubtful?: boolean;
-  /** The evidence that the answer gives of the platform itself. */
+  /** The evidence that the answer gives about the platform. */
   evidence?: Evidence | undefined;
+  /** Whether the record has another key on the platform by now. */
   renamed?: boolean;
 }
 
 /**
- * `wanted`: what the source says of the record by now, where it says one thing (a fingerprint).
- * `elsewhere`: it was done under another name. `latest`: `at` by whichever clock shows more.
+ * An acknowledgement as it is recorded.
+ *
+ *   at          when the change was acknowledged, by our clock, in milliseconds since the epoch
+ *   latest      the same by whichever clock is ahead, ours or the platform's
+ *   wanted      the fingerprint of the only source record of the key; undefined: none, or several
+ *   elsewhere   whether the change was sent under another key of the same record
  */
 export type Acknowledged = Acked & {
   at: number;
@@ -235,10 +260,17 @@ export type Acknowledged = Acked & {
 };
 
 /**
- * The outcome of a change. stale: it was planned on something that no longer holds, `observed` is
- * all that holds now of its key, or of the key it is `about`; undefined: the platform was not
- * asked. unsent: certainly nothing happened. held: we kept it ourselves. unknown: something may
- * have happened. stopped: nothing more of that scope may be sent, 'run' for a refused key.
+ * The outcome of a change.
+ *
+ *   acked      it took effect
+ *   stale      what it was planned on no longer holds. `observed` is all that the platform has
+ *              under its key, or the key it is `about`; undefined: the platform was not asked
+ *   rejected   the platform refused it
+ *   unsent     it certainly did not take effect
+ *   held       we kept it from leaving
+ *   unknown    it may have taken effect
+ *   stopped    no more of this scope may be sent: of the run (the key is refused), of the part that
+ *              the change is about, or of the route
  */
 export type SendOutcome =
   | Acked
@@ -250,7 +282,7 @@ export type SendOutcome =
   | { is: 'stopped'; scope: 'run' | 'part'; why: string }
   | { is: 'stopped'; scope: 'route'; route: string; why: string };
 
-/** Returns the outcome of a request whose answer says no more than that it was done. */
+/** Returns an acknowledgement with these fields; without them it says only that it is done. */
 export function acked(fields: Partial<Omit<Acked, 'is'>> = {}): Acked {
   return { is: 'acked', id: undefined, observed: undefined, found: false, ...fields };
 }

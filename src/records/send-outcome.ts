@@ -1,4 +1,4 @@
-/** Turns answers and errors of the platform into the outcomes of changes. */
+/** Turns errors of requests into the outcomes of changes. */
 import {
   NotSent,
   Interrupted,
@@ -10,7 +10,10 @@ import {
 import type { ObservedRow } from '../domain/record.ts';
 import type { SendOutcome } from './record-type.ts';
 
-/** Asks the platform, and turns what it threw into the outcome it means. */
+/**
+ * Calls `ask` and returns its result. An error becomes the outcome that it stands for; a bug is
+ * thrown.
+ */
 export async function settled<T>(ask: () => Promise<T | SendOutcome>): Promise<T | SendOutcome> {
   try {
     return await ask();
@@ -19,14 +22,17 @@ export async function settled<T>(ask: () => Promise<T | SendOutcome>): Promise<T
   }
 }
 
-/** Returns the outcome of a change whose plan no longer holds; `observed` is what holds now. */
+/**
+ * Returns the outcome of a change that was planned on something that no longer holds. `observed`:
+ * the platform records that its key has now.
+ */
 export function stale(observed: ObservedRow[], why: string): SendOutcome {
   return { is: 'stale', observed, why };
 }
 
 /**
- * Finds out by `read` what a change became after a write that may have acted. A reading that fails
- * says nothing about the change.
+ * Calls `read` to find the outcome of a write that may have taken effect, and returns it. If the
+ * reading fails, the outcome is unknown; a bug is thrown.
  */
 export async function afterwards(read: () => Promise<SendOutcome>): Promise<SendOutcome> {
   try {
@@ -38,8 +44,15 @@ export async function afterwards(read: () => Promise<SendOutcome>): Promise<Send
 }
 
 /**
- * Returns what a request that threw means for its change, where the record type has no rule of its
- * own (README, outcomes).
+ * Returns the outcome that an error of a request stands for, where the record type has no rule of
+ * its own (README, outcomes). Throws the error if it stands for none.
+ *
+ *   Rejected, 401          stopped: the run
+ *   Rejected, 403          stopped: the route
+ *   Rejected, else         rejected
+ *   Unavailable            unsent if the request certainly did not act, else unknown
+ *   RateLimited            stopped: the route
+ *   NotSent, Interrupted   held
  */
 export function outcomeOf(error: unknown): SendOutcome {
   if (error instanceof Rejected) return ofRefusal(error);

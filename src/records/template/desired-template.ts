@@ -1,5 +1,6 @@
 /**
- * From a template file to what it wants, with a lint before anything is sent (README, templates).
+ * Puts template files in canonical form, and checks them before anything is sent (README,
+ * templates).
  */
 import { isTooDeep, mostLevels } from '../../domain/values/lossless-json.ts';
 import { canonicalJson, fingerprint, type DesiredRow, type Fault } from '../../domain/record.ts';
@@ -8,7 +9,9 @@ import type { TemplateFields } from './template-state.ts';
 
 const known = templateUpdateBody.strict().required({ name: true });
 
-/** One template file in canonical form. */
+/**
+ * Returns one template file in canonical form; `invalid` says why it cannot be used. Never throws.
+ */
 export function desireTemplate(value: Record<string, unknown>, place: string): DesiredRow {
   const { key: stated, ...rest } = value;
   const key = typeof stated === 'string' ? stated : '';
@@ -44,6 +47,7 @@ interface Issue {
   code: string;
 }
 
+/** Returns the fault that a failed check by the schema stands for. */
 function schemaFault(issue: Issue | undefined): Fault {
   const field = issue?.path.map(String).join('.') ?? '';
   const names = Object.keys(templateUpdateBody.shape).join(', ');
@@ -56,8 +60,9 @@ function schemaFault(issue: Issue | undefined): Fault {
 const placeholder = /\{\{\{?\s*([A-Za-z_][\w.]*)\s*\}?\}\}/g;
 
 /**
- * A variable that is used and not declared would leave a gap in somebody's mail. Where a file
- * declares none at all, the platform derives them from the content.
+ * Returns the fault of a template that uses a variable it does not declare, which would leave a gap
+ * in the mail. A file that declares no variables has no such fault: the platform derives them from
+ * the content.
  */
 function undeclared(fields: TemplateFields): Fault | undefined {
   if (!fields.variables) return undefined;

@@ -1,5 +1,5 @@
 /**
- * What to do about one template.
+ * Decides what to do about one template.
  *
  *   D = what the source states   R = recorded: sent by us, and shown by the platform after that
  *   O = the platform's templates of that id, or of exactly that name
@@ -19,8 +19,8 @@
  *  10   D    R    not edited, changed      update; but found so at adoption: as in 5
  *  11   D    R    edited                   overwrite → keep their version, update; keep → conflict
  *
- * An invalid D counts as present and does nothing. Without a certified reading of the source no
- * template is absent.
+ * An invalid D counts as present, and nothing is done. Without a certified reading of the source no
+ * template counts as absent.
  */
 import { guardOf, type Change } from '../../domain/change.ts';
 import { mostLevels } from '../../domain/values/lossless-json.ts';
@@ -43,14 +43,16 @@ import {
   type TemplateStates,
 } from './template-state.ts';
 
+/** The settings: what happens to templates that were edited, and to those that the source lacks. */
 export interface TemplatePolicy {
   templates: 'keep' | 'overwrite';
   absentTemplates: 'keep' | 'archive';
 }
 
-/** Phases of a template's changes. */
+/** The phases of the changes of templates. */
 export const phases = [0];
 
+/** Returns the decision about one template, by the table above. */
 export function decideTemplate(states: TemplateStates, policy: TemplatePolicy): Decision {
   const none: Decision = { changes: [], note: undefined, adopts: false, forgets: [], problems: [] };
   const known = states.recorded ?? states.former[0]?.row;
@@ -71,6 +73,7 @@ export function decideTemplate(states: TemplateStates, policy: TemplatePolicy): 
   };
 }
 
+/** Returns the templates as the platform shows them, or as recorded if they were not read. */
 function shownOf(
   states: TemplateStates,
   recorded: RecordedTemplate | undefined,
@@ -86,7 +89,7 @@ interface Absent extends Pick<Facts, 'states' | 'policy'> {
   shown: ObservedTemplate[];
 }
 
-/** Rows 2 and 3. */
+/** Decides rows 2 and 3. */
 function absent({ states, recorded, shown, policy }: Absent, none: Decision): Decision {
   if (!states.certified || !states.recorded || !recorded || states.sight === 'assumed') return none;
   const now = shown.find((template) => template.id === states.recorded?.id);
@@ -109,7 +112,7 @@ interface Owned extends Facts {
   ownership: Ownership;
 }
 
-/** Rows 4 to 6. */
+/** Decides rows 4 to 6. */
 function unrecorded(facts: Facts & { shown: ObservedTemplate[] }, none: Decision): Decision {
   const { states, row, desired, policy, shown } = facts;
   const [first] = shown;
@@ -123,7 +126,7 @@ function unrecorded(facts: Facts & { shown: ObservedTemplate[] }, none: Decision
   };
 }
 
-/** Rows 7 to 11. */
+/** Decides rows 7 to 11. */
 function owned(facts: Owned & { shown: ObservedTemplate | undefined }, none: Decision): Decision {
   const { states, row, desired, recorded, shown } = facts;
   if (!shown) return vanished(facts, none);
@@ -149,11 +152,15 @@ function owned(facts: Owned & { shown: ObservedTemplate | undefined }, none: Dec
     : { ...none, note: found, changes: [update] };
 }
 
-/** What is recorded is not what is shown: whoever has not listed has to look. */
+/**
+ * Returns the row without the fingerprint that the platform showed: the recorded fields are not
+ * those it shows now, so a change needs a look first.
+ */
 function leftAlone(row: RecordedRow): RecordedRow {
   return { ...row, shown: undefined };
 }
 
+/** Decides row 7. */
 function vanished(facts: Owned, none: Decision): Decision {
   const { states, desired, recorded } = facts;
   if (facts.policy.templates === 'overwrite')
@@ -162,7 +169,10 @@ function vanished(facts: Owned, none: Decision): Decision {
   return { ...none, note, problems: [gone(states.key)] };
 }
 
-/** The platform's own spelling, made without an edit, leaves its time of change alone. */
+/**
+ * Returns whether somebody edited a stated field on the platform. The platform may also respell a
+ * field, which leaves `updatedAt` as it is.
+ */
 function isEdited(
   recorded: RecordedTemplate,
   shown: ObservedTemplate,
@@ -175,7 +185,10 @@ function isEdited(
   return recorded.shown.updatedAt === null || recorded.shown.updatedAt !== shown.updatedAt;
 }
 
-/** Two steps, each journaled: what a creation can set, then the rest. */
+/**
+ * Returns the changes that create a template. Each step is journaled: first what a creation can
+ * set, then the rest.
+ */
 function creation(key: string, desired: TemplateFields): Change[] {
   const first = templateCreateBody.parse(desired);
   const rest = difference(desired, first);
@@ -192,7 +205,7 @@ function change(
   op: Change['op'],
   { target, ...body }: TemplateChange['value'] & { target?: string },
 ): Change {
-  // What is made anew takes nothing from anybody; its second step belongs to that.
+  // No guard counts a creation or its second step: they replace nothing.
   const guard = guardOf({ kind: 'template', op });
   const rest = { part: '', target, body: canonicalJson(body), phase: 0, guard } as const;
   return { kind: 'template', key, op, ...rest };
@@ -214,6 +227,7 @@ function noteOf(
   };
 }
 
+/** Returns the fingerprint and the time of the last reading: this one, if it shows the template. */
 function sightOf(
   { observed, recorded, at }: TemplateStates,
   id: string,

@@ -1,5 +1,6 @@
 /**
- * The forms of a template: desired, observed, recorded; what staging and the snapshot hold of it.
+ * The forms of a template: desired, observed and recorded, as the staging and the snapshot hold
+ * them.
  */
 import { z } from 'zod';
 import { templateStatus, templateVariable } from '../../platform/request-schemas.ts';
@@ -16,7 +17,7 @@ import {
 import { type Decoded, decoder } from '../decoded-rows.ts';
 import type { States } from '../record-type.ts';
 
-/** The fields a source may state, and the only ones that are ever compared or sent. */
+/** The fields that a source may state. Only these are compared and sent. */
 const templateFields = z.object({
   name: z.string(),
   description: z.string().optional(),
@@ -35,37 +36,42 @@ export type SomeFields = z.infer<typeof someFields>;
 
 const observedBody = z.object({
   id: z.string(),
-  /** As the platform shows them, in its own spelling; a status or type may be a word of its own. */
+  /**
+   * The fields in the spelling of the platform. A status or a type may be a word that we do not
+   * know.
+   */
   fields: someFields.extend({
     status: z.string().optional(),
     variables: z.array(templateVariable.extend({ type: z.string() })).optional(),
   }),
   updatedAt: z.string().nullable(),
-  /** Its content is nested too deeply to be compared, and is left out. */
+  /** Whether the content is left out, because it is nested too deeply to be compared. */
   tooDeep: z.literal(true).optional(),
 });
 export type ObservedTemplate = z.infer<typeof observedBody>;
 export type ShownFields = ObservedTemplate['fields'];
 
 const recordedBody = z.object({
-  /** What the source stated when we last wrote all of it. */
+  /** The fields that the source stated when we last wrote all of them. */
   sent: someFields,
-  /** Fingerprint of the desired state from which an adopted template differs and was left alone. */
+  /**
+   * The fingerprint of the desired state from which an adopted template differs and was left alone.
+   */
   leftAlone: z.string().nullable(),
-  /** What the platform answered or showed after that; its own spelling of it is no edit. */
+  /** The template as the platform answered or showed it after that. Its own spelling is no edit. */
   shown: observedBody,
-  /** The platform's version of the fields before we last overwrote an edit made there. */
+  /** The template as the platform showed it before we last overwrote an edit. */
   replaced: observedBody.nullable(),
 });
 
-/** What a change of a template carries: the fields to send, and all that the source states. */
+/** The body of a change: the fields to send, and all fields that the source states. */
 const changeBody = z.object({
   fields: someFields,
   wanted: someFields,
 });
 export type RecordedTemplate = z.infer<typeof recordedBody>;
 
-/** A template's rows, and its changes, with the values of their bodies. */
+/** The rows and changes of templates, with the values of their bodies. */
 export type DesiredTemplateRow = Decoded<DesiredRow, TemplateFields>;
 export type RecordedTemplateRow = Decoded<RecordedRow, RecordedTemplate>;
 export type TemplateChange = Decoded<Change, z.infer<typeof changeBody>>;
@@ -75,7 +81,7 @@ export type TemplateStates = States<{
   recorded: RecordedTemplateRow;
 }>;
 
-/** Adds the values to the rows of a template. */
+/** Each function decodes one of the forms. Throws if the body has another form. */
 export const decodeTemplate = {
   desired: decoder(templateFields),
   observed: decoder(observedBody),
@@ -86,7 +92,7 @@ export const decodeTemplate = {
 /** The body of a file or record that cannot be read: it names no template. */
 export const unreadBody = canonicalJson({ name: '' } satisfies TemplateFields);
 
-/** Canonical form of a platform template. */
+/** Returns a template of the platform in canonical form. Its fingerprint leaves out `updatedAt`. */
 export function observeTemplate(template: Template): ObservedRow {
   const tooDeep = isTooDeep(template.content);
   const shown: ObservedTemplate = {
@@ -108,6 +114,7 @@ export function observeTemplate(template: Template): ObservedRow {
 
 const names = Object.keys(templateFields.shape);
 
+/** Returns the fields that have a value; a variable without a type is a string. */
 function shownFields({ variables, ...template }: Template): ShownFields {
   const stated = Object.entries(template).filter(
     ([name, value]) => names.includes(name) && value !== null && value !== undefined,
@@ -124,7 +131,8 @@ function shownFields({ variables, ...template }: Template): ShownFields {
 }
 
 /**
- * Of the wanted fields, those that differ from what is shown; content and variables go together.
+ * Returns the wanted fields that differ from what is shown. Content and variables are returned
+ * together if one of them differs.
  */
 export function difference(wanted: SomeFields, shown: ShownFields): SomeFields {
   const differs = (name: string): boolean =>

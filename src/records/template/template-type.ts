@@ -1,4 +1,4 @@
-/** Templates: how they are listed, how a change of one is sent, and how its outcome is found. */
+/** The record type of templates: lists and sends them, and finds the outcome of a change. */
 import { Rejected } from '../../domain/errors.ts';
 import { canonicalJson, type ObservedRow, type RecordedRow } from '../../domain/record.ts';
 import type { Template } from '../../platform/answer-schemas.ts';
@@ -25,11 +25,13 @@ import {
   unreadBody,
 } from './template-state.ts';
 
+/** The settings of templates, and the client of the platform. */
 export interface TemplateOptions {
   policy: TemplatePolicy;
   platform: Platform['templates'];
 }
 
+/** Returns the record type of templates. It has none of the capabilities. */
 export function templateType({ policy, platform }: TemplateOptions): RecordType {
   return {
     name: 'template',
@@ -58,8 +60,8 @@ export function templateType({ policy, platform }: TemplateOptions): RecordType 
 }
 
 /**
- * A name is not unique on the platform, and an edit made there is not to be lost: both need a fresh
- * look.
+ * Looks for the template again if the last reading is too old: a name is not unique on the
+ * platform, and an edit made there must not be lost.
  */
 async function look(
   platform: Platform['templates'],
@@ -75,6 +77,7 @@ async function look(
   return unchanged ? undefined : stale(rows, 'changed on the platform since it was last seen');
 }
 
+/** Sends one change. A 404 for a template that is gone makes the change stale. */
 async function send(
   platform: Platform['templates'],
   change: TemplateChange,
@@ -98,8 +101,9 @@ async function send(
 }
 
 /**
- * A creation is found by its exact name, anything else by its id. What was changed since it was
- * made may show a colleague's edit, which is not to pass for the platform's spelling.
+ * Finds the outcome of an unanswered change: a creation by its exact name, any other change by its
+ * id. A template that was changed since it was made counts as read late, because what it shows may
+ * be an edit and not the spelling of the platform.
  */
 async function recover(
   platform: Platform['templates'],
@@ -129,6 +133,7 @@ async function recover(
   return done ? acked({ id: row.id, observed: row, late }) : stale([row], 'did not happen');
 }
 
+/** Returns the templates that the change is about, in canonical form. */
 async function find(
   platform: Platform['templates'],
   change: TemplateChange,
@@ -137,6 +142,7 @@ async function find(
   return (await all(platform, change, signal)).map(observeTemplate);
 }
 
+/** Returns the templates with the id of the change, or with its name if it has no id. */
 async function all(
   platform: Platform['templates'],
   change: TemplateChange,
@@ -151,6 +157,7 @@ async function all(
   return found;
 }
 
+/** Returns the row that is recorded after an acknowledged change. */
 function acknowledge(
   before: RecordedRow | undefined,
   change: TemplateChange,
@@ -160,8 +167,8 @@ function acknowledge(
   const recorded = before && decodeTemplate.recorded(before).value;
   const seen = ack.observed ? decodeTemplate.observed(ack.observed).value : recorded?.shown;
   if (!seen) return before;
-  // Read late, or changed, it may show what somebody made of it: only what was sent is ours, and
-  // before an update it is looked at.
+  // A late reading may show an edit: only the fields that were sent count as ours, and the template
+  // is looked at before the next update.
   const asSent = { ...seen, fields: { ...seen.fields, ...fields }, updatedAt: null };
   const shown = ack.late ? asSent : seen;
   const body = { sent: wanted, leftAlone: null, shown, replaced: recorded?.replaced ?? null };
