@@ -7,7 +7,7 @@ import { isatty } from 'node:tty';
 import { Command, CommanderError } from 'commander';
 import { visibleLine, visibleLines } from './cli/output/visible-text.ts';
 import { exitCode } from './cli/output/exit-codes.ts';
-import { explain, type Fault } from './cli/output/failure-report.ts';
+import { explain, type Failure } from './cli/output/failure-report.ts';
 import type { CommandGroup, CommandModule, Shell } from './cli/compose/process-shell.ts';
 import { Interrupted } from './domain/errors.ts';
 
@@ -161,7 +161,7 @@ function documented(argv: readonly string[], real: Shell) {
   const note: Shell['note'] = (text) => real.note(visibleLines(text));
   return {
     shell: { ...real, print, note, argv },
-    fail({ text, code }: Fault): number {
+    fail({ text, code }: Pick<Failure, 'text' | 'code'>): number {
       if (argv.includes('--json') && !isPrinted) {
         real.print(JSON.stringify({ error: text.replace(/^error: /, ''), code }, null, 2));
       }

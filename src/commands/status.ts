@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { renderProblem } from '../domain/errors.ts';
 import { table } from '../engine/report/summary-text.ts';
 import { type Attention, attentionOf } from '../cli/status/attention-list.ts';
 import { look, type LookFlags, namingOptions } from '../cli/lookup/snapshot-command.ts';
@@ -23,7 +24,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     const standing = currentStatusOf(seen);
     const attention = attentionOf(standing);
     const due = dueOf(seen);
-    const { mirror, at, ...rest } = standing;
+    const { mirror, at, ...rest } = inLines(standing);
     return {
       document: { mirror, at, ok: attention.length === 0, attention, ...rest, due },
       lines: [...headOf(standing, attention), '', ...table(rowsOf(standing, due))],
@@ -31,12 +32,26 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   });
 }
 
+/** Returns the status as `--json` prints it: a problem is one line of text. */
+function inLines(standing: CurrentStatus) {
+  const { ledger, returns } = standing;
+  const { stuck = null } = returns ?? {};
+  return {
+    ...standing,
+    returns: returns && {
+      ...returns,
+      stuck: stuck && { since: stuck.since, reason: renderProblem(stuck) },
+    },
+    ledger: { ...ledger, fault: ledger.fault && renderProblem(ledger.fault) },
+  };
+}
+
 function headOf(standing: CurrentStatus, attention: readonly Attention[]): string[] {
   if (attention.length === 0) return [`${standing.mirror}: ${calmOf(standing)}`];
   return [
     `${standing.mirror} NEEDS A LOOK`,
     ...attention.flatMap(({ code, text, fix }) => [
-      `  ${text} → ${fix}`,
+      `  ${renderProblem({ reason: text, fix })}`,
       ...(code === 'opt_outs_refused' ? refusedOf(standing) : []),
       ...(code === 'returns_rejected' ? notTakenOf(standing) : []),
       ...(code === 'held' ? heldOf(standing) : []),
@@ -50,7 +65,7 @@ function refusedOf({ optOutsRefused: { count, people } }: CurrentStatus): string
       attempts === 0
         ? 'the next run tries it'
         : `tried ${attempts} ${attempts === 1 ? 'time' : 'times'}, again from ${retryAt}`;
-    return `    ${key} in ${channel} since ${since}: ${reason}${fix ? ` → ${fix}` : ''} (${tries})`;
+    return `    ${key} in ${channel} since ${since}: ${renderProblem({ reason, fix })} (${tries})`;
   });
   const more = count - people.length;
   return more > 0 ? [...lines, `    … and ${more} more`] : lines;
@@ -60,7 +75,7 @@ function notTakenOf({ returns }: CurrentStatus): string[] {
   const { count = 0, people = [] } = returns?.rejected ?? {};
   const lines = people.map(
     ({ key, channel, reason, fix, since }) =>
-      `    ${key} in ${channel} since ${since}: ${reason}${fix ? ` → ${fix}` : ''}`,
+      `    ${key} in ${channel} since ${since}: ${renderProblem({ reason, fix })}`,
   );
   const more = count - people.length;
   return more > 0 ? [...lines, `    … and ${more} more`] : lines;

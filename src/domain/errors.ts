@@ -33,13 +33,15 @@ export type ProblemCode =
   | 'quarantined'
   | 'source-incomplete'
   | 'source-left-out'
+  | 'source-changed'
   | 'part-lost'
   | 'circuit-open'
-  | 'awaiting-approval'
   | 'changes-left'
   | 'outcome-unknown'
   | 'write-back-stuck'
-  | 'erasure-unfinished';
+  | 'erasure-unfinished'
+  // What a run has to say besides.
+  | 'note';
 
 /** What is wrong and how to fix it: one line each, without personal data. */
 export interface Problem {

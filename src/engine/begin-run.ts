@@ -1,4 +1,5 @@
 /** Begins a run: gives it an id, and deals with what earlier runs have left. */
+import type { Problem } from '../domain/errors.ts';
 import { createCircuitBreaker } from './context/circuit-breaker.ts';
 import { approvalsOf } from './guard/plan-approval.ts';
 import type { Clock } from '../domain/clock.ts';
@@ -31,6 +32,7 @@ export function beginRun(mirror: Mirror, options: RunOptions): Started {
   const isHeld = holds(quarantine, startedAt);
   const quarantined = isHeld && options.writes;
   const said = isHeld ? [sayQuarantine(quarantine)] : [];
+  const notes = mirror.notes.map((reason): Problem => ({ code: 'note', reason }));
   const run = contextOf(mirror, options, { clock, startedAt, quarantined });
   const begun = mirror.parts.filter(
     ({ type }) => !options.only || options.only === `${type.name}s`,
@@ -56,7 +58,7 @@ export function beginRun(mirror: Mirror, options: RunOptions): Started {
     tally: createTally(snapshot),
     breaker: createCircuitBreaker(),
     reasons: quarantined ? said : [],
-    notes: quarantined ? mirror.notes : [...mirror.notes, ...said],
+    notes: quarantined ? notes : [...notes, ...said],
   };
 }
 

@@ -12,6 +12,7 @@ import type { MirrorPart } from './context/mirror-context.ts';
 import { findingsOf, type RunState } from './context/run-state.ts';
 import { sayStopped } from './finish/summarize-run.ts';
 import { applyGuards, applyGuardsAtOnce } from './guard/apply-guards.ts';
+import type { Problem } from '../domain/errors.ts';
 import { commitPlan } from './plan/commit-plan.ts';
 import { decideAgain, decideChanges } from './plan/decide-changes.ts';
 import { forecastRun, readPlan } from './plan/run-forecast.ts';
@@ -31,8 +32,8 @@ export async function selectCandidates(state: RunState, type: RecordType): Promi
   // A run that holds something back has failed, each time; a plan only says so.
   const said = run.writes ? reasons : notes;
   for (const { part, reason, fix } of losses) {
-    const line = `${part}: ${reason} → ${fix}`;
-    if (!said.includes(line)) said.push(line);
+    const lost: Problem = { code: 'part-lost', reason: `${part}: ${reason}`, fix };
+    if (!said.some((one) => one.reason === lost.reason)) said.push(lost);
   }
 }
 
@@ -92,9 +93,11 @@ async function readChanged(state: RunState, part: MirrorPart): Promise<boolean> 
   if (!outdated) return false;
   known.set(type, outdated);
   if (options.agrees) {
-    reasons.push(
-      `the ${type.name}s of the CRM have changed since the plan was agreed to → plan again`,
-    );
+    reasons.push({
+      code: 'source-changed',
+      reason: `the ${type.name}s of the CRM have changed since the plan was agreed to`,
+      fix: 'plan again',
+    });
     return false;
   }
   const { findings, reason } = await readAgain(run, part, outdated);

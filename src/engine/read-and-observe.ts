@@ -47,7 +47,8 @@ export async function readSources(state: RunState): Promise<void> {
       const read = await readPart(run, part, cursors.get(type));
       known.set(type, { ...noFindings, ...readingOf(source, read) });
       if (read.complete || !type.needsCertificate) continue;
-      reasons.push(`${read.why}, so only opt-outs are applied → ${read.fix}`);
+      const reason = `${read.why}, so only opt-outs are applied`;
+      reasons.push({ code: 'source-incomplete', reason, fix: read.fix });
     } catch (error) {
       excludePart(state, part, error);
     }

@@ -88,7 +88,10 @@ async function failureOf(working: Promise<void>): Promise<ExpectedError | undefi
 function isLeftForNextRun({ run, options, reasons }: RunState, round: number): boolean {
   if (round <= (options.agrees ? 1 : mostRounds)) return false;
   const left = run.snapshot.guarded.countPassing();
-  if (left > 0) reasons.push(`${left} changes did not get through in this run → run again`);
+  if (left > 0) {
+    const reason = `${left} changes did not get through in this run`;
+    reasons.push({ code: 'changes-left', reason, fix: 'run again' });
+  }
   return true;
 }
 

@@ -240,7 +240,7 @@ function isWorthTelling({ status, contacts }: Summary): boolean {
  * Returns whether an event is done. It is, too, if the run failed because of the quarantine: an
  * opt-in that waits for its end is up to the next run about everybody.
  */
-function isOver({ status, reasons }: Summary): boolean {
+function isOver({ status, reasonCodes }: Summary): boolean {
   if (status === 'interrupted') return false;
-  return status !== 'failed' || reasons.every((reason) => reason.startsWith('quarantined'));
+  return status !== 'failed' || reasonCodes.every((code) => code === 'quarantined');
 }

@@ -200,17 +200,26 @@ function parted<T>(all: readonly T[], is: (one: T) => boolean): [T[], T[]] {
 
 const name = 'returns';
 
-/**
- * Returns since when the CRM cannot be told anything, in milliseconds since the epoch, and why;
- * undefined if it can, as far as is known.
- */
-export function stuckIn({
-  meta,
-}: Pick<Snapshot, 'meta'>): { since: number; why: string } | undefined {
+/** Since when the CRM cannot be told anything, in milliseconds since the epoch, and why. */
+interface DeliveryStop {
+  since: number;
+  reason: string;
+  fix: string | undefined;
+}
+
+/** The stored text is `<since> <reason> → <fix>`, without the arrow where there is no fix. */
+const storedStop = {
+  encode: (since: number, failure: ExpectedError): string => `${since} ${failure.message}`,
+  decode(text: string): DeliveryStop {
+    const [, since, reason = '', fix] = /^(\S*) ?(.*?)(?: → (.*))?$/s.exec(text) ?? [];
+    return { since: Number(since), reason, fix };
+  },
+};
+
+/** Returns why the CRM cannot be told anything; undefined if it can, as far as is known. */
+export function stuckIn({ meta }: Pick<Snapshot, 'meta'>): DeliveryStop | undefined {
   const text = meta.get(name);
-  if (text === undefined) return undefined;
-  const [since = '', ...why] = text.split(' ');
-  return { since: Number(since), why: why.join(' ') };
+  return text === undefined ? undefined : storedStop.decode(text);
 }
 
 /**
@@ -226,6 +235,6 @@ export function noteStuck(
   if (!failure && !before) return;
   transaction(() => {
     if (!failure) meta.drop(name);
-    else meta.set(name, `${before?.since ?? at} ${failure.message}`);
+    else meta.set(name, storedStop.encode(before?.since ?? at, failure));
   });
 }

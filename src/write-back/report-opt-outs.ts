@@ -1,6 +1,7 @@
 /**
  * The last step of a run: tells the CRM who unsubscribed on the platform (README, back to the CRM).
  */
+import type { Problem } from '../domain/errors.ts';
 import type { WriteBackSummary } from '../engine/report/run-summary.ts';
 import type { RunState } from '../engine/context/run-state.ts';
 import { isRecord, onlyKey } from '../engine/context/mirror-context.ts';
@@ -13,7 +14,7 @@ const listed = 100;
 /** The result; `stuck` says why the CRM could not be told, and stops nothing. */
 export interface Reported {
   summary: WriteBackSummary;
-  stuck?: string;
+  stuck?: Problem;
 }
 
 /**
@@ -61,7 +62,8 @@ function listKnown({ run, tally }: RunState, kind: 'contact' | 'template'): void
   }
 }
 
-function sayStuck(waiting: number, { message }: Error): string {
+function sayStuck(waiting: number, { message }: Error): Problem {
   const many = waiting === 1 ? 'an opt-out' : `${waiting} opt-outs`;
-  return `the CRM could not be told of ${many}, the next run tries again: ${message}`;
+  const reason = `the CRM could not be told of ${many}, the next run tries again: ${message}`;
+  return { code: 'write-back-stuck', reason };
 }

@@ -144,6 +144,7 @@ const summary: Summary = {
   certificate: { source: true, platform: true },
   problems: [],
   reasons: [],
+  reasonCodes: [],
   known: 0,
   ms: 0,
 };

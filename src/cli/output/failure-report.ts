@@ -1,8 +1,20 @@
-import { Busy, Interrupted, Invalid, isExpected, Rejected } from '../../domain/errors.ts';
+import {
+  isExpected,
+  Busy,
+  Interrupted,
+  Invalid,
+  type Problem,
+  renderProblem,
+} from '../../domain/errors.ts';
 import { codeOfStop, exitCode } from './exit-codes.ts';
 
-/** The text and the exit code of a failure. */
-export interface Fault {
+type Fault = Omit<Problem, 'code'>;
+
+/** What a person reads of a failure, and the exit code that says which kind it was. */
+export interface Failure {
+  /** The first of the problems. */
+  problem: Fault;
+  /** All of them, a line each; of a bug its stack. */
   text: string;
   code: number;
 }
@@ -11,25 +23,21 @@ export interface Fault {
  * Returns the text and the exit code for any error. An unexpected one is reported as a bug, with
  * its stack.
  */
-export function explain(error: unknown): Fault {
+export function explain(error: unknown): Failure {
   if (isExpected(error)) {
-    const text = error instanceof Rejected ? refusalOf(error) : error.message;
-    return { text, code: codeOf(error) };
+    const text = error.problems.map(renderProblem).join('\n');
+    return { problem: error.problems[0], text, code: codeOf(error) };
   }
   const path = pathFault(error);
-  if (path !== undefined) return { text: path, code: exitCode('invalid') };
+  if (path) return failure(path, exitCode('invalid'));
   const storage = storageFault(error);
-  if (storage !== undefined) {
-    return { text: storage, code: exitCode(isLocked(error) ? 'busy' : 'failed') };
-  }
+  if (storage) return failure(storage, exitCode(isLocked(error) ? 'busy' : 'failed'));
   const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
-  return { text: `this is a bug, please report it:\n${stack}`, code: exitCode('failed') };
+  return failure({ reason: `this is a bug, please report it:\n${stack}` }, exitCode('failed'));
 }
 
-/** Words the platform's refusal: what it said, why, and the fix. */
-function refusalOf({ message, why, fix }: Rejected): string {
-  const reason = why === '' || why === message ? '' : `: ${why.replace(/\.$/, '')}`;
-  return `${message}${reason}${fix === '' ? '' : ` → ${fix}`}`;
+function failure(problem: Fault, code: number): Failure {
+  return { problem, text: renderProblem(problem), code };
 }
 
 function codeOf(error: Error): number {
@@ -53,31 +61,44 @@ const pathFaults: Readonly<Record<string, string>> = {
  * Words a path that cannot be used, which only a person can correct; undefined: it is no such
  * error.
  */
-function pathFault(error: unknown): string | undefined {
+function pathFault(error: unknown): Fault | undefined {
   if (!(error instanceof Error && 'code' in error && 'path' in error)) return undefined;
   const what = pathFaults[String(error.code)];
-  return what && `${String(error.path)}: ${what} → correct the path in the configuration`;
+  if (what === undefined) return undefined;
+  return { reason: `${String(error.path)}: ${what}`, fix: 'correct the path in the configuration' };
 }
 
 /**
  * Words an error of the disk, the file system or SQLite, which is no bug; undefined: it is no such
  * error.
  */
-function storageFault(error: unknown): string | undefined {
+function storageFault(error: unknown): Fault | undefined {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   if (!(error instanceof Error)) return undefined;
   const file = 'path' in error ? String(error.path) : 'a file of this mirror';
   if (code === 'SQLITE_FULL' || code === 'ENOSPC') {
-    return `${file}: the disk is full; nothing is lost → free some space there, and where temporary files go, then run again`;
+    return {
+      reason: `${file}: the disk is full; nothing is lost`,
+      fix: 'free some space there, and where temporary files go, then run again',
+    };
   }
   if (isLocked(error)) {
-    return `${file}: it is in use by another process → wait for it, then run again`;
+    return {
+      reason: `${file}: it is in use by another process`,
+      fix: 'wait for it, then run again',
+    };
   }
   if (code.startsWith('SQLITE_READONLY') || code === 'EROFS') {
-    return `${file}: it cannot be written (read-only) → mend its permissions or its disk`;
+    return {
+      reason: `${file}: it cannot be written (read-only)`,
+      fix: 'mend its permissions or its disk',
+    };
   }
   if (code === 'SQLITE_NOTADB' || code.startsWith('SQLITE_CORRUPT')) {
-    return `${file}: this is not a readable database → restore a backup, or, if it is the snapshot, run again: \`sync\` sets it aside and begins anew`;
+    return {
+      reason: `${file}: this is not a readable database`,
+      fix: 'restore a backup, or, if it is the snapshot, run again: `sync` sets it aside and begins anew',
+    };
   }
   if (
     /^(SQLITE_(IOERR|CANTOPEN|PERM|AUTH|NOLFS|PROTOCOL)|E(ACCES|PERM|IO|NOENT|NOTDIR|ISDIR|MFILE|DQUOT))/.test(
@@ -85,7 +106,10 @@ function storageFault(error: unknown): string | undefined {
     )
   ) {
     const where = code.startsWith('SQLITE_') ? `${file}: ` : '';
-    return `${where}${error.message} (${code}) → mend the disk or the permissions, then run again`;
+    return {
+      reason: `${where}${error.message} (${code})`,
+      fix: 'mend the disk or the permissions, then run again',
+    };
   }
   return undefined;
 }

@@ -210,10 +210,10 @@ function named(summary: Summary, names: Names, addresses: boolean): Summary['pro
 }
 
 /** Returns the document for --json, in which a side that was not read is not certified. */
-function documentOf(summary: Summary): string {
+function documentOf({ reasonCodes: _, ...summary }: Summary): string {
   const { source, platform } = summary.certificate;
   const certificate = { source: source ?? false, platform: platform ?? false };
-  const problems = summary.problems.map(({ part: _, isNew, ...problem }) => ({
+  const problems = summary.problems.map(({ part: __, isNew, ...problem }) => ({
     ...problem,
     new: isNew,
   }));

@@ -54,7 +54,7 @@ export function createLog(shell: Shell, mirror: string): Log {
       if (why === undefined) log.info(notice, notice?.type);
       else log.warn({ ...notice, why }, 'a notice could not be told, the next run tries again');
     },
-    ended({ problems, mirror: _, ...summary }, what) {
+    ended({ problems, mirror: _, reasonCodes: __, ...summary }, what) {
       const at = summary.status === 'failed' ? 'error' : 'info';
       log[at]({ ...summary, problems: problems.length }, `${what} ${summary.status}`);
     },

@@ -52,8 +52,8 @@ export function attentionOf(standing: CurrentStatus): Attention[] {
 
 function ledger({ ledger: { fault } }: CurrentStatus): Attention[] {
   if (fault === null) return [];
-  const [why, fix = 'mend it'] = fault.split(' → ');
-  return [{ code: 'ledger', text: `every run is refused: ${why}`, fix }];
+  const { reason, fix = 'mend it' } = fault;
+  return [{ code: 'ledger', text: `every run is refused: ${reason}`, fix }];
 }
 
 function noSnapshot({ snapshot, lease }: CurrentStatus): Attention {
@@ -84,9 +84,9 @@ function returns({ returns: back, at }: CurrentStatus): Attention[] {
   const found: Attention[] = [];
   const { stuck, waiting, rejected } = back;
   if (stuck) {
-    const [why = '', fix = 'the next run tries again'] = stuck.reason.split(' → ');
+    const { reason, fix = 'the next run tries again' } = stuck;
     const many = `${counted(waiting, 'opt-out')} of the platform`;
-    const text = `the CRM does not hear of ${many}, since ${stuck.since} (${ago(stuck.since, at)}): ${why}`;
+    const text = `the CRM does not hear of ${many}, since ${stuck.since} (${ago(stuck.since, at)}): ${reason}`;
     found.push({ code: 'returns_stuck', text, fix });
   }
   if (rejected.count > 0) {

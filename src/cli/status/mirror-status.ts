@@ -1,5 +1,6 @@
 /** Reads everything that `status` shows into one document, before anything of it is judged. */
 import { existsSync, statSync } from 'node:fs';
+import type { Problem } from '../../domain/errors.ts';
 import type { ProblemClass } from '../../domain/record-problem.ts';
 import type { RecordTypeName } from '../../domain/record.ts';
 import type { RefusedOptOut } from '../../snapshot/tables/retry-later.ts';
@@ -79,7 +80,7 @@ export interface CurrentStatus {
   limits: ToldLimit[];
   lease: { held: boolean };
   /** `fault`: why every run is refused. */
-  ledger: { file: string; fault: string | null };
+  ledger: { file: string; fault: Omit<Problem, 'code'> | null };
   snapshot: { file: string; exists: boolean; bytes: number | null };
 }
 
@@ -175,9 +176,9 @@ function ledgerOf({ config, snapshot }: Seen): CurrentStatus['ledger'] {
     readDoNotContactList(config.ledger, snapshot && boundDoNotContactList(snapshot.meta)).close();
     return { file, fault: null };
   } catch (error) {
-    const { text, code } = explain(error);
+    const { problem, code } = explain(error);
     // A list that another process has locked is no fault, and nothing is known of it.
-    return { file, fault: code === exitCode('busy') ? null : text };
+    return { file, fault: code === exitCode('busy') ? null : problem };
   }
 }
 

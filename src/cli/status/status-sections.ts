@@ -72,7 +72,7 @@ export interface ToldReturns {
   waiting: number;
   since: string | null;
   /** Since when the CRM cannot be told anything, and why; null: it can. */
-  stuck: { since: string; reason: string } | null;
+  stuck: { since: string; reason: string; fix: string | undefined } | null;
   /** Opt-outs that the CRM rejected; the next run after a day tries them again. */
   rejected: { count: number; since: string | null; people: ToldRejected[] };
 }
@@ -96,7 +96,7 @@ export function returnsOf(snapshot: Snapshot, names: Names): ToldReturns {
   return {
     waiting,
     since: instantOrNull(waitingSince),
-    stuck: stuck ? { since: instant(stuck.since), reason: stuck.why } : null,
+    stuck: stuck ? { ...stuck, since: instant(stuck.since) } : null,
     rejected: {
       count: rejected,
       since: instantOrNull(rejectedSince),

@@ -14,7 +14,7 @@
  * are in the account. It only reads, and what it cannot read proves nothing.
  */
 import { contactKey } from '../../records/contact/observe/observed-contact.ts';
-import { Invalid, Rejected } from '../../domain/errors.ts';
+import { Invalid, Rejected, type Problem } from '../../domain/errors.ts';
 import type { Platform } from '../../platform/api-client.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import { bind, bindingState, boundTo, keepOrganization } from './account-binding.ts';
@@ -150,15 +150,15 @@ export async function proveOwn(
  * Binds the snapshot to a new API key that is proven to be of the same organization. Returns what
  * the summary says of it. Throws as the proof does.
  */
-export async function bindAccount(run: RunContext, account: Account): Promise<string[]> {
+export async function bindAccount(run: RunContext, account: Account): Promise<Problem[]> {
   const { snapshot, stop, writes } = run;
   const how = await proveOwn({ snapshot, account }, stop);
   if (how === undefined) return [];
   if (writes) bind(snapshot, account);
-  return [
+  const reason =
     `platform.apiKey is not the one before, but of the same organization (${how}); ` +
-      `the snapshot ${writes ? 'belongs' : 'will belong'} to the new key`,
-  ];
+    `the snapshot ${writes ? 'belongs' : 'will belong'} to the new key`;
+  return [{ code: 'note', reason }];
 }
 
 /** Binds a free snapshot, and keeps the organization as soon as a listing names it. */

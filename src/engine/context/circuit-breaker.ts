@@ -10,7 +10,7 @@
  *   5 requests in a row without a usable answer               → the run stops
  */
 import { isStatedOptOut, type Change, type Op } from '../../domain/change.ts';
-import { Rejected } from '../../domain/errors.ts';
+import { type Problem, Rejected } from '../../domain/errors.ts';
 import { outcomeOf } from '../../records/send-outcome.ts';
 import type { RecordType, SendOutcome } from '../../records/record-type.ts';
 
@@ -24,7 +24,7 @@ export interface CircuitBreaker {
   /** Returns whether an error means that a route may not be used; if so, stops that route. */
   refuses(error: unknown): boolean;
   /** Returns what was stopped and why, once each. */
-  reasons(): string[];
+  reasons(): Problem[];
   /** Returns what the outcomes of the whole run say of the platform. */
   verdict(): BreakerVerdict;
   /** Returns whether the whole run is stopped. */
@@ -39,6 +39,8 @@ export interface CircuitBreaker {
  */
 export type BreakerVerdict = 'nothing' | 'fine' | 'refused' | 'stopped';
 
+type Stop = (scope: string, why: Omit<Problem, 'code'>) => void;
+
 const personOps: readonly Op[] = ['create', 'opt_in', 'opt_out', 'delete'];
 const unanswered = 5;
 const attemptsAtLeast = 20;
@@ -47,9 +49,9 @@ const strangersAtMost = 5;
 
 /** Begins with nothing stopped. */
 export function createCircuitBreaker(): CircuitBreaker {
-  const stops = new Map<string, string>();
-  const stop = (scope: string, why: string): void => {
-    if (!stops.has(scope)) stops.set(scope, why);
+  const stops = new Map<string, Problem>();
+  const stop: Stop = (scope, why) => {
+    if (!stops.has(scope)) stops.set(scope, { code: 'circuit-open', ...why });
   };
   const refusals = countRefusals(stop);
   let silence = 0;
@@ -58,7 +60,8 @@ export function createCircuitBreaker(): CircuitBreaker {
     silence += 1;
     if (silence < unanswered) return;
     const count = `${unanswered} requests in a row had no usable answer`;
-    stop('run', `${count}, the last: ${why} → run again when the platform is well`);
+    const fix = 'run again when the platform is well';
+    stop('run', { reason: `${count}, the last: ${why}`, fix });
   }
 
   return {
@@ -74,12 +77,12 @@ export function createCircuitBreaker(): CircuitBreaker {
       silence = 0;
       if (outcome.is === 'acked') refusals.acked(type, change);
       else if (outcome.is === 'rejected') refusals.rejected(type, change, outcome.status);
-      else stop(scopeOf(type, change, outcome), outcome.why);
+      else stop(scopeOf(type, change, outcome), { reason: outcome.why });
     },
     refuses(error) {
       const outcome = error instanceof Rejected ? outcomeOf(error) : undefined;
       if (outcome?.is !== 'stopped' || outcome.scope !== 'route') return false;
-      stop(outcome.route, outcome.why);
+      stop(outcome.route, { reason: outcome.why });
       return true;
     },
     reasons: () => [...stops.values()],
@@ -93,7 +96,7 @@ export function createCircuitBreaker(): CircuitBreaker {
 }
 
 /** Counts for the rows of the table that need it. */
-function countRefusals(stop: (scope: string, why: string) => void) {
+function countRefusals(stop: Stop) {
   const strangers = new Map<string, number>();
   const proven = new Set<string>();
   let attempted = 0;
@@ -103,7 +106,8 @@ function countRefusals(stop: (scope: string, why: string) => void) {
     const count = (strangers.get(scope) ?? 0) + 1;
     strangers.set(scope, count);
     if (proven.has(scope) || count < strangersAtMost) return;
-    stop(scope, `the platform answered 404 to ${count} people in ${part} → is that channel there?`);
+    const reason = `the platform answered 404 to ${count} people in ${part}`;
+    stop(scope, { reason, fix: 'is that channel there?' });
   }
 
   return {
@@ -119,7 +123,8 @@ function countRefusals(stop: (scope: string, why: string) => void) {
       if (isStranger) noteStranger(partOf(type, change), change.part);
       if (attempted < attemptsAtLeast || rejected / attempted <= rejectedAtMost) return;
       const count = `${rejected} of ${attempted}`;
-      stop('most', `the platform refused ${count} changes; only opt-outs go on → see the problems`);
+      const reason = `the platform refused ${count} changes; only opt-outs go on`;
+      stop('most', { reason, fix: 'see the problems' });
     },
     verdict(): BreakerVerdict {
       if (attempted === 0) return 'nothing';

@@ -14,6 +14,7 @@
  * `retry` without a name lifts it. An opt-out is never quarantined.
  */
 import { z } from 'zod';
+import type { Problem } from '../../domain/errors.ts';
 import { type Meta, metaValue } from '../../snapshot/database/meta-table.ts';
 import { retrySchedules } from '../../domain/retry-schedules.ts';
 import type { BreakerVerdict, CircuitBreaker } from './circuit-breaker.ts';
@@ -51,7 +52,7 @@ export function holds(quarantine: Quarantine | undefined, now: number): quaranti
 export function storeQuarantine(
   run: RunContext,
   breaker: CircuitBreaker,
-): { reason?: string; note?: string } {
+): { reason?: Problem; note?: Problem } {
   if (run.quarantined) return {};
   const { meta, transaction } = run.snapshot;
   const before = quarantineOf(meta);
@@ -60,7 +61,8 @@ export function storeQuarantine(
   if (next === before) return {};
   transaction(() => (next ? meta.set(name, JSON.stringify(next)) : meta.drop(name)));
   if (next) return { reason: sayQuarantine(next) };
-  return { note: 'the quarantine is over: the platform took what this run sent' };
+  const reason = 'the quarantine is over: the platform took what this run sent';
+  return { note: { code: 'note', reason } };
 }
 
 function nextQuarantine(
@@ -76,10 +78,13 @@ function nextQuarantine(
 }
 
 /** Says since when and until when the quarantine is in force. */
-export function sayQuarantine({ since, until }: Quarantine): string {
+export function sayQuarantine({ since, until }: Quarantine): Problem {
   const time = (at: number) => new Date(at).toISOString().replace(/\.\d+/, '');
-  return (
-    `quarantined since ${time(since)}, since the platform refused most changes: until ` +
-    `${time(until)} only opt-outs are sent → mend what it refuses, then \`crm-mirror retry\``
-  );
+  return {
+    code: 'quarantined',
+    reason:
+      `quarantined since ${time(since)}, since the platform refused most changes: until ` +
+      `${time(until)} only opt-outs are sent`,
+    fix: 'mend what it refuses, then `crm-mirror retry`',
+  };
 }

@@ -6,6 +6,7 @@ import {
   type ExpectedError,
   Interrupted,
   isExpected,
+  type Problem,
   Rejected,
 } from '../../domain/errors.ts';
 import type { RecordTypeName } from '../../domain/record.ts';
@@ -39,9 +40,9 @@ export interface Started {
   readonly tally: RunTally;
   readonly breaker: CircuitBreaker;
   /** The reasons for which the run fails from the start, one line each. */
-  readonly reasons: readonly string[];
+  readonly reasons: readonly Problem[];
   /** Remarks for the summary, one line each. */
-  readonly notes: readonly string[];
+  readonly notes: readonly Problem[];
 }
 
 /**
@@ -58,8 +59,8 @@ export interface RunState extends Started {
   known: Map<RecordType, Findings>;
   /** The known problems of records that a reading of changes does not name. */
   unread: Map<RecordTypeName, Unread>;
-  reasons: string[];
-  notes: string[];
+  reasons: Problem[];
+  notes: Problem[];
   plan: Plan | undefined;
   /** How long that plan takes. */
   forecast: Forecast | undefined;
@@ -109,7 +110,10 @@ export function excludePart(state: RunState, part: MirrorPart, error: unknown): 
   const isLast = state.parts.length === 1;
   const endsAll = error instanceof Interrupted || error instanceof Busy || isRefusedKey(error);
   if (isLast || endsAll || !isExpected(error)) throw error;
-  state.reasons.push(`${part.type.name}s are left out: ${error.message}`);
+  state.reasons.push({
+    code: 'source-left-out',
+    reason: `${part.type.name}s are left out: ${error.message}`,
+  });
   state.parts = state.parts.filter((other) => other !== part);
 }
 

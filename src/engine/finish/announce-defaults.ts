@@ -2,6 +2,7 @@
  * Announces once, after an upgrade, what a new default will do, and to how many people. Until a run
  * has announced it, the default does nothing; absences count for it from then on.
  */
+import type { Problem } from '../../domain/errors.ts';
 import type { RecordType } from '../../records/record-type.ts';
 import type { RunState } from '../context/run-state.ts';
 import { type Mirror, onlyKey } from '../context/mirror-context.ts';
@@ -13,7 +14,7 @@ import { mustAnnounce, unsaid } from '../context/first-load.ts';
 export async function announceDefaults(
   run: RunContext,
   type: RecordType | undefined,
-): Promise<string[]> {
+): Promise<Problem[]> {
   if (!run.unstated || !type || !mustAnnounce(run)) return [];
   const { absences, ranges } = run.snapshot;
   const people = { missing: 0, flagged: 0 };
@@ -22,7 +23,8 @@ export async function announceDefaults(
     people.missing += missing;
     people.flagged += flagged;
   });
-  return [wordsOf(people, run.unstated)];
+  const fix = 'set policy.absent: keep to leave them subscribed';
+  return [{ code: 'note', reason: wordsOf(people, run.unstated), fix }];
 }
 
 /** Notes that the default was announced. Within a transaction. */
@@ -51,7 +53,6 @@ function wordsOf(
     `${readings} and ${inWords(absentForMs)}, counted from now`,
     flagged === 0 ? '' : `, and ${counted(flagged)} flagged as deleted there in the next run`,
     deletes === 'off' ? '' : `, and deleted ${later} (policy.deleteAfter)`,
-    ' → set policy.absent: keep to leave them subscribed',
   ].join('');
 }
 

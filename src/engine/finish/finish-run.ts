@@ -61,7 +61,7 @@ function keep(state: RunState, summary: Summary): RecordType[] {
   const { id } = run;
   const at = run.clock.now();
   keepParked(state);
-  const { problems: _, ...kept } = summary;
+  const { problems: _, reasonCodes: __, ...kept } = summary;
   const { status, plan } = summary;
   // Most events change nothing, and would only fill the list of runs.
   const wasTold = (summary.returns?.told ?? 0) > 0;

@@ -1,5 +1,11 @@
 /** Summarizes a run that has ended: its status, what it counted, and why it failed if it did. */
-import { Interrupted } from '../../domain/errors.ts';
+import {
+  type ExpectedError,
+  Interrupted,
+  type Problem,
+  Rejected,
+  renderProblem,
+} from '../../domain/errors.ts';
 import type { Stop } from '../../records/record-type.ts';
 import type { RunState } from '../context/run-state.ts';
 import type { JournalTally } from '../../snapshot/tables/journal.ts';
@@ -41,6 +47,12 @@ export function summaryOf(state: RunState, { reported, done, held }: Done): Summ
   const erasures = unfinishedIn(run.snapshot);
   const split = splitHeld(held);
   const unfinished = erasures.length > 0 && parts.some(({ type }) => type.capabilities.erasure);
+  const said: Problem[] = [
+    ...reasons,
+    ...state.notes,
+    ...(unfinished ? [sayUnfinished(erasures)] : []),
+    ...(stuck ? [stuck] : []),
+  ];
   return {
     run: run.id,
     mirror: mirror.name,
@@ -59,12 +71,8 @@ export function summaryOf(state: RunState, { reported, done, held }: Done): Summ
     forecast: state.forecast ?? null,
     certificate: certificateOf(state),
     problems: tally.problems(),
-    reasons: [
-      ...reasons,
-      ...state.notes,
-      ...(unfinished ? [sayUnfinished(erasures)] : []),
-      ...(stuck === undefined ? [] : [stuck]),
-    ],
+    reasons: said.map(renderProblem),
+    reasonCodes: said.map(({ code }) => code),
     known: tally.counts().known,
     ms: run.clock.now() - run.startedAt,
   };
@@ -137,9 +145,9 @@ function journaled(
 }
 
 interface Ending extends Pick<Done, 'held'> {
-  reasons: readonly string[];
+  reasons: readonly Problem[];
   unfinished: boolean;
-  stuck: string | undefined;
+  stuck: Problem | undefined;
 }
 
 /** Returns the status. An erasure that is not done counts like a failed opt-out. */
@@ -164,39 +172,48 @@ function certificateOf({ known }: RunState): Summary['certificate'] {
   };
 }
 
-/** Explains why a run failed, one line each. `tally` counts the changes of the run. */
-function reasonsOf(state: RunState, tally: readonly JournalTally[]): string[] {
+/** Returns why a run failed. `tally` counts the changes of the run. */
+function reasonsOf(state: RunState, tally: readonly JournalTally[]): Problem[] {
   const { run, breaker, failure, parts } = state;
   const reasons = [...state.reasons, ...breaker.reasons()];
-  if (failure && !(failure instanceof Interrupted)) reasons.push(failure.message);
+  if (failure && !(failure instanceof Interrupted)) reasons.push(...problemsOf(failure));
   if (!run.writes) return reasons;
   const unknown = parts.flatMap(({ type }) => openChanges(run, type.name)).length;
   if (unknown > 0) {
-    reasons.push(
-      `the outcome of ${unknown} changes is not known yet → the next run reads what became of them`,
-    );
+    reasons.push({
+      code: 'outcome-unknown',
+      reason: `the outcome of ${unknown} changes is not known yet`,
+      fix: 'the next run reads what became of them',
+    });
   }
   const unsent = tally.reduce((sum, { state, n }) => sum + (state === 'planned' ? n : 0), 0);
   if (unsent > 0 && !run.stop.aborted) {
-    reasons.push(`${unsent} changes were not sent → the next run plans them again`);
+    const reason = `${unsent} changes were not sent`;
+    reasons.push({ code: 'changes-left', reason, fix: 'the next run plans them again' });
   }
   return reasons;
 }
 
-/** Returns a line for each setting that keeps people from a change, with their number. */
-export function sayStopped({ protect, optIns }: Record<Stop, number>): string[] {
+/** Of a refusal only what was refused is said: why may be long, and stands with the records. */
+function problemsOf(failure: ExpectedError): readonly Problem[] {
+  if (!(failure instanceof Rejected)) return failure.problems;
+  return [{ code: 'rejected', reason: failure.message }];
+}
+
+/** Returns a note for each setting that keeps people from a change, with their number. */
+export function sayStopped({ protect, optIns }: Record<Stop, number>): Problem[] {
   const people = (n: number): string => (n === 1 ? '1 person' : `${n} people`);
-  const lines: string[] = [];
+  const notes: Problem[] = [];
   if (optIns > 0) {
-    lines.push(
-      `policy.optIns is off: ${people(optIns)} would be created or opted in → set it to on to do so`,
-    );
+    const reason = `policy.optIns is off: ${people(optIns)} would be created or opted in`;
+    notes.push({ code: 'note', reason, fix: 'set it to on to do so' });
   }
   if (protect > 0) {
-    lines.push(
-      `contacts.protect: ${people(protect)} would be changed and stay as they are → ` +
-        '`crm-mirror explain <email>` says what for one person',
-    );
+    notes.push({
+      code: 'note',
+      reason: `contacts.protect: ${people(protect)} would be changed and stay as they are`,
+      fix: '`crm-mirror explain <email>` says what for one person',
+    });
   }
-  return lines;
+  return notes;
 }

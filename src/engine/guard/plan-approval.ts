@@ -40,7 +40,7 @@ export function* approveThisPlan(context: RunState): Generator<undefined, boolea
   const hash = plan?.hash ?? '';
   if (approve !== hash) {
     if (snapshot.awaitingApproval.get(approve)) {
-      context.notes.push(nothingLeft(approve));
+      context.notes.push({ code: 'note', reason: nothingLeft(approve) });
       return false;
     }
     throw unknownPlan(snapshot.awaitingApproval.current(), approve, hash);

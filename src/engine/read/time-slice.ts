@@ -12,7 +12,7 @@
  *
  * Such a reading counts no absence.
  */
-import { Interrupted, isExpected } from '../../domain/errors.ts';
+import { Interrupted, isExpected, type Problem } from '../../domain/errors.ts';
 import type { RecordType } from '../../records/record-type.ts';
 import type { MirrorPart } from '../context/mirror-context.ts';
 import type { RunContext } from '../context/run-context.ts';
@@ -47,7 +47,7 @@ export async function withdrawOutdated(
 interface ReadAgain {
   /** Undefined: the source could not be read. */
   findings?: Findings;
-  reason?: string;
+  reason?: Problem;
 }
 
 /** Reads a source again, without counting absences. Throws Interrupted, and bugs. */
@@ -61,12 +61,12 @@ export async function readAgain(
     const findings = { ...before, ...readingOf(part.source, certificate) };
     if (certificate.complete) return { findings };
     const { why, fix } = certificate;
-    return { findings, reason: `${why}, so only opt-outs are applied from now on → ${fix}` };
+    const reason = `${why}, so only opt-outs are applied from now on`;
+    return { findings, reason: { code: 'source-incomplete', reason, fix } };
   } catch (error) {
     if (!isExpected(error) || error instanceof Interrupted) throw error;
     const { name } = part.type;
-    return {
-      reason: `the ${name}s could not be read again, so the rest waits: ${error.message}`,
-    };
+    const reason = `the ${name}s could not be read again, so the rest waits: ${error.message}`;
+    return { reason: { code: 'source-left-out', reason } };
   }
 }

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import type { Change, Op } from '../../domain/change.ts';
 import { byGuard, type GuardClass } from '../../domain/guard-classes.ts';
 import { canonicalJson, type RecordTypeName } from '../../domain/record.ts';
+import type { ProblemCode } from '../../domain/errors.ts';
 import type { RecordProblem } from '../../domain/record-problem.ts';
 import type { Forecast } from './duration-forecast.ts';
 
@@ -35,6 +36,8 @@ export interface Summary {
   problems: ListedProblem[];
   /** Reasons why the run did not end as it should, one line each. */
   reasons: string[];
+  /** The code of each reason, for programs: neither stored nor printed. */
+  reasonCodes: readonly ProblemCode[];
   /** Rejected or invalid records that earlier runs already listed. */
   known: number;
   /** Milliseconds. */
@@ -102,6 +105,7 @@ export function nothingDone(of: Pick<Summary, 'mirror' | 'mode' | 'reasons'>): S
     forecast: null,
     certificate: { source: null, platform: null },
     problems: [],
+    reasonCodes: [],
     known: 0,
     ms: 0,
     ...of,

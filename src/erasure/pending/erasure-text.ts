@@ -1,16 +1,21 @@
 /** The words about unfinished erasures. */
+import type { Problem } from '../../domain/errors.ts';
 import type { Unfinished } from './unfinished-erasures.ts';
 
 const shown = 5;
 
-/** Returns the sentence that every run prints about unfinished erasures. */
-export function sayUnfinished(all: readonly Unfinished[]): string {
+/** Returns what every run says about unfinished erasures. */
+export function sayUnfinished(all: readonly Unfinished[]): Problem {
   const hashes = all.slice(0, shown).map(({ hash }) => `'${hash}'`);
   const more = all.length > shown ? ` and ${all.length - shown} more, which \`status\` counts` : '';
   const many = all.length === 1 ? 'an erasure is' : `${all.length} erasures are`;
   const held = all.filter((one) => one.held).length;
   const again = held > 0 ? ' does it' : ' again';
-  return `${many} not finished${sayHeld(held)} → \`crm-mirror forget\`${again}: ${hashes.join(', ')}${more}`;
+  return {
+    code: 'erasure-unfinished',
+    reason: `${many} not finished${sayHeld(held)}`,
+    fix: `\`crm-mirror forget\`${again}: ${hashes.join(', ')}${more}`,
+  };
 }
 
 /** Returns the words about erasures that a guard holds back; '' without any. */
