@@ -2,7 +2,7 @@ import { existsSync, readFileSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import type { Config } from '../config/config.ts';
-import { Invalid } from '../domain/errors.ts';
+import { Invalid, renderProblem } from '../domain/errors.ts';
 import { backUp, copyOfText, type BackupPart } from '../snapshot/database/database-backup.ts';
 import { readDoNotContactList } from '../do-not-contact/list-file.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
@@ -91,5 +91,8 @@ async function* copiesOf(
 function keyLine({ key, keyCopied }: Files): string {
   return keyCopied
     ? `${key}: its key, without which the ledger is of no use`
-    : `${key}: the key of the ledger is not copied, and without it that is of no use → keep it, too`;
+    : renderProblem({
+        reason: `${key}: the key of the ledger is not copied, and without it that is of no use`,
+        fix: 'keep it, too',
+      });
 }

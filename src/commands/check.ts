@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load-config.ts';
-import { Interrupted, Invalid, isExpected } from '../domain/errors.ts';
+import { Interrupted, Invalid, isExpected, renderProblem } from '../domain/errors.ts';
 import type { DesiredRow } from '../domain/record.ts';
 import {
   countUnknown,
@@ -119,9 +119,12 @@ async function readRedis(url: string): Promise<Found> {
   if (evictsBy === undefined) return { level: 'ok', found: `${name} answers` };
   return {
     level: 'note',
-    found:
-      `${name} answers, and throws away what waits in it when its memory is full ` +
-      `(maxmemory-policy ${evictsBy}) → set maxmemory-policy noeviction`,
+    found: renderProblem({
+      reason:
+        `${name} answers, and throws away what waits in it when its memory is full ` +
+        `(maxmemory-policy ${evictsBy})`,
+      fix: 'set maxmemory-policy noeviction',
+    }),
   };
 }
 
@@ -157,7 +160,7 @@ const decisive = new Set(['contacts.deleted', 'contacts.unsubscribed']);
 function tellUnknown(words: UnknownWords, asTheyAre: boolean): Finding {
   const { option: what, fix } = words;
   const level = decisive.has(what) ? 'fail' : 'note';
-  const found = `${sayUnknown(words, { asTheyAre })} → ${fix}`;
+  const found = renderProblem({ reason: sayUnknown(words, { asTheyAre }), fix });
   return { what, level, found, invalidInput: false };
 }
 
@@ -196,8 +199,10 @@ async function readSource(
     }
   }
   const { value: certificate } = step;
-  if (!certificate.complete)
-    return { level: 'fail', found: `${certificate.why} → ${certificate.fix}` };
+  if (!certificate.complete) {
+    const { why: reason, fix } = certificate;
+    return { level: 'fail', found: renderProblem({ reason, fix }) };
+  }
   if (records === 0 && snapshot) refuseEmpty({ snapshot }, type.name);
   const example = first ? `, the first at ${first.place}: ${first.invalid?.reason}` : '';
   const without = addressless > 0 ? `, ${addressless} without an address` : '';

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { Invalid } from '../domain/errors.ts';
+import { Invalid, renderProblem } from '../domain/errors.ts';
 import { table } from '../engine/report/summary-text.ts';
 import type { Domain } from '../platform/answer-schemas.ts';
 import { domainCreateBody, type DomainCreateBody } from '../platform/request-schemas.ts';
@@ -171,8 +171,12 @@ async function verify(command: Command, shell: Shell): Promise<number> {
     const id = await idOf(domain, reached);
     const { status } = await reached.platform.domains.verify(id, { signal: reached.signal });
     const failed = /^(failed|suspended)$/.test(status);
-    const then = failed ? ' → crm-mirror domains list says why' : '';
-    return { document: { id, status }, lines: [`${domain}: ${cell(status)}${then}`], failed };
+    const fix = failed ? 'crm-mirror domains list says why' : undefined;
+    return {
+      document: { id, status },
+      lines: [renderProblem({ reason: `${domain}: ${cell(status)}`, fix })],
+      failed,
+    };
   });
 }
 

@@ -10,7 +10,7 @@ import { parseSeedFile, type SeedFile } from '../emulator/seed/seed-file.ts';
 import { serve } from '../emulator/http-listener.ts';
 import type { Channel } from '../emulator/shared/row-types.ts';
 import { openFile } from '../emulator/store/sqlite-file.ts';
-import { Invalid } from '../domain/errors.ts';
+import { Invalid, renderProblem } from '../domain/errors.ts';
 import { subscription } from '../platform/request-schemas.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 import { exitCode } from '../cli/output/exit-codes.ts';
@@ -100,7 +100,10 @@ function openEmulator(flags: Flags, shell: Shell): Emulator {
   try {
     if (arranges && storage && storage.load().length > 0) {
       shell.note(
-        `${flags.data} holds a world already → --seed-file and --channel are not looked at`,
+        renderProblem({
+          reason: `${flags.data} holds a world already`,
+          fix: '--seed-file and --channel are not looked at',
+        }),
       );
     }
     const clock = { now: Date.now, monotonic: () => performance.now() };

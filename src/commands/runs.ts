@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { Invalid } from '../domain/errors.ts';
+import { Invalid, renderProblem } from '../domain/errors.ts';
 import { table } from '../engine/report/summary-text.ts';
 import type { KeptChange, KeptRun } from '../snapshot/tables/run-history.ts';
 import {
@@ -163,7 +163,7 @@ function lineOf({
   fix,
 }: ReturnType<typeof changeOf>): string {
   const where = part === '' ? '' : ` in ${part}`;
-  const why = reason === null ? '' : `: ${reason}${fix ? ` → ${fix}` : ''}`;
+  const why = reason === null ? '' : `: ${renderProblem({ reason, fix })}`;
   return `  ${outcome} ${op} ${kind} ${key}${where}${why}`;
 }
 

@@ -54,11 +54,16 @@ export interface Problem {
 
 type Problems = readonly [Problem, ...Problem[]];
 
+interface Renderable extends Omit<Problem, 'code' | 'fix'> {
+  /** Undefined, null or '': nobody knows one. */
+  fix?: string | null | undefined;
+}
+
 /**
  * Returns the line that people read: `reason → fix`. The only place that draws the arrow; nothing
  * takes such a line apart again.
  */
-export function renderProblem({ place, reason, fix }: Omit<Problem, 'code'>): string {
+export function renderProblem({ place, reason, fix }: Renderable): string {
   const gap = place === undefined ? ' ' : '  ';
   const what = place === undefined ? reason : `${place}${gap}${reason}`;
   return fix ? `${what}${gap}→ ${fix}` : what;

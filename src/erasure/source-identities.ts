@@ -1,5 +1,5 @@
 /** Reads which CRM ids a person has, so that the do-not-contact list can be asked by them. */
-import { Interrupted, isExpected } from '../domain/errors.ts';
+import { Interrupted, isExpected, renderProblem } from '../domain/errors.ts';
 import type { Deadlines } from '../records/capabilities.ts';
 import type { Mirror, MirrorPart } from '../engine/context/mirror-context.ts';
 import { readSource } from '../engine/read/source-read.ts';
@@ -34,7 +34,11 @@ export async function readNames(
   try {
     const certificate = await readSource(run, part);
     if (certificate.complete) return { read: true, certified: true, why: null };
-    return { read: true, certified: false, why: `${certificate.why} → ${certificate.fix}` };
+    return {
+      read: true,
+      certified: false,
+      why: renderProblem({ reason: certificate.why, fix: certificate.fix }),
+    };
   } catch (error) {
     if (!isExpected(error) || error instanceof Interrupted) throw error;
     return { read: false, certified: false, why: error.message };

@@ -1,5 +1,6 @@
 /** Builds a mirror that can run from a configuration. It is the one place where all parts meet. */
 import { hash, randomBytes } from 'node:crypto';
+import { renderProblem } from '../../domain/errors.ts';
 import type { Config } from '../../config/config.ts';
 import { byGuard } from '../../domain/guard-classes.ts';
 import type { AbsenceRules } from '../../records/contact/consent/our-contacts.ts';
@@ -55,10 +56,12 @@ export function connect(config: Config, shell: Shell): ConnectedPlatform {
 
 function stuckWords({ route, forMs }: Stuck): string {
   if (forMs === undefined) return `requests of ${route} get through again`;
-  return (
-    `${route}: the platform has refused every request for ${lasting(forMs)} (429), and what is left to do ` +
-    'there waits → see whether another program uses up the limit, or the account is blocked'
-  );
+  return renderProblem({
+    reason:
+      `${route}: the platform has refused every request for ${lasting(forMs)} (429), ` +
+      'and what is left to do there waits',
+    fix: 'see whether another program uses up the limit, or the account is blocked',
+  });
 }
 
 function shareLimits({ redis, platform }: Config, shell: Shell): SharedBudgets | undefined {
@@ -137,7 +140,9 @@ export function assemble(config: Config, shell: Shell, access: MirrorAccess): As
       snapshot.close();
       if (lease && isDamage(failure)) {
         const aside = setAside(config.snapshot, systemClock.now());
-        shell.note(`crm-mirror: ${sayAside(config.snapshot, aside)} → run again: that begins anew`);
+        const reason = sayAside(config.snapshot, aside);
+        const fix = 'run again: that begins anew';
+        shell.note(`crm-mirror: ${renderProblem({ reason, fix })}`);
       }
       lease?.release();
       await platform.close();
@@ -186,8 +191,10 @@ function hold(config: Config, { acceptLostLedger = false }: MirrorAccess): Opene
     const opened = openForRun(config.snapshot, { at: systemClock.now(), admit });
     ({ snapshot } = opened);
     snapshot.fence();
-    const anew =
-      'this run begins anew: it adopts and records who is there, as a first run does → keep that file until all is well';
+    const anew = renderProblem({
+      reason: 'this run begins anew: it adopts and records who is there, as a first run does',
+      fix: 'keep that file until all is well',
+    });
     const { aside } = opened;
     const notes = aside === undefined ? [] : [`${sayAside(config.snapshot, aside)}; ${anew}`];
     const known = boundDoNotContactList(snapshot.meta);

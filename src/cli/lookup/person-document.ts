@@ -1,4 +1,5 @@
 /** All that is known of one person, as one document: a section for each place that was asked. */
+import { renderProblem } from '../../domain/errors.ts';
 import { policyDeletes } from '../../records/contact/consent/our-contacts.ts';
 import { type ExplainedChannel, explainPerson } from '../../records/contact/consent/decide.ts';
 import type { PersonRules } from '../../records/contact/consent/facts.ts';
@@ -70,7 +71,7 @@ function crmOf({ found: { source, states }, names }: Explaining) {
   return {
     read: true,
     certified: source.complete,
-    why: source.complete ? null : `${source.why} → ${source.fix}`,
+    why: source.complete ? null : renderProblem({ reason: source.why, fix: source.fix }),
     records: states.desired.map((row) => {
       const { place, id, invalid, value } = decodeContact.desired(row);
       const { presence, channels, consentAt } = value;

@@ -1,4 +1,5 @@
 /** What is known of one person, in lines for people. */
+import { renderProblem } from '../../domain/errors.ts';
 import type { ExplainedPerson } from './person-document.ts';
 import { absenceWords } from './missing-people.ts';
 import { cell } from '../output/visible-text.ts';
@@ -47,7 +48,7 @@ function crmLines({ crm }: ExplainedPerson): string[] {
       ...presenceWords[presence],
       wishes.join(', '),
       ...(consentAt === null ? [] : [`stated ${consentAt}`]),
-      ...(invalid ? [`INVALID: ${invalid.reason} → ${invalid.fix}`] : []),
+      ...(invalid ? [`INVALID: ${renderProblem(invalid)}`] : []),
     ];
     return `${place}${id === '' ? '' : `, id ${id}`}: ${about.join('; ')}`;
   });
@@ -148,7 +149,7 @@ function channelLines(channel: Channel, { crm }: ExplainedPerson): string[] {
     return `${held ? 'YES' : 'no '} ${String(row ?? '').padStart(2)}  gate: ${asks} (${id})`;
   });
   const stop = stoppedBy === null ? '' : `: ${stopWords[stoppedBy]}`;
-  const why = problem ? `: ${problem.reason} → ${problem.fix}` : '';
+  const why = problem ? `: ${renderProblem(problem)}` : '';
   return [
     `${desiredWords(desired, crm)}; recorded ${recorded ? memberWords(recorded) : '–'}; ` +
       `the platform shows ${observed ?? '–'}`,
@@ -196,14 +197,14 @@ function parkedLines({ parked }: ExplainedPerson): string[] {
   return parked.map(({ channel, reason, fix, since, attempts, retryAt }) => {
     const until = retryAt === null ? 'until the record changes, or `retry`' : `until ${retryAt}`;
     const where = channel === '' ? '' : `${channel} `;
-    return `${where}since ${since}, tried ${attempts}×, ${until}: ${reason}${fix ? ` → ${fix}` : ''}`;
+    return `${where}since ${since}, tried ${attempts}×, ${until}: ${renderProblem({ reason, fix })}`;
   });
 }
 
 function historyLines({ history }: ExplainedPerson): string[] {
   return history.map(({ at, run, op, channel, outcome, reason, fix }) => {
     const where = channel === '' ? '' : ` in ${channel}`;
-    const why = reason === null ? '' : `: ${reason}${fix ? ` → ${fix}` : ''}`;
+    const why = reason === null ? '' : `: ${renderProblem({ reason, fix })}`;
     return `${at} ${outcome} ${op}${where} (run ${run})${why}`;
   });
 }

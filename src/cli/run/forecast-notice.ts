@@ -1,4 +1,5 @@
 /** Prints how long a run will take, before it begins to write, if somebody might wonder. */
+import { renderProblem } from '../../domain/errors.ts';
 import type { Config } from '../../config/config.ts';
 import { intervalOf } from '../../config/schema/cron-pattern.ts';
 import { forecastAgain, leastMs, type Forecast } from '../../engine/report/duration-forecast.ts';
@@ -79,11 +80,15 @@ export function sayForecast(
   if (!firstLoad && !isTooLong && knownMs < longMs) return;
   for (const line of renderForecast(forecast, lasting)) note(`crm-mirror: ${line}`);
   if (!isTooLong) return;
-  note(
-    `crm-mirror: ${config.mirror}: this run cannot finish within its schedule: it takes ` +
-      `${about} ${lasting(allMs)}, and a ${mode} run is due every ${lasting(everyMs)} → what is due meanwhile waits for ` +
-      'it; schedule fewer, or have the platform raise the limits',
-  );
+  const late = renderProblem({
+    reason:
+      `this run cannot finish within its schedule: it takes ${about} ${lasting(allMs)}, ` +
+      `and a ${mode} run is due every ${lasting(everyMs)}`,
+    fix:
+      'what is due meanwhile waits for it; schedule fewer, ' +
+      'or have the platform raise the limits',
+  });
+  note(`crm-mirror: ${config.mirror}: ${late}`);
 }
 
 function scheduled(

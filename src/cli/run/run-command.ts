@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import type { Config } from '../../config/config.ts';
 import { loadConfig } from '../../config/load-config.ts';
-import { Invalid } from '../../domain/errors.ts';
+import { Invalid, renderProblem } from '../../domain/errors.ts';
 import { nothingDone, type Plan, type Summary } from '../../engine/report/run-summary.ts';
 import { renderSummary } from '../../engine/report/summary-text.ts';
 import {
@@ -198,7 +198,7 @@ function codeOf({ status, known }: Summary, flags: PassFlags, shell: Shell): num
 /** Returns a line for each guard that holds changes: no failure, but somebody has to look. */
 function heldLines({ problems }: Summary): string[] {
   const held = problems.filter((problem) => problem.class === 'held');
-  return held.map(({ reason, fix }) => `${reason} → ${fix}`);
+  return held.map(({ reason, fix }) => renderProblem({ reason, fix }));
 }
 
 /** Returns the problems, with addresses and CRM values shown only if that is allowed. */

@@ -1,4 +1,5 @@
 import { pino } from 'pino';
+import { renderProblem } from '../../domain/errors.ts';
 import type { Summary } from '../../engine/report/run-summary.ts';
 import type { ErasedOne } from '../../erasure/privacy-deletions.ts';
 import type { Sighting } from '../../engine/watch/unsubscribe-watch.ts';
@@ -18,8 +19,14 @@ export interface Log {
 }
 
 const blind: Partial<Record<Sighting['is'], string>> = {
-  unproven: 'platform.apiKey is not the one before → the next run proves whose it is',
-  uncounted: 'the platform does not tell how many have left → full runs alone find out who did',
+  unproven: renderProblem({
+    reason: 'platform.apiKey is not the one before',
+    fix: 'the next run proves whose it is',
+  }),
+  uncounted: renderProblem({
+    reason: 'the platform does not tell how many have left',
+    fix: 'full runs alone find out who did',
+  }),
 };
 
 const left = {

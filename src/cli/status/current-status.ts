@@ -1,6 +1,7 @@
 /**
  * Reads the current status of a mirror, as data and in words for the status page and the terminal.
  */
+import { renderProblem } from '../../domain/errors.ts';
 import type { Config } from '../../config/config.ts';
 import { dueAfter } from '../../config/schema/cron-pattern.ts';
 import { limitWords } from '../../engine/report/summary-text.ts';
@@ -108,7 +109,8 @@ function perKind(of: CurrentStatus['recorded']): string {
 
 function parkedWords({ contacts, templates, since }: CurrentStatus['parked']): string {
   if (since === null) return '';
-  return `; ${contacts + templates} parked, the oldest since ${since} → \`crm-mirror retry\` has them tried again`;
+  const reason = `; ${contacts + templates} parked, the oldest since ${since}`;
+  return renderProblem({ reason, fix: '`crm-mirror retry` has them tried again' });
 }
 
 function openWords({ unknown, sent, since }: CurrentStatus['open']): string {
@@ -143,5 +145,8 @@ export function calmOf({ invalid, rejected, conflicts }: CurrentStatus): string 
   const lists =
     faulty.length === 0 ? '' : '`crm-mirror plan` lists those that are invalid or rejected, ';
   const fix = `${lists}\`crm-mirror explain PERSON\` tells why`;
-  return `nothing needs a look but single records (${found.join(', ')}) → ${fix}`;
+  return renderProblem({
+    reason: `nothing needs a look but single records (${found.join(', ')})`,
+    fix,
+  });
 }

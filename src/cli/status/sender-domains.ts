@@ -1,6 +1,6 @@
 /** Checks whether the platform knows the domains from which templates are sent. */
 import { decodeTemplate } from '../../records/template/template-state.ts';
-import { Interrupted, isExpected } from '../../domain/errors.ts';
+import { Interrupted, isExpected, renderProblem } from '../../domain/errors.ts';
 import type { DesiredRow } from '../../domain/record.ts';
 import type { Domain } from '../../platform/answer-schemas.ts';
 import type { Platform } from '../../platform/platform.ts';
@@ -58,14 +58,11 @@ export async function lookAtSenders(
 
 function stateOf(name: string, domain: Domain | undefined): { good: boolean; found: string } {
   if (!domain) {
-    return {
-      good: false,
-      found: `the platform does not know it → crm-mirror domains create ${name}`,
-    };
+    return bad('the platform does not know it', `crm-mirror domains create ${name}`);
   }
   const { status, isSendingEmailEnabled, verificationFailedReason: why } = domain;
   if (isSendingEmailEnabled === false) {
-    return { good: false, found: 'its sending is switched off → switch it on on the platform' };
+    return bad('its sending is switched off', 'switch it on on the platform');
   }
   if (status === 'active') return { good: true, found: 'verified (active)' };
   if (status === 'verifying') {
@@ -73,5 +70,9 @@ function stateOf(name: string, domain: Domain | undefined): { good: boolean; fou
   }
   const reason = why ? ` (${cell(why)})` : '';
   const then = `make its DNS records, then crm-mirror domains verify ${name}`;
-  return { good: false, found: `not verified: ${cell(status)}${reason} → ${then}` };
+  return bad(`not verified: ${cell(status)}${reason}`, then);
+}
+
+function bad(reason: string, fix: string): { good: boolean; found: string } {
+  return { good: false, found: renderProblem({ reason, fix }) };
 }

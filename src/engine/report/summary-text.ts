@@ -1,4 +1,5 @@
 /** Renders a run, a plan or a forecast as lines for people; pure. */
+import { renderProblem } from '../../domain/errors.ts';
 import type { Change } from '../../domain/change.ts';
 import { guardNames, guardRows } from '../../domain/guard-classes.ts';
 import { heldIn, type Summary } from './run-summary.ts';
@@ -91,7 +92,7 @@ function renderProblems({ problems, known }: Summary): string[] {
     .slice(0, shownProblems)
     .map(({ class: name, key, kind, reason, fix, isNew }) => {
       const mark = isNew ? '' : ' (known)';
-      return `  ${name}${mark} ${kind} ${key}: ${reason}${fix ? ` → ${fix}` : ''}`;
+      return `  ${name}${mark} ${kind} ${key}: ${renderProblem({ reason, fix })}`;
     });
   const more = problems.length - shown.length;
   return [
