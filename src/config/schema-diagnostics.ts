@@ -1,5 +1,6 @@
 /** Puts the schema's findings into words. The words come from keys, never from values. */
 import type { z } from 'zod';
+import { fixOf } from '../domain/schema-fault.ts';
 import { spotOf, type Tree, valueAt } from './yaml-document.ts';
 import { choicesOf, editorSchema, fieldsAt } from './editor-schema.ts';
 import type { Mistake, Path } from './config-mistake.ts';
@@ -93,8 +94,7 @@ function phrase(issue: Issue, at: { path: Path; value: unknown; guide: Guide }):
     return { wrong: `is below ${issue.minimum}`, mend: `write ${issue.minimum} or more` };
   if (issue.code === 'too_big')
     return { wrong: `is above ${issue.maximum}`, mend: `write ${issue.maximum} or less` };
-  const [wrong = '', mend = `correct it${meaning}`] = issue.message.split(' → ');
-  return { wrong, mend };
+  return { wrong: issue.message, mend: fixOf(issue) ?? `correct it${meaning}` };
 }
 
 /** The types that zod expects: the name of each, and how it is written. */

@@ -4,7 +4,7 @@ import { compile } from '../../src/config/schema/cel-condition.ts';
 
 function judge(text: string, record: Record<string, unknown>) {
   const found = compile(text, { nullable: false });
-  if (!('judge' in found)) throw new Error(found.message);
+  if (!('judge' in found)) throw new Error(found.reason);
   return found.judge(record);
 }
 const flaw = (text: string) => {
@@ -37,7 +37,7 @@ describe('matches', () => {
     ['record.a.re2like("a")', 'calls re2like, which is not known'],
     ['record.a // .matches\n  .matches("a")', 'has a comment within a call'],
   ])('%s is refused', (text, message) => {
-    expect(flaw(text)?.message).toContain(message);
+    expect(flaw(text)?.reason).toContain(message);
   });
 
   test('reads a bounded number of characters in one evaluation', () => {
@@ -80,7 +80,7 @@ describe('lists', () => {
 
   test('can be nested twice', () => {
     expect(flaw(within(2))).toBeUndefined();
-    expect(flaw(within(3))?.message).toContain('nests more than 2 of exists, all, filter, map');
+    expect(flaw(within(3))?.reason).toContain('nests more than 2 of exists, all, filter, map');
     expect(flaw('record.a.split(",").filter(x, x != "").map(x, x).exists(x, x == "a")')).toBe(
       undefined,
     );

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
+import { renderProblem } from '../../src/domain/errors.ts';
 import { compile } from '../../src/config/schema/cel-condition.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { makeFolder, minimal } from '../support/config/config-folder.ts';
@@ -120,7 +121,7 @@ describe('a mistake in a condition', () => {
 describe('a valid condition', () => {
   const judge = (text: string, record: Record<string, unknown>) => {
     const found = compile(text, { nullable: true });
-    if (!('judge' in found)) throw new Error(found.message);
+    if (!('judge' in found)) throw new Error(found.reason);
     return found.judge(record);
   };
 
@@ -219,7 +220,7 @@ describe('any text', () => {
       fc.property(text, fc.dictionary(fc.constantFrom('a', 'b c'), value), (text, record) => {
         const found = compile(text, { nullable: true });
         if ('judge' in found) expect(found.judge(record)).toBeDefined();
-        else expect(found.message).toMatch(/^[ -~…]+ → [ -~…]+$/);
+        else expect(renderProblem(found)).toMatch(/^[ -~…]+ → [ -~…]+$/);
       }),
       { numRuns: extent(2_000, 20_000) },
     );

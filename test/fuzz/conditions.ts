@@ -1,5 +1,6 @@
 /** Conditions (include, when, protect): any text, and those that are valid on any record. */
 import fc from 'fast-check';
+import { renderProblem } from '../../src/domain/errors.ts';
 import { compile } from '../../src/config/schema/cel-condition.ts';
 import { protect } from '../../src/config/schema/records-schema.ts';
 import { ADDRESS, area, judgeText, mutated, scrap, strangeValue } from './area.ts';
@@ -114,8 +115,9 @@ export const conditionArea = area('conditions', async () => ({
     protect.safeParse([text, { when: text }]);
     const found = compile(text, { nullable });
     if (!('judge' in found)) {
-      judgeText(found.message);
-      if (!/^.+ → .+$/.test(found.message)) throw new Error(`no way to mend: ${found.message}`);
+      const line = renderProblem(found);
+      judgeText(line);
+      if (!/^.+ → .+$/.test(line)) throw new Error(`no way to mend: ${line}`);
       if (!(found.at >= 0 && found.at <= text.length)) throw new Error(`is at ${found.at}`);
       return;
     }

@@ -97,7 +97,7 @@ function wanted(): ContactFields {
   const include = compile('record.news != "x" && !record.email.startsWith("z")', {
     nullable: false,
   });
-  if (!('judge' in include)) throw new Error(include.message);
+  if (!('judge' in include)) throw new Error(include.reason);
   const channels = [{ id: 'ch_news', subscription: 'news' }];
   return { id: 'id', email: 'email', deleted: 'gone', unsubscribed: 'news', include, channels };
 }

@@ -202,7 +202,7 @@ describe('for any result of a condition', () => {
 
   test('the reason prints no value of the record', () => {
     const found = compile('bool(record.age)', { nullable: true });
-    if (!('judge' in found)) throw new Error(found.message);
+    if (!('judge' in found)) throw new Error(found.reason);
     fc.assert(
       fc.property(fc.string({ minLength: 1 }), (text) => {
         const record = { age: `secret ${text}` };

@@ -122,7 +122,7 @@ test('the fields are requested from the source, and conditions see texts', () =>
   const found = compile('record.stage in ["lost", "dead"] || record["x.y"] == "true"', {
     nullable: false,
   });
-  if (!('judge' in found)) throw new Error(found.message);
+  if (!('judge' in found)) throw new Error(found.reason);
   const fields = { ...base, unsubscribed: { when: found }, deleted: gives(false) };
   expect(fieldNames(fields)).toEqual(['id', 'email', 'a', 'stage', 'x.y', 'news', 'product']);
   const record = (rest: object) => wishesOf(rowOf({ unsubscribed: { when: found } }, rest))[0];

@@ -56,12 +56,9 @@ export function connect(config: Config, shell: Shell): ConnectedPlatform {
 
 function stuckWords({ route, forMs }: Stuck): string {
   if (forMs === undefined) return `requests of ${route} get through again`;
-  return renderProblem({
-    reason:
-      `${route}: the platform has refused every request for ${lasting(forMs)} (429), ` +
-      'and what is left to do there waits',
-    fix: 'see whether another program uses up the limit, or the account is blocked',
-  });
+  const reason = `${route}: the platform has refused every request for ${lasting(forMs)} (429), and what is left to do there waits`;
+  const fix = 'see whether another program uses up the limit, or the account is blocked';
+  return renderProblem({ reason, fix });
 }
 
 function shareLimits({ redis, platform }: Config, shell: Shell): SharedBudgets | undefined {
@@ -191,10 +188,8 @@ function hold(config: Config, { acceptLostLedger = false }: MirrorAccess): Opene
     const opened = openForRun(config.snapshot, { at: systemClock.now(), admit });
     ({ snapshot } = opened);
     snapshot.fence();
-    const anew = renderProblem({
-      reason: 'this run begins anew: it adopts and records who is there, as a first run does',
-      fix: 'keep that file until all is well',
-    });
+    const reason = 'this run begins anew: it adopts and records who is there, as a first run does';
+    const anew = renderProblem({ reason, fix: 'keep that file until all is well' });
     const { aside } = opened;
     const notes = aside === undefined ? [] : [`${sayAside(config.snapshot, aside)}; ${anew}`];
     const known = boundDoNotContactList(snapshot.meta);

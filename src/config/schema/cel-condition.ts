@@ -11,6 +11,8 @@ import {
   TypeError as TypeMistake,
 } from '@marcbachmann/cel-js';
 import { z } from 'zod';
+import type { Fault } from '../../domain/record.ts';
+import { fault } from '../../domain/schema-fault.ts';
 import type { Condition } from '../../domain/condition.ts';
 import { fieldAt, textOf } from '../../domain/values/record-field.ts';
 import {
@@ -29,8 +31,8 @@ export const condition = (nullable: boolean, what: string) =>
   textField(`Condition (CEL) on the CRM record: ${what}`).transform((value, context) => {
     const found = compile(value, { nullable });
     if ('judge' in found) return found;
-    const { message, at } = found;
-    context.addIssue({ code: 'custom', message, params: { at } });
+    const { reason, fix, at } = found;
+    context.addIssue({ code: 'custom', message: reason, params: { fix, at } });
     return z.NEVER;
   });
 
@@ -125,13 +127,13 @@ function replaced(text: string, nulls: readonly number[], by: string): string {
 
 function wholeRecord(uses: readonly Use[]): Flaw | undefined {
   const use = uses.find(({ field }) => field === undefined);
-  return use && { at: use.at, message: `uses the record without the name of a field → ${naming}` };
+  return use && { at: use.at, ...fault('uses the record without the name of a field', naming) };
 }
 
 function wrongResult(type: string | undefined, nullable: boolean): Flaw | undefined {
   if (type === 'bool' || type === 'dyn' || (nullable && type === 'null')) return undefined;
-  const message = `gives a value of type ${type}, not true or false → compare it: == "yes"`;
-  return { at: 0, message };
+  const mistake = fault(`gives a value of type ${type}, not true or false`, 'compare it: == "yes"');
+  return { at: 0, ...mistake };
 }
 
 const naming = 'write record.NAME or record["NAME"]';
@@ -141,31 +143,36 @@ const functions = new Set(environment.getDefinitions().functions.map(({ name }) 
 /** Returns the library's finding in our own words, because the library's may quote values. */
 function told(error: unknown): Flaw {
   if (!(error instanceof ParseError || error instanceof TypeMistake)) throw error;
-  return { at: error.range?.start ?? 0, message: phrase(error) };
+  return { at: error.range?.start ?? 0, ...phrase(error) };
 }
 
-function phrase({ code, node, summary }: ParseError | TypeMistake): string {
+function phrase({ code, node, summary }: ParseError | TypeMistake): Fault {
   if (code === 'no_such_overload' && summary.includes(': ')) {
     const types = summary.slice(summary.indexOf(': ') + 2);
-    return `combines types that do not fit (${types}) → ${texts}`;
+    return fault(`combines types that do not fit (${types})`, texts);
   }
   const called: unknown = Array.isArray(node?.args) ? node.args[0] : undefined;
   if (code === 'no_matching_overload' && typeof called === 'string' && !functions.has(called))
-    return 'calls a function that is not known → use one of CEL: size, startsWith, matches, int …';
-  return phrases[code] ?? `is no valid condition (CEL) from here on → ${grammar}`;
+    return fault(
+      'calls a function that is not known',
+      'use one of CEL: size, startsWith, matches, int …',
+    );
+  return phrases[code] ?? fault('is no valid condition (CEL) from here on', grammar);
 }
 
 const texts = 'fields are texts, "" when empty: compare with "…", or write int(record.NAME)';
 const grammar = `compare with ==, join with && and ||, and ${naming}`;
 
-const phrases: Record<string, string> = {
-  unknown_variable: `names what is not known → the only name is record: ${naming}`,
-  no_matching_overload: `calls a function on what it does not take → ${texts}`,
-  cannot_index_type: 'looks for a field in a text → a name with dots is record["a.b"]',
-  invalid_logical_operand: `joins what is not true or false → ${texts}`,
-  invalid_condition_type: `asks with ? what is not true or false → ${texts}`,
-  incompatible_ternary_branches:
-    'gives different types after ? and : → give true or false, and null only in when',
-  unterminated_string: 'opens a quote that is not closed → close it',
-  limit_exceeded: 'is too long or nested too deeply → shorten it',
+const phrases: Record<string, Fault> = {
+  unknown_variable: fault('names what is not known', `the only name is record: ${naming}`),
+  no_matching_overload: fault('calls a function on what it does not take', texts),
+  cannot_index_type: fault('looks for a field in a text', 'a name with dots is record["a.b"]'),
+  invalid_logical_operand: fault('joins what is not true or false', texts),
+  invalid_condition_type: fault('asks with ? what is not true or false', texts),
+  incompatible_ternary_branches: fault(
+    'gives different types after ? and :',
+    'give true or false, and null only in when',
+  ),
+  unterminated_string: fault('opens a quote that is not closed', 'close it'),
+  limit_exceeded: fault('is too long or nested too deeply', 'shorten it'),
 };

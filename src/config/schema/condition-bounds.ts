@@ -15,13 +15,14 @@
  */
 import { Environment, type ASTNode } from '@marcbachmann/cel-js';
 import { RE2JS, RE2JSSyntaxException } from 're2js';
+import type { Fault } from '../../domain/record.ts';
+import { fault } from '../../domain/schema-fault.ts';
 
 /**
- * The reason why a text is no usable condition ("what is wrong → how to mend it"), and the position
+ * The reason why a text is no usable condition, and the position
  * of the character concerned.
  */
-export interface Flaw {
-  message: string;
+export interface Flaw extends Fault {
   at: number;
 }
 
@@ -77,7 +78,7 @@ export function evaluateOnce<T>(evaluate: () => T): T {
 export function bounded(text: string): string | Flaw {
   const calls = callsIn(environment.parse(text).ast);
   const own = calls.find(({ name }) => ours.has(name));
-  if (own) return { at: own.at, message: `calls ${own.name}, which is not known → ${known}` };
+  if (own) return { at: own.at, ...fault(`calls ${own.name}, which is not known`, known) };
   let found = text;
   for (const { name, after } of calls) {
     const by = instead[name];
@@ -88,7 +89,7 @@ export function bounded(text: string): string | Flaw {
   const left = callsIn(environment.parse(found).ast).find(({ name }) =>
     Object.hasOwn(instead, name),
   );
-  return left ? { at: left.at, message: 'has a comment within a call → remove it' } : found;
+  return left ? { at: left.at, ...fault('has a comment within a call', 'remove it') } : found;
 }
 
 /** Returns the bound that a condition exceeds by itself; undefined when it keeps all. */
@@ -97,7 +98,10 @@ export function tooMuch(node: ASTNode): Flaw | undefined {
   if (deep)
     return {
       at: deep.start,
-      message: `nests more than ${mostNested} of exists, all, filter, map → split the list in the CRM, or write two conditions`,
+      ...fault(
+        `nests more than ${mostNested} of exists, all, filter, map`,
+        'split the list in the CRM, or write two conditions',
+      ),
     };
   return wrongPattern(node);
 }
@@ -113,22 +117,25 @@ function wrongPattern(node: ASTNode): Flaw | undefined {
   if (node.op === 'rcall' && node.args[0] === instead['matches']) {
     const [pattern] = node.args[2];
     const flaw = pattern && flawOf(pattern);
-    if (flaw) return { at: pattern.start, message: flaw };
+    if (flaw) return { at: pattern.start, ...flaw };
   }
   return first(inner(node), wrongPattern);
 }
 
-function flawOf({ op, args }: ASTNode): string | undefined {
+function flawOf({ op, args }: ASTNode): Fault | undefined {
   if (op !== 'value' || typeof args !== 'string')
-    return 'takes a pattern that is not written here → write it in quotes: matches("^A")';
+    return fault('takes a pattern that is not written here', 'write it in quotes: matches("^A")');
   if (args.length > longestPattern)
-    return `is a pattern of more than ${longestPattern} characters → shorten it`;
+    return fault(`is a pattern of more than ${longestPattern} characters`, 'shorten it');
   try {
     patterns.set(args, RE2JS.compile(args));
     return undefined;
   } catch (error) {
     if (!(error instanceof RE2JSSyntaxException)) throw error;
-    return 'is no regular expression that can be used → correct the pattern (RE2: without lookaround and backreferences, repeats up to 1000)';
+    return fault(
+      'is no regular expression that can be used',
+      'correct the pattern (RE2: without lookaround and backreferences, repeats up to 1000)',
+    );
   }
 }
 

@@ -1,5 +1,6 @@
 /** Basic types of fields in the configuration. */
 import { z } from 'zod';
+import { says } from '../../domain/schema-fault.ts';
 import { numeric } from '../../domain/values/config-value.ts';
 
 /**
@@ -16,7 +17,10 @@ export const whole = (min: number, max: number) => z.number().int().min(min).max
 export const secret = (what: string) =>
   z
     .string()
-    .refine(isHeaderText, 'is empty or holds what a header cannot carry → write the key alone')
+    .refine(
+      isHeaderText,
+      says('is empty or holds what a header cannot carry', 'write the key alone'),
+    )
     .describe(what);
 
 /**

@@ -3,6 +3,8 @@
  * configuration). Messages of our own have the form "what is wrong → how to mend it".
  */
 import { z } from 'zod';
+import type { Fault } from '../../domain/record.ts';
+import { fault, issueOf, says, told } from '../../domain/schema-fault.ts';
 import { byGuardKey, type Guard } from '../../domain/guard-classes.ts';
 import { delayForm, durationForm, isLoopback, truth } from '../../domain/values/config-value.ts';
 import { number, onMapping, secret, text, whole } from './field-types.ts';
@@ -10,21 +12,25 @@ import { contacts, templates } from './records-schema.ts';
 import { notices, redis, schedule, server } from './worker-schema.ts';
 
 const flag = (what: string) => z.preprocess(truth, z.boolean()).describe(what);
+const noTime = fault('must be greater than 0', 'write 1s or more');
+const noDuration = fault('is not a duration', 'write a number and s, m, h or d: 90d');
+
+/** The schema of a duration above 0. */
 const duration = (what: string) =>
   z
     .string()
     .regex(durationForm, {
-      error: ({ input }) =>
-        /^0+[smhd]$/.test(String(input))
-          ? 'must be greater than 0 → write 1s or more'
-          : 'is not a duration → write a number and s, m, h or d: 90d',
+      error: (issue) => {
+        const isNone = /^0+[smhd]$/.test(String(issue.input));
+        return told(isNone ? noTime : noDuration)(issue);
+      },
     })
     .describe(what);
 /** The schema of a duration that may be 0s. */
 const delay = (what: string) =>
   z
     .string()
-    .regex(delayForm, 'is not a duration → write a number and s, m, h or d: 90d, or 0s')
+    .regex(delayForm, says('is not a duration', 'write a number and s, m, h or d: 90d, or 0s'))
     .describe(what);
 /** Returns whether a source, which may be invalid, reads standard input. */
 function isInput(source: unknown): boolean {
@@ -36,19 +42,21 @@ function isInput(source: unknown): boolean {
 const address = z
   .string()
   .superRefine((text, context) => {
-    const message = complaint(text);
-    if (message) context.addIssue({ code: 'custom', message });
+    const mistake = complaint(text);
+    if (mistake) context.addIssue(issueOf(mistake));
   })
   .transform((text) => {
     const url = new URL(text);
     return url.origin + url.pathname.replace(/\/+$/, '');
   });
 
-function complaint(text: string): string | undefined {
+function complaint(text: string): Fault | undefined {
   const url = URL.parse(text.trim());
-  if (!url || !/^https?:$/.test(url.protocol)) return 'is no web address → write https://HOST';
-  if (url.username || url.password) return 'holds a user or password → move the key to apiKey';
-  if (/[?#]/.test(text)) return 'holds a query or fragment → end it before the ? or #';
+  if (!url || !/^https?:$/.test(url.protocol))
+    return fault('is no web address', 'write https://HOST');
+  if (url.username || url.password)
+    return fault('holds a user or password', 'move the key to apiKey');
+  if (/[?#]/.test(text)) return fault('holds a query or fragment', 'end it before the ? or #');
   return undefined;
 }
 
@@ -67,14 +75,13 @@ const platform = z
     allowHttp: flag('Allow an address without encryption that is not this machine').prefault(false),
   })
   .superRefine((value, context) => {
-    const wrong = (path: string, message: string) =>
-      context.addIssue({ code: 'custom', path: [path], message });
+    const wrong = (path: string, mistake: Fault) => context.addIssue(issueOf(mistake, [path]));
     if (value.apiKey === undefined && value.apiKeyFile === undefined)
-      wrong('apiKey', 'is missing → add it, or apiKeyFile');
+      wrong('apiKey', fault('is missing', 'add it, or apiKeyFile'));
     if (value.apiKey !== undefined && value.apiKeyFile !== undefined)
-      wrong('apiKeyFile', 'stands beside apiKey → keep one of the two');
+      wrong('apiKeyFile', fault('stands beside apiKey', 'keep one of the two'));
     if (/^http:/i.test(value.url) && !isLoopback(value.url) && !value.allowHttp)
-      wrong('url', 'would send the key unencrypted → use https, or add allowHttp: true');
+      wrong('url', fault('would send the key unencrypted', 'use https, or add allowHttp: true'));
   }, onMapping)
   .describe('The email platform: where it is and how to get in');
 
@@ -144,7 +151,7 @@ export const fileSchema = z
   .strictObject({
     mirror: z
       .string()
-      .regex(/^[a-z0-9-]{1,40}$/, 'is no mirror name → use 1 to 40 of a-z, 0-9 and -')
+      .regex(/^[a-z0-9-]{1,40}$/, says('is no mirror name', 'use 1 to 40 of a-z, 0-9 and -'))
       .describe('Name of the mirror, 1 to 40 of a-z, 0-9 and -'),
     snapshot: text('File of the snapshot; relative paths are relative to this file'),
     ledgerKeyFile: text(
@@ -163,23 +170,23 @@ export const fileSchema = z
   })
   .superRefine((value, context) => {
     if (value.contacts !== undefined || value.templates !== undefined) return;
-    const message = 'is missing, and so is templates → add at least one of the two';
-    context.addIssue({ code: 'custom', path: ['contacts'], message });
+    const mistake = fault('is missing, and so is templates', 'add at least one of the two');
+    context.addIssue(issueOf(mistake, ['contacts']));
   }, onMapping)
   .superRefine(({ schedule: due, contacts: people }, context) => {
     if (!due?.sentinel || people !== undefined) return;
-    const message = 'watches contacts, and there are none → remove it, or add contacts';
-    context.addIssue({ code: 'custom', path: ['schedule', 'sentinel'], message });
+    const mistake = fault('watches contacts, and there are none', 'remove it, or add contacts');
+    context.addIssue(issueOf(mistake, ['schedule', 'sentinel']));
   }, onMapping)
   .superRefine(({ policy: { resubscribe }, contacts: people }, context) => {
     if (resubscribe === 'never' || people === undefined || people.consentAt !== undefined) return;
-    const message = 'newer needs contacts.consentAt → name the column, or set it to never';
-    context.addIssue({ code: 'custom', path: ['policy', 'resubscribe'], message });
+    const mistake = fault('newer needs contacts.consentAt', 'name the column, or set it to never');
+    context.addIssue(issueOf(mistake, ['policy', 'resubscribe']));
   }, onMapping)
   .superRefine(({ contacts: people, templates: letters }, context) => {
     if (!isInput(people?.source) || !isInput(letters?.source)) return;
-    const message = 'is standard input, which the people come from → name a file';
-    context.addIssue({ code: 'custom', path: ['templates', 'source', 'path'], message });
+    const mistake = fault('is standard input, which the people come from', 'name a file');
+    context.addIssue(issueOf(mistake, ['templates', 'source', 'path']));
   }, onMapping)
   .meta({
     title: 'Configuration of one crm-mirror',

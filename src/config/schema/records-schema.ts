@@ -1,6 +1,8 @@
 /** The schema of `contacts` and `templates`: sources, fields, channels, protection, write-back. */
 import { normalize } from 'node:path';
 import { z } from 'zod';
+import type { Fault } from '../../domain/record.ts';
+import { fault, issueOf, says } from '../../domain/schema-fault.ts';
 import { wordOf } from '../../domain/values/record-field.ts';
 import { csvOptions, csvReturnsOptions } from '../../sources/csv/options.ts';
 import { directoryOptions } from '../../sources/directory/options.ts';
@@ -18,7 +20,10 @@ const word = (what: string) =>
   z
     .union([z.string(), z.number(), z.boolean()])
     .transform(String)
-    .refine((value) => wordOf(value) !== '', 'is empty → remove it: an empty value says nothing')
+    .refine(
+      (value) => wordOf(value) !== '',
+      says('is empty', 'remove it: an empty value says nothing'),
+    )
     .describe(what);
 const words = (what: string) =>
   z.array(word('A word, compared trimmed and without case')).describe(what);
@@ -63,8 +68,8 @@ function refuseTwice(lists: readonly string[]) {
         const other = known.get(plain) ?? name;
         known.set(plain, other);
         if (other === name) continue;
-        const message = `stands in ${other} too → keep it in one of the two`;
-        context.addIssue({ code: 'custom', path: [name, at], message });
+        const mistake = fault(`stands in ${other} too`, 'keep it in one of the two');
+        context.addIssue(issueOf(mistake, [name, at]));
       }
     }
   };
@@ -88,7 +93,10 @@ export const protect = z
       z
         .string()
         .trim()
-        .regex(/^[^\s@]+@[^\s@]+$/, 'is not an email address → write one, or { when: <condition> }')
+        .regex(
+          /^[^\s@]+@[^\s@]+$/,
+          says('is not an email address', 'write one, or { when: <condition> }'),
+        )
         .describe('An email address'),
       z.strictObject({ when: condition(false, 'true protects this person') }),
     ]),
@@ -139,16 +147,19 @@ const channels = z
     const ids = list.map(idOf);
     for (const [index, id] of ids.entries()) {
       if (id === undefined || ids.indexOf(id) === index) continue;
-      const message = 'is the id of an earlier channel too → keep one of the two';
-      context.addIssue({ code: 'custom', path: [index, 'id'], message });
+      const mistake = fault('is the id of an earlier channel too', 'keep one of the two');
+      context.addIssue(issueOf(mistake, [index, 'id']));
     }
     for (const [index, replaced] of list.map(replacedBy).entries()) {
       if (replaced === undefined || !ids.includes(replaced)) continue;
-      const message =
+      const mistake =
         ids[index] === replaced
-          ? 'names the channel itself → name the one it took over from'
-          : 'names a channel that is kept equal itself → remove that one from the list, or this';
-      context.addIssue({ code: 'custom', path: [index, 'replaces'], message });
+          ? fault('names the channel itself', 'name the one it took over from')
+          : fault(
+              'names a channel that is kept equal itself',
+              'remove that one from the list, or this',
+            );
+      context.addIssue(issueOf(mistake, [index, 'replaces']));
     }
   }, onList)
   .describe('The channels to keep equal, at least one');
@@ -194,20 +205,25 @@ export const contacts = z
     returns: returns.optional(),
   })
   .superRefine((given, context) => {
-    for (const [path, message] of returnsFaults(given))
-      context.addIssue({ code: 'custom', path: ['returns', ...path], message });
+    for (const [path, mistake] of returnsFaults(given))
+      context.addIssue(issueOf(mistake, ['returns', ...path]));
   }, onMapping)
   .superRefine(({ source, webhook: events }, context) => {
     if (events === undefined || source === undefined || readsOne(source)) return;
-    const message =
-      'needs a source that reads a single record → use http with `one`, hubspot, salesforce, sql or tryton, or remove it';
-    context.addIssue({ code: 'custom', path: ['webhook'], message });
+    const mistake = fault(
+      'needs a source that reads a single record',
+      'use http with `one`, hubspot, salesforce, sql or tryton, or remove it',
+    );
+    context.addIssue(issueOf(mistake, ['webhook']));
   }, onMapping)
   .superRefine(({ source, id }, context) => {
     const given = ids[source?.type ?? ''];
     if (given === undefined || id === undefined || id === given) return;
-    const message = `is not what tells its records apart → write ${given}, and nothing else`;
-    context.addIssue({ code: 'custom', path: ['id'], message });
+    const mistake = fault(
+      'is not what tells its records apart',
+      `write ${given}, and nothing else`,
+    );
+    context.addIssue(issueOf(mistake, ['id']));
   }, onMapping)
   .describe('The people to keep equal');
 
@@ -227,29 +243,35 @@ function returnsFaults(given: {
   returns?: z.output<typeof returns> | undefined;
   source?: { type?: unknown; path?: unknown } | undefined;
   channels?: unknown;
-}): [path: string[], message: string][] {
+}): [path: string[], mistake: Fault][] {
   const { returns: back, source } = given;
   if (back === undefined || source === undefined) return [];
   if ('path' in back && /^(-$|https?:)/i.test(back.path)) {
-    return [[['path'], 'is no file that can be added to → name one']];
+    return [[['path'], fault('is no file that can be added to', 'name one')]];
   }
   if ('path' in back && isText(source.path) && normalize(back.path) === normalize(source.path)) {
-    return [[['path'], 'is the file of the source → name another one']];
+    return [[['path'], fault('is the file of the source', 'name another one')]];
   }
   if (back.type === 'sql' && back.url === undefined && source.type !== 'sql') {
-    return [[['url'], 'is missing → add it: the source is no database']];
+    return [[['url'], fault('is missing', 'add it: the source is no database')]];
   }
   if (back.type !== 'hubspot' && back.type !== 'salesforce') return [];
   if (back.type !== source.type) {
-    const message = `${back.type} is told with what its source has to get in → use the source ${back.type}, or another way back`;
-    return [[['type'], message]];
+    const mistake = fault(
+      `${back.type} is told with what its source has to get in`,
+      `use the source ${back.type}, or another way back`,
+    );
+    return [[['type'], mistake]];
   }
   const named = Object.keys((back.type === 'hubspot' ? back.subscriptions : back.fields) ?? {});
   const where = back.type === 'hubspot' ? 'subscriptions' : 'fields';
   const known = idsOf(given.channels);
   return named
     .filter((id) => !known.includes(id))
-    .map((id) => [[where, id], 'is no channel of this mirror → write the id of one of channels']);
+    .map((id) => [
+      [where, id],
+      fault('is no channel of this mirror', 'write the id of one of channels'),
+    ]);
 }
 
 function isText(value: unknown): value is string {

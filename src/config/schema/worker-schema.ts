@@ -1,11 +1,15 @@
 /** The schema of what only a worker uses: schedules, Redis, its server, events and notices. */
 import { z } from 'zod';
+import type { Fault } from '../../domain/record.ts';
+import { fault, issueOf, says } from '../../domain/schema-fault.ts';
 import { isLoopback } from '../../domain/values/config-value.ts';
 import { isPattern, isTimeZone } from './cron-pattern.ts';
 import { number, onMapping, secret, text, whole } from './field-types.ts';
 
-const noPattern =
-  'is no cron pattern → write five fields (minute hour day month weekday), or six with seconds before them';
+const noPattern = says(
+  'is no cron pattern',
+  'write five fields (minute hour day month weekday), or six with seconds before them',
+);
 const cron = (what: string) =>
   z
     .string()
@@ -13,7 +17,7 @@ const cron = (what: string) =>
     .nullable()
     .describe(`${what}: a cron pattern, with seconds where it has six fields`)
     .optional();
-const noZone = 'is no time zone → write one such as Europe/Berlin, or UTC';
+const noZone = says('is no time zone', 'write one such as Europe/Berlin, or UTC');
 
 /** The schema of `schedule`. */
 export const schedule = z
@@ -30,12 +34,14 @@ export const schedule = z
   })
   .describe('When the worker runs');
 
-const noRedis =
-  'is no address of a Redis → write redis://HOST:PORT, or rediss:// with encryption; a % in a password as %25';
+const noRedis = says(
+  'is no address of a Redis',
+  'write redis://HOST:PORT, or rediss:// with encryption; a % in a password as %25',
+);
 /** The schema of `redis`. */
 export const redis = z
   .string()
-  .regex(/^rediss?:\/\/[^\s/]/, { error: noRedis, abort: true })
+  .regex(/^rediss?:\/\/[^\s/]/, { ...noRedis, abort: true })
   .refine((url) => URL.canParse(url) && isReadable(url), noRedis)
   .describe('Address of the Redis through which several processes share every limit');
 
@@ -49,7 +55,7 @@ function isReadable(text: string): boolean {
   }
 }
 
-const noBase = 'is no web address → write https://HOST, as the CRM calls it';
+const noBase = says('is no web address', 'write https://HOST, as the CRM calls it');
 
 /** The schema of `server`. */
 export const server = z
@@ -66,9 +72,11 @@ export const server = z
   })
   .superRefine(({ host, token }, context) => {
     if (token !== undefined || isOwn(host)) return;
-    const message =
-      'is missing, and host is not this machine alone → add token: ${OPS_TOKEN}, or use host: 127.0.0.1';
-    context.addIssue({ code: 'custom', path: ['token'], message });
+    const mistake = fault(
+      'is missing, and host is not this machine alone',
+      'add token: ${OPS_TOKEN}, or use host: 127.0.0.1',
+    );
+    context.addIssue(issueOf(mistake, ['token']));
   }, onMapping)
   .describe("The worker's own server: health, metrics, status page, webhooks");
 
@@ -83,8 +91,10 @@ function isBase(text: string): boolean {
   return url !== null && /^https?:$/.test(url.protocol) && !/[?#@]/.test(text);
 }
 
-const noWebhookSecret =
-  'is no secret of Standard Webhooks → copy it as the sender shows it: whsec_ and then base64';
+const noWebhookSecret = fault(
+  'is no secret of Standard Webhooks',
+  'copy it as the sender shows it: whsec_ and then base64',
+);
 
 /** The schema of `contacts.webhook`: how events are signed, and where they name a record. */
 export const webhook = z
@@ -97,7 +107,7 @@ export const webhook = z
   })
   .superRefine(({ format, secret: given }, context) => {
     if (format !== 'standard' || typeof given !== 'string' || isBase64(given)) return;
-    context.addIssue({ code: 'custom', path: ['secret'], message: noWebhookSecret });
+    context.addIssue(issueOf(noWebhookSecret, ['secret']));
   }, onMapping)
   .transform(({ id, ...rest }) => ({ ...rest, id: id ?? ids[rest.format] }))
   .describe('Events from the CRM: each has one person brought in line within a moment');
@@ -122,10 +132,12 @@ function isBase64(given: string): boolean {
   );
 }
 
-const noUrl = 'is no web address → write https://HOST/PATH';
-const unsafe = 'would tell it unencrypted → use https';
-const noNoticeSecret =
-  'is no secret of Standard Webhooks → write whsec_ and then base64 (openssl rand -base64 32)';
+const noUrl = says('is no web address', 'write https://HOST/PATH');
+const unsafe = fault('would tell it unencrypted', 'use https');
+const noNoticeSecret = fault(
+  'is no secret of Standard Webhooks',
+  'write whsec_ and then base64 (openssl rand -base64 32)',
+);
 
 /** The schema of `notices`: where a worker reports problems, and how it signs them. */
 export const notices = z
@@ -134,8 +146,7 @@ export const notices = z
     secret: secret('The secret it is signed with, as Standard Webhooks has it'),
   })
   .superRefine(({ url, secret: given }, context) => {
-    const wrong = (path: string, message: string) =>
-      context.addIssue({ code: 'custom', path: [path], message });
+    const wrong = (path: string, mistake: Fault) => context.addIssue(issueOf(mistake, [path]));
     if (isTarget(url) && /^http:/i.test(url) && !isLoopback(url)) wrong('url', unsafe);
     if (typeof given === 'string' && given !== '' && !isBase64(given))
       wrong('secret', noNoticeSecret);

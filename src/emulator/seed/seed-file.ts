@@ -4,6 +4,8 @@
  */
 import { isNode, LineCounter, parseDocument, type Document } from 'yaml';
 import { z } from 'zod';
+import type { Fault } from '../../domain/record.ts';
+import { fault, fixOf, says } from '../../domain/schema-fault.ts';
 import { Invalid } from '../../domain/errors.ts';
 import {
   contactStatus,
@@ -13,9 +15,11 @@ import {
   templateUpdateBody,
 } from '../../platform/request-schemas.ts';
 
-const id = z.string().regex(/^[\w.~-]{1,255}$/, 'is no id → use letters, digits and . _ ~ - only');
+const id = z
+  .string()
+  .regex(/^[\w.~-]{1,255}$/, says('is no id', 'use letters, digits and . _ ~ - only'));
 const time = z.iso
-  .datetime({ offset: true, error: 'is no time → write it as 2026-11-20T12:00:00Z' })
+  .datetime({ offset: true, ...says('is no time', 'write it as 2026-11-20T12:00:00Z') })
   .transform((text) => Date.parse(text));
 const name = z.string().min(1);
 const named = z.strictObject({ id, name });
@@ -80,7 +84,7 @@ const organization = z.strictObject({ id: id.optional(), name: name.optional(), 
 export type SeedOrganization = z.infer<typeof organization>;
 
 const several = z.strictObject({
-  organizations: z.array(organization).min(1, 'is empty → add an organization'),
+  organizations: z.array(organization).min(1, says('is empty', 'add an organization')),
   /** Users who are members of no organization. */
   guests: z.array(user).optional(),
 });
@@ -131,23 +135,28 @@ function check<T>(schema: z.ZodType<T>, value: unknown, where: (path: Path) => s
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
   const mistakes = parsed.error.issues.flatMap(explain);
-  throw new Invalid(mistakes.map(({ path, words }) => `${where(path)}  ${words}`).join('\n'));
+  throw new Invalid(
+    mistakes.map(({ path, reason, fix }) => ({
+      code: 'invalid',
+      reason: `${where(path)}  ${reason}`,
+      fix,
+    })),
+  );
 }
 
 /** The steps to a value in the file. */
 export type Path = readonly PropertyKey[];
 
-function explain(issue: z.core.$ZodIssue): { path: Path; words: string }[] {
+function explain(issue: z.core.$ZodIssue): (Fault & { path: Path })[] {
   const { path } = issue;
   if (issue.code === 'unrecognized_keys') {
     return issue.keys.map((wrong) => ({
       path: [...path, wrong],
-      words: 'is not known here → remove it, or mend its name',
+      ...fault('is not known here', 'remove it, or mend its name'),
     }));
   }
-  const hasMend = issue.message.includes(' → ');
-  const mend = mends[issue.code] ?? 'correct it';
-  return [{ path, words: hasMend ? issue.message : `${issue.message} → ${mend}` }];
+  const fix = fixOf(issue) ?? mends[issue.code] ?? 'correct it';
+  return [{ path, reason: issue.message, fix }];
 }
 
 const mends: Partial<Record<z.core.$ZodIssue['code'], string>> = {

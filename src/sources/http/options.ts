@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import type { Fault } from '../../domain/record.ts';
+import { fault, issueOf } from '../../domain/schema-fault.ts';
 import { addressFault, flag, headers, overlap, text, whole } from '../shared/option-fields.ts';
 
 const page = z
@@ -11,29 +13,34 @@ const page = z
     sizeValue: whole(1, 100_000, 'How many records a page is to have').optional(),
   })
   .superRefine((value, context) => {
-    for (const [path, message] of pageFaults(value)) {
-      context.addIssue({ code: 'custom', path: [path], message });
+    for (const [path, mistake] of pageFaults(value)) {
+      context.addIssue(issueOf(mistake, [path]));
     }
   })
   .describe('How to come to the next page: by cursor and param, or by number');
 
 /** Returns faults in how the fields fit together, each with its field. */
-function pageFaults(given: Record<string, unknown>): [field: string, message: string][] {
+function pageFaults(given: Record<string, unknown>): [field: string, fault: Fault][] {
   const has = (field: string) => given[field] !== undefined;
-  const faults: [string, string][] = [];
+  const faults: [string, Fault][] = [];
   if (has('cursor') === has('number')) {
-    const absent = 'is missing → add it, or number, as the API counts its pages';
-    faults.push(['cursor', has('cursor') ? 'stands beside number → keep one of the two' : absent]);
+    const absent = fault('is missing', 'add it, or number, as the API counts its pages');
+    faults.push([
+      'cursor',
+      has('cursor') ? fault('stands beside number', 'keep one of the two') : absent,
+    ]);
   }
   if (has('cursor') && !has('param')) {
-    faults.push(['param', 'is missing → name the parameter that takes the cursor']);
+    faults.push(['param', fault('is missing', 'name the parameter that takes the cursor')]);
   }
-  if (!has('cursor') && has('param')) faults.push(['param', 'belongs to cursor → remove it']);
-  if (!has('number') && has('first')) faults.push(['first', 'belongs to number → remove it']);
+  if (!has('cursor') && has('param'))
+    faults.push(['param', fault('belongs to cursor', 'remove it')]);
+  if (!has('number') && has('first'))
+    faults.push(['first', fault('belongs to number', 'remove it')]);
   if (has('size') !== has('sizeValue')) {
     const absent = has('size') ? 'sizeValue' : 'size';
     const other = has('size') ? 'size' : 'sizeValue';
-    faults.push([absent, `is missing → add it, or remove ${other}`]);
+    faults.push([absent, fault('is missing', `add it, or remove ${other}`)]);
   }
   return faults;
 }
@@ -65,8 +72,8 @@ export const httpOptions = z
     allowHttp: flag('Allow an address without encryption that is not this machine').prefault(false),
   })
   .superRefine(({ url, one, page: paging, changes: told, allowHttp }, context) => {
-    const wrong = (path: string[], message: string | undefined) =>
-      message && context.addIssue({ code: 'custom', path, message });
+    const wrong = (path: string[], mistake: Fault | undefined) =>
+      mistake && context.addIssue(issueOf(mistake, path));
     wrong(['url'], addressFault(url, allowHttp) ?? paramFault(url, paging));
     if (one !== undefined) {
       wrong(['one'], addressFault(one, allowHttp) ?? oneFault(one) ?? hostFault(one, url));
@@ -78,29 +85,35 @@ export const httpOptions = z
   });
 export type HttpOptions = z.infer<typeof httpOptions>;
 
-function paramFault(url: string, paging: z.infer<typeof page> | undefined): string | undefined {
+function paramFault(url: string, paging: z.infer<typeof page> | undefined): Fault | undefined {
   const { param, number, size } = paging ?? {};
   const twice = [param, number, size].some(
     (name) => name !== undefined && new URL(url).searchParams.has(name),
   );
-  return twice ? 'holds a parameter that page sets → remove it here' : undefined;
+  return twice ? fault('holds a parameter that page sets', 'remove it here') : undefined;
 }
 
-const noOne =
-  'needs the address of a single record, for the others of a person who changed → add one';
+const noOne = fault(
+  'needs the address of a single record, for the others of a person who changed',
+  'add one',
+);
 
-function oneFault(one: string): string | undefined {
-  return one.includes('{id}') ? undefined : 'does not say where the id belongs → write {id} there';
+function oneFault(one: string): Fault | undefined {
+  return one.includes('{id}')
+    ? undefined
+    : fault('does not say where the id belongs', 'write {id} there');
 }
 
-function sinceFault(address: string): string | undefined {
+function sinceFault(address: string): Fault | undefined {
   if (address.includes('{since}')) return undefined;
-  return 'does not say where the time belongs → write {since} there';
+  return fault('does not say where the time belongs', 'write {since} there');
 }
 
-function hostFault(address: string, url: string): string | undefined {
+function hostFault(address: string, url: string): Fault | undefined {
   const isElsewhere = URL.parse(address)?.origin !== URL.parse(url)?.origin;
-  return isElsewhere ? 'is not where url is → the headers are for one host, use that' : undefined;
+  return isElsewhere
+    ? fault('is not where url is', 'the headers are for one host, use that')
+    : undefined;
 }
 
 /** The names that an address and a body may contain in braces. */
@@ -122,23 +135,23 @@ export const httpReturnsOptions = z
     allowHttp: flag('Allow an address without encryption that is not this machine').prefault(false),
   })
   .superRefine(({ url, body, allowHttp }, context) => {
-    const wrong = (path: string, message: string | undefined) =>
-      message && context.addIssue({ code: 'custom', path: [path], message });
+    const wrong = (path: string, mistake: Fault | undefined) =>
+      mistake && context.addIssue(issueOf(mistake, [path]));
     wrong('url', addressFault(url, allowHttp) ?? fillFault(url) ?? filledHostFault(url));
     wrong('body', fillFault(JSON.stringify(body) ?? ''));
   });
 export type HttpReturnsOptions = z.infer<typeof httpReturnsOptions>;
 
-function fillFault(within: string): string | undefined {
+function fillFault(within: string): Fault | undefined {
   const known: readonly string[] = returnPlaces;
   const unknown = [...within.matchAll(placeForm)].find(([, name = '']) => !known.includes(name));
   if (!unknown) return undefined;
-  return `holds {${unknown[1]}}, which stands for nothing → use {${known.join('}, {')}}`;
+  return fault(`holds {${unknown[1]}}, which stands for nothing`, `use {${known.join('}, {')}}`);
 }
 
-function filledHostFault(address: string): string | undefined {
+function filledHostFault(address: string): Fault | undefined {
   const host = URL.parse(address)?.host ?? '';
-  return host.includes('{') ? 'fills in its host → write that as it is' : undefined;
+  return host.includes('{') ? fault('fills in its host', 'write that as it is') : undefined;
 }
 
 /**

@@ -1,8 +1,10 @@
 import { z } from 'zod';
+import type { Fault } from '../../domain/record.ts';
+import { fault, issueOf, says } from '../../domain/schema-fault.ts';
 import { isLoopback } from '../../domain/values/config-value.ts';
 import { overlap, text, whole } from '../shared/option-fields.ts';
 
-const noToken = 'is empty or holds what a header cannot carry → write the token alone';
+const noToken = says('is empty or holds what a header cannot carry', 'write the token alone');
 
 /** The options of this source. */
 export const hubspotOptions = z
@@ -19,13 +21,13 @@ export const hubspotOptions = z
     overlap: overlap("How late HubSpot's search may know of a change"),
   })
   .superRefine(({ token, tokenFile, url }, context) => {
-    const wrong = (path: string, message: string | undefined) =>
-      message && context.addIssue({ code: 'custom', path: [path], message });
+    const wrong = (path: string, mistake: Fault | undefined) =>
+      mistake && context.addIssue(issueOf(mistake, [path]));
     wrong('url', addressFault(url));
     if (token === undefined && tokenFile === undefined)
-      wrong('token', 'is missing → add it, or tokenFile');
+      wrong('token', fault('is missing', 'add it, or tokenFile'));
     if (token !== undefined && tokenFile !== undefined)
-      wrong('tokenFile', 'stands beside token → keep one of the two');
+      wrong('tokenFile', fault('stands beside token', 'keep one of the two'));
   });
 export type HubspotOptions = z.infer<typeof hubspotOptions>;
 
@@ -34,15 +36,16 @@ export function isToken(given: string): boolean {
   return /^[\x21-\x7e]+$/.test(given);
 }
 
-function addressFault(address: string): string | undefined {
+function addressFault(address: string): Fault | undefined {
   const url = URL.parse(address);
-  if (!url || !/^https?:$/.test(url.protocol)) return 'is no web address → write https://HOST';
-  if (url.username || url.password) return 'holds a user or password → move it to token';
+  if (!url || !/^https?:$/.test(url.protocol))
+    return fault('is no web address', 'write https://HOST');
+  if (url.username || url.password) return fault('holds a user or password', 'move it to token');
   if (url.pathname !== '/' || url.search || url.hash) {
-    return 'holds more than a host → end it before the path';
+    return fault('holds more than a host', 'end it before the path');
   }
   if (url.protocol === 'https:' || isLoopback(address)) return undefined;
-  return 'would send people and the token unencrypted → use https';
+  return fault('would send people and the token unencrypted', 'use https');
 }
 
 /** The options of reporting opt-outs; the account and the token are those of the source. */
@@ -51,7 +54,7 @@ export const hubspotReturnsOptions = z.strictObject({
   subscriptions: z
     .record(
       z.string(),
-      z.coerce.string().regex(/^\d{1,19}$/, 'is no id of a subscription → write its number'),
+      z.coerce.string().regex(/^\d{1,19}$/, says('is no id of a subscription', 'write its number')),
     )
     .describe("Of each channel the id of HubSpot's subscription type; others are not told")
     .optional(),

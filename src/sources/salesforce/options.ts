@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import type { Fault } from '../../domain/record.ts';
+import { fault, issueOf, says } from '../../domain/schema-fault.ts';
 import { isLoopback } from '../../domain/values/config-value.ts';
 import { text, whole } from '../shared/option-fields.ts';
 
@@ -16,26 +18,26 @@ const auth = z
     ).optional(),
   })
   .superRefine((value, context) => {
-    for (const [path, message] of authFaults(value)) {
-      context.addIssue({ code: 'custom', path: [path], message });
+    for (const [path, mistake] of authFaults(value)) {
+      context.addIssue(issueOf(mistake, [path]));
     }
   })
   .describe('How to get in: clientSecret alone, or username and a private key');
 
 /** Returns faults in how the fields fit together, each with its field. */
-function authFaults(given: Record<string, unknown>): [field: string, message: string][] {
+function authFaults(given: Record<string, unknown>): [field: string, fault: Fault][] {
   const has = (field: string) => given[field] !== undefined;
   if (has('clientSecret')) {
     return ['username', 'privateKey', 'privateKeyFile', 'audience']
       .filter(has)
-      .map((field) => [field, 'stands beside clientSecret → keep one of the two ways']);
+      .map((field) => [field, fault('stands beside clientSecret', 'keep one of the two ways')]);
   }
-  const faults: [string, string][] = [];
+  const faults: [string, Fault][] = [];
   if (!has('username')) {
-    faults.push(['clientSecret', 'is missing → add it, or username and privateKeyFile']);
+    faults.push(['clientSecret', fault('is missing', 'add it, or username and privateKeyFile')]);
   } else if (has('privateKey') === has('privateKeyFile')) {
-    const absent = 'is missing → add it, or privateKey, whose certificate the app has';
-    const twice = 'stands beside privateKey → keep one of the two';
+    const absent = fault('is missing', 'add it, or privateKey, whose certificate the app has');
+    const twice = fault('stands beside privateKey', 'keep one of the two');
     faults.push(['privateKeyFile', has('privateKey') ? twice : absent]);
   }
   return faults;
@@ -50,18 +52,18 @@ export const salesforceOptions = z
     objects: z
       .array(z.enum(['Contact', 'Lead']))
       .min(1)
-      .refine((names) => new Set(names).size === names.length, 'names one twice → remove it')
+      .refine((names) => new Set(names).size === names.length, says('names one twice', 'remove it'))
       .describe('What is read: Contact, Lead or both')
       .default(['Contact']),
     where: text('Condition of SOQL that everybody has to meet who is to be read').optional(),
     version: z
       .string()
-      .regex(/^v\d{2}\.0$/, 'is no version of the API → write one such as v62.0')
+      .regex(/^v\d{2}\.0$/, says('is no version of the API', 'write one such as v62.0'))
       .describe('Version of the API')
       .default('v62.0'),
     overlap: z
       .string()
-      .regex(/^[1-9]\d{0,3}[smh]$/, 'is not a duration → write a number and s, m or h: 2m')
+      .regex(/^[1-9]\d{0,3}[smh]$/, says('is not a duration', 'write a number and s, m or h: 2m'))
       .describe('How long before the last reading changes are read again: 2m, 1h')
       .default('2m'),
     bulkAbove: whole(
@@ -72,24 +74,24 @@ export const salesforceOptions = z
     timeoutMs: whole(1, 600_000, 'Longest wait for one answer, in milliseconds').prefault(120_000),
   })
   .superRefine(({ url }, context) => {
-    const message = addressFault(url);
-    if (message) context.addIssue({ code: 'custom', path: ['url'], message });
+    const mistake = addressFault(url);
+    if (mistake) context.addIssue(issueOf(mistake, ['url']));
   });
 export type SalesforceOptions = z.infer<typeof salesforceOptions>;
 
-function addressFault(address: string): string | undefined {
+function addressFault(address: string): Fault | undefined {
   const url = URL.parse(address);
   const example = 'write https://acme.my.salesforce.com';
-  if (!url || !/^https?:$/.test(url.protocol)) return `is no web address → ${example}`;
-  if (url.username || url.password) return 'holds a user or password → move it to auth';
+  if (!url || !/^https?:$/.test(url.protocol)) return fault('is no web address', example);
+  if (url.username || url.password) return fault('holds a user or password', 'move it to auth');
   if (url.hostname.endsWith('.lightning.force.com')) {
-    return `is the address of its pages → ${example}, as Setup shows it at My Domain`;
+    return fault('is the address of its pages', `${example}, as Setup shows it at My Domain`);
   }
   if (url.pathname !== '/' || url.search || url.hash) {
-    return `is more than the address of the organization → ${example}`;
+    return fault('is more than the address of the organization', example);
   }
   if (url.protocol === 'https:' || isLoopback(address)) return undefined;
-  return 'would send people and secrets unencrypted → use https';
+  return fault('would send people and secrets unencrypted', 'use https');
 }
 
 /** The options of reporting opt-outs; the organization and the access are those of the source. */
@@ -98,7 +100,9 @@ export const salesforceReturnsOptions = z.strictObject({
   fields: z
     .record(
       z.string(),
-      z.string().regex(/^[A-Za-z]\w{0,79}$/, 'is no name of a field → write one: Newsletter__c'),
+      z
+        .string()
+        .regex(/^[A-Za-z]\w{0,79}$/, says('is no name of a field', 'write one: Newsletter__c')),
     )
     .describe('Of each channel the checkbox that is set to false; others are not told')
     .optional(),

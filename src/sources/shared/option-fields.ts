@@ -1,5 +1,7 @@
 /** Options that several sources have. */
 import { z } from 'zod';
+import type { Fault } from '../../domain/record.ts';
+import { fault, issueOf, says } from '../../domain/schema-fault.ts';
 import { durationForm, isLoopback, numeric, truth } from '../../domain/values/config-value.ts';
 
 /** Returns the schema of a text that is not empty. */
@@ -12,7 +14,7 @@ export const whole = (min: number, max: number, what: string) =>
 /** Returns the schema of true or false, which may be written as text. */
 export const flag = (what: string) => z.preprocess(truth, z.boolean()).describe(what);
 
-const noDuration = 'is not a duration → write a number from 1 and s, m, h or d: 2m';
+const noDuration = says('is not a duration', 'write a number from 1 and s, m, h or d: 2m');
 
 /** Returns the schema of a duration that defaults to 2m. */
 export const overlap = (what: string) =>
@@ -34,25 +36,30 @@ export const headers = z
   .record(z.string(), z.string())
   .superRefine((given, context) => {
     for (const [name, value] of Object.entries(given)) {
-      const message = headerFault(name, value);
-      if (message) context.addIssue({ code: 'custom', path: [name], message });
+      const mistake = headerFault(name, value);
+      if (mistake) context.addIssue(issueOf(mistake, [name]));
     }
   })
   .describe('Headers of every request; a secret better as ${NAME} than in the file');
 
-function headerFault(name: string, value: string): string | undefined {
-  if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name)) return 'is no name of a header → correct it';
-  if (own.includes(name.toLowerCase())) return 'is written by crm-mirror itself → remove it';
+function headerFault(name: string, value: string): Fault | undefined {
+  if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name)) return fault('is no name of a header', 'correct it');
+  if (own.includes(name.toLowerCase()))
+    return fault('is written by crm-mirror itself', 'remove it');
   if (/^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(value)) return undefined;
-  return 'is empty or holds what a header cannot carry → write it in plain letters, on one line';
+  return fault(
+    'is empty or holds what a header cannot carry',
+    'write it in plain letters, on one line',
+  );
 }
 
 /** Returns what is wrong with a web address; undefined when it can be used. */
-export function addressFault(address: string, allowHttp: boolean): string | undefined {
+export function addressFault(address: string, allowHttp: boolean): Fault | undefined {
   const url = URL.parse(address);
-  if (!url || !/^https?:$/.test(url.protocol)) return 'is no web address → write https://HOST/…';
-  if (url.username || url.password) return 'holds a user or password → move it to headers';
-  if (url.hash) return 'holds a fragment → end it before the #';
+  if (!url || !/^https?:$/.test(url.protocol))
+    return fault('is no web address', 'write https://HOST/…');
+  if (url.username || url.password) return fault('holds a user or password', 'move it to headers');
+  if (url.hash) return fault('holds a fragment', 'end it before the #');
   if (url.protocol === 'https:' || isLoopback(address) || allowHttp) return undefined;
-  return 'would send people and secrets unencrypted → use https, or add allowHttp: true';
+  return fault('would send people and secrets unencrypted', 'use https, or add allowHttp: true');
 }

@@ -130,6 +130,6 @@ export function cursorAfter(nowMs: number, options: SqlOptions, sinceMs = 0): st
 /** Returns the cursors of these options: another table or column has other changes. */
 function cursorsOf({ url, table, query, updatedAt, zone }: SqlOptions): MarkedCursors {
   const place = placeOf(url);
-  const where = typeof place === 'string' ? place : { ...place, password: undefined };
+  const where = 'reason' in place ? place : { ...place, password: undefined };
   return markedCursors([where, table, query, updatedAt, zone], 16);
 }

@@ -40,7 +40,10 @@ async function accessOf(
 ): Promise<ServerAccess | { system: 'sqlite'; path: string }> {
   signal.throwIfAborted();
   const place = placeOf(reach.url);
-  if (typeof place === 'string') throw new Invalid(`url of the source ${place}`);
+  if ('reason' in place) {
+    const { reason, fix } = place;
+    throw new Invalid(`url of the source ${reason}`, { fix, code: 'database-access' });
+  }
   if (place.system === 'sqlite') return place;
   const { allowPlain, ca: file } = reach;
   const isPlain = file === undefined && !place.encrypted && (place.local || allowPlain);

@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import type { Fault } from '../../domain/record.ts';
+import { fault, issueOf, says } from '../../domain/schema-fault.ts';
 import { durationForm } from '../../domain/values/config-value.ts';
 import { absoluteAddress, placeOf } from './drivers/database-address.ts';
 import { flag, text, whole } from '../shared/option-fields.ts';
@@ -15,12 +17,15 @@ export const sqlOptions = z
     updatedAt: text('Column of when a row was last changed, for fast runs').optional(),
     overlap: z
       .string()
-      .regex(durationForm, 'is no duration → write a number and s, m, h or d: 2m')
+      .regex(durationForm, says('is no duration', 'write a number and s, m, h or d: 2m'))
       .describe('How long before a reading a row that it did not show may have been changed')
       .prefault('2m'),
     zone: z
       .string()
-      .regex(/^(UTC|[+-]\d\d:\d\d)$/, 'is no such zone → write UTC, or an offset such as +01:00')
+      .regex(
+        /^(UTC|[+-]\d\d:\d\d)$/,
+        says('is no such zone', 'write UTC, or an offset such as +01:00'),
+      )
       .describe('Zone of times that are stored without one: UTC, or an offset such as +01:00')
       .optional(),
     ca: text('File of the authority that signed the certificate of the database').optional(),
@@ -31,38 +36,42 @@ export const sqlOptions = z
     pageSize: whole(1, 50_000, 'How many rows are read at a time').prefault(2_000),
   })
   .superRefine((given, context) => {
-    for (const [path, message] of faultsOf(given)) {
-      context.addIssue({ code: 'custom', path: [path], message });
+    for (const [path, mistake] of faultsOf(given)) {
+      context.addIssue(issueOf(mistake, [path]));
     }
   });
 export type SqlOptions = z.infer<typeof sqlOptions>;
 
 /** Returns faults in how the fields fit together, each with its field. */
-function faultsOf(given: SqlOptions): [field: string, message: string][] {
-  const faults: [string, string][] = [];
+function faultsOf(given: SqlOptions): [field: string, mistake: Fault][] {
+  const faults: [string, Fault][] = [];
   const { url, password, table, query, ca, allowPlain } = given;
   const place = placeOf(url);
-  if (typeof place === 'string') faults.push(['url', place]);
+  if ('reason' in place) faults.push(['url', place]);
   else if (place.system === 'sqlite') {
-    const remove = 'belongs to a database that is asked over the network → remove it';
+    const remove = fault('belongs to a database that is asked over the network', 'remove it');
     if (password !== undefined) faults.push(['password', remove]);
     if (ca !== undefined) faults.push(['ca', remove]);
   } else if (password !== undefined && place.password !== undefined) {
-    faults.push(['password', 'stands beside one in url → keep one of the two']);
+    faults.push(['password', fault('stands beside one in url', 'keep one of the two')]);
   }
   if (table === undefined && query === undefined) {
-    faults.push(['table', 'is missing → add it, or query']);
+    faults.push(['table', fault('is missing', 'add it, or query')]);
   }
   if (table !== undefined && query !== undefined) {
-    faults.push(['query', 'stands beside table → keep one of the two']);
+    faults.push(['query', fault('stands beside table', 'keep one of the two')]);
   }
   if (table !== undefined && !/^[^.\0]+(\.[^.\0]+)?$/.test(table)) {
-    faults.push(['table', 'is no name of a table → write TABLE or SCHEMA.TABLE, or use query']);
+    faults.push([
+      'table',
+      fault('is no name of a table', 'write TABLE or SCHEMA.TABLE, or use query'),
+    ]);
   }
   if (query !== undefined && !/^\s*(select|with|table|values)\b/i.test(query)) {
-    faults.push(['query', 'is no select → write one, and nothing else']);
+    faults.push(['query', fault('is no select', 'write one, and nothing else')]);
   }
-  if (ca !== undefined && allowPlain) faults.push(['ca', 'stands beside allowPlain → remove one']);
+  if (ca !== undefined && allowPlain)
+    faults.push(['ca', fault('stands beside allowPlain', 'remove one')]);
   return faults;
 }
 
@@ -80,25 +89,27 @@ export const sqlReturnsOptions = z
     timeoutMs: whole(1, 3_600_000, 'Longest wait for one answer, in milliseconds').prefault(30_000),
   })
   .superRefine(({ url, password, ca, allowPlain, statement }, context) => {
-    const wrong = (path: string, message: string | undefined) =>
-      message && context.addIssue({ code: 'custom', path: [path], message });
+    const wrong = (path: string, mistake: Fault | undefined) =>
+      mistake && context.addIssue(issueOf(mistake, [path]));
     const place = url === undefined ? undefined : placeOf(url);
-    if (typeof place === 'string') wrong('url', place);
+    if (place && 'reason' in place) wrong('url', place);
     for (const [path, given] of Object.entries({ password, ca, allowPlain })) {
-      if (given !== undefined && url === undefined) wrong(path, 'belongs to url → add that');
+      if (given !== undefined && url === undefined)
+        wrong(path, fault('belongs to url', 'add that'));
     }
     wrong('statement', statementFault(statement));
   });
 
-function statementFault(statement: string): string | undefined {
+function statementFault(statement: string): Fault | undefined {
   const unknown = unknownIn(statement);
   const known = `:${parameters.join(', :')}`;
-  if (unknown !== undefined) return `holds :${unknown}, which stands for nothing → use ${known}`;
+  if (unknown !== undefined)
+    return fault(`holds :${unknown}, which stands for nothing`, `use ${known}`);
   const names = namedIn(statement).flatMap((piece) =>
     typeof piece === 'object' ? piece.name : [],
   );
   if (names.includes('id') || names.includes('email')) return undefined;
-  return 'names nobody, and would concern everybody → say whom with :id or :email';
+  return fault('names nobody, and would concern everybody', 'say whom with :id or :email');
 }
 
 /** Returns the options with every path in them made absolute. */

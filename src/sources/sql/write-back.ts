@@ -51,7 +51,7 @@ export function sqlReturns(
 
 function nameOf({ url }: Reach): string {
   const place = placeOf(url);
-  if (typeof place === 'string') throw new Invalid(`url of returns ${place}`);
+  if ('reason' in place) throw new Invalid(`url of returns ${place.reason}`, { fix: place.fix });
   return place.system === 'sqlite' ? place.path : `${place.host}/${place.database}`;
 }
 

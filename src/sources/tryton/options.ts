@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import type { Fault } from '../../domain/record.ts';
+import { fault, issueOf } from '../../domain/schema-fault.ts';
 import { isLoopback } from '../../domain/values/config-value.ts';
 import { flag, overlap, text, whole } from '../shared/option-fields.ts';
 
@@ -19,25 +21,32 @@ export const trytonOptions = z
     allowHttp: flag('Allow an address without encryption that is not this machine').prefault(false),
   })
   .superRefine(({ url, password, passwordFile, allowHttp }, context) => {
-    const wrong = (path: string, message: string | undefined) =>
-      message && context.addIssue({ code: 'custom', path: [path], message });
+    const wrong = (path: string, mistake: Fault | undefined) =>
+      mistake && context.addIssue(issueOf(mistake, [path]));
     wrong('url', addressFault(url, allowHttp));
     if (password === undefined && passwordFile === undefined)
-      wrong('password', 'is missing → add it, or passwordFile');
+      wrong('password', fault('is missing', 'add it, or passwordFile'));
     if (password !== undefined && passwordFile !== undefined)
-      wrong('passwordFile', 'stands beside password → keep one of the two');
+      wrong('passwordFile', fault('stands beside password', 'keep one of the two'));
   });
 export type TrytonOptions = z.infer<typeof trytonOptions>;
 
-function addressFault(address: string, allowHttp: boolean): string | undefined {
+function addressFault(address: string, allowHttp: boolean): Fault | undefined {
   const url = URL.parse(address);
-  if (!url || !/^https?:$/.test(url.protocol)) return 'is no web address → write https://HOST:PORT';
+  if (!url || !/^https?:$/.test(url.protocol))
+    return fault('is no web address', 'write https://HOST:PORT');
   if (url.username || url.password) {
-    return 'holds a user or password → move them to username and password';
+    return fault('holds a user or password', 'move them to username and password');
   }
   if (url.pathname !== '/' || url.search || url.hash) {
-    return 'holds more than a host → end it before the path; the database has a field of its own';
+    return fault(
+      'holds more than a host',
+      'end it before the path; the database has a field of its own',
+    );
   }
   if (url.protocol === 'https:' || isLoopback(address) || allowHttp) return undefined;
-  return 'would send people and the password unencrypted → use https, or add allowHttp: true';
+  return fault(
+    'would send people and the password unencrypted',
+    'use https, or add allowHttp: true',
+  );
 }

@@ -175,7 +175,7 @@ describe('a merged record', () => {
     const when = compile('record.Mood__c == "angry" && record.Group__c == "b"', {
       nullable: false,
     });
-    if (!('judge' in when)) throw new Error(when.message);
+    if (!('judge' in when)) throw new Error(when.reason);
     const { source } = sourceOf({}, { when });
     const { values } = await readAll(source, ['Id', ...when.fields]);
     expect(values.map((value) => when.judge(value))).toEqual(

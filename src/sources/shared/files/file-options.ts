@@ -1,5 +1,7 @@
 /** The options of a file: where it lies, and how to get it from there. */
 import { z } from 'zod';
+import type { Fault } from '../../../domain/record.ts';
+import { fault, issueOf } from '../../../domain/schema-fault.ts';
 import { placeOf } from '../../../domain/values/config-file.ts';
 import { addressFault, flag, headers, whole } from '../option-fields.ts';
 
@@ -41,8 +43,8 @@ export function fileOptions<T extends string>(type: T, what: string) {
   return z
     .strictObject({ type: z.literal(type).describe(what), ...placedShape })
     .superRefine((value, context) => {
-      for (const [path, message] of placedFaults(value)) {
-        context.addIssue({ code: 'custom', path: [path], message });
+      for (const [path, mistake] of placedFaults(value)) {
+        context.addIssue(issueOf(mistake, [path]));
       }
     });
 }
@@ -56,13 +58,13 @@ export function fileReturnsOptions<T extends string>(type: T, what: string) {
 }
 
 /** Returns faults in how the fields fit together, each with its field. */
-function placedFaults(options: PlacedOptions): [field: string, message: string][] {
+function placedFaults(options: PlacedOptions): [field: string, fault: Fault][] {
   const { path, allowHttp = false } = options;
   if (placeOf(path) === 'address') {
     const fault = addressFault(path, allowHttp);
     return fault === undefined ? [] : [['path', fault]];
   }
   return (['headers', 'timeoutMs', 'allowHttp'] as const).flatMap((field) =>
-    options[field] === undefined ? [] : [[field, 'belongs to an address → remove it']],
+    options[field] === undefined ? [] : [[field, fault('belongs to an address', 'remove it')]],
   );
 }

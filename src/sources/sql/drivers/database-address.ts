@@ -1,4 +1,6 @@
 /** Parses the address of a database, the option `url`. */
+import type { Fault } from '../../../domain/record.ts';
+import { fault } from '../../../domain/schema-fault.ts';
 import { isLoopback } from '../../../domain/values/config-value.ts';
 
 /** Where a database is. */
@@ -27,30 +29,34 @@ const systems: Record<string, { system: ServerPlace['system']; port: number }> =
   'mariadb:': { system: 'mysql', port: 3306 },
 };
 
-const none =
-  'is no address of a database → write postgres://USER@HOST/DATABASE, mysql://… or sqlite:FILE; ' +
-  'a password with other than letters and digits as password';
+const none = fault(
+  'is no address of a database',
+  'write postgres://USER@HOST/DATABASE, mysql://… or sqlite:FILE; ' +
+    'a password with other than letters and digits as password',
+);
 
 /**
  * Returns the place, or what is wrong with the address: "what → how to mend it", which quotes no
  * part of it.
  */
-export function placeOf(address: string): DatabasePlace | string {
+export function placeOf(address: string): DatabasePlace | Fault {
   const file = fileOf(address);
   if (file !== undefined) return file === '' ? none : { system: 'sqlite', path: file };
   const url = URL.parse(address);
   const known = systems[url?.protocol ?? ''];
   if (!url || !known) return none;
   const params = parametersOf(url);
-  if (typeof params === 'string') return params;
+  if ('reason' in params) return params;
   const parts = [url.hostname, url.username, url.password, url.pathname.slice(1)].map(decoded);
-  if (parts.includes(undefined)) return 'holds a % that stands for itself → write it as %25';
+  if (parts.includes(undefined))
+    return fault('holds a % that stands for itself', 'write it as %25');
   const [name = '', user = '', password = '', database = ''] = parts;
   const host = params.host ?? name.replace(/^\[(.*)\]$/, '$1');
-  if (host === '') return 'names no host → write it after the user and an @';
-  if (user === '') return 'names no user → write it before the host: postgres://USER@HOST/DATABASE';
+  if (host === '') return fault('names no host', 'write it after the user and an @');
+  if (user === '')
+    return fault('names no user', 'write it before the host: postgres://USER@HOST/DATABASE');
   if (database === '' || database.includes('/')) {
-    return 'names no database → write it after the host: postgres://USER@HOST/DATABASE';
+    return fault('names no database', 'write it after the host: postgres://USER@HOST/DATABASE');
   }
   return {
     system: known.system,
@@ -75,15 +81,18 @@ export function absoluteAddress(address: string, absolute: (path: string) => str
   return file === undefined ? address : `sqlite:${absolute(file)}`;
 }
 
-function parametersOf(url: URL): { host?: string; encrypted: boolean } | string {
+function parametersOf(url: URL): { host?: string; encrypted: boolean } | Fault {
   const found: { host?: string; encrypted: boolean } = { encrypted: false };
-  if (url.hash) return 'holds a # → write a password with one as password';
+  if (url.hash) return fault('holds a #', 'write a password with one as password');
   for (const [name, value] of url.searchParams) {
     if (name === 'host' && value.startsWith('/')) found.host = value;
     else if (/^ssl-?mode$/.test(name) && /^(require|verify)/i.test(value)) found.encrypted = true;
     else if (/^ssl-?mode$/.test(name)) {
-      return 'does without encryption → remove sslmode, or add allowPlain: true instead of it';
-    } else return 'holds a parameter that is not known here → remove what follows the ?';
+      return fault(
+        'does without encryption',
+        'remove sslmode, or add allowPlain: true instead of it',
+      );
+    } else return fault('holds a parameter that is not known here', 'remove what follows the ?');
   }
   return found;
 }

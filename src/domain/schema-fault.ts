@@ -1,0 +1,34 @@
+/**
+ * What a schema says of a value that it refuses, as data: the issue of zod carries the reason as
+ * its message, and how to fix it as `params.fix`.
+ */
+import type { Fault } from './record.ts';
+
+export function fault(reason: string, fix: string): Fault {
+  return { reason, fix };
+}
+
+/** Returns the issue for `context.addIssue`; `path`: from the value that the check is about. */
+export function issueOf({ reason, fix }: Fault, path: (string | number)[] = []) {
+  return { code: 'custom' as const, path, message: reason, params: { fix } };
+}
+
+/** Returns the `error` of a check, such as `regex`. Zod copies the issue after it has asked. */
+export function told({ reason, fix }: Fault): (issue: object) => string {
+  return (issue) => {
+    Object.assign(issue, { params: { fix } });
+    return reason;
+  };
+}
+
+/** Returns the parameters of a check that a value fails with this reason and fix. */
+export function says(reason: string, fix: string): { error: (issue: object) => string } {
+  return { error: told({ reason, fix }) };
+}
+
+/** Returns how to fix what an issue is about, where it carries that. */
+export function fixOf(issue: object): string | undefined {
+  const params: unknown = 'params' in issue ? issue.params : undefined;
+  if (typeof params !== 'object' || params === null || !('fix' in params)) return undefined;
+  return typeof params.fix === 'string' ? params.fix : undefined;
+}
