@@ -46,7 +46,7 @@ export interface RecordType {
   list(page: ListingPage, signal: AbortSignal): Promise<Page>;
   /**
    * Returns what to do about one record. It is pure, and converges: once its changes are
-   * acknowledged and nothing else has changed, it returns none.
+   * acknowledged and nothing else has changed, it returns no changes.
    */
   decide(states: States): Decision;
   /**

@@ -1,4 +1,4 @@
-/** Contacts: how they are listed, how a change of one is sent, and how its outcome is found. */
+/** The record type of contacts: lists and sends them, and finds the outcome of a change. */
 import type { Change } from '../../domain/change.ts';
 import { Rejected } from '../../domain/errors.ts';
 import type { RecordedRow } from '../../domain/record.ts';
@@ -39,15 +39,17 @@ import { enrolment, silentBody } from './observe/contact-state.ts';
 import { idsOf } from './consent/renamed-contact.ts';
 import { partsOf } from './observe/last-observed.ts';
 
+/** The settings of contacts, the client of the platform, and the clock. */
 export interface ContactOptions {
   fields: ContactFields;
   policy: PersonRules['policy'];
   absence: AbsenceRules;
   platform: Platform['contacts'];
-  /** Milliseconds since the epoch. */
+  /** Returns the time in milliseconds since the epoch. */
   now: () => number;
 }
 
+/** Returns the record type of contacts. It has all capabilities. */
 export function contactType(options: ContactOptions): RecordType {
   const { fields, policy, absence, platform } = options;
   const rules = rulesOf(fields, policy, absence);
@@ -114,6 +116,7 @@ function capabilitiesOf(
   };
 }
 
+/** Sends one change, and reads back where the answer says too little. */
 async function send(
   access: ReadAccess,
   change: ContactChange,
@@ -136,7 +139,7 @@ async function send(
       const found = !mayBeOurs || isAnybodys(change, { late: !sendContext.seen });
       const doubtful = mayBeOurs && found && change.op === 'opt_out';
       const reading = () => readBack(access, { change, found, doubtful }, sendContext.abort);
-      // What may be ours is not sent again: a second 409 would no longer know.
+      // If the reading fails it is not sent again: a second 409 would not show whose it was.
       return mayBeOurs ? afterwards(reading) : reading();
     }
     if (error.status !== 404 || change.target === undefined) throw error;
@@ -144,7 +147,7 @@ async function send(
   }
 }
 
-/** An opt-out by id goes to the contact whatever address it has by now; the answer may show it. */
+/** Acknowledges a change sent by id. An opt-out may reach the contact under a new address. */
 function answeredById(change: Change, answer: Enrolled, sendContext: SendContext): SendOutcome {
   const { op, key, target } = change;
   const email = answer.contact?.email ?? key;
@@ -154,15 +157,14 @@ function answeredById(change: Change, answer: Enrolled, sendContext: SendContext
 }
 
 /**
- * What nobody has answered is not taken for our doing where that could harm: a contact that anybody
- * may have made is not deleted as one that we created, and an opt-out of whom this run did not see
- * in may be hers.
+ * Returns whether a state that no answer explains may be somebody else's doing, and so is not ours:
+ * others may have made the contact, or the person may have unsubscribed unseen.
  */
 function isAnybodys({ op }: Change, { late }: { late: boolean }): boolean {
   return op === 'create' || (op === 'opt_out' && late);
 }
 
-/** 409: equal to what we want is done. Anything else the platform does not change. */
+/** Reads the contact after a 409. A subscription as wanted is done; any other is not changed. */
 async function readBack(
   access: ReadAccess,
   { change, ...theirs }: { change: Change; found: boolean; doubtful: boolean },
@@ -172,7 +174,7 @@ async function readBack(
   const [row] = rows;
   if (!row) return anew(access, change, { why: 'gone from the platform', signal, known: rows });
   if (rows.length > 1) return stale(rows, 'several contacts of this address');
-  // Read this late, what else it shows need not be the creation's doing.
+  // late: what else the contact shows need not come from the creation.
   const renamed = row.alias === change.key ? {} : { renamed: true };
   if (holds(row, change)) {
     return acked({ id: row.id, observed: row, ...theirs, late: true, ...renamed });
@@ -185,7 +187,7 @@ async function readBack(
   };
 }
 
-/** 404 for somebody known by id: the contact is gone, or else the channel does not exist. */
+/** Returns the outcome of a 404 by id: the contact is gone, or else the channel does not exist. */
 async function missing(
   access: ReadAccess,
   change: Change,
@@ -197,6 +199,7 @@ async function missing(
   return { is: 'stopped', scope: 'part', why: `the platform knows no channel ${change.part}` };
 }
 
+/** Deletes the contact. Where the answer does not confirm that, it looks whether it is gone. */
 async function remove(
   access: ReadAccess,
   change: Change,
@@ -217,10 +220,9 @@ async function remove(
 }
 
 /**
- * Sent, and no answer: what the platform shows decides. An opt_in that it does not show may have
- * been carried out and taken back by the person since, who is not brought back: it is sent again
- * only where it certainly was not carried out. An opt-out that was there before is no departure,
- * nor is one that may be the channel's default.
+ * Finds the outcome of a change without an answer by what the platform shows. An opt_in that is not
+ * shown may have been taken back by the person: it is sent again only if it certainly was not made.
+ * An opt-out that may be older, or the channel's default, does not count as the person's.
  */
 async function recover(access: ReadAccess, change: Change, asked: Recovery): Promise<SendOutcome> {
   const { late, signal } = asked;
@@ -239,14 +241,14 @@ async function recover(access: ReadAccess, change: Change, asked: Recovery): Pro
   const renamed = alone && alone.alias !== change.key ? { renamed: true } : {};
   if (alone && holds(alone, change)) {
     const doubtful = found && change.op === 'opt_out';
-    // What came along with a creation may be the person's word by now.
+    // late: by now other channels may show what the person did.
     const isLate = late || change.op === 'create';
     return acked({ id: alone.id, observed: alone, found, late: isLate, doubtful, ...renamed });
   }
   return anew(access, change, { why: 'did not happen', signal, known: rows });
 }
 
-/** The contact as it was recorded last. */
+/** Returns the contact as it was last recorded; undefined: it was not. */
 function before({ target }: Change, recorded: RecordedRow | undefined) {
   const { contacts = [] } = recorded ? decodeContact.recorded(recorded).value : {};
   return contacts.find(({ id }) => id === target);
@@ -256,10 +258,7 @@ function showedOut(change: Change, recorded: RecordedRow | undefined): boolean {
   return before(change, recorded)?.channels[change.part] === 'opt_out';
 }
 
-/**
- * Whether an opt_in without an answer was certainly not carried out: the channel still shows its
- * default, and the contact has not changed, as it would have.
- */
+/** Returns whether an opt_in surely was not made: its default is shown, the contact unchanged. */
 function isUntouched(
   row: ObservedContactRow,
   change: Change,
@@ -271,10 +270,10 @@ function isUntouched(
   return isDefault && changed !== undefined && before(change, recorded)?.changed === changed;
 }
 
-/** The platform's clocks may show another second. */
+/** The clocks of the platform may differ by so much, in milliseconds. */
 const sameMomentMs = 2_000;
 
-/** Whether an acknowledged enrolment moved the contact's `updatedAt`, where that can be told. */
+/** Returns whether an enrolment changed the `updatedAt` of the contact; undefined: not clear. */
 function movedBy(
   change: Change,
   { contact, date }: Enrolled,
@@ -294,7 +293,7 @@ function holds(row: ObservedContactRow, change: Change): boolean {
   return subscriptionIn(row, change) === enrolment(change).subscription;
 }
 
-/** What the contact shows of the channel that the change is about. */
+/** Returns what the contact shows in the channel of the change; undefined: no subscription. */
 function subscriptionIn(row: ObservedContactRow, { part }: Change): Subscription | undefined {
   return row.value.channels[part];
 }

@@ -1,22 +1,23 @@
-/** What is recorded of one person and channel, by what was seen of them. */
+/** Updates what is recorded of a person in one channel by a reading of the platform. */
 import type { Subscription } from '../../../platform/request-schemas.ts';
 import type { Membership } from './contact-state.ts';
 
-/** What was seen of one person, and when. */
+/** One reading of a person. Times are milliseconds since the epoch. */
 export interface Observation {
+  /** Whether the platform shows a contact of the person. */
   present: boolean;
-  /** When the person was last seen before; null: never. */
+  /** When the person was last read before; null: never. */
   before: number | null;
-  /** By when all this was seen, by whichever clock shows more. */
+  /** When the reading had ended, by whichever clock is ahead, ours or the platform's. */
   by: number;
-  /** Whether the contact is another than it was, or was changed in any way since then. */
+  /** Whether the contact is not the one that was read before, or was changed in any way since. */
   changed: boolean;
 }
 
 /**
- * What R becomes by what was seen, before anything is sent. An opt-out or a lost membership that no
- * acknowledged request of ours explains was made by the platform, whatever the CRM wants, and at
- * the latest when it was seen: again and again, while the contact changes.
+ * Returns what R becomes by a reading, before anything is sent. An opt-out or a lost membership
+ * that no acknowledged request of ours explains was made by the platform, whatever the CRM wants,
+ * and not later than it was read. While the contact changes, it may have been made again.
  *
  *   R                O     present  →  R
  *   any              in    yes         in
@@ -45,7 +46,10 @@ export function seen(
   return { ...recorded, made: { after: recorded.made?.after ?? null, by: latest } };
 }
 
-/** Row 17: whether the CRM's word is younger than an opt-out can be, and no slip of a clock. */
+/**
+ * Returns whether the CRM's statement is later than an opt-out can have been made, and not in the
+ * future, as with a wrong clock (row 17 of the rules). Times are milliseconds since the epoch.
+ */
 export function isNewer(
   consentAt: number | null,
   recorded: Membership | undefined,

@@ -1,4 +1,6 @@
-/** What the platform shows of one person now. */
+/**
+ * Reads the contacts of one person from the platform. Each function throws what the requests throw.
+ */
 import type { Change } from '../../../domain/change.ts';
 import type { RecordedRow } from '../../../domain/record.ts';
 import type { Platform } from '../../../platform/api-client.ts';
@@ -8,13 +10,17 @@ import { stale } from '../../send-outcome.ts';
 import type { ObservedContactRow } from './contact-rows.ts';
 import { contactKey, observe } from './observed-contact.ts';
 
+/** The client of the platform, and the channels of a contact that matter. */
 export interface ReadAccess {
   platform: Platform['contacts'];
-  /** Those that are looked at: the configured ones, and those they took over from. */
+  /** The configured channels, and those that they replace. */
   channels: ReadonlySet<string>;
 }
 
-/** Only a 404 says that a contact is gone, and that of its address only a search says something. */
+/**
+ * Looks for a recorded contact. Only a 404 by its id proves that it is gone; then a search returns
+ * all contacts of its address.
+ */
 export async function find(
   access: ReadAccess,
   { key, id = '' }: RecordedRow,
@@ -25,7 +31,10 @@ export async function find(
   return { is: 'whole', rows: await search(access, key, signal) };
 }
 
-/** Whom an opt-out by its id is meant for it reaches under any address. */
+/**
+ * Returns the contacts that a change is about. An opt-out by id is about that contact under any
+ * address.
+ */
 export async function read(
   access: ReadAccess,
   change: Change,
@@ -38,7 +47,10 @@ export async function read(
   return row ? [row] : [];
 }
 
-/** Undefined also when it is there under another address: then it is another person's mailbox. */
+/**
+ * Returns the contact with this id; undefined if it is gone, or has another address by now, which
+ * is another person's mailbox.
+ */
 export async function retrieve(
   access: ReadAccess,
   { key, target = '' }: Pick<Change, 'key' | 'target'>,
@@ -54,7 +66,10 @@ async function byId({ platform, channels }: ReadAccess, id: string, signal: Abor
   return contact ? [observe(contact, channels)] : [];
 }
 
-/** Whom a search does not show may still be there by the id that is recorded, renamed or not. */
+/**
+ * Returns the contacts of the address, and the one with the recorded id, even if the search does
+ * not show it or it was renamed.
+ */
 export async function readAll(
   access: ReadAccess,
   { key, id }: Pick<RecordedRow, 'key' | 'id'>,
@@ -65,7 +80,7 @@ export async function readAll(
   return [...rows, ...(await byId(access, id, signal))];
 }
 
-/** Everybody of exactly this address; the platform's own search may match more. */
+/** Returns all contacts of exactly this address. The search of the platform may match more. */
 export async function search(
   access: ReadAccess,
   key: string,
@@ -79,8 +94,9 @@ export async function search(
 }
 
 /**
- * A contact that is not what it was planned on proves nothing else of its address: that is asked.
- * `known`: what was read by its id just now.
+ * Reads the address again and returns a `stale` outcome with its contacts: one contact that is not
+ * what the change was planned on proves nothing about the others. `known`: what was read by id just
+ * now.
  */
 export async function anew(
   access: ReadAccess,

@@ -1,4 +1,4 @@
-/** The rows of a contact, and its changes, with the values of their bodies. */
+/** The rows and changes of contacts, with the values of their bodies. */
 import type { z } from 'zod';
 import type { Change } from '../../../domain/change.ts';
 import type { DesiredRow, ObservedRow, RecordedRow } from '../../../domain/record.ts';
@@ -29,7 +29,7 @@ export type ContactStates = States<ContactRows>;
 export type ContactSuccessor = Successor<ContactRows>;
 export type ContactRenamed = Renamed<ContactRows>;
 
-/** Adds the values to the rows of a contact. */
+/** Each function decodes one of the forms. Throws if the body has another form. */
 export const decodeContact = {
   desired: decoder(desiredBody),
   observed: decoder(observedBody),

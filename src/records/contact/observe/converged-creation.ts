@@ -1,13 +1,13 @@
 /**
- * When a creation leaves nothing to decide. As it is planned, nothing else is known of the person,
- * and it is all there is to do (`settles`); as it is acknowledged
- * (records/contact/send/acknowledged-change.ts), still nothing is recorded of her, and the answer
- * shows that channel alone, so that nothing came along with it. Everybody else is decided upon once
- * more.
+ * Finds creations after which nothing is left to decide; every other person is decided once more.
+ * When the change is planned, nothing else must be known of the person (`settles`). When it is
+ * acknowledged (records/contact/send/acknowledged-change.ts), nothing else must be recorded, and
+ * the answer must show the created channel alone (`showsOnly`).
  */
 import type { Decision, States } from '../../record-type.ts';
 import type { ObservedContact } from './contact-state.ts';
 
+/** Returns whether a creation is all there is to do, and nothing else is known of the person. */
 export function settles(
   states: States,
   { changes: [change, ...others], problems }: Pick<Decision, 'changes' | 'problems'>,
@@ -21,6 +21,7 @@ export function settles(
   return isAlone && isNew && isSure && isPlain;
 }
 
+/** Returns whether the contact is subscribed to this channel and shows no other. */
 export function showsOnly({ channels, left }: ObservedContact, part: string): boolean {
   return !left && channels[part] === 'opt_in' && Object.keys(channels).length === 1;
 }

@@ -1,32 +1,35 @@
-/** Whether a text is a date, as CRMs write when somebody was deleted or unsubscribed. */
+/** Reads dates as CRMs write them: when a person was deleted, unsubscribed or gave consent. */
 import { z } from 'zod';
 
-/** A day, and maybe a time with or without its zone. */
+/** The form of a day with or without a time, and of a time with or without its zone. */
 const time = String.raw`(?<time>\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?)`;
 const zone = String.raw`(?<zone>Z|UTC|GMT|[+-]\d{2}(?::?\d{2})?)`;
 const form = new RegExp(String.raw`^(?<day>[\d./-]+)(?:(?:T|,? +)${time} ?${zone}?)?$`, 'i');
 
-/** How days are written, and the order of year, month and day; a slash is used in two orders. */
+/**
+ * The ways to write a day, and the groups of year, month and day. A slash is used in two orders.
+ */
 const days: readonly [RegExp, ...(readonly [number, number, number])[]][] = [
   [/^(\d{4})([-/])(\d{1,2})\2(\d{1,2})$/, [1, 3, 4]],
   [/^(\d{1,2})\.(\d{1,2})\.(\d{4})$/, [3, 2, 1]],
   [/^(\d{1,2})\/(\d{1,2})\/(\d{4})$/, [3, 2, 1], [3, 1, 2]],
 ];
 
-/** How MySQL writes that there is none. */
+/** The date that MySQL writes where there is none. */
 const zero = /^0000-00-00(?:[T ]00:00(?::00(?:\.0+)?)?Z?)?$/i;
 
-/** No CRM is older: an earlier year stands for something else, as year 1 does for no date. */
+/** The first year that counts. An earlier one stands for something else, as year 1 for no date. */
 const firstYear = 1900;
-/** The clocks of the CRM and of this machine may differ by so much. */
+/** The most milliseconds by which the clocks of the CRM and of this machine may differ. */
 const skewMs = 10 * 60_000;
 
 /**
- * Tells what date a text is; undefined: none, or one that no calendar has. A date that names no
- * zone counts from its beginning anywhere on earth. `now`: milliseconds since the epoch.
+ * Returns whether a text is a date in the past or future, or the zero date of MySQL; undefined: no
+ * date, or one that no calendar has. A date without a zone counts from its beginning in the
+ * earliest zone (UTC+14). `now`: milliseconds since the epoch.
  */
 export function dateIn(text: string, now: number): 'past' | 'future' | 'zero' | undefined {
-  // Most values are words, and this is asked of many.
+  // Most values are words; this saves matching them all.
   if (!/^\d/.test(text)) return undefined;
   if (zero.test(text)) return 'zero';
   const found = form.exec(text)?.groups ?? {};
@@ -36,7 +39,7 @@ export function dateIn(text: string, now: number): 'past' | 'future' | 'zero' | 
   return times.every((at) => at <= now + skewMs) ? 'past' : 'future';
 }
 
-/** The days of the calendar that a text may stand for: YYYY-MM-DD. */
+/** Returns the days of the calendar that a text may stand for, as YYYY-MM-DD. */
 function daysIn(text: string): string[] {
   return days.flatMap(([pattern, ...orders]) => {
     const parts = pattern.exec(text);
@@ -47,7 +50,10 @@ function daysIn(text: string): string[] {
   });
 }
 
-/** JavaScript takes the 30th of February for the 2nd of March. */
+/**
+ * Returns whether the calendar has the day. JavaScript alone takes the 30th of February for the 2nd
+ * of March.
+ */
 function isReal(day: string): boolean {
   const at = Date.parse(`${day}T00:00:00Z`);
   const isDay = !Number.isNaN(at) && new Date(at).toISOString().startsWith(day);
@@ -72,9 +78,9 @@ const day = z.iso.date();
 const zoneless = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d([.,]\d+)?)?$/;
 
 /**
- * When a will was stated, in milliseconds since the epoch; null when nothing is said, undefined
- * when it cannot be told. ISO 8601: an instant with its zone, or a day, which counts from its
- * beginning anywhere on earth.
+ * Returns when a will was stated, in milliseconds since the epoch; null: the text is empty,
+ * undefined: it cannot be read. It is ISO 8601: an instant with its zone, or a day, which counts
+ * from its beginning in the earliest zone (UTC+14).
  */
 export function readConsentAt(text: string): number | null | undefined {
   if (text === '') return null;
@@ -82,7 +88,7 @@ export function readConsentAt(text: string): number | null | undefined {
   return day.safeParse(text).success ? Date.parse(`${text}T00:00:00+14:00`) : undefined;
 }
 
-/** Of a time that cannot be told, whether it is that the zone is missing. */
+/** Returns whether a text is a time without a zone. */
 export function isZoneless(text: string): boolean {
   return zoneless.test(text);
 }

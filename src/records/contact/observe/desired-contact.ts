@@ -1,4 +1,4 @@
-/** From a CRM record to what it wants (README, configuration: contacts). */
+/** Puts CRM records in canonical form (README, configuration: contacts). */
 import type { Condition } from '../../../domain/condition.ts';
 import { fieldAt, textOf } from '../../../domain/values/record-field.ts';
 import {
@@ -24,29 +24,32 @@ import {
   type StatedField,
 } from './field-statement.ts';
 
-/** Which field of a CRM record says what: column names or dotted paths, or a condition. */
+/** The fields of a CRM record that are read: column names or dotted paths, or a condition. */
 export interface ContactFields {
   id: string;
   email: string;
-  /** Yes: the CRM says this person is gone. */
+  /** The setting for deleted records. Yes: the CRM says that this person is gone. */
   deleted?: Flag | undefined;
-  /** Yes: this person wants no mail at all. */
+  /** The setting for people who want no mail at all. Yes: this person wants none. */
   unsubscribed?: Flag | undefined;
-  /** When the person last stated their will (ISO 8601). */
+  /** The field that holds when the person last stated their will (ISO 8601). */
   consentAt?: string | undefined;
-  /** False: the record is out of scope, as if it were not there, save for its opt-outs. */
+  /**
+   * The condition for the scope. False: the record counts as if it were not there, except its
+   * opt-outs.
+   */
   include?: Condition | undefined;
-  /** Addresses, and conditions that are true of a person who is protected. */
+  /** Addresses, and conditions that are true for a protected person. */
   protect?: readonly (string | { readonly when: Condition })[] | undefined;
   channels: readonly {
     id: string;
     subscription: StatedField;
-    /** The channel it took over from. */
+    /** The channel that it replaces. */
     replaces?: string | undefined;
   }[];
 }
 
-/** The names a source must know, each once. */
+/** Returns the names of the source fields that are needed, each once. */
 export function fieldNames(fields: ContactFields): string[] {
   const { deleted, unsubscribed, consentAt } = fields;
   const optional = [deleted, unsubscribed, consentAt].flatMap(namesIn);
@@ -58,9 +61,10 @@ export function fieldNames(fields: ContactFields): string[] {
 }
 
 /**
- * Puts CRM records in canonical form. An invalid one keeps the opt-outs it states, and nothing
- * else. So does one that is out of scope: it needs no id and no address, but consents that can be
- * read, for they may be opt-outs. `now`: milliseconds since the epoch.
+ * Returns the function that puts a CRM record in canonical form. An invalid record keeps the
+ * opt-outs it states, and nothing else. So does one that is out of scope: it needs no id and no
+ * address, but its subscriptions must be readable, because they may be opt-outs. `now`:
+ * milliseconds since the epoch.
  */
 export function contactDesire(fields: ContactFields, now: () => number): RecordType['desire'] {
   const formOf = forms();
@@ -96,13 +100,16 @@ export function contactDesire(fields: ContactFields, now: () => number): RecordT
   };
 }
 
-/** What is wrong with a record. */
+/** The faults of a record, and its values without a known meaning. */
 interface Found {
   faults: Fault[];
   unknown: UnknownWord[];
 }
 
-/** `lacks`: the field of its address, where that is empty; then nothing else is said of it. */
+/**
+ * Returns why a record is invalid. `lacks`: the field of the address, if it is empty; no other
+ * fault is returned then.
+ */
 function brokenBy(
   { faults: [first], unknown }: Found,
   lacks: string | undefined,
@@ -145,10 +152,15 @@ function asksOf(fields: ContactFields, now: () => number): Asks {
 
 type Form = Pick<DesiredRow, 'body' | 'fingerprint' | 'wants'>;
 
-/** Most records say one of a few things; times of consent may give everybody one of their own. */
+/**
+ * The most forms that are kept. Most records say one of a few things, but each may have its own
+ * time of consent.
+ */
 const mostForms = 10_000;
 
-/** The canonical form of what is wanted, made once while it is known. */
+/**
+ * Returns a function that gives the canonical form of a desired state, and makes equal ones once.
+ */
 function forms(): (wanted: DesiredContact) => Form {
   const known = new Map<string, Form>();
   return (wanted) => {
@@ -170,8 +182,8 @@ function protectingConditions({ protect = [] }: Pick<ContactFields, 'protect'>):
 }
 
 /**
- * Whether a condition of contacts.protect holds for this record; addresses are compared where the
- * person is decided. A condition that gives no answer makes the record invalid, and then what was
+ * Returns whether a condition of contacts.protect holds for this record; addresses are compared
+ * where the person is decided. A condition without an answer makes the record invalid, and what was
  * recorded last counts.
  */
 function isProtected({ protect }: Asks, value: Record<string, unknown>, found: Found): boolean {
@@ -188,6 +200,7 @@ function presenceIn(
 
 type Wishes = Record<string, Subscription | null>;
 
+/** Returns what the record wants, by channel; null: no opinion. */
 function wishes(
   { unsubscribed, channels }: Asks,
   value: Record<string, unknown>,
@@ -202,7 +215,9 @@ function wishes(
   return Object.fromEntries(entries);
 }
 
-/** Without an answer the record says neither yes nor no, and is invalid. */
+/**
+ * Returns the answer. If there is none, returns `none` and adds the fault: the record is invalid.
+ */
 function answered(ask: Ask, value: Record<string, unknown>, { faults, unknown }: Found) {
   const answer = ask(value);
   if (typeof answer === 'string') return answer;
@@ -211,6 +226,7 @@ function answered(ask: Ask, value: Record<string, unknown>, { faults, unknown }:
   return 'none';
 }
 
+/** Returns when the person stated their will, in milliseconds since the epoch; null: not said. */
 function statedAt(
   { consentAt: field }: ContactFields,
   value: Record<string, unknown>,
@@ -226,7 +242,10 @@ function statedAt(
   return null;
 }
 
-/** Only a plain false takes a record out of scope: what is odd leaves it there, invalid. */
+/**
+ * Returns whether a record is out of scope. Only a plain false takes it out; anything odd makes it
+ * invalid.
+ */
 function isOutOfScope(
   include: Condition | undefined,
   value: Record<string, unknown>,
@@ -248,7 +267,7 @@ function text(value: unknown): string {
   return textOf(value) ?? unreadable;
 }
 
-/** An object or a list where a single value belongs: no word that means anything. */
+/** Stands for an object or a list where a single value belongs. No word has this text. */
 const unreadable = '\u0000';
 
 function blank(field: string): Fault {

@@ -1,8 +1,8 @@
 /**
- * Tells what is an address: zod's rule for RFC 5322 for the part before the @, its rule for host
- * names for the domain. That rule knows ASCII only, so a domain with other letters (müller.de) is
- * checked in its ASCII form. Letters of any script may stand before the @, and a plus sign; quotes,
- * a comma or a dot at the end, and a domain without a dot may not.
+ * Tells what an email address is. The part before the @ follows zod's rule for RFC 5322, the domain
+ * its rule for host names. That rule knows ASCII only, so a domain with other letters (müller.de)
+ * is checked in its ASCII form. Before the @ letters of any script and a plus sign are allowed;
+ * quotes, a comma or a dot at the end, and a domain without a dot are not.
  */
 import { domainToASCII } from 'node:url';
 import { z } from 'zod';
@@ -11,12 +11,13 @@ import { email as emailForm } from '../../../platform/request-schemas.ts';
 const local = z.email({ pattern: z.regexes.rfc5322Email });
 const host = z.hostname();
 
-/** Longer ones no mail server takes (RFC 5321). */
+/** The most characters that a mail server takes (RFC 5321). */
 const most = { all: 254, local: 64 };
 
+/** Returns whether a text is an email address. */
 export function isAddress(text: string): boolean {
   if (text.length > most.all || !emailForm.safeParse(text).success) return false;
-  // Invisible characters would make a second person of somebody known.
+  // An invisible character would make a known person look like another one.
   if (/[\p{Cc}\p{Cf}"]/u.test(text)) return false;
   const at = text.lastIndexOf('@');
   return isLocal(text.slice(0, at)) && isDomain(text.slice(at + 1));
@@ -27,7 +28,7 @@ function isLocal(text: string): boolean {
 }
 
 function isDomain(text: string): boolean {
-  // Only letters and digits are converted: of anything else the conversion makes what it likes.
+  // Only letters and digits are converted: other characters may turn into anything.
   const isPlain = /^[\x21-\x7e]+$/.test(text);
   if (!isPlain && !/^[\p{L}\p{M}\p{N}.-]+$/u.test(text)) return false;
   const ascii = isPlain ? text : domainToASCII(text);

@@ -1,10 +1,13 @@
-/** What a field of a CRM record, or a condition on it, answers, as the configuration has it. */
+/** Reads what a field of a CRM record, or a condition on it, answers by the configuration. */
 import type { Condition, ConditionResult } from '../../../domain/condition.ts';
 import { fieldAt } from '../../../domain/values/record-field.ts';
 import type { Fault, UnknownWord } from '../../../domain/record.ts';
 import { vocabulary, type OwnWords, type Unknown, type Use } from './value-vocabulary.ts';
 
-/** A field whose words are known, a condition, or a field with words of its own. */
+/**
+ * The setting for an answer: a field whose words are known, a condition, or a field with words of
+ * its own.
+ */
 export type Flag = string | When | Named<'yes' | 'no'>;
 export type StatedField = string | When | Named<'in' | 'out' | 'none'>;
 
@@ -12,38 +15,44 @@ interface When {
   readonly when: Condition;
 }
 
-/** `yes: any`: every value that is neither empty nor a word for no. */
+/**
+ * A field with its own words, by meaning. `yes: any` stands for every value that is neither empty
+ * nor a word for no.
+ */
 type Named<Words extends string> = { readonly field: string } & {
   readonly [Word in Words]?: readonly string[] | (Word extends 'yes' ? 'any' : never) | undefined;
 };
 
 type Answer = 'yes' | 'no' | 'none';
 
-/** Why there is no answer; `unknown` where it is for the value of a field. */
+/** The reason why there is no answer. `unknown` is set if the value of a field is the reason. */
 export interface Unanswered {
   fault: Fault;
   unknown?: UnknownWord;
 }
 
+/** Returns the answer of a record. */
 export type Ask = (record: Record<string, unknown>) => Answer | Unanswered;
 
+/** The question that a setting answers, its place in the configuration, and the clock. */
 interface Asked {
   use: Use;
-  /** Where the configuration states it. */
+  /** The option that states it. */
   option: string;
-  /** How a condition there is called in messages. */
+  /** The name of its condition in messages. */
   called: string;
-  /** Milliseconds since the epoch. */
+  /** Returns the time in milliseconds since the epoch. */
   now: () => number;
 }
 
-/** The fields of a record that it needs. */
+/** Returns the names of the fields that a setting needs. */
 export function namesIn(stated: Flag | StatedField | undefined): readonly string[] {
   if (stated === undefined) return [];
   if (typeof stated === 'string') return [stated];
   return 'when' in stated ? stated.when.fields : [stated.field];
 }
 
+/** Returns the function that reads the answer of a setting from a record. */
 export function asking(stated: Flag | StatedField, asked: Asked): Ask {
   if (typeof stated === 'string') return askingField(stated, {}, asked);
   if ('when' in stated) return (record) => judged(stated.when, record, asked);
@@ -57,7 +66,7 @@ function ownWords(stated: Exclude<Flag | StatedField, string | When>): OwnWords 
 
 function askingField(field: string, own: OwnWords, { use, option, now }: Asked): Ask {
   const read = vocabulary(use, own, now);
-  // In quotes, any word is one of YAML: - and none and n/a are not, or not always, without them.
+  // YAML takes every word in quotes for a text; without quotes it may not, as with -.
   const lists = use === 'subscription' ? 'in: ["…"], out: ["…"]' : 'yes: ["…"], no: ["…"]';
   const fix = `name it: ${use}: { field: ${JSON.stringify(field)}, ${lists} }`;
   return (record) => {
@@ -74,7 +83,7 @@ const wrong: Record<Unknown['unknown'], string> = {
   'no single value': 'is no single value',
 };
 
-/** A condition that gives none of the answers is a fault, and says nothing. */
+/** Returns the answer of a condition. Any other result is a fault, and no answer. */
 function judged(
   when: Condition,
   record: Record<string, unknown>,
@@ -88,6 +97,10 @@ function judged(
   return { fault: notAnAnswer(called, isOpen ? 'true, false nor null' : 'true nor false') };
 }
 
+/**
+ * Returns the fault of a condition that cannot be evaluated. `longest`: the most characters that a
+ * value may have, if one has more.
+ */
 export function notEvaluated(
   option: string,
   { failsOn, longest }: Extract<ConditionResult, { failsOn: unknown }>,
@@ -106,6 +119,7 @@ export function notEvaluated(
   };
 }
 
+/** Returns the fault of a condition whose result is none of the wanted ones. */
 export function notAnAnswer(option: string, wanted: string): Fault {
   return { reason: `${option} gives neither ${wanted}`, fix: 'correct the condition' };
 }

@@ -1,4 +1,4 @@
-/** Her contacts, as what they show is taken. */
+/** The contacts of a person as they were last observed, and what follows from that. */
 import type { ObservedRow } from '../../../domain/record.ts';
 import type { Parts } from '../../capabilities.ts';
 import type { States } from '../../record-type.ts';
@@ -7,8 +7,8 @@ import { decodeContact, type RecordedContactRow } from './contact-rows.ts';
 import type { ObservedContact, RecordedContact } from './contact-state.ts';
 
 /**
- * The person's contacts as they are seen. What is not proven to be gone counts as it was last: a
- * second contact of the address too, which a listing may have missed.
+ * Returns the contacts of the person. A contact that is not proven to be gone counts as it was last
+ * observed, also a second one of the address, which a listing may have missed.
  */
 export function contactsOf(
   seenNow: ObservedContact[],
@@ -22,8 +22,8 @@ export function contactsOf(
 }
 
 /**
- * The channels on which the contact we made still shows the opt-out it was made with. Where the
- * platform turned out to show no defaults, somebody made it.
+ * Returns the channels in which the contact that we made still shows the opt-out it was made with.
+ * If the platform turned out to show no defaults, somebody made these opt-outs: returns none.
  */
 export function defaultsIn(
   shown: ObservedContact[],
@@ -35,7 +35,7 @@ export function defaultsIn(
   return defaults.filter((channel) => ours?.channels[channel] === 'opt_out');
 }
 
-/** Her contacts as far as anybody said what they show: without the defaults of the one we made. */
+/** Returns the contacts with what somebody stated: the one that we made without its defaults. */
 export function statedContacts(
   shown: ObservedContact[],
   states: Pick<States, 'recorded' | 'facts'>,
@@ -52,7 +52,9 @@ function withoutDefaults(contact: ObservedContact, defaults: ReadonlySet<string>
   return { ...contact, channels: Object.fromEntries(said) };
 }
 
-/** How the contacts of a former address are shown, or were last: fingerprints, sorted. */
+/**
+ * Returns the sorted fingerprints of the contacts of a former address, as read now or else last.
+ */
 export function fingerprintsOf(
   { value }: RecordedContactRow,
   rows: readonly ObservedRow[],
@@ -61,7 +63,7 @@ export function fingerprintsOf(
   return value.contacts.map(fingerprintOf).toSorted();
 }
 
-/** The channels as parts of the platform that contacts are in. */
+/** Returns the channels as the parts of the platform that contacts are in. */
 export function partsOf(channels: readonly string[]): Parts {
   return {
     names: channels,

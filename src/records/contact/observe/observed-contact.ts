@@ -1,4 +1,4 @@
-/** From a platform contact to its canonical form. */
+/** Puts contacts of the platform in canonical form. */
 import { canonicalJson, fingerprint } from '../../../domain/record.ts';
 import type { Contact } from '../../../platform/answer-schemas.ts';
 import type { Subscription } from '../../../platform/request-schemas.ts';
@@ -8,12 +8,12 @@ import type { ObservedContact } from './contact-state.ts';
 
 type Cause = NonNullable<ObservedContact['causes']>[number];
 
-/** The key of a contact: one spelling of an address for both sides. */
+/** Returns the key of a contact, for both sides: its address, trimmed and in lower case. */
 export function contactKey(email: string): string {
   return email.trim().toLowerCase();
 }
 
-/** What of a platform contact matters here. */
+/** The fields of a platform contact that are read. */
 type Shown = Pick<
   Contact,
   | 'id'
@@ -26,7 +26,7 @@ type Shown = Pick<
   | 'updatedAt'
 >;
 
-/** Canonical form of a platform contact; channels that are not configured do not concern us. */
+/** Returns a platform contact in canonical form, with these channels only. */
 export function observe(contact: Shown, channels: ReadonlySet<string>): ObservedContactRow {
   const causes = causesOf(contact);
   const left = causes.length > 0;
@@ -49,7 +49,9 @@ export function observe(contact: Shown, channels: ReadonlySet<string>): Observed
   };
 }
 
-/** Put in front of what is written already: there are many. */
+/**
+ * Adds the time of the last change in front of the text. Writing the text again would take longer.
+ */
 function withChange(form: string, changed: string | null | undefined): string {
   return typeof changed === 'string'
     ? `{"changed":${JSON.stringify(changed)},${form.slice(1)}`
@@ -67,7 +69,10 @@ function subscriptionsOf(
   return subscriptions;
 }
 
-/** How somebody left all mail; what has no name of its own here is taken for the stricter. */
+/**
+ * Returns the ways in which a contact is out of all mail. A status without a meaning here counts as
+ * the stricter one.
+ */
 function causesOf({ status, suppressionReason, suppressedAt }: Shown): Cause[] {
   const causes: Cause[] = [];
   if (status !== 'subscribed') causes.push(status === 'blocked' ? 'blocked' : 'unsubscribed');
@@ -80,7 +85,10 @@ function suppressionOf(reason: string): Cause {
   return /bounce/i.test(reason) && !/unsub/i.test(reason) ? 'bounce' : 'suppressed';
 }
 
-/** Of what matters: that a contact was changed in any other way is no reason to decide anew. */
+/**
+ * Returns the fingerprint of all that decisions depend on. It leaves out `changed`: any other
+ * change of the contact is no reason to decide again.
+ */
 export function fingerprintOf({ causes, channels, id, left }: ObservedContact): string {
   const form: Record<Exclude<keyof ObservedContact, 'changed'>, unknown> = {
     causes,
@@ -91,7 +99,7 @@ export function fingerprintOf({ causes, channels, id, left }: ObservedContact): 
   return fingerprint(canonicalJson(form));
 }
 
-/** Whether any contact is another than those known, or was changed in any way since. */
+/** Returns whether any contact is not among the known ones, or was changed in any way since. */
 export function isChanged(
   known: readonly ObservedContact[],
   contacts: readonly ObservedContact[],
@@ -101,18 +109,21 @@ export function isChanged(
   return !contacts.every(isKnown);
 }
 
-/** Which channels the contacts of a page name, whatever they are in. */
+/** Returns the channels that the contacts of a page name, with any subscription. */
 export function namedIn(contacts: readonly Pick<Contact, 'channels'>[]): NamedParts | undefined {
   const [first, ...others] = contacts.map(({ channels }) => channels.map(({ id }) => id));
   return first && { names: first, differ: !others.every((names) => isSame(first, names)) };
 }
 
-/** Anything but a plain opt_in is read as an opt_out: an unknown word never subscribes anybody. */
+/** Returns opt_out for any word but opt_in: an unknown word never subscribes anybody. */
 function strict(word: string): Subscription {
   return word === 'opt_in' ? 'opt_in' : 'opt_out';
 }
 
-/** In milliseconds since the epoch; of a text that names no zone in UTC, as the platform has it. */
+/**
+ * Returns a time in milliseconds since the epoch; undefined: there is none. A text without a zone
+ * is in UTC, as the platform writes it.
+ */
 export function timeOf(text: string | null | undefined): number | undefined {
   if (!text) return undefined;
   const isBare = /[T ]\d\d:\d\d(:\d\d(\.\d+)?)?$/.test(text);

@@ -1,14 +1,14 @@
-/** Several records of one person, on either side: the strictest wins. */
+/** Combines the records or contacts of one address: the strictest wins. */
 import type { Subscription } from '../../../platform/request-schemas.ts';
 import type { DesiredContactRow } from './contact-rows.ts';
 import type { ObservedContact } from './contact-state.ts';
 
-/** What the CRM wants of one channel; null: it has no opinion. */
+/** The desired subscription in one channel; null: the CRM has no opinion. */
 export type DesiredSubscription = Subscription | 'gone' | null;
 
 /**
- * The strictest of several CRM records of one address, per channel: any opt-out wins, also one that
- * a deleted or an invalid record states; an invalid twin allows no opt-in. The person is gone only
+ * Returns the strictest of the CRM records of one address, by channel. Any opt-out wins, also of a
+ * deleted or an invalid record; with an invalid record nobody is opted in. The person is gone only
  * when every record is.
  */
 export function strictest(
@@ -26,7 +26,10 @@ export function strictest(
   return new Map(channels.map((channel) => [channel, wishOf(channel)]));
 }
 
-/** When all records that have an opinion on a channel were last stated; null: not all say so. */
+/**
+ * Returns when the oldest opinion on a channel was stated, in milliseconds since the epoch; null:
+ * there is none, or one does not say when.
+ */
 export function statedAt(rows: readonly DesiredContactRow[], channel: string): number | null {
   const opinions = rows.filter(({ value }) => value.channels[channel]);
   const times = opinions.map(({ value }) => value.consentAt ?? Number.NEGATIVE_INFINITY);
@@ -35,8 +38,8 @@ export function statedAt(rows: readonly DesiredContactRow[], channel: string): n
 }
 
 /**
- * Whether some records of one address want in where others want out: worth a word, though it is
- * decided.
+ * Returns whether some records of one address want in where others want out. That is reported,
+ * though it is decided.
  */
 export function contradict(rows: readonly DesiredContactRow[], channel: string): boolean {
   if (rows.length < 2) return false;
@@ -44,7 +47,10 @@ export function contradict(rows: readonly DesiredContactRow[], channel: string):
   return wishes.includes('opt_in') && wishes.includes('opt_out');
 }
 
-/** Several contacts of one address: an opt-out on any of them is the person's. */
+/**
+ * Returns the strictest subscription of several contacts of one address: an opt-out of any of them
+ * is the person's.
+ */
 export function strictestOf(
   contacts: ObservedContact[],
   channel: string,
@@ -56,8 +62,8 @@ export function strictestOf(
 }
 
 /**
- * Some are in, some are not: nobody is opted in on such ground, and an opt-out still has work to
- * do.
+ * Returns the subscription where only some contacts are in. An opt-out of one wins, so that nobody
+ * is opted in; else they count as in, so that an opt-out still reaches them.
  */
 function mixed(shown: (Subscription | undefined)[]): Subscription {
   return shown.includes('opt_out') ? 'opt_out' : 'opt_in';

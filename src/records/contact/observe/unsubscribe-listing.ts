@@ -1,4 +1,4 @@
-/** Who left all mail by themselves, as the platform counts and lists them. */
+/** Counts and lists the people who left all mail by themselves. */
 import { fingerprint, type Key } from '../../../domain/record.ts';
 import type { UnsubscribeListing } from '../../capabilities.ts';
 import { observe } from './observed-contact.ts';
@@ -8,8 +8,9 @@ import { silentBody } from './contact-state.ts';
 const statuses = ['unsubscribed', 'blocked'] as const;
 
 /**
- * By the counters that every page has ("Endpoints", Contacts): nobody counts who is blocked, but
- * among those who are not subscribed.
+ * Returns the listing of people who unsubscribed. It counts by the counters of every page
+ * ("Endpoints", Contacts). They have none for blocked contacts, only for those that are not
+ * subscribed.
  */
 export function leavingOf({ platform, channels }: ReadAccess): UnsubscribeListing {
   return {
@@ -33,6 +34,7 @@ export function leavingOf({ platform, channels }: ReadAccess): UnsubscribeListin
   };
 }
 
+/** Returns an empty CRM record of a person who is known by the address only. */
 function named(key: Key): ReturnType<UnsubscribeListing['named']> {
   return {
     kind: 'contact',

@@ -1,6 +1,6 @@
 /**
- * The words of the CRM: what the value of a field means (README, values). Values are compared
- * trimmed and without case.
+ * Tells what the value of a CRM field means (README, values). Values are compared trimmed and
+ * without case.
  *
  *   value                              subscription   unsubscribed   deleted
  *   true, yes, y, t, 1, on             in             yes            yes
@@ -12,20 +12,24 @@
  *   a date that is not in the future   unknown        yes            yes
  *   anything else                      unknown        unknown        unknown
  *
- * Own words of a field are added to these and win over them; `yes: any` is every value that is
- * neither empty nor a word for no. Nothing is guessed: an unknown value makes its record invalid.
+ * A field's own words are added to these and win over them; `yes: any` stands for every value that
+ * is neither empty nor a word for no. Nothing is guessed: an unknown value makes its record
+ * invalid.
  */
 import type { UnknownWord } from '../../../domain/record.ts';
 import { textOf, wordOf } from '../../../domain/values/record-field.ts';
 import { dateIn } from './date-text.ts';
 
-/** What a field is about. */
+/** The question that a field answers. */
 export type Use = 'subscription' | 'unsubscribed' | 'deleted';
 
-/** yes: wants mail, wants none, is gone. none: no opinion on a subscription, else a no. */
+/**
+ * The meaning of a value. yes: wants mail, wants none, or is gone, by the question. none: no
+ * opinion on a subscription, else a no.
+ */
 type Meaning = 'yes' | 'no' | 'none';
 
-/** Words of one field, by what they mean. */
+/** The own words of one field, by meaning. */
 export interface OwnWords {
   yes?: readonly string[] | 'any' | undefined;
   no?: readonly string[] | undefined;
@@ -45,7 +49,7 @@ const builtIn: Readonly<Record<Use, { yes: readonly string[]; no: readonly strin
   deleted: { yes: affirmative, no: negative },
 };
 
-/** Reads the values of one field; `now`: milliseconds since the epoch. */
+/** Returns the function that reads the values of one field. `now`: milliseconds since the epoch. */
 export function vocabulary(
   use: Use,
   own: OwnWords,

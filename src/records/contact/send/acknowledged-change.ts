@@ -1,4 +1,4 @@
-/** What is recorded of a person once a change of theirs is acknowledged. */
+/** Tells what is recorded of a contact after a change of it was acknowledged. */
 import { canonicalJson, type RecordedRow } from '../../../domain/record.ts';
 import type { Acknowledged } from '../../record-type.ts';
 import { fingerprintOf } from '../observe/observed-contact.ts';
@@ -16,10 +16,12 @@ import {
 const nothing: RecordedContact = { channels: {}, contacts: [], defaults: [], outgrown: [] };
 
 /**
+ * Returns the row that is recorded after an acknowledged change; undefined: none.
+ *
  * Only an acknowledged request makes an opt-out ours; one that the person made before, or that was
- * found there already (409), stays the platform's. A creation starts over: of a contact that
- * vanished only the opt-outs are remembered. After an acknowledged delete the person counts as
- * never owned. Who is opted out and is not recorded was erased: nothing is kept of her.
+ * found there already (409), stays the platform's. A creation starts over: only the opt-outs of a
+ * contact that vanished stay. After a delete the contact counts as never owned. A person without a
+ * row who is opted out was erased, and gets none.
  */
 export function acknowledge(
   before: RecordedRow | undefined,
@@ -50,13 +52,13 @@ export function acknowledge(
   return {
     kind: 'contact',
     key: change.key,
-    // Of several contacts one is ours, whichever of them was opted out last.
+    // One contact is ours, even if another contact of the address was opted out last.
     id: before && change.op !== 'create' ? idAfter(before, id, isRenamed) : id,
     ownership: ownershipAfter(before, change, ack),
     body: canonicalJson(body),
     shown: whole && !isRenamed && others.length === 0 ? fingerprintOf(contact) : undefined,
     desired: before ? undefined : settledNow(change, ack),
-    // What an answer by id does not show was not seen: it is as old as it was.
+    // An answer by id shows nothing of the contact: the time of the last reading stays.
     seenAt: change.op === 'create' || observed ? ack.at : (before?.seenAt ?? 0),
   };
 }
@@ -65,7 +67,10 @@ function isElsewhere({ renamed = [] }: RecordedContact, id: string, ack: Answer)
   return ack.renamed === true || renamed.some((one) => one.id === id);
 }
 
-/** A contact that was renamed is none of this address, while there is another one. */
+/**
+ * Returns the contacts after the change. A renamed contact belongs to this address only while that
+ * has no other one.
+ */
 function contactsAfter(
   { renamed = [] }: RecordedContact,
   {
@@ -90,7 +95,7 @@ function contactsAfter(
   return { contacts, renamed: [...renamed.filter(({ id }) => id !== contact.id), moved] };
 }
 
-/** Under its former address a contact that was renamed is there no more. */
+/** Returns the id to record: none if it is that of a renamed contact. */
 function idAfter(before: RecordedRow, id: string, isRenamed: boolean): string | undefined {
   return isRenamed && before.id === id ? undefined : before.id;
 }
@@ -98,7 +103,10 @@ function idAfter(before: RecordedRow, id: string, isRenamed: boolean): string | 
 /** An acknowledgement, with the contact that its answer shows. */
 type Answer = Omit<Acknowledged, 'observed'> & { answered: ObservedContact | undefined };
 
-/** What is settled where the answer to a creation shows what was sent, and no more. */
+/**
+ * Returns the fingerprint to record as done if the answer to a creation shows what was sent and no
+ * more; undefined: decide again.
+ */
 function settledNow(
   { part, value }: ContactChange,
   { answered, found, undone, late, wanted }: Answer,
@@ -116,12 +124,16 @@ function ownershipAfter(
   return found ? 'adopted' : 'created';
 }
 
+/** Returns what a creation keeps of the contact before: its opt-outs. */
 function anew({ channels, outgrown, renamed }: RecordedContact): RecordedContact {
   const outs = Object.entries(channels).filter(([, { is }]) => is === 'opt_out');
   return { ...nothing, channels: Object.fromEntries(outs), outgrown, renamed };
 }
 
-/** Of an address that has another contact by now, nothing is known by what became of this one. */
+/**
+ * Returns the channels after the change. If the change was sent under another address and this one
+ * has another contact by now, nothing changes.
+ */
 function channelsAfter(
   recorded: RecordedContact,
   change: ContactChange,
@@ -132,6 +144,7 @@ function channelsAfter(
   return { ...recorded.channels, [change.part]: membership(recorded, change, ack) };
 }
 
+/** Returns the state of the channel after the change. */
 function membership(
   recorded: RecordedContact,
   change: ContactChange,
@@ -148,18 +161,25 @@ function membership(
   if (before?.is === 'opt_out' && before.by === 'platform') return before;
   if (found) return theirs;
   const { cause, stated, bound } = change.value;
-  // What the CRM has stated stays stated, whatever another contact is opted out for.
+  // An opt-out that the CRM stated stays stated, even if another contact is opted out for another
+  // reason.
   if (isOurs(before) && before.cause === 'stated' && cause !== 'stated') return before;
   return { acked: latest, bound, by: 'us', cause, is, stated };
 }
 
-/** The opt-out that stood before stands still, or was made again: it is as certain as it was. */
+/**
+ * Returns an opt-out that was there before, and may have been made again: it is as doubtful as it
+ * was.
+ */
 function again(before: Membership | undefined, theirs: Membership & { made: Bracket }): Membership {
   if (before?.is !== 'opt_out' || before.by !== 'platform') return theirs;
   return { ...before, made: { after: before.made?.after ?? null, by: theirs.made.by } };
 }
 
-/** The contact as the answer shows it, else as it was, with what was acknowledged just now. */
+/**
+ * Returns the contact as the answer or else the last reading shows it, with the change applied.
+ * `whole`: whether that is proven to be all that the platform shows.
+ */
 function shownAfter(
   recorded: RecordedContact,
   change: ContactChange,
@@ -177,8 +197,8 @@ function shownAfter(
 }
 
 /**
- * An opt-out in the creation's own answer, on another channel, is nobody's word: a default. Read
- * late it may be the person's.
+ * Returns the channels that show a default. An opt-out in another channel in the answer to a
+ * creation is one; if it was read late, the person may have made it.
  */
 function defaultsAfter(
   recorded: RecordedContact,

@@ -1,4 +1,4 @@
-/** Takes a person off the platform for good, whoever made the contact, and proves it. */
+/** Deletes the contacts of a person from the platform, also those that we did not make. */
 import { Rejected, Unavailable } from '../../../domain/errors.ts';
 import type { Contact } from '../../../platform/answer-schemas.ts';
 import type { Platform } from '../../../platform/api-client.ts';
@@ -9,9 +9,9 @@ import { decodeContact } from '../observe/contact-rows.ts';
 type Contacts = Platform['contacts'];
 
 /**
- * Opts every contact of exactly this address out of all it is subscribed to, configured or not,
- * deletes it, and looks again; tells each step as it is done. Throws what the requests throw, and
- * Unavailable while one is still there.
+ * Opts every contact of exactly this address out of each channel it is subscribed to, configured or
+ * not, deletes it, and looks again. Reports each step once it is done. Throws what the requests
+ * throw, and Unavailable while a contact is still there.
  */
 export async function erase(
   platform: Contacts,
@@ -42,7 +42,10 @@ function idsOf(recorded: Erasing['recorded']): string[] {
   return recorded ? decodeContact.recorded(recorded).value.contacts.map(({ id }) => id) : [];
 }
 
-/** By search, and by the ids that are known: a page may hide one. */
+/**
+ * Returns the contacts of the address: by search, and by the known ids, because a page may miss
+ * one.
+ */
 async function find(
   platform: Contacts,
   { key, ids }: { key: string; ids: readonly string[] },
@@ -59,7 +62,10 @@ async function find(
   return [...found.values()];
 }
 
-/** Tells what was acknowledged. An opt-out that is refused is no reason to keep the contact. */
+/**
+ * Opts one contact out of its channels and reports each opt-out. A refusal other than 401 and 403
+ * does not keep the contact from being deleted.
+ */
 async function optOut(
   platform: Contacts,
   { contact: { id, channels }, tell }: { contact: Contact } & Pick<Erasing, 'tell'>,

@@ -1,6 +1,6 @@
 /**
- * What the answer to a creation tells: who was made, which channels came along, and by that what
- * the platform shows of channels in which nobody was ever enrolled.
+ * Reads the answer to a creation: who made the contact, which channels came along, and so what the
+ * platform shows of channels in which nobody was ever enrolled.
  *
  *   the answer            known of the platform         then
  *   lists channels        anything                      its opt-outs on other channels are defaults
@@ -18,17 +18,22 @@ import { contactKey, observe, timeOf } from '../observe/observed-contact.ts';
 import { search, type ReadAccess } from '../observe/contact-read.ts';
 import type { ContactChange, ObservedContactRow } from '../observe/contact-rows.ts';
 
+/** A creation, its answer, and the facts known of the platform. */
 interface Made {
   change: ContactChange;
   answer: Enrolled;
   facts: PlatformFacts;
 }
 
-/** Longer than one request takes, and than the platform's own clocks may differ. */
+/**
+ * The greatest age of a contact that we made, in milliseconds: more than one request takes, and
+ * than the clocks of the platform may differ.
+ */
 const madeWithinMs = 60_000;
-/** Nobody hears of a new contact, and acts on it, within this time. */
+/** The milliseconds within which nobody hears of a new contact and acts on it. */
 const atOnceMs = 10_000;
 
+/** Returns the outcome of a creation by its answer. Throws what the requests throw. */
 export async function made(
   access: ReadAccess,
   of: Made,
@@ -38,7 +43,7 @@ export async function made(
   const { contact, date } = answer;
   if (!contact) {
     const [found] = await search(access, change.key, signal);
-    // Nobody can tell how soon that was.
+    // The search may have come much later than the creation.
     const late = { late: true, ...whose(found?.createdAt, date) };
     if (found) return acked({ id: found.id, observed: found, ...late });
     return { is: 'unknown', why: 'the answer names no contact' };
@@ -55,16 +60,19 @@ export async function made(
 }
 
 /**
- * Who was created longer before the answer to our creation, by the platform's clocks, was made by
- * others: nothing of the contact is a default, and it is not deleted as one that we created. In
- * milliseconds since the epoch; where one is not known, we made it.
+ * Returns `found` and `late` if the contact is older than our creation by the clocks of the
+ * platform: others made it, nothing of it is a default, and it is not deleted as one that we made.
+ * Times are milliseconds since the epoch; where one is not known, we made it.
  */
 function whose(createdAt: number | undefined, date: number | undefined) {
   const age = createdAt === undefined || date === undefined ? 0 : date - createdAt;
   return age > madeWithinMs ? { found: true, late: true } : {};
 }
 
-/** What a reading adds to an answer without channels, where one is needed. */
+/**
+ * Reads the contact if the answer lists no channels and they are needed. Returns what that adds to
+ * the acknowledgement.
+ */
 async function readBack(
   access: ReadAccess,
   { change, answer, facts, id }: Made & { id: string },
@@ -77,7 +85,7 @@ async function readBack(
   if (!isNeeded && !others.some((channel) => mayBeDefault(facts, channel))) return {};
   const back = await retrieveNew(access, { key: change.key, id }, signal).catch(
     (error: unknown) => {
-      // The creation itself was acknowledged, whatever became of the reading.
+      // The creation was acknowledged, even if this reading fails.
       if (!isNeeded && isExpected(error)) return undefined;
       throw error;
     },
@@ -96,7 +104,10 @@ async function readBack(
   return { observed, evidence: evidenceOf(access, change, observed) };
 }
 
-/** Whether it shows an opt-out where the platform is known to have another default, or none. */
+/**
+ * Returns whether the contact shows an opt-out where the platform is known to have another default,
+ * or none.
+ */
 function contradicts(
   row: ObservedContactRow,
   change: ContactChange,
@@ -106,7 +117,7 @@ function contradicts(
   return others.some(([channel, is]) => is === 'opt_out' && !mayBeDefault(facts, channel));
 }
 
-/** Of one channel alone nothing can be told. */
+/** Returns the evidence about defaults; undefined if there is no other channel to tell it by. */
 function evidenceOf(
   access: ReadAccess,
   change: ContactChange,
@@ -120,17 +131,21 @@ function othersIn({ value }: ObservedContactRow, { part }: ContactChange) {
   return Object.fromEntries(Object.entries(value.channels).filter(([channel]) => channel !== part));
 }
 
-/** A contact that was just made, and how it was asked for. */
+/** A reading of a contact that was just made. */
 interface ReadBack {
   row: ObservedContactRow;
-  /** Whether the first request was answered: what came later may be what the person did. */
+  /**
+   * Whether the first attempt was answered. After a later one the contact may show what the person
+   * did.
+   */
   isFirst: boolean;
-  /** The platform's clock at the answer; milliseconds since the epoch. */
+  /** The time of the answer by the platform's clock, in milliseconds since the epoch. */
   date: number | undefined;
+  /** The `updatedAt` of the contact, as text of the platform. */
   changed: string | undefined;
 }
 
-/** Reads a contact that was just made; undefined where it is not there under this address. */
+/** Returns a contact that was just made; undefined if it is not there under this address. */
 async function retrieveNew(
   access: ReadAccess,
   { key, id }: { key: string; id: string },

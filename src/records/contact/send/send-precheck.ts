@@ -1,4 +1,4 @@
-/** Whether what a change was planned on still holds, asked right before it is sent. */
+/** Checks right before a change is sent whether what it was planned on still holds. */
 import { canonicalJson } from '../../../domain/record.ts';
 import type { KnownRecord, SendOutcome } from '../../record-type.ts';
 import { stale } from '../../send-outcome.ts';
@@ -12,9 +12,12 @@ import {
 } from '../observe/contact-rows.ts';
 
 /**
- * A person is created only on proof of absence, an existing one is opted in only on fresh knowledge
- * and deleted only right after a look. An opt-out needs none: it can do no harm, unless it is meant
- * for an old address, and the contact has the new one by now.
+ * Returns the outcome of a change that must not be sent; undefined: it may. Throws what the
+ * requests throw.
+ *
+ * A creation needs proof that the contact is absent, an opt_in a recent reading, a delete a reading
+ * right before it. An opt-out needs none, because it can do no harm, unless it is for an old
+ * address and the contact may have the new one by now.
  */
 export async function precheck(
   access: ReadAccess,
@@ -31,7 +34,7 @@ export async function precheck(
     if (found.length > 0) return stale(found, 'found on the platform');
     return lookBack(access, change, known);
   }
-  // As it is before the platform is asked: what is recorded meanwhile was not planned on.
+  // Taken before the platform is asked: what is recorded meanwhile was not planned on.
   const recorded = known.recorded && decodeContact.recorded(known.recorded);
   const target = change.target ?? recorded?.id;
   if (target === undefined) return undefined;
@@ -45,7 +48,9 @@ export async function precheck(
   return anew(access, change, { why: 'changed since it was last seen', signal: known.signal });
 }
 
-/** What was seen last; of several contacts of one address each has been seen for itself. */
+/**
+ * Returns the fingerprint that was last seen. Each of several contacts of one address has its own.
+ */
 function shownBefore(
   { op, target, value }: ContactChange,
   recorded: RecordedContactRow | undefined,
@@ -56,14 +61,18 @@ function shownBefore(
   return before && fingerprintOf(before);
 }
 
-/** What outweighs an opt-out was decided by when that can have been made: nothing may move. */
+/**
+ * Returns whether the contact is unchanged since an opt-in was found to be newer than its opt-out.
+ * Any change may be a later opt-out.
+ */
 function isUnchanged(now: ObservedContactRow, { value }: ContactChange): boolean {
   return value.changed === undefined || now.value.changed === value.changed;
 }
 
 /**
- * Who left under a former address after it was last seen is not opted in under the new one. The
- * address is searched for: it may have another contact by now.
+ * Returns `stale` if a contact under a former address has changed since it was last seen: somebody
+ * who left there is not opted in under the new address. It searches for the address, which may have
+ * another contact by now.
  */
 async function lookBack(
   access: ReadAccess,
