@@ -48,6 +48,7 @@ import { stagingTables } from './staging/staging-tables.ts';
 import { candidatesIn, type DecisionCandidates } from './staging/decision-candidates.ts';
 import { type Duplicates, duplicatesIn } from './staging/duplicate-records.ts';
 
+/** An open snapshot: a part for each subject, and what concerns the whole file. */
 export interface Snapshot {
   meta: Meta;
   recorded: Recorded;
@@ -202,6 +203,7 @@ function renewed(path: string): Snapshot {
   });
 }
 
+/** A connection's path, its way of waiting for locks, and its fencing token. */
 interface Standing {
   path: string;
   patiently: Wait;
@@ -216,7 +218,7 @@ function snapshotOf(
   const statements = statementsOf(db);
   const staging = stagingIn(statements);
   const fence = fenceIn(db, path, token);
-  // Within another transaction it is a part of that: a failure in it undoes the whole.
+  // Within another transaction the work is a part of that: a failure undoes the whole.
   const within = <T>(begin: () => T, work: () => T): T =>
     db.inTransaction ? work() : patiently(begin);
   const checked =

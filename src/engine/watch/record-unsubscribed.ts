@@ -18,9 +18,10 @@ export interface Departing {
   restored: boolean;
 }
 
+/** The people of one page of a listing; times in milliseconds since the epoch. */
 interface Sight {
   rows: readonly ObservedRow[];
-  /** When the page was asked for, and when it was answered. */
+  /** When the page was requested, and when the answer arrived. */
   at: number;
   by: number;
 }

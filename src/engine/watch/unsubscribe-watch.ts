@@ -109,6 +109,7 @@ export async function watch(mirror: Mirror, watching: Watching): Promise<Sightin
   return { is: 'still', ...idle };
 }
 
+/** Returns the record type that can list who unsubscribed. */
 function peopleOf({ name: mirror, parts }: Mirror): Departing['type'] {
   for (const { type } of parts) {
     const { departures } = type.capabilities;
@@ -133,6 +134,7 @@ function begun(
   return { counts, ways: ordered, page: 1, seen: 0 };
 }
 
+/** A listing to go on with. */
 interface Listed {
   before: State;
   listing: Listing;
@@ -221,6 +223,7 @@ function runsUnderWay({ snapshot: { runs, journal } }: Mirror): string[] {
     .map(({ id }) => `run ${id}, ${journal.holds(id) ? 'sending' : 'reading'}`);
 }
 
+/** Names the runs in progress and the open changes, as `sibling` stores them. */
 function underWay(mirror: Mirror, type: RecordType): string[] {
   const open = mirror.snapshot.journal.open(type.name);
   return [...runsUnderWay(mirror), ...open.map(({ seq }) => changeName(seq))];
@@ -230,6 +233,7 @@ function stateOf({ snapshot: { meta } }: Mirror): State | undefined {
   return metaValue(meta, name, stored);
 }
 
+/** Stores the state, unless it is stored already. */
 function keep({ snapshot: { meta, transaction } }: Mirror, state: State): void {
   const text = JSON.stringify(state);
   if (meta.get(name) !== text) transaction(() => meta.set(name, text));

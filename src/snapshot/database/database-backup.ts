@@ -1,4 +1,4 @@
-/** Copies of databases while they are in use. */
+/** Copies databases while they are in use. */
 import {
   chmodSync,
   closeSync,
@@ -14,17 +14,18 @@ import { Invalid } from '../../domain/errors.ts';
 
 const pagesAtOnce = 1_000;
 
-/** A copy that is whole and sound, and has not got its name yet. */
+/** A complete and checked copy that does not have its final name yet. */
 export interface BackupPart {
-  /** Gives it its name; throws Invalid when that is taken. */
+  /** Gives the copy its final name; throws Invalid when a file has that name. */
   name(): void;
-  /** Leaves nothing of it, named or not. */
+  /** Deletes the copy, under either name. */
   drop(): void;
 }
 
 /**
- * Has every copy made, one after the other, and then named, the first of them last: where that is,
- * are the others. Nothing is left when one of them fails.
+ * Makes every copy, one after the other, and then names them. The first copy gets its name last, so
+ * where it exists, the others do too. Deletes all copies and throws the error when one of them
+ * fails.
  */
 export async function backUp(copies: AsyncIterable<BackupPart>): Promise<void> {
   const parts: BackupPart[] = [];
@@ -38,8 +39,9 @@ export async function backUp(copies: AsyncIterable<BackupPart>): Promise<void> {
 }
 
 /**
- * Copies the database for `file` (0600), as it is at one moment: what others write meanwhile is not
- * in it. Until it is named it is `file`.part. `note` may write into the copy.
+ * Copies the database for `file` (mode 0600), as it is at one moment, without what others write
+ * meanwhile. The copy is `file`.part until it is named. `note` may write into it. Throws Invalid
+ * when a file of either name exists, the signal's reason, and SqliteError for a damaged copy.
  */
 export async function copyOf(
   db: Database.Database,
@@ -49,8 +51,8 @@ export async function copyOf(
   const part = partOf(file);
   db.exec('begin');
   try {
-    // From its first reading on a transaction sees one moment; without, every write of others
-    // would have the copy begin anew.
+    // From its first read on, a transaction sees one moment. Without it, every write of another
+    // process would make the copy begin anew.
     db.prepare('select 1 from meta').get();
     const progress = (): number => {
       signal.throwIfAborted();
@@ -67,14 +69,14 @@ export async function copyOf(
   }
 }
 
-/** The same of a small text. */
+/** Copies a small text for `file`, in the same way. */
 export function copyOfText(text: string, file: string): BackupPart {
   const part = partOf(file);
   writeFileSync(`${file}.part`, text);
   return part;
 }
 
-/** Makes the file that a copy is written to, empty. */
+/** Makes the empty file that a copy is written to. */
 function partOf(file: string): BackupPart {
   const part = `${file}.part`;
   if (existsSync(file)) throw overwrites(file);
@@ -91,7 +93,7 @@ function partOf(file: string): BackupPart {
   };
 }
 
-/** One file without others beside it. */
+/** Turns the copy into a single file without WAL, and checks it. */
 function finish(part: string, note: (copy: Database.Database) => void = () => undefined): void {
   const copy = new Database(part);
   try {
@@ -105,7 +107,7 @@ function finish(part: string, note: (copy: Database.Database) => void = () => un
   chmodSync(part, 0o600);
 }
 
-/** Makes an empty file for what was `asked` for, and refuses to touch one that is there. */
+/** Makes an empty file; throws Invalid, naming `asked`, without its folder or if it exists. */
 function make(file: string, asked: string): void {
   const folder = dirname(file);
   if (!existsSync(folder)) {
@@ -121,6 +123,7 @@ function make(file: string, asked: string): void {
   }
 }
 
+/** Returns the error for a file that exists already. */
 function overwrites(file: string): Invalid {
   const what = file.endsWith('.part') ? 'another backup is going on, or was killed' : 'it is there';
   return new Invalid(`${file}: ${what}, and nothing is overwritten`, {

@@ -2,8 +2,8 @@ import type Database from 'better-sqlite3';
 import { Invalid } from '../../domain/errors.ts';
 
 /**
- * The snapshot's tables, as numbered steps: the position in this list is the version a file is at
- * (`pragma user_version`). A step that has been released is never edited, only followed by another.
+ * The steps that make the snapshot's tables. The number of steps that a file has had is its version
+ * (`pragma user_version`). A released step is never edited; a change is another step at the end.
  */
 export const migrations: readonly string[] = [
   `create table meta (name text primary key, value text not null) without rowid;
@@ -46,8 +46,8 @@ export const migrations: readonly string[] = [
      primary key (kind, key, class, part)
    ) without rowid;`,
 
-  // Of several contacts of one address each may be refused for itself. What was refused before is
-  // tried once more: whom it concerned was not written down.
+  // The platform may reject a change for each of several contacts of one address. Rejections so far
+  // do not say which contact they concern, so these changes are sent once more.
   `create table problem_new (
      kind text not null, key text not null, class text not null, part text not null,
      target text not null default '',
@@ -62,9 +62,9 @@ export const migrations: readonly string[] = [
    drop table problem;
    alter table problem_new rename to problem;`,
 
-  // Who has another address by now is asked for by the old one.
+  // A person with a new address is looked up by the former one.
   'create index origin_by_key on origin (kind, key);',
-  // Who left the CRM, what guards withheld, and what was approved of it.
+  // These tables keep absences, the changes that guards withheld, and their approvals.
   `create table absence (
      kind text not null, key text not null,
      first_at integer not null, last_at integer not null,
@@ -95,7 +95,7 @@ export const migrations: readonly string[] = [
        and coalesce(summary ->> '$.only', '') <> 'templates'
      order by started_at limit 1;`,
 
-  // Whom a guard holds stays held when the number falls below its limit.
+  // A record that awaits approval still does when the number falls below the guard's limit.
   `create table standing (
      guard text not null, kind text not null, key text not null,
      primary key (guard, kind, key)
@@ -106,16 +106,16 @@ export const migrations: readonly string[] = [
   `create table twin (
      kind text not null, key text not null, id text not null, primary key (kind, key, id)
    ) without rowid;`,
-  // What is open is a handful, beside all that a long run has planned.
+  // Few changes are open at a time, compared with all that a long run has planned.
   `drop index change_open;
    create index change_open on change (kind, seq) where state in ('sent', 'unknown');
    create index change_planned on change (kind) where state = 'planned';`,
-  // What a first load sent is most of a week, and nothing that guards count.
+  // A first load sends most changes of its week, and guards do not count them.
   `drop index change_by_guard;
    create index change_by_guard on change (guard, sent_at)
      where guard is not null and approved is null;`,
   'create index twin_by_id on twin (kind, id);',
-  // What the CRM is told of who left (snapshot/tables/opt-out-reports.ts).
+  // This table keeps the reports of opt-outs to the CRM (snapshot/tables/opt-out-reports.ts).
   `create table returned (
      seq integer primary key,
      kind text not null, key text not null, crm text not null, part text not null,
@@ -127,16 +127,16 @@ export const migrations: readonly string[] = [
    create unique index returned_by_record on returned (kind, key, crm, part);
    create index returned_open on returned (kind, state, attempts, seq)
      where state not in ('acked', 'needless');`,
-  // Each change moves from state to state: what it is found by need not be written each time.
+  // A change moves from state to state; without `state` the index is not rewritten each time.
   `drop index change_by_run;
    create index change_by_run on change (run, phase, kind, key);`,
-  // Whom we have opted out is decided upon again once: from then on it is known who stated it.
+  // Contacts with an opt-out of ours are decided again once, to record who stated the opt-out.
   `update recorded set desired = null
    where kind = 'contact' and desired is not null and exists (
      select 1 from json_each(recorded.body, '$.channels') c
      where c.value ->> 'is' = 'opt_out' and c.value ->> 'by' = 'us');`,
-  // How long somebody is absent is added up by the slower of two clocks: what earlier versions have
-  // counted by one clock, under other defaults, is counted anew.
+  // The length of an absence is added up by the slower of two clocks. Earlier versions counted by
+  // one clock, under other defaults, so all absences are counted anew.
   `drop table absence;
    create table absence (
      kind text not null, key text not null,
@@ -148,8 +148,8 @@ export const migrations: readonly string[] = [
    ) without rowid;
    insert into meta
      select 'unsaid', 'absent' where exists (select 1 from recorded where kind = 'contact');`,
-  // A stated opt-out is held for each channel, and for a limited time; what is held of a template
-  // is what was shown of it. Earlier versions knew no such times.
+  // A stated opt-out awaits approval for each channel, and for a limited time, which earlier
+  // versions did not store. An approval of a template covers the body that the plan showed.
   `create table standing_new (
      guard text not null, kind text not null, key text not null, part text not null default '',
      at integer, platform_at integer,
@@ -159,7 +159,7 @@ export const migrations: readonly string[] = [
    drop table standing;
    alter table standing_new rename to standing;
    alter table held add column body text not null default '';`,
-  // Under which keys a contact was known that has another address by now: bodies name them.
+  // This table has the keys of contacts that were renamed on the platform, as bodies list them.
   `create table renamed (
      kind text not null, id text not null, key text not null, primary key (kind, id, key)
    ) without rowid;
@@ -178,7 +178,7 @@ export const migrations: readonly string[] = [
      begin
        delete from renamed where kind = old.kind and key = old.key;
      end;`,
-  // Since when an id of the source is known under a key; what earlier versions knew was first.
+  // `since` is when a source id became known under a key; the ids of earlier versions come first.
   'alter table origin add column since integer not null default 0;',
 ];
 

@@ -1,6 +1,7 @@
 /**
- * What a listing is narrowed by stands in them: the rows themselves are not read for it. The kind
- * comes second, since sorting is quickest by what differs.
+ * The statements that make and drop the indexes of `observed`. The indexes have every column that
+ * narrows a listing, so a query reads no rows for that. `kind` comes second, because sorting is
+ * quickest by the column that differs.
  */
 export const observedIndexes = [
   { name: 'observed_by_id', columns: 'id, kind, created_at' },
@@ -11,14 +12,16 @@ export const observedIndexes = [
 }));
 
 /**
- * Staging of one run. Temporary tables live in a file of SQLite's own that is gone when the
- * connection closes: a crash leaves nobody's data behind, and memory does not grow with the people.
+ * Makes the staging tables of one run. SQLite keeps temporary tables in a file of its own, which is
+ * gone when the connection closes: a crash leaves no personal data behind, and memory does not grow
+ * with the number of people.
  *
- * What was read of a source comes by way of `unsorted`, which never becomes large, into `staged`:
- * a narrow row for each record, in the order of keys (empty where there is none). What many say
- * alike is in `form`; the view `desired` is both. An id of the source is found by `origin`, which
- * knows nearly all of them from earlier runs, else in `strange`; the view `stands` is both. An
- * `alias` that is null is the key.
+ *   unsorted   records of the source as they were read; it never becomes large
+ *   staged     a narrow row for each record, in the order of keys ('' if the record has none)
+ *   form       the bodies, each once, since many records share one
+ *   desired    the view that joins `staged` with `form`; an `alias` that is null is the key
+ *   strange    ids of the source that the table `origin` does not have under the same key
+ *   stands     the view of all ids in this reading with their keys, from `strange` and `origin`
  */
 export const stagingTables = `
   pragma temp.journal_mode = memory;
@@ -107,7 +110,7 @@ export const stagingTables = `
   ) without rowid;
   create temp table remarked (seq integer primary key, body text not null);`;
 
-/** Every table of staging, for clearing. */
+/** The names of all staging tables, for clearing them. */
 export const stagingNames = [
   'form',
   'unsorted',

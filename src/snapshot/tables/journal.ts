@@ -9,57 +9,68 @@ import { inStretch, most, stretchesOf, whole, type Stretch } from '../database/p
  *
  *   planned → sent → acked | rejected | stale | unknown
  *
- * `sent` is on disk before the request leaves. What a process leaves as sent, killed or unable to
- * write the answer down (a full disk, a locked file), is unknown to the next run. `unknown` is
- * resolved by reading. A change that certainly did not happen goes back to planned.
+ * `sent` is on disk before the request leaves. If the process is killed, or cannot store the answer
+ * (a full disk, a locked file), the next run marks the change as unknown. Reading the record on the
+ * platform resolves `unknown`; a change that certainly did not happen goes back to planned.
  */
 export interface Journal {
-  /** Takes the plan, or a part of it, over from staging, without what guards hold. */
+  /**
+   * Adds the staged plan, or a chunk of it, without the changes that guards withhold. `at`: when it
+   * was planned, in milliseconds since the epoch.
+   */
   adopt(run: string, at: number, stretch?: Stretch): void;
+  /** Returns the planned changes of a key, in the order in which they are sent. */
   planned(part: PlanPart, key: Key): JournaledChange[];
-  /** The same, of the next records that have any, after the key `after`. */
+  /** Returns them by key, for the next `count` keys behind `after` that have any. */
   plannedNext(part: PlanPart, after: Key, count: number): Map<Key, JournaledChange[]>;
-  /** Whether anything about this key is still planned, in whatever run. */
+  /** Returns whether any run has a planned change of this key. */
   isPlanned(kind: RecordTypeName, key: Key): boolean;
-  /** Whether the same was done in this run to the same record, under another key. */
+  /** Returns whether this run had the same change acknowledged for the record under another key. */
   isDone(change: JournaledChange): boolean;
-  /** Whether anything was acknowledged of this key then or later, in whatever run. */
+  /** Returns whether a change of this key was acknowledged since `at` (epoch milliseconds). */
   isDoneSince(kind: RecordTypeName, key: Key, at: number): boolean;
-  /** Whether a run has written anything down. */
+  /** Returns whether the journal has any change of a run. */
   holds(run: string): boolean;
+  /** Moves a change to another state. */
   move(seq: number, to: ChangeState, how: Move): void;
-  /** Everything sent whose outcome is not known, oldest first; of every run. */
+  /** Returns the sent and unknown changes of all runs, oldest first. */
   open(kind: RecordTypeName): JournaledChange[];
   /**
-   * What a process that has ended left as sent: nobody waits for its answer any more. Not of these
-   * runs, which are under way.
+   * Marks sent changes as unknown, except those of the runs in `but`, which are in progress. The
+   * processes of other runs have ended, so nothing waits for their answers any more.
    */
   doubt(kind: RecordTypeName, but: readonly string[]): void;
-  /** Whether anything is still planned; not by these runs. */
+  /** Returns whether runs other than those in `but` have planned changes. */
   hasLeft(kind: RecordTypeName, but: readonly string[]): boolean;
-  /** Some thousands of that will not be sent any more; answers whether there may be others. */
+  /** Marks up to 5,000 of these as stale. Returns whether more may be left. */
   abandon(kind: RecordTypeName, at: number, but: readonly string[]): boolean;
   /**
-   * How many changes of a run are in which state, by kind and operation; part by part, so that what
-   * is alike comes several times.
+   * Counts the changes of a run by record type, operation and state. It yields chunk by chunk, so
+   * the same combination may come several times.
    */
   tally(run: string): Iterable<JournalTally[]>;
-  /** Forgets some thousands of changes that are older; answers whether there may be others. */
+  /**
+   * Deletes up to 5,000 changes with an outcome, or none to wait for, that were planned before
+   * `before` (epoch milliseconds). Returns whether more may be left.
+   */
   prune(before: number): boolean;
 }
 
+/** When a change moved, in milliseconds since the epoch, and why. */
 interface Move {
   at: number;
   reason?: string | null;
   fix?: string | null;
 }
 
+/** The changes of one run, record type and phase, which are sent before the next phase begins. */
 export interface PlanPart {
   run: string;
   kind: RecordTypeName;
   phase: number;
 }
 
+/** The number of changes of one record type, operation and state. */
 export interface JournalTally {
   kind: RecordTypeName;
   op: JournaledChange['op'];
@@ -77,6 +88,7 @@ const columns = 'seq, run, kind, key, op, part, target, body, phase, guard, stat
 
 const isOther = 'run not in (select value from json_each(?))';
 
+/** Prepares the statements about the journal. */
 export function changesIn(db: Statements): Journal {
   const adopt = db.prepare<Stretch & { run: string; at: number }>(
     `insert into change
@@ -109,7 +121,7 @@ export function changesIn(db: Statements): Journal {
     `select kind, op, state, count(*) n from change indexed by change_by_run
      where run = @run and ${inStretch} group by kind, op, state`,
   );
-  // Those that come first are the oldest.
+  // The lowest numbers are the oldest changes.
   const prune = db.prepare<[number]>(
     `delete from change where seq in (
        select seq from change where planned_at < ? and state not in ('sent', 'unknown')

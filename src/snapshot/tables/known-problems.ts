@@ -5,56 +5,75 @@ import type { RecordProblem } from '../../domain/record-problem.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 
 /**
- * Problems that are known, so that each is listed once and counted always. One that the platform
- * refused is parked: `desired` names what was wanted when it did, and the change is not tried again
- * until that changes; only an opt-out is, from `retryAt` on. All others have no `desired`, and are
- * forgotten by the first run that does not notice them any more.
+ * The known problems, so that each is listed once and counted in every run. A change that the
+ * platform rejected is parked: it is not sent again until the desired fingerprint of its record
+ * differs from `desired`. Only an opt-out is sent again without that, from `retryAt` on. All other
+ * problems have no `desired`; the first run that does not notice them any more drops them.
  */
 export interface Problems {
+  /** Returns a problem; undefined: it is not known. */
   get(problem: Name): KnownProblem | undefined;
+  /** Stores a problem that `run` found, in place of an earlier one of the same name. */
   put(problem: RecordProblem & Name & KnownProblem & { run: string }): void;
   /**
-   * Takes over what this run noticed (invalid records and conflicts) and forgets what it did not:
-   * of one record, or of all of a range (of a reading that is not whole: those it names) but those
-   * that another run was at meanwhile.
+   * Stores the invalid records and conflicts that this run noticed in a range. `at`: since when new
+   * ones are known, in milliseconds since the epoch.
    */
   adopt(kind: RecordTypeName, by: { run: string; at: number; range: KeyRange }): void;
+  /**
+   * Drops the problems that this run did not notice and that are not parked: those of one record,
+   * or of a range without the keys in `but`. After a partial reading it drops only problems of
+   * records that the reading names.
+   */
   forgetUnnoticed(kind: RecordTypeName, which: Key | (Others & { range: KeyRange })): void;
-  /** All that are known, by the keys. */
+  /** Yields the key ranges of the known problems. */
   ranges(kind: RecordTypeName): Iterable<KeyRange>;
+  /** Returns the parked problems of a record. */
   parked(kind: RecordTypeName, key: Key): Parked[];
+  /** Counts the records with a parked problem. */
   countParked(kind: RecordTypeName): number;
+  /** Drops the problems of a record's part, or of one of its contacts, of every class. */
   drop(problem: Omit<Name, 'class'>): void;
   /**
-   * Forgets what is parked of records that the source, read wholly, no longer names; what was
-   * refused about them for that very absence stays, and an opt-out is forgotten only when it is
-   * decided that it is wanted no more. Not of those that another run was at meanwhile. Where only
-   * some was read: of the names that its records had before, and nobody has now.
+   * Drops the parked problems of records that the source does not name any more, except the keys in
+   * `but`. Rejected changes that the absence itself called for stay, and so do opt-outs, which only
+   * a decision drops. After a partial reading it drops only those of former keys of records that
+   * the reading has under another key.
    */
   dropUnnamed(kind: RecordTypeName, which: Others): void;
 }
 
 interface Others {
+  /** The keys to leave out: another run has taken over their records. */
   but: readonly Key[];
+  /** Whether this run has read the whole source. */
   whole: boolean;
 }
 
 interface Name extends Pick<RecordProblem, 'kind' | 'key' | 'class' | 'part'> {
-  /** The platform's id, where it concerns one of its records; '' is the same as none. */
+  /** The platform's id, if the problem concerns one of its records; '' is the same as undefined. */
   target?: string | undefined;
 }
 
+/** The stored state of a problem; times in milliseconds since the epoch. */
 export interface KnownProblem {
   reason: string;
+  /**
+   * The desired fingerprint of the record when the platform rejected the change ('' if the source
+   * did not name it), 'released' after a release; undefined: the problem is not parked.
+   */
   desired: string | undefined;
+  /** How often the change was rejected. */
   attempts: number;
-  /** Milliseconds since the epoch. */
+  /** When a rejected opt-out is due again; undefined for all other problems. */
   retryAt: number | undefined;
   since: number;
 }
 
+/** A rejected change that is to be retried later. */
 export interface Parked extends KnownProblem, RecordProblem {
   desired: string;
+  /** The platform's id; '': none. */
   target: string;
 }
 
@@ -66,6 +85,7 @@ interface Stored {
   since: number;
 }
 
+/** Prepares the statements about problems. */
 export function problemsIn(db: Statements): Problems {
   const get = db.prepare<Name, Stored>(
     `select reason, desired, attempts, retry_at, since from problem
@@ -122,7 +142,7 @@ export function problemsIn(db: Statements): Problems {
   };
 }
 
-/** That a problem, and what was noticed, are the same. */
+/** Returns a condition of SQL: a known problem and a noticed one are the same. */
 function isNoticed(problem: string, noticed: string): string {
   const columns = ['kind', 'key', 'class', 'part'];
   return columns.map((name) => `${problem}.${name} = ${noticed}.${name}`).join(' and ');

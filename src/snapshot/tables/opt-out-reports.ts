@@ -4,75 +4,91 @@ import type { Key, RecordTypeName, RecordedRow } from '../../domain/record.ts';
 import { inRange, type KeyRange } from '../database/key-range.ts';
 
 /**
- * What the CRM is told of who left: a row for each opt-out and each of the CRM's ids, from when it
- * is first seen until the person is back.
+ * Keeps the reports to the CRM about people who opted out on the platform: a row for each opt-out
+ * and each CRM id, from when the opt-out is first observed until the person is back.
  *
  *   needless → planned → sent → acked | rejected | unknown
  *
- * `sent` is on disk before it leaves. What a process leaves as sent, killed, is unknown to the next
- * run. unknown is told again, under the same id; rejected too, after a day or when released. acked
- * is told no more, as long as the row is there.
+ * `sent` is on disk before the report leaves. If the process is killed, the next run marks it as
+ * unknown. An unknown report is sent again under the same id; a rejected one too, after a day or
+ * when it is released. An acked report is not sent again as long as its row exists.
  */
 export interface OptOutReports {
-  /** Those of a range of keys, or of one key. */
+  /** Returns the reports of a range of keys, or of one key. */
   of(kind: RecordTypeName, keys: KeyRange | Key): ReturnedRow[];
-  /** Whoever may have left, by what is recorded, or is noted; of a range of keys, or of one. */
+  /** Returns the recorded people who may have opted out, of a range of keys or of one key. */
   leavers(kind: RecordTypeName, keys: KeyRange | Key): Leaver[];
+  /** Returns the same from the rows that this run's decisions have noted. */
   noted(kind: RecordTypeName, keys: KeyRange | Key): Leaver[];
-  /** Keys of this run's conflicts, of which nothing is recorded: what is known bars them. */
+  /** Returns the keys with a conflict in this run and without a recorded row. */
   barred(kind: RecordTypeName, keys: KeyRange | Key): Key[];
+  /** Adds a report; `at`: when the opt-out was first observed, in milliseconds since the epoch. */
   add(kind: RecordTypeName, row: OptOutReport & { state: ReturnState; at: number }): void;
+  /** Moves a report to another state. */
   move(seq: number, to: ReturnState, how: Moved): void;
+  /** Deletes a report. */
   drop(seq: number): void;
-  /** What is to be told now, the least often tried first; of one key where it is named. */
+  /** Returns the reports that are due, of all keys or of one; the least often tried come first. */
   due(kind: RecordTypeName, which: Due): ReturnedRow[];
-  /** What a process that has ended left as sent; not of these runs, which are under way. */
+  /** Marks sent reports as unknown, except those of the runs in `but`, which are in progress. */
   doubt(kind: RecordTypeName, but: readonly string[]): void;
+  /** Returns the unknown reports, the oldest first. */
   unknown(kind: RecordTypeName): ReturnedRow[];
-  /** Rejected, the oldest first. */
+  /** Returns up to `count` rejected reports, the oldest first. */
   rejected(kind: RecordTypeName, count: number): ReturnedRow[];
+  /** Counts the reports that are waiting, and those that were rejected. */
   counts(kind: RecordTypeName): ReturnCounts;
-  /** Keys of which something was rejected. */
+  /** Returns the keys with a rejected report. */
   refused(kind: RecordTypeName): Key[];
-  /** Has the next run tell again what was rejected of a key. Answers how many that is. */
+  /** Makes the rejected reports of a key due in the next run. Returns their number. */
   release(kind: RecordTypeName, key: Key): number;
-  /** Forgets what was settled before that about people who are not recorded any more. */
+  /**
+   * Deletes the reports, of people who are not recorded any more, that were acked, rejected or
+   * found needless before `before` (epoch milliseconds).
+   */
   prune(before: number): void;
 }
 
+/** A stored report; times in milliseconds since the epoch. */
 export interface ReturnedRow extends OptOutReport {
   seq: number;
   state: ReturnState;
   reason: string | null;
   fix: string | null;
+  /** How many attempts have failed. */
   attempts: number;
-  /** When it was first seen; milliseconds since the epoch. */
+  /** When the opt-out was first observed. */
   plannedAt: number;
-  /** When it was settled, so far. */
+  /** When it became acked, rejected or needless; null: it is waiting. */
   endedAt: number | null;
 }
 
 type Leaver = Pick<RecordedRow, 'key' | 'body' | 'seenAt'>;
 
+/** When, in which run and why a report moves; times in milliseconds since the epoch. */
 interface Moved {
   at: number;
   run?: string;
   reason?: string;
   fix?: string;
-  /** When it is due again; milliseconds since the epoch. */
+  /** When a rejected report is due again. */
   retryAt?: number;
-  /** One attempt more has come to nothing. */
+  /** Whether another attempt has failed. */
   tried?: boolean;
 }
 
 interface Due {
+  /** The current time, in milliseconds since the epoch. */
   at: number;
+  /** The most reports to return. */
   count: number;
+  /** Undefined: the reports of all keys. */
   key?: Key | undefined;
 }
 
-/** `since`: milliseconds since the epoch. */
+/** The numbers of open reports, and since when the oldest exist; milliseconds since the epoch. */
 export interface ReturnCounts {
+  /** Reports in the states planned, sent and unknown. */
   waiting: number;
   waitingSince: number | null;
   rejected: number;
@@ -83,11 +99,15 @@ const columns = `seq, id, key email, crm "crmId", part channel, cause, made_afte
   made_by "by", state, reason, fix, attempts, planned_at "plannedAt", ended_at "endedAt"`;
 const isWaiting = "state in ('planned', 'sent', 'unknown')";
 
+/** Prepares the statements about reports. */
 export function optOutReportsIn(db: Statements): OptOutReports {
   return { ...knowingIn(db), ...movingIn(db), ...tellingIn(db) };
 }
 
-/** As JSON is written here, without spaces: most people need not be parsed. */
+/**
+ * Selects the bodies that may contain an opt-out made on the platform, by their text. Canonical
+ * JSON has no spaces, so this is exact enough, and most bodies need not be parsed.
+ */
 const mayHaveLeft = `(instr(body, '"by":"platform"') > 0 or instr(body, '"left":true') > 0)`;
 
 function knowingIn(db: Statements): Pick<OptOutReports, 'of' | 'leavers' | 'noted' | 'barred'> {

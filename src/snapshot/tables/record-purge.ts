@@ -2,18 +2,18 @@ import type { Statements } from '../database/prepared-statements.ts';
 import { Busy } from '../../domain/errors.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 
-/** Takes a record out of the snapshot without a trace. */
+/** Removes a record from the snapshot without a trace. */
 export interface Purge {
-  /** Every row that names it; `ids` are those of the source. */
+  /** Deletes every row that names the record; `ids` are its ids in the source. */
   rows(kind: RecordTypeName, key: Key, ids: readonly string[]): Purged;
   /**
-   * Writes the file anew, so that nothing stays in it of what was dropped; in no transaction.
+   * Rewrites the file, so that it keeps no bytes of deleted rows. Call it outside transactions.
    * Throws Busy while another process reads the snapshot.
    */
   scrub(): void;
 }
 
-/** How many rows there were. */
+/** The number of rows that were deleted. */
 export interface Purged {
   recorded: number;
   origins: number;
@@ -24,7 +24,10 @@ export interface Purged {
   returned: number;
 }
 
-/** A change of another key may say under which former keys the record was known (`former`). */
+/**
+ * Removes the key from the bodies of other changes, which may name it among the former keys of
+ * their record (`former`).
+ */
 const withoutFormer = `
   update change set body = json_set(body, '$.former', (
     select json_group_array(json(f.value)) from json_each(change.body, '$.former') f
@@ -32,6 +35,7 @@ const withoutFormer = `
   where kind = @kind and exists (
     select 1 from json_each(change.body, '$.former') f where f.value ->> 'key' = @key)`;
 
+/** Prepares the statements that delete a record. */
 export function purgeIn(db: Statements): Purge {
   const recorded = db.prepare('delete from recorded where kind = ? and key = ?');
   const origins = db.prepare('delete from origin where kind = ? and key = ?');
@@ -46,7 +50,7 @@ export function purgeIn(db: Statements): Purge {
   const mentions = db.prepare<{ kind: string; key: string }>(withoutFormer);
   return {
     rows(kind, key, ids) {
-      // What cannot be used and names nobody is listed by its id.
+      // The problem of an invalid record without a key has the record's id in place of the key.
       const names = [key, ...ids.map((id) => `id ${id}`)];
       mentions.run({ kind, key });
       duplicates.run(kind, key);
@@ -56,7 +60,7 @@ export function purgeIn(db: Statements): Purge {
         problems: names.reduce((sum, name) => sum + problems.run(kind, name).changes, 0),
         changes: changes.run(kind, key).changes,
         absences: absences.run(kind, key).changes,
-        // What the newest plan shows as held stands as such besides.
+        // The changes that the newest plan shows as withheld are in both tables: count them once.
         held: Math.max(held.run(kind, key).changes, standing.run(kind, key).changes),
         returned: returned.run(kind, key).changes,
       };

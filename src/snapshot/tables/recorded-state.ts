@@ -2,55 +2,60 @@ import type { Statements } from '../database/prepared-statements.ts';
 import type { Key, Ownership, RecordedRow, RecordTypeName } from '../../domain/record.ts';
 import { inRange, isStaged, type KeyRange } from '../database/key-range.ts';
 
-/** What was last seen acknowledged, one row per record that is ours. */
+/** The recorded state: for each record of the mirror, what the platform last confirmed. */
 export interface Recorded {
+  /** Returns the row of a key; undefined: there is none. */
   get(kind: RecordTypeName, key: Key): RecordedRow | undefined;
-  /** Rows of other keys that one of these ids of the source was last seen under. */
+  /** Returns the rows of other keys under which one of these source ids was known. */
   ofOrigins(kind: RecordTypeName, ids: readonly string[], notKey: Key): RecordedRow[];
-  /** Other keys that this run's reading has for the ids which once stood under this one. */
+  /** Returns the other keys under which this run's reading has the source ids of a key. */
   successors(kind: RecordTypeName, key: Key): Key[];
-  /** Whether this run's reading lacks any of the ids which once stood under this key. */
+  /** Returns whether this run's reading lacks any of the source ids of a key. */
   hasStrays(kind: RecordTypeName, key: Key): boolean;
-  /** Every id of the source that a record stood under while it was ours. */
+  /** Returns every source id that a record has had while it was recorded. */
   originsOf(kind: RecordTypeName, key: Key): string[];
-  /** The rows after the key `after`, in the order of their keys. */
+  /** Returns up to `count` rows behind the key `after`, in the order of their keys. */
   next(kind: RecordTypeName, after: Key, count: number): RecordedRow[];
   /**
-   * Other keys under which the same is, or was, known: by an id that the source has for it in this
-   * reading, or had, or by the platform's (of contacts). Looks through all.
+   * Returns the other keys under which the same record is or was known: by a source id of this
+   * reading or of earlier ones, or by a contact's id on the platform. It goes through all rows.
    */
   namesakes(kind: RecordTypeName, key: Key): Key[];
   /**
-   * Remembers under which key every id of the source stands now, where that record is ours, and
-   * since when; by ranges of ids.
+   * Stores the key of every source id in a range of ids, if the record is recorded. `since`: since
+   * when the key is known, in milliseconds since the epoch.
    */
   adoptOrigins(kind: RecordTypeName, range: KeyRange, since: number): void;
-  /** Whether no other id of the source came to this key after this one. */
+  /** Returns whether no other source id was stored for this key after this one. */
   isLastOrigin(kind: RecordTypeName, id: string, key: Key): boolean;
-  /** Keys that are recorded, and those that both readings of this run have; of a range. */
+  /** Returns the keys of a range that are recorded, or that both sides have in this run. */
   keysFound(kind: RecordTypeName, range: KeyRange): Key[];
-  /** The row of another key that has the same platform id. */
+  /** Returns the row of another key that has this platform id. */
   ofId(kind: RecordTypeName, id: string, notKey: Key): RecordedRow | undefined;
-  /** All rows of other keys that have it, or had it when it was renamed on the platform. */
+  /** Returns all rows of other keys that have this platform id, or had it before a renaming. */
   everOfId(kind: RecordTypeName, id: string, notKey: Key): RecordedRow[];
-  /** How many rows there are in a range whose record this run's listing did not show. */
+  /** Counts the rows of a range with a platform id that this run's listing does not have. */
   countUnlisted(kind: RecordTypeName, range: KeyRange): number;
-  /** Those that come after so many of them, in the order of their keys. */
+  /** Returns up to `count` of these rows, in the order of keys; it skips the first `after` rows. */
   unlisted(
     kind: RecordTypeName,
     part: { range: KeyRange; after: number; count: number },
   ): RecordedRow[];
-  /** Every key that this id of the source has stood under, also of what was deleted since. */
+  /** Returns every key that this source id has had, including keys of deleted records. */
   keysOfOrigin(kind: RecordTypeName, id: string): Key[];
+  /** Stores a row in place of the key's earlier one. */
   put(row: RecordedRow): void;
+  /** Deletes the row of a key. */
   drop(kind: RecordTypeName, key: Key): void;
-  /** Records that have an id on the platform, evenly spread over all of them. */
+  /** Returns at most `count` records with a platform id, evenly spread over all keys. */
   sample(kind: RecordTypeName, count: number): { key: Key; id: string }[];
+  /** Counts the rows of a record type. */
   count(kind: RecordTypeName): number;
+  /** Returns whether there is no row of any record type. */
   isEmpty(): boolean;
 }
 
-/** A row of the table `recorded`; `noted`, its staging, has these columns as well. */
+/** A row of the table `recorded`; the staging table `noted` has these columns as well. */
 export interface StoredRecord {
   kind: RecordTypeName;
   key: string;
@@ -62,6 +67,7 @@ export interface StoredRecord {
   seen_at: number;
 }
 
+/** Prepares the statements about the recorded state. */
 export function recordedIn(db: Statements): Recorded {
   const get = db.prepare<[string, string], StoredRecord>(
     'select * from recorded where kind = ? and key = ?',
@@ -123,7 +129,7 @@ export function recordedIn(db: Statements): Recorded {
   };
 }
 
-/** By the platform's ids. */
+/** Prepares the statements that find rows by a platform id. */
 function ofIdsIn(db: Statements): Pick<Recorded, 'ofId' | 'everOfId'> {
   const ofId = db.prepare<[string, string, string], StoredRecord>(
     `select * from recorded indexed by recorded_by_id
@@ -175,9 +181,9 @@ function namesakesIn(db: Statements): Pick<Recorded, 'namesakes' | 'keysFound' |
   };
 }
 
-/** Which of the recorded rows a run has to look through. */
+/** Prepares the statements that compare the source ids of a row with this run's reading. */
 function rangesIn(db: Statements): Pick<Recorded, 'successors' | 'hasStrays'> {
-  // Cross: else it goes through all ids there are, for every key.
+  // With plain joins SQLite would go through all ids, for every key.
   const successors = db.prepare<{ kind: string; key: string }, { key: string }>(
     `with was (id) as (
        select id from origin indexed by origin_by_key where kind = @kind and key = @key)
@@ -215,6 +221,7 @@ function unlistedIn(db: Statements): Pick<Recorded, 'countUnlisted' | 'unlisted'
   };
 }
 
+/** Returns a row as the table has it: with null for undefined. */
 export function toStored({ seenAt, id, shown, desired, ...row }: RecordedRow): StoredRecord {
   return {
     ...row,

@@ -4,74 +4,79 @@ import type { RecordProblem } from '../../domain/record-problem.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 
 /**
- * The known problems as a whole, and what of them is parked (known-problems.ts): looked at, let go.
+ * Counts and lists the known problems of all records (known-problems.ts), and releases the rejected
+ * changes among them, which are to be retried later (parked).
  */
 export interface RetryLater {
-  /** How many records have a problem, and since when, by kind and class; parked ones apart. */
+  /** Counts the records with a problem, by record type, class, and whether it is parked. */
   counts(): ProblemCount[];
-  /** Opt-outs that the platform refused, the oldest first. */
+  /** Returns up to `count` opt-outs that the platform rejected, the oldest first. */
   refusedOptOuts(count: number): RefusedOptOut[];
+  /** Counts the opt-outs that the platform rejected. */
   countRefusedOptOuts(): number;
-  /** The parts that are a problem of their own: it stands under the part's name. */
+  /** Returns the conflicts of a whole part (a channel), whose key is the part's name. */
   parts(kind: RecordTypeName): PartProblem[];
-  /** Of which records something is to be tried again now, whatever the source says of them. */
+  /** Returns the records with a parked change that was released, or is due at `at` (epoch ms). */
   due(kind: RecordTypeName, at: number): Key[];
-  /** Of which records something is parked. */
+  /** Returns the records with a parked problem. */
   records(): Named[];
-  /** What is known of records that this run's reading does not name, as it is not whole. */
+  /** Counts the problems of records in a range that this run's partial reading does not name. */
   countUnread(kind: RecordTypeName, range: KeyRange): UnreadCounts;
-  /** The oldest opt-outs among that. */
+  /** Returns up to 100 rejected opt-outs of such records, the oldest first. */
   unreadOptOuts(kind: RecordTypeName): RefusedOptOut[];
   /**
-   * Has the next run try what is parked of a record, as if it had changed. It stays known until
-   * then, with its `since`. Answers how many changes that is.
+   * Lets the next run send the parked changes of a record as if the record had changed. Until then
+   * they stay known, with their `since`. Returns the number of changes.
    */
   release(record: Named): number;
 }
 
-/** Counted in problems. */
+/** The number of problems of each sort. */
 interface UnreadCounts {
   conflicts: number;
   invalid: number;
-  /** Of other changes than opt-outs. */
+  /** Rejected changes other than opt-outs. */
   rejected: number;
-  /** Opt-outs that the platform refused. */
+  /** Rejected opt-outs. */
   refused: number;
 }
 
+/** The problems of records that a partial reading does not name. */
 export interface Unread extends UnreadCounts {
-  /** The oldest of them. */
+  /** The oldest rejected opt-outs. */
   optOuts: RefusedOptOut[];
 }
 
 type Named = Pick<RecordProblem, 'kind' | 'key'>;
 
+/** The number of records with problems of one record type and class. */
 export interface ProblemCount extends Pick<RecordProblem, 'kind' | 'class'> {
   parked: 0 | 1;
   n: number;
-  /** Milliseconds since the epoch. */
+  /** Since when the oldest is known; milliseconds since the epoch. */
   since: number;
 }
 
-/** Times in milliseconds since the epoch. */
+/** An opt-out that the platform rejected; times in milliseconds since the epoch. */
 export interface RefusedOptOut extends Pick<
   RecordProblem,
   'kind' | 'key' | 'part' | 'reason' | 'fix'
 > {
-  /** 0 once it was released. */
+  /** How often it was rejected; 0 after a release. */
   attempts: number;
   retryAt: number;
   since: number;
 }
 
-/** `since`: milliseconds since the epoch. */
+/** A conflict of a whole part; `since` in milliseconds since the epoch. */
 export interface PartProblem extends Pick<RecordProblem, 'part' | 'reason' | 'fix'> {
   since: number;
 }
 
-/** What `desired` is of something released: nothing that a record ever wants. */
+/** The value of `desired` after a release; it equals no fingerprint. */
 const released = 'released';
 
+/** Prepares the statements about all problems. */
 export function retryLaterIn(db: Statements): RetryLater {
   const counts = db.prepare<[], ProblemCount>(
     `select kind, class, desired is not null parked, count(distinct key) n, min(since) since
@@ -113,7 +118,7 @@ export function retryLaterIn(db: Statements): RetryLater {
   };
 }
 
-/** Whether the reading of this run names whom a problem is about, if only by the id. */
+/** Selects the problems of records that this run's reading names, by key or by id only. */
 export const isNamed = `(
   exists (select 1 from temp.staged s where s.kind = problem.kind and s.key = problem.key)
   or problem.key like 'id %' and exists (
@@ -140,5 +145,5 @@ function unreadIn(db: Statements): Pick<RetryLater, 'countUnread' | 'unreadOptOu
   };
 }
 
-/** No run lists more problems. */
+/** The most problems that a run lists. */
 const mostListed = 100;

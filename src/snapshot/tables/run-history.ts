@@ -1,6 +1,4 @@
-/**
- * What runs did, what became of their changes, and what is known of a record, for people to read.
- */
+/** Keeps the runs, and shows the outcomes of changes and the history of a record. */
 import type { Statements } from '../database/prepared-statements.ts';
 import type { JournaledChange } from '../../domain/change.ts';
 import type { Key, RecordedRow, RecordTypeName } from '../../domain/record.ts';
