@@ -332,7 +332,12 @@ export function createMemories(
         if (is === 'opt_in') {
           memory.ins.add(channel);
           memory.outs.delete(channel);
-        } else memory.ins.delete(channel);
+        } else {
+          memory.ins.delete(channel);
+          // By id it was done to the former address of the contact, too.
+          for (const { former } of witness.present(key))
+            memories.get(former?.key ?? '')?.ins.delete(channel);
+        }
       }
     },
   };

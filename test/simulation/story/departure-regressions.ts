@@ -311,4 +311,22 @@ export const departures: readonly Regression[] = [
       ),
     ],
   },
+  {
+    found: 'an opt-out by id of a renamed contact left the former address subscribed for the checker',
+    stories: [
+      told(
+        [{ ...member, wishes: ['yes', ''] }],
+        [
+          run(),
+          happens(onPlatform(0, 'is given another address')),
+          inCrm(0, 'forbids the newsletter'),
+          run(),
+          happens({ in: 'program', who: 0, does: 'opts in to the newsletter' }),
+          happens(onPlatform(0, 'is taken out of the newsletter')),
+          inCrm(0, 'wants the newsletter'),
+          run(),
+        ],
+      ),
+    ],
+  },
 ];
