@@ -9,6 +9,7 @@ import type { ReadBack } from './checker-state.ts';
 import { fallbackOf, type Story } from '../story/story.ts';
 import {
   keyOf,
+  reachedAt,
   type Letter,
   type Person,
   type State,
@@ -112,6 +113,9 @@ interface Lost {
   until: number;
 }
 
+/** Who came to the platform so shortly before our creation passes for its work. */
+const momentMs = 60_000;
+
 /** `readBacks`: how each contact was first read. */
 export function createMemories(
   witness: Witness,
@@ -130,8 +134,8 @@ export function createMemories(
   const missed = new Set<string>();
   /** Whole runs that have ended as they should. */
   const looks: { startedAt: number; endedAt: number }[] = [];
-  /** Contacts that came while we were about to make them. */
-  const passing = new Set<string>();
+  /** Contacts that came while we were about to make them, and when our request reached them. */
+  const passing = new Map<string, number>();
   let lost: Lost[] = [];
   const ends: { at: number; isOpen: boolean }[] = [];
   let lostAt = Number.NEGATIVE_INFINITY;
@@ -165,6 +169,19 @@ export function createMemories(
     return by === 'us' || lost.some((one) => isMeant(one) && one.since <= at && at <= one.until);
   }
 
+  /**
+   * Tells whether another program's opt-out looks like a channel's default to the engine, which has
+   * to take it for one: it came before the reading that belongs to our creation was answered, or a
+   * moment before the creation itself, whose answer shows it.
+   */
+  function isAtBirth({ id, made }: Person, { at, before }: State): boolean {
+    if (before) return false;
+    const back = readBacks.get(id);
+    if (isBare) return made.by === 'us' && back?.isAnswered === true && at <= back.at;
+    const ourAt = passing.get(id) ?? Number.NEGATIVE_INFINITY;
+    return made.by === 'others' && at <= ourAt && ourAt - made.at <= momentMs;
+  }
+
   /** A person who joined and left again unseen is out by us, or by our creation. */
   function isTheirs(person: Person, channel: string, state = person.channels.get(channel)) {
     if (state?.is !== 'opt_out' || state.by === 'us') return false;
@@ -178,14 +195,8 @@ export function createMemories(
       until = from;
     }
     // No run ever saw the contact in another state than after our creation.
-    const { id, made, former } = person;
-    // What another program did before the reading that belongs to our creation was answered looks
-    // like a channel's default there. The engine has to take it for one: else it could never tell a
-    // default on such a platform. A moment passes between the two, and what contradicts it corrects
-    // it.
-    const back = readBacks.get(id);
-    const isBirth = isBare && made.by === 'us' && back?.isAnswered === true && state.at <= back.at;
-    if (isBirth && !state.before) return false;
+    const { made, former } = person;
+    if (isAtBirth(person, state)) return false;
     const isDefault = fallback === 'opt_out' && made.by === 'us' && made.at > lostAt && !former;
     return !isDefault;
   }
@@ -232,7 +243,9 @@ export function createMemories(
       const records = reading.records.filter((record) => keyIn(record) === key);
       const ids = records.map(({ id }) => String(id));
       const keys = ids.flatMap((id) => [...(met.get(id) ?? [])]);
-      const known = keys.map((one) => ({ ...standing(one), key: one, isMet: true }));
+      // After our own delete nothing is known of whoever comes to that address.
+      const isMet = (one: string): boolean => of(one)?.owned === true;
+      const known = keys.map((one) => ({ ...standing(one), key: one, isMet: isMet(one) }));
       const lost = kept.filter(({ id }) => ids.includes(id) && !freed.has(id)).map(stillKept);
       return [...known, ...lost].filter((one) => one.key !== key);
     },
@@ -309,7 +322,7 @@ export function createMemories(
     created(email, since) {
       if (email === undefined) return;
       const came = witness.present(keyOf(email)).filter(({ made }) => made.at >= since);
-      for (const { id } of came) passing.add(id);
+      for (const one of came) if (!passing.has(one.id)) passing.set(one.id, reachedAt(one));
     },
     isOfOurs: ({ id, made }) => made.by === 'us' || passing.has(id),
     deleting(person, { since, done }) {
@@ -329,6 +342,8 @@ export function createMemories(
       for (const enrolment of enrolments) {
         const [key = '', channel = '', is] = enrolment.split(' ');
         const memory = own(key);
+        // What was opted out first, and then deleted, is ours no more.
+        if (witness.wasDeletedByUs(key)) memory.owned = false;
         if (is === 'opt_in') {
           memory.ins.add(channel);
           memory.outs.delete(channel);

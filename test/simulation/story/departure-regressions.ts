@@ -312,7 +312,8 @@ export const departures: readonly Regression[] = [
     ],
   },
   {
-    found: 'an opt-out by id of a renamed contact left the former address subscribed for the checker',
+    found:
+      'an opt-out by id of a renamed contact left the former address subscribed for the checker',
     stories: [
       told(
         [{ ...member, wishes: ['yes', ''] }],
@@ -326,6 +327,40 @@ export const departures: readonly Regression[] = [
           inCrm(0, 'wants the newsletter'),
           run(),
         ],
+      ),
+    ],
+  },
+  {
+    found:
+      'another program’s opt-out passed for a default, or was on an address that we had emptied',
+    stories: [
+      // Together with our creation: the answer shows both.
+      ...[2, 3].map((nth) =>
+        told(
+          [{ ...wanted, wishes: ['no', '1'] }],
+          [
+            run({ meanwhile: [{ nth, act: programOptsOut }] }),
+            run(),
+            inCrm(0, 'wants the newsletter'),
+            inCrm(0, 'moves to a new address'),
+            run(),
+          ],
+          { absent: 'opt_out', deletes: 'created' },
+        ),
+      ),
+      // After our own delete nothing of the former address is known.
+      told(
+        [member],
+        [
+          run(),
+          inCrm(0, 'moves to a new address'),
+          inCrm(0, 'forbids the newsletter'),
+          run(),
+          happens(programOptsOut),
+          inCrm(0, 'wants the newsletter'),
+          run(),
+        ],
+        { absent: 'opt_out', deletes: 'owned' },
       ),
     ],
   },

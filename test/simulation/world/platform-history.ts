@@ -64,9 +64,17 @@ export interface Witness {
    * gone, renamed.
    */
   wasTouched(key: string, channel: string): boolean;
+  /** Whether somebody was at this address, and we have deleted all of them. */
+  wasDeletedByUs(key: string): boolean;
 }
 
 export const keyOf = (email: string): string => email.trim().toLowerCase();
+
+/** Returns when our last change of a channel reached the person; -Infinity if none did. */
+export function reachedAt({ channels }: Pick<Person, 'channels'>): number {
+  const ours = [...channels.values()].filter(({ by }) => by === 'us');
+  return Math.max(...ours.map(({ at }) => at));
+}
 
 export function createWitness(
   { world }: Pick<Emulator, 'world'>,
@@ -142,6 +150,10 @@ export function createWitness(
     letters: () => [...letters.values()],
     wasEver: (key, channel, is) => ever.has(`${key} ${channel} ${is}`),
     wasMadeByUs: (key, channel, is) => ours.has(`${key} ${channel} ${is}`),
+    wasDeletedByUs(key) {
+      const all = [...people.values()].filter((one) => one.key === key);
+      return all.length > 0 && all.every(({ gone }) => gone?.by === 'us');
+    },
     wasTouched: (key, channel) => touched.has(`${key} *`) || touched.has(`${key} ${channel}`),
   };
 }
