@@ -26,6 +26,8 @@ export interface Outing {
   through: Record<GuardClass, Set<string>>;
   /** Classes of which something passed since it was approved. */
   approved: Set<GuardClass>;
+  /** Approved stated opt-outs (address, channel) whose contact was gone. */
+  missed: Set<string>;
   /** In force when it began. */
   approvals: readonly Approval[];
   /** Whether a first load was over by then. */

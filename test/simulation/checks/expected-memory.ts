@@ -170,9 +170,8 @@ export function createMemories(
   }
 
   /**
-   * Tells whether another program's opt-out looks like a channel's default to the engine, which has
-   * to take it for one: it came before the reading that belongs to our creation was answered, or a
-   * moment before the creation itself, whose answer shows it.
+   * Tells whether another program's opt-out looks like a default: it came before the reading that
+   * belongs to our creation was answered, or a moment before a creation whose answer shows it.
    */
   function isAtBirth({ id, made }: Person, { at, before }: State): boolean {
     if (before) return false;

@@ -364,4 +364,25 @@ export const departures: readonly Regression[] = [
       ),
     ],
   },
+  {
+    found: 'an approved opt-out whose contact was gone seemed to be more than the guard lets pass',
+    stories: [2, 3, 4].map((nth) =>
+      told(
+        [{ ...member, shown: ['in', 'none'] }],
+        [
+          run(),
+          inCrm(0, 'forbids the newsletter'),
+          run(),
+          { is: 'approve', which: 0 },
+          run({
+            meanwhile: [
+              { nth, act: onPlatform(0, 'is deleted') },
+              { nth, act: { in: 'program', who: 0, does: 'opts in to the newsletter' } },
+            ],
+          }),
+        ],
+        { optOuts: 0 },
+      ),
+    ),
+  },
 ];

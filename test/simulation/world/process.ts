@@ -299,6 +299,7 @@ function outingOf(
     ourStart,
     through: byGuard(() => new Set()),
     approved: new Set(),
+    missed: new Set(),
     approvals: known.approvals.inForce(ourStart),
     isLoaded: known.approvals.isLoaded(),
     mode,
