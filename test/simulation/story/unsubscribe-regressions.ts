@@ -15,6 +15,25 @@ import {
 
 export const leaving: readonly Regression[] = [
   {
+    found:
+      'an opt-out of ours on a renamed contact passed for a departure, as its former address was left since',
+    stories: [
+      told(
+        [{ ...member, wishes: ['no', '1'] }],
+        [
+          run(),
+          happens(onPlatform(0, 'is given another address')),
+          happens({ in: 'program', who: 0, does: 'opts out of the newsletter' }),
+          run(),
+          inCrm(0, 'is new'),
+          inCrm(0, 'wants the newsletter'),
+          inCrm(0, 'moves to a new address'),
+          run(),
+        ],
+      ),
+    ],
+  },
+  {
     found: 'an erased person, opted out as the CRM wanted, was recorded as created by us',
     stories: [
       told(

@@ -38,13 +38,23 @@ export function renamedOf(
 ): RenamedContact[] {
   return renamed.flatMap((one) => {
     const known = recorded?.renamed?.find(({ id }) => id === one.id);
-    const contact = one.row ? withOutByUs(one.row.value, known?.outByUs) : known;
+    const ours = [...(known?.outByUs ?? []), ...outBeforeRename(recorded, one.id)];
+    const contact = one.row ? withOutByUs(one.row.value, ours) : known;
     return contact ? [{ contact, wants: (channel) => wishOf(one, channel) }] : [];
   });
 }
 
-function withOutByUs(contact: ObservedContact, before: readonly string[] = []): RecordedRenamed {
-  const still = before.filter((channel) => contact.channels[channel] === 'opt_out');
+/**
+ * Returns the channels of which we opted the contact out, or may have, while it had this address.
+ * Another contact may come to the address later, and the opt-outs recorded there are its own.
+ */
+function outBeforeRename(recorded: RecordedContact | undefined, contact: string): string[] {
+  if (!recorded?.contacts.some(({ id }) => id === contact)) return [];
+  return Object.keys(recorded.channels).filter((id) => mayBeOutByUs(recorded.channels[id]));
+}
+
+function withOutByUs(contact: ObservedContact, before: readonly string[]): RecordedRenamed {
+  const still = [...new Set(before)].filter((id) => contact.channels[id] === 'opt_out').toSorted();
   return still.length > 0 ? { ...contact, outByUs: still } : contact;
 }
 
