@@ -20,7 +20,13 @@ describe('a valid file', () => {
         path: join(folder, 'acme.sqlite-ledger'),
         keyFile: join(folder, 'acme.sqlite-ledger-key'),
       },
-      platform: { url: 'https://api.example.com', apiKey: 'k', timeoutMs: 10_000, reserve: 0.1 },
+      platform: {
+        url: 'https://api.example.com',
+        apiKey: 'k',
+        timeoutMs: 10_000,
+        reserve: 0.1,
+        allowHttp: false,
+      },
       templates: { source: { type: 'directory', path: join(folder, 't') } },
       policy: {
         absent: 'opt_out',

@@ -21,7 +21,8 @@ async function said(...argv: string[]): Promise<string> {
 }
 
 test('the schema of the configuration', async () => {
-  await expect(await said('schema')).toMatchFileSnapshot(file('schema.json'));
+  const published = join(import.meta.dirname, '../../config/mirror.schema.json');
+  await expect(await said('schema')).toMatchFileSnapshot(published);
 });
 
 describe('the commands', async () => {

@@ -7,7 +7,7 @@ import { rules as consentRules } from '../../src/records/contact/consent/rules.t
 import { rules } from './checks/rules.ts';
 import { choices, settingsOf } from './story/story.ts';
 
-/** The gates that no story meets, and why. test/records/contact-gates.test.ts tries each of them. */
+/** The gates that no story meets, and why. contact-gates.test.ts tries each of them. */
 const unmet: Record<string, string> = {
   'left-replaced-channel': 'no channel of a story is replaced',
   protected: 'no story sets contacts.protect',

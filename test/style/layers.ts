@@ -2,7 +2,15 @@
  * Which folder of src may import which, and which folder may import a package, as rules of the
  * linter. docs/architecture.md draws the picture.
  */
-import { posix as path } from 'node:path';
+import { readdirSync } from 'node:fs';
+import { join, posix as path } from 'node:path';
+
+/** One folder for each type of source. */
+const sourceFolders = readdirSync(join(import.meta.dirname, '../../src/sources'), {
+  withFileTypes: true,
+})
+  .filter((entry) => entry.isDirectory() && entry.name !== 'shared')
+  .map(({ name }) => `sources/${name}`);
 
 /** The folders of src, lowest first: a file imports its own folder and those in earlier lines. */
 export const layers: readonly (readonly string[])[] = [
@@ -16,16 +24,7 @@ export const layers: readonly (readonly string[])[] = [
   ['sources/shared'],
   ['sources/shared/files'],
   ['sources/sql/drivers', 'sources/salesforce/protocol'],
-  [
-    'sources/csv',
-    'sources/directory',
-    'sources/http',
-    'sources/hubspot',
-    'sources/ndjson',
-    'sources/salesforce',
-    'sources/sql',
-    'sources/tryton',
-  ],
+  sourceFolders,
   ['platform'],
   ['records'],
   ['records/contact/observe'],

@@ -4,17 +4,10 @@ import { z } from 'zod';
 import type { Fault } from '../../domain/record.ts';
 import { fault, issueOf, says } from '../../domain/schema-fault.ts';
 import { wordOf } from '../../domain/values/record-field.ts';
-import { csvOptions, csvReturnsOptions } from '../../sources/csv/options.ts';
-import { directoryOptions } from '../../sources/directory/options.ts';
-import { httpOptions, httpReturnsOptions } from '../../sources/http/options.ts';
-import { hubspotOptions, hubspotReturnsOptions } from '../../sources/hubspot/options.ts';
-import { ndjsonOptions, ndjsonReturnsOptions } from '../../sources/ndjson/options.ts';
-import { salesforceOptions, salesforceReturnsOptions } from '../../sources/salesforce/options.ts';
-import { sqlOptions, sqlReturnsOptions } from '../../sources/sql/options.ts';
-import { trytonOptions } from '../../sources/tryton/options.ts';
 import { condition } from './cel-condition.ts';
 import { onMapping, text } from './field-types.ts';
-import { readsOne, webhook } from './worker-schema.ts';
+import { contactSource, prescribedIds, readsOne, returns, templateSource } from './source-types.ts';
+import { webhook } from './worker-schema.ts';
 
 const word = (what: string) =>
   z
@@ -164,34 +157,10 @@ const channels = z
   }, onList)
   .describe('The channels to keep equal, at least one');
 
-const returns = z
-  .discriminatedUnion('type', [
-    csvReturnsOptions,
-    ndjsonReturnsOptions,
-    httpReturnsOptions,
-    sqlReturnsOptions,
-    hubspotReturnsOptions,
-    salesforceReturnsOptions,
-  ])
-  .describe('Where the CRM is told who left on the platform; without it nobody tells it');
-
-/** The id field of the sources that prescribe one. */
-const ids: Readonly<Record<string, string>> = { hubspot: 'id', salesforce: 'Id', tryton: 'id' };
-
 /** The schema of `contacts`. */
 export const contacts = z
   .strictObject({
-    source: z
-      .discriminatedUnion('type', [
-        csvOptions,
-        ndjsonOptions,
-        httpOptions,
-        hubspotOptions,
-        salesforceOptions,
-        sqlOptions,
-        trytonOptions,
-      ])
-      .describe('Where the CRM records come from'),
+    source: contactSource,
     map: text('A module that each record goes through first: TypeScript or JavaScript').optional(),
     id: field('its stable id'),
     email: field('the email address'),
@@ -217,7 +186,7 @@ export const contacts = z
     context.addIssue(issueOf(mistake, ['webhook']));
   }, onMapping)
   .superRefine(({ source, id }, context) => {
-    const given = ids[source?.type ?? ''];
+    const given = prescribedIds[source?.type ?? ''];
     if (given === undefined || id === undefined || id === given) return;
     const mistake = fault(
       'is not what tells its records apart',
@@ -230,9 +199,7 @@ export const contacts = z
 /** The schema of `templates`. */
 export const templates = z
   .strictObject({
-    source: z
-      .discriminatedUnion('type', [directoryOptions, ndjsonOptions, httpOptions])
-      .describe('Where the templates come from'),
+    source: templateSource,
   })
   .describe('The templates to keep equal');
 

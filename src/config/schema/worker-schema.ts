@@ -114,16 +114,6 @@ export const webhook = z
 
 const ids = { standard: 'data.id', hubspot: 'objectId' };
 
-/** The sources that can always read a single record. */
-const readers: ReadonlySet<unknown> = new Set(['hubspot', 'salesforce', 'sql', 'tryton']);
-
-/** Returns whether a source can read a single record. The source may be invalid otherwise. */
-export function readsOne(source: unknown): boolean {
-  if (typeof source !== 'object' || source === null) return false;
-  if ('type' in source && readers.has(source.type)) return true;
-  return 'one' in source && Boolean(source.one);
-}
-
 /** Returns whether a text is a secret of Standard Webhooks, with or without `whsec_`. */
 function isBase64(given: string): boolean {
   const text = given.replace(/^whsec_/, '');

@@ -1,0 +1,82 @@
+/** The types of sources and of write-back, and what the configuration has to know of each. */
+import { z } from 'zod';
+import { placeOf } from '../../domain/values/config-file.ts';
+import { csvOptions, csvReturnsOptions } from '../../sources/csv/options.ts';
+import { directoryOptions } from '../../sources/directory/options.ts';
+import { httpOptions, httpReturnsOptions } from '../../sources/http/options.ts';
+import { hubspotOptions, hubspotReturnsOptions } from '../../sources/hubspot/options.ts';
+import { ndjsonOptions, ndjsonReturnsOptions } from '../../sources/ndjson/options.ts';
+import { salesforceOptions, salesforceReturnsOptions } from '../../sources/salesforce/options.ts';
+import { sqlOptions, sqlReturnsOptions, withPaths } from '../../sources/sql/options.ts';
+import { trytonOptions } from '../../sources/tryton/options.ts';
+
+/** The schema of `contacts.source`. */
+export const contactSource = z
+  .discriminatedUnion('type', [
+    csvOptions,
+    ndjsonOptions,
+    httpOptions,
+    hubspotOptions,
+    salesforceOptions,
+    sqlOptions,
+    trytonOptions,
+  ])
+  .describe('Where the CRM records come from');
+
+/** The schema of `templates.source`. */
+export const templateSource = z
+  .discriminatedUnion('type', [directoryOptions, ndjsonOptions, httpOptions])
+  .describe('Where the templates come from');
+
+/** The schema of `contacts.returns`. */
+export const returns = z
+  .discriminatedUnion('type', [
+    csvReturnsOptions,
+    ndjsonReturnsOptions,
+    httpReturnsOptions,
+    sqlReturnsOptions,
+    hubspotReturnsOptions,
+    salesforceReturnsOptions,
+  ])
+  .describe('Where the CRM is told who left on the platform; without it nobody tells it');
+
+/** The sources that can always read a single record. */
+const readers: ReadonlySet<unknown> = new Set(['hubspot', 'salesforce', 'sql', 'tryton']);
+
+/** Returns whether a source can read a single record. The source may be invalid otherwise. */
+export function readsOne(source: unknown): boolean {
+  if (typeof source !== 'object' || source === null) return false;
+  if ('type' in source && readers.has(source.type)) return true;
+  return 'one' in source && Boolean(source.one);
+}
+
+/** The id field of the sources that prescribe one. */
+export const prescribedIds: Readonly<Record<string, string>> = {
+  hubspot: 'id',
+  salesforce: 'Id',
+  tryton: 'id',
+};
+
+type Options =
+  z.output<typeof contactSource> | z.output<typeof templateSource> | z.output<typeof returns>;
+
+/**
+ * Makes the paths in the options of a source absolute: `path`, the files of keys and passwords, and
+ * those of a database. They are relative to the configuration file.
+ */
+export function withAbsolutePaths<T extends Options>(
+  options: T,
+  absolute: (path: string) => string,
+): T {
+  const placed = { ...options };
+  if (placed.type === 'sql') return Object.assign(placed, withPaths(placed, absolute));
+  if ('path' in placed && placeOf(placed.path) === 'file') placed.path = absolute(placed.path);
+  if ('tokenFile' in placed) placed.tokenFile = placed.tokenFile && absolute(placed.tokenFile);
+  if ('passwordFile' in placed) {
+    placed.passwordFile = placed.passwordFile && absolute(placed.passwordFile);
+  }
+  if ('auth' in placed && placed.auth.privateKeyFile) {
+    placed.auth = { ...placed.auth, privateKeyFile: absolute(placed.auth.privateKeyFile) };
+  }
+  return placed;
+}
