@@ -11,7 +11,7 @@ import { isGuarded, rangesBy, type Guarded, type KeyRange } from '../database/ke
  *   a record waits   from the run that first withholds a change of it
  *                    until it is approved and that approval has ended,
  *                    or until a run that read all plans no change of the class for it,
- *                    or, for a stated opt-out, until the platform has acknowledged it
+ *                    or, for a stated opt-out, until the platform has acknowledged all of it
  */
 export interface ApprovalHolds {
   /**
@@ -44,7 +44,10 @@ export interface ApprovalHolds {
   dropUnwanted(standing: HeldRange, but: readonly Key[]): void;
   /** Ends the wait of records that an approved plan shows and this run does not withhold. */
   dropApproved(standing: HeldRange, which: { plan: string; but: readonly Key[] }): void;
-  /** Ends the wait of opt-outs that the platform acknowledged in this run. */
+  /**
+   * Ends the wait of opt-outs that the platform acknowledged in this run. A person waits on while
+   * the opt-out of another contact of the address is withheld.
+   */
   dropDone(guard: GuardClass, run: string): void;
 }
 
@@ -170,7 +173,8 @@ function droppingIn(db: Statements): Dropping {
   const done = db.prepare<[string, string]>(
     `delete from standing where guard = ? and (kind, key, part) in (
        select kind, key, part from change indexed by change_by_run
-       where run = ? and op = 'opt_out' and state = 'acked')`,
+       where run = ? and op = 'opt_out' and state = 'acked')
+       and not ${isIn('temp.withheld')}`,
   );
   return {
     dropUnwanted: (standing, but) => void unwanted.run({ ...standing, but: JSON.stringify(but) }),

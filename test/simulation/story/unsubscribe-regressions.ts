@@ -15,6 +15,23 @@ import {
 
 export const leaving: readonly Regression[] = [
   {
+    found: 'the hold of an opt-out ended when one of two contacts of the address was opted out',
+    stories: [
+      told(
+        [{ ...member, wishes: ['yes', '0'] }],
+        [
+          run(),
+          { is: 'approve', which: 0 },
+          happens(onPlatform(0, 'is made twice')),
+          run(),
+          { is: 'pause', minutes: 1560 },
+          run(),
+        ],
+        { optOuts: 0, quirks: ['all-channels=opt_in'] },
+      ),
+    ],
+  },
+  {
     found:
       'an opt-out of ours on a renamed contact passed for a departure, as its former address was left since',
     stories: [
