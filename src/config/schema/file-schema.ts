@@ -1,6 +1,6 @@
 /**
- * The schema of the configuration file, with the descriptions that an editor shows (README,
- * configuration). Messages of our own have the form "what is wrong → how to mend it".
+ * The schema of the configuration file, with the descriptions that an editor shows
+ * (docs/configuration.md). Messages of our own have the form "what is wrong → how to mend it".
  */
 import { z } from 'zod';
 import type { Fault } from '../../domain/record.ts';
