@@ -1,6 +1,6 @@
 /**
- * What a mirror reads instead of each record of the CRM (README, a map of records): for what
- * neither a column nor a condition can say.
+ * Returns what a mirror reads instead of each record of the CRM (docs/values-and-conditions.md).
+ * Use it for what neither a column nor a condition can say.
  */
 
 /** The fields that every record must have for this; the least that HubSpot and Salesforce give. */
@@ -8,7 +8,10 @@ export const reads = ['Record ID', 'Email', 'Newsletter consent'];
 
 const words: Record<string, string> = { ja: 'yes', nein: 'no', oui: 'yes', non: 'no' };
 
-/** The same for the same, and a record for every one: whom to leave out, `include` says. */
+/**
+ * Returns the same result for the same record, and a result for every record. To leave records out,
+ * use `contacts.include`.
+ */
 export default function map(record: Record<string, unknown>): Record<string, unknown> {
   const said = String(record['Newsletter consent']).trim().toLowerCase();
   return { ...record, id: record['Record ID'], news: words[said] ?? said };

@@ -16,8 +16,9 @@ export function options(command: Command): void {
     .addHelpText(
       'after',
       '\nRuns nothing: the next runs do, each once, what was shown under this plan and is still\n' +
-        'wanted, until the first full run that ends well, seven days at most; only full runs\n' +
-        'delete. Who came in since stays held.',
+        'wanted, until the first full run that ends well, seven days at most. People who are\n' +
+        'missing from the CRM are opted out and deleted by full runs only; people with a deletion\n' +
+        'flag in the CRM also by fast runs, events and `one`. People who are added later stay held.',
     );
 }
 

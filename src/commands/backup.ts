@@ -19,7 +19,7 @@ export function options(command: Command): void {
       'after',
       '\nBeside it, as FILE-ledger, goes the ledger, and as FILE-ledger-key its key; that stays where\n' +
         'it is if ledgerKeyFile names it. Each copy is of one moment, also while a run is writing, and\n' +
-        'is checked before it has its name. How to restore them: README, backups.\n' +
+        'is checked before it has its name. How to restore them: docs/backup-and-restore.md.\n' +
         'They hold addresses: keep them as you keep the CRM.',
     );
 }

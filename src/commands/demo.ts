@@ -60,8 +60,9 @@ async function actOne(demo: Demo): Promise<void> {
   const there = stage.emulator.world.contacts().length;
   page.title('Act 1: the first run');
   page.say(
-    `There are ${there} people on the platform already, ${stage.foreign.length} of whom the CRM ` +
-      'has never heard of. First a plan: it shows what a run would do, and writes nothing.',
+    `There are ${there} people on the platform already. The CRM does not know ` +
+      `${stage.foreign.length} of them. First a plan: it shows what a run would do, and writes ` +
+      'nothing.',
   );
   page.command('crm-mirror plan');
   const plan = await pass({ ...demo, writes: false });

@@ -13,7 +13,7 @@ export function options(command: Command): void {
   personOptions(namingOptions(command)).addHelpText(
     'after',
     '\nOpts the person out of everything, deletes every contact of the address on the platform, and\n' +
-      'takes them out of the snapshot, whoever made them and whatever policy says. Only a keyed hash\n' +
+      'removes them from the snapshot, no matter who created them or what policy says. Only a keyed hash\n' +
       'stays, so that no run brings them back; `allow` takes that back. Remove them from the CRM too.\n' +
       'Other addresses that the same CRM record had are named, and left alone: forget each that is\n' +
       'the same person. Backups that were made before still hold them.',

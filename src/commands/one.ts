@@ -10,9 +10,9 @@ export function options(command: Command): void {
     .argument('<person>', 'an address, or the hash that stands for one')
     .addHelpText(
       'after',
-      '\nReads the whole CRM, and of the platform this person alone; touches nobody else, templates\n' +
-        'neither. Whoever is not in the CRM is not taken for somebody who left it: that is for full\n' +
-        `runs to find out. Somebody whom nobody knows is nothing to do: exit ${exitCode('done')}.`,
+      '\nReads the whole CRM, but only this person on the platform. Changes nobody else, and no\n' +
+        'templates. A person who is not in the CRM does not count as missing: only full runs count\n' +
+        `that. If the person is unknown, there is nothing to do: exit ${exitCode('done')}.`,
     );
 }
 

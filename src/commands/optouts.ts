@@ -33,9 +33,10 @@ export function options(command: Command): void {
         '           so, and nobody is known to have left: the CRM is not told\n' +
         '  after    it was later than this; empty where nobody ever saw that, or knows it\n' +
         '  by       and not later than this: when a run first saw it\n\n' +
-        'Tells what the runs have seen, from the snapshot, and of whom the CRM wants in again after\n' +
-        'the contact was deleted, from the ledger: of a channel that is a full run or `one`. Works beside a run, and changes nothing. A day begins at midnight UTC; 7d, 12h\n' +
-        'or 30m is so long ago.',
+        'Lists what runs have seen. Only full runs, events and `one` see that a person left a single\n' +
+        'channel. Reads the snapshot, and the ledger for people that the CRM wants in again after\n' +
+        'their contact was deleted. Works beside a run, and changes nothing. A day begins at midnight UTC;\n' +
+        '7d, 12h or 30m is so long ago.',
     );
 }
 

@@ -15,7 +15,7 @@ interface Flags extends LookFlags {
 /** Declares the flags of `pause`. */
 export function options(command: Command): void {
   lookOptions(command)
-    .option('--reason <text>', 'why, for whoever finds it paused')
+    .option('--reason <text>', 'why; `status` shows it')
     .addHelpText(
       'after',
       `\nsync and backfill end at once, with exit code ${exitCode('busy')}, until \`resume\`; plan, check, status and\n` +

@@ -15,8 +15,9 @@ export function options(command: Command): void {
     .argument('[record]', 'an address, a hash or the key of a template; everything when left out')
     .addHelpText(
       'after',
-      '\nWhat the platform refused is not sent again until its record changes. After this the next\n' +
-        'run sends it once more, whatever it says in the CRM; until then it counts as rejected.\n' +
+      '\nWhat the platform refused is not sent again until its record changes; an opt-out is tried\n' +
+        'again after 1, 2, 4 ... hours, at most daily. After this the next run sends it once more,\n' +
+        'if the CRM still wants it; until then it counts as rejected.\n' +
         'Without a name it also ends a quarantine, in which nothing but opt-outs is sent.',
     );
 }

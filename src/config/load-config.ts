@@ -12,7 +12,7 @@ import { fileSchema } from './schema/file-schema.ts';
 
 /**
  * Reads the file at `path` and takes its ${NAME}s from `env`. Throws Invalid with every mistake,
- * one line each (README, configuration). No message contains a value of the file or of `env`.
+ * one line each. No message contains a value of the file or of `env`.
  */
 export function loadConfig(path: string, env: Record<string, string | undefined>): Config {
   const tree = readTree(bytesOf(path), env);

@@ -101,7 +101,7 @@ export function leave(folder: Folder, { emulator }: Stage, page: DemoPage): void
   page.lines(['', `$ export PLATFORM_API_KEY=${key}`]);
   for (const command of ['check', 'plan', 'sync'])
     page.lines([`$ npx crm-mirror ${command} -c ${shown(folder.config)}`]);
-  page.say('Then let somebody leave, and see that the next sync does not opt her in again:');
+  page.say('Then let a person leave, and see that the next sync does not opt them in again:');
   const body = JSON.stringify({ contact: 'ida.lindqvist@example.com', channel: 'ch_news' });
   page.command(`curl -d '${body}' \\`);
   page.lines(['    http://127.0.0.1:4010/_emulator/leave']);

@@ -71,15 +71,15 @@ const peopleOfActOne: readonly Claim[] = [
   {
     who: 'marta.kowalska@example.com',
     says:
-      'The CRM says yes, but she left the newsletter on the platform. She is not opted in again: ' +
-      'a conflict is listed, so that somebody records her opt-out in the CRM.',
+      'The CRM says yes, but this person left the newsletter on the platform and is not opted in ' +
+      'again: a conflict is listed, so that somebody records the opt-out in the CRM.',
     sent: [],
     shows: 'ch_news out',
     listed: 'conflict',
   },
   {
     who: 'peter.novak@example.net',
-    says: 'The CRM says yes, but he unsubscribed from all mail. Nothing is sent: a conflict.',
+    says: 'The CRM says yes, but this person unsubscribed from all mail. Nothing is sent: a conflict.',
     sent: [],
     shows: 'unsubscribed, ch_news in, ch_product in',
     listed: 'conflict',
@@ -96,8 +96,8 @@ const peopleOfActOne: readonly Claim[] = [
   {
     who: 'lucas.martin@example.com',
     says:
-      'The CRM writes " Lucas.Martin@Example.COM". That is the same person, so he was adopted and ' +
-      'not made a second time.',
+      'The CRM writes " Lucas.Martin@Example.COM". That is the same person, so the contact was ' +
+      'adopted, and none was created.',
     sent: [],
     shows: 'ch_news in',
   },
@@ -109,7 +109,7 @@ const peopleOfActOne: readonly Claim[] = [
   },
   {
     who: 'emil.jensen@example.com',
-    says: 'The CRM says no to the newsletter, and he still got it: opted out.',
+    says: 'The CRM says no to the newsletter, but the contact was still subscribed: opted out.',
     sent: [`opt_out ${news}`],
     shows: 'ch_news out',
   },
@@ -123,8 +123,8 @@ const peopleOfActOne: readonly Claim[] = [
   {
     who: 'sofia.rossi@example.org',
     says:
-      'Her consent reads "maybe": listed as invalid. Until it is mended she is opted in to ' +
-      'nothing, product updates included.',
+      'The consent reads "maybe": listed as invalid. Until it is corrected, this person is opted in ' +
+      'to nothing, product updates included.',
     sent: [],
     shows: 'not on the platform',
     listed: 'invalid',
@@ -135,8 +135,8 @@ const peopleOfActTwo: readonly Claim[] = [
   {
     who: 'clara.fischer@example.com',
     says:
-      'Left the newsletter on the platform; the CRM still says yes. Her word counts: she is not ' +
-      'opted in again, and a conflict tells the CRM.',
+      'Left the newsletter on the platform; the CRM still says yes. The person is not opted in again, ' +
+      'and a conflict is listed.',
     sent: [],
     shows: 'ch_news out, ch_product in',
     listed: 'conflict',
@@ -164,7 +164,7 @@ const peopleOfActTwo: readonly Claim[] = [
   {
     who: 'emil.jensen@example.com',
     says:
-      "Changed to yes in the CRM. His opt-out was the CRM's own, sent in act 1, so the CRM may " +
+      "Changed to yes in the CRM. The opt-out was the CRM's own, sent in act 1, so the CRM may " +
       'take it back: opted in.',
     sent: [`opt_in ${news}`],
     shows: 'ch_news in',

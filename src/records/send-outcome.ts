@@ -45,7 +45,7 @@ export async function afterwards(read: () => Promise<SendOutcome>): Promise<Send
 
 /**
  * Returns the outcome that an error of a request stands for, where the record type has no rule of
- * its own (README, outcomes). Throws the error if it stands for none.
+ * its own (docs/decisions/journal-and-outcomes.md). Throws the error if it stands for none.
  *
  *   Rejected, 401          stopped: the run
  *   Rejected, 403          stopped: the route

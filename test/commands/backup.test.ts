@@ -16,7 +16,7 @@ import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-
 
 const copyOf = ({ folder }: Mirrored) => join(folder, 'copy.sqlite');
 
-/** Puts a backup where the snapshot is, as the README says. */
+/** Puts a backup where the snapshot is, as docs/backup-and-restore.md says. */
 function restore(world: Mirrored): void {
   for (const end of ['', '-wal', '-shm']) rmSync(world.path + end, { force: true });
   copyFileSync(copyOf(world), world.path);

@@ -281,7 +281,7 @@ describe('explain', () => {
     ]);
     const { out } = await world.call('explain', ann);
     expect(out).toContain('YES 12  wanted in; not on the platform');
-    expect(out).toContain('no      gate: so many people lost this channel at once');
+    expect(out).toContain('no      gate: most of its members lost this channel at once');
     expect(out).toContain('YES 27  gate: policy.optIns is off');
   });
 

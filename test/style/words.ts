@@ -8,7 +8,7 @@ const named = ['node:util', 'lockManager'];
 
 export const wordRule: Rule = {
   name: 'words',
-  mend: 'use the one word of the project (README, words), or say what it does',
+  mend: 'use the one word of the project (docs/glossary.md), or say what it does',
   applies: (path) => path.startsWith('src/') || ['README.md', 'CHANGELOG.md'].includes(path),
   find: ({ path, text }) => [
     ...findBanned(path).map(({ what }) => ({ offset: 0, what: `${what} in the file's name` })),

@@ -31,7 +31,7 @@ export interface Shell {
 
 /**
  * One command: a file in src/commands that exports `options` and `run`, and that cli.ts names.
- * `run` returns the exit code (README, exit codes), and throws the errors of domain/errors.ts.
+ * `run` returns the exit code (docs/exit-codes.md), and throws the errors of domain/errors.ts.
  */
 export interface CommandModule {
   options(command: Command): void;

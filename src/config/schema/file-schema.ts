@@ -1,6 +1,6 @@
 /**
- * The schema of the configuration file, with the descriptions that an editor shows (README,
- * configuration). Messages of our own have the form "what is wrong → how to mend it".
+ * The schema of the configuration file, with the descriptions that an editor shows
+ * (docs/configuration.md). Messages of our own have the form "what is wrong → how to mend it".
  */
 import { z } from 'zod';
 import type { Fault } from '../../domain/record.ts';
@@ -96,8 +96,8 @@ const policy = z
       .default('off')
       .describe('Whether people who left the CRM are deleted on the platform'),
     deleteAfter: delay(
-      'Time from the opt-out of people who left the CRM to their deletion; 0s: at once, as people' +
-        ' are whom the CRM flags as deleted',
+      'Time from the opt-out of people who left the CRM to their deletion; 0s: at once. People with' +
+        ' a deletion flag in the CRM never wait',
     ).default('30d'),
     optIns: z
       .enum(['on', 'off'])

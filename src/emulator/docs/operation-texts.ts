@@ -35,7 +35,7 @@ export const described: Record<Route, Description> = {
     tag: 'Contacts',
     summary: 'Remove a contact',
     description:
-      'What becomes of its history is not shown; here it is gone, and whoever is created again is new.',
+      'What becomes of its history is not shown; here it is gone, and a contact that is created again is new.',
     success: { status: 200, answer: 'ContactDeletion' },
     refusals: { 404: 'Contact not found' },
   },

@@ -30,7 +30,7 @@ export const runGates: readonly RunGate[] = [
   },
   {
     id: 'refused-before',
-    asks: 'the platform refused it, or the creation it builds on: until the record changes, or the time to retry',
+    asks: 'the platform refused it, or the creation that it depends on: opt-outs wait for a time, others until the record changes or `retry` is called',
     holds: (change, { refused }) =>
       refused.includes(change) || (change.target === undefined && refused.some(isCreation)),
   },

@@ -21,7 +21,7 @@ import { retrySchedules } from '../../domain/retry-schedules.ts';
 /** How many records of one person are read; if there are more, only opt-outs are applied. */
 export const most = 50;
 
-/** Returns the error for a person whom another run of this process has locked. */
+/** Returns the error for a person that another run of this process has locked. */
 export function personIsLocked(): Busy {
   return new Busy('another run is at this person', { fix: 'run again when it has ended' });
 }

@@ -45,7 +45,7 @@ const moved = `union all
       where o.kind = @kind and o.key = r.key and exists (
         select 1 from temp.stands s where s.kind = @kind and s.id = o.id))`;
 
-/** Whom the source was asked for, and the keys that they had before. */
+/** Selects the people that the source was asked for, with their former keys. */
 const askedFor = `select kind, key from temp.staged where kind = @kind and key <> ''
   union
   select r.kind, r.key from temp.staged s

@@ -99,7 +99,7 @@ function mapOne(
     const made: unknown = map(value);
     const isNone = typeof made !== 'object' || made === null || made instanceof Promise;
     if (!isNone) return records.recordOf(made, where, '\\u0000');
-    const fix = 'have it give a record; whom the mirror is not about, contacts.include says';
+    const fix = 'have it return a record; to leave records out, use contacts.include';
     return { where, broken: 'is one for which contacts.map gives no record', fix };
   } catch (error) {
     const what = error instanceof Error ? error.name : 'something';

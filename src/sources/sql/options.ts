@@ -109,7 +109,7 @@ function statementFault(statement: string): Fault | undefined {
     typeof piece === 'object' ? piece.name : [],
   );
   if (names.includes('id') || names.includes('email')) return undefined;
-  return fault('names nobody, and would concern everybody', 'say whom with :id or :email');
+  return fault('names nobody, and would concern everybody', 'name the person with :id or :email');
 }
 
 /** Returns the options with every path in them made absolute. */

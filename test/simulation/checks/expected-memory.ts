@@ -1,5 +1,5 @@
 /**
- * What crm-mirror has to remember by its own rules (README, consent): what a whole and undisturbed
+ * What crm-mirror has to remember by its own rules (docs/consent.md): what a whole and undisturbed
  * run was shown of people the CRM names, and under which addresses it met them.
  */
 import { channels } from '../../support/engine/engine-mirror.ts';

@@ -1,6 +1,6 @@
 /**
  * What must hold, whatever happens. The checkers know the specification of the platform and the
- * rules of the README, not the engine: they see what reached the platform, what was there before,
+ * rules of the docs, not the engine: they see what reached the platform, what was there before,
  * and what the CRM said.
  *
  * A run may act on what it was shown when it began, or a quarter of an hour before the request

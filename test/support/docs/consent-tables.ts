@@ -13,9 +13,19 @@ const actions: Record<Rule['action'], string> = {
   create: 'create',
   opt_in: 'opt in',
   opt_out: 'opt out',
-  delete: 'delete; where subscribed, opt out first',
+  delete: 'opt our contact out where it is subscribed, then delete it',
   conflict: 'nothing; report a conflict',
 };
+
+/** What decide.ts makes of a gate, where that is not what its action says alone. */
+const outcomes: Record<string, string> = {
+  'address-replaced': 'delete our contact without an opt-out; opt the others of the address out',
+  'renamed-claimed': 'report a conflict; opt out only the contacts that no such record claims',
+};
+
+function outcomeOf({ id, action }: Pick<Rule, 'id' | 'action'>): string {
+  return outcomes[id] ?? actions[action];
+}
 
 const tables: Record<string, string[]> = {
   rules: [
@@ -26,10 +36,10 @@ const tables: Record<string, string[]> = {
     ),
   ],
   gates: [
-    '| No. | Gate | Asked about | The gate holds if | What happens instead |',
-    '| --: | :--- | :---------- | :---------------- | :------------------- |',
+    '| No. | Gate | Asked about | The gate stops it if | What happens instead |',
+    '| --: | :--- | :---------- | :------------------- | :------------------- |',
     ...gates.map(({ id, row = '', about, asks, action }) => {
-      return `| ${row} | \`${id}\` | ${aboutOf(about)} | ${asks} | ${actions[action]} |`;
+      return `| ${row} | \`${id}\` | ${aboutOf(about)} | ${asks} | ${outcomeOf({ id, action })} |`;
     }),
   ],
   'run gates': [

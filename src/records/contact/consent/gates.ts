@@ -23,7 +23,7 @@ export interface Gate {
   id: string;
   /** Its number in docs/consent.md. Undefined: the number of what was decided so far stays. */
   row?: number;
-  /** When the gate holds, in words. */
+  /** When the gate stops what was decided so far, in words. */
   asks: string;
   about: readonly Action[];
   holds(facts: GateFacts, verdict: Verdict): boolean;
@@ -39,7 +39,7 @@ const enrols: readonly Action[] = ['create', 'opt_in'];
 export const gates: readonly Gate[] = [
   {
     id: 'channel-lost',
-    asks: 'so many people lost this channel at once that nothing is concluded from it',
+    asks: 'most of its members lost this channel at once, so nothing is concluded from it',
     about: [...enrols, 'conflict'],
     holds: ({ person, channel }) => person.states.lost.has(channel),
     action: 'nothing',
@@ -66,7 +66,7 @@ export const gates: readonly Gate[] = [
   {
     id: 'left-former-address',
     row: 19,
-    asks: 'the person left under a former address, for another reason than bounces',
+    asks: 'the person unsubscribed, was blocked or complained under a former address; a bounce does not count',
     about: enrols,
     holds: (facts) => facts.person.former.some((past) => leftUnder(past, facts)),
     action: 'conflict',
@@ -83,7 +83,7 @@ export const gates: readonly Gate[] = [
   {
     id: 'left-replaced-channel',
     row: 21,
-    asks: 'the person left the channel that this one replaces',
+    asks: 'the person unsubscribed from the channel that this one replaces',
     about: enrols,
     holds: (facts) => hasLeftReplaced(facts.person.now, facts),
     action: 'conflict',
@@ -91,7 +91,7 @@ export const gates: readonly Gate[] = [
   {
     id: 'our-opt-out-recorded',
     row: 16,
-    asks: 'recorded as opted out by us, and no record that stated it says in',
+    asks: 'recorded as opted out by us, and no CRM record that stated the opt-out says in now',
     about: enrols,
     holds: ({ person: { now, states }, channel }) =>
       isOurs(now.channels[channel]) && !isTakenBack(now.channels[channel], channel, states),
@@ -100,7 +100,7 @@ export const gates: readonly Gate[] = [
   {
     id: 'left-before-vanishing',
     row: 20,
-    asks: 'the person left, and then the contact vanished on the platform',
+    asks: 'the person unsubscribed, was blocked or suppressed, and then the contact vanished on the platform',
     about: ['create'],
     holds: ({ person: { recorded }, channel }) =>
       recorded !== undefined &&
@@ -110,7 +110,7 @@ export const gates: readonly Gate[] = [
   {
     id: 'erased',
     row: 24,
-    asks: 'the do-not-contact list: the person was erased on demand',
+    asks: 'the do-not-contact list: the person was erased on request',
     about: enrols,
     holds: (facts, { action }) => listedAs(facts, action) === 'erased',
     action: 'conflict',
@@ -118,7 +118,7 @@ export const gates: readonly Gate[] = [
   {
     id: 'left-before',
     row: 23,
-    asks: 'the do-not-contact list: the person left before',
+    asks: 'the do-not-contact list: the person unsubscribed, was blocked or suppressed before',
     about: enrols,
     holds: (facts, { action }) => listedAs(facts, action) === 'left-before',
     action: 'conflict',
@@ -134,7 +134,7 @@ export const gates: readonly Gate[] = [
   {
     id: 'stated-for-new-address',
     row: 29,
-    asks: 'the CRM has another address of the person by now, and states an opt-out there',
+    asks: 'the CRM has a new address for the person, and states an opt-out there',
     about: ['nothing', ...enrols, 'opt_out', 'delete', 'conflict'],
     holds: ({ person, channel }) => isForbidden(person.states, channel),
     action: 'opt_out',
@@ -142,7 +142,7 @@ export const gates: readonly Gate[] = [
   {
     id: 'address-replaced',
     row: 22,
-    asks: 'not protected; the new address stands in every channel, and policy deletes the old contact',
+    asks: 'ours, not protected; the CRM has a new address, in place in every channel, and policy.deletes covers the old contact',
     about: ['nothing', 'opt_out'],
     holds: (facts, verdict) => facts.person.replaced && isMovedAway(facts, verdict),
     action: 'delete',
@@ -151,7 +151,7 @@ export const gates: readonly Gate[] = [
   {
     id: 'address-changed',
     row: 22,
-    asks: 'not protected; the CRM has another address of the person by now, and that one stands',
+    asks: 'ours, not protected; the CRM has a new address, in place in this channel',
     about: ['nothing'],
     holds: isMovedAway,
     action: 'opt_out',
@@ -160,7 +160,7 @@ export const gates: readonly Gate[] = [
   {
     id: 'renamed-claimed',
     row: 30,
-    asks: 'wanted out, not subscribed here; renamed on the platform, where another CRM record says in',
+    asks: 'wanted out, not subscribed here; renamed on the platform to an address whose CRM record says in',
     about: ['nothing', 'opt_out'],
     holds: (facts, verdict) => isRenamed(facts, verdict) && renamedTo(facts).isClaimed,
     action: 'conflict',
@@ -168,7 +168,7 @@ export const gates: readonly Gate[] = [
   {
     id: 'renamed',
     row: 30,
-    asks: 'wanted out, not subscribed here; subscribed under another address on the platform',
+    asks: 'wanted out, not subscribed here; subscribed under a new address on the platform, for which the CRM has no opinion',
     about: ['nothing', 'opt_out'],
     holds: (facts, verdict) => isRenamed(facts, verdict) && renamedTo(facts).contacts.length > 0,
     action: 'opt_out',
@@ -182,7 +182,7 @@ export const gates: readonly Gate[] = [
   },
   {
     id: 'uncertified',
-    asks: 'the CRM was not read as a whole: only opt-outs are sent',
+    asks: 'the CRM was not read completely: only opt-outs are sent',
     about: enrols,
     holds: ({ person }) => !person.states.certified,
     action: 'nothing',

@@ -67,7 +67,7 @@ export interface Verdict {
 export interface Rule {
   id: string;
   row: number;
-  /** What the rule asks for, in words; the rules above have left it open. */
+  /** When the rule matches, in words, provided that no rule above does. */
   asks: string;
   /** All of these hold. */
   when: readonly Condition[];
@@ -184,7 +184,7 @@ export const rules: readonly Rule[] = [
   {
     id: 'left-all-mail',
     row: 9,
-    asks: 'wanted in; left all mail, is blocked or suppressed',
+    asks: 'wanted in; unsubscribed from all mail, blocked or suppressed',
     when: [wantedIn, isPresent, hasLeft],
     action: 'conflict',
   },
@@ -219,21 +219,21 @@ export const rules: readonly Rule[] = [
   {
     id: 'never-refused',
     row: 13,
-    asks: 'wanted in; no subscription, and nobody ever said no',
+    asks: 'wanted in; on the platform, and no subscription or opt-out is known',
     when: [open, showsNothing, wasNothing],
     action: 'opt_in',
   },
   {
     id: 'membership-removed',
     row: 14,
-    asks: 'wanted in; was subscribed, and that was taken away on the platform',
+    asks: 'wanted in; was subscribed, and the subscription was removed on the platform',
     when: [open, showsNothing, wasIn],
     action: 'conflict',
   },
   {
     id: 'left-channel',
     row: 15,
-    asks: 'wanted in; was subscribed, and left on the platform',
+    asks: 'wanted in; was subscribed, and unsubscribed on the platform',
     when: [open, showsOut, wasIn],
     action: 'conflict',
   },
@@ -247,28 +247,28 @@ export const rules: readonly Rule[] = [
   {
     id: 'our-opt-out-stands',
     row: 16,
-    asks: 'wanted in; opted out by us, and no record that stated it says in',
+    asks: 'wanted in; opted out by us, and no CRM record that stated the opt-out says in now',
     when: [open, wasOutByUs],
     action: 'conflict',
   },
   {
     id: 'stated-later',
     row: 17,
-    asks: 'wanted in; stated later than the opt-out can have been made (policy.resubscribe)',
+    asks: 'wanted in; stated later than the opt-out can have been made (policy.resubscribe: newer)',
     when: [open, showsOut, isNewer],
     action: 'opt_in',
   },
   {
     id: 'left-or-unknown',
     row: 17,
-    asks: 'wanted in; opted out by the person, or before we knew them',
+    asks: 'wanted in; opted out by the person, or before the mirror knew the person',
     when: [open, showsOut],
     action: 'conflict',
   },
   {
     id: 'left-then-removed',
     row: 18,
-    asks: 'wanted in; left on the platform, and the subscription is gone since',
+    asks: 'wanted in; unsubscribed on the platform, which no longer shows the channel',
     when: [open, showsNothing],
     action: 'conflict',
   },

@@ -1,4 +1,4 @@
-/** Puts CRM records in canonical form (README, configuration: contacts). */
+/** Puts CRM records in canonical form, by the section `contacts` of the configuration. */
 import type { Condition } from '../../../domain/condition.ts';
 import { fieldAt, textOf } from '../../../domain/values/record-field.ts';
 import {
