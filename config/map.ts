@@ -1,5 +1,5 @@
 /**
- * What a mirror reads instead of each record of the CRM (README, a map of records): for what
+ * What a mirror reads instead of each record of the CRM (docs/values-and-conditions.md), for what
  * neither a column nor a condition can say.
  */
 

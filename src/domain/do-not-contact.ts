@@ -1,4 +1,4 @@
-/** The entries of the do-not-contact list: what outlives a deleted record (README, ledger). */
+/** The entries of the do-not-contact list: what outlives a deleted record (docs/erasure.md). */
 import type { Key } from './record.ts';
 
 /**

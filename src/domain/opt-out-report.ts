@@ -1,4 +1,4 @@
-/** Opt-outs on the platform, as they are reported to the CRM (README, back to the CRM). */
+/** Opt-outs on the platform, as they are reported to the CRM (docs/write-back.md). */
 
 /**
  * How a person opted out. No other cause exists, so every report is an opt-out by its type.

@@ -1,5 +1,5 @@
 /**
- * The last step of a run: tells the CRM who unsubscribed on the platform (README, back to the CRM).
+ * The last step of a run: tells the CRM who unsubscribed on the platform (docs/write-back.md).
  */
 import type { Problem } from '../domain/errors.ts';
 import type { WriteBackSummary } from '../engine/report/run-summary.ts';

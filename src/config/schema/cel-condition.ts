@@ -1,8 +1,8 @@
 /**
- * Conditions in CEL (README, conditions), checked when the configuration is loaded. Their one
- * variable is `record`. Its fields are texts, as in a CSV file, so that a comparison with a number,
- * which could never be true, is found at once. Values from JSON become texts: true is "true", 42 is
- * "42", null is "".
+ * Conditions in CEL (docs/values-and-conditions.md), checked when the configuration is loaded.
+ * Their one variable is `record`. Its fields are texts, as in a CSV file, so that a comparison with
+ * a number, which could never be true, is found at once. Values from JSON become texts: true is
+ * "true", 42 is "42", null is "".
  */
 import {
   type ASTNode,

@@ -1,6 +1,6 @@
 /**
- * Puts template files in canonical form, and checks them before anything is sent (README,
- * templates).
+ * Puts template files in canonical form, and checks them before anything is sent
+ * (docs/sources/directory.md).
  */
 import { isTooDeep, mostLevels } from '../../domain/values/lossless-json.ts';
 import { canonicalJson, fingerprint, type DesiredRow, type Fault } from '../../domain/record.ts';

@@ -1,6 +1,6 @@
 /**
- * Tells what the value of a CRM field means (README, values). Values are compared trimmed and
- * without case.
+ * Tells what the value of a CRM field means (docs/values-and-conditions.md). Values are compared
+ * trimmed and without case.
  *
  *   value                              subscription   unsubscribed   deleted
  *   true, yes, y, t, 1, on             in             yes            yes
