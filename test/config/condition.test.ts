@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
 import { renderProblem } from '../../src/domain/errors.ts';
 import { compile } from '../../src/config/schema/cel-condition.ts';
+import { environment } from '../../src/config/schema/condition-bounds.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { makeFolder, minimal } from '../support/config/config-folder.ts';
 import { extent } from '../support/extent.ts';
@@ -193,12 +194,23 @@ describe('a valid condition', () => {
     expect(given).toEqual([null, true, false].map((gives) => ({ gives })));
   });
 
-  it('is each one in the README', () => {
-    const readme = readFileSync('README.md', 'utf8');
-    const table = /## Conditions[^]*?\n## /.exec(readme)?.[0] ?? '';
-    const stated = [...table.matchAll(/`([^`\n]*record[^`\n]+)`/g)].map(([, text = '']) => text);
-    expect(stated.length).toBeGreaterThan(8);
-    for (const text of stated) expect([text, judge(text, {})]).toEqual([text, expect.anything()]);
+  describe('as the page about values and conditions shows it', () => {
+    const page = readFileSync('docs/values-and-conditions.md', 'utf8');
+    const section = (heading: string) => page.split(`${heading}\n`)[1]?.split(/\n##+ /)[0] ?? '';
+
+    it('is each one in its table', () => {
+      const stated = [...section('## Conditions').matchAll(/`([^`\n]*record[^`\n]+)`/g)];
+      expect(stated.length).toBeGreaterThan(8);
+      for (const [, text = ''] of stated)
+        expect([text, judge(text, {})]).toEqual([text, expect.anything()]);
+    });
+
+    it('has the functions that it names', () => {
+      const known = environment.getDefinitions().functions.map(({ name }) => name);
+      const named = [...section('### Functions').matchAll(/`(\w+)`/g)].map(([, name]) => name);
+      expect(named.length).toBeGreaterThan(30);
+      expect(['in', ...known]).toEqual(expect.arrayContaining(named));
+    });
   });
 });
 
