@@ -30,7 +30,7 @@ test('the words after a fence are known', () => {
 test.each(['', 'yml', 'sh tests', 'sh test exit=3', 'sh exits=3', 'yaml k8s', 'bash', 'text a'])(
   'an unknown word is reported: %s',
   (info) => {
-    const text = ['# Page', '', '```' + info, 'a', '```', ''].join('\n');
+    const text = ['# Page', '', `\`\`\`${info}`, 'a', '```', ''].join('\n');
     expect(unknownInfo({ path: 'docs/page.md', text })).toEqual([`docs/page.md:3  ${info}`]);
   },
 );

@@ -36,7 +36,7 @@ const mirror = [
 
 /** A page with a block for each text. */
 function page(...blocks: [info: string, ...lines: string[]][]) {
-  const text = blocks.map(([info, ...lines]) => ['```' + info, ...lines, '```'].join('\n'));
+  const text = blocks.map(([info, ...lines]) => [`\`\`\`${info}`, ...lines, '```'].join('\n'));
   return codeBlocksOf({ path: 'docs/page.md', text: text.join('\n\n') }).filter(isTested);
 }
 

@@ -11,7 +11,8 @@ const mistakes = (path: string, text: string) =>
   codeBlocksOf({ path, text })
     .filter(({ language }) => language === 'yaml')
     .flatMap((block) => mistakesOfYaml(block, folder));
-const page = (info: string, ...lines: string[]) => ['```' + info, ...lines, '```', ''].join('\n');
+const page = (info: string, ...lines: string[]) =>
+  [`\`\`\`${info}`, ...lines, '```', ''].join('\n');
 
 describe('the yaml blocks of the pages', () => {
   const blocks = readPages()
@@ -46,7 +47,8 @@ describe('a yaml block', () => {
     ['a part of contacts', 'contacts: { protect: [ceo@example.com] }'],
     ['what only some sources can do', 'contacts: { webhook: { format: hubspot, secret: s } }'],
     ['a write-back to the source', 'contacts: { returns: { type: sql, statement: "select :id" } }'],
-    ['variables', 'redis: "${REDIS_URL}"', 'server: { host: 0.0.0.0, token: "${OPS_TOKEN}" }'],
+    ['variables', 'redis: "${REDIS_URL}"', 'server: { host: 0.0.0.0, token: ${OPS_TOKEN} }'],
+    ['a variable with a default', 'server: { port: ${PORT:-8080}, token: ${OPS_TOKEN:-} }'],
     ['a file with the key', 'platform: { apiKeyFile: /run/secrets/key }'],
   ])('that is right is accepted: %s', (_title, ...lines) => {
     expect(mistakes('docs/page.md', page('yaml', ...lines))).toEqual([]);

@@ -60,7 +60,7 @@ const dummies: readonly [ending: RegExp, value: string][] = [
  * where the configuration is written to.
  */
 export function mistakesOfYaml(block: CodeBlock, folder: string): string[] {
-  const document = parseDocument(block.text);
+  const document = parseDocument(withDummies(block.text));
   const broken = document.errors.map(({ message }) => message.split('\n')[0] ?? '');
   const told = broken.length > 0 || block.words.length > 0 ? broken : refusals(document, folder);
   return told.map((text) => `${placeOf(block)}  ${text}`);
@@ -93,10 +93,9 @@ function refusalsOf(whole: Mapping, folder: string): string[] {
   const { platform } = whole;
   const isElsewhere = isMapping(platform) && 'apiKeyFile' in platform;
   const readable = isElsewhere ? { ...whole, platform: { ...platform, apiKeyFile: key } } : whole;
-  const text = stringify(readable);
-  writeFileSync(file, text);
+  writeFileSync(file, stringify(readable));
   try {
-    loadConfig(file, variablesOf(text));
+    loadConfig(file, {});
     return [];
   } catch (error) {
     if (!(error instanceof Invalid)) throw error;
@@ -106,10 +105,12 @@ function refusalsOf(whole: Mapping, folder: string): string[] {
   }
 }
 
-function variablesOf(text: string): Record<string, string> {
-  const names = [...text.matchAll(/\$\{(\w+)/g)].map(([, name = '']) => name);
-  const dummy = (name: string) => dummies.find(([ending]) => ending.test(name))?.[1] ?? '';
-  return Object.fromEntries(names.map((name) => [name, dummy(name)]));
+/** Returns a text whose variables are replaced, as the program does it before it reads the YAML. */
+function withDummies(text: string): string {
+  return text.replaceAll(
+    /(?<!\$)\$\{(\w+)(?::-[^{}]*)?\}/g,
+    (_whole, name: string) => dummies.find(([ending]) => ending.test(name))?.[1] ?? '',
+  );
 }
 
 function isMapping(value: unknown): value is Mapping {
