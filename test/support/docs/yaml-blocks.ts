@@ -82,7 +82,7 @@ function merged(base: Mapping, given: Mapping): Mapping {
     const mergeable = isMapping(under) && isMapping(value) && !('type' in value);
     return [key, mergeable ? merged(under, value) : value];
   });
-  const { apiKey, ...rest } = base;
+  const { apiKey: _, ...rest } = base;
   return { ...('apiKeyFile' in given ? rest : base), ...Object.fromEntries(both) };
 }
 
