@@ -30,7 +30,7 @@ export function configurationParts(): Parts {
   const sources = [contacts, templates].flatMap((of) => typesOf(propertyOf(of, 'source')));
   const returns = typesOf(propertyOf(contacts, 'returns'));
   return {
-    'top-level keys': tableOf(keysOf(whole, '')),
+    'top-level keys': tableOf(keysOf(whole, ''), blockLink),
     ...mapped(blocks, (name, schema) => [`keys of ${name}`, deepKeysOf(schema, `${name}.`)]),
     ...mapped(sources, (type, schema) => [`options of ${type}`, deepKeysOf(schema, '')]),
     ...mapped(returns, (type, schema) => [`write-back options of ${type}`, deepKeysOf(schema, '')]),
@@ -45,19 +45,22 @@ function mapped(
   return Object.fromEntries(parts.map(([part, keys]) => [part, tableOf(keys)]));
 }
 
-function tableOf(keys: readonly Key[]): string {
+function tableOf(keys: readonly Key[], valuesOf: (key: Key) => string = valuesAt): string {
   const rows = keys.map((key) => {
-    return [code(key.path), meaningOf(key.schema), valuesAt(key), defaultOf(key)];
+    return [code(key.path), meaningOf(key.schema), valuesOf(key), defaultOf(key)];
   });
   return table(['Key', 'What it is', 'Values', 'Default'], rows);
 }
 
-/** Returns what may be written there: links for what has a table of its own. */
+/** Returns a link to the heading of a block. */
+function blockLink(key: Key): string {
+  return isBlock(key.schema) ? `[${key.path}](#${key.path})` : valuesAt(key);
+}
+
+/** Returns what may be written there: links for what is described on other pages. */
 function valuesAt({ path, schema }: Key): string {
   const list = elsewhere[path];
-  if (list) return list(typesOf(schema).map(([type]) => type));
-  const isTop = !path.includes('.');
-  return isTop && isBlock(schema) ? `[${path}](#${path})` : valuesOf(schema);
+  return list ? list(typesOf(schema).map(([type]) => type)) : valuesOf(schema);
 }
 
 /** Returns the keys of a block and of what lies in it, `page.cursor` after `page`. */
