@@ -45,9 +45,9 @@ function mapped(
   return Object.fromEntries(parts.map(([part, keys]) => [part, tableOf(keys)]));
 }
 
-function tableOf(keys: readonly Key[], valuesOf: (key: Key) => string = valuesAt): string {
+function tableOf(keys: readonly Key[], values: (key: Key) => string = valuesAt): string {
   const rows = keys.map((key) => {
-    return [code(key.path), meaningOf(key.schema), valuesOf(key), defaultOf(key)];
+    return [code(key.path), meaningOf(key.schema), values(key), defaultOf(key)];
   });
   return table(['Key', 'What it is', 'Values', 'Default'], rows);
 }
