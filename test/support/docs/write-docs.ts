@@ -1,0 +1,23 @@
+/** Writes every generated part of the pages anew: `npm run docs`. */
+import { writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { readPages } from './code-blocks.ts';
+import { commandParts } from './command-parts.ts';
+import { configurationParts } from './configuration-parts.ts';
+import { consentParts } from './consent-tables.ts';
+import { exitCodeParts } from './exit-code-parts.ts';
+import { withParts, type Parts } from './generated-parts.ts';
+
+/** Returns every part that a page may have. */
+export async function allParts(): Promise<Parts> {
+  return { ...consentParts, ...configurationParts(), ...(await commandParts()), ...exitCodeParts };
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const parts = await allParts();
+  for (const page of readPages()) {
+    const text = await withParts(page, parts);
+    const file = new URL(`../../../${page.path}`, import.meta.url);
+    if (text !== page.text) writeFileSync(file, text);
+  }
+}
