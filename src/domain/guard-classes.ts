@@ -80,7 +80,7 @@ export const guardClasses = table([
     shapes: true,
     holdsAllFrom: Infinity,
     words: {
-      schema: { what: 'Deletes and opt-outs for absence', of: 'the owned people' },
+      schema: { what: 'Deletes, and opt-outs for absence', of: 'the owned people' },
       would: 'who left the CRM, or an address there, would be deleted or opted out',
       of: 'people we own',
       cause: 'often an export that lacks people',

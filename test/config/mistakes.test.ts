@@ -87,7 +87,7 @@ describe('one mistake', () => {
     [
       'policy: keep',
       '6:9  policy  is not a mapping  → write "name: value" lines' +
-        ' (What to do where both sides disagree)',
+        ' (What happens where the CRM and the platform disagree)',
     ],
     [
       'policy: { missing: x }',
@@ -135,7 +135,7 @@ describe('one mistake', () => {
     [
       'allowHttp: maybe',
       'platform.allowHttp  is not true or false  → write true or false' +
-        ' (Allow an address without encryption that is not this machine)',
+        ' (Allows plain HTTP to another machine)',
     ],
   ])('platform %s', (line, expected) => {
     const content = minimal().replace('apiKey: k', `apiKey: k, ${line}`);
@@ -169,7 +169,7 @@ describe('one mistake', () => {
       '  channels: [{ id: a }]',
       '10:14  contacts.channels[0].subscription  is missing' +
         '  → add "subscription: …" (Column or dotted path of the CRM record:' +
-        ' what this person wants of the channel; or with words of its own; or a condition)',
+        ' what this person wants of the channel; or a field with its own words; or a condition)',
     ],
     [
       '  channels: [{ id: a, subscription: s }, { id: a, subscription: t }]',
@@ -189,7 +189,7 @@ describe('one mistake', () => {
     [
       `${channels}\n  deleted: ''`,
       '11:12  contacts.deleted  is empty  → fill it (Column or dotted' +
-        ' path of the CRM record: yes when the CRM says this person is gone; or with words of its own; or a condition)',
+        ' path of the CRM record: yes when the CRM says this person is gone; or a field with its own words; or a condition)',
     ],
   ])('contacts with %j', (lines, expected) => {
     expect(mistakes(contacts(lines))).toEqual([`mirror.yaml:${expected}`]);
@@ -213,7 +213,7 @@ describe('one mistake', () => {
     [
       '{ type: csv }',
       '7:3  contacts.source.path  is missing  → add "path: …"' +
-        ' (Path of the file, relative to the configuration; or an https address; or -, standard input)',
+        ' (Path of the file, relative to the configuration; or an https address; or - for standard input)',
     ],
     [
       '{ type: csv, path: p, delimiter: x }',
@@ -264,11 +264,11 @@ describe('several mistakes', () => {
       'mirror.yaml:7:1  contacts.email  is missing  → add "email: …"' +
         ' (Column or dotted path of the CRM record: the email address)',
       'mirror.yaml:8:30  contacts.source.path  is not a text  → write a text' +
-        ' (Path of the file, relative to the configuration; or an https address; or -, standard input)',
+        ' (Path of the file, relative to the configuration; or an https address; or - for standard input)',
       'mirror.yaml:9:3  contacts.emial  is not known here  → did you mean email?',
       'mirror.yaml:12:13  contacts.channels[0].id  is not a text  → put it in quotes',
       'mirror.yaml:13:3  contacts.webhook.secret  is missing  → add "secret: …"' +
-        ' (The secret it signs with)',
+        ' (Secret that the CRM signs with)',
       'mirror.yaml:13:12  contacts.webhook  needs a source that reads a single record' +
         '  → use http with `one`, hubspot, salesforce, sql or tryton, or remove it',
       'mirror.yaml:13:22  contacts.webhook.format  is not known here  → use standard or hubspot',

@@ -47,7 +47,7 @@ describe('variables', () => {
     expect(mistakes(minimal('redis: ${REDIS_URL:-}'), { REDIS_URL: '' })).toBeUndefined();
     expect(mistakes(minimal().replace('mirror: acme', 'mirror: ${M:-}'))).toEqual([
       'mirror.yaml:1:1  mirror  is missing  → add "mirror: …"' +
-        ' (Name of the mirror, 1 to 40 of a-z, 0-9 and -)',
+        ' (Name of the mirror: 1 to 40 characters of a-z, 0-9 and -)',
     ]);
   });
 

@@ -62,17 +62,19 @@ function complaint(text: string): Fault | undefined {
 
 const platform = z
   .strictObject({
-    url: address.describe('Address of the platform: https, with its base path if it has one'),
-    apiKey: secret('Key of the organization; better ${NAME} than in the file').optional(),
-    apiKeyFile: text('File that holds the key, instead of apiKey').optional(),
+    url: address.describe('Address of the platform: https, with its base path if there is one'),
+    apiKey: secret(
+      'API key of the organization; take it from the environment by ${NAME}',
+    ).optional(),
+    apiKeyFile: text('File that holds the API key, instead of apiKey').optional(),
     timeoutMs: number(whole(1, 600_000), 'Longest wait for one request, in milliseconds').prefault(
       10_000,
     ),
     reserve: number(
       z.number().min(0).max(0.9),
-      "Share of each route's budget left to other programs of the organization",
+      'Share of each rate limit that is left to other programs of the organization',
     ).prefault(0.1),
-    allowHttp: flag('Allow an address without encryption that is not this machine').prefault(false),
+    allowHttp: flag('Allows plain HTTP to another machine').prefault(false),
   })
   .superRefine((value, context) => {
     const wrong = (path: string, mistake: Fault) => context.addIssue(issueOf(mistake, [path]));
@@ -83,26 +85,30 @@ const platform = z
     if (/^http:/i.test(value.url) && !isLoopback(value.url) && !value.allowHttp)
       wrong('url', fault('would send the key unencrypted', 'use https, or add allowHttp: true'));
   }, onMapping)
-  .describe('The email platform: where it is and how to get in');
+  .describe('The email platform: its address and its key');
 
 const policy = z
   .strictObject({
     absent: z
       .enum(['keep', 'opt_out'])
       .default('opt_out')
-      .describe('People we own who left the CRM: opt them out, or leave them subscribed'),
+      .describe(
+        'What happens to contacts of this mirror that are missing from the CRM: opted out, or left subscribed',
+      ),
     deletes: z
       .enum(['off', 'created', 'owned'])
       .default('off')
-      .describe('Whether people who left the CRM are deleted on the platform'),
+      .describe(
+        'Which contacts are deleted on the platform when they are missing from the CRM: none, those that this mirror created, or all that it owns',
+      ),
     deleteAfter: delay(
-      'Time from the opt-out of people who left the CRM to their deletion; 0s: at once. People with' +
-        ' a deletion flag in the CRM never wait',
+      'Time from the opt-out of a missing person to the deletion; 0s: at once, as with a deletion' +
+        ' flag in the CRM',
     ).default('30d'),
     optIns: z
       .enum(['on', 'off'])
       .default('on')
-      .describe('off: nobody is created or opted in; opt-outs, deletes and templates go on'),
+      .describe('off: nobody is created or opted in; opt-outs, deletes and templates continue'),
     resubscribe: z
       .enum(['never', 'newer'])
       .default('never')
@@ -110,38 +116,50 @@ const policy = z
     missing: z
       .enum(['respect', 'recreate'])
       .default('respect')
-      .describe('A person we own who vanished on the platform'),
+      .describe(
+        'What happens to a contact of this mirror that somebody deleted on the platform: left deleted, or created again',
+      ),
     templates: z
       .enum(['keep', 'overwrite'])
       .default('keep')
-      .describe('A template that was edited on the platform'),
+      .describe('What happens to a template that was edited on the platform'),
     absentTemplates: z
       .enum(['keep', 'archive'])
       .default('keep')
-      .describe('A template we own that its source no longer has'),
+      .describe('What happens to a template of this mirror that is missing from its source'),
   })
-  .describe('What to do where both sides disagree');
+  .describe('What happens where the CRM and the platform disagree');
 
 function limit({ defaults, words: { schema } }: Guard): z.ZodType<Guard['defaults']> {
   const { percent, floor, holdFor } = defaults;
   const both = z
     .strictObject({
       percent: number(z.number().min(0).max(100), `Percent of ${schema.of}`).prefault(percent),
-      floor: number(whole(0, 1_000_000_000), 'Never held below this many').prefault(floor),
+      floor: number(
+        whole(0, 1_000_000_000),
+        'The limit is at least this number, whatever the percentage',
+      ).prefault(floor),
     })
     .describe(schema.what);
   if (holdFor === undefined) return both;
-  const timed = duration('After that: applied without approval').default(holdFor);
-  return both.extend({ holdFor: timed });
+  const timed = duration('Time after which the opt-outs are applied without approval').default(
+    holdFor,
+  );
+  return both.extend({ holdFor: timed }).describe(schema.what);
 }
 
 const guards = z
   .strictObject({
     ...byGuardKey((guard) => limit(guard).prefault({})),
-    absentReadings: number(whole(1, 100), 'Readings in which a person must be missing').prefault(2),
-    absentFor: delay('Least time between the first and the last of them; 0s: none').default('20h'),
+    absentReadings: number(
+      whole(1, 100),
+      'Number of complete exports in which a person must be missing',
+    ).prefault(2),
+    absentFor: delay(
+      'Shortest time between the first and the last of these exports; 0s: none',
+    ).default('20h'),
   })
-  .describe('What is held until a person approves it');
+  .describe('Limits above which the changes of a run need approval');
 
 /**
  * The schema of the whole file. Its output has the defaults filled in; paths and durations are
@@ -152,17 +170,17 @@ export const fileSchema = z
     mirror: z
       .string()
       .regex(/^[a-z0-9-]{1,40}$/, says('is no mirror name', 'use 1 to 40 of a-z, 0-9 and -'))
-      .describe('Name of the mirror, 1 to 40 of a-z, 0-9 and -'),
+      .describe('Name of the mirror: 1 to 40 characters of a-z, 0-9 and -'),
     snapshot: text('File of the snapshot; relative paths are relative to this file'),
     ledgerKeyFile: text(
-      'File of the key of the ledger, made at first use; without it beside the snapshot',
+      'File of the key of the do-not-contact list, created at first use; by default beside the snapshot',
     ).optional(),
     platform,
     contacts: contacts.optional(),
     templates: templates.optional(),
     policy: policy.prefault({}),
     guards: guards.prefault({}),
-    keep: duration('Runs and changes older than this are dropped from the snapshot').default('90d'),
+    keep: duration('How long the snapshot keeps runs and their changes').default('90d'),
     schedule: schedule.optional(),
     redis: redis.optional(),
     server: server.optional(),

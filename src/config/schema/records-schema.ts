@@ -19,7 +19,7 @@ const word = (what: string) =>
     )
     .describe(what);
 const words = (what: string) =>
-  z.array(word('A word, compared trimmed and without case')).describe(what);
+  z.array(word('A word; spaces around it and case do not count')).describe(what);
 
 const fieldName = text('Column or dotted path of the CRM record');
 
@@ -29,14 +29,14 @@ const flagWords = z
     field: fieldName,
     yes: z
       .union([
-        words('More words that mean yes'),
+        words('Further words that mean yes'),
         z.literal('any').describe('Every value that is neither empty nor a word for no'),
       ])
       .describe(
-        'More words that mean yes; any: every value that is neither empty nor a word for no',
+        'Further words that mean yes; any: every value that is neither empty nor a word for no',
       )
       .optional(),
-    no: words('More words that mean no').optional(),
+    no: words('Further words that mean no').optional(),
   })
   .superRefine(refuseTwice(['yes', 'no']), onMapping);
 
@@ -44,9 +44,9 @@ const flagWords = z
 const subscriptionWords = z
   .strictObject({
     field: fieldName,
-    in: words('More words that opt in').optional(),
-    out: words('More words that opt out').optional(),
-    none: words('Words that do neither').optional(),
+    in: words('Further words that opt in').optional(),
+    out: words('Further words that opt out').optional(),
+    none: words('Words that mean no opinion').optional(),
   })
   .superRefine(refuseTwice(['in', 'out', 'none']), onMapping);
 
@@ -69,7 +69,7 @@ function refuseTwice(lists: readonly string[]) {
 }
 
 const field = (what: string) => text(`Column or dotted path of the CRM record: ${what}`);
-const otherwise = '; or with words of its own; or a condition';
+const otherwise = '; or a field with its own words; or a condition';
 const flagged = (what: string) =>
   z
     .union([
@@ -96,7 +96,7 @@ export const protect = z
   )
   .min(1)
   .describe(
-    'People who are never created, opted in, opted out for absence or a deletion flag, or deleted;' +
+    'Addresses and conditions of people who are never created, opted in, opted out for absence or a deletion flag, or deleted;' +
       ' opt-outs that the CRM states still apply',
   );
 
@@ -105,7 +105,7 @@ const onList = { when: ({ value }: { value: unknown }) => Array.isArray(value) }
 const channel = z
   .strictObject({
     id: text('Id of the channel on the platform'),
-    name: text('What people call it, in messages').optional(),
+    name: text('Name of the channel in messages').optional(),
     subscription: z
       .union([
         field('what this person wants of the channel'),
@@ -118,7 +118,7 @@ const channel = z
         `Column or dotted path of the CRM record: what this person wants of the channel${otherwise}`,
       ),
     replaces: text(
-      'Id of a channel this one took over from: who left that one is not opted in here',
+      'Id of the channel that this one replaces: a person who left that one is not opted in here',
     ).optional(),
   })
   .describe('id and subscription of one channel');
@@ -161,7 +161,7 @@ const channels = z
 export const contacts = z
   .strictObject({
     source: contactSource,
-    map: text('A module that each record goes through first: TypeScript or JavaScript').optional(),
+    map: text('Module in TypeScript or JavaScript that converts each record first').optional(),
     id: field('its stable id'),
     email: field('the email address'),
     deleted: flagged('the CRM says this person is gone').optional(),

@@ -38,7 +38,9 @@ export const returns = z
     hubspotReturnsOptions,
     salesforceReturnsOptions,
   ])
-  .describe('Where the CRM is told who left on the platform; without it nobody tells it');
+  .describe(
+    'Write-back: how opt-outs on the platform are reported to the CRM; by default they are not',
+  );
 
 /** The sources that can always read a single record. */
 const readers: ReadonlySet<unknown> = new Set(['hubspot', 'salesforce', 'sql', 'tryton']);

@@ -25,14 +25,14 @@ export const schedule = z
     full: cron('Full runs'),
     fast: cron('Fast runs'),
     templates: cron('Templates'),
-    sentinel: cron('A look whether anybody left all mail, by one request'),
+    sentinel: cron('Watch for people who unsubscribed from all mail, one request each time'),
     timezone: z
       .string()
       .refine(isTimeZone, noZone)
-      .describe('Time zone of the patterns, by its IANA name')
+      .describe('Time zone of the patterns: an IANA name such as Europe/Berlin')
       .default('UTC'),
   })
-  .describe('When the worker runs');
+  .describe('When the worker starts runs');
 
 const noRedis = says(
   'is no address of a Redis',
@@ -43,7 +43,9 @@ export const redis = z
   .string()
   .regex(/^rediss?:\/\/[^\s/]/, { ...noRedis, abort: true })
   .refine((url) => URL.canParse(url) && isReadable(url), noRedis)
-  .describe('Address of the Redis through which several processes share every limit');
+  .describe(
+    'Address of Redis: the worker needs it, and several processes share rate limits through it',
+  );
 
 /** Returns whether user and password can be decoded: a literal % has to be written as %25. */
 function isReadable(text: string): boolean {
@@ -62,12 +64,12 @@ export const server = z
   .strictObject({
     host: text('Address to listen on').default('127.0.0.1'),
     port: number(whole(0, 65_535), 'Port to listen on').prefault(8080),
-    token: secret('Token that everything but health and webhooks asks for').optional(),
+    token: secret('Token that everything requires except health checks and webhooks').optional(),
     publicUrl: z
       .string()
       .refine(isBase, noBase)
       .transform((url) => url.replace(/\/+$/, ''))
-      .describe('Address under which the CRM reaches this server, where a proxy stands before it')
+      .describe('Address by which the CRM reaches this server behind a proxy')
       .optional(),
   })
   .superRefine(({ host, token }, context) => {
@@ -100,9 +102,9 @@ const noWebhookSecret = fault(
 export const webhook = z
   .strictObject({
     format: z.enum(['standard', 'hubspot']).describe('How the CRM signs its events'),
-    secret: secret('The secret it signs with'),
+    secret: secret('Secret that the CRM signs with'),
     id: text(
-      'Dotted path at which an event names the CRM record; data.id, or objectId with hubspot',
+      'Dotted path of the id of the CRM record in an event; by default data.id, or objectId with hubspot',
     ).optional(),
   })
   .superRefine(({ format, secret: given }, context) => {
@@ -110,7 +112,7 @@ export const webhook = z
     context.addIssue(issueOf(noWebhookSecret, ['secret']));
   }, onMapping)
   .transform(({ id, ...rest }) => ({ ...rest, id: id ?? ids[rest.format] }))
-  .describe('Events from the CRM: each has one person brought in line within a moment');
+  .describe('Events from the CRM: each one updates a single person at once');
 
 const ids = { standard: 'data.id', hubspot: 'objectId' };
 
@@ -132,8 +134,8 @@ const noNoticeSecret = fault(
 /** The schema of `notices`: where a worker reports problems, and how it signs them. */
 export const notices = z
   .strictObject({
-    url: z.string().refine(isTarget, noUrl).describe('Address that each notice is sent to'),
-    secret: secret('The secret it is signed with, as Standard Webhooks has it'),
+    url: z.string().refine(isTarget, noUrl).describe('Address that each notification is sent to'),
+    secret: secret('Secret for the signature, in the form of Standard Webhooks'),
   })
   .superRefine(({ url, secret: given }, context) => {
     const wrong = (path: string, mistake: Fault) => context.addIssue(issueOf(mistake, [path]));
@@ -141,7 +143,7 @@ export const notices = z
     if (typeof given === 'string' && given !== '' && !isBase64(given))
       wrong('secret', noNoticeSecret);
   }, onMapping)
-  .describe('Where a worker tells that something is wrong with the mirror, and that it is over');
+  .describe('Where a worker reports that something is wrong with the mirror, and that it is over');
 
 /** Returns whether a value is a web address without user and password. */
 function isTarget(text: unknown): boolean {

@@ -8,6 +8,6 @@ export type CsvOptions = z.infer<typeof csvOptions>;
 /** The options of reporting opt-outs. */
 export const csvReturnsOptions = fileReturnsOptions(
   'csv',
-  'A line of a CSV file for each person who left',
+  'Adds a line to a CSV file for each opt-out',
 );
 export type CsvReturnsOptions = z.infer<typeof csvReturnsOptions>;

@@ -6,18 +6,18 @@ import { addressFault, flag, headers, overlap, text, whole } from '../shared/opt
 const page = z
   .strictObject({
     cursor: text('Dotted path of the next cursor in an answer').optional(),
-    param: text('Parameter of the address that takes the cursor').optional(),
-    number: text('Parameter of the address that takes the number of a page').optional(),
+    param: text('Query parameter for the cursor').optional(),
+    number: text('Query parameter for the number of the page').optional(),
     first: whole(0, 1, 'Number of the first page').optional(),
-    size: text('Parameter of the address that takes how many records a page has').optional(),
-    sizeValue: whole(1, 100_000, 'How many records a page is to have').optional(),
+    size: text('Query parameter for the size of a page').optional(),
+    sizeValue: whole(1, 100_000, 'Number of records in a page').optional(),
   })
   .superRefine((value, context) => {
     for (const [path, mistake] of pageFaults(value)) {
       context.addIssue(issueOf(mistake, [path]));
     }
   })
-  .describe('How to come to the next page: by cursor and param, or by number');
+  .describe('How to get the next page: by cursor and param, or by number');
 
 /** Returns faults in how the fields fit together, each with its field. */
 function pageFaults(given: Record<string, unknown>): [field: string, fault: Fault][] {
@@ -47,29 +47,33 @@ function pageFaults(given: Record<string, unknown>): [field: string, fault: Faul
 
 const changes = z
   .strictObject({
-    url: text('Address of the list of what changed, with {since} where the time belongs'),
+    url: text('Address of the list of changed records, with {since} in place of the time'),
     format: z
       .enum(['iso', 'unix', 'unixMs'])
-      .describe('How the time is written: ISO 8601, or in seconds or milliseconds since 1970')
+      .describe('Form of the time: ISO 8601, or seconds or milliseconds since 1970')
       .default('iso'),
-    overlap: overlap('How late that list may know of a change'),
+    overlap: overlap('How late that list may show a change'),
   })
-  .describe('How to ask what changed since a time; answers and pages are those of the list');
+  .describe(
+    'How to ask for the changes since a time; answers and pages are like those of the list',
+  );
 export type ChangesOptions = z.infer<typeof changes>;
 
 /** The options of this source. */
 export const httpOptions = z
   .strictObject({
     type: z.literal('http').describe('An HTTP API that lists its records as JSON'),
-    url: text('Address of the list, with its query: https'),
+    url: text('Address of the list with its query: https'),
     headers: headers.optional(),
-    records: text('Dotted path of the list in an answer; without it the answer is one').optional(),
-    total: text('Dotted path of how many records there are in all').optional(),
+    records: text(
+      'Dotted path of the list in an answer; by default the answer itself is the list',
+    ).optional(),
+    total: text('Dotted path of the total number of records in an answer').optional(),
     page: page.optional(),
-    one: text('Address of a single record, with {id} where its id belongs').optional(),
+    one: text('Address of a single record, with {id} in place of its id').optional(),
     changes: changes.optional(),
     timeoutMs: whole(1, 600_000, 'Longest wait for one answer, in milliseconds').prefault(30_000),
-    allowHttp: flag('Allow an address without encryption that is not this machine').prefault(false),
+    allowHttp: flag('Allows plain HTTP to another machine').prefault(false),
   })
   .superRefine(({ url, one, page: paging, changes: told, allowHttp }, context) => {
     const wrong = (path: string[], mistake: Fault | undefined) =>
@@ -123,8 +127,8 @@ const placeForm = /\{(\w*)\}/g;
 /** The options of reporting opt-outs. */
 export const httpReturnsOptions = z
   .strictObject({
-    type: z.literal('http').describe('A request to an HTTP API for each who left'),
-    url: text('Address it goes to, with {id} or {email} where they belong: https'),
+    type: z.literal('http').describe('Sends a request to an HTTP API for each opt-out'),
+    url: text('Address of the request: https, with {id} or {email} in their places'),
     method: z.enum(['PUT', 'PATCH', 'POST']).describe('Method of the request').default('POST'),
     headers: headers.optional(),
     body: z
@@ -132,7 +136,7 @@ export const httpReturnsOptions = z
       .describe('JSON to send; {email}, {id}, {channel}, {cause}, {at}, {return} are filled in')
       .optional(),
     timeoutMs: whole(1, 600_000, 'Longest wait for one answer, in milliseconds').prefault(30_000),
-    allowHttp: flag('Allow an address without encryption that is not this machine').prefault(false),
+    allowHttp: flag('Allows plain HTTP to another machine').prefault(false),
   })
   .superRefine(({ url, body, allowHttp }, context) => {
     const wrong = (path: string, mistake: Fault | undefined) =>

@@ -13,12 +13,12 @@ export const hubspotOptions = z
     token: z
       .string()
       .refine(isToken, noToken)
-      .describe('Access token of an app of the account; better ${NAME} than in the file')
+      .describe('Access token of an app of the account; take it from the environment by ${NAME}')
       .optional(),
     tokenFile: text('File that holds the token, instead of token').optional(),
     url: text("Address of HubSpot's API").prefault('https://api.hubapi.com'),
     timeoutMs: whole(1, 600_000, 'Longest wait for one answer, in milliseconds').prefault(30_000),
-    overlap: overlap("How late HubSpot's search may know of a change"),
+    overlap: overlap("How late HubSpot's search may show a change"),
   })
   .superRefine(({ token, tokenFile, url }, context) => {
     const wrong = (path: string, mistake: Fault | undefined) =>
@@ -50,13 +50,15 @@ function addressFault(address: string): Fault | undefined {
 
 /** The options of reporting opt-outs; the account and the token are those of the source. */
 export const hubspotReturnsOptions = z.strictObject({
-  type: z.literal('hubspot').describe('The subscriptions of the account that is the source'),
+  type: z.literal('hubspot').describe('Changes subscriptions in the HubSpot account of the source'),
   subscriptions: z
     .record(
       z.string(),
       z.coerce.string().regex(/^\d{1,19}$/, says('is no id of a subscription', 'write its number')),
     )
-    .describe("Of each channel the id of HubSpot's subscription type; others are not told")
+    .describe(
+      "For each channel the id of HubSpot's subscription type; other channels are not reported",
+    )
     .optional(),
   legalBasis: z
     .enum([
@@ -68,7 +70,7 @@ export const hubspotReturnsOptions = z.strictObject({
       'PERFORMANCE_OF_CONTRACT',
       'PROCESS_AND_STORE',
     ])
-    .describe('Legal basis that HubSpot writes down, where the account asks for one')
+    .describe('Legal basis that HubSpot records, if the account requires one')
     .optional(),
 });
 export type HubspotReturnsOptions = z.infer<typeof hubspotReturnsOptions>;

@@ -6,15 +6,13 @@ import { text, whole } from '../shared/option-fields.ts';
 
 const auth = z
   .strictObject({
-    clientId: text('Consumer key of the app; better ${NAME} than in the file'),
-    clientSecret: text('Consumer secret of the app: for its client credentials flow').optional(),
-    username: text('Who is read as, by the private key: for the JWT bearer flow').optional(),
-    privateKey: text('The private key in PEM, instead of privateKeyFile').optional(),
-    privateKeyFile: text(
-      'File of the private key in PEM, relative to the configuration',
-    ).optional(),
+    clientId: text('Consumer key of the app; take it from the environment by ${NAME}'),
+    clientSecret: text('Consumer secret of the app, for the client credentials flow').optional(),
+    username: text('User whose rights apply, for the JWT bearer flow').optional(),
+    privateKey: text('Private key in PEM, instead of privateKeyFile').optional(),
+    privateKeyFile: text('File of the private key in PEM, for the JWT bearer flow').optional(),
     audience: text(
-      'Who the signed claim is for; without it the login of production, or of sandboxes',
+      'Audience of the JWT; by default the login of production or of sandboxes',
     ).optional(),
   })
   .superRefine((value, context) => {
@@ -22,7 +20,7 @@ const auth = z
       context.addIssue(issueOf(mistake, [path]));
     }
   })
-  .describe('How to get in: clientSecret alone, or username and a private key');
+  .describe('Login: clientSecret alone, or username and a private key');
 
 /** Returns faults in how the fields fit together, each with its field. */
 function authFaults(given: Record<string, unknown>): [field: string, fault: Fault][] {
@@ -46,16 +44,16 @@ function authFaults(given: Record<string, unknown>): [field: string, fault: Faul
 /** The options of this source. Relative paths are made absolute before they are used. */
 export const salesforceOptions = z
   .strictObject({
-    type: z.literal('salesforce').describe('The contacts, and leads, of a Salesforce organization'),
-    url: text('Address of the organization, its My Domain: https://acme.my.salesforce.com'),
+    type: z.literal('salesforce').describe('The contacts and leads of a Salesforce organization'),
+    url: text('Address of the organization (My Domain): https://acme.my.salesforce.com'),
     auth,
     objects: z
       .array(z.enum(['Contact', 'Lead']))
       .min(1)
       .refine((names) => new Set(names).size === names.length, says('names one twice', 'remove it'))
-      .describe('What is read: Contact, Lead or both')
+      .describe('Objects to read: Contact, Lead or both')
       .default(['Contact']),
-    where: text('Condition of SOQL that everybody has to meet who is to be read').optional(),
+    where: text('Condition in SOQL; records that do not meet it are not read').optional(),
     version: z
       .string()
       .regex(/^v\d{2}\.0$/, says('is no version of the API', 'write one such as v62.0'))
@@ -64,12 +62,12 @@ export const salesforceOptions = z
     overlap: z
       .string()
       .regex(/^[1-9]\d{0,3}[smh]$/, says('is not a duration', 'write a number and s, m or h: 2m'))
-      .describe('How long before the last reading changes are read again: 2m, 1h')
+      .describe('How far before the last reading changes are read again: 2m, 1h')
       .default('2m'),
     bulkAbove: whole(
       1,
       1_000_000_000,
-      'An object with more records than this is read by the Bulk API, else page by page',
+      'Number of records above which an object is read by the Bulk API',
     ).prefault(50_000),
     timeoutMs: whole(1, 600_000, 'Longest wait for one answer, in milliseconds').prefault(120_000),
   })
@@ -96,7 +94,9 @@ function addressFault(address: string): Fault | undefined {
 
 /** The options of reporting opt-outs; the organization and the access are those of the source. */
 export const salesforceReturnsOptions = z.strictObject({
-  type: z.literal('salesforce').describe('The records of the organization that is the source'),
+  type: z
+    .literal('salesforce')
+    .describe('Changes records in the Salesforce organization of the source'),
   fields: z
     .record(
       z.string(),
@@ -104,7 +104,7 @@ export const salesforceReturnsOptions = z.strictObject({
         .string()
         .regex(/^[A-Za-z]\w{0,79}$/, says('is no name of a field', 'write one: Newsletter__c')),
     )
-    .describe('Of each channel the checkbox that is set to false; others are not told')
+    .describe('For each channel the checkbox that is set to false; other channels are not reported')
     .optional(),
 });
 export type SalesforceReturnsOptions = z.infer<typeof salesforceReturnsOptions>;

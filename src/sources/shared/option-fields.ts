@@ -40,7 +40,7 @@ export const headers = z
       if (mistake) context.addIssue(issueOf(mistake, [name]));
     }
   })
-  .describe('Headers of every request; a secret better as ${NAME} than in the file');
+  .describe('Headers of every request; take a secret from the environment by ${NAME}');
 
 function headerFault(name: string, value: string): Fault | undefined {
   if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name)) return fault('is no name of a header', 'correct it');

@@ -10,15 +10,17 @@ export const sqlOptions = z
   .strictObject({
     type: z.literal('sql').describe('A table or query of PostgreSQL, MySQL, MariaDB or SQLite'),
     url: text('Address: postgres://USER@HOST/DATABASE, mysql://USER@HOST/DATABASE or sqlite:FILE'),
-    password: text('Password of that user; better as ${NAME} than in the file').optional(),
-    table: text('Table or view to read, with its schema if need be: crm.contacts').optional(),
-    query: text('A select to read instead of a table').optional(),
-    key: text('Column whose values are unique, with an index; contacts.id without it').optional(),
-    updatedAt: text('Column of when a row was last changed, for fast runs').optional(),
+    password: text('Password of the user; take it from the environment by ${NAME}').optional(),
+    table: text('Table or view to read, with its schema if needed: crm.contacts').optional(),
+    query: text('Select statement to read, instead of table').optional(),
+    key: text('Column with unique values and an index; by default contacts.id').optional(),
+    updatedAt: text(
+      'Column with the time at which a row was last changed, for fast runs',
+    ).optional(),
     overlap: z
       .string()
       .regex(durationForm, says('is no duration', 'write a number and s, m, h or d: 2m'))
-      .describe('How long before a reading a row that it did not show may have been changed')
+      .describe('How long after its time stamp a changed row may become visible')
       .prefault('2m'),
     zone: z
       .string()
@@ -28,12 +30,12 @@ export const sqlOptions = z
       )
       .describe('Zone of times that are stored without one: UTC, or an offset such as +01:00')
       .optional(),
-    ca: text('File of the authority that signed the certificate of the database').optional(),
-    allowPlain: flag('Allow a connection without encryption to what is not this machine').prefault(
-      false,
-    ),
+    ca: text(
+      'File with the certificate of the authority that signed that of the database',
+    ).optional(),
+    allowPlain: flag('Allows a connection to another machine without encryption').prefault(false),
     timeoutMs: whole(1, 3_600_000, 'Longest wait for one answer, in milliseconds').prefault(30_000),
-    pageSize: whole(1, 50_000, 'How many rows are read at a time').prefault(2_000),
+    pageSize: whole(1, 50_000, 'Number of rows that are read at a time').prefault(2_000),
   })
   .superRefine((given, context) => {
     for (const [path, mistake] of faultsOf(given)) {
@@ -78,14 +80,14 @@ function faultsOf(given: SqlOptions): [field: string, mistake: Fault][] {
 /** The options of reporting opt-outs; without `url` the database of the source is used. */
 export const sqlReturnsOptions = z
   .strictObject({
-    type: z.literal('sql').describe('A statement for each person who left'),
-    url: text('Address of the database; that of the source without it').optional(),
-    password: text('Password of that user; better as ${NAME} than in the file').optional(),
-    statement: text("What is done: update people set newsletter = 'no' where id = :id"),
-    ca: text('File of the authority that signed the certificate of the database').optional(),
-    allowPlain: flag(
-      'Allow a connection without encryption to what is not this machine',
+    type: z.literal('sql').describe('Executes a statement for each opt-out'),
+    url: text('Address of the database; by default that of the source').optional(),
+    password: text('Password of the user; take it from the environment by ${NAME}').optional(),
+    statement: text("Statement to execute: update people set newsletter = 'no' where id = :id"),
+    ca: text(
+      'File with the certificate of the authority that signed that of the database',
     ).optional(),
+    allowPlain: flag('Allows a connection to another machine without encryption').optional(),
     timeoutMs: whole(1, 3_600_000, 'Longest wait for one answer, in milliseconds').prefault(30_000),
   })
   .superRefine(({ url, password, ca, allowPlain, statement }, context) => {

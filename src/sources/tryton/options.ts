@@ -7,18 +7,18 @@ import { flag, overlap, text, whole } from '../shared/option-fields.ts';
 /** The options of this source. Relative paths are made absolute before they are used. */
 export const trytonOptions = z
   .strictObject({
-    type: z.literal('tryton').describe('The parties of a Tryton'),
+    type: z.literal('tryton').describe('The parties of a Tryton database'),
     url: text('Address of the server: https://HOST or https://HOST:PORT'),
-    database: text('Name of its database'),
-    username: text('Login of the user it is read as, who needs to read and nothing else'),
-    password: text('Password of that user; better ${NAME} than in the file').optional(),
+    database: text('Name of the database'),
+    username: text('Login of a user who can read parties, contact mechanisms and categories'),
+    password: text('Password of the user; take it from the environment by ${NAME}').optional(),
     passwordFile: text('File that holds the password, instead of password').optional(),
     language: text(
-      'Code of the language that names of categories are read in; without it that of the database',
+      'Language of the names of categories, such as de; by default that of the database',
     ).optional(),
-    overlap: overlap('How long before the last reading changes are read again: 2m, 1h'),
+    overlap: overlap('How far before the last reading changes are read again: 2m, 1h'),
     timeoutMs: whole(1, 600_000, 'Longest wait for one answer, in milliseconds').prefault(60_000),
-    allowHttp: flag('Allow an address without encryption that is not this machine').prefault(false),
+    allowHttp: flag('Allows plain HTTP to another machine').prefault(false),
   })
   .superRefine(({ url, password, passwordFile, allowHttp }, context) => {
     const wrong = (path: string, mistake: Fault | undefined) =>

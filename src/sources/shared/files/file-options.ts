@@ -21,19 +21,19 @@ const placedShape = {
     .string()
     .min(1)
     .describe(
-      'Path of the file, relative to the configuration; or an https address; or -, standard input',
+      'Path of the file, relative to the configuration; or an https address; or - for standard input',
     ),
   headers: headers.optional(),
   timeoutMs: whole(
     1,
     600_000,
-    'Longest silence of the host of an address, in milliseconds; 30000 if not said',
+    'Longest wait for the next data from an address, in milliseconds; by default 30000',
   ).optional(),
-  allowHttp: flag('Allow an address without encryption that is not this machine').optional(),
+  allowHttp: flag('Allows plain HTTP to another machine').optional(),
   finalNewline: z
     .enum(['required', 'optional'])
     .describe(
-      'optional: for an export that never ends with a line break; then its last row has to be whole',
+      'optional: the export need not end with a line break; then its last row must be complete',
     )
     .optional(),
 };
