@@ -89,19 +89,21 @@ describe('a file that is no CSV', () => {
     expect(await refusal('')).toContain('the file is empty; export it again with column names');
   });
 
-  test('UTF-16, with and without byte order mark', async () => {
+  test('UTF-16 without byte order mark', async () => {
     const text = 'id,email\n1,ann@example.com\n';
-    expect(await refusal(Buffer.from(`\uFEFF${text}`, 'utf16le'))).toContain(
-      'save the file as UTF-8',
-    );
-    expect(await refusal(Buffer.from('\uFEFF名;電郵\n', 'utf16le'))).toContain('UTF-16');
-    expect(await refusal(Buffer.from(text, 'utf16le'))).toContain('UTF-16');
-    expect(await refusal(Buffer.from(text, 'utf16le').swap16())).toContain('UTF-16');
+    const unmarked = Buffer.from(text, 'utf16le');
+    expect(await refusal(unmarked)).toMatch(/the text is UTF-16 → set encoding: utf-16 /);
+    expect(await refusal(Buffer.from(unmarked).swap16())).toContain('the text is UTF-16');
+  });
+
+  test('UTF-16 that ends within a character', async () => {
+    const cut = Buffer.from('\uFEFFid,name\n1,Ann\n', 'utf16le').subarray(0, -1);
+    expect(await refusal(cut)).toMatch(/not UTF-16 \(at or soon after line 2\) → set the encoding/);
   });
 
   test('other encodings', async () => {
     const latin = Buffer.from('id,name\n1,Andr\xe9,\n', 'latin1');
-    expect(await refusal(latin)).toMatch(/not UTF-8 .*line 1\); save the file as UTF-8/);
+    expect(await refusal(latin)).toMatch(/not UTF-8 .*line 1\) → set encoding: windows-1252/);
     const late = Buffer.concat([Buffer.from(`id,name\n${'1,a\n'.repeat(50_000)}`), latin]);
     expect(await refusal(late)).toMatch(/line 4\d{4}\)/);
   });

@@ -15,8 +15,76 @@ test('unknown options are refused', () => {
     type: 'csv',
     path: '/a.csv',
   });
-  expect(csvOptions.safeParse({ type: 'csv', path: '/a.csv', delimiter: ';' }).success).toBe(false);
+  expect(csvOptions.safeParse({ type: 'csv', path: '/a.csv', header: true }).success).toBe(false);
   expect(csvOptions.safeParse({ type: 'csv', path: '' }).success).toBe(false);
+});
+
+describe('the options', () => {
+  test.each([
+    ['an encoding', { encoding: 'windows-1252' }, { encoding: 'windows-1252' }],
+    ['a delimiter', { delimiter: ';' }, { delimiter: ';' }],
+    ['the word tab', { delimiter: 'tab' }, { delimiter: '\t' }],
+  ])('take %s', (_, given, taken) => {
+    const place = { type: 'csv', path: '/a.csv' };
+    expect(csvOptions.parse({ ...place, ...given })).toEqual({ ...place, ...taken });
+  });
+
+  test.each([
+    ['another encoding', { encoding: 'latin1' }],
+    ['a delimiter of two characters', { delimiter: '||' }],
+  ])('refuse %s', (_, given) => {
+    expect(csvOptions.safeParse({ type: 'csv', path: '/a.csv', ...given }).success).toBe(false);
+  });
+});
+
+describe('an encoding', () => {
+  const text = 'id;Straße\n1;Müller – 5 €\n2;Łukasz\n';
+  const people = [
+    { id: '1', Straße: 'Müller – 5 €' },
+    { id: '2', Straße: 'Łukasz' },
+  ];
+  const marked = Buffer.from(`\uFEFF${text}`, 'utf16le');
+
+  test.each([
+    ['UTF-16 with a byte order mark, little-endian', marked, {}],
+    ['UTF-16 with a byte order mark, big-endian', Buffer.from(marked).swap16(), {}],
+    ['UTF-16 without a mark', Buffer.from(text, 'utf16le'), { encoding: 'utf-16' }],
+    ['a mark wins over the option', marked, { encoding: 'windows-1252' }],
+    ['a mark of UTF-8 wins, too', Buffer.from(`\uFEFF${text}`), { encoding: 'utf-16' }],
+  ] as const)('%s', async (_, bytes, options) => {
+    const { values, certificate } = await readCsv(path, bytes, ['id', 'Straße'], options);
+    expect(values).toEqual(people);
+    expect(certificate.complete).toBe(true);
+  });
+
+  test('windows-1252 has the euro sign and the dash where Windows has them', async () => {
+    const bytes = Buffer.from('id;Stra\xdfe\n1;M\xfcller \x96 5 \x80\n', 'latin1');
+    const { values } = await readCsv(path, bytes, ['Straße'], { encoding: 'windows-1252' });
+    expect(values).toEqual([people[0]]);
+  });
+
+  test('characters of UTF-16 may lie across two chunks', async () => {
+    const rows = Array.from({ length: 40_000 }, (_, at) => `${at};€`).join('\n');
+    const bytes = Buffer.from(`\uFEFFid;x\n${rows}\n`, 'utf16le');
+    const { values } = await readCsv(path, bytes, ['id']);
+    expect(values).toHaveLength(40_000);
+    expect(values.every(({ x }) => x === '€')).toBe(true);
+  });
+});
+
+test.each([',', ';', '\t', '|'] as const)(
+  'the option delimiter %j is obeyed',
+  async (delimiter) => {
+    const text = `id${delimiter}"a,b;c|d"\n1${delimiter}x\n`;
+    const { values } = await readCsv(path, text, ['id'], { delimiter });
+    expect(values.map(({ id }) => id)).toEqual(['1']);
+  },
+);
+
+test('a first line sep=; tells the delimiter and is no header', async () => {
+  const { values, records } = await readText('sep=;\r\nid;name\r\n1;a,b\r\n', ['id', 'name']);
+  expect(values).toEqual([{ id: '1', name: 'a,b' }]);
+  expect(records[0]?.where).toBe('line 3');
 });
 
 describe('text', () => {

@@ -2,9 +2,9 @@
 import { Invalid } from '../../domain/errors.ts';
 import { listed, quoted, hintsFor } from '../shared/field-suggestions.ts';
 
-const DELIMITERS = [',', ';', '\t', '|'] as const;
-/** A delimiter that a file may use. */
-export type Delimiter = (typeof DELIMITERS)[number];
+/** The delimiters that a file may use. */
+export const delimiters = [',', ';', '\t', '|'] as const;
+export type Delimiter = (typeof delimiters)[number];
 
 const SAMPLE_RECORDS = 50;
 
@@ -14,9 +14,12 @@ const SAMPLE_RECORDS = 50;
  * most columns. Text in quotes never counts. For a file of one column it is a comma.
  */
 export function delimiterOf(sample: Buffer, fields: readonly string[]): Delimiter {
-  const [header, ...rows] = firstRecords(sample.toString('utf8'));
+  const [first, ...others] = firstRecords(sample.toString('utf8'));
+  const stated = delimiters.find((delimiter) => first?.toLowerCase() === `sep=${delimiter}`);
+  if (stated !== undefined) return stated;
+  const [header, ...rows] = [first, ...others];
   if (header === undefined) return ',';
-  const scores = DELIMITERS.map((delimiter) => {
+  const scores = delimiters.map((delimiter) => {
     const names = cellsOf(header, delimiter).map(nameOf);
     const width = names.length;
     return {
@@ -31,6 +34,11 @@ export function delimiterOf(sample: Buffer, fields: readonly string[]): Delimite
     (a, b) => b.found - a.found || b.several - a.several || b.even - a.even || b.width - a.width,
   );
   return best?.delimiter ?? ',';
+}
+
+/** Returns whether a row is the line `sep=;` before the header, which tells Excel the delimiter. */
+export function isSeparatorLine([first = '', ...others]: readonly string[]): boolean {
+  return /^sep=.?$/i.test(first) && others.every((field) => field === '');
 }
 
 /** Returns the cells of one record. It accepts more than the parser that reads the file later. */

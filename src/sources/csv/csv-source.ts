@@ -9,17 +9,16 @@
  */
 import { Invalid } from '../../domain/errors.ts';
 import type { Source, SourceRecord } from '../source.ts';
-import { type Columns, columnsOf, delimiterOf } from './csv-header.ts';
+import { type Columns, columnsOf, delimiterOf, isSeparatorLine } from './csv-header.ts';
 import {
-  assertNotUtf16,
   type FileReading,
   type FileSurroundings,
   type FileTally,
   lineFile,
-  utf8Check,
 } from '../shared/files/line-file.ts';
 import type { CsvOptions } from './options.ts';
 import { type Row, rowParser, type RowParser } from './row-parser.ts';
+import { chunkDecoder, type ChunkDecoder } from './text-encoding.ts';
 
 const BATCH_RECORDS = 500;
 const BATCH_BYTES = 4 * 1024 * 1024;
@@ -29,7 +28,7 @@ const FIELD_BYTES = 1024 * 1024;
 export function csvSource(options: CsvOptions, surroundings: FileSurroundings): Source {
   return lineFile(options, surroundings, (reading) => {
     const tally: Tally = Object.assign(reading.tally, { nul: false });
-    return untilCut(recordsOf({ ...reading, tally }), tally);
+    return untilCut(recordsOf({ ...reading, tally, options }), tally);
   });
 }
 
@@ -58,6 +57,7 @@ interface Tally extends FileTally {
 
 interface Reading extends FileReading {
   tally: Tally;
+  options: CsvOptions;
 }
 
 /** Yields one group of records for each chunk of the file. */
@@ -66,6 +66,7 @@ async function* recordsOf(reading: Reading): AsyncGenerator<SourceRecord[]> {
   for await (const rows of rowsOf(reading)) {
     const group: SourceRecord[] = [];
     for (const row of rows) {
+      if (columns === undefined && isSeparatorLine(row.fields)) continue;
       if (columns === undefined) columns = columnsOf(row.fields, reading);
       else group.push(recordOf(row, columns, reading.tally));
     }
@@ -88,14 +89,15 @@ async function* recordsOf(reading: Reading): AsyncGenerator<SourceRecord[]> {
 
 /** Yields the rows of each chunk, until the end or a quote after which nothing can be trusted. */
 async function* rowsOf(reading: Reading): AsyncGenerator<Row[]> {
-  const { name, chunks, fields, tally } = reading;
-  const checkUtf8 = utf8Check();
+  const { name, chunks, fields, tally, options } = reading;
+  let decoder: ChunkDecoder | undefined;
   let parser: RowParser | undefined;
   try {
-    for await (const chunk of chunks) {
-      if (parser === undefined) assertNotUtf16(chunk, name);
-      if (!checkUtf8(chunk)) throw notUtf8(name, parser?.line() ?? 1);
-      parser ??= rowParser(delimiterOf(chunk, fields));
+    for await (const bytes of chunks) {
+      decoder ??= chunkDecoder(bytes, options.encoding);
+      const chunk = decoder.decode(bytes);
+      if (!chunk) throw decoder.refusal(name, parser?.line() ?? 1);
+      parser ??= rowParser(options.delimiter ?? delimiterOf(chunk, fields));
       tally.bytes += chunk.length;
       tally.lineEnded = chunk.at(-1) === 0x0a || chunk.at(-1) === 0x0d;
       tally.nul ||= chunk.includes(0);
@@ -104,20 +106,14 @@ async function* rowsOf(reading: Reading): AsyncGenerator<Row[]> {
       yield parser.take();
       if (tally.stopped) return;
     }
-    if (parser === undefined) return;
-    if (!checkUtf8(undefined)) throw notUtf8(name, parser.line());
+    if (parser === undefined || decoder === undefined) return;
+    if (!decoder.decode(undefined)) throw decoder.refusal(name, parser.line());
     const why = await parser.end();
     if (why !== undefined) tally.stopped = stoppedAt(parser, why);
     yield parser.take();
   } finally {
     parser?.close();
   }
-}
-
-function notUtf8(name: string, line: number): Invalid {
-  return new Invalid(
-    `${name}: the text is not UTF-8 (at or soon after line ${line}); save the file as UTF-8`,
-  );
 }
 
 const QUOTE_FIX =

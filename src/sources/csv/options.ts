@@ -1,8 +1,32 @@
-import type { z } from 'zod';
-import { fileOptions, fileReturnsOptions } from '../shared/files/file-options.ts';
+import { z } from 'zod';
+import { says } from '../../domain/schema-fault.ts';
+import {
+  fileReturnsOptions,
+  placedShape,
+  refusePlacedFaults,
+} from '../shared/files/file-options.ts';
+import { delimiters } from './csv-header.ts';
+import { encodings } from './text-encoding.ts';
+
+const noDelimiter = says('is no delimiter', "write ',', ';', '|' or tab");
 
 /** The options of this source. */
-export const csvOptions = fileOptions('csv', 'A CSV file with a header row, in UTF-8');
+export const csvOptions = z
+  .strictObject({
+    type: z.literal('csv').describe('A CSV file with a header row'),
+    ...placedShape,
+    encoding: z
+      .enum(encodings)
+      .describe(
+        'Encoding of the text, utf-8 by default. A byte order mark in the file takes precedence',
+      )
+      .optional(),
+    delimiter: z
+      .preprocess((given) => (given === 'tab' ? '\t' : given), z.enum(delimiters, noDelimiter))
+      .describe("Character between two fields: ',', ';', '|' or tab. By default it is detected")
+      .optional(),
+  })
+  .superRefine(refusePlacedFaults);
 export type CsvOptions = z.infer<typeof csvOptions>;
 
 /** The options of reporting opt-outs. */

@@ -5,12 +5,10 @@
 import { Invalid } from '../../domain/errors.ts';
 import { parseJson } from '../../domain/values/lossless-json.ts';
 import {
-  assertNotUtf16,
   type FileReading,
   type FileSurroundings,
   type FileTally,
   lineFile,
-  utf8Check,
 } from '../shared/files/line-file.ts';
 import { jsonRecords, type JsonRecords } from '../shared/json-records.ts';
 import type { Source, SourceRecord } from '../source.ts';
@@ -73,4 +71,41 @@ function parsed(text: string, where: string, records: JsonRecords): SourceRecord
   const value = parseJson(text);
   if (value !== undefined) return records.recordOf(value, where, text);
   return { where, broken: 'is no JSON', fix: 'write one whole JSON object a line' };
+}
+
+/**
+ * Returns a function that tells of each chunk in turn whether the text is still UTF-8; call it with
+ * undefined at the end. A character may lie across two chunks.
+ */
+function utf8Check(): (chunk: Buffer | undefined) => boolean {
+  const decoder = new TextDecoder('utf-8', { fatal: true });
+  return (chunk) => {
+    try {
+      decoder.decode(chunk, { stream: chunk !== undefined });
+      return true;
+    } catch (error) {
+      if (error instanceof TypeError) return false;
+      throw error;
+    }
+  };
+}
+
+/**
+ * Throws Invalid when a file that begins with `sample` is UTF-16, which is valid UTF-8 full of
+ * NULs.
+ */
+function assertNotUtf16(sample: Buffer, path: string): void {
+  const marked = sample.length >= 2 && ['fffe', 'feff'].includes(sample.toString('hex', 0, 2));
+  if (!marked && !hasNulPattern(sample.subarray(0, 1024))) return;
+  throw new Invalid(`${path}: the text is UTF-16; save the file as UTF-8`);
+}
+
+/**
+ * Returns whether every other byte is NUL, as in Western text in UTF-16; a stray NUL or two is not
+ * that.
+ */
+function hasNulPattern(bytes: Buffer): boolean {
+  const nuls: [even: number, odd: number] = [0, 0];
+  for (let at = 0; at < bytes.length; at += 1) if (bytes[at] === 0) nuls[at % 2 === 0 ? 0 : 1] += 1;
+  return Math.max(...nuls) >= 4 && Math.max(...nuls) > bytes.length / 4;
 }

@@ -1,11 +1,17 @@
-import type { z } from 'zod';
-import { fileOptions, fileReturnsOptions } from '../shared/files/file-options.ts';
+import { z } from 'zod';
+import {
+  fileReturnsOptions,
+  placedShape,
+  refusePlacedFaults,
+} from '../shared/files/file-options.ts';
 
 /** The options of this source. */
-export const ndjsonOptions = fileOptions(
-  'ndjson',
-  'A file with one JSON object per line, in UTF-8',
-);
+export const ndjsonOptions = z
+  .strictObject({
+    type: z.literal('ndjson').describe('A file with one JSON object per line, in UTF-8'),
+    ...placedShape,
+  })
+  .superRefine(refusePlacedFaults);
 export type NdjsonOptions = z.infer<typeof ndjsonOptions>;
 
 /** The options of reporting opt-outs. */

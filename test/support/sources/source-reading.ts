@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterAll, expect } from 'vitest';
 import type { Clock } from '../../../src/domain/clock.ts';
 import { csvSource } from '../../../src/sources/csv/csv-source.ts';
+import type { CsvOptions } from '../../../src/sources/csv/options.ts';
 import type { Certificate, Source, SourceRecord } from '../../../src/sources/source.ts';
 
 export interface Reading {
@@ -91,10 +92,15 @@ export async function write(path: string, content: string | Buffer, mtimeMs = WR
 }
 
 /** Reads `content` as a CSV file at `path`. */
-export async function readCsv(path: string, content: string | Buffer, fields: readonly string[]) {
+export async function readCsv(
+  path: string,
+  content: string | Buffer,
+  fields: readonly string[],
+  options: Partial<CsvOptions> = {},
+) {
   await write(path, content);
   return readAll(
-    csvSource({ type: 'csv', path }, { clock: virtualClock(), random: () => 1 }),
+    csvSource({ ...options, type: 'csv', path }, { clock: virtualClock(), random: () => 1 }),
     fields,
   );
 }

@@ -16,7 +16,8 @@ export interface PlacedOptions {
   finalNewline?: 'required' | 'optional' | undefined;
 }
 
-const placedShape = {
+/** The fields of a source that reads a file. */
+export const placedShape = {
   path: z
     .string()
     .min(1)
@@ -38,15 +39,9 @@ const placedShape = {
     .optional(),
 };
 
-/** Returns the schema of a source that reads a file. */
-export function fileOptions<T extends string>(type: T, what: string) {
-  return z
-    .strictObject({ type: z.literal(type).describe(what), ...placedShape })
-    .superRefine((value, context) => {
-      for (const [path, mistake] of placedFaults(value)) {
-        context.addIssue(issueOf(mistake, [path]));
-      }
-    });
+/** Reports how the fields of a file do not fit together. */
+export function refusePlacedFaults(value: PlacedOptions, context: z.core.$RefinementCtx): void {
+  for (const [path, mistake] of placedFaults(value)) context.addIssue(issueOf(mistake, [path]));
 }
 
 /** Returns the schema of reporting opt-outs into a file. */

@@ -1,0 +1,66 @@
+/** Turns the bytes of a CSV file into UTF-8, whatever encoding it was exported in. */
+import { Invalid } from '../../domain/errors.ts';
+
+export const encodings = ['utf-8', 'utf-16', 'windows-1252'] as const;
+export type Encoding = (typeof encodings)[number];
+
+/** Decodes the chunks of one file in turn. */
+export interface ChunkDecoder {
+  /**
+   * Returns the chunk in UTF-8; undefined: it holds bytes that the encoding does not have. Call it
+   * with undefined at the end: a character may lie across two chunks.
+   */
+  decode(chunk: Buffer | undefined): Buffer | undefined;
+  /** Returns what to say about such bytes, at or soon after a line of the file `name`. */
+  refusal(name: string, line: number): Invalid;
+}
+
+/** Creates the decoder of a file that begins with `sample`. A byte order mark in it wins. */
+export function chunkDecoder(sample: Buffer, encoding: Encoding = 'utf-8'): ChunkDecoder {
+  const label = markedEncoding(sample) ?? (encoding === 'utf-16' ? 'utf-16le' : encoding);
+  const isUtf8 = label === 'utf-8';
+  const isUnmarkedUtf16 = isUtf8 && hasNulPattern(sample.subarray(0, 1024));
+  const decoder = new TextDecoder(label, { fatal: true });
+  return {
+    decode(chunk) {
+      if (isUnmarkedUtf16) return undefined;
+      try {
+        const text = decoder.decode(chunk, { stream: chunk !== undefined });
+        return isUtf8 && chunk ? chunk : Buffer.from(text);
+      } catch (error) {
+        if (error instanceof TypeError) return undefined;
+        throw error;
+      }
+    },
+    refusal(name, line) {
+      if (isUnmarkedUtf16) {
+        const fix = 'set encoding: utf-16 in the source, or save the file as UTF-8';
+        return new Invalid(`${name}: the text is UTF-16`, { fix });
+      }
+      const fix = isUtf8
+        ? 'set encoding: windows-1252 in the source if a Western Windows program wrote it, or save the file as UTF-8'
+        : 'set the encoding of the source to the one that the export uses, or save the file as UTF-8';
+      const what = isUtf8 ? 'UTF-8' : label.replace(/le|be$/, '').toUpperCase();
+      return new Invalid(`${name}: the text is not ${what} (at or soon after line ${line})`, {
+        fix,
+      });
+    },
+  };
+}
+
+function markedEncoding(sample: Buffer): 'utf-8' | 'utf-16le' | 'utf-16be' | undefined {
+  if (sample.subarray(0, 3).equals(Buffer.from([0xef, 0xbb, 0xbf]))) return 'utf-8';
+  const mark = sample.toString('hex', 0, 2);
+  if (mark === 'fffe') return 'utf-16le';
+  return mark === 'feff' ? 'utf-16be' : undefined;
+}
+
+/**
+ * Returns whether every other byte is NUL, as in Western text in UTF-16; a stray NUL or two is not
+ * that.
+ */
+function hasNulPattern(bytes: Buffer): boolean {
+  const nuls: [even: number, odd: number] = [0, 0];
+  for (let at = 0; at < bytes.length; at += 1) if (bytes[at] === 0) nuls[at % 2 === 0 ? 0 : 1] += 1;
+  return Math.max(...nuls) >= 4 && Math.max(...nuls) > bytes.length / 4;
+}
