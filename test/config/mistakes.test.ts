@@ -203,7 +203,7 @@ describe('one mistake', () => {
     [
       '{ path: p }',
       '7:3  contacts.source.type  is missing  → add "type: csv"' +
-        ' (A CSV file with a header row, in UTF-8)',
+        ' (A CSV file with a header row)',
     ],
     [
       'people.csv',
@@ -216,8 +216,12 @@ describe('one mistake', () => {
         ' (Path of the file, relative to the configuration; or an https address; or - for standard input)',
     ],
     [
+      '{ type: csv, path: p, header: x }',
+      '7:33  contacts.source.header  is not known here  → did you mean headers?',
+    ],
+    [
       '{ type: csv, path: p, delimiter: x }',
-      '7:33  contacts.source.delimiter  is not known here  → known here: type, path, headers, timeoutMs, allowHttp, finalNewline',
+      '7:44  contacts.source.delimiter  is not known here  → use , or ; or \\t or | or tab',
     ],
   ])('a source %s', (source, expected) => {
     const content = contacts(channels).replace('{ type: csv, path: p }', source);

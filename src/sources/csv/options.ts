@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { says } from '../../domain/schema-fault.ts';
 import {
   fileReturnsOptions,
   placedShape,
@@ -7,8 +6,6 @@ import {
 } from '../shared/files/file-options.ts';
 import { delimiters } from './csv-header.ts';
 import { encodings } from './text-encoding.ts';
-
-const noDelimiter = says('is no delimiter', "write ',', ';', '|' or tab");
 
 /** The options of this source. */
 export const csvOptions = z
@@ -22,7 +19,8 @@ export const csvOptions = z
       )
       .optional(),
     delimiter: z
-      .preprocess((given) => (given === 'tab' ? '\t' : given), z.enum(delimiters, noDelimiter))
+      .enum([...delimiters, 'tab'])
+      .transform((given) => (given === 'tab' ? '\t' : given))
       .describe("Character between two fields: ',', ';', '|' or tab. By default it is detected")
       .optional(),
   })
