@@ -1,11 +1,11 @@
 /**
- * The do-not-contact list (the ledger): what must be remembered of people after their record is
- * gone, in a file of its own that outlives the snapshot. It stores keyed hashes of addresses and of
- * CRM ids, never an address or an id. Entries that have ended stay, with the time and the reason,
- * and no longer count.
+ * The do-not-contact list (the ledger): what must be remembered about people after their record is
+ * gone, in a separate file that outlives the snapshot. It stores keyed hashes of addresses and of
+ * CRM ids, never an address or an id. Ended entries are kept, with the time and the reason, and no
+ * longer count.
  *
- * The list counts how often it was written. A snapshot that knows of more writes than the list has
- * stands beside an older copy, which does not contain all opt-outs.
+ * The list counts how often it was written. If a snapshot knows of more writes than the list has,
+ * the list is an older copy that lacks some opt-outs.
  */
 import type { Database } from 'better-sqlite3';
 import type {
@@ -21,17 +21,17 @@ import type { Key } from '../domain/record.ts';
 import type { Wait } from '../snapshot/database/database-access.ts';
 import { type Statements, statementsOf } from '../snapshot/database/prepared-statements.ts';
 
-/** An open list. All methods throw Busy when another process locks the file for too long. */
+/** An open list. All methods throw Busy if another process locks the file for too long. */
 export interface DoNotContactList {
-  /** Identifies this list; the snapshot remembers it. */
+  /** Identifies this list; the snapshot stores it. */
   readonly id: string;
   /**
-   * Returns the entries that concern a person: those of the address, and all but bounces also by
-   * the CRM ids.
+   * Returns the entries that concern a person: those found by the address and, except for bounces,
+   * those found by the CRM ids.
    */
   concerning(who: Identity): Entry[];
   /**
-   * Stores all remarks, or none; they are on disk when it returns. Storing an entry that exists
+   * Stores all remarks or none; they are on disk when this returns. Storing an existing entry
    * changes nothing. `at` is the time in milliseconds since the epoch. Throws Busy as the
    * snapshot's transaction does.
    */
@@ -40,17 +40,19 @@ export interface DoNotContactList {
   reached(): number;
   /** Returns the number of the newest entry; later entries have greater numbers. */
   newest(): number;
-  /** Calls `told` after every later write with the number of writes, once they are on disk. */
+  /** Calls `told` with the number of writes after every later write, once it is on disk. */
   follow(told: (reached: number) => void): void;
   /**
-   * Returns the same list with a follower of its own, for another run of this process: what a
-   * follower does belongs to the transaction of the run that writes. Closed together with this one.
+   * Returns the same list with a separate follower, for another run of this process, because a
+   * follower's work belongs to the transaction of the run that writes. It is closed together with
+   * this one.
    */
   sibling(): DoNotContactList;
-  /** Writes a whole and sound copy to `file`. Throws Invalid, and the signal's reason. */
+  /** Writes a complete and verified copy to `file`. Throws Invalid, and the signal's reason. */
   copy(file: string, signal: AbortSignal): Promise<BackupPart>;
   /**
-   * Returns a function that tells whether an address was forgotten on demand; undefined: none was.
+   * Returns a function that returns whether an address was forgotten on request, or undefined if
+   * none was.
    */
   erased(): ((key: Key) => boolean) | undefined;
   close(): void;
@@ -103,7 +105,7 @@ export function ledgerIn(
   const isEmpty = (): boolean => first.get() === undefined;
   const shared = {
     id,
-    // An empty list is not asked: a first load asks about everybody.
+    // An empty list is not queried, because a first load queries it for all people.
     concerning: (who: Identity) => patiently(() => (isEmpty() ? [] : concerning(hashes(who)))),
     reached: () => patiently(reached),
     newest: () => patiently(newest),
@@ -188,12 +190,12 @@ function erasuresIn({ prepare }: Statements, newest: () => number) {
   const of = prepare<[string], { one: 1 }>(
     `select 1 one from entry indexed by entry_standing where address = ? and ${standing}`,
   );
-  // Remembers up to which entry there was no erasure, because everybody is asked about and the list
-  // may be very long.
+  // The newest entry up to which no erasure exists. It is cached, because the list is queried for
+  // all people and may be very long.
   let none = 0;
   return (): ((address: string) => boolean) | undefined => {
     const upTo = newest();
-    // A smaller number means that another file was put in its place.
+    // A smaller number means that another file has taken its place.
     if (upTo < none) none = 0;
     if (any.get(none)) return (address) => of.get(address) !== undefined;
     none = upTo;
@@ -207,13 +209,12 @@ function newestIn({ prepare }: Statements): () => number {
 }
 
 /**
- * Reads and counts how often the list was written; call `raise` within the transaction that writes.
+ * Reads and counts how often the list was written. Call `raise` within the transaction that writes.
  */
 export function counting({ prepare }: Statements): { reached(): number; raise(): number } {
   const get = prepare<[], { value: string }>(`select value from meta where name = 'reached'`);
   const set = prepare<[string]>(`insert or replace into meta (name, value) values ('reached', ?)`);
-  // A list of an older version has not counted. The number of its entries never becomes less
-  // either.
+  // Older versions did not count writes. This sum over the entries never decreases either.
   const least = prepare<[], { n: number }>(
     'select coalesce(max(seq), 0) + count(ended_at) n from entry',
   );
@@ -230,7 +231,7 @@ export function counting({ prepare }: Statements): { reached(): number; raise():
 
 type Hashed = Omit<ListRemark, keyof Identity> & Hashes;
 
-/** Prepares the write of one remark; the transaction is the caller's. */
+/** Prepares the write of one remark. The caller provides the transaction. */
 function writing({ prepare }: Statements): (remark: Hashed, at: number) => void {
   const add = prepare<
     Omit<RememberedOptOut, 'contact'> & { address: string; contact: string },
@@ -262,7 +263,7 @@ function writing({ prepare }: Statements): (remark: Hashed, at: number) => void 
     }
     for (const { part, cause, contact, after, by } of adds) {
       const seq = add.get({ address, part, cause, contact: contact ?? '', after, by })?.seq;
-      // A bounce belongs to the address alone.
+      // A bounce belongs to the address only.
       if (seq === undefined || cause === 'bounce') continue;
       for (const id of ids) bear.run(id, seq);
     }

@@ -1,14 +1,14 @@
 /**
- * How the do-not-contact list is found, created and refused. The snapshot knows its id; its key is
- * in a file of its own. A writer creates the key, the list and then the snapshot's note of it, in
- * this order, so that a crash in between leaves a list that the next start takes over.
+ * Finds, creates and refuses the do-not-contact list. The snapshot knows the list's id; the list's
+ * key is in a separate file. A writer creates the key, the list and then the snapshot's reference
+ * to it, in this order, so that a crash in between leaves a list that the next start takes over.
  *
- * The snapshot also knows how often the list had been written, and learns it only once a write is
- * on disk. So
+ * The snapshot also knows how often the list was written, and learns of a write only once it is on
+ * disk. Therefore:
  *
- *   the list was written      when                                        then
- *   more often than it knows  after a crash, or with a restored snapshot  it is used
- *   as often                  otherwise                                   it is used
+ *   the list was written      when                                        result
+ *   more often than it knows  after a crash, or with a restored snapshot  the list is used
+ *   as often                  otherwise                                   the list is used
  *   less often                an older copy was put back, or the last     Invalid: later opt-outs
  *                             writes were lost                            are missing
  */
@@ -32,22 +32,22 @@ import Database from 'better-sqlite3';
 /** The files of a list. */
 export interface LedgerPlace {
   path: string;
-  /** The file of its key; created at first use. */
+  /** The file of its key, created on first use. */
   keyFile: string;
 }
 
-/** The facts that a snapshot knows of its list. */
+/** What a snapshot knows about its list. */
 export interface KnownLedger {
   id: string;
-  /** How often it had been written, at least. */
+  /** The minimum number of times that it was written. */
   reached: number;
 }
 
-/** How a list is opened for writing. */
+/** The options for opening a list for writing. */
 export interface Opening {
-  /** Undefined: the snapshot knows no list yet. */
+  /** Undefined if the snapshot does not know a list yet. */
   known: KnownLedger | undefined;
-  /** Whether a list that cannot be used is replaced by a new one. */
+  /** Whether an unusable list is replaced with a new one. */
   acceptLost: boolean;
   /** Returns random bytes as hexadecimal digits. */
   randomHex(bytes: number): string;
@@ -56,12 +56,13 @@ export interface Opening {
 const version = 1;
 
 /**
- * Opens the list that a snapshot knows. Creates the list and its key (0600) where neither snapshot
- * nor disk knows of one; takes over a good list that the snapshot does not know.
+ * Opens the list that a snapshot knows. Creates the list and its key (0600) if neither the snapshot
+ * nor the disk has one, and takes over a valid list that the snapshot does not know.
  *
- * Throws Invalid when the list or its key is missing, damaged, or older than the snapshot knows,
- * now or later. With `acceptLost` an unusable list is set aside instead, and a new one made; an
- * older one goes on under another id, so that it is not taken for the lost one later. Throws Busy.
+ * Throws Invalid, immediately or later, if the list or its key is missing, damaged, or older than
+ * the snapshot knows. With `acceptLost`, an unusable list is moved aside instead and a new one is
+ * created; an older list continues under another id, so that it is not mistaken for the lost one
+ * later. Throws Busy.
  */
 export function openDoNotContactList(
   place: LedgerPlace,
@@ -88,7 +89,7 @@ export function openDoNotContactList(
 }
 
 /**
- * Opens the list for reading, and creates nothing: without a list it returns an empty one. Throws
+ * Opens the list for reading and creates nothing; returns an empty list if there is none. Throws
  * like `openDoNotContactList`.
  */
 export function readDoNotContactList(
@@ -104,7 +105,7 @@ export function readDoNotContactList(
   return found.db ? opened(place, found) : ledgerInMemory();
 }
 
-/** Returns an empty list in memory, which leaves nothing behind. */
+/** Returns an empty list in memory; its contents are lost when it is closed. */
 export function ledgerInMemory(): DoNotContactList {
   const db = new Database(':memory:');
   const made = { id: '', key: '00' };
@@ -120,7 +121,7 @@ interface Found {
   reached: number;
   isSound: boolean;
   unreadable: boolean;
-  /** The id that it gets from now on. */
+  /** The id that the list gets from now on. */
   renamed?: string;
 }
 
@@ -137,11 +138,11 @@ function find({ path, keyFile }: LedgerPlace, { readonly = false } = {}): Found 
       const at = Number(db.pragma('user_version', { simple: true }));
       if (at > version) throw newer(path);
       if (at === 0) {
-        // Its creation was cut off, so nothing was ever in it.
+        // Its creation was interrupted, so it never contained anything.
         db.close();
         return none;
       }
-      // The list is small beside the snapshot, and damage is found here or never.
+      // The list is small compared with the snapshot, and damage is found here or never.
       if (!readonly) check(db);
       const id = metaOf(db, 'id');
       const isSound = key !== undefined && metaOf(db, 'proof') === proofOf(key, id);
@@ -287,7 +288,7 @@ function metaOf(db: Database.Database, name: string): string {
   return get.get(name)?.value ?? '';
 }
 
-/** Keeps a file that cannot be used, under another name. */
+/** Moves an unusable file to another name. */
 function setAside(path: string): void {
   moveAside(path, (count) => `${path}-lost-${count}`);
 }

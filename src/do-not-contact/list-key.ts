@@ -6,14 +6,14 @@ import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, writeSy
 import { createHmac, createSecretKey } from 'node:crypto';
 import { readSmallFile } from '../domain/values/config-file.ts';
 
-/** Returns the key in `file`; undefined when there is no file or no key in it. */
+/** Returns the key in `file`, or undefined if there is no file or it contains no key. */
 export function readKey(file: string): string | undefined {
   if (!existsSync(file)) return undefined;
   const text = readSmallFile(file).toString('utf8').trim().toLowerCase();
   return /^[0-9a-f]{64}$/.test(text) ? text : undefined;
 }
 
-/** Writes a new key to the file (0600), as a whole or not at all. */
+/** Writes a new key to the file (0600), atomically. */
 export function writeKey(file: string, key: string): void {
   const part = `${file}.part`;
   rmSync(part, { force: true });
@@ -30,9 +30,9 @@ export function writeKey(file: string, key: string): void {
 const mostKnown = 1_000;
 
 /**
- * Returns a function that hashes a text for the list. `what` keeps the hash of an id from equalling
- * that of an address. The last hashes are kept, because one person is asked about several times in
- * a row.
+ * Returns a function that hashes a text for the list. `what` ensures that the hash of an id never
+ * equals that of an address. The last hashes are cached, because the same person is queried several
+ * times in a row.
  */
 export function hasher(key: string): (what: string, text: string) => string {
   const secret = createSecretKey(Buffer.from(key, 'hex'));

@@ -2,8 +2,8 @@ import { guardClasses, type GuardClass } from './guard-classes.ts';
 import type { Key, RecordTypeName } from './record.ts';
 
 /**
- * The operations on a record of the platform. `complete` is the second step of creating a template:
- * it sets the fields that only an update can set.
+ * The operations on a platform record. `complete` is the second step of creating a template: it
+ * sets the fields that only an update can set.
  */
 export const ops = [
   'create',
@@ -17,7 +17,7 @@ export const ops = [
 /** One of `ops`. */
 export type Op = (typeof ops)[number];
 
-/** One request that the plan contains, about one record. */
+/** One request in a plan, about one record. */
 export interface Change {
   kind: RecordTypeName;
   key: Key;
@@ -27,21 +27,24 @@ export interface Change {
    */
   part: string;
   /**
-   * The platform's id that the request goes to; undefined means the id that is recorded when it is
-   * sent.
+   * The platform's id that the request goes to; undefined for the id that is recorded when the
+   * request is sent.
    */
   target: string | undefined;
-  /** The content of the request as JSON text; the record type knows its shape. */
+  /** The content of the request as JSON text, in a form that the record type defines. */
   body: string;
-  /** Changes of a lower phase are sent first. */
+  /** The sending order: changes of a lower phase are sent first. */
   phase: number;
   /**
-   * The guard class that counts the change; undefined: no guard counts it, and it is never held.
+   * The guard class that counts the change; if undefined, no guard counts it and it is never held.
    */
   guard?: GuardClass | undefined;
 }
 
-/** Returns the class that counts a change; undefined: none does, and it is never held. */
+/**
+ * Returns the class that counts a change. If it is undefined, no guard counts the change, and it is
+ * never held.
+ */
 export function guardOf(
   { kind, op }: Pick<Change, 'kind' | 'op'>,
   isStated = false,
@@ -66,7 +69,7 @@ export function isStatedOptOut({ op, guard }: Pick<Change, 'op' | 'guard'>): boo
  *   planned                  may still be dropped
  *   sent                     committed before the request leaves
  *   acked, rejected, stale   final; stale means that what the plan was based on no longer holds
- *   unknown                  sent without a known outcome, which a later reading finds out
+ *   unknown                  sent without a known outcome, to be found out by a later read
  */
 export type ChangeState = 'planned' | 'sent' | 'acked' | 'rejected' | 'stale' | 'unknown';
 
@@ -77,6 +80,6 @@ export interface JournaledChange extends Change {
   /** The id of the run that planned it. */
   run: string;
   state: ChangeState;
-  /** When it was marked as sent, in milliseconds since the epoch; undefined: it was not. */
+  /** When it was marked as sent, in milliseconds since the epoch; undefined if it was not. */
   sentAt: number | undefined;
 }

@@ -1,17 +1,18 @@
 /**
- * The clock of a process. Code below the command line takes it as a parameter, so that a test can
- * run time virtually.
+ * The clock of a process. Code below the command line takes it as a parameter, so that tests can
+ * use virtual time.
  */
 export interface Clock {
   /**
-   * Returns milliseconds since the epoch, for records and messages. Never measure a wait with it.
+   * Returns milliseconds since the epoch, for records and messages. Do not use it to measure
+   * durations.
    */
   now(): number;
-  /** Returns the milliseconds of a clock that never jumps, for measuring. */
+  /** Returns the milliseconds of a clock that never jumps, for measuring durations. */
   monotonic(): number;
   /** Resolves after `ms` milliseconds; rejects with the signal's reason when it is aborted. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
-/** Returns a number in [0, 1). Passed in like the clock. */
+/** Returns a number in [0, 1). It is passed as a parameter, like the clock. */
 export type Random = () => number;

@@ -1,4 +1,4 @@
-/** The result of a condition of the configuration, and the condition itself. */
+/** A condition of the configuration, and its result. */
 
 /** A condition on a CRM record. It is pure and parsed once for all records. */
 export interface Condition {
@@ -11,8 +11,8 @@ export interface Condition {
 }
 
 /**
- * The value that a condition gave, of any type; or the fields on which it could not be evaluated,
- * as far as they are known. `longest` is set where a field's text is too long to read: it is the
- * greatest number of characters that a condition reads.
+ * The value that a condition returned, of any type; or the fields because of which it could not be
+ * evaluated, as far as they are known. `longest` is set if a field's text is too long to read; it
+ * is the maximum number of characters that a condition reads.
  */
 export type ConditionResult = { gives: unknown } | { failsOn: readonly string[]; longest?: number };

@@ -2,14 +2,14 @@
 import type { Key } from './record.ts';
 
 /**
- * The reasons why somebody is on the list.
+ * The reasons why a person is on the list.
  *
- *   opt_out       unsubscribed from one channel, or was taken out of it
- *   doubtful      the same, but a request of ours that had no answer may have done it
+ *   opt_out       unsubscribed from one channel, or was removed from it
+ *   doubtful      the same, but a request of ours without a response may have caused it
  *   unsubscribed, blocked, bounce, complaint, suppressed
- *                 receives no mail at all; a bounce belongs to the address only
- *   vanished      was ours, and disappeared from the platform without us
- *   erasure       was forgotten on demand
+ *                 receives no mail at all; a bounce concerns the address only
+ *   vanished      was ours, and disappeared from the platform without our doing
+ *   erasure       was forgotten on request
  */
 export const causes = [
   'opt_out',
@@ -25,32 +25,35 @@ export const causes = [
 /** One of `causes`. */
 export type Cause = (typeof causes)[number];
 
-/** One fact about a person, without saying who it is. Times are milliseconds since the epoch. */
+/**
+ * One fact about a person, without the person's identity. Times are in milliseconds since the
+ * epoch.
+ */
 export interface RememberedOptOut {
   /** The id of a channel; `all` ('*') for all mail. */
   part: string;
   cause: Cause;
   /**
-   * The platform's id of the contact that showed it; only the same contact can take it back. Null:
+   * The platform's id of the contact that showed it; only the same contact can revoke it. Null if
    * unknown.
    */
   contact: string | null;
-  /** It happened after this time (null: unknown) and not later than `by`. */
+  /** It happened after this time (null if unknown) and not later than `by`. */
   after: number | null;
   by: number;
 }
 
-/** An entry of the list that concerns the person asked about, and has not ended. */
+/** An open entry of the list that concerns the queried person. */
 export interface Entry extends RememberedOptOut {
   /** The number of the entry; later entries have greater numbers. */
   seq: number;
   /** Whether the entry was found by the address, or only by a CRM id of the person. */
   through: 'address' | 'id';
-  /** Whether all CRM ids asked about belong to the entry. */
+  /** Whether all queried CRM ids belong to the entry. */
   bears: boolean;
 }
 
-/** The identity that the list is asked about or told of. The list stores hashes of it only. */
+/** The identity used to query and update the list. The list stores only hashes of it. */
 export interface Identity {
   /** The address, trimmed and in lower case. */
   key: Key;
@@ -58,19 +61,19 @@ export interface Identity {
   ids: readonly string[];
 }
 
-/** Changes of the list for one person: new entries, and entries that end. */
+/** Changes to the list for one person: new entries, and entries that end. */
 export interface ListChanges {
   adds: readonly RememberedOptOut[];
   ends: readonly { seq: number; why: string }[];
   /**
-   * Entries of another address that no longer belong to this person's ids. They stay with that
+   * Entries for another address that no longer belong to this person's ids. They remain with that
    * address.
    */
   frees?: readonly { seq: number; why: string }[];
 }
 
-/** A change of the list for one person, with the person's identity. */
+/** A change to the list for one person, with the person's identity. */
 export type ListRemark = Identity & ListChanges;
 
-/** The part of an entry that concerns all mail. No channel has this id. */
+/** The `part` of an entry that concerns all mail. No channel has this id. */
 export const all = '*';

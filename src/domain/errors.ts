@@ -1,24 +1,24 @@
 /**
- * The errors that a correct program meets, as data. An error of any other class is a bug: it goes
- * up as it is, and cli.ts prints its stack and asks for a report (exit code 1). Errors of the disk
- * and of the file system are the exception: cli/output/failure-report.ts explains them.
+ * The errors that a correct program encounters, as data. An error of any other class is a bug: it
+ * propagates unchanged, and cli.ts prints its stack and asks for a report (exit code 1). Disk and
+ * file system errors are the exception: cli/output/failure-report.ts explains them.
  *
  *   class         means                                                        exit code
  *   Invalid       input, configuration or a plan that cannot be used             2
  *   Busy          another process is at work, or a file is still being written   75
- *   Interrupted   somebody asked this process to stop                            130, 143
- *   Unavailable   no usable answer: network, time-out, 5xx, unreadable body      1
- *   RateLimited   the platform went on asking to wait (429)                      1
+ *   Interrupted   this process was asked to stop                                 130, 143
+ *   Unavailable   no usable response: network, timeout, 5xx, unreadable body     1
+ *   RateLimited   the platform kept asking to wait (429)                         1
  *   Rejected      the platform understood a request and refused it (4xx)         1
- *   NotSent       we kept a request back just before it left                     1
+ *   NotSent       we withheld a request immediately before sending it            1
  *
- * Invalid and Busy end a command. The others end it only outside a run: within one they become the
- * outcome of a change, or a reason why the run failed.
+ * Invalid and Busy end a command. The others end it only outside a run; within a run they become
+ * the outcome of a change, or a reason why the run failed.
  */
 
-/** Programs decide by the code of a problem, never by its words. */
+/** The code of a problem. Programs decide based on this code, never on the problem's text. */
 export type ProblemCode =
-  // The classes of errors: what a problem of each is called, unless it has a code of its own.
+  // Error classes: the code of their problems, unless a problem has a more specific one.
   | 'invalid'
   | 'busy'
   | 'interrupted'
@@ -26,10 +26,10 @@ export type ProblemCode =
   | 'rate-limited'
   | 'rejected'
   | 'not-sent'
-  // Of a database that a source reads or writes.
+  // Problems with a database that a source reads or writes.
   | 'database-access'
   | 'database-refusal'
-  // Why a run failed.
+  // Reasons why a run failed.
   | 'quarantined'
   | 'source-incomplete'
   | 'source-left-out'
@@ -40,13 +40,16 @@ export type ProblemCode =
   | 'outcome-unknown'
   | 'write-back-stuck'
   | 'erasure-unfinished'
-  // What a run has to say besides.
+  // Other information about a run.
   | 'note';
 
-/** What is wrong and how to fix it: one line each, without personal data. */
+/** What is wrong and how to fix it, one line each and without personal data. */
 export interface Problem {
   code: ProblemCode;
-  /** The place in a file, `mirror.yaml:3:5  platform.url`; the others name it in the reason. */
+  /**
+   * The position in a file, such as `mirror.yaml:3:5 platform.url`; other problems name their place
+   * in the reason.
+   */
   place?: string | undefined;
   reason: string;
   fix?: string | undefined;
@@ -55,13 +58,13 @@ export interface Problem {
 type Problems = readonly [Problem, ...Problem[]];
 
 interface Renderable extends Omit<Problem, 'code' | 'fix'> {
-  /** Undefined, null or '': nobody knows one. */
+  /** Undefined, null or '' if no fix is known. */
   fix?: string | null | undefined;
 }
 
 /**
- * Returns the line that people read: `reason → fix`. The only place that draws the arrow; nothing
- * takes such a line apart again.
+ * Returns the line that people read: `reason → fix`. This is the only place that adds the arrow,
+ * and no code splits such a line again.
  */
 export function renderProblem({ place, reason, fix }: Renderable): string {
   const gap = place === undefined ? ' ' : '  ';
@@ -69,17 +72,17 @@ export function renderProblem({ place, reason, fix }: Renderable): string {
   return fix ? `${what}${gap}→ ${fix}` : what;
 }
 
-/** What a problem of an error may have besides its reason. */
+/** What a problem may have in addition to its reason. */
 interface Detail {
   fix?: string | undefined;
-  /** Default: the code of the class. */
+  /** The default is the code of the class. */
   code?: ProblemCode | undefined;
   cause?: unknown;
 }
 
 /**
- * An error that is no bug. `problems` is its data; `message` is the same for people to read, a line
- * each.
+ * An expected error, which is not a bug. `problems` is its data; `message` is the same as text for
+ * people, one line for each problem.
  */
 export abstract class ExpectedError extends Error {
   readonly problems: Problems;
@@ -91,7 +94,7 @@ export abstract class ExpectedError extends Error {
 
 /**
  * Input, configuration or a plan that cannot be used as it is. Exit code 2, never retried. Takes a
- * reason, or the problems where there are several.
+ * reason, or the problems if there are several.
  */
 export class Invalid extends ExpectedError {
   override readonly name = 'Invalid';
@@ -101,7 +104,7 @@ export class Invalid extends ExpectedError {
 }
 
 /**
- * Not now: another process is at work, or a file is still being written. Exit code 75: run again
+ * Temporary: another process is at work, or a file is still being written. Exit code 75: run again
  * later.
  */
 export class Busy extends ExpectedError {
@@ -111,7 +114,7 @@ export class Busy extends ExpectedError {
   }
 }
 
-/** Somebody asked this process to stop. Exit code 130 after SIGINT, 143 after SIGTERM. */
+/** This process was asked to stop. Exit code 130 after SIGINT, 143 after SIGTERM. */
 export class Interrupted extends ExpectedError {
   override readonly name = 'Interrupted';
   readonly signal: 'SIGINT' | 'SIGTERM';
@@ -123,13 +126,14 @@ export class Interrupted extends ExpectedError {
 }
 
 /**
- * No usable answer: network, time-out, 5xx or an unreadable body. `acted` says whether the request
- * may have had its effect: 'no' is a proof (it never left), 'maybe' has to be resolved by reading.
+ * No usable response: network, timeout, 5xx or an unreadable body. `acted` says whether the request
+ * may have had its effect: 'no' is proof that it had none (it never left), 'maybe' must be resolved
+ * by reading.
  */
 export class Unavailable extends ExpectedError {
   override readonly name = 'Unavailable';
   readonly acted: 'no' | 'maybe';
-  /** The HTTP status, where there was an answer. */
+  /** The HTTP status, if there was a response. */
   readonly status: number | undefined;
   constructor(
     reason: string,
@@ -143,8 +147,8 @@ export class Unavailable extends ExpectedError {
 }
 
 /**
- * The platform, or the API of a CRM, asks to wait (429), and went on asking: `retryAfterMs` is the
- * last wait it named, in milliseconds.
+ * The platform, or the API of a CRM, kept asking to wait (429). `retryAfterMs` is the last wait
+ * that it named, in milliseconds.
  */
 export class RateLimited extends ExpectedError {
   override readonly name = 'RateLimited';
@@ -162,18 +166,20 @@ export class RateLimited extends ExpectedError {
 
 interface Refusal {
   status: number;
-  /** Why, in the platform's words; '' when it does not say. */
+  /** The reason in the platform's words; '' if it gives none. */
   why: string;
-  /** How to fix it; '' when nobody knows. */
+  /** How to fix it; '' if no fix is known. */
   fix: string;
   /** The route that was refused. */
   route: string;
-  /** Whether an earlier attempt at the same request may have had its effect; 'no' when left out. */
+  /**
+   * Whether an earlier attempt at the same request may have had its effect; the default is 'no'.
+   */
   acted?: 'no' | 'maybe';
 }
 
 /**
- * A request that the platform understood and refused (4xx, never 429). `message` is what it
+ * A request that the platform understood and refused (4xx, never 429). `message` states what it
  * refused, without `why` and `fix`.
  */
 export class Rejected extends ExpectedError implements Refusal {
@@ -194,7 +200,7 @@ export class Rejected extends ExpectedError implements Refusal {
   }
 }
 
-/** We kept a request back just before it left: certainly nothing happened. */
+/** We withheld a request immediately before sending it, so it certainly had no effect. */
 export class NotSent extends ExpectedError {
   override readonly name = 'NotSent';
   constructor(reason: string) {
@@ -207,7 +213,9 @@ function atLeastOne([first, ...more]: readonly Problem[]): Problems {
   return [first, ...more];
 }
 
-/** Returns whether an error is one of these. Anything else is a bug: throw it as it is. */
+/**
+ * Returns whether an error is an expected one. Anything else is a bug and must be thrown unchanged.
+ */
 export function isExpected(error: unknown): error is ExpectedError {
   return error instanceof ExpectedError;
 }

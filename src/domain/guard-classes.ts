@@ -1,61 +1,69 @@
 /**
- * The classes of changes that guards count and may hold back. Configuration, approvals, `held` in
- * JSON, metrics, status and texts iterate over this table: a new class is one row.
+ * The classes of changes that guards count and may withhold. Configuration, approvals, `held` in
+ * JSON, metrics, status and messages iterate over this table, so a new class is one row.
  */
 import type { RecordTypeName } from './record.ts';
 
-/** The records that a percentage is of; engine/guard/guard-population.ts counts them. */
+/** The records that a percentage refers to; engine/guard/guard-population.ts counts them. */
 export type PopulationName = 'owned' | 'known' | 'subscribed' | 'wanted';
 
-/** See `exempt`. */
+/** A case in which changes are not counted or not held; see `exempt`. */
 type Exemption = 'creation' | 'first load' | 'single run';
 
 interface GuardRow<Id extends string = string, Key extends string = string> {
   id: Id;
-  /** Its key under `guards` in the configuration. */
+  /** The key of the class under `guards` in the configuration. */
   configKey: Key;
   recordType: RecordTypeName;
   /**
-   * Its limit unless the configuration states another. `holdFor`, a duration: after that what is
-   * held passes without approval. Then each channel is held for itself, and runs that read only
-   * some people report what stays held of the others.
+   * The limit, unless the configuration states another. `holdFor` is a duration after which held
+   * changes pass without approval. With it, each channel is held separately, and incremental runs
+   * report what remains held for the people they did not read.
    */
   defaults: { percent: number; floor: number; holdFor?: string };
-  /** The operations that it counts; `stated`: only those (or none of those) that the CRM states. */
+  /**
+   * The operations that the class counts. `stated`: only changes that the CRM states (true), or
+   * only others (false).
+   */
   counts: { ops: readonly string[]; stated?: boolean };
   population: PopulationName;
   /**
-   * creation      what the creation of a record calls for at once is not counted
-   * first load    a first load is not counted
-   * single run    events and `one` are counted and never held, and neither is a creation's rest
+   * The cases in which the class makes an exception.
+   *
+   *   creation      what the creation of a record requires immediately is not counted
+   *   first load    a first load is not counted
+   *   single run    events and `one` are counted and never held, nor is the rest of a creation
    */
   exempt: readonly Exemption[];
-  /** Whether what an earlier run held counts in the run that judges new changes. */
+  /** Whether changes that an earlier run held count in the run that judges new changes. */
   countsHeld: boolean;
-  /** Whether the deletes of one mail domain, or of one page of CRM ids, are held too. */
+  /** Whether deletes from one mail domain, or of one page of CRM ids, are held too. */
   shapes: boolean;
-  /** Holds, whatever the floor, everybody who is subscribed, if they are at least that many. */
+  /**
+   * If at least this many people are subscribed, a change to all of them is held, regardless of the
+   * floor.
+   */
   holdsAllFrom: number;
-  /** The class whose held records are left out of this one; it stands earlier in the table. */
+  /** The class whose held records are left out of this one. It must come earlier in the table. */
   withoutHeldOf?: NoInfer<Id>;
   words: GuardWords;
 }
 
 interface GuardWords {
-  /** Describes the class in the schema of the configuration, and what a percentage is of. */
+  /** What the class covers, and what a percentage refers to, in the configuration's schema. */
   schema: { what: string; of: string };
-  /** What would be done to so many records, which are named before. */
+  /** What would be done to the records, whose number precedes this text. */
   would: string;
-  /** What `percent` is of. */
+  /** What `percent` refers to. */
   of: string;
-  /** What it often comes from; `causes`: where a reason for holding tells more. */
+  /** The usual cause; `causes`: more specific causes by the reason for holding. */
   cause: string;
   causes?: Readonly<Record<string, string>>;
-  /** What is planned for the records that are held. */
+  /** What is planned for the held records. */
   planned: string;
-  /** What is counted. */
+  /** What the class counts. */
   counted: string;
-  /** Added to "The next run does it", where not every run can. */
+  /** A suffix for "The next run does it", if not every run can. */
   doneLater?: string;
 }
 
@@ -66,7 +74,7 @@ function table<const Id extends string, const Key extends string>(
   return rows;
 }
 
-/** In the order in which the guards are asked, and in which texts name the classes. */
+/** The classes in the order in which guards are applied and texts name them. */
 export const guardClasses = table([
   {
     id: 'delete',
@@ -104,7 +112,7 @@ export const guardClasses = table([
     exempt: ['creation', 'single run'],
     countsHeld: false,
     shapes: false,
-    // With fewer subscribers nobody can tell whether it is an accident.
+    // With fewer subscribers it is impossible to tell whether it is an accident.
     holdsAllFrom: 4,
     words: {
       schema: { what: 'Opt-outs that the CRM states', of: 'the people subscribed' },
@@ -126,7 +134,7 @@ export const guardClasses = table([
     countsHeld: true,
     shapes: false,
     holdsAllFrom: Infinity,
-    // Nobody is opted in while an opt-out of theirs is held.
+    // Nobody is opted in while one of their opt-outs is held.
     withoutHeldOf: 'opt_out',
     words: {
       schema: { what: 'Opt-ins and creations', of: 'the people the CRM wants' },
@@ -174,12 +182,12 @@ const inOrder = guardClasses.toSorted((a, b) => (a.id < b.id ? -1 : 1));
 
 export const guardRows = byGuard((_, row) => row);
 
-/** Gives one value for each class, in alphabetical order as in JSON. */
+/** Returns an object with one value for each class, in alphabetical order as in JSON. */
 export function byGuard<T>(of: (guard: GuardClass, row: Guard) => T): Record<GuardClass, T> {
   return keyed(inOrder.map((row) => [row.id, of(row.id, row)]));
 }
 
-/** The same by configuration key. */
+/** Returns the same, by configuration key. */
 export function byGuardKey<T>(of: (row: Guard) => T): Record<GuardKey, T> {
   return keyed(inOrder.map((row) => [row.configKey, of(row)]));
 }
@@ -189,12 +197,12 @@ function keyed<T>(entries: readonly (readonly [string, T])[]): Record<string, T>
   return Object.fromEntries(entries);
 }
 
-/** When so much is held back; see engine/report/guard-rules.ts. */
+/** The limit above which changes are held; see engine/report/guard-rules.ts. */
 export interface Limit {
-  /** Of the records that the class is about (`population`), 0 to 100. */
+  /** The percentage of the records that the class covers (`population`), 0 to 100. */
   percent: number;
-  /** That many always pass. */
+  /** The number of records that always pass. */
   floor: number;
-  /** Only of classes with `holdFor`, in milliseconds. */
+  /** Only for classes with `holdFor`; in milliseconds. */
   holdForMs?: number | undefined;
 }

@@ -1,8 +1,10 @@
-/** Opt-outs on the platform, as they are reported to the CRM (docs/write-back.md). */
+/**
+ * Opt-outs on the platform, in the form in which they are reported to the CRM (docs/write-back.md).
+ */
 
 /**
- * How a person opted out. No other cause exists, so every report is an opt-out by its type.
- * all_mail: from all mail, when it could not be told how.
+ * How a person opted out. No other causes exist, so every report is an opt-out by its type.
+ * all_mail: from all mail, if the exact cause is unknown.
  */
 export const returnCauses = [
   'opt_out',
@@ -16,21 +18,21 @@ export const returnCauses = [
 /** One of `returnCauses`. */
 export type ReturnCause = (typeof returnCauses)[number];
 
-/** One opt-out, reported for one record of the CRM. Times are milliseconds since the epoch. */
+/** One opt-out, reported for one record of the CRM. Times are in milliseconds since the epoch. */
 export interface OptOutReport {
   /**
-   * Identifies the report: the same for every attempt, and another one for a later opt-out of the
-   * person.
+   * Identifies the report. It is the same for every attempt, and different for a later opt-out of
+   * the person.
    */
   readonly id: string;
   /** The address of the contact. */
   readonly email: string;
-  /** The CRM's id of the record; '' when it has none. */
+  /** The CRM's id of the record; '' if it has none. */
   readonly crmId: string;
   /** The id of the channel; '*' for all mail. */
   readonly channel: string;
   readonly cause: ReturnCause;
-  /** The opt-out happened after this time (null: unknown) and not later than `by`. */
+  /** The opt-out happened after this time (null if unknown) and not later than `by`. */
   readonly after: number | null;
   readonly by: number;
 }
@@ -38,7 +40,7 @@ export interface OptOutReport {
 /**
  * The states of a report.
  *
- *   needless   the CRM says so itself, or has no such record
+ *   needless   the CRM states the opt-out itself, or has no such record
  *   planned    to be sent
  *   sent       stored on disk before it is sent
  *   acked      the CRM accepted it

@@ -6,28 +6,28 @@ import type { Key, RecordTypeName } from './record.ts';
  *   invalid    the record of the source cannot be used
  *   rejected   the platform refused a change
  *   conflict   CRM and platform disagree, and the person's own choice wins
- *   held       a guard holds back a class of changes; the key names the class
+ *   held       a guard holds a class of changes; the key names the class
  */
 export type ProblemClass = 'invalid' | 'rejected' | 'conflict' | 'held';
 
 /**
- * A problem with one record that people should know of. Its texts are one line each, without
+ * A problem with one record that people should know about. Its texts are one line each, without
  * addresses.
  */
 export interface RecordProblem {
   kind: RecordTypeName;
-  /** The record's key; its place in the source when it has no key. */
+  /** The record's key, or its place in the source if it has no key. */
   key: Key;
   class: ProblemClass;
   /** The part of the record: a channel or an operation; '' for the whole record. */
   part: string;
   /** Says what is wrong. */
   reason: string;
-  /** Says how to mend it. */
+  /** Says how to fix it. */
   fix: string;
   /**
-   * Set when an opt-out that the source states cannot be sent. Such a problem is listed first,
-   * every time.
+   * Set if an opt-out that the source states cannot be sent. Such a problem is listed first in
+   * every run.
    */
   urgent?: true;
 }

@@ -1,19 +1,22 @@
 /**
- * The schedules on which work that failed is tried again. A 429 is not among them: the limit of the
- * route says how long to wait (rate-limit/limit-learning.ts, sources/shared/crm-request.ts).
+ * The schedules for retrying failed work. A 429 has no schedule here: the route's limit states how
+ * long to wait (rate-limit/limit-learning.ts, sources/shared/crm-request.ts).
  */
 import type { Random } from './clock.ts';
 
 interface RetrySchedule {
   /** The delay after the first try, in milliseconds. */
   firstMs: number;
-  /** The number that each delay is multiplied by for the next one. */
+  /** The factor by which each delay is multiplied for the next one. */
   factor: number;
   /** The longest delay, in milliseconds. */
   longestMs: number;
-  /** The number of tries, the first included. */
+  /** The number of tries, including the first. */
   tries: number;
-  /** full: from 0 to the whole delay, at random. half: from half of it to one and a half. */
+  /**
+   * full: a random delay from 0 to the whole delay. half: from half of it to one and a half times
+   * it.
+   */
   jitter: 'none' | 'full' | 'half';
 }
 
@@ -24,36 +27,42 @@ const dayMs = 24 * hourMs;
 const every = (ms: number) => ({ firstMs: ms, factor: 1, longestMs: ms, ...endless });
 
 export const retrySchedules = {
-  /** A request that got no answer, or a 5xx, where its operation may be sent again. */
+  /** A request that got no response, or a 5xx, if its operation may be sent again. */
   request: { firstMs: 250, factor: 2, longestMs: 5_000, tries: 4, jitter: 'full' },
   /** An opt-out that the platform rejected. Other changes wait until their record changes. */
   rejectedOptOut: { firstMs: hourMs, factor: 2, longestMs: dayMs, ...endless },
-  /** All changes but opt-outs, after the platform refused most of them. */
+  /** All changes except opt-outs, after the platform refused most of them. */
   quarantine: { firstMs: hourMs, factor: 2, longestMs: dayMs, ...endless },
-  /** An opt-out that the CRM did not take. */
+  /** An opt-out report that the CRM rejected. */
   rejectedReport: every(dayMs),
-  /** An event of the CRM whose run failed: a job of a queue. */
+  /** An event of the CRM whose run failed; it is a job of a queue. */
   event: { firstMs: 1_000, factor: 2, longestMs: 60_000, ...endless },
   /** A job of a queue that another worker has to do. */
   jobElsewhere: every(1_000),
   /** A notice to the webhook. After the last try the next run sends it. */
   notification: { firstMs: 1_000, factor: 5, longestMs: 25_000, tries: 4, jitter: 'half' },
   /**
-   * A worker that waits for the lease of a mirror, or for Redis to say who has it. The lease of a
-   * process that died ends at once.
+   * A worker that waits for the lease of a mirror, or for Redis to state which worker has it. The
+   * lease of a process that died ends immediately.
    */
   lease: every(2_000),
   /** A connection to Redis. */
   redis: { firstMs: 100, factor: 2, longestMs: 1_000, ...endless },
-  /** A look at a Bulk API job of Salesforce that is not done. */
+  /** A check of a Salesforce Bulk API job that is not finished. */
   bulkJob: { firstMs: 1_000, factor: 2, longestMs: 30_000, ...endless },
   /** A SQLite database of the CRM that is locked. */
   lockedDatabase: every(50),
-  /** The read of a person whose address changed meanwhile. Then it is left to a later event. */
+  /**
+   * The read of a person whose address changed in the meantime. After the last try it is left to a
+   * later event.
+   */
   personRead: { ...every(0), tries: 5 },
 } as const satisfies Record<string, RetrySchedule>;
 
-/** Returns the delay after so many tries in a row, in milliseconds; without `random` no jitter. */
+/**
+ * Returns the delay after this many consecutive tries, in milliseconds; without `random`, there is
+ * no jitter.
+ */
 export function retryDelayMs(
   { firstMs, factor, longestMs, jitter }: RetrySchedule,
   tries: number,

@@ -1,6 +1,6 @@
 /**
- * What a schema says of a value that it refuses, as data: the issue of zod carries the reason as
- * its message, and how to fix it as `params.fix`.
+ * Represents as data what a schema says about a value that it refuses: the zod issue carries the
+ * reason as its message, and how to fix it as `params.fix`.
  */
 import type { Fault } from './record.ts';
 
@@ -8,12 +8,12 @@ export function fault(reason: string, fix: string): Fault {
   return { reason, fix };
 }
 
-/** Returns the issue for `context.addIssue`; `path`: from the value that the check is about. */
+/** Returns the issue for `context.addIssue`; `path` is relative to the value that is checked. */
 export function issueOf({ reason, fix }: Fault, path: (string | number)[] = []) {
   return { code: 'custom' as const, path, message: reason, params: { fix } };
 }
 
-/** Returns the `error` of a check, such as `regex`. Zod copies the issue after it has asked. */
+/** Returns the `error` of a check, such as `regex`. Zod copies the issue after calling it. */
 export function told({ reason, fix }: Fault): (issue: object) => string {
   return (issue) => {
     Object.assign(issue, { params: { fix } });
@@ -21,12 +21,12 @@ export function told({ reason, fix }: Fault): (issue: object) => string {
   };
 }
 
-/** Returns the parameters of a check that a value fails with this reason and fix. */
+/** Returns the parameters of a check that fails with this reason and fix. */
 export function says(reason: string, fix: string): { error: (issue: object) => string } {
   return { error: told({ reason, fix }) };
 }
 
-/** Returns how to fix what an issue is about, where it carries that. */
+/** Returns how to fix what an issue is about, if the issue carries that. */
 export function fixOf(issue: object): string | undefined {
   const params: unknown = 'params' in issue ? issue.params : undefined;
   if (typeof params !== 'object' || params === null || !('fix' in params)) return undefined;

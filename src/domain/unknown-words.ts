@@ -1,26 +1,27 @@
 /**
- * Counts the values of a source that have no known meaning while it is read. A message has one line
- * for each option of the configuration. The memory in use does not grow with the number of records.
+ * Counts the values of a source that have no known meaning while the source is read. A message has
+ * one line for each option of the configuration. Memory use does not grow with the number of
+ * records.
  */
 import type { DesiredRow, UnknownWord } from './record.ts';
 import { wordOf } from './values/record-field.ts';
 
 /** One value of the field that an option names; `text` is undefined for a list or an object. */
 interface Value extends Pick<UnknownWord, 'text' | 'unknown'> {
-  /** The number of records that hold it. */
+  /** The number of records that contain the value. */
   records: number;
 }
 
 /** The unknown values of one option. */
 export interface UnknownWords extends Pick<UnknownWord, 'option' | 'fix'> {
   values: readonly Value[];
-  /** The number of records with further values, which are not told apart. */
+  /** The number of records with further values, which are not distinguished. */
   others: number;
-  /** The place of the first of all these records. */
+  /** The place of the first of these records. */
   first: string;
 }
 
-/** The number of different values that are told apart for one option. */
+/** The maximum number of different values that are distinguished for one option. */
 const mostValues = 1_000;
 const mostCharacters = 60;
 
@@ -28,7 +29,7 @@ const mostCharacters = 60;
 export interface UnknownCount {
   /** Adds the unknown values of one record. */
   add(row: Pick<DesiredRow, 'unknown' | 'place'>): void;
-  /** Returns the counts of each option. The values that most records hold come first. */
+  /** Returns the counts of each option, with the most frequent values first. */
   words(): UnknownWords[];
 }
 
@@ -56,7 +57,7 @@ export function countUnknown(): UnknownCount {
   };
 }
 
-/** The number of values that one line names. */
+/** The maximum number of values that one line names. */
 const mostNamed = 8;
 /** A value this short, held by this many records, is not personal data. */
 const plainLength = 20;
@@ -64,8 +65,8 @@ const plainRecords = 3;
 
 /**
  * Renders the unknown values of one option: `312 records hold "Nein", 4 hold "-", which are no
- * known words (the first: line 7)`. With `asTheyAre` every value is shown. Otherwise the form of a
- * value that may be personal data is shown, and the text says so.
+ * known words (the first: line 7)`. With `asTheyAre` every value is shown. Otherwise a value that
+ * may be personal data is shown only by its form, and the text says so.
  */
 export function sayUnknown(
   { values, others, first: place }: UnknownWords,
@@ -109,7 +110,8 @@ function nameOf(value: Value, asTheyAre: boolean): string {
 }
 
 /**
- * Returns the form of a text: a for letters, 9 for digits. A text with an @ is not shown further.
+ * Returns the form of a text: a for letters, 9 for digits. Of a text with an @, nothing more is
+ * shown.
  */
 function formOf(text: string): string {
   if (text.includes('@')) return 'a…@…';

@@ -1,4 +1,4 @@
-/** Begins a run: gives it an id, and deals with what earlier runs have left. */
+/** Begins a run: gives it an id, and deals with what earlier runs left behind. */
 import type { Problem } from '../domain/errors.ts';
 import { createCircuitBreaker } from './context/circuit-breaker.ts';
 import { approvalsOf } from './guard/plan-approval.ts';
@@ -21,8 +21,8 @@ import { untilDone } from './context/work-in-parts.ts';
 import { createGroupCommit } from './context/group-commit.ts';
 
 /**
- * Begins a run: prepares the staging tables and, if it writes, stores that it began. Every run that
- * begins has to end with `locks.end`.
+ * Begins a run: prepares the staging tables and, if the run writes, stores that it began. Every run
+ * that begins must end with `locks.end`.
  */
 export function beginRun(mirror: Mirror, options: RunOptions): Started {
   const { snapshot, locks } = mirror;
@@ -43,7 +43,7 @@ export function beginRun(mirror: Mirror, options: RunOptions): Started {
   const cursors = options.writes ? start(run, begun) : loadCursors(mirror, begun, options);
   const approvals = approvalsOf(run, options.approve);
   const { ended: endedBefore } = locks.count();
-  // Last: what is begun has to end.
+  // This comes last, because a run that has begun must end.
   locks.begin(run.id, onlyKey(options) === undefined ? 'all' : 'one');
   const { keys, ids } = locks.superseded(run.id);
   return {
@@ -82,7 +82,10 @@ function contextOf(
   };
 }
 
-/** Stores that the run began, and doubts what earlier runs left open. Returns the cursors. */
+/**
+ * Stores that the run began, and marks changes that earlier runs left open as unknown. Returns the
+ * cursors.
+ */
 function start(run: RunContext, parts: readonly MirrorPart[]): Started['cursors'] {
   const { snapshot, locks, id, mode, startedAt: at } = run;
   const others = locks.others(id);
@@ -95,12 +98,13 @@ function start(run: RunContext, parts: readonly MirrorPart[]): Started['cursors'
     }
     snapshot.runs.start({ id, mode: modeName(mode), at });
     const since = loadCursors(run, parts, run);
-    // A run that died may have left people whose records never change again: read everything.
+    // A run that died may have left work for people whose records never change again, so everything
+    // is read.
     return isLeft ? new Map() : since;
   });
 }
 
-/** Abandons what runs that have ended left planned: it is not sent any more. */
+/** Abandons the planned changes of runs that have ended; they are not sent any more. */
 export async function abandonLeftovers(
   run: RunContext,
   parts: readonly MirrorPart[],
@@ -114,7 +118,7 @@ export async function abandonLeftovers(
   }
 }
 
-/** Returns a new id. The random part tells apart the runs that begin in one second. */
+/** Returns a new id. The random part distinguishes runs that begin within the same second. */
 function idOf({ snapshot, random }: Mirror, at: number): string {
   const stamp = new Date(at).toISOString().replace(/[-:]|\.\d+/g, '');
   for (;;) {
@@ -124,7 +128,7 @@ function idOf({ snapshot, random }: Mirror, at: number): string {
   }
 }
 
-/** Returns a clock that goes on evenly, whatever is done to the machine's clock. */
+/** Returns a clock that advances evenly, even if the machine's clock is changed. */
 function even({ now, monotonic, sleep }: Clock): Clock {
   const offset = now() - monotonic();
   return { now: () => Math.round(offset + monotonic()), monotonic, sleep };

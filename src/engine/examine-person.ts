@@ -1,4 +1,4 @@
-/** Examines one person: what a run would find and decide now. Nothing is written. */
+/** Examines one person: what a run would find and decide now. Writes nothing. */
 import type { Change } from '../domain/change.ts';
 import { type ExpectedError, Interrupted, isExpected } from '../domain/errors.ts';
 import type { Key } from '../domain/record.ts';
@@ -16,28 +16,33 @@ import { lookUp, type PersonFindings } from './observe/person-observation.ts';
 import { type Findings, noFindings } from './context/run-findings.ts';
 import { statesOf } from './read/record-states.ts';
 
-/** The findings and the decision that a run would come to now. */
+/** The findings and the decision that a run would reach now. */
 export interface Examined {
-  /** How the source was read; or why it was not, and then the decision means nothing. */
+  /** How the source was read, or why it was not; in that case the decision is meaningless. */
   source: Certificate | ExpectedError;
-  /** The reason for not reading the platform: then the decision goes by what is recorded. */
+  /** Why the platform was not read, if so; the decision is then based on the recorded state. */
   unread: 'not asked' | ExpectedError | undefined;
   states: States;
   decision: Decision;
-  /** The changes to send: without those that wait; opt-outs alone while an outcome is unknown. */
+  /** The changes to send, excluding those that wait. Only opt-outs while an outcome is unknown. */
   sends: Change[];
-  /** Changes that were decided and are kept back in this run, with the gate that does so. */
+  /**
+   * Changes that were decided but are withheld in this run, each with the gate that withholds it.
+   */
   keptBack: { change: Change; gate: RunGate }[];
 }
 
 /** The person to examine, and how. */
 export interface Examination extends Pick<RunOptions, 'stop' | 'abort' | 'progress'> {
   key: Key;
-  /** Whether to leave out the platform. */
+  /** Whether to skip reading the platform. */
   offline: boolean;
 }
 
-/** Examines a person; undefined: the mirror has no contacts. Throws Interrupted, and bugs. */
+/**
+ * Examines a person. Returns undefined if the mirror has no contacts. Throws Interrupted, and
+ * unexpected errors.
+ */
 export async function examine(
   mirror: Mirror,
   { key, offline, ...options }: Examination,
@@ -51,7 +56,8 @@ export async function examine(
   });
   const { tally, begun } = started;
   const { meta, retryLater } = mirror.snapshot;
-  // A run that writes nothing ignores the quarantine; the next run that writes does not.
+  // A run that writes nothing ignores the quarantine, but the result describes the next run that
+  // writes.
   const quarantined = holds(quarantineOf(meta), mirror.clock.now());
   const run = { ...started.run, quarantined };
   const [part] = begun;
@@ -78,7 +84,7 @@ export async function examine(
   };
 }
 
-/** Reads the person on the platform, if what is recorded holds for its account. */
+/** Reads the person on the platform, if the recorded state is valid for its account. */
 async function ask(
   run: RunContext,
   type: RecordType,
@@ -88,7 +94,7 @@ async function ask(
   await lookUp(run, type, single);
 }
 
-/** Returns what the work gives, or the expected error that ended it. */
+/** Returns the result of the work, or the expected error that ended it. */
 async function attempt<T>(work: Promise<T>): Promise<T | ExpectedError> {
   try {
     return await work;

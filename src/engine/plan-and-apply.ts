@@ -1,6 +1,6 @@
 /**
- * Plans and applies, for each record type of a run. Keeps at once what each step returns: a run
- * that fails later still ends with it.
+ * Plans and applies the changes of a run for each record type. Stores what each step returns
+ * immediately, so that a run that fails later still reports it.
  */
 import pLimit from 'p-limit';
 import type { RecordType } from '../records/record-type.ts';
@@ -20,7 +20,7 @@ import { candidatesOf } from './plan/select-candidates.ts';
 import { listInvalid, listUnread } from './read/invalid-records.ts';
 import { readAgain, sliceMs, withdrawOutdated } from './read/time-slice.ts';
 
-/** Finds out which records need a decision, and which parts of the platform they have lost. */
+/** Finds the records that need a decision, and the channels that are lost on the platform. */
 export async function selectCandidates(state: RunState, type: RecordType): Promise<void> {
   const { run, known, tally, reasons, notes } = state;
   const findings = findingsOf(state, type);
@@ -29,7 +29,7 @@ export async function selectCandidates(state: RunState, type: RecordType): Promi
   run.snapshot.stage(() => {
     for (const loss of losses) tally.notice(loss);
   });
-  // A run that holds something back has failed, each time; a plan only says so.
+  // A run with a lost channel counts as failed each time; a plan only mentions it.
   const said = run.writes ? reasons : notes;
   for (const { part, reason, fix } of losses) {
     const lost: Problem = { code: 'part-lost', reason: `${part}: ${reason}`, fix };
@@ -37,7 +37,7 @@ export async function selectCandidates(state: RunState, type: RecordType): Promi
   }
 }
 
-/** Decides on the candidates; the first round also lists what the CRM has that is invalid. */
+/** Decides the candidates. The first round also lists the invalid records of the CRM. */
 export async function decide(state: RunState): Promise<void> {
   const { run, tally } = state;
   for (const { type } of state.parts) {
@@ -50,7 +50,7 @@ export async function decide(state: RunState): Promise<void> {
   }
 }
 
-/** Sums up the first round's plan, and shows it to the caller, who may refuse it. */
+/** Summarizes the first round's plan, and passes it to the caller, who may refuse it. */
 export async function showPlan(state: RunState): Promise<void> {
   const { run, options, mirror, tally } = state;
   state.notes.push(...sayStopped(tally.counts().stopped));
@@ -63,8 +63,8 @@ export async function showPlan(state: RunState): Promise<void> {
 }
 
 /**
- * Applies for ten minutes at a time. In between, a source that has changed is read again, and what
- * is left of it is planned again.
+ * Applies in slices of ten minutes. Between slices, a source that has changed is read again, and
+ * the remaining changes are planned again.
  */
 export async function applyInSlices(state: RunState): Promise<void> {
   const { run, breaker } = state;
@@ -83,8 +83,8 @@ export async function applyInSlices(state: RunState): Promise<void> {
 }
 
 /**
- * Asks a source, between two slices, whether it is still what was read. If not, reads it again;
- * returns whether what is left of the part is to be planned anew.
+ * Checks, between two slices, whether a source is unchanged since it was read, and reads it again
+ * if not. Returns whether the remaining changes of the part have to be planned again.
  */
 async function readChanged(state: RunState, part: MirrorPart): Promise<boolean> {
   const { run, known, reasons, options } = state;
@@ -106,7 +106,7 @@ async function readChanged(state: RunState, part: MirrorPart): Promise<boolean> 
   return findings !== undefined;
 }
 
-/** Plans what is left of a record type by what its source says now. */
+/** Plans the remaining changes of a record type again, based on what its source says now. */
 async function planAgain(state: RunState, type: RecordType): Promise<void> {
   const { run, tally } = state;
   await selectCandidates(state, type);
@@ -119,8 +119,8 @@ async function planAgain(state: RunState, type: RecordType): Promise<void> {
 }
 
 /**
- * Finds out what became of changes without an answer. `toBeListed`: the platform is listed
- * afterwards, which is newer than what this reads.
+ * Finds out the outcome of changes without a response. `toBeListed`: the platform is listed
+ * afterwards, and that listing will be newer than what this reads.
  */
 export async function recoverAll(state: RunState, toBeListed: boolean): Promise<void> {
   return eachApplied(state, recover, { endsAt: 0, toBeListed });

@@ -1,6 +1,6 @@
 /**
- * Reads the CRM and observes the platform, for each record type of a run. Keeps at once what each
- * step returns: a run that fails later still ends with it.
+ * Reads the CRM and observes the platform for each record type of a run. Stores what each step
+ * returns immediately, so that a run that fails later still reports it.
  */
 import type { RecordType } from '../records/record-type.ts';
 import { each } from './context/work-in-parts.ts';
@@ -15,8 +15,8 @@ import { readPerson } from './read/person-read.ts';
 import { readingOf } from './read/record-states.ts';
 
 /**
- * Locks the person that the run is about. Where only a record of the CRM is known, reads that: it
- * says which person it is, and from here on the run is about that person.
+ * Locks the person that the run is about. If only the id of a CRM record is given, reads that
+ * record to find the person; from then on the run is about that person.
  */
 export async function lockPerson(state: RunState): Promise<void> {
   const { mode, locks } = state.run;
@@ -36,8 +36,8 @@ export async function lockPerson(state: RunState): Promise<void> {
 }
 
 /**
- * Reads the sources, one after the other. A source that cannot be read takes its own record type
- * out of the run and no other; throws its error if none is left.
+ * Reads the sources one after the other. If a source cannot be read, only its own record type is
+ * left out of the run. Throws the source's error if no record type is left.
  */
 export async function readSources(state: RunState): Promise<void> {
   const { run, reasons, known, cursors } = state;
@@ -56,9 +56,9 @@ export async function readSources(state: RunState): Promise<void> {
 }
 
 /**
- * Observes the platform: all of it in a full run, one person in a run about that one, and nothing
- * in a fast run. A record type that the key may not list is known only by what is recorded; one
- * that cannot be listed is left out of the run.
+ * Observes the platform: all of it in a full run, one person in a run about that person, and
+ * nothing in a fast run. If the key may not list a record type, only the recorded state of that
+ * type is known. A record type that cannot be listed for other reasons is left out of the run.
  */
 export async function observe(state: RunState): Promise<void> {
   const { run, mirror, breaker, lock, known } = state;
@@ -76,7 +76,7 @@ export async function observe(state: RunState): Promise<void> {
       passes.set(type, await passOver(run, type, mirror));
     });
   } finally {
-    // The first passes of all record types are sorted in together.
+    // The first passes of all record types are indexed together.
     await sortListed(run, state.parts);
   }
   await eachObserved(state, async (type) => {
@@ -87,7 +87,7 @@ export async function observe(state: RunState): Promise<void> {
   });
 }
 
-/** Works on all record types in parallel, and leaves out one that fails. */
+/** Does the work for all record types in parallel, and leaves out a type that fails. */
 async function eachObserved(
   state: RunState,
   work: (type: RecordType) => Promise<void>,

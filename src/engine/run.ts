@@ -1,9 +1,9 @@
 /**
- * One run of a mirror: read → observe → plan → guard → apply → finish. A plan is the same run and
- * stops before anything is written.
+ * One run of a mirror: read → observe → plan → guard → apply → finish. A plan is the same run,
+ * stopped before anything is written.
  *
- * What a run learns on the way (somebody is found on the platform, or gone from it) is decided in a
- * further round of the same run, three rounds at most.
+ * If a run learns something on the way (a person is found on the platform, or has been removed from
+ * it), it decides again in a further round, with three rounds at most.
  */
 import { Busy, type ExpectedError, Invalid, isExpected } from '../domain/errors.ts';
 import { bindAccount, keepBinding } from './account/account-proof.ts';
@@ -24,8 +24,9 @@ import type { Summary } from './report/run-summary.ts';
 const mostRounds = 3;
 
 /**
- * Runs once. The summary says what went wrong with people, the source or the platform. Throws
- * Invalid for input that cannot be used at all, Busy for input that is not ready, and bugs.
+ * Performs one run. The summary reports problems with people, the source or the platform. Throws
+ * Invalid for input that cannot be used at all, Busy for input that is not ready, and unexpected
+ * errors.
  */
 export async function run(mirror: Mirror, options: RunOptions): Promise<Summary> {
   const state = stateOf(beginRun(mirror, options));
@@ -73,7 +74,10 @@ async function work(state: RunState): Promise<void> {
   if (keepsAll && !stop.aborted) await keepDuplicates(state, 'done');
 }
 
-/** Returns the expected error that ended the work; undefined: none did. Throws bugs. */
+/**
+ * Returns the expected error that ended the work, or undefined if there was none. Rethrows
+ * unexpected errors.
+ */
 async function failureOf(working: Promise<void>): Promise<ExpectedError | undefined> {
   try {
     await working;
@@ -84,7 +88,7 @@ async function failureOf(working: Promise<void>): Promise<ExpectedError | undefi
   }
 }
 
-/** After the last round, returns true and says what is left, if anything, to the next run. */
+/** Returns whether the last round is over; if so, reports the changes left to the next run. */
 function isLeftForNextRun({ run, options, reasons }: RunState, round: number): boolean {
   if (round <= (options.agrees ? 1 : mostRounds)) return false;
   const left = run.snapshot.guarded.countPassing();
@@ -99,7 +103,7 @@ function listingsOf({ known }: RunState) {
   return [...known.values()].flatMap(({ listing }) => listing ?? []);
 }
 
-/** Returns whether the run has learnt something that calls for another decision. */
+/** Returns whether the run has learned something that requires another decision. */
 function hasNewCandidates({ run, parts, breaker }: RunState): boolean {
   if (run.stop.aborted || breaker.stopped()) return false;
   return parts.some(({ type }) => run.snapshot.candidates.next(type.name, '', 1).length > 0);

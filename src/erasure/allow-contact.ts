@@ -11,32 +11,32 @@ import { identityOf } from '../engine/context/person-identity.ts';
 import { end } from './pending/unfinished-erasures.ts';
 
 export interface Allowed {
-  /** Milliseconds since the epoch. */
+  /** The time of the change, in milliseconds since the epoch. */
   at: number;
   taken: readonly Entry[];
   /**
-   * Entries that other addresses made and that concerned the person by an id of the CRM. They stay
+   * Entries created for other addresses that concerned the person through a CRM id. They remain
    * with those addresses and no longer concern the person.
    */
   freed: readonly Entry[];
-  /** Whether the recorded row of a contact that vanished was dropped. */
+  /** Whether the recorded row of a vanished contact was dropped. */
   dropped: boolean;
   /**
-   * The channels that we opted the person out of because the CRM said so, and that are released
-   * (row 16).
+   * The channels from which we opted the person out because the CRM said so, and whose opt-outs are
+   * released (row 16).
    */
   released: readonly string[];
   /**
-   * How the CRM was read. Where it was not, entries found only by an id may still concern the
+   * How the CRM was read. If it was not read, entries found only by an id may still concern the
    * person.
    */
   crm: Reading;
 }
 
 /**
- * Ends every entry of the do-not-contact list that concerns the person, drops what would write one
+ * Ends every entry of the do-not-contact list that concerns the person, drops what would create one
  * again, and releases the opt-outs that we sent because the CRM said so. Sends nothing. Throws
- * Interrupted, and bugs.
+ * Interrupted, and unexpected errors.
  */
 export async function allow(
   mirror: Mirror,
@@ -57,7 +57,7 @@ export async function allow(
   if (entries.length > 0) mirror.doNotContact.write([{ ...who, adds: [], ends, frees }], at);
   const released = mirror.snapshot.transaction(() => {
     end(mirror.snapshot, key);
-    // The person's record may be older than everything that changes from now on.
+    // The person's record may be older than every change from now on.
     invalidateCursor(mirror.snapshot, part.type);
     return release(mirror, part.type, { key, isErased });
   });
@@ -65,7 +65,7 @@ export async function allow(
 }
 
 /**
- * Releases opt-outs of ours and returns their channels, and notes that an erasure was taken back.
+ * Releases opt-outs of ours and returns their channels, and records that an erasure was revoked.
  * Call it within a transaction.
  */
 function release(
@@ -81,9 +81,9 @@ function release(
 }
 
 /**
- * Drops the recorded row of a contact that vanished, since the next run would list the person again
- * for it. Returns whether there was one. Call it before the list is written: if the process dies
- * between the two, the list still protects the person.
+ * Drops the recorded row of a vanished contact, because the next run would otherwise add the person
+ * to the list again. Returns whether there was one. Call it before the list is written: if the
+ * process dies in between, the list still protects the person.
  */
 function dropVanished({ snapshot }: Mirror, { name, capabilities }: RecordType, key: Key): boolean {
   const { recorded, transaction } = snapshot;

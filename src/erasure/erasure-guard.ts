@@ -1,7 +1,7 @@
 /**
  * Limits how many people are erased because of events: in 24 hours as many as the guard for deletes
- * lets one run delete, and twice as many in seven days. Otherwise anybody who can send events could
- * have everybody erased, and nothing would bring these people back.
+ * allows for one run, and twice as many in seven days. Otherwise anyone able to send events could
+ * have all people erased, and nothing would bring them back.
  */
 import { z } from 'zod';
 import type { RecordType } from '../records/record-type.ts';
@@ -19,8 +19,8 @@ const dayMs = 86_400_000;
 const times = z.array(z.number());
 
 /**
- * Returns whether one more person may be erased, and counts them if so. Does not ask the guard
- * about an erasure that `forget` has begun, or was called for. Call it within a transaction.
+ * Returns whether one more person may be erased, and counts the person if so. An erasure that
+ * `forget` has begun, or was called for, always passes. Call it within a transaction.
  */
 export function passesGuard(
   { snapshot, guards, clock }: Pick<Mirror, 'snapshot' | 'guards' | 'clock'>,
@@ -43,7 +43,7 @@ export function passesGuard(
       return shaping.owned(type.name).all;
     },
   } as const;
-  // Events come one by one, so the guard's rules about the shape of a plan do not apply.
+  // Events arrive one by one, so the guard's rules about the shape of a plan do not apply.
   if (judge(volume, guards.delete)) return false;
   meta.set(name, JSON.stringify([...week, now]));
   return true;

@@ -1,4 +1,4 @@
-/** Keeps account of an erasure in the snapshot, step by step. */
+/** Records the progress of an erasure in the snapshot, step by step. */
 import type { Deed } from '../records/capabilities.ts';
 import { acked, type RecordType } from '../records/record-type.ts';
 import { Busy } from '../domain/errors.ts';
@@ -9,12 +9,12 @@ import { latestNow } from '../engine/context/platform-knowledge.ts';
 import type { Mirror } from '../engine/context/mirror-context.ts';
 import { begun, end, keep, type Unfinished } from './pending/unfinished-erasures.ts';
 
-/** The account of one erasure, see `accountOf`. */
+/** The record of one erasure; see `accountOf`. */
 export type ErasureAccount = ReturnType<typeof accountOf>;
 
 /**
- * Notes the erasure as begun and returns its account: `done` returns what is done so far, the other
- * functions note one more step.
+ * Records that the erasure has begun, and returns its record: `done` returns what has been done so
+ * far, and each of the other functions records one more step.
  */
 export function accountOf(mirror: Mirror, key: Key, since: number) {
   const { snapshot, clock } = mirror;
@@ -27,7 +27,7 @@ export function accountOf(mirror: Mirror, key: Key, since: number) {
     });
     now = next;
   };
-  /** Records the opt-out as ours, in case the erasure gets no further. */
+  /** Records the opt-out as ours, in case the erasure stops here. */
   const optedOut = (type: RecordType, { id, channel }: Deed & { is: 'opted out' }): void => {
     const row = recorded.get(type.name, key);
     if (!row) return;
@@ -43,15 +43,14 @@ export function accountOf(mirror: Mirror, key: Key, since: number) {
     tell: (type: RecordType, deed: Deed) =>
       note(withDeed(now, deed), () => deed.is === 'opted out' && optedOut(type, deed)),
     /**
-     * Drops the person from the snapshot's tables and from its file, then ends the erasure. Throws
-     * Busy while another process reads the snapshot, and then notes the person's key again.
+     * Deletes the person from the snapshot's tables and from its file, then ends the erasure. If
+     * another process reads the snapshot, throws Busy and stores the person's key again.
      */
     purge(type: RecordType, ids: readonly string[]): void {
       transaction(() => {
         now = withPurged(now, purge.rows(type.name, key, ids));
         keep(snapshot, { ...now, key: undefined, told: undefined });
-        // It is no longer known who else had this address, so the source has to be read as a
-        // whole.
+        // It is no longer known who else had this address, so the source has to be read completely.
         invalidateCursor(snapshot, type);
       });
       try {
@@ -65,13 +64,13 @@ export function accountOf(mirror: Mirror, key: Key, since: number) {
   };
 }
 
-/** Adds a deed, and counts each contact once. */
+/** Adds a step; each contact is counted once. */
 function withDeed(one: Unfinished, deed: Deed): Unfinished {
   if (deed.is === 'opted out') return { ...one, optedOut: one.optedOut + 1 };
   return { ...one, [deed.is]: [...new Set([...(one[deed.is] ?? []), deed.id])] };
 }
 
-/** Adds the rows that were dropped to those of earlier attempts. */
+/** Adds the rows deleted now to those of earlier attempts. */
 function withPurged(one: Unfinished, more: Purged): Unfinished {
   const before = one.purged;
   const sum = (of: keyof Purged): number => (before?.[of] ?? 0) + more[of];

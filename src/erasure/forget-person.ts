@@ -1,7 +1,7 @@
 /**
- * Forgets one person on demand: first in the do-not-contact list, then on the platform, then in the
- * snapshot. Whatever stops it, the list already protects the person, what is left is noted, and
- * `forget` can be called again.
+ * Forgets one person on request: first in the do-not-contact list, then on the platform, then in
+ * the snapshot. If anything interrupts this, the list already protects the person, the remaining
+ * work is recorded, and `forget` can be called again.
  */
 import type { Deadlines, Deed } from '../records/capabilities.ts';
 import type { RecordType } from '../records/record-type.ts';
@@ -20,7 +20,10 @@ import type { Unfinished } from './pending/unfinished-erasures.ts';
 export interface Person {
   part: MirrorPart;
   key: Key;
-  /** Every id that the CRM has for the address, if each was asked for. The CRM is not read then. */
+  /**
+   * All ids that the CRM has for the address, if each was requested individually. The CRM is not
+   * read then.
+   */
   ids?: readonly string[];
 }
 
@@ -28,38 +31,38 @@ export interface Person {
 export interface Certificate {
   at: number;
   /**
-   * The entry of the list that keeps the person from being brought back; `since` is when the
-   * erasure was first asked for.
+   * The list entry that prevents the person from being added again; `since` is when the erasure was
+   * first requested.
    */
   entry: { ledger: string; seq: number; since: number };
-  /** The deeds on the platform and in the snapshot. */
+  /** The steps done on the platform and in the snapshot. */
   done: Pick<Unfinished, 'found' | 'optedOut' | 'deleted' | 'purged'>;
-  /** Whether the platform was asked again and shows nothing of the person. */
+  /** Whether the platform was checked again and shows nothing about the person. */
   verified: boolean;
-  /** Whether the snapshot's file holds nothing any more of what was dropped. */
+  /** Whether the snapshot's file no longer contains anything of the deleted rows. */
   scrubbed: boolean;
   /** Whether every id that the CRM has for the address is in the list. */
   crm: Reading;
   /**
-   * Other addresses that the same CRM records, or the same contact, had or have. Nothing was done
-   * about these.
+   * Other addresses that the same CRM records, or the same contact, have or had. They were left
+   * unchanged.
    */
   also: Key[];
-  /** The reason why the erasure is incomplete; undefined: it is complete. */
+  /** The reason why the erasure is incomplete; undefined if it is complete. */
   failure: ExpectedError | undefined;
 }
 
 /**
- * Forgets the person and returns what was done; every expected failure, an interruption too, is in
- * the answer. Throws Invalid, before anything is written, if the snapshot belongs to another
- * platform; and throws bugs.
+ * Forgets the person and returns what was done; every expected failure, including an interruption,
+ * is part of the result. Throws Invalid, before anything is written, if the snapshot belongs to
+ * another platform. Rethrows unexpected errors.
  */
 export async function forget(
   mirror: Mirror,
   { part, key, ids }: Person,
   leave: Deadlines,
 ): Promise<Certificate> {
-  // On another platform it would prove nothing that the person is not found.
+  // On another platform, not finding the person would prove nothing.
   const unproven = await failureOf(async () => void (await proveOwn(mirror, leave.signal)));
   if (unproven instanceof Invalid) throw unproven;
   bindDoNotContactList(mirror);
@@ -97,15 +100,15 @@ const asked: Reading = {
   why: 'it was asked for each id that is known of the address, and not read for others',
 };
 
-/** Returns the person's other addresses, except those that were forgotten themselves. */
+/** Returns the person's other addresses, except those that were themselves forgotten. */
 function alsoOf({ snapshot, doNotContact }: Mirror, { name }: RecordType, key: Key): Key[] {
   const isErased = doNotContact.erased() ?? (() => false);
   return snapshot.recorded.namesakes(name, key).filter((other) => !isErased(other));
 }
 
 /**
- * Returns the expected error that `work` throws, if any. Throws bugs, and errors of the file
- * system.
+ * Returns the expected error that `work` throws, if any. Rethrows file system errors and unexpected
+ * errors.
  */
 async function failureOf(work: () => Promise<void>): Promise<ExpectedError | undefined> {
   try {
@@ -141,8 +144,8 @@ async function erase(
 type Who = ReturnType<typeof identityOf>;
 
 /**
- * Writes the erasure to the list, unless it is there; an erasure that is asked for again counts
- * from the first time.
+ * Writes the erasure to the list, unless it is already there. A repeated request keeps the time of
+ * the first.
  */
 function enter({ doNotContact }: Mirror, who: Who, at: number): Certificate['entry'] {
   const standing = () =>

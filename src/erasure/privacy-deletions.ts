@@ -1,15 +1,17 @@
 /**
- * Follows the deletion of a CRM record for privacy: forgets everybody who had the record's id.
+ * Handles the deletion of a CRM record for privacy reasons: forgets everybody who had the record's
+ * id.
  *
  *   the CRM still has the record              handled like any other event
- *   nobody is known to have had the id        nothing to do
- *   … and a run about everybody is under way  tried again: when it has ended, everybody is known
- *   a living record has the same address      shared: two people may have one address, and only one
+ *   no person is known to have had the id     nothing to do
+ *   … and a run about all people is active    tried again: when it has ended, everybody is known
+ *   an existing record has the same address   shared: two people may have one address, and only one
  *                                             of them is erased; handled like any other event
- *   events have erased too many lately        held: noted as asked for and not done
- *   else                                      forgotten, as by `forget`; tried again if that fails
+ *   events have erased too many recently      held: recorded as requested and not done
+ *   otherwise                                 forgotten, as by `forget`; tried again if that fails
  *
- * The CRM is asked for every id that is known of the person. It is not read for further ids.
+ * Each id that is known for the person is requested from the CRM. The CRM is not read for further
+ * ids.
  */
 import type { Deadlines } from '../records/capabilities.ts';
 import type { DesiredRow, Key } from '../domain/record.ts';
@@ -21,11 +23,14 @@ import { personIsLocked, idsAt, most, rowOf } from '../engine/read/person-read.t
 import { passesGuard } from './erasure-guard.ts';
 import { begun, keep, unfinishedIn } from './pending/unfinished-erasures.ts';
 
-/** Holds what became of a privacy deletion. */
+/** Holds the result of a privacy deletion. */
 export interface Erased {
-  /** The rest to do with the event: nothing, handle it like any other, or try it again. */
+  /**
+   * What remains to be done with the event: nothing, handle it like any other event, or try it
+   * again.
+   */
   rest: 'nothing' | 'event' | 'again';
-  /** The people who had the record, one for each address. */
+  /** The people who had the record, one entry for each address. */
   people: ErasedOne[];
 }
 
@@ -35,15 +40,15 @@ export type ErasedOne = { person: string } & (
 );
 
 /**
- * Follows the privacy deletion of the CRM record `id`. Throws Busy while another run holds one of
- * the people, the errors of the source, and those of `forget`.
+ * Handles the privacy deletion of the CRM record `id`. Throws Busy while another run has locked one
+ * of the people, the errors of the source, and those of `forget`.
  */
 export async function eraseTold(mirror: Mirror, id: string, leave: Deadlines): Promise<Erased> {
   const part = mirror.parts.find(({ source, type }) => source.one && type.capabilities.erasure);
   if (!part) return { rest: 'nothing', people: [] };
   const taken = await mirror.locks.take(peopleOf(mirror, part, id));
   try {
-    // Another run that held the person until now may have given the record another address.
+    // The run that held the lock until now may have given the record another address.
     const { keys, ...who } = peopleOf(mirror, part, id);
     if (!taken.extend({ keys, ...who })) throw personIsLocked();
     if (isThere(await ask(part, id, leave))) return { rest: 'event', people: [] };
@@ -86,8 +91,8 @@ async function eraseOne(mirror: Mirror, wanted: Wanted, leave: Deadlines): Promi
 }
 
 /**
- * Returns the ids of the person that the CRM has no record of any more; undefined if it still has a
- * record with this address.
+ * Returns the ids of the person for which the CRM no longer has a record, or undefined if it still
+ * has a record with this address.
  */
 async function goneOf(
   mirror: Mirror,
@@ -120,8 +125,8 @@ async function ask(
 }
 
 /**
- * Returns the addresses under which the record is known, also from an attempt that was cut short,
- * and every CRM id of these.
+ * Returns the addresses under which the record is known, including those from an interrupted
+ * attempt, and every CRM id of these addresses.
  */
 function peopleOf(mirror: Mirror, part: MirrorPart, id: string): LockedPeople {
   const { snapshot } = mirror;

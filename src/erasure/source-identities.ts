@@ -1,4 +1,4 @@
-/** Reads which CRM ids a person has, so that the do-not-contact list can be asked by them. */
+/** Reads which CRM ids a person has, so that the do-not-contact list can be queried with them. */
 import { Interrupted, isExpected, renderProblem } from '../domain/errors.ts';
 import type { Deadlines } from '../records/capabilities.ts';
 import type { Mirror, MirrorPart } from '../engine/context/mirror-context.ts';
@@ -13,8 +13,8 @@ export interface Reading {
 }
 
 /**
- * Reads the source, so that `identityOf` knows all ids of a person. Returns expected failures.
- * Throws Interrupted, and bugs.
+ * Reads the source so that `identityOf` knows all ids of a person. Returns expected failures.
+ * Throws Interrupted, and unexpected errors.
  */
 export async function readNames(
   mirror: Mirror,

@@ -9,19 +9,19 @@ import type { ReturnCause } from '../domain/opt-out-report.ts';
 import type { PlatformFacts } from './platform-facts.ts';
 
 /**
- * The capabilities of a record type. One that is missing is not supported. Contacts have all of
- * them, templates none.
+ * The capabilities of a record type. A missing one is not supported. Contacts have all of them,
+ * templates have none.
  */
 export interface Capabilities {
-  /** The parts of the platform that records are in; a contact is in channels. */
+  /** The parts of the platform that records belong to; contacts belong to channels. */
   readonly channels?: Parts;
-  /** Reads single records. With it a run about one record locks that record. */
+  /** Reads single records. It also lets a run about one record lock that record. */
   readonly personRead?: PersonRead;
-  /** Remembers people whose record is gone. */
+  /** Decides what is remembered about people whose record is gone. */
   readonly doNotContact?: DoNotContactRules;
-  /** Takes a record off the platform for good. */
+  /** Removes a record from the platform permanently. */
   readonly erasure?: Erasure;
-  /** Finds the opt-outs made on the platform, so that the source is told of them. */
+  /** Finds the opt-outs made on the platform, so that they can be reported to the source. */
   readonly optOuts?: PlatformOptOuts;
   /** Lists the people who unsubscribed on the platform. */
   readonly departures?: UnsubscribeListing;
@@ -29,57 +29,60 @@ export interface Capabilities {
   readonly absence?: AbsenceDue;
 }
 
-/** Reads single records. Each function throws what the request throws. */
+/** Reads single records. Each function throws the errors of its requests. */
 export interface PersonRead {
-  /** Returns all that the platform shows of a record: under its key, and under its id. */
+  /** Returns everything that the platform shows for a record, under its key and under its id. */
   read(known: Pick<RecordedRow, 'key' | 'id'>, signal: AbortSignal): Promise<ObservedRow[]>;
   /**
-   * Looks for a recorded record that no page of the listing showed: by its id, and by its key if
-   * the id is gone.
+   * Looks for a recorded record that no page of the listing contained: by its id, and by its key if
+   * the id no longer exists.
    */
   find(row: RecordedRow, signal: AbortSignal): Promise<FoundRecord>;
   /** Returns the platform's ids of a record, including contacts that were renamed there. */
   idsOf(row: RecordedRow): readonly string[];
 }
 
-/** The parts of the platform that records are in, as contacts are in channels. */
+/** The parts of the platform that records belong to, as contacts belong to channels. */
 export interface Parts {
   /** The parts that are kept equal. */
   names: readonly string[];
   /** Returns the parts that a record is recorded in. */
   recorded(row: RecordedRow): string[];
-  /** Returns the parts that the platform shows of a record, whatever its subscription. */
+  /** Returns the parts that the platform shows for a record, whatever its subscription there. */
   shown(row: ObservedRow): string[];
 }
 
-/** Decides what the do-not-contact list remembers, and what it forbids. The functions are pure. */
+/**
+ * Decides what is stored in the do-not-contact list, and what the list forbids. The functions are
+ * pure.
+ */
 export interface DoNotContactRules {
-  /** Returns what the list must remember of a person, by the recorded row. */
+  /** Returns what the list must remember about a person, based on the recorded row. */
   memories(row: RecordedRow): RememberedOptOut[];
   /**
-   * Returns the changes of the list that follow from an acknowledged change. `after` is the row
-   * that is recorded then; `entries` are those of the list about the person.
+   * Returns the changes to the list that follow from an acknowledged change. `after` is the
+   * resulting recorded row; `entries` are the list's entries about the person.
    */
   learn(change: Change, after: RecordedRow | undefined, entries: readonly Entry[]): ListChanges;
   /** Returns whether the list forbids a change. */
   forbids(change: Change, entries: readonly Entry[]): boolean;
 }
 
-/** Takes people off the platform, and lets the source take back opt-outs. */
+/** Removes people from the platform, and lets the source withdraw opt-outs. */
 export interface Erasure {
   /**
-   * Deletes a record from the platform, also one that the mirror did not make. Throws what the
-   * requests throw, and Unavailable while the platform still shows the record.
+   * Deletes a record from the platform, even if the mirror did not create it. Throws the errors of
+   * the requests, and Unavailable while the platform still shows the record.
    */
   erase(what: Erasing, deadlines: Deadlines): Promise<void>;
   /**
-   * Lets the source take back the opt-outs that we sent because it stated them. Returns the new row
-   * and the parts of these opt-outs; undefined if there are none.
+   * Lets the source withdraw the opt-outs that we sent because it stated them. Returns the new row
+   * and the parts of these opt-outs, or undefined if there are none.
    */
   release(row: RecordedRow): { row: RecordedRow; parts: string[] } | undefined;
   /**
-   * Returns the row of a record whose erasure was taken back. An opt-out that the platform shows
-   * next may be ours. `row` is what is recorded, if anything is.
+   * Returns the row of a record whose erasure was revoked. An opt-out that the platform shows next
+   * may be ours. `row` is the recorded row, if there is one.
    */
   unerased(key: Key, row: RecordedRow | undefined): RecordedRow;
 }
@@ -87,11 +90,11 @@ export interface Erasure {
 /** The record to erase. */
 export interface Erasing {
   key: Key;
-  /** Undefined: nothing is recorded of the record. */
+  /** Undefined if nothing is recorded for the record. */
   recorded: RecordedRow | undefined;
   /** The platform ids that an earlier attempt found. */
   known: readonly string[];
-  /** Reports a step once it is done. */
+  /** Reports a completed step. */
   tell(deed: Deed): void;
 }
 
@@ -99,39 +102,43 @@ export interface Erasing {
 export type Deed =
   { is: 'found' | 'deleted'; id: string } | { is: 'opted out'; id: string; channel: string };
 
-/** The signals that end a request: `signal` while it waits, `abort` also once it is in flight. */
+/**
+ * The signals that cancel a request: `signal` while it waits, `abort` also while it is in flight.
+ */
 export interface Deadlines {
   signal: AbortSignal;
   abort: AbortSignal;
 }
 
-/** Finds the opt-outs that the source is to be told of. The functions are pure. */
+/** Finds the opt-outs to report to the source. The functions are pure. */
 export interface PlatformOptOuts {
-  /** Returns the recorded opt-outs, in the parts that are kept equal. */
+  /** Returns the recorded opt-outs from the parts that are kept equal. */
   recorded(row: Pick<RecordedRow, 'body' | 'seenAt'>, facts: PlatformFacts): PlatformOptOut[];
   /**
-   * Returns the opt-out that an entry of the do-not-contact list stands for; undefined if the entry
-   * is about something else.
+   * Returns the opt-out that an entry of the do-not-contact list represents, or undefined if the
+   * entry is about something else.
    */
   remembered(entry: Entry, facts: PlatformFacts): PlatformOptOut | undefined;
-  /** Returns whether a record of the source states the opt-out itself. Then it needs no report. */
+  /**
+   * Returns whether a record of the source states the opt-out itself, so that it needs no report.
+   */
   saysSo(row: DesiredRow, out: PlatformOptOut): boolean;
   /**
-   * Returns whether a record of the source states something newer than the opt-out. False if policy
-   * does not let a newer statement count.
+   * Returns whether a record of the source states something newer than the opt-out. Returns false
+   * if the policy ignores newer statements.
    */
   isNewer(row: DesiredRow, out: PlatformOptOut): boolean;
 }
 
 /**
- * An opt-out that the platform shows and that we did not send. It was made after `after` (null: not
- * known) and not later than `by`, both in milliseconds since the epoch.
+ * An opt-out that the platform shows and that we did not send. It was made after `after` (null if
+ * unknown) and not later than `by`, both in milliseconds since the epoch.
  *
- * A doubtful opt-out may be nobody's: the default of a channel, or the result of a request of ours
- * that had no answer. The source is not told of it.
+ * A doubtful opt-out may not be anybody's decision: it may be the default of a channel, or the
+ * result of a request of ours that got no response. It is not reported to the source.
  */
 export interface PlatformOptOut {
-  /** The id of a channel; '*' for all of them. */
+  /** The id of a channel; '*' for all channels. */
   channel: string;
   cause: ReturnCause | 'doubtful';
   after: number | null;
@@ -140,26 +147,26 @@ export interface PlatformOptOut {
 
 /** Counts and lists the people who unsubscribed on the platform. */
 export interface UnsubscribeListing {
-  /** The route by which they are counted and listed. */
+  /** The route used to count and list them. */
   readonly route: string;
-  /** The ways to unsubscribe. Each is counted and listed by itself. */
+  /** The ways to unsubscribe. Each is counted and listed separately. */
   readonly ways: readonly string[];
   /**
-   * Sends one request. Returns a count for each way; undefined if the platform does not count. A
-   * count rises when somebody unsubscribes, unless somebody else comes back at the same time.
-   * Throws what the request throws.
+   * Sends one request. Returns a count for each way, or undefined if the platform does not count. A
+   * count rises when somebody unsubscribes, unless another person resubscribes at the same time.
+   * Throws the errors of the request.
    */
   counts(deadlines: Deadlines): Promise<UnsubscribeCounts | undefined>;
   /**
-   * Returns one page of the people who unsubscribed this way, the newest contacts first. Throws
-   * what the request throws.
+   * Returns one page of the people who unsubscribed this way, newest contacts first. Throws the
+   * errors of the request.
    */
   list(
     page: { way: string; page: number; limit: number },
     deadlines: Deadlines,
   ): Promise<LeavingPage>;
   /**
-   * Returns an empty source record for a person who is known by the key only. It states nothing.
+   * Returns an empty source record for a person whose key is all that is known. It states nothing.
    */
   named(key: Key): DesiredRow;
 }
@@ -169,10 +176,10 @@ export type UnsubscribeCounts = Readonly<Record<string, number>>;
 
 /** One page of the people who unsubscribed one way. */
 export interface LeavingPage {
-  /** The people of the page whose record shows that they unsubscribed. */
+  /** The people on the page whose record shows that they unsubscribed. */
   rows: ObservedRow[];
   /** The number of people on the page. */
   listed: number;
-  /** The number of people who unsubscribed this way, as the platform says. */
+  /** The total number of people who unsubscribed this way, as stated by the platform. */
   total: number;
 }

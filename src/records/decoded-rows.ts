@@ -1,25 +1,29 @@
 /**
  * Decodes the rows of a record type where they enter its code. The snapshot and the engine keep the
- * body as text, which is what they store, hash and compare; a record type decides by the value.
+ * body as text, which they store, hash and compare; a record type decides based on the decoded
+ * value.
  */
 import type { z } from 'zod';
 import type { DesiredRow, ObservedRow, RecordedRow, Rows } from '../domain/record.ts';
 import type { States } from './record-type.ts';
 
-/** A row, or a change, with the value of its body. */
+/** A row or a change with the decoded value of its body. */
 export type Decoded<Row extends { body: string }, Value> = Row & { readonly value: Value };
 
 /** Decodes the rows of one record type. */
 export interface RowDecoders<R extends Rows> {
-  /** Each function returns the row with the value of its body, and throws what `decoder` says. */
+  /**
+   * Each function returns the row with the decoded value of its body. Throws the errors that
+   * `decoder` documents.
+   */
   desired(row: DesiredRow): R['desired'];
   observed(row: ObservedRow): R['observed'];
   recorded(row: RecordedRow): R['recorded'];
 }
 
 /**
- * Returns a function that adds to a row the value of its body. That function throws a SyntaxError
- * if the body is no JSON text, and a ZodError if it has another form.
+ * Returns a function that adds the decoded value of its body to a row. That function throws a
+ * SyntaxError if the body is not JSON text, and a ZodError if it has another form.
  */
 export function decoder<Value>(schema: z.ZodType<Value>) {
   return <Row extends { body: string }>(row: Row): Decoded<Row, Value> => ({

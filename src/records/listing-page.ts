@@ -1,8 +1,8 @@
-/** The answers of a platform: a page of its listing, and the search for one record. */
+/** The platform's responses: a page of its listing, and the search for one record. */
 import type { ObservedRow } from '../domain/record.ts';
 import type { NamedParts } from './platform-facts.ts';
 
-/** The page to ask for: its number, from 1, and the most records on it. */
+/** The page to request: its number, starting at 1, and the maximum number of records on it. */
 export interface ListingPage {
   page: number;
   limit: number;
@@ -11,24 +11,23 @@ export interface ListingPage {
 /** One page of the listing. */
 export interface Page {
   rows: ObservedRow[];
-  /** The number of all records, as the platform says. It is never trusted alone. */
+  /** The total number of records, as stated by the platform. It is never trusted on its own. */
   total: number;
-  /** When the platform answered, by its own clock, in milliseconds since the epoch. */
+  /** When the platform responded, by its own clock, in milliseconds since the epoch. */
   date: number | undefined;
   /**
-   * The id of the organization that the records belong to; undefined where the platform does not
-   * say.
+   * The id of the organization that owns the records; undefined if the platform does not state it.
    */
   organization: string | undefined;
-  /** The parts that the records name; undefined where there are none. */
+  /** The parts that the records name; undefined if there are none. */
   parts?: NamedParts | undefined;
 }
 
 /**
  * The result of a search for one recorded record.
  *
- *   alone   the record is there; nothing else is known about its key
- *   whole   the record is gone, and `rows` are all records that its key has now
+ *   alone   the record exists; nothing else is known about its key
+ *   whole   the record is gone, and `rows` are all records that have its key now
  */
 export interface FoundRecord {
   is: 'alone' | 'whole';

@@ -1,15 +1,15 @@
 /**
- * The facts that a platform was seen to show where its specification says nothing. The snapshot
- * keeps them; a fact that is undefined is not known yet.
+ * Facts about a platform that were observed where its specification says nothing. The snapshot
+ * stores them; an undefined fact is not known yet.
  *
- *   evidence                                          what is known then
- *   a creation shows no channel but its own           contacts name their own channels only
+ *   evidence                                          what is then known
+ *   a creation shows only its own channel             contacts name only their own channels
  *   a creation shows other channels as well           they name all; these are the defaults, and an
- *                                                     opt-out outweighs an opt_in seen before
- *   contacts of one page name different channels      contacts name their own channels only
- *   all contacts name the same channels, those of     not that they name their own channels only
- *     the mirror among them
- *   an enrolment moved `updatedAt`, or left it        that it does so
+ *                                                     opt-out overrides an opt_in observed before
+ *   contacts on one page name different channels      contacts name only their own channels
+ *   all contacts name the same channels, including    it is no longer certain that they name only
+ *     those of the mirror                             their own channels
+ *   an enrolment moved `updatedAt`, or did not        whether enrolments do so
  */
 import { z } from 'zod';
 import type { Subscription } from '../platform/request-schemas.ts';
@@ -18,33 +18,35 @@ import type { Subscription } from '../platform/request-schemas.ts';
 export const platformFacts = z.object({
   /** Whether a contact names every channel, with a default where it has no subscription. */
   namesAll: z.boolean().optional(),
-  /** The subscription that a contact shows, by channel, where nobody ever enrolled it. */
+  /**
+   * The subscription that a contact shows in a channel where nobody ever enrolled it, by channel.
+   */
   defaults: z.record(z.string(), z.enum(['opt_in', 'opt_out'])).default({}),
-  /** Whether an acknowledged enrolment changes the `updatedAt` of the contact. */
+  /** Whether an acknowledged enrolment changes the contact's `updatedAt`. */
   enrolmentMoves: z.boolean().optional(),
 });
 export type PlatformFacts = z.infer<typeof platformFacts>;
 
 /**
- * The parts that the first contact of a page names, and whether other contacts of it name others.
+ * The parts that the first contact on a page names, and whether other contacts on it name others.
  */
 export interface NamedParts {
   names: readonly string[];
   differ: boolean;
 }
 
-/** One observation of the platform that says something about the facts. */
+/** One observation of the platform that is evidence for a fact. */
 export type Evidence =
   /**
-   * `others`: the subscriptions that the answer shows in channels that the creation did not name.
+   * `others`: the subscriptions that the response shows in channels that the creation did not name.
    */
   | { of: 'creation'; others: Readonly<Record<string, Subscription>> }
-  /** `names`: whether the contacts of the listing name the same channels. */
+  /** `names`: whether the contacts in the listing name the same channels. */
   | { of: 'listing'; names: 'differ' | 'agree' }
-  /** `moved`: whether `updatedAt` changed with it. */
+  /** `moved`: whether the enrolment changed `updatedAt`. */
   | { of: 'enrolment'; moved: boolean };
 
-/** Returns the facts as they are after one more observation, by the table above. */
+/** Returns the facts after one more observation, following the table above. */
 export function withEvidence(facts: PlatformFacts, evidence: Evidence): PlatformFacts {
   if (evidence.of === 'enrolment') return { ...facts, enrolmentMoves: evidence.moved };
   if (evidence.of === 'listing') {
@@ -58,14 +60,14 @@ export function withEvidence(facts: PlatformFacts, evidence: Evidence): Platform
   return { ...facts, namesAll, defaults: { ...others, ...Object.fromEntries(outs) } };
 }
 
-/** The pages of a whole listing, how many records they hold, and the parts of the mirror. */
+/** The pages of a complete listing, the number of records on them, and the parts of the mirror. */
 interface Listed {
   pages: readonly NamedParts[];
   count: number;
   parts: readonly string[];
 }
 
-/** Returns the evidence that the pages of a whole listing give; undefined: none. */
+/** Returns the evidence in the pages of a complete listing, or undefined if there is none. */
 export function evidenceOf({ pages, count, parts }: Listed): Evidence | undefined {
   if (pages.some(({ differ }) => differ)) return { of: 'listing', names: 'differ' };
   const [first, ...others] = pages;
@@ -75,13 +77,15 @@ export function evidenceOf({ pages, count, parts }: Listed): Evidence | undefine
   return isAlike && isAll ? { of: 'listing', names: 'agree' } : undefined;
 }
 
-/** Returns whether two lists hold the same names, in any order. */
+/** Returns whether two lists contain the same names, in any order. */
 export function isSame(one: readonly string[], other: readonly string[]): boolean {
   const known = new Set(one);
   return new Set(other).size === known.size && other.every((name) => known.has(name));
 }
 
-/** Returns whether an opt-out on this channel may be its default, by the facts known so far. */
+/**
+ * Returns whether an opt-out from this channel may be its default, given the facts known so far.
+ */
 export function mayBeDefault({ namesAll, defaults }: PlatformFacts, channel: string): boolean {
   return namesAll !== false && defaults[channel] !== 'opt_in';
 }

@@ -1,4 +1,4 @@
-/** Turns errors of requests into the outcomes of changes. */
+/** Converts errors of requests to the outcomes of changes. */
 import {
   NotSent,
   Interrupted,
@@ -11,8 +11,8 @@ import type { ObservedRow } from '../domain/record.ts';
 import type { SendOutcome } from './record-type.ts';
 
 /**
- * Calls `ask` and returns its result. An error becomes the outcome that it stands for; a bug is
- * thrown.
+ * Calls `ask` and returns its result. An expected error becomes the corresponding outcome; an
+ * unexpected error is thrown.
  */
 export async function settled<T>(ask: () => Promise<T | SendOutcome>): Promise<T | SendOutcome> {
   try {
@@ -23,8 +23,8 @@ export async function settled<T>(ask: () => Promise<T | SendOutcome>): Promise<T
 }
 
 /**
- * Returns the outcome of a change that was planned on something that no longer holds. `observed`:
- * the platform records that its key has now.
+ * Returns the outcome of a change whose plan is based on a state that no longer holds. `observed`:
+ * the platform records that have its key now.
  */
 export function stale(observed: ObservedRow[], why: string): SendOutcome {
   return { is: 'stale', observed, why };
@@ -32,7 +32,7 @@ export function stale(observed: ObservedRow[], why: string): SendOutcome {
 
 /**
  * Calls `read` to find the outcome of a write that may have taken effect, and returns it. If the
- * reading fails, the outcome is unknown; a bug is thrown.
+ * read fails, the outcome is unknown; an unexpected error is thrown.
  */
 export async function afterwards(read: () => Promise<SendOutcome>): Promise<SendOutcome> {
   try {
@@ -44,13 +44,13 @@ export async function afterwards(read: () => Promise<SendOutcome>): Promise<Send
 }
 
 /**
- * Returns the outcome that an error of a request stands for, where the record type has no rule of
- * its own (docs/decisions/journal-and-outcomes.md). Throws the error if it stands for none.
+ * Returns the outcome that corresponds to an error of a request, if the record type has no rule of
+ * its own (docs/decisions/journal-and-outcomes.md). Throws the error if there is none.
  *
  *   Rejected, 401          stopped: the run
  *   Rejected, 403          stopped: the route
- *   Rejected, else         rejected
- *   Unavailable            unsent if the request certainly did not act, else unknown
+ *   Rejected, otherwise    rejected
+ *   Unavailable            unsent if the request certainly did not act, otherwise unknown
  *   RateLimited            stopped: the route
  *   NotSent, Interrupted   held
  */

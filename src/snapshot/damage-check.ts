@@ -1,4 +1,4 @@
-/** Finds damage in a snapshot, and moves a damaged one out of the way. */
+/** Finds damage in a snapshot, and moves a damaged snapshot out of the way. */
 import Database from 'better-sqlite3';
 import { Invalid } from '../domain/errors.ts';
 import { broken, moveAside } from './database/snapshot-folder.ts';
@@ -9,13 +9,13 @@ import { statementsOf } from './database/prepared-statements.ts';
 const checkedName = 'checked-at';
 const everyMs = 86_400_000;
 
-/** Returns whether an error of SQLite says that the file is no database, or is broken. */
+/** Returns whether an SQLite error says that the file is not a database or is corrupt. */
 export function isDamage(error: unknown): boolean {
   if (!(error instanceof Database.SqliteError)) return false;
   return error.code === 'SQLITE_NOTADB' || error.code.startsWith('SQLITE_CORRUPT');
 }
 
-/** Returns the error for a command that needs a snapshot which is damaged. */
+/** Returns the error for a command that needs a snapshot when that snapshot is damaged. */
 export function damaged(path: string): Invalid {
   return new Invalid(`${path}: this snapshot is damaged, it is not a readable database`, {
     fix: 'restore a backup, or run `crm-mirror sync`: it sets it aside and begins anew',
@@ -23,10 +23,10 @@ export function damaged(path: string): Invalid {
 }
 
 /**
- * Returns whether the whole file is to be read at this start (`at`: epoch milliseconds). That takes
- * about a second for every half a million people, too long for every fast run. It is done once a
- * day, and when the last run has not recorded its end. Damage in the parts that a run reads shows
- * up anyway.
+ * Returns whether the whole file has to be checked at this start (`at`: epoch milliseconds). The
+ * check takes about a second per half a million people, which is too long for every fast run. It is
+ * done once a day, and when the last run has no recorded end. Damage in the parts that a run reads
+ * is noticed anyway.
  */
 export function isCheckDue(db: Database.Database, at: number): boolean {
   const [last] = runsIn(statementsOf(db)).newest(1);
@@ -37,20 +37,20 @@ export function isCheckDue(db: Database.Database, at: number): boolean {
 }
 
 /**
- * Reads the whole file; throws an error for which `isDamage` holds when a page is broken. It does
- * not compare every index with its table (integrity_check), which takes five times as long.
+ * Reads the whole file. If a page is corrupt, throws an error for which `isDamage` returns true. It
+ * does not compare every index with its table (integrity_check), which takes five times as long.
  */
 export function check(db: Database.Database): void {
   const found = String(db.pragma('quick_check(1)', { simple: true }));
   if (found !== 'ok') throw new Database.SqliteError(found, 'SQLITE_CORRUPT');
 }
 
-/** Records that the whole file was read at this time. */
+/** Records that the whole file was checked at this time. */
 export function noteChecked(db: Database.Database, at: number): void {
   metaIn(statementsOf(db)).set(checkedName, String(at));
 }
 
-/** Moves a damaged snapshot out of the way; returns its new name. The caller holds the lease. */
+/** Moves a damaged snapshot out of the way and returns its new name. The caller holds the lease. */
 export function setAside(path: string, at: number): string {
   const stamp = new Date(at).toISOString().replace(/[-:]|\.\d+/g, '');
   const name = `${path}${broken}${stamp}`;

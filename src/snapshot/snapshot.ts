@@ -1,8 +1,8 @@
 /**
- * The snapshot: one SQLite file per mirror with what we last saw acknowledged, the journal of
- * changes, the runs, and the known problems; and the staging of the run that is going on.
+ * The snapshot: one SQLite file per mirror that holds the last acknowledged state, the journal of
+ * changes, the runs and the known problems, together with the staging of the current run.
  *
- * Each function runs one statement and opens no transaction; a caller with several steps that
+ * Each function runs one statement and opens no transaction. A caller with several steps that
  * belong together calls `transaction`.
  */
 import { chmodSync, existsSync } from 'node:fs';
@@ -48,7 +48,7 @@ import { stagingTables } from './staging/staging-tables.ts';
 import { candidatesIn, type DecisionCandidates } from './staging/decision-candidates.ts';
 import { type Duplicates, duplicatesIn } from './staging/duplicate-records.ts';
 
-/** An open snapshot: a part for each subject, and what concerns the whole file. */
+/** An open snapshot: one part for each subject, and functions for the whole file. */
 export interface Snapshot {
   meta: Meta;
   recorded: Recorded;
@@ -68,10 +68,10 @@ export interface Snapshot {
   duplicates: Duplicates;
   /**
    * Raises the fencing token (snapshot/database/writer-lease.ts), to at least `least`: from now on
-   * only this process may write. A process calls it once, when it has taken the lease.
+   * only this process may write. A process calls it once, after taking the lease.
    */
   fence(least?: number): void;
-  /** Returns the fencing token: how often the snapshot was opened for writing. */
+  /** Returns the fencing token, which counts how often the snapshot was opened for writing. */
   generation(): number;
   absences: Absences;
   guarded: GuardedChanges;
@@ -83,38 +83,38 @@ export interface Snapshot {
    */
   stage(work: () => void): void;
   /**
-   * Runs work all or nothing. It is on disk when this returns; within another transaction, when
-   * that one returns. Waits while another process has the file locked, and throws Busy when that
-   * lasts; after it has waited in vain once, it waits no more. Throws Busy, and writes nothing,
-   * when another process has raised the fencing token since this one did.
+   * Runs work all or nothing. It is on disk when this returns or, within another transaction, when
+   * that one returns. Waits while another process has the file locked, and throws Busy if that
+   * lasts; after one wait in vain, it no longer waits. Throws Busy, and writes nothing, if another
+   * process has raised the fencing token since this one did.
    */
   transaction<T>(work: () => T): T;
   /**
-   * Copies the snapshot for `file`, which must not exist, while others may use it. The copy keeps
+   * Copies the snapshot for `file`, which must not exist, while others may use it. The copy stores
    * the time `at`, in milliseconds since the epoch. Throws Invalid, and the signal's reason.
    */
   copy(file: string, copy: { at: number; signal: AbortSignal }): Promise<BackupPart>;
   /**
-   * Opens the same snapshot once more, with staging tables of its own, for a run of this process
-   * beside another. Both write under one fencing token; the caller closes it.
+   * Opens the same snapshot again, with its own staging tables, for a concurrent run of this
+   * process. Both write under one fencing token. The caller closes it.
    */
   sibling(): Snapshot;
   close(): void;
 }
 
 /**
- * Opens the snapshot at `path`, making it (0600) and its folder when they do not exist. `inMemory`
- * is for a plan on a mirror that has no snapshot yet: nothing is left behind. Throws Busy while
- * another process has it locked, Invalid when it is damaged or of a newer version.
+ * Opens the snapshot at `path`, and creates it (0600) and its folder if they do not exist.
+ * `inMemory` is for a plan on a mirror that has no snapshot yet: nothing is left behind. Throws
+ * Busy while another process has it locked, and Invalid if it is damaged or has a newer version.
  */
 export function openSnapshot(path: string, options: { inMemory?: boolean } = {}): Snapshot {
   return undamaged(path, () => open(path, options));
 }
 
 /**
- * Opens the snapshot for a run, whose process holds the lease. It is checked when that is due; a
- * damaged one is moved to the name `aside`, and a new one is made. `admit` may refuse, by throwing,
- * before anything is changed. Throws as `openSnapshot` does, except for damage.
+ * Opens the snapshot for a run whose process holds the lease. The snapshot is checked if that is
+ * due; a damaged one is moved to the name `aside`, and a new one is created. `admit` may refuse, by
+ * throwing, before anything is changed. Throws as `openSnapshot` does, except for damage.
  */
 export function openForRun(
   path: string,
@@ -131,7 +131,7 @@ export function openForRun(
 
 interface Opening {
   inMemory?: boolean;
-  /** The time, in milliseconds since the epoch; with it the snapshot is checked when due. */
+  /** The time in milliseconds since the epoch; if set, the snapshot is checked when due. */
   checkedAt?: number;
   admit?(snapshot: Snapshot): void;
 }
@@ -167,10 +167,10 @@ function undamaged<T>(path: string, work: () => T): T {
 }
 
 /**
- * Opens the snapshot at `path` for reading only, beside a process that writes it. Returns undefined
- * when there is none yet, or one that is just being made. A snapshot of an older version is
- * migrated first. With `checkedAt`, in milliseconds since the epoch, it is checked when that is
- * due. Throws as `openSnapshot` does.
+ * Opens the snapshot at `path` read-only, while another process may write it. Returns undefined if
+ * there is none yet, or if it is just being created. A snapshot of an older version is migrated
+ * first. With `checkedAt`, in milliseconds since the epoch, it is checked if that is due. Throws as
+ * `openSnapshot` does.
  */
 export function lookInto(path: string, checkedAt?: number): Snapshot | undefined {
   if (existsSync(path)) return undamaged(path, () => lookAt(path, checkedAt));
@@ -218,7 +218,7 @@ function snapshotOf(
   const statements = statementsOf(db);
   const staging = stagingIn(statements);
   const fence = fenceIn(db, path, token);
-  // Within another transaction the work is a part of that: a failure undoes the whole.
+  // Within another transaction the work is part of that transaction: a failure undoes everything.
   const within = <T>(begin: () => T, work: () => T): T =>
     db.inTransaction ? work() : patiently(begin);
   const checked =

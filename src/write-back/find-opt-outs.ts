@@ -1,17 +1,17 @@
 /**
- * Finds the opt-outs that the CRM has to be told of: of everybody who is known to have unsubscribed
- * on the platform, one for each of the person's CRM records.
+ * Finds the opt-outs to report to the CRM: for each person who is known to have unsubscribed on the
+ * platform, one for each of the person's CRM records.
  *
- *   the person unsubscribed, and        noted so far                  then
+ *   the person unsubscribed, and        stored so far                 result
  *   the CRM wants the person in, or
  *     says nothing                      nothing, or needless          planned
- *     the same                          anything else                 stays as it is
- *   the CRM says so itself, or has
- *     no such record                    planned, rejected, nothing    needless
- *   anything; it is doubtful whether    planned, rejected, unknown    needless; else stays as it is
+ *     the same                          anything else                 unchanged
+ *   the CRM states the opt-out, or
+ *     has no such record                planned, rejected, nothing    needless
+ *   anything; it is doubtful whether    planned, rejected, unknown    needless; otherwise unchanged
  *     the person unsubscribed
  *   the record was not read             nothing                       planned if the run read only
- *                                                                     changes, else nothing
+ *                                                                     changes, otherwise nothing
  *   the person is subscribed again      anything                      dropped: a later opt-out is a
  *                                                                     new one
  */
@@ -28,29 +28,30 @@ import type { Findings } from '../engine/context/run-findings.ts';
 import { forEachRange } from '../engine/context/work-in-parts.ts';
 import { unfinishedIn } from '../erasure/pending/unfinished-erasures.ts';
 
-/** The run and the write-back of a search. */
+/** The run and the write-back that a search belongs to. */
 export interface Finding {
   run: RunContext;
   type: RecordType & { readonly optOuts: PlatformOptOuts };
   returns: WriteBack;
   known: Findings;
   /**
-   * Whether records that the run did not see do not exist: among all, or of the person asked for.
+   * Whether a record that the run did not read does not exist, among all records or those of the
+   * given person.
    */
   conclusive: boolean;
 }
 
-/** The findings of a search among all people, or for one. */
+/** The findings of a search among all people, or for one person. */
 export interface FoundOptOuts {
-  /** How many opt-outs wait to be told. */
+  /** The number of opt-outs waiting to be reported. */
   waiting: number;
-  /** How many opt-outs cannot be told in the configured way. */
+  /** The number of opt-outs that cannot be reported in the configured way. */
   leftOut: number;
-  /** How many opt-outs are not told because it is doubtful that the person made them. */
+  /** The number of opt-outs not reported because it is doubtful that the person made them. */
   doubtful: number;
 }
 
-/** The next step for one opt-out; `waits` is 1 if it waits to be told afterwards. */
+/** The next step for one opt-out; `waits` is 1 if the opt-out then waits to be reported. */
 interface Step {
   waits: 0 | 1;
   leftOut?: boolean;
@@ -58,13 +59,13 @@ interface Step {
   write?(): void;
 }
 
-/** A range is this small because a dozen questions are asked about each person in it. */
+/** A range is this small because each person in it needs a dozen queries. */
 const peopleAtOnce = 500;
 
 const isOpen = new Set(['planned', 'unknown', 'sent']);
 const isUnsettled = new Set(['planned', 'unknown', 'rejected']);
 
-/** Notes what the CRM has to be told, of one person or of everybody; a plan only counts. */
+/** Stores what to report to the CRM, for one person or for all people. A plan only counts it. */
 export async function findOptOutsToReport(
   finding: Finding,
   key: Key | undefined,
@@ -97,7 +98,7 @@ function stepsFor(finding: Finding, keys: KeyRange | Key, barred: readonly Key[]
   const { optOutReports } = run.snapshot;
   const rows = new Map(optOutReports.of(type.name, keys).map((row) => [nameOf(row), row]));
   const isErased = run.doNotContact.erased() ?? (() => false);
-  // The opt-outs of an erasure that was cut short are ours, not the person's.
+  // The opt-outs of an interrupted erasure are ours, not the person's.
   const isBegun = new Set(unfinishedIn(run.snapshot).map((one) => one.key));
   const steps: Step[] = [];
   const people = [...leavers(finding, keys), ...barred.map((key) => remembered(finding, key))];
@@ -128,8 +129,8 @@ interface Person {
 }
 
 /**
- * Returns the recorded people who unsubscribed; in a plan also those that it has just seen, which
- * are noted and not recorded.
+ * Returns the recorded people who unsubscribed. A plan also includes people just observed, who are
+ * noted but not recorded.
  */
 function leavers({ run, type }: Finding, keys: KeyRange | Key): Person[] {
   const { optOutReports } = run.snapshot;
@@ -141,7 +142,7 @@ function leavers({ run, type }: Finding, keys: KeyRange | Key): Person[] {
   }));
 }
 
-/** Returns the opt-outs of the do-not-contact list for a person who is not recorded. */
+/** Returns the opt-outs in the do-not-contact list for a person who is not recorded. */
 function remembered({ run, type }: Finding, key: Key): Person {
   const entries = run.doNotContact.concerning({ key, ids: [] });
   const outs = new Map<string, PlatformOptOut>();
@@ -154,9 +155,9 @@ function remembered({ run, type }: Finding, key: Key): Person {
 }
 
 /**
- * Returns the person's CRM ids, '' for a record without one. An id that the person had before
- * counts only while no other person has the address, or has come to it later: under a new address
- * the record is another person's.
+ * Returns the person's CRM ids, with '' for a record without one. A former id counts only while no
+ * other person has the address, and none has received it since. Under a new address, the record
+ * belongs to another person.
  */
 function idsOf({ snapshot }: RunContext, kind: RecordTypeName, key: Key): string[] {
   const { staging, recorded } = snapshot;
@@ -211,7 +212,7 @@ function stepOf(finding: Finding, one: One, row: ReturnedRow | undefined): Step 
   return { waits: 1, write: again };
 }
 
-/** Ends a doubtful opt-out that an earlier version has planned. The CRM is not told of it. */
+/** Ends a doubtful opt-out that an earlier version has planned. It is not reported to the CRM. */
 function doubtOf(finding: Finding, one: One, row: ReturnedRow | undefined): Step {
   const { run } = finding;
   const doubtful = verdictOn(finding, one) === 'tell';
@@ -231,7 +232,7 @@ function add({ run, type }: Finding, one: One, state: 'planned' | 'needless'): v
 
 /**
  * Returns the id of an opt-out. It stays the same while the snapshot knows when the opt-out was
- * seen, and does not reveal the person.
+ * observed, and does not reveal the person.
  */
 function idOf({ snapshot }: RunContext, { email, crmId, channel, by }: One): string {
   const secret = snapshot.meta.get('name-key') ?? '';
@@ -241,15 +242,15 @@ function idOf({ snapshot }: RunContext, { email, crmId, channel, by }: One): str
 
 type Verdict = 'tell' | 'needless' | 'unread';
 
-/** Compares the opt-out with what the CRM says of the record now, under whatever address. */
+/** Compares the opt-out with what the CRM now says about the record, under any address. */
 function verdictOn({ run, type, conclusive }: Finding, one: One): Verdict {
   const rows = standing(run, type.name, one);
   if (rows.length === 0) return conclusive ? 'needless' : 'unread';
   const present = rows.filter(({ presence }) => presence === 'present');
-  // A bounce concerns the address only, so records with another address do not count.
+  // A bounce concerns only the address, so records with another address do not count.
   const of = one.cause === 'bounce' ? present.filter(({ key }) => key === one.email) : present;
   if (of.length === 0) return 'needless';
-  // The CRM's consent may be newer than the opt-out: the consent decision comes first.
+  // The CRM's consent may be newer than the opt-out; the consent decision comes first.
   if (of.some((row) => type.optOuts.isNewer(row, one))) return 'unread';
   return of.some((row) => type.optOuts.saysSo(row, one)) ? 'needless' : 'tell';
 }
@@ -265,8 +266,8 @@ function standing(
 }
 
 /**
- * Ends a noted opt-out that was not found again: the person is subscribed again, or is not recorded
- * and the CRM does not want them.
+ * Ends a stored opt-out that was not found again: the person is subscribed again, or is not
+ * recorded and not wanted by the CRM.
  */
 function endOf(finding: Finding, row: ReturnedRow): Step {
   const { run, type } = finding;
@@ -283,7 +284,7 @@ function endOf(finding: Finding, row: ReturnedRow): Step {
   return { waits: 0, write: () => optOutReports.move(row.seq, 'needless', { at }) };
 }
 
-/** Returns whether the person is unsubscribed at this moment, and is known to have done it. */
+/** Returns whether the person is currently unsubscribed and is known to have done it. */
 export function isStillOut(
   { run, type }: Pick<Finding, 'run' | 'type'>,
   { email, channel }: Pick<OptOutReport, 'email' | 'channel'>,

@@ -1,6 +1,6 @@
 /**
- * Tells the CRM at the end of a run who unsubscribed: as much as fits into one run, each opt-out
- * journaled like a change. A failure is noted and printed, and the run goes on.
+ * Reports to the CRM at the end of a run who unsubscribed, as much as one run allows, and journals
+ * each opt-out like a change. A failure is stored and printed, and the run continues.
  */
 import {
   isExpected,
@@ -17,7 +17,10 @@ import { isStillOut, type Finding } from './find-opt-outs.ts';
 import type { RunTally } from '../engine/context/run-tally.ts';
 import { retrySchedules } from '../domain/retry-schedules.ts';
 
-/** The most opt-outs, and the longest time, of one run: the rest waits for the next one. */
+/**
+ * The maximum number of opt-outs, and the maximum time, of one run. The rest waits for the next
+ * run.
+ */
 const mostTold = 1_000;
 const mostMs = 60_000;
 
@@ -26,11 +29,13 @@ type ReportDelivery = Pick<Finding, 'run' | 'type' | 'returns'> & { tally: RunTa
 /** The result of one delivery. */
 export interface DeliveryAccount {
   told: number;
-  /** The reason why the delivery stopped early; undefined: it did not. */
+  /** The reason why the delivery stopped early; undefined if it did not. */
   failure: ExpectedError | undefined;
 }
 
-/** Tells the CRM all opt-outs that are due, or those of one person. Returns expected errors. */
+/**
+ * Reports to the CRM all opt-outs that are due, or those of one person. Returns expected errors.
+ */
 export async function deliverReports(
   delivery: ReportDelivery,
   key: Key | undefined,
@@ -48,7 +53,7 @@ export async function deliverReports(
       const count = Math.min(returns.most, mostTold - tried);
       const due = optOutReports.due(type.name, { at: run.clock.now(), count, key });
       if (due.length === 0) break;
-      // Opt-outs that other runs have taken stay due: without this the loop would not end.
+      // Opt-outs that other runs have taken remain due; without this check the loop would not end.
       const which = due.map(({ seq }) => seq).join();
       if (which === before) break;
       before = which;
@@ -63,8 +68,8 @@ export async function deliverReports(
 }
 
 /**
- * Finds out which opt-outs of unknown outcome have arrived, for a source where telling twice is not
- * the same as telling once.
+ * Finds out which opt-outs with an unknown outcome have arrived, for a source where reporting twice
+ * differs from reporting once.
  */
 function findArrived({ run, type, returns }: ReportDelivery): void {
   const { optOutReports, transaction } = run.snapshot;
@@ -80,8 +85,8 @@ function findArrived({ run, type, returns }: ReportDelivery): void {
 }
 
 /**
- * Tells opt-outs in one request. If the CRM refuses all of them because of one, tells them one by
- * one. Throws the failure after it is noted.
+ * Reports opt-outs in one request. If the CRM refuses all of them because of one, reports them one
+ * by one. Throws the failure after storing it.
  */
 async function tellSome(
   delivery: ReportDelivery,
@@ -98,14 +103,17 @@ async function tellSome(
   }
 }
 
-/** Counts nothing for a failure that was noted with its opt-out. Throws bugs. */
+/**
+ * Counts nothing for a failure that is already stored with its opt-out. Rethrows unexpected errors.
+ */
 function failed(error: unknown): number {
   if (!isExpected(error)) throw error;
   return 0;
 }
 
 /**
- * Tells a batch and returns how many opt-outs the CRM took. Throws the failure after it is noted.
+ * Reports a batch and returns how many opt-outs the CRM accepted. Throws the failure after storing
+ * it.
  */
 async function tellBatch(delivery: ReportDelivery, due: readonly ReturnedRow[]): Promise<number> {
   const { run, returns } = delivery;
@@ -132,9 +140,9 @@ async function tellBatch(delivery: ReportDelivery, due: readonly ReturnedRow[]):
 }
 
 /**
- * Marks opt-outs as sent, on disk before the request leaves, and returns them. Drops those of
- * people who are subscribed again and those that the CRM no longer takes; leaves those that another
- * run has taken.
+ * Marks opt-outs as sent, on disk before the request leaves, and returns them. Drops opt-outs of
+ * people who are subscribed again, and opt-outs that the CRM no longer accepts. Leaves opt-outs
+ * that another run has taken.
  */
 function claim(delivery: ReportDelivery, due: readonly ReturnedRow[]): ReturnedRow[] {
   const { run, returns } = delivery;
@@ -152,7 +160,7 @@ function claim(delivery: ReportDelivery, due: readonly ReturnedRow[]): ReturnedR
 }
 
 /**
- * Notes the outcome of each opt-out of a batch. Without an answer the outcome is unknown, unless
+ * Stores the outcome of each opt-out in a batch. Without a response the outcome is unknown, unless
  * the failure shows that nothing arrived.
  */
 function settle(
@@ -188,7 +196,7 @@ function settle(
   });
 }
 
-/** Returns the reason of the problem for an opt-out that the CRM rejected. */
+/** Returns the problem's reason for an opt-out that the CRM rejected. */
 export function sayRejected(reason: string): string {
   return `the CRM does not take this opt-out back: ${reason}`;
 }
@@ -200,14 +208,14 @@ function parted<T>(all: readonly T[], is: (one: T) => boolean): [T[], T[]] {
 
 const name = 'returns';
 
-/** Since when the CRM cannot be told anything, in milliseconds since the epoch, and why. */
+/** Since when, in milliseconds since the epoch, nothing can be reported to the CRM, and why. */
 interface DeliveryStop {
   since: number;
   reason: string;
   fix: string | undefined;
 }
 
-/** The stored text is `<since> <reason> → <fix>`, without the arrow where there is no fix. */
+/** The stored text is `<since> <reason> → <fix>`, without the arrow if there is no fix. */
 const storedStop = {
   encode: (since: number, failure: ExpectedError): string => `${since} ${failure.message}`,
   decode(text: string): DeliveryStop {
@@ -216,15 +224,15 @@ const storedStop = {
   },
 };
 
-/** Returns why the CRM cannot be told anything; undefined if it can, as far as is known. */
+/** Returns why nothing can be reported to the CRM, or undefined if no obstacle is known. */
 export function stuckIn({ meta }: Pick<Snapshot, 'meta'>): DeliveryStop | undefined {
   const text = meta.get(name);
   return text === undefined ? undefined : storedStop.decode(text);
 }
 
 /**
- * Notes that the CRM cannot be told anything, or that it can again. `at`: milliseconds since the
- * epoch.
+ * Stores that nothing can be reported to the CRM, or that reporting works again. `at` is in
+ * milliseconds since the epoch.
  */
 export function noteStuck(
   { meta, transaction }: Snapshot,

@@ -1,4 +1,6 @@
-/** The last step of a run: tells the CRM who unsubscribed on the platform (docs/write-back.md). */
+/**
+ * The last step of a run: reports to the CRM who unsubscribed on the platform (docs/write-back.md).
+ */
 import type { Problem } from '../domain/errors.ts';
 import type { WriteBackSummary } from '../engine/report/run-summary.ts';
 import type { RunState } from '../engine/context/run-state.ts';
@@ -9,16 +11,18 @@ import { noteStuck, sayRejected, deliverReports } from './report-delivery.ts';
 
 const listed = 100;
 
-/** The result; `stuck` says why the CRM could not be told, and stops nothing. */
+/**
+ * The result. `stuck` states why nothing could be reported to the CRM; it does not stop the run.
+ */
 export interface Reported {
   summary: WriteBackSummary;
   stuck?: Problem;
 }
 
 /**
- * Notes which opt-outs the CRM has to be told of, and tells them; a plan only counts. Concludes
- * nothing from what the run could not read, and tells what waits all the same. Returns undefined if
- * this mirror, or such a run, tells nothing.
+ * Stores which opt-outs to report to the CRM, and reports them; a plan only counts them. Concludes
+ * nothing from what the run could not read, but still reports what is waiting. Returns undefined if
+ * this mirror, or this kind of run, reports nothing.
  */
 export async function reportOptOuts(state: RunState): Promise<Reported | undefined> {
   const { run, begun, known, failure, options, tally } = state;
@@ -48,7 +52,7 @@ export async function reportOptOuts(state: RunState): Promise<Reported | undefin
 }
 
 /**
- * Lists the opt-outs that the CRM rejected in earlier runs; those of this run are listed already.
+ * Lists the opt-outs that the CRM rejected in earlier runs; those of this run are already listed.
  */
 function listKnown({ run, tally }: RunState, kind: 'contact' | 'template'): void {
   if (onlyKey(run) !== undefined) return;

@@ -1,12 +1,12 @@
-/** Files that a configuration names: where they lie, and the bytes of small ones. */
+/** Files that a configuration names: their location, and the bytes of small ones. */
 import { closeSync, openSync, readSync } from 'node:fs';
 
 /** Far more than a key, a password or a configuration needs. */
 const mostBytes = 1024 * 1024;
 
 /**
- * Returns the bytes of the file at `path`. Reads at most a mebibyte, because a device may never
- * end. Throws an error with the code EFBIG for a larger file, and the errors of the file system.
+ * Returns the bytes of the file at `path`. Reads at most one mebibyte, because a device may never
+ * end. Throws an error with the code EFBIG for a larger file, and file system errors.
  */
 export function readSmallFile(path: string): Buffer {
   const file = openSync(path, 'r');
@@ -25,12 +25,12 @@ export function readSmallFile(path: string): Buffer {
   throw Object.assign(error, { code: 'EFBIG', syscall: 'read', path });
 }
 
-/** Where a file that the configuration names lies. */
+/** The location of a file that the configuration names. */
 export type Place = 'file' | 'address' | 'input';
 
 /**
- * Returns where a path points: `-` is standard input; a text that begins with a scheme is a web
- * address, or is meant to be one.
+ * Returns where a path points: `-` is standard input; a text that begins with a scheme is treated
+ * as a web address.
  */
 export function placeOf(path: string): Place {
   if (path === '-') return 'input';

@@ -1,14 +1,16 @@
-/** Values as a configuration or an environment variable writes them. */
+/**
+ * Converts values in the form in which a configuration or an environment variable contains them.
+ */
 
 /**
- * Returns the number that a text holds; any other value as it is. Environment variables come as
- * text.
+ * Returns the number that a text contains, or any other value unchanged. Environment variables are
+ * always text.
  */
 export function numeric(value: unknown): unknown {
   return typeof value === 'string' && /^-?\d+(\.\d+)?$/.test(value) ? Number(value) : value;
 }
 
-/** Returns the boolean that the text true or false stands for; any other value as it is. */
+/** Returns the boolean that the text true or false represents, or any other value unchanged. */
 export function truth(value: unknown): unknown {
   return value === 'true' || value === 'false' ? value === 'true' : value;
 }
@@ -27,7 +29,8 @@ export function milliseconds(duration: string): number {
 }
 
 /**
- * Returns whether requests to an address stay on this machine. False for a text that is no address.
+ * Returns whether requests to an address stay on this machine. Returns false for a text that is not
+ * an address.
  */
 export function isLoopback(text: string): boolean {
   const host = URL.parse(text)?.hostname ?? '';

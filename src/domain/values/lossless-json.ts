@@ -1,6 +1,6 @@
 /**
- * Returns the value of a JSON text; undefined when the text is not JSON. A whole number that a
- * double cannot hold stays a text, so that two ids never become one.
+ * Returns the value of a JSON text, or undefined if the text is not JSON. A whole number that a
+ * double cannot represent remains text, so that two ids never become equal.
  */
 export function parseJson(text: string): unknown {
   try {
@@ -16,13 +16,14 @@ function exact(_: string, value: unknown, context?: { source?: string }): unknow
 }
 
 /**
- * The greatest depth of nested lists and objects that is accepted. No useful value is that deep.
+ * The maximum depth of nested lists and objects that is accepted. No useful value is nested that
+ * deeply.
  */
 export const mostLevels = 500;
 
 /**
- * Returns whether a value is nested deeper than that. Code that walks such a value by recursion
- * would overflow the stack.
+ * Returns whether a value is nested more deeply than that. Recursive code would overflow the stack
+ * on such a value.
  */
 export function isTooDeep(value: unknown): boolean {
   let level: object[] = isNested(value) ? [value] : [];

@@ -1,8 +1,8 @@
-/** The fields of a CRM record, and how their texts are read and compared. */
+/** Reads the fields of a CRM record, and normalizes their texts for comparison. */
 
 /**
- * Returns a field of a CRM record, by its exact name or else by its dotted path; undefined when it
- * is absent.
+ * Returns a field of a CRM record by its exact name or, if there is none, by its dotted path;
+ * undefined if it is absent.
  */
 export function fieldAt(value: unknown, field: string): unknown {
   if (isObject(value) && Object.hasOwn(value, field)) return own(value, field);
@@ -20,8 +20,8 @@ function own(value: object, name: string): unknown {
 }
 
 /**
- * Returns the trimmed text of a field of a CRM record, '' when it is empty; undefined for a list or
- * an object, which has no single value.
+ * Returns the trimmed text of a CRM record's field, with '' for an empty one; undefined for a list
+ * or an object, which has no single value.
  */
 export function textOf(value: unknown): string | undefined {
   if (typeof value === 'string') return value.trim();
@@ -29,10 +29,7 @@ export function textOf(value: unknown): string | undefined {
   return value === null || value === undefined ? '' : undefined;
 }
 
-/**
- * Returns a word in the form in which words are compared: trimmed, in lower case, in one Unicode
- * form.
- */
+/** Returns a word in the form used for comparison: trimmed, in lower case, in one Unicode form. */
 export function wordOf(text: string): string {
   return text.trim().toLowerCase().normalize('NFC');
 }

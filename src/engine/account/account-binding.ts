@@ -1,4 +1,4 @@
-/** Keeps in a snapshot which account it belongs to: URL, hash of the key, organization. */
+/** Stores in a snapshot the account that it belongs to: URL, hash of the API key, organization. */
 import { createHmac } from 'node:crypto';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import type { Account } from '../context/mirror-context.ts';
@@ -9,7 +9,10 @@ const names = {
   organization: 'platform-organization',
 } as const;
 
-/** free: bound to no account, or without any record that would hold in one account alone. */
+/**
+ * How a snapshot relates to an account. `free`: it is bound to no account, or it holds no record
+ * that is valid in only one account.
+ */
 export type BindingState = 'free' | 'ours' | 'other key' | 'other url';
 
 /** Compares the account that the snapshot is bound to with this one. */
@@ -21,7 +24,7 @@ export function bindingState(snapshot: Snapshot, { url, apiKey }: Account): Bind
   return isSame ? 'ours' : 'other key';
 }
 
-/** Returns what the snapshot keeps of its account; undefined: not known yet. */
+/** Returns what the snapshot stores about its account; a value is undefined until it is known. */
 export function boundTo({ meta }: Snapshot): Record<keyof typeof names, string | undefined> {
   const { url, key, organization } = names;
   return { url: meta.get(url), key: meta.get(key), organization: meta.get(organization) };
@@ -36,7 +39,7 @@ export function bind(snapshot: Snapshot, { url, apiKey }: Account): void {
   });
 }
 
-/** Keeps the organization of the account; undefined: it is not known any more. */
+/** Stores the organization of the account, or removes it if it is no longer known (undefined). */
 export function keepOrganization(
   { meta, transaction }: Snapshot,
   organization: string | undefined,
@@ -48,7 +51,7 @@ export function keepOrganization(
   });
 }
 
-/** Hashes the key with a secret of the snapshot. The key itself is kept nowhere. */
+/** Hashes the API key with the snapshot's secret. The key itself is not stored anywhere. */
 function hashed({ meta }: Snapshot, apiKey: string): string {
   return createHmac('sha256', meta.get('name-key') ?? '')
     .update(`platform-key:${apiKey}`)

@@ -1,17 +1,18 @@
 /**
- * Binds a snapshot to one platform, API key and organization, and proves that a new key is of the
- * same organization. What is recorded holds in that account alone: an opt-out that was ours there
- * may be the person's own in another one.
+ * Binds a snapshot to one platform, API key and organization, and proves that a new key belongs to
+ * the same organization. The recorded state is valid in that account only: an opt-out that we made
+ * there may be the person's own opt-out in another account.
  *
- *   the snapshot is of     the mirror is of     then
- *   nobody, or is empty    any account          it is bound, before anything is recorded
- *   platform A, key k      platform A, key k    the run goes on; nothing is asked
- *   platform A, key k      platform A, key l    the key is proven to be of the same organization,
- *                                               or refused
- *   platform A             platform B           it is refused; `rebind` proves it, and moves it
+ *   the snapshot is bound to  the mirror uses      result
+ *   no account, or is empty   any account          bound before anything is recorded
+ *   platform A, key k         platform A, key k    the run continues without a check
+ *   platform A, key k         platform A, key l    the key is proven to belong to the same
+ *                                                  organization, or refused
+ *   platform A                platform B           refused; `rebind` proves the organization and
+ *                                                  moves the snapshot
  *
- * The proof: a template names the organization; or, where none does, most of 20 recorded records
- * are in the account. It only reads, and what it cannot read proves nothing.
+ * The proof: a template names the organization; if none does, more than half of 20 recorded records
+ * must exist in the account. The proof only reads, and what it cannot read proves nothing.
  */
 import { contactKey } from '../../records/contact/observe/observed-contact.ts';
 import { Invalid, Rejected, type Problem } from '../../domain/errors.ts';
@@ -30,14 +31,16 @@ const atOnce = 5;
 export interface AccountProof {
   same: boolean;
   by: 'organization' | 'contacts' | 'templates';
-  /** How many of the `of` sampled records are there; 0 of 0 when the organization is named. */
+  /**
+   * How many of the `of` sampled records exist in the account; 0 of 0 if the organization is named.
+   */
   found: number;
   of: number;
   /** The proof in words. */
   how: string;
 }
 
-/** Returns the error for an account that is not proven. */
+/** Returns the error for an account that failed the proof. */
 export function strange({ how }: AccountProof): Invalid {
   return new Invalid(
     `platform.apiKey is not proven to be of the organization that the snapshot belongs to (${how})`,
@@ -45,7 +48,9 @@ export function strange({ how }: AccountProof): Invalid {
   );
 }
 
-/** Proves whether the account is of the snapshot's organization. Throws what the client throws. */
+/**
+ * Proves whether the account belongs to the snapshot's organization. Throws the client's errors.
+ */
 export async function prove(
   snapshot: Snapshot,
   account: Account,
@@ -77,7 +82,10 @@ function proofOf(by: 'contacts' | 'templates', { found, of }: Count): AccountPro
   return { same: found * 2 > of, by, found, of, how };
 }
 
-/** Undefined: there is no template, it names no organization, or the key may not list them. */
+/**
+ * Returns the organization that a template names. Returns undefined if there is no template, if it
+ * names no organization, or if the key may not list templates.
+ */
 async function organizationOf(
   { templates }: Account['platform'],
   signal: AbortSignal,
@@ -92,8 +100,9 @@ async function organizationOf(
 }
 
 /**
- * Counts the sampled contacts that are there. A platform shows an id to one organization alone;
- * another platform may have the same id for somebody else, so there the address has to be the same.
+ * Counts the sampled contacts that exist in the account. A platform shows an id to one organization
+ * only, but another platform may use the same id for another person. After a move to another
+ * platform, the address must therefore match too.
  */
 async function contactsThere(
   snapshot: Snapshot,
@@ -123,8 +132,8 @@ async function templatesThere(
 }
 
 /**
- * Proves that what is recorded holds for the mirror's account. Returns how, in words; undefined:
- * nothing had to be proven. Throws Invalid, and what the platform answers to the proof.
+ * Proves that the recorded state is valid for the mirror's account. Returns the proof in words, or
+ * undefined if nothing had to be proven. Throws Invalid, and the errors of the requests.
  */
 export async function proveOwn(
   { snapshot, account }: Pick<Mirror, 'snapshot' | 'account'>,
@@ -147,8 +156,8 @@ export async function proveOwn(
 }
 
 /**
- * Binds the snapshot to a new API key that is proven to be of the same organization. Returns what
- * the summary says of it. Throws as the proof does.
+ * Binds the snapshot to a new API key after proving that it belongs to the same organization.
+ * Returns the notes for the summary. Throws the errors of the proof.
  */
 export async function bindAccount(run: RunContext, account: Account): Promise<Problem[]> {
   const { snapshot, stop, writes } = run;
@@ -161,7 +170,7 @@ export async function bindAccount(run: RunContext, account: Account): Promise<Pr
   return [{ code: 'note', reason }];
 }
 
-/** Binds a free snapshot, and keeps the organization as soon as a listing names it. */
+/** Binds a free snapshot, and stores the organization as soon as a listing names it. */
 export function keepBinding(
   snapshot: Snapshot,
   account: Account,

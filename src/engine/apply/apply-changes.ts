@@ -1,6 +1,6 @@
 /**
- * Sends the planned changes. The journal has `sent` on disk before the request leaves, and the
- * recorded state changes in the same transaction as `acked`.
+ * Sends the planned changes. The journal has the state `sent` on disk before a request leaves, and
+ * the recorded state changes in the same transaction that writes `acked`.
  */
 import { isStatedOptOut, type JournaledChange } from '../../domain/change.ts';
 import { NotSent } from '../../domain/errors.ts';
@@ -15,7 +15,7 @@ import { recordOutcome } from './record-outcome.ts';
 const peopleAtOnce = 32;
 const pageOfKeys = 500;
 
-/** Sends what is planned for one record type, phase by phase, until the slice ends. */
+/** Sends the planned changes of one record type, phase by phase, until the slice ends. */
 export async function apply(applying: ApplyContext): Promise<void> {
   for (const phase of applying.type.phases) {
     await each(planned(applying, phase), peopleAtOnce, async ([key, changes]) => {
@@ -24,7 +24,9 @@ export async function apply(applying: ApplyContext): Promise<void> {
   }
 }
 
-/** Returns the planned changes, record by record. Nothing else changes them before their turn. */
+/**
+ * Returns the planned changes, grouped by record. Nothing else modifies a change before its turn.
+ */
 async function* planned(
   applying: ApplyContext,
   phase: number,
@@ -40,15 +42,15 @@ async function* planned(
       [after] = record;
     }
     if (page.size === 0) return;
-    // If nothing may be sent any more, nothing in the loop waits, so it has to yield here.
+    // If sending has stopped, nothing else in this loop waits, so it must yield here.
     await run.clock.sleep(0);
   }
 }
 
 /**
- * Sends the changes of one record, one after the other. If one of them learns something, the rest
- * of the plan is dropped. A record is decided again at once when its creation shows what the
- * platform made of it, so that nobody stays subscribed to what the CRM forbids.
+ * Sends the changes of one record in order. If a response brings news about the record, the rest of
+ * its plan is dropped. If a creation returns the contact as the platform made it, the record is
+ * decided again immediately, so that no person stays subscribed against the CRM's word.
  */
 async function applyTo(
   applying: ApplyContext,
@@ -64,8 +66,8 @@ async function applyTo(
 }
 
 /**
- * Sends the changes of one record. Returns whether it was decided again and more is planned.
- * `urgent`: opt-outs are sent even if the run was asked to stop.
+ * Sends the changes of one record. Returns whether the record was decided again and more changes
+ * are planned. `urgent`: opt-outs are sent even if the run was asked to stop.
  */
 async function sendAll(
   applying: ApplyContext,
@@ -79,20 +81,21 @@ async function sendAll(
     if (breaker.holds(type, planned)) continue;
     const change = withTarget(applying, planned);
     if (change.target === undefined && change.op !== 'create') {
-      // Nothing was read, so nothing is concluded: least of all that the person is absent.
+      // Nothing was read, so nothing is concluded, least of all that the person is absent.
       dropStale(run, [change], 'its creation did not come to pass');
       continue;
     }
     const outcome = await attempt(applying, change, stays ? run.abort : run.stop);
     if (typeof outcome === 'string') {
-      // The next run reads what the source says now: this run cannot decide it again.
+      // This run cannot decide the record again; the next run reads what the source says now.
       dropStale(run, [change], reasonOf[outcome]);
       continue;
     }
     breaker.note(type, change, outcome);
     const isMade = change.op === 'create';
     const brought = isMade && outcome.is === 'acked' && outcome.observed;
-    // After an open creation the contact may not exist, so nothing else is sent for it.
+    // After a creation without a known outcome the contact may not exist, so nothing else is sent
+    // for it.
     const isOpen = isMade && outcome.is === 'unknown';
     const ends = outcome.is === 'stale' || isOpen || Boolean(brought);
     let isPlanned = false;
@@ -107,14 +110,17 @@ async function sendAll(
   return false;
 }
 
-/** The reasons to leave a change to another run: a changed source, a person that it has locked. */
+/**
+ * The reasons to leave a change to another run: the source has changed, or another run has locked
+ * the person.
+ */
 type Late = 'outdated' | 'superseded';
 const reasonOf: Readonly<Record<Late, string>> = {
   outdated: 'the source has changed since it was read',
   superseded: 'another run brought this person in line meanwhile',
 };
 
-/** Marks changes as stale: what they were planned on no longer holds. */
+/** Marks changes as stale: what they were based on no longer holds. */
 function dropStale(
   { snapshot, clock }: RunContext,
   changes: readonly JournaledChange[],
@@ -133,9 +139,10 @@ export function withTarget({ run, type }: ApplyContext, change: JournaledChange)
 }
 
 /**
- * Looks at the record if what is known of it is too old, then sends the change. A change that has
- * waited for the rate limit until its look is too old is not sent: it is looked at again, one
- * record at a time, because many together would all be too old again.
+ * Reads the record from the platform if what is known about it is too old, then sends the change.
+ * If the change waits for the rate limit until that read is too old as well, it is not sent. The
+ * record is then read again, one record at a time, because many reads together would all be too old
+ * again.
  */
 async function attempt(
   applying: ApplyContext,
@@ -153,9 +160,9 @@ async function attempt(
 }
 
 /**
- * Tries to send a change. `sent` is written at the moment the request leaves: until then nothing
- * has happened. The source is asked then, too, if it still calls for a delete, which may have
- * waited for hours.
+ * Tries to send a change. The change is marked as `sent` at the moment the request leaves; until
+ * then nothing has happened. A delete may have waited for hours, so at that moment the source is
+ * checked again as well.
  */
 async function tryOnce(
   applying: ApplyContext,
@@ -173,7 +180,7 @@ async function tryOnce(
   const provenAt = known.fresh ? known.at : run.clock.now();
   const looked = await type.look(change, known);
   if (looked) {
-    // The outcome is written, and must not be while another run has the person.
+    // The outcome is recorded, which is not allowed while another run has locked the person.
     if (!beginInFlight(applying, change.key)) return 'superseded';
     return looked.is === 'unknown' ? { is: 'unsent', why: looked.why } : looked;
   }
@@ -192,7 +199,8 @@ async function tryOnce(
         if (isPastSlice(applying, change)) throw new NotSent('the source is read again first');
         late = isOutdated() ? 'outdated' : undefined;
         if (change.op !== 'opt_out' && !isFresh(run, provenAt)) late ??= 'too old';
-        // Last: nobody has to wait for a change that is looked at again first.
+        // This check comes last, so that no other run waits for a change whose record is read again
+        // first.
         if (!late && !beginInFlight(applying, change.key)) late = 'superseded';
         if (late) throw new NotSent(`what is known of it is ${late}`);
         if (change.op === 'delete') rememberDeleted(applying, change);

@@ -1,4 +1,4 @@
-/** Holds what the sending of one record type's changes shares, and tells how fresh that is. */
+/** Declares what all sends for one record type share, and decides how fresh the known state is. */
 import type { LimitFunction } from 'p-limit';
 import { type Change, isStatedOptOut, type JournaledChange } from '../../domain/change.ts';
 import type { KnownRecord, RecordType } from '../../records/record-type.ts';
@@ -9,42 +9,49 @@ import { isFresh, type RunContext } from '../context/run-context.ts';
 import type { Findings } from '../context/run-findings.ts';
 import type { RunTally } from '../context/run-tally.ts';
 
-/** Shared by the sending of all changes of one record type. */
+/** Shared by all sends for one record type. */
 export interface ApplyContext {
   run: RunContext;
   type: RecordType;
   known: Findings;
-  /** Whether the platform is listed afterwards: then what is read now will not be the newest. */
+  /**
+   * Whether the platform is listed afterwards, so that what is read now will not be the newest
+   * state.
+   */
   toBeListed: boolean;
   breaker: CircuitBreaker;
   tally: RunTally;
-  /** Lets changes that are looked at again through one at a time. */
+  /** Lets changes whose records are read again through one at a time. */
   oneByOne: LimitFunction;
-  /** Records with a request in flight (in-flight.ts). */
+  /** Records that have a request in flight (in-flight.ts). */
   inFlight: Map<Key, InFlightRecord>;
   /**
-   * Decides a record again after its creation, at once: the rest of its changes was planned before
-   * anybody knew what the platform made of it. Returns whether there is anything to send.
+   * Decides a record again immediately after its creation, because the rest of its changes was
+   * planned before it was known what the platform made of the creation. Returns whether there is
+   * anything to send.
    */
   replan(key: Key, isSettled: boolean): boolean;
-  /** How long a request may be under way, in milliseconds. */
+  /** How long a request may be in flight, in milliseconds. */
   timeoutMs: number;
-  /** When the slice ends and the source is asked again; milliseconds since the epoch. */
+  /** When the slice ends and the source is checked again, in milliseconds since the epoch. */
   endsAt: number;
-  /** How many changes the plan holds. */
+  /** The number of changes in the plan. */
   planned: number;
 }
 
-/** A record with a request in flight. */
+/** A record that has a request in flight. */
 export interface InFlightRecord {
-  /** The ids that it has in this reading of the source. */
+  /** The ids that the record has in this reading of the source. */
   ids: readonly string[];
   who: Identity;
-  /** Returns the entries of the do-not-contact list about it. */
+  /** Returns the entries of the do-not-contact list for this record. */
   entries(): readonly Entry[];
 }
 
-/** Returns what this run knows of a record, and since when. Earlier runs had other clocks. */
+/**
+ * Returns what this run knows about a record, and since when. What earlier runs observed does not
+ * count, because their clocks may have differed.
+ */
 export function knownOf(
   { run, type, known }: ApplyContext,
   change: JournaledChange,
@@ -56,7 +63,7 @@ export function knownOf(
   const sighted = change.op === 'create' ? 0 : (staging.sightedAt(type.name, change.key) ?? 0);
   const at = Math.max(listed, alone, sighted);
   return {
-    // Read when asked for: most changes need no second look.
+    // Read on demand, because most changes need no second read of the record.
     get recorded() {
       return recorded.get(type.name, change.key);
     },
@@ -69,8 +76,8 @@ export function knownOf(
 }
 
 /**
- * Returns whether a change has to wait for the source to be read again: the slice is over and the
- * source has changed. Stated opt-outs are sent nevertheless.
+ * Returns whether a change must wait until the source is read again, because the slice is over and
+ * the source has changed. Stated opt-outs are sent regardless.
  */
 export function isPastSlice({ run, type, known, endsAt }: ApplyContext, change: Change): boolean {
   if (!type.needsCertificate || isStatedOptOut(change)) return false;

@@ -1,7 +1,7 @@
 /**
- * Keeps the records with a request in flight, and what the do-not-contact list says of them. No
- * other run touches such a record until the outcome is written, so the list is asked once for each
- * request.
+ * Tracks the records that have a request in flight, and what the do-not-contact list says about
+ * them. No other run touches such a record until the outcome is recorded, so the list is queried
+ * once for each request.
  */
 import type { RecordType } from '../../records/record-type.ts';
 import type { Entry } from '../../domain/do-not-contact.ts';
@@ -20,13 +20,16 @@ export function beginInFlight({ run, type, inFlight: entered }: ApplyContext, ke
   return true;
 }
 
-/** Call when the outcome is written. */
+/** Call when the outcome is recorded. */
 export function endInFlight({ run, inFlight: entered }: ApplyContext, key: Key): void {
   entered.delete(key);
   run.locks.endInFlight(run.id, key);
 }
 
-/** Returns the identity as it was when the request began; without a request, as it is now. */
+/**
+ * Returns the identity as it was when the request began, or the current one if no request is in
+ * flight.
+ */
 export function identityInFlight(
   { run, type, inFlight: entered }: ApplyContext,
   key: Key,
@@ -41,13 +44,13 @@ function ask(run: RunContext, type: RecordType, key: Key): InFlightRecord {
   return { ids, who, entries: () => (entries ??= run.doNotContact.concerning(who)) };
 }
 
-/** Returns whether the do-not-contact list forbids a change that is about to leave. */
+/** Returns whether the do-not-contact list forbids a change that is about to be sent. */
 export function isForbidden(applying: ApplyContext, change: Change): boolean {
   const { doNotContact } = applying.type.capabilities;
   return doNotContact?.forbids(change, identityInFlight(applying, change.key).entries()) ?? false;
 }
 
-/** Adds a person to the do-not-contact list, if called for, before their contact is deleted. */
+/** Adds a person to the do-not-contact list, if required, before their contact is deleted. */
 export function rememberDeleted(applying: ApplyContext, { key }: Change): void {
   const { run, type } = applying;
   const row = run.snapshot.recorded.get(type.name, key);
@@ -59,7 +62,7 @@ export function rememberDeleted(applying: ApplyContext, { key }: Change): void {
   );
 }
 
-/** Updates the list after an acknowledged change; `after` is the recorded row that follows. */
+/** Updates the list after an acknowledged change; `after` is the resulting recorded row. */
 export function rememberAcknowledged(
   applying: ApplyContext,
   change: Change,

@@ -1,7 +1,7 @@
 /**
- * Finds out what became of changes that were sent and not answered: by reading, never by sending
- * again. A creation or a delete may still arrive until one time-out has passed since it was sent.
- * If the reading fails, the change stays as it is for the next run.
+ * Finds out the outcome of changes that were sent but got no response. It reads and never sends a
+ * change again. A creation or a delete may still arrive until one timeout has passed since it was
+ * sent. If the read fails, the change keeps its state for the next run.
  */
 import type { JournaledChange } from '../../domain/change.ts';
 import type { SendOutcome } from '../../records/record-type.ts';
@@ -12,12 +12,15 @@ import { type ApplyContext, knownOf } from './apply-context.ts';
 import { recordOutcome } from './record-outcome.ts';
 import { beginInFlight, endInFlight } from './in-flight.ts';
 
-/** Recovers the open changes of one record type that no other run is working on. */
+/**
+ * Recovers the changes of one record type that have no known outcome and that no other run is
+ * working on.
+ */
 export async function recover(applying: ApplyContext): Promise<void> {
   const { run, type, breaker } = applying;
   for (const open of openChanges(run, type.name)) {
     if (run.stop.aborted || breaker.stopped()) return;
-    // The run that has the person's lock finds it out.
+    // The run that has locked the person recovers this change.
     if (!beginInFlight(applying, open.key)) continue;
     try {
       await recoverOne(applying, open);
@@ -46,7 +49,8 @@ async function find(
   change: JournaledChange,
 ): Promise<SendOutcome | undefined> {
   const { run, type, breaker } = applying;
-  // An opt-out is sent without a look: the person may have unsubscribed after an earlier one.
+  // An opt-out is sent without reading first, and the person may have unsubscribed since an earlier
+  // read.
   const unseen = change.op === 'opt_out' && !knownOf(applying, change).fresh;
   const late = change.run !== run.id || unseen || !isFresh(run, change.sentAt ?? 0);
   try {
@@ -60,7 +64,10 @@ async function find(
   }
 }
 
-/** Waits until the request cannot arrive any more. Another run sent its own before this began. */
+/**
+ * Waits until the request can no longer arrive. A request of another run was sent before this run
+ * began.
+ */
 async function passTimeout(
   { run, timeoutMs }: ApplyContext,
   change: JournaledChange,

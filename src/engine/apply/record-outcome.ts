@@ -11,9 +11,8 @@ import { stageObservation } from '../observe/person-observation.ts';
 import { retryDelayMs, retrySchedules } from '../../domain/retry-schedules.ts';
 
 /**
- * Records an outcome in the journal, the recorded state, the problems and the candidates of the
- * run. Then does what is to `follow`, in the same transaction; `isSettled`: the record is as
- * desired.
+ * Records an outcome in the journal, the recorded state, the problems and the run's candidates.
+ * Then calls `follow` in the same transaction; `isSettled` says whether the record is as desired.
  */
 export async function recordOutcome(
   applying: ApplyContext,
@@ -43,7 +42,7 @@ export async function recordOutcome(
   run.progress({ stage: 'applying', kind: type.name, done, of });
 }
 
-/** Records an acknowledged change. Returns whether the record is as desired now. */
+/** Records an acknowledged change. Returns whether the record is now as desired. */
 function acknowledge(
   applying: ApplyContext,
   change: JournaledChange,
@@ -55,7 +54,8 @@ function acknowledge(
   const { at } = times;
   const before = recorded.get(type.name, change.key);
   const wanted = change.op === 'create' ? wantedOf(applying, change.key) : undefined;
-  // A renamed contact may be opted out by both keys: the second opt-out finds it done by the first.
+  // A renamed contact may be opted out under both keys; the second opt-out finds what the first has
+  // done.
   const found = outcome.found && !(change.op === 'opt_out' && journal.isDone(change));
   const doubtful = outcome.doubtful || (found && isUnderWayElsewhere(applying, change));
   const row = type.acknowledge(before, change, { ...outcome, found, doubtful, ...times, wanted });
@@ -64,7 +64,7 @@ function acknowledge(
   if (outcome.evidence) run.facts.learn(outcome.evidence);
   rememberAcknowledged(applying, change, row);
   if (outcome.renamed) {
-    // The listing has it by its former key.
+    // The listing contains the contact under its former key.
     run.snapshot.staging.assume(type.name, change.key);
     run.snapshot.candidates.add(type.name, change.key);
   } else if (row?.seenAt === at) run.snapshot.staging.addSighted(type.name, change.key, at);
@@ -80,15 +80,15 @@ function acknowledge(
 }
 
 /**
- * Drops what was read of a record that is decided upon again, and is older than what was done just
- * now. A listing that follows is newer.
+ * Drops an observation of a record that is decided again, because it is older than the change just
+ * made. A listing that follows is newer, so nothing is dropped then.
  */
 function dropOlderLook({ run, type, toBeListed }: ApplyContext, key: Key): void {
   const { candidates, staging } = run.snapshot;
   if (!toBeListed && candidates.has(type.name, key)) staging.assume(type.name, key);
 }
 
-/** Returns whether an unanswered request by another key of the contact may have opted it out. */
+/** Returns whether an unanswered request under another key of the contact may have opted it out. */
 function isUnderWayElsewhere({ run, type }: ApplyContext, change: JournaledChange): boolean {
   const isSame = ({ op, part, target }: JournaledChange): boolean =>
     op === 'opt_out' && part === change.part && target === change.target;
@@ -98,8 +98,9 @@ function isUnderWayElsewhere({ run, type }: ApplyContext, change: JournaledChang
 }
 
 /**
- * Records an opt-out for the other keys of the contact as well, current and former ones: it was
- * sent by the contact's id. An opt-out that was only found concerns the current keys alone.
+ * Records an opt-out under the contact's other keys too, current and former ones, because it was
+ * sent by the contact's id. If the contact was merely found opted out, only the current keys are
+ * concerned.
  */
 function acknowledgeElsewhere(
   { run, type }: ApplyContext,
@@ -116,7 +117,9 @@ function acknowledgeElsewhere(
   }
 }
 
-/** Returns the time by both clocks. The platform's goes on evenly since the listing. */
+/**
+ * Returns the current time by both clocks. The platform's time is extrapolated from the listing.
+ */
 function timesNow({ run, known: { listing } }: ApplyContext): Times {
   const at = run.clock.now();
   const platformAt =
@@ -132,8 +135,8 @@ function wantedOf({ run, type }: ApplyContext, key: Key): string | undefined {
 }
 
 /**
- * Decides the record's former keys again, which may have waited for this change. They are decided
- * by what is recorded, unless one of their changes has no outcome yet.
+ * Decides the record's former keys again, because they may have waited for this change. The
+ * decision is based on the recorded state. Keys with a change whose outcome is unknown are skipped.
  */
 function reconsiderFormer(applying: ApplyContext, key: Key): void {
   const { run, type, known } = applying;
@@ -148,13 +151,16 @@ function reconsiderFormer(applying: ApplyContext, key: Key): void {
   for (const old of former.filter((one) => !open.includes(one))) {
     const isListed = known.listing && staging.lookedAt(type.name, old) === undefined;
     if (isListed && staging.observed(type.name, old).length === 0) continue;
-    // A run without a listing has decided it already, by what it had observed.
+    // A run without a listing has already decided this key, based on what it had observed.
     if (isListed || !known.listing) staging.assume(type.name, old);
     reconsider(applying, old);
   }
 }
 
-/** Has a record decided again; by what is recorded, if it was changed since it was observed. */
+/**
+ * Has a record decided again. If the record was changed after it was observed, the decision is
+ * based on the recorded state.
+ */
 function reconsider({ run, type, known, toBeListed }: ApplyContext, key: Key): void {
   const { staging, candidates, journal } = run.snapshot;
   const seenAt = staging.lookedAt(type.name, key) ?? known.listing?.startedAt;
@@ -164,7 +170,8 @@ function reconsider({ run, type, known, toBeListed }: ApplyContext, key: Key): v
 }
 
 /**
- * Parked until the record changes; an opt-out is tried again after 1, 2, 4 … hours, at most daily.
+ * Records a rejection. The change waits until the record changes; an opt-out is retried after 1, 2,
+ * 4 … hours, at most daily.
  */
 function reject(
   applying: ApplyContext,
@@ -199,8 +206,8 @@ function reject(
 }
 
 /**
- * Replaces what was listed of a record by what was read just now, and has it decided again. If a
- * listing follows, that is newer still, and nothing is replaced.
+ * Replaces what the listing said about a record with what was read just now, and has the record
+ * decided again. If another listing follows, it is newer still, so nothing is replaced.
  */
 function replaceObserved(
   { run, type, toBeListed }: ApplyContext,

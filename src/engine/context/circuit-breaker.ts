@@ -1,13 +1,13 @@
 /**
- * Stops sending when the outcomes so far show that it is of no use. It is pure, and it is asked
+ * Stops sending when the outcomes so far show that it is pointless. It is pure, and it is consulted
  * before every change.
  *
  *   the platform refuses the key                              → the run stops
  *   it refuses a route                                        → that route stops
- *   it knows no such channel                                  → that channel stops
+ *   it does not know a channel                                → that channel stops
  *   5 unknown addresses in one channel, and no success there  → that channel stops
- *   more than 40 % of at least 20 attempts rejected           → all but opt-outs stops (409s aside)
- *   5 requests in a row without a usable answer               → the run stops
+ *   over 40 % of at least 20 attempts rejected (409s aside)   → everything but opt-outs stops
+ *   5 requests in a row without a usable response             → the run stops
  */
 import { isStatedOptOut, type Change, type Op } from '../../domain/change.ts';
 import { type Problem, Rejected } from '../../domain/errors.ts';
@@ -17,15 +17,18 @@ import type { RecordType, SendOutcome } from '../../records/record-type.ts';
 export interface CircuitBreaker {
   /** Returns whether this change must not be sent. */
   holds(type: RecordType, change: Change): boolean;
-  /** Returns whether the change needs a look before it is sent, and its route does not allow it. */
+  /**
+   * Returns whether the change needs a read before it is sent, and the route of that read is
+   * stopped.
+   */
   blinds(type: RecordType, change: Change): boolean;
   /** Counts the outcome of a change. */
   note(type: RecordType, change: Change, outcome: SendOutcome): void;
   /** Returns whether an error means that a route may not be used; if so, stops that route. */
   refuses(error: unknown): boolean;
-  /** Returns what was stopped and why, once each. */
+  /** Returns what was stopped and why, each stop once. */
   reasons(): Problem[];
-  /** Returns what the outcomes of the whole run say of the platform. */
+  /** Returns what the outcomes of the whole run say about the platform. */
   verdict(): BreakerVerdict;
   /** Returns whether the whole run is stopped. */
   stopped(): boolean;
@@ -34,8 +37,9 @@ export interface CircuitBreaker {
 }
 
 /**
- * The verdict on all attempts, 409s aside. refused: over 40 % of fewer than 20 were rejected.
- * stopped: over 40 % of at least 20 were rejected at some time, and most of the run was stopped.
+ * The verdict on all attempts, not counting 409s. `refused`: over 40 % of fewer than 20 were
+ * rejected. `stopped`: over 40 % of at least 20 were rejected at some time, and most of the run was
+ * stopped.
  */
 export type BreakerVerdict = 'nothing' | 'fine' | 'refused' | 'stopped';
 
@@ -47,7 +51,7 @@ const attemptsAtLeast = 20;
 const rejectedAtMost = 0.4;
 const strangersAtMost = 5;
 
-/** Begins with nothing stopped. */
+/** Creates a circuit breaker with nothing stopped. */
 export function createCircuitBreaker(): CircuitBreaker {
   const stops = new Map<string, Problem>();
   const stop: Stop = (scope, why) => {
@@ -95,7 +99,7 @@ export function createCircuitBreaker(): CircuitBreaker {
   };
 }
 
-/** Counts for the rows of the table that need it. */
+/** Counts acknowledged and rejected changes for the rows of the table that need these counts. */
 function countRefusals(stop: Stop) {
   const strangers = new Map<string, number>();
   const proven = new Set<string>();

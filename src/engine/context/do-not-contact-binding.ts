@@ -1,24 +1,30 @@
-/** Binds a snapshot to its do-not-contact list, and keeps how far the snapshot knows that list. */
+/**
+ * Binds a snapshot to its do-not-contact list, and stores how many of the list's writes the
+ * snapshot has followed.
+ */
 import type { Key, RecordedRow } from '../../domain/record.ts';
 import type { KnownLedger } from '../../do-not-contact/list-file.ts';
 import type { Meta } from '../../snapshot/database/meta-table.ts';
 import type { Mirror } from './mirror-context.ts';
 
-/** The meta keys of the id of the list, and of how often the list was written. */
+/** The meta keys of the list's id, and of the number of writes that the snapshot has followed. */
 const names = { id: 'ledger', reached: 'ledger-reached' } as const;
 
 const pageOfRows = 500;
 
-/** Returns what the snapshot knows of its list; older versions kept no count of writes: 0. */
+/**
+ * Returns what the snapshot knows about its list. Snapshots of older versions have no count of
+ * writes; 0 is returned for them.
+ */
 export function boundDoNotContactList(meta: Meta): KnownLedger | undefined {
   const id = meta.get(names.id);
   return id === undefined ? undefined : { id, reached: Number(meta.get(names.reached) ?? 0) };
 }
 
 /**
- * Binds the snapshot to the list, and has it follow every write from now on: before anything that
- * depends on the write, or within the same transaction. A list that the snapshot does not know yet
- * first takes in all that is recorded, since either of them may be new.
+ * Binds the snapshot to the list. From then on the snapshot follows every write, either before
+ * anything that depends on the write or in the same transaction. A list that the snapshot does not
+ * know yet first receives all recorded facts, because either of the two may be new.
  */
 export function bindDoNotContactList(mirror: Mirror): void {
   const { snapshot, doNotContact } = mirror;

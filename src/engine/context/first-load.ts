@@ -1,5 +1,6 @@
 /**
- * The first load of a mirror: it lasts until a full run whose source named somebody has ended.
+ * Tracks the first load of a mirror. It lasts until a full run whose source named at least one
+ * person has ended.
  */
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import type { RunContext } from './run-context.ts';
@@ -15,15 +16,15 @@ export function isFirstLoad({
   return firstLoad === true || snapshot.meta.get(loaded) === undefined;
 }
 
-/** Ends the first load, if it has not ended yet. Within a transaction. */
+/** Ends the first load if it has not ended yet. Must be called within a transaction. */
 export function endFirstLoad({ meta }: Snapshot, run: string): void {
   if (meta.get(loaded) === undefined) meta.set(loaded, run);
 }
 
-/** The meta key that a migration leaves in a snapshot with people: a default to announce. */
+/** The meta key that a migration sets in a snapshot with people: a default has to be announced. */
 export const unsaid = 'unsaid';
 
-/** Returns whether a new default for absent people has to be announced before it applies. */
+/** Returns whether a new default for absent people must be announced before it applies. */
 export function mustAnnounce({
   snapshot,
   unstated,

@@ -2,19 +2,19 @@
  * Writes what many changes store at nearly the same time in one transaction. Otherwise a fast
  * platform would wait for the disk twice for every change.
  *
- *   one work throws NotSent         it has written nothing yet, and rejects alone
- *   one work throws anything else   all works of the transaction are undone and reject with it
- *   the disk refuses                all works of the transaction reject
+ *   a job throws NotSent         it has written nothing yet, and only its promise rejects
+ *   a job throws anything else   all jobs of the transaction are undone and reject with that error
+ *   the disk fails               all jobs of the transaction reject
  */
 import type { Clock } from '../../domain/clock.ts';
 import { NotSent } from '../../domain/errors.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 
-/** Does the work within a transaction that others share. It is on disk when this resolves. */
+/** Does the work in a transaction that others share. Resolves when the work is on disk. */
 export type GroupCommit = <T>(work: () => T) => Promise<T>;
 
 interface Part {
-  /** Does the work. Returns the function that settles its promise once all are on disk. */
+  /** Does the work. Returns the function that settles its promise once all work is on disk. */
   work(): () => void;
   fail(reason: unknown): void;
 }
@@ -26,7 +26,7 @@ export function createGroupCommit(
 ): GroupCommit {
   let parts: Part[] = [];
 
-  /** Writes the works that came in one turn of the event loop, and while the disk was busy. */
+  /** Writes the jobs that arrived in one turn of the event loop, and while the disk was busy. */
   async function write(): Promise<void> {
     await clock.sleep(0);
     const all = parts;

@@ -12,44 +12,52 @@ import type { WriteBack } from '../../sources/write-back.ts';
 import type { Source } from '../../sources/source.ts';
 import type { PersonLocks } from './person-locks.ts';
 
-/** One mirror, put together: everything that a run needs. */
+/** One assembled mirror: everything that a run needs. */
 export interface Mirror {
   name: string;
   parts: readonly MirrorPart[];
-  /** Reports to the CRM who unsubscribed on the platform; undefined: nothing is reported. */
+  /** Reports to the CRM who unsubscribed on the platform; if undefined, nothing is reported. */
   returns?: WriteBack | undefined;
   snapshot: Snapshot;
   account: Account;
   doNotContact: DoNotContactList;
-  /** Shared by the runs of this process on the same mirror. */
+  /** Shared by all runs of this process on the same mirror. */
   locks: PersonLocks;
-  /** Remarks about how the mirror was put together, one line each. */
+  /** Remarks about how the mirror was assembled, one line each. */
   notes: readonly string[];
   clock: Clock;
   random: Random;
   /**
-   * The deadline of one request, in milliseconds. A creation without an answer is looked for only
-   * when this has passed.
+   * The deadline of one request, in milliseconds. The outcome of a creation without a response is
+   * checked only after this time.
    */
   timeoutMs: number;
-  /** The page size of the first pass of a listing, and of the passes that follow without proof. */
+  /**
+   * The page size of a listing's first pass, and of the later passes if completeness is not proven
+   * yet.
+   */
   pageSizes: readonly [number, ...number[]];
-  /** Runs and changes older than this are dropped; milliseconds. */
+  /** Runs and changes older than this are deleted; in milliseconds. */
   keepMs: number;
   guards: Guards;
-  /** The default for people who are no longer in the CRM; undefined: the configuration says it. */
+  /**
+   * The default for people who are no longer in the CRM; undefined if the configuration states it.
+   */
   unstated?: Unstated | undefined;
-  /** The share of each route's limit that is left to other programs, 0 to 1. */
+  /** The share of each route's limit that is left to other programs, from 0 to 1. */
   reserve: number;
-  /** Counts the requests so far. */
+  /** Returns the number of requests so far. */
   requests(): RequestCounts;
-  /** Returns the limits by route, as the platform's answers tell them. */
+  /** Returns the limits by route, as the platform's responses state them. */
   limits(): Record<string, RouteLimit>;
-  /** Returns the platform's time, in milliseconds since the epoch; undefined: no answer told it. */
+  /**
+   * Returns the platform's time in milliseconds since the epoch; undefined if no response has
+   * stated it.
+   */
   platformNow(): number | undefined;
 }
 
-/** The defaults by which people who are no longer in the CRM are opted out, and deleted. */
+/** The defaults that decide when people who are no longer in the CRM are opted out and deleted. */
 interface Unstated extends AbsenceDue {
   deletes: 'off' | 'created' | 'owned';
   deleteAfterMs: number;
@@ -62,63 +70,66 @@ export interface Account {
   platform: Pick<Platform, 'contacts' | 'templates'>;
 }
 
-/** A record type, and the source that decides about its records. */
+/** A record type, and the source of its records. */
 export interface MirrorPart {
   type: RecordType;
   source: Source;
   /**
-   * A hash of how the source is read: a cursor of another way of reading is not used. Undefined: no
-   * cursor is kept.
+   * A hash of how the source is read, so that a cursor from a different way of reading is not used.
+   * If undefined, no cursor is stored.
    */
   manner?: string | undefined;
 }
 
 /**
- * The people that a run is about, and whether it lists the platform.
+ * The people that a run covers, and whether it lists the platform.
  *
- *   full     everybody; lists the platform
- *   fast     everybody; takes what is recorded for what the platform has
+ *   full     all people; lists the platform
+ *   fast     all people; assumes that the platform has what is recorded
  *   single   one person; reads that person on the platform, and concludes nothing from absence
- *   record   the person of one record of the source, which is read alone; the source needs `one`
+ *   record   the person of one record of the source; only that one is read (source's `one`)
  */
 export type Mode = 'full' | 'fast' | { single: Key } | { record: string };
 
 export interface RunOptions {
   mode: Mode;
-  /** false: a plan, which writes nothing on the platform and records nothing. */
+  /** False for a plan, which writes nothing on the platform and records nothing. */
   writes: boolean;
-  /** Undefined: every part of the mirror. */
+  /** If undefined, the run covers every part of the mirror. */
   only: 'contacts' | 'templates' | undefined;
   /**
-   * Gets the plan before anything of it is done, and throws Invalid to refuse it. A run with this
-   * does what it has planned and plans nothing more.
+   * Receives the plan before any of it is done, and throws Invalid to refuse it. A run with this
+   * option does what it has planned and plans nothing more.
    */
   agrees?(plan: Plan): void;
-  /** Gets the forecast before the first change is sent. */
+  /** Receives the forecast before the first change is sent. */
   foresees?(forecast: Forecast): void;
-  /** Whether this is a first load: it deletes nobody, and needs no approval for opt-ins. */
+  /** Whether this is a first load, which deletes nobody and needs no approval for opt-ins. */
   firstLoad?: boolean | undefined;
-  /** Whether the snapshot was restored from a backup and the platform was not listed since. */
+  /** Whether the snapshot was restored from a backup and the platform has not been listed since. */
   restored?: boolean | undefined;
-  /** The hash of the plan to approve: an earlier one with changes that await it, or this run's. */
+  /**
+   * The hash of the plan to approve: an earlier plan with changes that await approval, or this
+   * run's plan.
+   */
   approve?: string | undefined;
-  /** When aborted: the run begins nothing new and finishes what is in flight. */
+  /** When aborted, the run starts nothing new and finishes what is in flight. */
   stop: AbortSignal;
-  /** When aborted, some seconds after `stop`: the run gives up what is in flight. */
+  /** Aborted some seconds after `stop`: the run then gives up what is in flight. */
   abort: AbortSignal;
   progress(progress: Progress): void;
 }
 
-/** How far a run has got. */
+/** The progress of a run. */
 export interface Progress {
   stage: 'reading' | 'listing' | 'deciding' | 'applying';
   kind: string;
   done: number;
-  /** Undefined while it is not known. */
+  /** Undefined while the total is unknown. */
   of: number | undefined;
 }
 
-/** Returns the mode as summaries name it. */
+/** Returns the mode under the name that summaries use. */
 export function modeName(mode: Mode): 'full' | 'fast' | 'single' {
   return typeof mode === 'string' ? mode : 'single';
 }
@@ -128,7 +139,10 @@ export function isRecord(mode: Mode): mode is { record: string } {
   return typeof mode === 'object' && 'record' in mode;
 }
 
-/** Returns the key of the person that a run is about, '' until it is known; undefined: all. */
+/**
+ * Returns the key of the person that a run is about ('' until it is known), or undefined if the run
+ * is about all people.
+ */
 export function onlyKey({ mode }: Pick<RunOptions, 'mode'>): Key | undefined {
   if (typeof mode === 'string') return undefined;
   return isRecord(mode) ? '' : mode.single;

@@ -1,4 +1,7 @@
-/** Names a record: for the do-not-contact list, and in texts that must not hold an address. */
+/**
+ * Identifies a record, both for the do-not-contact list and in texts that must not contain an
+ * address.
+ */
 import { createHmac } from 'node:crypto';
 import type { Entry, Identity, ListChanges } from '../../domain/do-not-contact.ts';
 import type { Key, RecordedRow } from '../../domain/record.ts';
@@ -8,7 +11,7 @@ import type { Mirror } from './mirror-context.ts';
 
 /**
  * Returns a short keyed hash (#9cc428f416d4) that stands for an address. It is the same in every
- * run of one mirror: its secret is made with the snapshot.
+ * run of one mirror, because its secret is created with the snapshot.
  */
 export function shortHash({ get }: Pick<Meta, 'get'>, key: Key): string {
   const secret = get('name-key') ?? '';
@@ -20,18 +23,18 @@ interface Known {
   entries: readonly Entry[];
 }
 
-/** Returns the name for a record in problems: without the address if the person was erased. */
+/** Returns the record's name for problems: the key, or its hash if the person was erased. */
 export function displayNameOf(meta: Meta, name: Key, { recorded, entries }: Known): Key {
   const isErased = !recorded && entries.some(({ cause }) => cause === 'erasure');
   return isErased ? shortHash(meta, name) : name;
 }
 
-/** Changes nothing in the do-not-contact list. */
+/** An empty change to the do-not-contact list. */
 export const noListChanges: ListChanges = { adds: [], ends: [] };
 
 /**
- * Builds the identity (key and CRM ids) used to query the do-not-contact list. The ids are those
- * of the current reading, and those that the record had while it was ours.
+ * Builds the identity (key and CRM ids) used to query the do-not-contact list. The ids are those in
+ * the current reading, and those that the record had while it was ours.
  */
 export function identityOf(
   { snapshot }: Pick<Mirror, 'snapshot'>,

@@ -1,39 +1,44 @@
 /**
- * Locks people between the runs of one process on the same mirror: one run about everybody, and any
- * number of runs about one person.
+ * Locks people against concurrent runs of one process on the same mirror: one run about all people,
+ * and any number of runs about one person.
  *
  *   run about one person   waits until the person is free, then holds the lock from before it reads
  *                          the CRM until it ends
- *   run about everybody    never waits. A person that another run locked since it began is
- *                          superseded: it decides nothing more about them and sends none of their
- *                          planned changes, because what it read may be out of date
+ *   run about all people   never waits. If another run has locked a person since this run began,
+ *                          this run's plan for the person is superseded: it decides nothing more
+ *                          about them and sends none of their planned changes, because what it read
+ *                          may be out of date
  *
- * A person is named by keys and by ids of the source: the source may change the key at any time,
- * and then each run knows the person by another one.
+ * A person is identified by keys and by ids of the source. The source may change the key at any
+ * time, and then two runs know the same person by different keys.
  */
 import type { Key } from '../../domain/record.ts';
 
 /** The locks that the runs of one process share. */
 export interface PersonLocks {
-  /** Returns the ids of the runs in progress, without this one. */
+  /** Returns the ids of the other runs in progress. */
   others(run: string): string[];
-  /** Counts the runs about everybody that have begun, and that have ended, so far. */
+  /** Counts the runs about all people that have begun and those that have ended so far. */
   count(): { begun: number; ended: number };
-  /** Call when a run begins: about everybody, who may be superseded, or about one person. */
+  /**
+   * Call when a run begins: a run about all people, which may be superseded, or about one person.
+   */
   begin(run: string, about: 'all' | 'one'): void;
-  /** Call when a run ends, however it ends. */
+  /** Call when a run ends, whatever its outcome. */
   end(run: string): void;
-  /** Locks these people, as soon as no other run has them and nothing is in flight for them. */
+  /**
+   * Locks these people as soon as no other run has locked them and nothing is in flight for them.
+   */
   take(people: LockedPeople): Promise<PersonLock>;
   /** Returns the people that other runs have locked since this run began. */
   superseded(run: string): Superseded;
   /** Call before sending a request. Returns false if the person is superseded: do not send it. */
   beginInFlight(run: string, key: Key, ids: readonly string[]): boolean;
-  /** Call when the outcome of the request is stored. */
+  /** Call when the outcome of the request is recorded. */
   endInFlight(run: string, key: Key): void;
 }
 
-/** Names people, by everything that another run may know them by. */
+/** Identifies people by everything that another run may know them by. */
 export interface LockedPeople {
   keys: readonly Key[];
   /** Ids of their records in the source. */
@@ -47,19 +52,19 @@ interface Superseded {
 
 /** The lock that one run holds. */
 export interface PersonLock {
-  /** Locks more people. Returns false, and locks nobody, unless all of them are free. */
+  /** Locks more people. Returns false, and locks none of them, unless all are free. */
   extend(people: LockedPeople): boolean;
   release(): void;
 }
 
-/** A run about everybody. */
+/** A run about all people. */
 interface WholeRun {
   superseded: { keys: Set<Key>; ids: Set<string> };
-  /** People with a request in flight, and their ids. */
+  /** People who have a request in flight, with their ids. */
   inFlight: Map<Key, readonly string[]>;
 }
 
-/** The people that one lock holds. */
+/** The people that one lock covers. */
 interface Own {
   keys: Key[];
   ids: string[];
@@ -68,18 +73,18 @@ interface Own {
 const nobody: Superseded = { keys: new Set(), ids: new Set() };
 
 interface State {
-  /** How many runs about everybody have begun so far. */
+  /** How many runs about all people have begun so far. */
   begun: number;
   /** The runs about one person. */
   alone: Set<string>;
-  /** The runs about everybody. */
+  /** The runs about all people. */
   runs: Map<string, WholeRun>;
   taken: { keys: Set<Key>; ids: Set<string> };
-  /** Wakes those that wait for a lock. */
+  /** Callbacks that wake the callers waiting for a lock. */
   waiting: (() => void)[];
 }
 
-/** Begins without any run. Runs of other processes are kept apart by the lease. */
+/** Creates locks without any run. The lease keeps out runs of other processes. */
 export function createPersonLocks(): PersonLocks {
   const taken = { keys: new Set<Key>(), ids: new Set<string>() };
   const state: State = { begun: 0, alone: new Set(), runs: new Map(), taken, waiting: [] };
@@ -136,8 +141,8 @@ function isFree({ runs, taken }: State, { keys, ids }: LockedPeople): boolean {
 }
 
 /**
- * Locks the people if all are free. Either way they are superseded for the runs about everybody,
- * which then send nothing more for them, so that waiting has an end.
+ * Locks the people if all are free. In either case they become superseded for the runs about all
+ * people, which then send nothing more for them, so that the wait ends.
  */
 function takeNow(state: State, people: LockedPeople, own: Own): boolean {
   for (const { superseded } of state.runs.values()) {

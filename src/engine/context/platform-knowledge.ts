@@ -1,4 +1,7 @@
-/** Keeps what a run knows of the platform: facts that its answers prove, and its time of day. */
+/**
+ * Stores what a run knows about the platform: the facts that responses prove, and the platform's
+ * time.
+ */
 import {
   type Evidence,
   platformFacts,
@@ -14,18 +17,18 @@ import type { Account, Mirror } from './mirror-context.ts';
 
 const name = 'platform-facts';
 
-/** Returns the facts about the platform that the snapshot keeps. */
+/** Returns the facts about the platform that the snapshot holds. */
 export function factsIn({ meta }: Pick<Snapshot, 'meta'>): PlatformFacts {
   return metaValue(meta, name, platformFacts) ?? platformFacts.parse({});
 }
 
-/** The facts that one run knows of the platform. */
+/** The facts that one run knows about the platform. */
 export interface LearnedFacts {
   known(): PlatformFacts;
   learn(evidence: Evidence): void;
 }
 
-/** Begins with what the snapshot keeps. A run stores what it learns if it writes. */
+/** Starts with the facts in the snapshot. The run stores what it learns only if it writes. */
 export function createFacts(
   { meta, transaction }: Pick<Snapshot, 'meta' | 'transaction'>,
   writes: boolean,
@@ -34,7 +37,7 @@ export function createFacts(
   return {
     known: () => now,
     learn(evidence) {
-      // Another run of this process may have stored something since.
+      // Another run of this process may have stored something in the meantime.
       now = withEvidence(writes ? factsIn({ meta }) : now, evidence);
       const text = canonicalJson(now);
       if (writes && text !== meta.get(name)) transaction(() => meta.set(name, text));
@@ -42,15 +45,24 @@ export function createFacts(
   };
 }
 
-/** Tells the time by the platform's clock. */
+/** Provides the time by the platform's clock. */
 export interface PlatformTime {
-  /** Asks the platform for its time, once in a run. Throws bugs only: it need not answer. */
+  /**
+   * Requests the platform's time, once in a run. Throws only unexpected errors; a missing response
+   * is not an error.
+   */
   ask(): Promise<void>;
-  /** Returns its time now, in whole milliseconds since the epoch; null if it is not known. */
+  /**
+   * Returns the platform's current time in whole milliseconds since the epoch; null if it is
+   * unknown.
+   */
   now(): number | null;
 }
 
-/** Reads the time from the `Date` of an answer; from then on our monotonic clock carries it on. */
+/**
+ * Reads the time from the `Date` header of a response; from then on our monotonic clock advances
+ * it.
+ */
 export function createPlatformTime(
   { contacts }: Account['platform'],
   clock: Clock,
@@ -76,7 +88,10 @@ export function createPlatformTime(
   };
 }
 
-/** Returns the latest time that it may be: either clock may be slow, or was set back. */
+/**
+ * Returns the later of the two clocks' times, because either clock may be slow or may have been set
+ * back.
+ */
 export function latestNow({ clock, platformNow }: Pick<Mirror, 'clock' | 'platformNow'>): number {
   return Math.max(clock.now(), platformNow() ?? 0);
 }

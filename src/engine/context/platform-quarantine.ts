@@ -5,13 +5,13 @@
  *   none         was stopped by the circuit breaker: over 40 % of at    begins, for 1 hour
  *                least 20 changes refused
  *   in force     sends opt-outs only; reads, lists and records          stays as it is
- *   over         had over 40 % of its changes refused                   lasts twice as long, at
+ *   expired      had over 40 % of its changes refused                   lasts twice as long, at
  *                                                                       most a day
- *   over         had less refused                                       is lifted
- *   over         sent nothing                                           stays: the next run tries
- *   any          was overlapped by a run that began the quarantine      stays as it is
+ *   expired      had a smaller share refused                            is lifted
+ *   expired      sent nothing                                           stays: the next run tries
+ *   any          overlapped with a run that began the quarantine        stays as it is
  *
- * `retry` without a name lifts it. An opt-out is never quarantined.
+ * `retry` without a name lifts the quarantine. Opt-outs are never quarantined.
  */
 import { z } from 'zod';
 import type { Problem } from '../../domain/errors.ts';
@@ -26,12 +26,12 @@ const name = 'quarantine';
 const stored = z.object({ since: z.number(), until: z.number(), delayMs: z.number() });
 export type Quarantine = z.infer<typeof stored>;
 
-/** Returns the quarantine that the snapshot keeps, in force or over. */
+/** Returns the quarantine that the snapshot stores, whether in force or expired. */
 export function quarantineOf(meta: Meta): Quarantine | undefined {
   return metaValue(meta, name, stored);
 }
 
-/** Lifts the quarantine. Returns whether there was one. Within a transaction. */
+/** Lifts the quarantine. Returns whether there was one. Must be called within a transaction. */
 export function liftQuarantine(meta: Meta): boolean {
   const before = meta.get(name);
   meta.drop(name);
@@ -39,8 +39,8 @@ export function liftQuarantine(meta: Meta): boolean {
 }
 
 /**
- * Returns whether the quarantine is in force. An end further ahead than its delay was written by a
- * clock that was wrong, and does not count.
+ * Returns whether the quarantine is in force. If its end is further ahead than its delay, a wrong
+ * clock wrote it, and it does not count.
  */
 export function holds(quarantine: Quarantine | undefined, now: number): quarantine is Quarantine {
   if (!quarantine) return false;
@@ -48,7 +48,7 @@ export function holds(quarantine: Quarantine | undefined, now: number): quaranti
   return until > now && until - now <= delayMs;
 }
 
-/** Stores what becomes of the quarantine when a run ends. Returns what the summary says of it. */
+/** Updates the stored quarantine when a run ends. Returns the lines for the summary. */
 export function storeQuarantine(
   run: RunContext,
   breaker: CircuitBreaker,
@@ -77,7 +77,7 @@ function nextQuarantine(
   return { since: before?.since ?? now, until: now + delayMs, delayMs };
 }
 
-/** Says since when and until when the quarantine is in force. */
+/** States since when and until when the quarantine is in force. */
 export function sayQuarantine({ since, until }: Quarantine): Problem {
   const time = (at: number) => new Date(at).toISOString().replace(/\.\d+/, '');
   return {

@@ -1,4 +1,4 @@
-/** Declares what every step of a run needs, and answers what steps ask of it. */
+/** Declares what every step of a run needs, and provides the lookups that steps use. */
 import type { JournaledChange } from '../../domain/change.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 import type { LearnedFacts, PlatformTime } from './platform-knowledge.ts';
@@ -11,23 +11,26 @@ type OfMirror =
 type OfOptions = 'mode' | 'writes' | 'firstLoad' | 'restored' | 'stop' | 'abort' | 'progress';
 
 /**
- * Holds what every step of a run needs. Steps read it and never write to it; what one step alone
+ * Holds what every step of a run needs. Steps read it and never write to it. What only one step
  * needs is passed to that step.
  */
 export interface RunContext extends Pick<Mirror, OfMirror>, Pick<RunOptions, OfOptions> {
   id: string;
-  /** When the run began, by our clock; milliseconds since the epoch. */
+  /** When the run began by our clock, in milliseconds since the epoch. */
   startedAt: number;
-  /** The facts that are known of the platform. */
+  /** The known facts about the platform. */
   facts: LearnedFacts;
   /** Writes to the snapshot in one transaction with other changes that end at the same time. */
   groupCommit: GroupCommit;
-  /** Whether only opt-outs are planned, since the platform refused most changes. */
+  /** Whether only opt-outs are planned, because the platform refused most changes. */
   quarantined: boolean;
   platformTime: PlatformTime;
 }
 
-/** Returns the changes whose outcome this run has to find out: not those of other runs. */
+/**
+ * Returns the changes whose outcome this run has to find out; changes of other active runs are
+ * excluded.
+ */
 export function openChanges(run: RunContext, kind: RecordTypeName): JournaledChange[] {
   const only = onlyKey(run);
   const open = run.snapshot.journal.open(kind);
@@ -36,17 +39,17 @@ export function openChanges(run: RunContext, kind: RecordTypeName): JournaledCha
   return open.filter((change) => !others.includes(change.run));
 }
 
-/** A record seen longer ago than this is looked at again before an opt-in. */
+/** A record observed longer ago than this is read again before an opt-in. */
 const freshMs = 15 * 60_000;
 
-/** Returns whether something was seen in this run, and at most 15 minutes ago. */
+/** Returns whether something was observed in this run and less than 15 minutes ago. */
 export function isFresh(run: RunContext, at: number): boolean {
   return at >= run.startedAt && run.clock.now() - at < freshMs;
 }
 
 /**
- * Returns the keys of the people that other runs have locked since this run began: those that the
- * other runs know, and those that this run's reading has for the same CRM ids.
+ * Returns the keys of the people that other runs have locked since this run began: the keys that
+ * those runs know, and the keys that this run's reading has for the same CRM ids.
  */
 export function supersededKeys(
   { locks, snapshot, id }: RunContext,

@@ -1,56 +1,61 @@
-/** Holds what a run finds of a record type: by reading the source, and by listing the platform. */
+/** Holds what a run finds for a record type by reading the source and by listing the platform. */
 import type { UnknownWords } from '../../domain/unknown-words.ts';
 import type { RecordTypeName } from '../../domain/record.ts';
 import type { RecordType } from '../../records/record-type.ts';
 
 /** A listing of all records of one type on the platform. */
 export interface PlatformListing {
-  /** Whether it is proven that what the listing does not show is not there. */
+  /** Whether it is proven that a record missing from the listing does not exist on the platform. */
   complete: boolean;
-  /** When the listing began, by our clock; milliseconds since the epoch. */
+  /** When the listing began by our clock, in milliseconds since the epoch. */
   startedAt: number;
-  /** When the listing had ended, likewise. */
+  /** When the listing ended, in the same unit. */
   endedAt: number;
   /** The number of the newest entry of the do-not-contact list when the listing began. */
   knownEntries: number;
-  /** When the listing began by the platform's clock; undefined: its answer had no Date. */
+  /**
+   * When the listing began by the platform's clock; undefined if the response had no Date header.
+   */
   platformStartedAt: number | undefined;
-  /** The organization that the platform names as the owner; undefined: it names none. */
+  /** The organization that the platform names as the owner; undefined if it names none. */
   organization: string | undefined;
 }
 
-/** How much a reading of a source has. */
+/** The sizes of one reading of a source. */
 export interface Sizes {
-  /** Keys that have a valid record. */
+  /** The number of keys that have a valid record. */
   valid: number;
-  /** Keys whose records ask for something: a subscription, a template. */
+  /** The number of keys whose records ask for something, such as a subscription or a template. */
   wanted: number;
-  /** Invalid records. */
+  /** The number of invalid records. */
   invalid: number;
-  /** Records that name nobody. */
+  /** The number of records that name no person. */
   skipped: number;
   /** Words in the records that the configuration does not know. */
   unknown: readonly UnknownWords[];
 }
 
-/** Holds what a run has found of one record type so far. */
+/** Holds what a run has found for one record type so far. */
 export interface Findings {
-  /** Whether the source certified that its reading was complete. */
+  /** Whether the source certified that its reading is complete. */
   certified: boolean;
-  /** Whether the reading names every record that the source has, not only changed ones. */
+  /** Whether the reading names every record of the source, rather than only changed ones. */
   whole: boolean;
-  /** Where the next reading of changes goes on; undefined: the source does not tell. */
+  /**
+   * The position from which the next incremental reading continues; undefined if the source
+   * provides none.
+   */
   cursor: string | undefined;
-  /** Undefined: nothing was listed, as in a fast run. */
+  /** Undefined if nothing was listed, as in a fast run. */
   listing: PlatformListing | undefined;
-  /** Channels that so many people have lost at once that nothing is concluded from it. */
+  /** Channels that so many people have lost together that nothing is concluded from it. */
   lost: ReadonlySet<string>;
-  /** The name that the source gives to what was read; '' if nothing was. */
+  /** The source's name for what was read; '' if nothing was read. */
   reading: string;
   sizes: Sizes;
-  /** Returns whether the source still has what was read. */
+  /** Returns whether the source is unchanged since it was read. */
   still(): boolean;
-  /** Whether this run counts for how long somebody has been missing from the CRM. */
+  /** Whether this run counts towards how long people have been missing from the CRM. */
   absenceCounts: boolean;
 }
 
@@ -67,7 +72,9 @@ export const noFindings: Findings = {
   absenceCounts: false,
 };
 
-/** Returns the findings of the record type of this name, whether or not it takes part. */
+/**
+ * Returns the findings for the record type with this name, whether or not it is part of the run.
+ */
 export function findingsNamed(
   known: ReadonlyMap<RecordType, Findings>,
   kind: RecordTypeName,

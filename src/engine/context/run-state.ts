@@ -29,58 +29,63 @@ export interface Started {
   readonly run: RunContext;
   /** The record types that the run began with, each with its source. */
   readonly begun: readonly MirrorPart[];
-  /** Where the reading of changes goes on, for the record types of which that is known. */
+  /** The positions from which incremental readings continue, for the record types that have one. */
   readonly cursors: ReadonlyMap<RecordType, string>;
   /** Whether another run held a person's lock when this one began. */
   readonly supersededAtStart: boolean;
-  /** How many runs about everybody had ended when this one began. */
+  /** The number of runs about all people that had ended when this one began. */
   readonly endedBefore: number;
-  /** The approvals in force when the run began, and the one that it was given itself. */
+  /** The approvals in force when the run began, including the one passed to the run itself. */
   readonly approvals: Approval[];
   readonly tally: RunTally;
   readonly breaker: CircuitBreaker;
-  /** The reasons for which the run fails from the start, one line each. */
+  /** The reasons for which the run counts as failed from the start, one line each. */
   readonly reasons: readonly Problem[];
   /** Remarks for the summary, one line each. */
   readonly notes: readonly Problem[];
 }
 
 /**
- * Holds what the run has found so far. The steps return what they find, and it is kept here at
- * once, since a run that fails ends with what it found before.
+ * Holds what the run has found so far. Each step returns what it finds, and it is stored here
+ * immediately, because a failed run still reports what it found before.
  */
 export interface RunState extends Started {
-  /** As it began; a run about one record learns by reading which person that is. */
+  /**
+   * The context as the run began. A run about one record learns which person that is when it reads
+   * the record.
+   */
   run: RunContext;
-  /** The record types still in the run: one that cannot be read or listed is left out. */
+  /** The record types still in the run; one that cannot be read or listed is left out. */
   parts: readonly MirrorPart[];
   /** The lock of the person that the run is about. */
   lock: PersonLock | undefined;
   known: Map<RecordType, Findings>;
-  /** The known problems of records that a reading of changes does not name. */
+  /** The known problems of records that an incremental reading does not contain. */
   unread: Map<RecordTypeName, Unread>;
   reasons: Problem[];
   notes: Problem[];
   plan: Plan | undefined;
-  /** How long that plan takes. */
+  /** The estimated duration of that plan. */
   forecast: Forecast | undefined;
   failure: ExpectedError | undefined;
   readonly review: ReviewState;
 }
 
-/** Holds what the guards remember from one round of a run to the next. Only they write to it. */
+/**
+ * Holds what the guards remember from one round of a run to the next. Only the guards write to it.
+ */
 export interface ReviewState {
-  /** The guard classes of which something awaits approval, and why. */
+  /** The guard classes with changes that await approval, and why. */
   held: Map<GuardClass, HoldReason>;
-  /** How many people with stated opt-outs that await approval this run has not read. */
+  /** The number of people with stated opt-outs awaiting approval whom this run has not read. */
   unplanned: number;
-  /** How many records a guard class is about, once that was counted. */
+  /** The number of records that a guard class covers, once it has been counted. */
   population: Partial<Record<GuardClass, number>>;
   /** How often the guards have reviewed the plan. */
   rounds: number;
 }
 
-/** Begins with what is known at the start, and nothing found yet. */
+/** Creates the state with what is known at the start and nothing found yet. */
 export function stateOf(started: Started): RunState {
   return {
     ...started,
@@ -97,14 +102,14 @@ export function stateOf(started: Started): RunState {
   };
 }
 
-/** Returns what the run has found of a record type so far. */
+/** Returns what the run has found for a record type so far. */
 export function findingsOf({ known }: Pick<RunState, 'known'>, type: RecordType): Findings {
   return known.get(type) ?? noFindings;
 }
 
 /**
- * Leaves a record type out of the run, and says why. Throws the error instead if it ends the whole
- * run: a refused key, an interruption, a bug, or when no other record type is left.
+ * Leaves a record type out of the run, and records the reason. Throws the error instead if it ends
+ * the whole run: a refused key, an interruption, a bug, or no other record type left.
  */
 export function excludePart(state: RunState, part: MirrorPart, error: unknown): void {
   const isLast = state.parts.length === 1;

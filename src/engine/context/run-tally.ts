@@ -1,4 +1,4 @@
-/** Counts and collects what a run's summary says. Lists are capped; counts are not. */
+/** Counts and collects what a run's summary reports. Lists are capped; counts are not. */
 import type { Change } from '../../domain/change.ts';
 import type { GuardClass } from '../../domain/guard-classes.ts';
 import type { RecordProblem } from '../../domain/record-problem.ts';
@@ -9,9 +9,9 @@ import type { ListedProblem } from '../report/run-summary.ts';
 import type { Unread } from '../../snapshot/tables/retry-later.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 
-/** Counts and collects on the way of a run. */
+/** Counts and collects during a run. */
 export interface RunTally {
-  /** Counts a record that was found on the platform and is ours from now on. */
+  /** Counts a record that was found on the platform and is now ours. */
   adopted(kind: RecordTypeName): void;
   /**
    * Stages a problem found while deciding, and lists it if it is new. A problem caused by an
@@ -20,24 +20,28 @@ export interface RunTally {
   notice(problem: RecordProblem, option?: string): void;
   /** Lists the unknown words of a source, one line for each option. */
   unknown(kind: RecordTypeName, words: readonly UnknownWords[]): void;
-  /** Counts and lists a change that the platform refused before and that is not due again yet. */
+  /**
+   * Counts and lists a change that the platform refused before and that is not due for a retry yet.
+   */
   parked(change: Change, known: Fault): void;
-  /** Counts what is known of records that this run has not read. */
+  /** Counts the known problems of records that this run has not read. */
   unread(found: Unread): void;
-  /** Lists what awaits approval of a class, in place of what was listed of that class before. */
+  /** Lists what awaits approval in a guard class, replacing the earlier entry of that class. */
   held(problem: RecordProblem): void;
-  /** Takes back what was listed of these classes: nothing of them awaits approval. */
+  /**
+   * Removes the entries of these classes, because none of their changes awaits approval any more.
+   */
   released(classes: readonly GuardClass[]): void;
-  /** Lists an opt-out that the CRM refuses; `isNew`: it did not refuse it before. */
+  /** Lists an opt-out that the CRM refuses; `isNew` if the CRM did not refuse it before. */
   notReported(problem: RecordProblem, isNew: boolean): void;
   /** Counts the outcome of a change, and lists a rejected one. */
   outcome(type: RecordType, change: Change, outcome: SendOutcome): void;
-  /** Returns how many changes of a record type have come to an end. */
+  /** Returns the number of completed changes of a record type. */
   outcomeCount(kind: RecordTypeName): number;
-  /** Counts a record that a setting keeps from a change. */
+  /** Counts a record for which a setting prevents a change. */
   stopped(by: Stop): void;
   counts(): TallyCounts;
-  /** Returns at most 100 problems: what awaits approval first, then failed opt-outs. */
+  /** Returns at most 100 problems: first what awaits approval, then failed opt-outs. */
   problems(): ListedProblem[];
 }
 
@@ -49,19 +53,19 @@ export interface TallyCounts {
   /** Records that were rejected or invalid before, and still are. */
   known: number;
   optOutsFailed: number;
-  /** How many people each setting keeps from a change. */
+  /** The number of people for whom each setting prevents a change. */
   stopped: Record<Stop, number>;
 }
 
 const most = 100;
-/** Changes with these outcomes are left to another run, and not counted. */
+/** Changes with these outcomes are left to another run and are not counted. */
 const leftUndone: ReadonlySet<SendOutcome['is']> = new Set(['held', 'unsent', 'stopped']);
-/** Says what becomes of an opt-out that the platform refused. */
+/** States what happens to an opt-out that the platform refused. */
 const delays = 'it is tried again with rising delay, at most daily';
 
 type Ranks = [ListedProblem[], ...ListedProblem[][]];
 
-/** Begins with nothing counted. */
+/** Creates a tally with nothing counted. */
 export function createTally(snapshot: Snapshot): RunTally {
   const adopted: Record<RecordTypeName, number> = { contact: 0, template: 0 };
   const settled: Record<RecordTypeName, number> = { contact: 0, template: 0 };
@@ -118,7 +122,7 @@ export function createTally(snapshot: Snapshot): RunTally {
   };
 }
 
-/** Keeps the list of what awaits approval. */
+/** Maintains the list of what awaits approval. */
 function holding(snapshot: Snapshot, ranks: Ranks): Pick<RunTally, 'held' | 'released'> {
   return {
     held(problem) {
@@ -134,7 +138,7 @@ function holding(snapshot: Snapshot, ranks: Ranks): Pick<RunTally, 'held' | 'rel
   };
 }
 
-/** Lists unknown words, one line for each option. A line is new if one of its records is. */
+/** Lists unknown words, one line for each option. A line is new if one of its records is new. */
 function unknownWords() {
   const news = new Set<string>();
   const listed = new Map<string, ListedProblem>();

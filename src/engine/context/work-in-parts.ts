@@ -1,11 +1,14 @@
-/** Does much work in parts: several at a time, or one after the other with turns for others. */
+/**
+ * Splits a lot of work into parts: several at a time, or one after the other with pauses for other
+ * tasks.
+ */
 import type { KeyRange } from '../../snapshot/database/key-range.ts';
 import type { RunContext } from './run-context.ts';
 
 /**
- * Runs `work` over `items`, at most `width` at a time. After the first failure, also one of the
- * items themselves, it takes no more of them and throws that failure once what is running has
- * ended.
+ * Runs `work` over `items`, at most `width` at a time. After the first failure, including one of
+ * the iterator itself, it takes no further items, waits for the running work to end, and throws
+ * that failure.
  */
 export async function each<T>(
   items: Iterable<T> | AsyncIterable<T>,
@@ -25,7 +28,7 @@ export async function each<T>(
       failures.push(error);
     }
   };
-  // Each worker takes the next item when it is ready: to watch all of them would cost more.
+  // Each worker takes the next item when it is ready, which costs less than tracking every promise.
   await Promise.all(Array.from({ length: width }, takeAll));
   if (failures.length === 0) return;
   await rest.return?.();
@@ -36,7 +39,7 @@ function restOf<T>(items: Iterable<T> | AsyncIterable<T>): Iterator<T> | AsyncIt
   return Symbol.asyncIterator in items ? items[Symbol.asyncIterator]() : items[Symbol.iterator]();
 }
 
-/** Does the work, which must be short, for each range, and yields to other tasks in between. */
+/** Does the work for each range and yields to other tasks in between. Each piece must be short. */
 export async function forEachRange(
   { clock }: Pick<RunContext, 'clock'>,
   ranges: Iterable<KeyRange>,
@@ -45,7 +48,7 @@ export async function forEachRange(
   for (const _ of eachRange(ranges, work)) await clock.sleep(0);
 }
 
-/** Like `forEachRange`, for a caller that decides itself when to yield. */
+/** Like `forEachRange`, for a caller that decides when to yield. */
 export function* eachRange(
   ranges: Iterable<KeyRange>,
   work: (range: KeyRange) => void,
@@ -56,7 +59,9 @@ export function* eachRange(
   }
 }
 
-/** Repeats the work, which must be short, until it returns false, and yields in between. */
+/**
+ * Repeats the work until it returns false, and yields in between. Each repetition must be short.
+ */
 export async function untilDone(
   { clock }: Pick<RunContext, 'clock'>,
   work: () => boolean,

@@ -1,6 +1,6 @@
 /**
- * Announces once, after an upgrade, what a new default will do, and to how many people. Until a run
- * has announced it, the default does nothing; absences count for it from then on.
+ * Announces once, after an upgrade, what a new default will do and how many people it affects. The
+ * default does nothing until a run has announced it; absences count towards it from then on.
  */
 import type { Problem } from '../../domain/errors.ts';
 import type { RecordType } from '../../records/record-type.ts';
@@ -10,7 +10,7 @@ import type { RunContext } from '../context/run-context.ts';
 import { forEachRange } from '../context/work-in-parts.ts';
 import { mustAnnounce, unsaid } from '../context/first-load.ts';
 
-/** Returns the announcement, if one is due and this record type was wholly read. */
+/** Returns the announcement, if one is due and this record type was read completely. */
 export async function announceDefaults(
   run: RunContext,
   type: RecordType | undefined,
@@ -27,13 +27,13 @@ export async function announceDefaults(
   return [{ code: 'note', reason: wordsOf(people, run.unstated), fix }];
 }
 
-/** Notes that the default was announced. Within a transaction. */
+/** Records that the default was announced. Must be called within a transaction. */
 export function clearAnnouncement(state: RunState): void {
   const { run } = state;
   if (run.writes && whollyRead(state)) run.snapshot.meta.drop(unsaid);
 }
 
-/** Returns the record type whose absences count, if the run has read all of it. */
+/** Returns the record type whose absences count, if the run has read it completely. */
 export function whollyRead({ run, parts, known }: RunState): RecordType | undefined {
   if (onlyKey(run) !== undefined) return undefined;
   const type = parts.find((part) => part.type.capabilities.absence)?.type;
@@ -60,7 +60,7 @@ function counted(people: number): string {
   return people === 1 ? '1 person who is' : `${people} people who are`;
 }
 
-/** Returns a duration as a configuration has it: 20 h, 30 d. */
+/** Returns a duration in the style of a configuration: 20 h, 30 d. */
 function inWords(ms: number): string {
   const hours = Math.round(ms / 3_600_000);
   if (hours * 3_600_000 !== ms) return `${Math.round(ms / 60_000)} min`;

@@ -20,7 +20,7 @@ import { eachRange, forEachRange, untilDone } from '../context/work-in-parts.ts'
 import { storeCursors } from './source-cursor.ts';
 import { findErased, noteUnfinished } from '../../erasure/pending/unfinished-erasures.ts';
 
-/** Ends a run, however its work ended. */
+/** Ends a run, whatever the outcome of its work. */
 export async function finishRun(found: RunState): Promise<Summary> {
   const { run, breaker } = found;
   const { reason, note }: ReturnType<typeof storeQuarantine> = run.writes
@@ -40,9 +40,9 @@ export async function finishRun(found: RunState): Promise<Summary> {
   const people = state.parts.find(({ type }) => type.capabilities.erasure)?.type;
   const looked = run.writes && run.mode === 'full' ? people : undefined;
   const erased = looked ? await findErased(run, looked) : [];
-  // From here on nothing waits, so that the summary agrees with what is stored.
+  // Nothing waits from here on, so that the summary agrees with what is stored.
   dropSuperseded(run);
-  // A record that was decided again may have been the last one that awaited approval.
+  // A record that was decided again may have been the last one awaiting approval.
   const held = countAwaitingApproval(state);
   state.tally.released(guardNames.filter((of) => held[of] === 0));
   if (looked) run.snapshot.transaction(() => noteUnfinished(run, looked, erased));
@@ -54,7 +54,7 @@ export async function finishRun(found: RunState): Promise<Summary> {
   return summary;
 }
 
-/** Stores the end of the run. Returns the record types of which everything called for was done. */
+/** Stores the end of the run. Returns the record types for which all necessary work was done. */
 function keep(state: RunState, summary: Summary): RecordType[] {
   const { run } = state;
   const { runs, journal } = run.snapshot;
@@ -88,9 +88,9 @@ function keepParked({ run, parts, known }: RunState): void {
 }
 
 /**
- * Keeps the problems that the run noticed, and forgets those that it did not notice any more. This
- * follows the end of the run: if the process dies halfway, some problems are listed as new again,
- * and none is lost.
+ * Stores the problems that the run noticed, and deletes those that it no longer noticed. This comes
+ * after the end of the run is stored: if the process dies halfway, some problems are listed as new
+ * again, but none is lost.
  */
 function* keepNoticed({ run, parts, known, plan }: RunState): Generator<undefined, void> {
   const { problems, ranges, transaction } = run.snapshot;
@@ -114,12 +114,12 @@ function* keepNoticed({ run, parts, known, plan }: RunState): Generator<undefine
   }
 }
 
-/** Drops what is too old. It looks through everything, so a run about one person does not. */
+/** Deletes what is too old. It scans everything, so a run about one person skips it. */
 async function prune(run: RunContext, keepMs: number): Promise<void> {
   const { snapshot, clock } = run;
   const { runs, journal, optOutReports, awaitingApproval, transaction } = snapshot;
   const at = clock.now();
-  // Guards count what happened in the last seven days.
+  // Guards count the changes of the last seven days.
   const before = at - Math.max(keepMs, weekMs);
   transaction(() => {
     runs.prune(at - keepMs);
@@ -130,7 +130,7 @@ async function prune(run: RunContext, keepMs: number): Promise<void> {
   await untilDone(run, () => transaction(() => journal.prune(before)));
 }
 
-/** Keeps the ids that a certified reading has, however the run ends. */
+/** Stores the ids found by a certified reading, whatever the outcome of the run. */
 async function keepOrigins({ run, parts, known }: RunState): Promise<void> {
   const { recorded, ranges, transaction } = run.snapshot;
   for (const { type } of parts) {
@@ -141,7 +141,7 @@ async function keepOrigins({ run, parts, known }: RunState): Promise<void> {
   }
 }
 
-/** Counts what became of the changes of the run. */
+/** Counts the run's changes by their states. */
 async function tallyOf({ snapshot, clock, id }: RunContext): Promise<JournalTally[]> {
   const all: JournalTally[] = [];
   for (const some of snapshot.journal.tally(id)) {

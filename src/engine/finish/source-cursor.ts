@@ -1,16 +1,17 @@
 /**
- * Keeps the cursor of a source from one run to the next: up to there all changes of the source are
- * done. There is a cursor only while nothing is left to do except refused changes and invalid
- * records; without one everything is read.
+ * Carries the cursor of a source from one run to the next: all source changes before it have been
+ * processed. A cursor exists only while no work is left other than refused changes and invalid
+ * records. Without a cursor, everything is read.
  *
- *   a run about everybody begins        takes the cursor away: a run that is killed leaves none
- *   it ends well, and nothing of the    leaves the cursor of its own reading
+ *   a run about all people begins       takes the cursor away, so a killed run leaves none
+ *   it succeeds, and nothing of the     stores the cursor of its own reading
  *   record type awaits approval
- *   a fast run does not end well        puts back the cursor that it began with
- *   a full run does not end well        leaves none: what is left to do is not in the changes
- *   a run about one person does not     spoils the cursor, also for a run in progress, if it had
- *   end well                            begun to do something or kept that run from the person
- *   a person was locked as it began     leaves no cursor: what it read of them may be out of date
+ *   a fast run does not succeed         puts back the cursor that it began with
+ *   a full run does not succeed         stores none: the remaining work is not among the changes
+ *   a run about one person does not     invalidates the cursor, also for a run in progress, if it
+ *   succeed                             had begun to act or kept that run from the person
+ *   a person was locked at the start    stores no cursor: what it read about the person may be out
+ *                                       of date
  */
 import { z } from 'zod';
 import type { RecordType } from '../../records/record-type.ts';
@@ -32,7 +33,7 @@ const nameOf = (kind: RecordTypeName): string => `cursor of ${kind}s`;
 
 type Cursors = ReadonlyMap<RecordType, string>;
 
-/** Returns the cursors by record type. A run that writes takes them away. */
+/** Returns the cursors by record type. A run that writes removes them from the snapshot. */
 export function loadCursors(
   { snapshot: { meta } }: Pick<Mirror, 'snapshot'>,
   parts: readonly MirrorPart[],
@@ -51,7 +52,9 @@ export function loadCursors(
   return taken;
 }
 
-/** Spoils the cursor: somebody may wait whose record no change of the source will name again. */
+/**
+ * Invalidates the cursor, because a person may wait whose record no later source change will name.
+ */
 export function invalidateCursor(
   { meta }: Pick<Mirror['snapshot'], 'meta'>,
   { name }: RecordType,
@@ -59,14 +62,17 @@ export function invalidateCursor(
   meta.set(nameOf(name), spoilt);
 }
 
-/** Spoils the cursors if a run about one person threw and may have kept another from the person. */
+/**
+ * Invalidates the cursors if a run about one person threw and may have kept another run from the
+ * person.
+ */
 export function invalidateCursorsAfter(state: RunState): void {
   const { run, begun } = state;
   if (!run.writes || onlyKey(run) === undefined || !overlapped(state)) return;
   run.snapshot.transaction(() => begun.forEach(({ type }) => invalidateCursor(run.snapshot, type)));
 }
 
-/** Returns whether a run about everybody was in progress at any time of this one. */
+/** Returns whether a run about all people was in progress at any time during this run. */
 function overlapped({ run, endedBefore }: RunState): boolean {
   return run.locks.count().begun > endedBefore;
 }

@@ -1,4 +1,4 @@
-/** Summarizes a run that has ended: its status, what it counted, and why it failed if it did. */
+/** Summarizes a run that has ended: its status, its counts, and the reasons if it failed. */
 import {
   type ExpectedError,
   Interrupted,
@@ -27,13 +27,13 @@ import { unfinishedIn } from '../../erasure/pending/unfinished-erasures.ts';
 import { sayUnfinished } from '../../erasure/pending/erasure-text.ts';
 import { isAnyLeft } from '../guard/plan-approval.ts';
 
-/** Holds what a summary needs besides the state of the run. */
+/** Holds what a summary needs in addition to the state of the run. */
 interface Done {
   /** The result of reporting opt-outs to the CRM. */
   reported: Reported | undefined;
-  /** The changes of the run, counted by their states. */
+  /** The changes of the run, counted by state. */
   done: readonly JournalTally[];
-  /** How many people await approval. */
+  /** The number of people awaiting approval, by guard class. */
   held: Record<GuardClass, number>;
 }
 
@@ -112,7 +112,7 @@ function sizesOf({ run, known }: RunState, kind: RecordTypeName) {
   return { desired: valid, observed, invalid, parked: problems.countParked(kind) };
 }
 
-/** Counts the person that a run is about, whatever else was read for it. */
+/** Counts only the person that a run is about, even if more was read for it. */
 function sizesOfOne({ snapshot }: RunContext, kind: RecordTypeName, key: Key) {
   const { staging, problems } = snapshot;
   const rows = staging.desired(kind, key);
@@ -125,7 +125,9 @@ function sizesOfOne({ snapshot }: RunContext, kind: RecordTypeName, key: Key) {
   };
 }
 
-/** Counts what this run planned, without what turned out stale, and what was acknowledged. */
+/**
+ * Counts the changes that this run planned, except stale ones, and those that were acknowledged.
+ */
 function journaled(
   { run }: RunState,
   kind: RecordTypeName,
@@ -150,7 +152,7 @@ interface Ending extends Pick<Done, 'held'> {
   stuck: Problem | undefined;
 }
 
-/** Returns the status. An erasure that is not done counts like a failed opt-out. */
+/** Returns the status. An unfinished erasure counts like a failed opt-out. */
 function statusOf(
   { run, tally, failure }: RunState,
   { reasons, unfinished, held, stuck }: Ending,
@@ -172,7 +174,7 @@ function certificateOf({ known }: RunState): Summary['certificate'] {
   };
 }
 
-/** Returns why a run failed. `tally` counts the changes of the run. */
+/** Returns the reasons why a run failed. `tally` counts the changes of the run. */
 function reasonsOf(state: RunState, tally: readonly JournalTally[]): Problem[] {
   const { run, breaker, failure, parts } = state;
   const reasons = [...state.reasons, ...breaker.reasons()];
@@ -194,13 +196,16 @@ function reasonsOf(state: RunState, tally: readonly JournalTally[]): Problem[] {
   return reasons;
 }
 
-/** Of a refusal only what was refused is said: why may be long, and stands with the records. */
+/**
+ * For a refusal, only what was refused is reported. The explanation may be long, and is listed with
+ * the records.
+ */
 function problemsOf(failure: ExpectedError): readonly Problem[] {
   if (!(failure instanceof Rejected)) return failure.problems;
   return [{ code: 'rejected', reason: failure.message }];
 }
 
-/** Returns a note for each setting that keeps people from a change, with their number. */
+/** Returns a note for each setting that prevents changes, with the number of people affected. */
 export function sayStopped({ protect, optIns }: Record<Stop, number>): Problem[] {
   const people = (n: number): string => (n === 1 ? '1 person' : `${n} people`);
   const notes: Problem[] = [];

@@ -1,7 +1,7 @@
 /**
- * Asks the guards about the plan. What they withhold is neither journaled nor sent, and every run
- * plans it again. It is kept under the hash of the plan that showed it until a person approves it,
- * or, of stated opt-outs, until their time is over.
+ * Applies the guards to the plan. Withheld changes are neither journaled nor sent, and every run
+ * plans them again. They are stored under the hash of the plan that showed them, until a person
+ * approves them or, for stated opt-outs, until their holding time is over.
  */
 import { type GuardClass, guardNames, guardRows, timedGuards } from '../../domain/guard-classes.ts';
 import {
@@ -27,25 +27,27 @@ import { eachRange } from '../context/work-in-parts.ts';
 import type { PlanAwaitingApproval } from '../../snapshot/tables/awaiting-approval.ts';
 import type { Guarded } from '../../snapshot/database/key-range.ts';
 
-/** The reason for what an earlier run held: it stays held until it is approved or not wanted. */
+/**
+ * The reason for what an earlier run held: it stays held until it is approved or no longer wanted.
+ */
 const heldBefore: HoldReason = { by: 'earlier run' };
 
-/** Asks the guards about one round of decisions, and yields to other tasks in between. */
+/** Applies the guards to one round of decisions, and yields to other tasks in between. */
 export async function applyGuards(context: RunState): Promise<void> {
   await beginHolds(context);
   await yielding(context.run, steps(context, 'run'));
 }
 
 /**
- * Asks the guards, without yielding, about a record that was decided upon again because its
- * creation was acknowledged. Opt-outs of the channels that the creation brought along, and the
- * fields of a template that only an update can set, belong to the creation.
+ * Applies the guards, without yielding, to a record that was decided again because its creation was
+ * acknowledged. Opt-outs from channels that came with the creation, and template fields that only
+ * an update can set, count as part of the creation.
  */
 export function applyGuardsAtOnce(context: RunState): void {
   withoutYielding(steps(context, 'creation'));
 }
 
-/** The reason for a round of decisions: a run, or the creation of one record. */
+/** What caused a round of decisions: a run, or the creation of one record. */
 type Cause = 'run' | 'creation';
 
 function* steps(context: RunState, cause: Cause): Generator<undefined, void> {
@@ -104,8 +106,8 @@ function* guardOne(context: RunState, of: GuardClass, cause: Cause): Generator<u
 }
 
 /**
- * Marks the changes of a class that pass however many they are, and withholds what an earlier run
- * held. Returns whether there was any such, and how many people or templates are new.
+ * Marks the changes of a class that pass regardless of their number, and withholds what an earlier
+ * run held. Returns whether anything was held earlier, and how many people or templates are new.
  */
 function* sift(
   context: RunState,
@@ -140,7 +142,7 @@ function tellHeld(context: RunState, found: HoldReason, volume: ChangeVolume): v
   const { guard: of } = volume;
   const isTimed = timedGuards.has(of);
   const withheld = guarded.countWithheld(of);
-  // A later round may withhold a few more: the report states the total.
+  // A later round may withhold a few more; the report states the total.
   const told = { ...volume, fresh: withheld + (isTimed ? review.unplanned : 0) };
   // An earlier plan also shows the people that this run has not read.
   const shown = told.fresh === withheld ? undefined : largestOf(awaitingApproval.current(), of);
@@ -158,7 +160,7 @@ function largestOf(plans: readonly PlanAwaitingApproval[], of: GuardClass): stri
   return plans.toSorted((a, b) => b.held[of] - a.held[of])[0]?.plan;
 }
 
-/** Counts the people with held opt-outs that a reading of some people did not name. */
+/** Counts the people with held opt-outs that an incremental reading did not name. */
 function* countUnplanned(context: RunState, of: GuardClass): Generator<undefined, number> {
   const { snapshot } = context.run;
   const { recordType: kind } = guardRows[of];

@@ -1,12 +1,13 @@
 /**
- * Keeps what guards withhold held from one run to the next, range by range, since it may be many.
+ * Carries the changes that guards withhold from one run to the next, range by range because there
+ * may be many.
  *
  * A stated opt-out is held for `holdFor` at most, by our clock or the platform's, whichever shows
- * that more time has passed. A late opt-out is worse than one that has to be taken back.
+ * that more time has passed. A late opt-out is worse than one that has to be undone.
  *
- *   our clock is put back       the platform's goes on; what lies ahead of ours counts from now
- *   the platform does not say   ours counts alone
- *   a backup is restored        the times in it are absolute: what is over is over
+ *   our clock is set back              the platform's clock counts; times ahead of ours become now
+ *   the platform does not state it     only our clock counts
+ *   a backup is restored               its times are absolute, so expired holds stay expired
  */
 import type { RecordType } from '../../records/record-type.ts';
 import { type GuardClass, guardNames, guardRows, timedGuards } from '../../domain/guard-classes.ts';
@@ -19,7 +20,7 @@ import { onlyKey } from '../context/mirror-context.ts';
 import { eachRange, forEachRange } from '../context/work-in-parts.ts';
 import { yielding } from '../plan/commit-plan.ts';
 
-/** Holds in later runs too what this run withholds, from now on if it was not held before. */
+/** Holds the changes that this run withholds in later runs too. A new hold starts now. */
 export function* addHolds(run: RunContext): Generator<undefined, void> {
   const { snapshot } = run;
   const { awaitingApproval, transaction } = snapshot;
@@ -30,7 +31,7 @@ export function* addHolds(run: RunContext): Generator<undefined, void> {
   });
 }
 
-/** The changes that a run withholds, under a name made from their content. */
+/** The changes that a run withholds, named by a hash of their content. */
 export interface Batch {
   name: string;
   /** The number of changes. */
@@ -60,8 +61,8 @@ function* eachWithheld(
 
 /**
  * Ends the holds that this run makes obsolete, in the record types of `settled`. Holds of stated
- * opt-outs end after any certified reading of everybody, since every run plans them, and once an
- * opt-out is acknowledged.
+ * opt-outs also end after any certified reading of all people, because every run plans these
+ * opt-outs, and once an opt-out is acknowledged.
  */
 export async function closeHolds(context: RunState, settled: readonly RecordType[]): Promise<void> {
   const { run, parts, known, failure } = context;
@@ -80,9 +81,9 @@ export async function closeHolds(context: RunState, settled: readonly RecordType
 }
 
 /**
- * Ends the holds of records that the run wants nothing of, and, after a full run, of those whose
- * approval ends with it. It comes after the run itself: if the process dies in the middle, the rest
- * stays held until the next such run wants nothing of it, or until it is approved once more.
+ * Ends the holds of records for which the run plans nothing and, after a full run, the holds whose
+ * approval ends with it. It follows the run itself: if the process dies halfway, the rest stays
+ * held until another such run plans nothing for it, or until it is approved again.
  */
 async function endObsolete(
   { run, approvals }: RunState,
@@ -100,7 +101,9 @@ async function endObsolete(
   });
 }
 
-/** Asks the platform for the time, if anything is held for a time, and mends the holds by it. */
+/**
+ * Requests the platform's time if any changes have a holding time, and corrects the holds by it.
+ */
 export async function beginHolds({ run, parts }: RunState): Promise<void> {
   if (onlyKey(run) !== undefined) return;
   const { awaitingApproval, transaction } = run.snapshot;
@@ -112,7 +115,7 @@ export async function beginHolds({ run, parts }: RunState): Promise<void> {
   }
 }
 
-/** Does what `addHolds` does, after it has asked the platform for the time if that matters. */
+/** Does the same as `addHolds`, after requesting the platform's time if the holds need it. */
 export async function holdWithheld(run: RunContext): Promise<void> {
   const { guarded } = run.snapshot;
   if ([...timedGuards].some((guard) => guarded.countWithheld(guard) > 0)) {
@@ -121,7 +124,7 @@ export async function holdWithheld(run: RunContext): Promise<void> {
   await yielding(run, addHolds(run));
 }
 
-/** Returns the times by both clocks: what has been held since then, or longer, is over. */
+/** Returns the cut-off times by both clocks: changes held since then or longer have expired. */
 export function endsOf(run: RunContext, guard: GuardClass): Ends {
   const { at, platformAt } = sinceNow(run);
   const { holdForMs = Infinity } = run.guards[guard];

@@ -1,4 +1,6 @@
-/** Finds what the people that a run would delete have in common, in parts, since it takes long. */
+/**
+ * Finds what the people that a run would delete have in common. This is slow, so it works in parts.
+ */
 import type { GuardClass } from '../../domain/guard-classes.ts';
 import type { RecordTypeName } from '../../domain/record.ts';
 import type { Shape } from '../report/guard-rules.ts';
@@ -6,20 +8,20 @@ import type { FreshId } from '../../snapshot/tables/guarded-shape.ts';
 import type { RunContext } from '../context/run-context.ts';
 import { eachRange } from '../context/work-in-parts.ts';
 
-/** The record type that has a shape: only people have a mail domain and an id of the CRM. */
+/** The only record type that has a shape, because only people have a mail domain and a CRM id. */
 const guardedKind = 'contact';
 
 type Whole = Pick<RunContext, 'snapshot'>;
 
 const pageOfIds = 500;
 
-/** Returns what the people that are new before a guard have in common. */
+/** Returns what the people that a guard counts as new have in common. */
 export function* shapeOf(run: Whole, guard: GuardClass): Generator<undefined, Shape> {
   const domainShare = yield* domainShareOf(run, guard);
   return { domainShare, rows: yield* rowsOf(run, guard) };
 }
 
-/** Counts the records that we own, and those of them that are of this mail domain. */
+/** Counts the records that we own, and how many of them have this mail domain. */
 export function* ownedOf(
   { snapshot: { shaping, ranges } }: Whole,
   kind: RecordTypeName,

@@ -1,4 +1,4 @@
-/** Counts what the percentage of a guard is of, in parts, since it takes long. */
+/** Counts the records that a guard's percentage refers to. This is slow, so it works in parts. */
 import { z } from 'zod';
 import { guardRows, type GuardClass, type PopulationName } from '../../domain/guard-classes.ts';
 import { judge, mostOf, type ChangeVolume } from '../report/guard-rules.ts';
@@ -14,15 +14,15 @@ const dayMs = 86_400_000;
 type Count = (context: RunState, of: GuardClass, asked: number) => Generator<undefined, number>;
 
 /**
- * Counts the records that a percentage is of, each once. `asked` is how many of them this run would
- * change.
+ * Counts the records that a percentage refers to, each record once. `asked` is the number of them
+ * that this run would change.
  *
  *   owned        recorded as ours
- *   known        ours, those adopted by this run too
- *   subscribed   ours, those adopted by this run too, and subscribed in at least one channel of the
- *                mirror: as the platform shows it, or as it is recorded where nothing was listed.
- *                Before the run's own opt-outs
- *   wanted       of the source, and wanting something
+ *   known        ours, including those adopted by this run
+ *   subscribed   ours, including those adopted by this run, and subscribed in at least one channel
+ *                of the mirror: as the platform shows it, or as recorded if nothing was listed.
+ *                Counted before the run's own opt-outs
+ *   wanted       in the source, and asking for something
  */
 const populations: Readonly<Record<PopulationName, Count>> = {
   *owned({ run }, of) {
@@ -36,7 +36,7 @@ const populations: Readonly<Record<PopulationName, Count>> = {
   },
 };
 
-/** Counts the records that the percentage of a class is of; once in a run. */
+/** Counts the records that the percentage of a class refers to, once in a run. */
 export function* populationOf(
   context: RunState,
   of: GuardClass,
@@ -79,7 +79,7 @@ function* knownOf({ run }: RunState, guard: GuardClass): Generator<undefined, nu
 const counted = z.object({ at: z.number(), n: z.number() });
 const nameOfCount = 'subscribed';
 
-/** Counts the subscribed people. A run about one person takes a count of the last day. */
+/** Counts the subscribed people. A run about one person uses a count from the last day, if any. */
 function* subscribedOf(
   context: RunState,
   of: GuardClass,
@@ -98,10 +98,12 @@ function* subscribedOf(
 const volume = z.object({ at: z.number(), people: z.number(), most: z.number() });
 const nameOfRush = 'opt-outs past the limit';
 
-/** Opt-outs by events and `one` beyond the limit: `at` in milliseconds since the epoch, people. */
+/**
+ * Opt-outs by events and `one` that exceeded the limit; `at` is in milliseconds since the epoch.
+ */
 export type PastLimit = z.infer<typeof volume>;
 
-/** Notes that opt-outs which are never held have gone beyond the limit. */
+/** Records that opt-outs which are never held have exceeded the limit. */
 export function noteVolume(run: RunContext, of: GuardClass, asked: ChangeVolume): void {
   const limit = run.guards[of];
   if (!run.writes || !judge(asked, limit)) return;
@@ -111,7 +113,7 @@ export function noteVolume(run: RunContext, of: GuardClass, asked: ChangeVolume)
   transaction(() => meta.set(nameOfRush, JSON.stringify(note)));
 }
 
-/** Returns the note of the last day; undefined: there is none. */
+/** Returns the record of the last day, or undefined if there is none. */
 export function pastLimit(meta: Meta, now: number): PastLimit | undefined {
   const kept = metaValue(meta, nameOfRush, volume);
   return kept && Math.abs(now - kept.at) < dayMs ? kept : undefined;

@@ -1,7 +1,7 @@
 /**
- * Lets pass what a person approves of what guards hold. An approval names the hash of the plan that
- * showed it, and is in force until the first full run that began later and could do all of it has
- * ended, seven days at most.
+ * Releases held changes that a person has approved. An approval names the hash of the plan that
+ * showed the changes. It is in force until the first full run that began later and could do all of
+ * it has ended, and for seven days at most.
  */
 import type { RecordType } from '../../records/record-type.ts';
 import { byGuard, type GuardClass, guardNames, timedGuards } from '../../domain/guard-classes.ts';
@@ -16,7 +16,7 @@ import { addHolds, type Batch, batchOf, holdWithheld } from './approval-holds.ts
 import type { RunContext } from '../context/run-context.ts';
 import { modeName } from '../context/mirror-context.ts';
 
-/** Approves what is left of the plan `approve`, if it is named; returns the approvals in force. */
+/** Approves what remains of the plan `approve`, if one is named. Returns the approvals in force. */
 export function approvalsOf(
   { snapshot, writes, clock }: RunContext,
   approve: string | undefined,
@@ -29,8 +29,9 @@ export function approvalsOf(
 }
 
 /**
- * Keeps, approves and releases the plan of this run if `approve` names it, and returns whether it
- * did. An earlier plan of which nothing is left only adds a note; Invalid: there is no such plan.
+ * Stores, approves and releases the plan of this run if `approve` names it, and returns whether it
+ * did. An earlier plan with nothing left to approve only adds a note. Throws Invalid if there is no
+ * such plan.
  */
 export function* approveThisPlan(context: RunState): Generator<undefined, boolean> {
   const { run, plan, approvals } = context;
@@ -61,8 +62,9 @@ export function* approveThisPlan(context: RunState): Generator<undefined, boolea
 }
 
 /**
- * Holds what a round withholds in later runs too. Returns what keeps the plan of the run, to be
- * called in the transaction that writes the rest of the plan; later rounds add nothing to it.
+ * Holds what a round withholds in later runs too. Returns a function that stores the plan of the
+ * run; call it in the transaction that writes the rest of the plan. Later rounds add nothing to the
+ * plan.
  */
 export async function storeAwaitingApproval(context: RunState, round: number): Promise<() => void> {
   const { run } = context;
@@ -73,16 +75,16 @@ export async function storeAwaitingApproval(context: RunState, round: number): P
 }
 
 /**
- * Keeps what the run withholds under the hash of its plan, in place of what earlier runs kept,
- * where this run could tell. Names the batch anew if another run has taken some of its people
- * since.
+ * Stores what the run withholds under the hash of its plan. It replaces what earlier runs stored,
+ * as far as this run could decide it. Names the batch again if another run has taken some of its
+ * people since.
  */
 function keepPlan(context: RunState, before: Batch): void {
   const { run, plan } = context;
   const { awaitingApproval, guarded } = run.snapshot;
   if (!plan) return;
   const mode = modeName(run.mode);
-  // Earlier plans also show the people that this run has not read, and stay current.
+  // Earlier plans also show the people that this run has not read, so they stay current.
   if (context.review.unplanned === 0)
     awaitingApproval.clear(mode, othersThan(run, couldAll(context)));
   const size = guarded.countChanges();
@@ -92,10 +94,11 @@ function keepPlan(context: RunState, before: Batch): void {
 }
 
 /**
- * Ends the first load and approvals after a full run that came to its end, and returns the record
- * types of which it could do all. The first load goes on if the source named nobody who could be
- * read. Only the approvals that the run began with end, if they are about those record types alone.
- * What happened to another record type, or to a single channel, does not matter.
+ * Ends the first load and the approvals after a full run that was completed, and returns the record
+ * types for which it could do everything. The first load continues if the source named no person
+ * who could be read. Only approvals that the run began with end, and only if they concern these
+ * record types alone. What happened to another record type, or to a single channel, does not
+ * matter.
  */
 export function closeApprovals(context: RunState): RecordType[] {
   const { run, approvals, breaker, failure, known } = context;
@@ -107,7 +110,7 @@ export function closeApprovals(context: RunState): RecordType[] {
     endFirstLoad(snapshot, run.id);
   }
   const could = couldAll(context);
-  // After an export was written anew meanwhile, no delete was sent any more.
+  // If the export was rewritten meanwhile, no further deletes were sent.
   const settled = whole.filter(
     (type) => could.includes(type) && (!type.capabilities.absence || known.get(type)?.still()),
   );
@@ -120,12 +123,15 @@ export function closeApprovals(context: RunState): RecordType[] {
   return settled;
 }
 
-/** Returns whether a record could be read: an export without anybody in it has loaded nobody. */
+/** Returns whether any record could be read: an export without people completes no first load. */
 function namesAny(known: RunState['known'], type: RecordType): boolean {
   return (known.get(type)?.sizes.valid ?? 0) > 0;
 }
 
-/** Returns the record types of which all was planned: a first load, for one, deletes nobody. */
+/**
+ * Returns the record types for which everything was planned; a first load, for example, deletes
+ * nobody.
+ */
 function couldAll(context: RunState): RecordType[] {
   const { run, known } = context;
   return wholeKinds(context).filter(
@@ -135,7 +141,10 @@ function couldAll(context: RunState): RecordType[] {
   );
 }
 
-/** Returns the record types that took part with certified readings, of both sides in a full run. */
+/**
+ * Returns the record types with certified readings: of the source and, in a full run, of the
+ * platform too.
+ */
 function wholeKinds({ run, parts, known }: RunState): RecordType[] {
   if (run.quarantined) return [];
   const types = parts.map(({ type }) => type);
@@ -152,13 +161,16 @@ function othersThan({ parts }: RunContext, kinds: readonly RecordType[]): Record
   return all.filter((name) => !kinds.some((type) => type.name === name));
 }
 
-/** Counts the held records by class; stated opt-outs also of people that the run did not read. */
+/**
+ * Counts the held records by class. For stated opt-outs, people that the run did not read count
+ * too.
+ */
 export function countAwaitingApproval({ run, review }: RunState): Record<GuardClass, number> {
   const { countWithheld } = run.snapshot.guarded;
   return byGuard((guard) => countWithheld(guard) + (timedGuards.has(guard) ? review.unplanned : 0));
 }
 
-/** Returns whether any class has records. */
+/** Returns whether any class has held records. */
 export function isAnyLeft(held: Record<GuardClass, number>): boolean {
   return guardNames.some((of) => held[of] > 0);
 }

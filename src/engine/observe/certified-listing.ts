@@ -1,13 +1,15 @@
 /**
- * Lists all of the platform into staging, and proves that nothing is missing.
+ * Lists all records of the platform into staging, and proves that none is missing.
  *
  * Offset pages shift while others write, so one pass proves nothing. The proof is a count: the
- * distinct ids that were created before the listing began are at least as many as the first page
- * said there were. "Before" is by the platform's own clock: the Date of its answer, or the newest
- * record of page one. If the count falls short, the list is read again with other page borders and
- * united with the first; then the recorded records that neither showed are asked for one by one.
+ * number of distinct ids created before the listing began is at least the total that the first page
+ * stated. "Before" is by the platform's own clock: the Date of its response, or the newest record
+ * on page one. If the count falls short, the list is read again with other page boundaries and
+ * merged with the first pass. Then the recorded records that appeared in neither are requested one
+ * by one.
  *
- * The first passes of all record types are sorted in together, so all of them come before a proof.
+ * The first passes of all record types are indexed in one step, so all of them come before any
+ * proof.
  */
 import type { RecordType } from '../../records/record-type.ts';
 import type { Page } from '../../records/listing-page.ts';
@@ -21,25 +23,28 @@ import type { RunContext } from '../context/run-context.ts';
 import { reasonOf } from '../read/source-read.ts';
 import type { PlatformListing } from '../context/run-findings.ts';
 
-/** The first page's word on how many records there are, and when that was. */
+/** What the first page stated: the number of records, and the time of that statement. */
 interface Claim {
   total: number;
-  /** When the pass began, by the platform's clock; milliseconds since the epoch. */
+  /** When the pass began by the platform's clock, in milliseconds since the epoch. */
   began: number;
   date: number | undefined;
   organization: string | undefined;
-  /** Facts that the pages prove of the platform. */
+  /** Facts about the platform that the pages prove. */
   evidence: Evidence | undefined;
 }
 
 const pagesAtOnce = 16;
-/** How many records are staged at once: a transaction costs about as much as staging a page. */
+/**
+ * The number of records staged together, because a transaction costs about as much as staging a
+ * page.
+ */
 const stagedAtOnce = 1_000;
 
 /** The first pass over a list. */
 export type FirstPass = Omit<PlatformListing, 'complete'> & { claim: Claim };
 
-/** Reads all pages of a list once. What it reads is still to be sorted in. */
+/** Reads all pages of a list once. The rows still have to be indexed afterwards. */
 export async function passOver(
   run: RunContext,
   type: RecordType,
@@ -59,7 +64,7 @@ export async function passOver(
   };
 }
 
-/** A first pass to prove, and what else a proof takes. */
+/** A first pass to prove, and what the proof needs in addition. */
 interface Proving {
   first: FirstPass;
   breaker: CircuitBreaker;
@@ -67,8 +72,8 @@ interface Proving {
 }
 
 /**
- * Proves that staging has all there is of a record type, reading more where the first pass does not
- * show it. Learns on the way what the pages tell of the platform itself.
+ * Proves that staging has all records of a record type, and reads more if the first pass does not
+ * show it. Also stores the facts about the platform that the pages prove.
  */
 export async function proveListing(
   run: RunContext,
@@ -82,7 +87,7 @@ export async function proveListing(
   return listing;
 }
 
-/** The first claim counts: records that were created since need not be there. */
+/** The first page's total counts, because records created since then need not be in the listing. */
 async function prove(
   run: RunContext,
   type: RecordType,
@@ -101,8 +106,8 @@ async function prove(
 }
 
 /**
- * Sorts in what the first passes of all record types have found, in steps for which nothing in the
- * process has to wait long.
+ * Indexes what the first passes of all record types have found, in short steps so that no other
+ * task in the process waits long.
  */
 export async function sortListed(run: RunContext, parts: readonly MirrorPart[]): Promise<void> {
   const { staging, ranges, stage } = run.snapshot;
@@ -118,7 +123,10 @@ export async function sortListed(run: RunContext, parts: readonly MirrorPart[]):
   }
 }
 
-/** Reads pages in parallel as far as the total reaches, then on to the first short one. */
+/**
+ * Reads pages in parallel up to the stated total, then continues until the first page that is not
+ * full.
+ */
 async function turnPages(
   run: RunContext,
   type: RecordType,

@@ -1,15 +1,15 @@
 /**
- * Finds channels that were deleted on the platform. A deleted channel looks as if everybody had
- * unsubscribed from it at once; that is one problem of the channel, and nobody's own opt-out.
+ * Finds channels that were deleted on the platform. A deleted channel looks as if all members had
+ * unsubscribed from it together. That is one problem of the channel, not an opt-out by each person.
  *
- *   people recorded in it,     of them without      then
+ *   people recorded in it,     of them without      result
  *   and listed                 a subscription
  *   fewer than 10              any number           each counts as unsubscribed
  *   10 or more                 at most half         each counts as unsubscribed
  *   10 or more                 more than half       the channel is lost
  *
- * A lost channel stays known as a problem until a certified listing shows otherwise. Until then
- * every run fails for it, as for a channel that the platform does not know.
+ * A lost channel remains a known problem until a certified listing shows otherwise. Until then
+ * every run fails because of it, as it does for a channel that the platform does not know.
  */
 import type { RecordProblem } from '../../domain/record-problem.ts';
 import type { ObservedRow, RecordedRow } from '../../domain/record.ts';
@@ -21,7 +21,10 @@ import type { RunContext } from '../context/run-context.ts';
 const membersAtLeast = 10;
 const pageOfRows = 500;
 
-/** Returns the lost channels. Call it when the candidates are selected: only these are counted. */
+/**
+ * Returns the lost channels. Call it after the candidates are selected, because only candidates are
+ * counted.
+ */
 export async function lostParts(
   run: RunContext,
   { name, capabilities: { channels: parts } }: RecordType,
@@ -53,7 +56,7 @@ export function lossOf({ name }: RecordType, part: string): RecordProblem {
   };
 }
 
-/** Counts for each channel how many candidates have lost it. */
+/** Counts, for each channel, the candidates that have lost it. */
 async function countLosses(
   run: RunContext,
   name: RecordType['name'],
@@ -72,14 +75,16 @@ async function countLosses(
   return losses;
 }
 
-/** Returns the channels that a person has lost; of a person who was not listed, none. */
+/** Returns the channels that a person has lost; none if the person was not listed. */
 function lossesOf(row: RecordedRow, observed: ObservedRow[], parts: Parts): string[] {
   if (observed.length === 0) return [];
   const left = new Set(observed.flatMap(parts.shown));
   return membersOf(row, parts).filter((part) => !left.has(part));
 }
 
-/** Returns the channels that over half of the members lost. Counts no further than it has to. */
+/**
+ * Returns the channels that over half of the members have lost. Stops counting as soon as possible.
+ */
 async function exceeding(
   losses: Map<string, number>,
   { run, name, parts }: { run: RunContext; name: RecordType['name']; parts: Parts },

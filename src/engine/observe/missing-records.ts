@@ -1,6 +1,6 @@
 /**
- * Asks the platform one by one for recorded records that were on no page of a listing. Each costs a
- * request, so there is a limit, and every run begins at another one.
+ * Requests from the platform, one by one, the recorded records that were on no page of a listing.
+ * Each costs a request, so their number is limited, and each run starts at a random one.
  */
 import { RateLimited, Rejected, Unavailable } from '../../domain/errors.ts';
 import type { RecordedRow, RecordTypeName } from '../../domain/record.ts';
@@ -19,9 +19,9 @@ const askedAtLeast = 500;
 const askedShare = 0.02;
 
 /**
- * Adds to the listing the records that are found, and notes those that are gone. A refused route
- * and a platform that is not available end it; any other refused request concerns one record. What
- * was not asked for stays unknown. Throws on a refused key and on an interruption.
+ * Adds the records that are found to the listing, and notes those that are gone. A refused route or
+ * an unavailable platform ends the search; any other refused request concerns only its record.
+ * Records that were not requested remain unknown. Throws on a refused key and on an interruption.
  */
 export async function findMissing(
   run: RunContext,
@@ -51,7 +51,7 @@ export async function findMissing(
   });
 }
 
-/** Returns at most so many records that no page showed, in the order of their keys. */
+/** Returns at most `most` records that no page showed, in key order. */
 export async function unlisted(
   run: Pick<Mirror, 'snapshot' | 'clock' | 'random'>,
   kind: RecordTypeName,

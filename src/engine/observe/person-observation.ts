@@ -1,4 +1,4 @@
-/** Observes one person on the platform, for a run about that person alone. */
+/** Observes one person on the platform, for a run about that person only. */
 import type { Key, ObservedRow } from '../../domain/record.ts';
 import type { PersonLock } from '../context/person-locks.ts';
 import { personIsLocked } from '../read/person-read.ts';
@@ -7,15 +7,15 @@ import type { RunContext } from '../context/run-context.ts';
 import type { Findings } from '../context/run-findings.ts';
 import { statesOf } from '../read/record-states.ts';
 
-/** The person, and what the reading of the source found. */
+/** The person, and what reading the source found. */
 export interface PersonFindings {
   key: Key;
   known: Findings;
 }
 
 /**
- * Locks the keys and ids that the person has by what the source says now, and reads into staging
- * what the platform shows of them. Throws Busy if another run is at one of these.
+ * Locks the keys and ids that the source currently gives the person, and reads into staging what
+ * the platform shows about them. Throws Busy if another run has locked one of these.
  */
 export async function observePerson(
   run: RunContext,
@@ -30,7 +30,9 @@ export async function observePerson(
   await lookUp(run, type, single);
 }
 
-/** Reads into staging what the platform shows of a person now, by former addresses too. */
+/**
+ * Reads into staging what the platform currently shows about a person, including former addresses.
+ */
 export async function lookUp(
   run: RunContext,
   type: RecordType,
@@ -40,19 +42,22 @@ export async function lookUp(
   for (const key of formerKeys(run, type, single)) await stageOne(run, type, key);
 }
 
-/** Returns the keys to decide: the person's, and former ones that no other record has now. */
+/** Returns the keys to decide: the person's key, and former keys that no other record has now. */
 export function keysOf(run: RunContext, type: RecordType, single: PersonFindings): Key[] {
   const { staging } = run.snapshot;
   const former = formerKeys(run, type, single);
   return [single.key, ...former.filter((key) => staging.desired(type.name, key).length === 0)];
 }
 
-/** Returns the other keys that the person is recorded by, from what the source says now. */
+/** Returns the other keys under which the person is recorded, based on what the source says now. */
 function formerKeys(run: RunContext, type: RecordType, single: PersonFindings): Key[] {
   return [...new Set(statesOf(run, type, single).former.map(({ row }) => row.key))];
 }
 
-/** Stages what was read of one record. A contact that has another key now is staged by that. */
+/**
+ * Stages what was read about one record. A contact whose key has changed is staged under its new
+ * key.
+ */
 export function stageObservation(
   { snapshot: { staging } }: RunContext,
   { keyedById }: RecordType,

@@ -1,27 +1,27 @@
 /**
- * Writes what was decided: planned changes to the journal, and what is known already to the
- * recorded state. The do-not-contact list comes first, so that no opt-out is ever known to the
- * snapshot alone.
+ * Writes what was decided: planned changes to the journal, and already known facts to the recorded
+ * state. The do-not-contact list is written first, so that no opt-out is ever known only to the
+ * snapshot.
  *
- * If there is much, most of it is written in parts before the rest, so that the process does not
- * stand still. If the process dies in the middle, this is what is left:
+ * A large plan is mostly written in parts before the rest, so that the process stays responsive. If
+ * the process dies halfway, the effect depends on what was being written:
  *
  *   a part of the plan             the next run abandons it, and plans again
  *   records without any relation   are recorded as they were observed; all others wait
- *   the rest, in one transaction   nothing of it: a renamed person is recorded by both keys, or by
- *                                  neither
+ *   the rest, in one transaction   nothing of it is written: a renamed person is recorded under
+ *                                  both keys, or under neither
  */
 import type { Stretch } from '../../snapshot/database/plan-chunks.ts';
 import { type RunContext, supersededKeys } from '../context/run-context.ts';
 
 const remarksAtOnce = 500;
 
-/** Writes the plan; `more` is done in the same transaction as the rest. */
+/** Writes the plan. `more` is called in the same transaction as the rest. */
 export async function commitPlan(run: RunContext, more?: () => void): Promise<void> {
   await yielding(run, steps(run, more));
 }
 
-/** Takes the steps and yields in between. Leaves out people that another run has locked. */
+/** Runs the steps and yields in between. Skips people that another run has locked. */
 export async function yielding<T>(run: RunContext, taken: Generator<undefined, T>): Promise<T> {
   for (;;) {
     dropSuperseded(run);
@@ -31,12 +31,12 @@ export async function yielding<T>(run: RunContext, taken: Generator<undefined, T
   }
 }
 
-/** Writes a small plan at once, within a transaction of the caller. */
+/** Writes a small plan without yielding, within a transaction of the caller. */
 export function commitNow(run: RunContext): void {
   withoutYielding(steps(run));
 }
 
-/** Writes the plan in steps; nobody sees half of a step. */
+/** Writes the plan in steps. Each step is atomic. */
 function* steps(run: RunContext, more?: () => void): Generator<undefined, void> {
   const { snapshot, clock, id } = run;
   const { staging, journal, transaction } = snapshot;
@@ -74,7 +74,7 @@ function* updateDoNotContact({ snapshot, doNotContact, clock }: RunContext): Gen
   }
 }
 
-/** Records all ranges but the last, which has everything if there is little. */
+/** Records all ranges except the last, which contains everything if there is little. */
 function* recordAlone({ snapshot, parts }: RunContext): Generator<undefined> {
   const { ranges, staging, transaction } = snapshot;
   for (const { type } of parts) {
@@ -86,7 +86,7 @@ function* recordAlone({ snapshot, parts }: RunContext): Generator<undefined> {
   }
 }
 
-/** Takes the steps at once. */
+/** Runs all steps without yielding. */
 export function withoutYielding<T>(taken: Generator<undefined, T>): T {
   for (;;) {
     const { done, value } = taken.next();
@@ -95,8 +95,9 @@ export function withoutYielding<T>(taken: Generator<undefined, T>): T {
 }
 
 /**
- * Drops what was decided for people that another run has locked since: nothing of it is recorded,
- * remembered or sent. Call it before anything of it is written.
+ * Drops the decisions about people that another run has locked since, so that nothing of them is
+ * recorded, added to the do-not-contact list or sent. Call it before any of these decisions is
+ * written.
  */
 export function dropSuperseded(run: RunContext): void {
   const { staging, stage } = run.snapshot;

@@ -1,4 +1,4 @@
-/** Decides the candidates of one record type by its rules, and stages what comes of it. */
+/** Decides the candidates of one record type by its rules, and stages the results. */
 import type { Change } from '../../domain/change.ts';
 import type { Key, RecordedRow } from '../../domain/record.ts';
 import type { Decision, RecordType, States } from '../../records/record-type.ts';
@@ -17,14 +17,17 @@ interface Deciding {
   type: RecordType;
   known: Findings;
   tally: RunTally;
-  /** Is told of every change that a gate of the run keeps back. */
+  /** Called for every change that a gate of the run withholds. */
   onKeptBack?: ((change: Change, gate: RunGate) => void) | undefined;
 }
 
-/** As many as can be decided before other tasks need a turn. */
+/** The number of keys that can be decided before other tasks need a turn. */
 const pageOfKeys = 100;
 
-/** Decides all candidates. A change whose outcome is open keeps all but opt-outs of its record. */
+/**
+ * Decides all candidates. If a change of a record has no known outcome, only opt-outs are planned
+ * for that record.
+ */
 export async function decideChanges(deciding: Deciding): Promise<void> {
   const { run, type } = deciding;
   const { candidates, journal } = run.snapshot;
@@ -50,8 +53,8 @@ export async function decideChanges(deciding: Deciding): Promise<void> {
 }
 
 /**
- * Decides one record at once, by what is recorded of it now, unless it is as desired already.
- * `review` asks the guards. Returns whether anything is planned.
+ * Decides one record immediately, based on what is now recorded about it, unless it is already as
+ * desired. `review` applies the guards. Returns whether anything is planned.
  */
 export function decideAgain(
   deciding: Deciding,
@@ -68,7 +71,7 @@ export function decideAgain(
   return planned > 0;
 }
 
-/** Decides one record. Returns how many changes are planned. */
+/** Decides one record. Returns the number of planned changes. */
 function decideOne(deciding: Deciding, key: Key): number {
   const { run, type, known, tally } = deciding;
   const { staging } = run.snapshot;
@@ -94,7 +97,7 @@ function decideOne(deciding: Deciding, key: Key): number {
   return plan(deciding, changes, { open: [], refused, isQuarantined: run.quarantined });
 }
 
-/** Stages the changes that the gates of the run let pass. Returns their number. */
+/** Stages the changes that pass the gates of the run. Returns their number. */
 function plan(
   { run, onKeptBack }: Deciding,
   changes: readonly Change[],
@@ -110,8 +113,8 @@ function plan(
 }
 
 /**
- * Returns whether the decision concerns no other record. A contact that the record was on the
- * platform before may be another record now.
+ * Returns whether the decision concerns no other record. The contact that the record formerly had
+ * on the platform may now belong to another record.
  */
 function isAlone({ recorded, former, successors }: States, { note, forgets }: Decision): boolean {
   const isSame = !recorded || recorded.id === note?.id;
@@ -119,8 +122,8 @@ function isAlone({ recorded, former, successors }: States, { note, forgets }: De
 }
 
 /**
- * Plans opt-outs only for a record with a change whose outcome is not known: what is observed of it
- * may be our own doing, so nothing is concluded from it.
+ * Plans only opt-outs for a record with a change whose outcome is unknown. What is observed may be
+ * our own doing, so nothing is concluded from it.
  */
 function decideUnknown(deciding: Deciding, key: Key): void {
   const { run, type, known } = deciding;
@@ -129,16 +132,18 @@ function decideUnknown(deciding: Deciding, key: Key): void {
   plan(deciding, changes, { open, refused: [], isQuarantined: run.quarantined });
 }
 
-/** Joins the fingerprints of what is desired: a refused change is tried again when this changes. */
+/**
+ * Joins the fingerprints of the desired rows. A refused change is tried again when this value
+ * changes.
+ */
 export function desiredFingerprint(desired: readonly { fingerprint: string }[]): string {
   const all = desired.map((row) => row.fingerprint);
   return all.toSorted().join(' ');
 }
 
 /**
- * Returns the changes that the platform refused and that wait: until the record changes, and a
- * refused opt-out until its delay is over. Forgets the refusal of a change that is no longer
- * planned.
+ * Returns the refused changes that still wait: until the record changes or, for an opt-out, until
+ * its delay is over. Deletes the refusal of a change that is no longer planned.
  */
 function refusedOf(run: RunContext, tally: RunTally, { type, states, changes }: Decided): Change[] {
   const { problems } = run.snapshot;
@@ -158,12 +163,18 @@ function refusedOf(run: RunContext, tally: RunTally, { type, states, changes }: 
   return waiting;
 }
 
-/** Returns whether it is too early. A time beyond any delay was written by a wrong clock. */
+/**
+ * Returns whether it is too early for a retry. A time beyond the longest delay was written by a
+ * wrong clock.
+ */
 function isEarly({ retryAt = 0 }: Parked, now: number): boolean {
   return retryAt > now && retryAt - now <= retrySchedules.rejectedOptOut.longestMs;
 }
 
-/** Returns whether a refusal is over: not if only this listing did not show the record. */
+/**
+ * Returns whether a refusal is obsolete. It is not if the record is merely absent from this
+ * listing.
+ */
 function isOver(parked: Parked, { sight }: States, wish: string): boolean {
   return sight === 'listed' || parked.desired !== wish;
 }
@@ -174,7 +185,7 @@ interface Decided {
   changes: Change[];
 }
 
-/** Returns whether a note says anything new. */
+/** Returns whether a note contains anything new. */
 function differs(note: RecordedRow | undefined, recorded: RecordedRow | undefined): boolean {
   if (!note) return false;
   return (

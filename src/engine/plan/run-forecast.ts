@@ -1,6 +1,6 @@
 /**
- * Sums up a plan, and forecasts how long it takes by the platform's limits, which the snapshot
- * remembers.
+ * Summarizes a plan, and forecasts its duration from the platform's rate limits, which the snapshot
+ * stores.
  */
 import { z } from 'zod';
 import { ops } from '../../domain/change.ts';
@@ -26,12 +26,12 @@ const stored = z.record(
 );
 export type SeenLimits = z.infer<typeof stored>;
 
-/** Returns the limits by route, as a run saw them last. */
+/** Returns the limits by route, as a run last observed them. */
 export function seenLimits(meta: Meta): SeenLimits {
   return metaValue(meta, name, stored) ?? {};
 }
 
-/** Keeps the limits that a run has seen. Within a transaction. */
+/** Stores the limits that a run has observed. Must be called within a transaction. */
 export function storeLimits(meta: Meta, seen: Record<string, RouteLimit>, at: number): void {
   const kept = seenLimits(meta);
   for (const [route, { limit, windowMs, others }] of Object.entries(seen)) {
@@ -41,7 +41,7 @@ export function storeLimits(meta: Meta, seen: Record<string, RouteLimit>, at: nu
   meta.set(name, JSON.stringify(kept));
 }
 
-/** Sums up the changes that are staged, part by part, since they may be many. */
+/** Summarizes the staged changes in parts, because there may be many. */
 export async function readPlan({
   snapshot: { staging },
   clock,
@@ -61,7 +61,7 @@ interface Forecasting {
   mirror: Pick<Mirror, 'limits' | 'reserve'>;
 }
 
-/** Returns how long a plan takes by the platform's limits, as far as they are known. */
+/** Forecasts the duration of a plan from the platform's known rate limits. */
 export function forecastRun(run: RunContext, { types, plan, mirror }: Forecasting): Forecast {
   const needs: Needs = {};
   const need = (route: string, n: number): void => void (needs[route] = (needs[route] ?? 0) + n);
@@ -69,7 +69,7 @@ export function forecastRun(run: RunContext, { types, plan, mirror }: Forecastin
     for (const op of ops) {
       const n = plan.changes[type.name][op] ?? 0;
       need(type.route(op), n);
-      // A record that was not listed is searched for before it is created.
+      // A record that was not listed is looked up before it is created.
       if (op === 'delete' || (op === 'create' && run.mode !== 'full')) need(type.lookRoute(op), n);
     }
   }

@@ -1,14 +1,14 @@
 /**
- * What a run keeps back of the changes that were decided, whatever they are for. The gates are
- * asked in this order, after the rules and gates of the record type (docs/consent.md).
+ * Gates that withhold decided changes in a run, whatever their purpose. They are applied in this
+ * order, after the rules and gates of the record type (docs/consent.md).
  */
 import { type Change, isStatedOptOut, type JournaledChange } from '../../domain/change.ts';
 
-/** What the gates are asked about besides the change. */
+/** What the gates need to know in addition to the change. */
 export interface RunGateFacts {
-  /** Changes of the same record whose outcome is not known. */
+  /** Changes to the same record whose outcome is unknown. */
   open: readonly JournaledChange[];
-  /** Changes of the same record that the platform refused, and that are not tried again yet. */
+  /** Changes to the same record that the platform refused and that are not retried yet. */
   refused: readonly Change[];
   /** Whether the mirror is quarantined. */
   isQuarantined: boolean;
@@ -16,7 +16,7 @@ export interface RunGateFacts {
 
 export interface RunGate {
   id: string;
-  /** When the gate keeps the change back, in words. */
+  /** States in words when the gate withholds a change. */
   asks: string;
   holds(change: Change, facts: RunGateFacts): boolean;
 }
@@ -41,17 +41,17 @@ export const runGates: readonly RunGate[] = [
   },
 ];
 
-/** Returns the gate that keeps the change back; undefined: none does. */
+/** Returns the gate that withholds the change, or undefined if none does. */
 export function keptBackBy(change: Change, facts: RunGateFacts): RunGate | undefined {
   return runGates.find(({ holds }) => holds(change, facts));
 }
 
-/** Whether the same opt-out is one of the changes without an outcome. */
+/** Returns whether one of the changes with an unknown outcome is the same opt-out. */
 function isOpen({ part, target }: Change, open: readonly JournaledChange[]): boolean {
   return open.some((one) => one.op === 'opt_out' && one.part === part && one.target === target);
 }
 
-/** A refused creation also keeps back what builds on it. */
+/** A refused creation also holds back the changes that depend on it. */
 function isCreation({ op }: Change): boolean {
   return op === 'create';
 }

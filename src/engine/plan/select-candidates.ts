@@ -1,4 +1,4 @@
-/** Selects the records that need a decision: the few that differ from what is recorded of them. */
+/** Selects the records that need a decision: the few that differ from their recorded state. */
 import type { RecordProblem } from '../../domain/record-problem.ts';
 import type { RecordType } from '../../records/record-type.ts';
 import { forEachRange } from '../context/work-in-parts.ts';
@@ -8,7 +8,7 @@ import type { Findings } from '../context/run-findings.ts';
 import { lossOf, lostParts } from '../observe/lost-parts.ts';
 import { keysOf } from '../observe/person-observation.ts';
 
-/** Stages the candidates. Returns a problem for each part that most of them have lost. */
+/** Stages the candidates. Returns a problem for each lost channel. */
 export async function candidatesOf(
   run: RunContext,
   type: RecordType,

@@ -1,10 +1,10 @@
 /**
  * Counts in how many readings, and for how long, people have been missing from the CRM. A certified
- * reading of a full run counts once, if the source is still the same when the platform has been
- * listed. A plan counts nothing, and goes by what earlier runs have counted.
+ * reading of a full run counts once if the source is still unchanged after the platform has been
+ * listed. A plan counts nothing, and uses the counts of earlier runs.
  *
- * The platform's time is the `Date` of the first answer of its listing; without one, only our clock
- * counts.
+ * The platform's time is the `Date` header of the first response of its listing; without one, only
+ * our clock counts.
  */
 import type { RecordType } from '../../records/record-type.ts';
 import { onlyKey } from '../context/mirror-context.ts';
@@ -12,12 +12,14 @@ import { type RunContext, supersededKeys } from '../context/run-context.ts';
 import type { Findings } from '../context/run-findings.ts';
 import { forEachRange } from '../context/work-in-parts.ts';
 
-/** Returns whether absence counts in this run. */
+/** Returns whether absences count in this run. */
 export function isAbsenceShown({ mode }: RunContext, findings: Findings): boolean {
   return mode === 'full' && findings.certified && findings.still();
 }
 
-/** Forgets the count of people who are in the CRM again, and counts this reading for the others. */
+/**
+ * Deletes the counts of people who are in the CRM again, and counts this reading for the others.
+ */
 export async function countAbsences(
   run: RunContext,
   type: RecordType,
@@ -34,7 +36,7 @@ export async function countAbsences(
   });
   if (!absenceCounts) return;
   const times = { at: run.startedAt, platformAt: listing?.platformStartedAt };
-  // If the process dies halfway, nobody is counted twice by one reading.
+  // If the process dies halfway, no person is counted twice for one reading.
   await forEachRange(run, ranges.ofKeys(name), (range) => {
     const but = supersededKeys(run, type);
     transaction(() => absences.count(name, range, { name: reading, ...times, ...absence, but }));

@@ -1,11 +1,11 @@
 /**
- * Reads only what has changed, from a source that tells it: the changed records, the other records
- * of the same people (several records of one address are one person), and the records of people
- * with something still open. The run concludes nothing about anybody else, and takes as long as
- * there are changes, whatever the size of the CRM.
+ * Reads only what has changed, from a source that reports changes: the changed records, the other
+ * records of the same people (several records with one address are one person), and the records of
+ * people with unfinished work. The run concludes nothing about other people, and its duration
+ * depends on the number of changes rather than on the size of the CRM.
  *
- * Everything is read instead if there is no cursor, if the source does not know it any more, if
- * very much has changed, and if the record of a person with something open cannot be asked for.
+ * Everything is read instead if there is no cursor, if the source no longer knows it, if too much
+ * has changed, or if a person with unfinished work has a record that cannot be requested.
  */
 import type { RecordType } from '../../records/record-type.ts';
 import type { DesiredRow, Key } from '../../domain/record.ts';
@@ -17,13 +17,13 @@ import { idsAt, rowOf } from './person-read.ts';
 import { incrementalSizes, stageIncremental } from './incremental-read.ts';
 import { desiredOf, endingIn, readSource, type SourceRead, reasonOf } from './source-read.ts';
 
-/** If more records have changed, everything is read: in batches, and with all proofs. */
+/** The number of changed records above which everything is read, in batches and with all proofs. */
 const most = 10_000;
-/** How many other records are asked for one by one, at most. */
+/** The maximum number of other records that are requested one by one. */
 const mostAsked = 500;
 const askedAtOnce = 4;
 
-/** Reads what the run needs of a source: its changes if that is enough, or else all of it. */
+/** Reads what the run needs from a source: its changes if they suffice, otherwise everything. */
 export async function readPart(
   run: RunContext,
   part: MirrorPart,
@@ -34,7 +34,7 @@ export async function readPart(
   return found ?? readSource(run, part);
 }
 
-/** Reads the changes; undefined: everything has to be read. */
+/** Reads the changes. Returns undefined if everything has to be read. */
 async function readChanges(
   run: RunContext,
   part: MirrorPart,
@@ -55,11 +55,11 @@ function requestOf({ stop }: RunContext, { fields }: RecordType) {
 }
 
 interface Changes {
-  /** The records as they are now, by id. */
+  /** The current records by id. */
   rows: Map<string, DesiredRow>;
-  /** Ids that the source named more than once: which of the records is the newest is not known. */
+  /** Ids that the source named more than once, so it is unknown which record is the newest. */
   twice: Set<string>;
-  /** Records without an id, which cannot be read. */
+  /** Records without an id, which cannot be requested. */
   nameless: DesiredRow[];
   certificate: Certificate;
 }
@@ -92,8 +92,8 @@ async function readAllChanges(
 }
 
 /**
- * Reads the other records of these people, and the records of people with something open. Returns
- * false if that cannot be done one by one.
+ * Reads the other records of these people, and the records of people with unfinished work. Returns
+ * false if they cannot all be requested one by one.
  */
 async function readRelated(
   run: RunContext,
@@ -102,7 +102,7 @@ async function readRelated(
 ): Promise<boolean> {
   const { type, source } = part;
   const waiting = waitingKeys(run, type);
-  // The ids of people who are nowhere recorded are known only in part.
+  // For people who are not recorded, not all ids are known.
   if (waiting.some((key) => !run.snapshot.recorded.get(type.name, key))) return false;
   const asked = new Set([...rows.keys()].filter((id) => !twice.has(id)));
   let others = 0;
@@ -130,7 +130,7 @@ async function readRelated(
   }
 }
 
-/** Returns the people with a change that is open, or was refused and is due again. */
+/** Returns the people with an open change, or with a refused change that is due again. */
 function waitingKeys(run: RunContext, { name }: RecordType): Key[] {
   const { candidates, retryLater } = run.snapshot;
   const open = openChanges(run, name).map(({ key }) => key);
@@ -139,7 +139,7 @@ function waitingKeys(run: RunContext, { name }: RecordType): Key[] {
   return [...new Set([...open, ...found, ...retryLater.due(name, run.clock.now())])];
 }
 
-/** Returns all ids of records with the keys that these have, and had. */
+/** Returns all ids of records that share a current or former key with these records. */
 function relatedIds(run: RunContext, type: RecordType, rows: readonly DesiredRow[]): string[] {
   const { recorded, duplicates } = run.snapshot;
   const keys = rows.flatMap(({ key, id }) => [

@@ -1,4 +1,4 @@
-/** Stages records of a source that was not read wholly, and counts them. */
+/** Stages and counts records from a source that was not read completely. */
 import type { DesiredRow, RecordTypeName } from '../../domain/record.ts';
 import { countUnknown } from '../../domain/unknown-words.ts';
 import { everything } from '../../snapshot/database/key-range.ts';
@@ -7,7 +7,7 @@ import type { Sizes } from '../context/run-findings.ts';
 
 const stagedAtOnce = 1_000;
 
-/** Stages a few records. Returns how many of them name nobody. */
+/** Stages a few records. Returns how many of them name no person. */
 export async function stageIncremental(
   { snapshot: { staging, stage }, clock }: Pick<RunContext, 'snapshot' | 'clock'>,
   kind: RecordTypeName,
@@ -34,8 +34,9 @@ export async function stageIncremental(
 }
 
 /**
- * Returns the sizes of a reading of few records. `wanted` is that of the last whole reading and the
- * records that came since; without one, the number of recorded records, counted when a guard asks.
+ * Returns the sizes of an incremental reading. `wanted` is the count of the last complete reading
+ * plus the records added since. Without such a count, it is the number of recorded records, counted
+ * when a guard needs it.
  */
 export function incrementalSizes(
   { snapshot }: Pick<RunContext, 'snapshot'>,
@@ -60,7 +61,9 @@ export function incrementalSizes(
 
 const wantedOf = (kind: RecordTypeName): string => `wanted of ${kind}s`;
 
-/** Keeps the size of a whole reading for runs that read few records. Within a transaction. */
+/**
+ * Stores the size of a complete reading for incremental runs. Must be called within a transaction.
+ */
 export function storeWantedCounts(
   { meta }: RunContext['snapshot'],
   kind: RecordTypeName,

@@ -1,6 +1,6 @@
 /**
- * Lists the records of a source that cannot be used. Each has a name that stays the same when lines
- * of a file move.
+ * Lists the source records that cannot be used. Each has a name that stays the same when lines of a
+ * file move.
  */
 import type { RecordProblem } from '../../domain/record-problem.ts';
 import type { DesiredRow, Key } from '../../domain/record.ts';
@@ -15,7 +15,7 @@ import { forEachRange } from '../context/work-in-parts.ts';
 
 const page = 500;
 
-/** Lists invalid records. In a run about everybody, unknown words are listed once for each word. */
+/** Lists invalid records. In a run about all people, each unknown word is listed once. */
 export async function listInvalid(
   run: RunContext,
   type: RecordType,
@@ -58,7 +58,7 @@ function noticeOne(
   tally.notice(problem, onlyKey(run) === undefined ? option : undefined);
 }
 
-/** Names a record in problems: by key, or if it names nobody by its id or place. */
+/** Returns a record's name for problems: its key or, without a key, its id or place. */
 function nameOf(run: RunContext, type: RecordType, { key, id, place }: DesiredRow): Key {
   const { meta, recorded } = run.snapshot;
   const name = key ?? (id === '' ? place : `id ${id}`);
@@ -69,7 +69,7 @@ function nameOf(run: RunContext, type: RecordType, { key, id, place }: DesiredRo
   return displayNameOf(meta, name, { recorded: known, entries });
 }
 
-/** Counts and lists what is known to be wrong with records that a reading of changes left out. */
+/** Counts and lists the known problems of records that an incremental reading did not contain. */
 export async function listUnread(
   run: RunContext,
   { name }: RecordType,

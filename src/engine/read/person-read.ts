@@ -1,7 +1,7 @@
 /**
- * Reads one record of a source by its id, and the other records of the same person: several records
- * of one address are one person, and the strictest of them counts. Earlier readings tell which
- * these are. Nothing is concluded about any other person.
+ * Reads one record of a source by its id, and the other records of the same person. Several records
+ * with one address are one person, and the strictest of them counts. Earlier readings show which
+ * records these are. Nothing is concluded about any other person.
  */
 import type { RecordType } from '../../records/record-type.ts';
 import { Busy } from '../../domain/errors.ts';
@@ -18,7 +18,7 @@ import { type Findings, noFindings } from '../context/run-findings.ts';
 import { forEachRange } from '../context/work-in-parts.ts';
 import { retrySchedules } from '../../domain/retry-schedules.ts';
 
-/** How many records of one person are read; if there are more, only opt-outs are applied. */
+/** The maximum number of records read for one person; with more, only opt-outs are applied. */
 export const most = 50;
 
 /** Returns the error for a person that another run of this process has locked. */
@@ -26,12 +26,12 @@ export function personIsLocked(): Busy {
   return new Busy('another run is at this person', { fix: 'run again when it has ended' });
 }
 
-/** The records that the source has of a person now. */
+/** The records that the source currently has for a person. */
 interface PersonRecords {
   rows: DesiredRow[];
   /** Every key that the records have or had; the current one is the first. */
   keys: Key[];
-  /** The ids of all records that were asked for. */
+  /** The ids of all records that were requested. */
   ids: string[];
   complete: boolean;
 }
@@ -40,14 +40,14 @@ interface PersonRecords {
 export interface PersonRead {
   /** Keeps other runs from the person until it is released. */
   lock: PersonLock;
-  /** The person's key; undefined: no person has this record, or ever had. */
+  /** The person's key; undefined if this record does not and never did belong to a known person. */
   key: Key | undefined;
   findings: Findings;
 }
 
 /**
- * Locks the person of the record with this id, and stages what the source says of them. Throws what
- * the source throws, and Busy if the person has another address each time.
+ * Locks the person of the record with this id, and stages what the source says about them. Throws
+ * the source's errors, and Busy if the person's address changes on every attempt.
  */
 export async function readPerson(
   run: RunContext,
@@ -74,8 +74,8 @@ export async function readPerson(
 }
 
 /**
- * Remembers which people have several records, and which are nowhere recorded, for later runs that
- * read one record. Forgets people who were erased meanwhile.
+ * Stores which people have several records and which of them are not recorded, for later runs that
+ * read one record. Deletes people who were erased in the meantime.
  */
 export async function keepDuplicates(
   { run, parts, known }: Pick<RunState, 'run' | 'parts' | 'known'>,
@@ -84,7 +84,7 @@ export async function keepDuplicates(
   const { ranges, duplicates, transaction } = run.snapshot;
   for (const { type, source } of parts) {
     if (!source.one || !type.capabilities.personRead) continue;
-    // A reading of few records needs no walk through everybody who is recorded.
+    // An incremental reading does not need a scan of all recorded people.
     const all = known.get(type)?.whole ? ranges.ofKeys(type.name) : [everything];
     await forEachRange(run, all, (range) => {
       transaction(() => duplicates.note(type.name, range, when));
@@ -111,12 +111,12 @@ function union(one: LockedPeople, other: LockedPeople): LockedPeople {
   return { keys: united('keys'), ids: united('ids') };
 }
 
-/** Returns the keys that the record was last seen with. */
+/** Returns the keys that the record was last observed with. */
 function keysOf({ snapshot }: RunContext, { type }: MirrorPart, id: string): Key[] {
   return snapshot.recorded.ofOrigins(type.name, [id], '').map(({ key }) => key);
 }
 
-/** Returns the ids of a person's records in the source, as far as they are known; each once. */
+/** Returns the known ids of a person's records in the source, without repetitions. */
 export function idsAt(
   { snapshot }: Pick<RunContext, 'snapshot'>,
   { name }: RecordType,
@@ -150,7 +150,7 @@ async function readRecords(
   return { rows, keys: [...new Set([...now, ...before])], ids, complete: ids.length <= most };
 }
 
-/** Returns the record's row. A record that cannot be read still has this id. */
+/** Returns the record's row. A record that cannot be read keeps this id. */
 export function rowOf(type: RecordType, id: string, record: SourceRecord): DesiredRow {
   const row = desiredOf(type, record);
   return row.id === '' ? { ...row, id } : row;

@@ -1,4 +1,4 @@
-/** Collects what is known of one record when it is decided. */
+/** Collects what is known about one record when it is decided. */
 import type { Entry } from '../../domain/do-not-contact.ts';
 import type { DesiredRow, Key, ObservedRow, RecordedRow } from '../../domain/record.ts';
 import type { RecordType, States } from '../../records/record-type.ts';
@@ -10,7 +10,7 @@ import type { Findings } from '../context/run-findings.ts';
 import type { SourceRead } from './source-read.ts';
 import { identityOf } from '../context/person-identity.ts';
 
-/** Returns what a reading of the source has found. */
+/** Returns what reading the source has found. */
 export function readingOf(
   source: Source,
   read: SourceRead,
@@ -21,7 +21,7 @@ export function readingOf(
   return { certified, whole, cursor, reading, sizes, still };
 }
 
-/** Collects the states of one record from all that was read, observed and recorded. */
+/** Collects the states of one record from everything that was read, observed and recorded. */
 export function statesOf(
   run: RunContext,
   type: RecordType,
@@ -84,20 +84,24 @@ function goneStates(
     strays: mayHaveStrays && run.snapshot.recorded.hasStrays(name, key),
     absence: known.absenceCounts ? run.snapshot.absences.get(name, key) : undefined,
     announces: mustAnnounce(run),
-    // Only a whole reading shows that nobody else has the old address.
+    // Only a complete reading proves that no other person has the old address.
     mayDelete: mayDelete(run, known) && (successors.length === 0 || known.whole),
   };
 }
 
-/** Without a listing this may be true too: each contact is looked at before it is deleted. */
+/**
+ * Returns whether this run may delete. Without a listing this is possible too, because each contact
+ * is read before it is deleted.
+ */
 function mayDelete(run: RunContext, { listing }: Findings): boolean {
   if (isFirstLoad(run)) return false;
   return run.mode === 'full' ? listing?.complete === true : run.restored !== true;
 }
 
 /**
- * Returns 'assumed' if the do-not-contact list has a newer entry of the person than the listing:
- * then what is recorded is newer than what was listed, because something else saw them unsubscribe.
+ * Returns 'assumed' if the do-not-contact list has an entry for the person that is newer than the
+ * listing. The recorded state is then newer than the listing, because something else observed the
+ * opt-out.
  */
 function outrun(
   { listing }: Findings,
@@ -113,11 +117,14 @@ interface Seen {
   known: Findings;
   desired: readonly DesiredRow[];
   observed: readonly ObservedRow[];
-  /** The recorded id on the platform, if the platform was not read. */
+  /** The recorded platform id, if the platform was not read. */
   assumedId: string | undefined;
 }
 
-/** Returns the records with other keys that have the same id, on the platform or in the source. */
+/**
+ * Returns the records with other keys that share an id with this one, on the platform or in the
+ * source.
+ */
 function formerOf(
   { snapshot }: RunContext,
   type: RecordType,
@@ -139,7 +146,7 @@ function formerOf(
   }));
 }
 
-/** Returns the contacts that are recorded with this key and now have another one. */
+/** Returns the contacts that are recorded under this key and now have another one. */
 function renamedOf(
   run: RunContext,
   type: RecordType,
@@ -149,7 +156,7 @@ function renamedOf(
   const { name, capabilities } = type;
   return (capabilities.personRead?.idsOf(row) ?? []).flatMap((id) => {
     const seen = isListed ? staging.elsewhere(name, id, row.key) : undefined;
-    // A recorded contact still has this key unless it was read with another one, or is gone.
+    // A recorded contact still has this key unless it was read with another key, or was deleted.
     if (!seen && (id === row.id || (isListed && known.listing))) return [];
     const other = recorded.ofId(name, id, row.key);
     const now = seen?.alias ?? other?.key;
@@ -162,7 +169,7 @@ function renamedOf(
   });
 }
 
-/** Returns the records that now stand for a person that the source does not name. */
+/** Returns the records that have replaced a record that the source does not name. */
 function successorsOf(
   { snapshot }: RunContext,
   { name }: RecordType,

@@ -1,4 +1,4 @@
-/** Reads a source wholly into staging, in canonical form. */
+/** Reads a source completely into staging, in canonical form. */
 import { Interrupted, Unavailable } from '../../domain/errors.ts';
 import type { DesiredRow, RecordTypeName } from '../../domain/record.ts';
 import { countUnknown } from '../../domain/unknown-words.ts';
@@ -10,10 +10,13 @@ import type { MirrorPart } from '../context/mirror-context.ts';
 import { forEachRange } from '../context/work-in-parts.ts';
 import type { Sizes } from '../context/run-findings.ts';
 
-/** The result of a reading; `whole`: a record that it does not name is not in the source. */
+/**
+ * The result of reading a source. If `whole` is true, a record that the reading does not name is
+ * not in the source.
+ */
 export type SourceRead = Certificate & { whole: boolean; sizes: Sizes };
 
-/** How many are sorted in at a time. Each time most of a table's pages are written anew. */
+/** The number of records sorted at a time. Each pass rewrites most pages of a table. */
 const sortedAtOnce = 75_000;
 
 const sharedId = {
@@ -21,7 +24,7 @@ const sharedId = {
   fix: 'give every record an id of its own in the CRM',
 };
 
-/** Reads all of a source. Throws Unavailable if it is empty and was not before. */
+/** Reads the whole source. Throws Unavailable if it is empty although records are known. */
 export async function readSource(
   run: RunContext,
   { type, source }: MirrorPart,
@@ -54,7 +57,10 @@ export async function readSource(
   return { ...withAddresses(run, type.name, certificate), whole: true, sizes };
 }
 
-/** Takes back the certificate if most recorded people have no address: then a column is empty. */
+/**
+ * Withdraws the certificate if most recorded people have lost their address, which means that a
+ * column is empty.
+ */
 function withAddresses(
   { snapshot: { recorded, staging } }: RunContext,
   kind: RecordTypeName,
@@ -62,7 +68,7 @@ function withAddresses(
 ): Certificate {
   const lost = staging.countAddressless(kind);
   const known = recorded.count(kind);
-  // One person proves nothing about a column.
+  // A single person proves nothing about a column.
   if (lost < 2 || lost * 2 <= known) return certificate;
   const flaw = {
     why: `${lost} of ${known} recorded people have lost their address`,
@@ -74,7 +80,9 @@ function withAddresses(
   return { complete: false, reading, why: `${why}; ${flaw.why}`, fix: `${fix}; ${flaw.fix}` };
 }
 
-/** Throws Unavailable if records are known: then an empty reading is a failure, not data. */
+/**
+ * Throws Unavailable if records are known, because an empty reading is then a failure, not data.
+ */
 export function refuseEmpty(
   { snapshot }: Pick<RunContext, 'snapshot'>,
   kind: RecordTypeName,
@@ -88,7 +96,10 @@ export function refuseEmpty(
   );
 }
 
-/** Passes on a reading, and what it returns at its end. If it is left early, it is closed. */
+/**
+ * Passes a reading through, and reports what it returns at its end. Closes the reading if the
+ * caller stops early.
+ */
 export async function* endingIn<End>(
   reading: AsyncGenerator<SourceRecord[], End>,
   told: (end: End) => void,
@@ -108,7 +119,7 @@ async function sortIn(run: RunContext, kind: RecordTypeName): Promise<void> {
 
 /**
  * Finds ids that several records share, and names invalid records by the keys of their ids. Returns
- * the ranges of all keys, which cover the names added here, and how many records name nobody.
+ * the ranges of all keys, including the names added here, and how many records name no person.
  */
 async function resolveIds(
   run: RunContext,
@@ -151,7 +162,7 @@ async function sizesOf(
   return sizes;
 }
 
-/** Returns the row of a record; one that cannot be read becomes an invalid row. */
+/** Returns the row of a record; a record that cannot be read becomes an invalid row. */
 export function desiredOf(type: RecordType, record: SourceRecord): DesiredRow {
   if ('value' in record) return type.desire(record.value, record.where);
   return {

@@ -1,16 +1,15 @@
 /**
- * Reads a source again during a long run. A run works in slices and asks between them whether the
- * source is still what was read, so that hour fifty of a first load never sends what was true in
- * hour zero.
+ * Reads a source again during a long run. A run works in slices and checks between them whether the
+ * source is unchanged, so that hour 50 of a first load never sends what was true in hour 0.
  *
- *   the source is still what was read       the run goes on with the plan
- *   it changed, and was read wholly         what is left is planned again, by what it says now
- *   it changed, and is not certified now    only opt-outs are planned, and the run says so
- *   it cannot be read now                   nothing more is sent, and the run says so
- *   it changed, and the user agreed to      nothing more is sent: it would not be that plan
+ *   the source is unchanged                 the run continues with the plan
+ *   it changed, and was read completely     the rest is planned again, based on what it says now
+ *   it changed, and is not certified now    only opt-outs are planned, and the run reports it
+ *   it cannot be read now                   nothing more is sent, and the run reports it
+ *   it changed, and the user agreed to      nothing more is sent, because it would be another plan
  *   the plan
  *
- * Such a reading counts no absence.
+ * Such a reading does not count absences.
  */
 import { Interrupted, isExpected, type Problem } from '../../domain/errors.ts';
 import type { RecordType } from '../../records/record-type.ts';
@@ -21,12 +20,12 @@ import { readSource } from './source-read.ts';
 import { readingOf } from './record-states.ts';
 import { untilDone } from '../context/work-in-parts.ts';
 
-/** How long a slice takes; milliseconds. */
+/** The length of a slice, in milliseconds. */
 export const sliceMs = 10 * 60_000;
 
 /**
- * Takes back what is left of a plan if its source has changed since it was read. Returns what is
- * known of the part then; undefined: the source is still what was read.
+ * Withdraws the rest of a plan if its source has changed since it was read. Returns what is then
+ * known for the record type, or undefined if the source is unchanged.
  */
 export async function withdrawOutdated(
   run: RunContext,
@@ -43,14 +42,14 @@ export async function withdrawOutdated(
   return { ...findings, certified: false, still: () => false };
 }
 
-/** The result of reading a source again; `reason` says what is wrong with it. */
+/** The result of reading a source again; `reason` states what is wrong with it. */
 interface ReadAgain {
-  /** Undefined: the source could not be read. */
+  /** Undefined if the source could not be read. */
   findings?: Findings;
   reason?: Problem;
 }
 
-/** Reads a source again, without counting absences. Throws Interrupted, and bugs. */
+/** Reads a source again, without counting absences. Throws Interrupted, and unexpected errors. */
 export async function readAgain(
   run: RunContext,
   part: MirrorPart,

@@ -1,14 +1,17 @@
-/** Forecasts how long a plan takes, by its requests and the platform's limits; pure. */
+/**
+ * Forecasts the duration of a plan from its requests and the platform's limits. All functions are
+ * pure.
+ */
 import type { RouteLimit } from '../../domain/route-limit.ts';
 
-/** Routes of the platform, and the requests to each. */
+/** The number of requests by route of the platform. */
 export type Needs = Record<string, number>;
 
 export interface Forecast {
-  /** How long reading both sides took before the plan was known, milliseconds. */
+  /** How long reading both sides took before the plan was known, in milliseconds. */
   readMs: number;
   routes: RouteForecast[];
-  /** The time of what takes longest (see leastMs); null: a route's limit is not known yet. */
+  /** The duration of the slowest work (see leastMs); null if a route's limit is not known yet. */
   ms: number | null;
 }
 
@@ -17,7 +20,7 @@ interface RouteForecast {
   requests: number;
   limit: number | null;
   windowMs: number | null;
-  /** Share of the limit that other programs used when it was last seen, 0 to 1. */
+  /** The share of the limit that other programs used when it was last observed, from 0 to 1. */
   others: number;
   ms: number | null;
 }
@@ -27,7 +30,9 @@ interface Limits {
   reserve: number;
 }
 
-/** Forecasts each route, the slowest first; null: the time of a route without a known limit. */
+/**
+ * Forecasts each route, the slowest first. The duration of a route without a known limit is null.
+ */
 export function forecast(needs: Needs, seen: Limits & { readMs: number }): Forecast {
   const { limits, reserve, readMs } = seen;
   const routes = Object.entries(needs)
@@ -38,23 +43,23 @@ export function forecast(needs: Needs, seen: Limits & { readMs: number }): Forec
   return { readMs, routes, ms: isKnown ? leastMs({ routes }) : null };
 }
 
-/** Returns how long it takes at least, by the limits that are known. */
+/** Returns the minimum duration, based on the limits that are known. */
 export function leastMs({ routes }: Pick<Forecast, 'routes'>): number {
   return longest(routes, ({ ms, windowMs }) => ({ ms: ms ?? 0, windowMs: windowMs ?? 0 })).ms;
 }
 
-/** How long the rest of some requests takes. */
+/** The duration of the remaining requests. */
 export interface Rest {
   ms: number;
-  /** The longest window of its routes. */
+  /** The longest window of their routes. */
   windowMs: number;
 }
 
 export const noTime: Rest = { ms: 0, windowMs: 0 };
 
 /**
- * Returns what takes longest. Contacts are deleted after they are enrolled; all other routes go on
- * side by side.
+ * Returns the work that takes longest. Contacts are deleted after they are enrolled; all other
+ * routes proceed in parallel.
  */
 function longest(
   routes: readonly RouteForecast[],
@@ -71,7 +76,7 @@ function longest(
   return [...lanes.values()].reduce((a, b) => (b.ms > a.ms ? b : a), noTime);
 }
 
-/** Returns "contact" of contacts.enrol. */
+/** Returns "contact" for contacts.enrol. */
 function kindOf(route: string): string {
   return route.slice(0, route.indexOf('.') - 1);
 }
@@ -90,7 +95,7 @@ export function changesOf({ routes }: Pick<Forecast, 'routes'>): Map<string, num
   return changes;
 }
 
-/** Forecasts the same requests by the limits that are known now. */
+/** Forecasts the same requests again, using the limits that are known now. */
 export function forecastAgain({ routes, readMs }: Forecast, seen: Limits): Forecast {
   const needs = Object.fromEntries(routes.map(({ route, requests }) => [route, requests]));
   const limits = Object.fromEntries(routes.map((one) => [one.route, newest(one, seen)]));
@@ -98,9 +103,9 @@ export function forecastAgain({ routes, readMs }: Forecast, seen: Limits): Forec
 }
 
 /**
- * Returns how long the rest of one record type's changes takes when `done` of them are done, by the
- * limits that are known, in whole windows. Enrolments count as done before deletes; of each other
- * route the same share is done.
+ * Returns how long the remaining changes of one record type take when `done` of them are done,
+ * based on the known limits and in whole windows. Enrolments count as done before deletes; for
+ * every other route the same share counts as done.
  */
 export function restOf(
   { routes }: Forecast,
@@ -118,14 +123,14 @@ export function restOf(
   return longest(ours, (one) => {
     const over = doneOf(one);
     const seen = newest(one, { limits });
-    // A route that was begun has only what is left of this window.
+    // A route already in use has only the rest of this window.
     const left = over > 0 ? seen.left : undefined;
     const ms = waitMs(one.requests - over, { ...seen, left }, reserve);
     return ms === null ? noTime : { ms, windowMs: seen.windowMs ?? 0 };
   });
 }
 
-/** Returns the limit of a route as it is seen now, else as it was. */
+/** Returns the latest known limit of a route, or the earlier one if there is none. */
 function newest(
   { route, limit, windowMs, others }: RouteForecast,
   { limits }: Pick<Limits, 'limits'>,
@@ -145,8 +150,8 @@ function routeForecast(
 }
 
 /**
- * Returns how long the requests wait: those that fit into this window do not, and each window begun
- * after it adds its length. Null: the limit is not known.
+ * Returns how long the requests wait. Those that fit into this window do not wait, and each further
+ * window adds its length. Returns null if the limit is unknown.
  */
 function waitMs(
   requests: number,

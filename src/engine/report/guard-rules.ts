@@ -1,67 +1,78 @@
 /**
- * Decides whether a run asks for so much of one class that a person should look first. Pure.
+ * Decides whether a run requests so many changes of one class that a person should check first. All
+ * functions are pure.
  *
- *   what the class asks for in this run                          → held, as
+ *   what the class requests in this run                          → held, as
  *   people that an earlier run held, until they are approved     earlier run
  *   no other people are new                                      passes
- *   stated opt-outs of four people or more: nobody else is       everybody
+ *   stated opt-outs of four people or more: no other person is   everybody
  *     subscribed, and the percentage is not 100
  *   more people than max(floor, percent)                         run
- *   those who were not approved, and the last seven days:        week
+ *   people not approved, together with the last seven days:      week
  *     more than twice that
- *   deletes, more new people than the floor: all of one mail     domain
- *     domain, where nine in ten of our people are not
+ *   deletes, more new people than the floor: all in one mail     domain
+ *     domain that has less than nine in ten of our people
  *   deletes, more new people than the floor: as many CRM ids     block
  *     in a row as exports have on a page
- *   else                                                         passes
+ *   anything else                                                passes
  *
- * The first matching row wins. The caller applies the first row, which holds those people alone.
+ * The first matching row wins. The caller applies the first row, which holds only those people.
  * People are counted, not changes. Only new people are held; those held since an earlier run count
- * with them. People that an approval names pass, and count in this run alone. Stated opt-outs that
- * were held or approved do not count against others: a later one passes below the limit.
+ * with them. People covered by an approval pass, and count in this run only. Stated opt-outs that
+ * were held or approved do not count against others, so a later one passes below the limit.
  */
 import { guardRows, type GuardClass, type Limit } from '../../domain/guard-classes.ts';
 
 export type Guards = Readonly<Record<GuardClass, Limit>>;
 
-/** How much of one class a run asks for, in people. */
+/** How many changes of one class a run requests, counted in people. */
 export interface ChangeVolume {
   guard: GuardClass;
-  /** People not approved, and not let through earlier in this run. */
+  /** People who are not approved, and not released earlier in this run. */
   fresh: number;
-  /** All people of this run, also those let through, approved, or held since an earlier run. */
+  /** All people of this run, including those released, approved, or held since an earlier run. */
   all: number;
-  /** People of this run who were not approved, the held ones too. */
+  /** People of this run who were not approved, including held ones. */
   unapproved: number;
-  /** People of the last seven days who were not approved, without this run. */
+  /** People of the last seven days who were not approved, excluding this run. */
   week: number;
-  /** The number that `percent` is of; 0 where the floor decides (isFew): counting takes long. */
+  /**
+   * The number that `percent` refers to; 0 if the floor decides (isFew), because counting is slow.
+   */
   readonly of: number;
-  /** Whether nobody else is subscribed; only of so many stated opt-outs that it matters. */
+  /**
+   * Whether no other person is subscribed; set only if there are enough stated opt-outs for it to
+   * matter.
+   */
   isEverybody?: boolean;
 }
 
-/** The traits that the new people have in common. */
+/** The traits that the new people share. */
 export interface Shape {
-  /** The share of owned people in their one mail domain, 0 to 1; undefined: they have several. */
+  /**
+   * The share of all owned people who are in the new people's one mail domain, from 0 to 1;
+   * undefined if they have several domains.
+   */
   domainShare: number | undefined;
-  /** The lengths of the rows that their CRM ids form, with nobody else's id between. */
+  /** The lengths of the runs that their CRM ids form without another person's id in between. */
   rows: Iterable<number>;
 }
 
-/** How far back the guards look, and how long an approval lasts at most; milliseconds. */
+/** How far back the guards look, and the maximum duration of an approval, in milliseconds. */
 export const weekMs = 7 * 86_400_000;
 
-/** Page sizes of a CRM's export, or of the program that makes it. */
+/** The page sizes of a CRM's export, or of the program that produces it. */
 const pages: readonly number[] = [100, 200, 250, 500, 1000];
 const oneDomainFrom = 0.9;
-/** 0.57 % of 10000 is 57, and a little less as a computer has it. */
+/**
+ * Compensates for floating-point rounding: 0.57 % of 10000 is computed as slightly less than 57.
+ */
 const rounding = 1e-6;
 
 export type HoldReason =
   { by: 'earlier run' | 'everybody' | 'run' | 'week' | 'domain' } | { by: 'block'; length: number };
 
-/** Judges the people by their number; undefined: they are not too many. */
+/** Judges the people by their number. Returns undefined if they are not too many. */
 export function judge(volume: ChangeVolume, limit: Limit): HoldReason | undefined {
   if (volume.fresh === 0) return undefined;
   if (volume.isEverybody && limit.percent < 100) return { by: 'everybody' };
@@ -70,7 +81,7 @@ export function judge(volume: ChangeVolume, limit: Limit): HoldReason | undefine
   return volume.week + volume.unapproved > 2 * most ? { by: 'week' } : undefined;
 }
 
-/** Returns whether the floor lets them pass, whatever a percentage is of. */
+/** Returns whether the floor lets them pass, regardless of the percentage. */
 export function isFew(
   { all, unapproved, week }: Omit<ChangeVolume, 'of'>,
   { floor }: Limit,
@@ -78,19 +89,22 @@ export function isFew(
   return all <= floor && week + unapproved <= 2 * floor;
 }
 
-/** Returns whether it matters what people have in common who are not too many. */
+/** Returns whether shared traits matter for people who are not too many. */
 export function hasShape({ guard, fresh }: ChangeVolume, { floor }: Limit): boolean {
   return guardRows[guard].shapes && fresh > floor;
 }
 
-/** Judges people by their common traits; undefined: nothing that a person should look at. */
+/**
+ * Judges the people by their shared traits. Returns undefined if nothing needs a person's
+ * attention.
+ */
 export function judgeShape({ domainShare, rows }: Shape): HoldReason | undefined {
   if (domainShare !== undefined && domainShare < oneDomainFrom) return { by: 'domain' };
   const length = [...rows].find((one) => pages.includes(one));
   return length === undefined ? undefined : { by: 'block', length };
 }
 
-/** Returns the largest number that is not too many. */
+/** Returns the largest number of people that passes. */
 export function mostOf({ of }: Pick<ChangeVolume, 'of'>, { percent, floor }: Limit): number {
   return Math.max(floor, Math.floor((of * percent) / 100 + rounding));
 }

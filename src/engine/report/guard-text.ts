@@ -1,10 +1,10 @@
-/** Says what guards hold, why, and how to let it pass. */
+/** Describes what guards hold, why, and how to release it. */
 import { Invalid } from '../../domain/errors.ts';
 import type { Fault, RecordTypeName } from '../../domain/record.ts';
 import { guardRows, type Limit } from '../../domain/guard-classes.ts';
 import { mostOf, type HoldReason, type ChangeVolume } from './guard-rules.ts';
 
-/** Explains what is held and why, what it often comes from, and how to let it pass. */
+/** Explains what is held and why, the usual cause, and how to release it. */
 export function explainHeld(
   held: HoldReason,
   volume: ChangeVolume,
@@ -28,7 +28,10 @@ export function countWords(type: RecordTypeName, n: number): string {
   return `${n.toLocaleString('en')} ${n === 1 ? one : many}`;
 }
 
-/** Says from when stated opt-outs are held no longer; milliseconds since the epoch. */
+/**
+ * States the time from which stated opt-outs are no longer held; `until` is in milliseconds since
+ * the epoch.
+ */
 export function sayEnd(until: number): string {
   const at = new Date(until).toISOString().replace(/\.\d+/, '');
   return `from ${at} on, what the CRM still states is applied without approval`;
@@ -56,12 +59,15 @@ function whyOf(held: HoldReason, volume: ChangeVolume, limit: Limit): string {
   }
 }
 
-/** Says that nothing of the plan is left to approve. */
+/** States that nothing of the plan is left to approve. */
 export function nothingLeft(plan: string): string {
   return `nothing of the plan ${plan} is left: it was done, or nobody wants it any more`;
 }
 
-/** Returns the error for a plan that holds nothing, with what could be approved instead. */
+/**
+ * Returns the error for a plan without held changes, and names the plans that can be approved
+ * instead.
+ */
 export function unknownPlan(
   current: readonly { plan: string }[],
   plan: string,

@@ -1,4 +1,7 @@
-/** The plan of a run, and its summary: the document that --json prints and tables come from. */
+/**
+ * Defines the plan of a run and its summary, the document that --json prints and tables are built
+ * from.
+ */
 import { createHash } from 'node:crypto';
 import type { Change, Op } from '../../domain/change.ts';
 import { byGuard, type GuardClass } from '../../domain/guard-classes.ts';
@@ -14,61 +17,61 @@ export interface Summary {
   mirror: string;
   status: Status;
   mode: 'full' | 'fast' | 'single';
-  /** null: everything the mirror has. */
+  /** Null if the run covers everything in the mirror. */
   only: 'contacts' | 'templates' | null;
-  /** The plan's hash; '' when none was made. */
+  /** The hash of the plan; '' if none was made. */
   plan: string;
   contacts: KindSummary & {
-    /** People, by guard class. */
+    /** The number of people by guard class. */
     held: Record<Exclude<GuardClass, 'template'>, number>;
-    /** Records that name nobody, for they have no address and were never known. */
+    /** Records that name no person, because they have no address and were never known. */
     skipped: number;
     invalid: number;
   };
   templates: KindSummary & { held: number; invalid: number };
-  /** Opt-outs reported to the CRM; null: this mirror, or such a run, reports none. */
+  /** Opt-outs reported to the CRM; null if this mirror, or this kind of run, reports none. */
   returns: WriteBackSummary | null;
   requests: RequestCounts;
-  /** How long the plan takes, by the limits that were seen; null: nothing was planned. */
+  /** The forecast duration of the plan, from the observed limits; null if nothing was planned. */
   forecast: Forecast | null;
-  /** null: not read in this run. */
+  /** Null for a side that this run did not read. */
   certificate: { source: boolean | null; platform: boolean | null };
   problems: ListedProblem[];
-  /** Reasons why the run did not end as it should, one line each. */
+  /** The reasons why the run did not complete successfully, one line each. */
   reasons: string[];
-  /** The code of each reason, for programs: neither stored nor printed. */
+  /** The code of each reason, for use by programs. It is neither stored nor printed. */
   reasonCodes: readonly ProblemCode[];
-  /** Rejected or invalid records that earlier runs already listed. */
+  /** The number of rejected or invalid records that earlier runs already listed. */
   known: number;
-  /** Milliseconds. */
+  /** The duration of the run, in milliseconds. */
   ms: number;
 }
 
 /**
- * Counts the opt-outs reported to the CRM. `rejected` and `waiting` are totals after the run; after
- * a plan, `waiting` are those that a run would report.
+ * Counts the opt-outs reported to the CRM. `rejected` and `waiting` are totals after the run. After
+ * a plan, `waiting` counts the opt-outs that a run would report.
  */
 export interface WriteBackSummary {
   told: number;
   rejected: number;
   waiting: number;
-  /** Opt-outs that cannot be reported as the mirror is configured. */
+  /** Opt-outs that cannot be reported with the mirror's configuration. */
   leftOut: number;
-  /** Opt-outs that are not reported, since nobody is known to have unsubscribed by them. */
+  /** Opt-outs that are not reported, because it is not known that the person unsubscribed. */
   doubtful: number;
 }
 
 export interface RequestCounts {
   total: number;
   byRoute: Record<string, number>;
-  /** 429s among them. */
+  /** How many of the responses were 429. */
   rateLimited: number;
 }
 
 export interface ListedProblem extends RecordProblem {
-  /** Not listed by an earlier run. */
+  /** Whether no earlier run listed the problem. */
   isNew: boolean;
-  /** The reason with the values of the CRM in it, for who may see addresses. */
+  /** The reason including values from the CRM, for readers who may see addresses. */
   shown?: string | undefined;
 }
 
@@ -81,7 +84,7 @@ export interface KindSummary {
   conflicts: number;
 }
 
-/** Returns the summary of a run that never began: the same document, with nothing in it. */
+/** Returns the summary of a run that never began: the same document with all counts at zero. */
 export function nothingDone(of: Pick<Summary, 'mirror' | 'mode' | 'reasons'>): Summary {
   const held = splitHeld(byGuard(() => 0));
   const counts = (kind: RecordTypeName) => ({
@@ -112,12 +115,12 @@ export function nothingDone(of: Pick<Summary, 'mirror' | 'mode' | 'reasons'>): S
   };
 }
 
-/** Splits what guards hold, by class, into the two places of a summary. */
+/** Splits the counts of held changes by class into the two places of a summary. */
 export function splitHeld({ template, ...people }: Record<GuardClass, number>) {
   return { contacts: people, templates: template };
 }
 
-/** Joins the two again. */
+/** Combines the counts of the two places again. */
 export function heldIn({ contacts, templates }: HeldCounts): Record<GuardClass, number> {
   return { ...byGuard(() => templates.held), ...contacts.held };
 }
@@ -136,8 +139,8 @@ const shownOps: Record<RecordTypeName, { changes: (keyof ChangeCounts)[]; applie
 };
 
 /**
- * Returns the counts in the order of the contract, with zeros; the second step of a creation is no
- * change of its own.
+ * Returns the counts in the order of the contract, with zeros. The second step of a creation is not
+ * counted as a change of its own.
  */
 export function shownCounts(
   kind: RecordTypeName,
@@ -155,27 +158,27 @@ export function changeCount(summary: Summary): number {
 
 export type ChangeCounts = Partial<Record<Op | 'adopt' | 'forget', number>>;
 
-/** A plan as a value: what a run would send, counted and named by a hash. */
+/** A plan as a value: the changes that a run would send, counted and identified by a hash. */
 export interface Plan {
-  /** Names exactly these changes: equal plans have equal hashes. 16 hexadecimal digits. */
+  /** Identifies exactly these changes: equal plans have equal hashes. 16 hexadecimal digits. */
   hash: string;
   changes: Record<RecordTypeName, ChangeCounts>;
 }
 
-/** A plan in the making: its changes come in its order, each once. */
+/** A plan under construction: its changes are added in plan order, each once. */
 export interface Planning {
   add(changes: Iterable<Change>): void;
   done(): Plan;
 }
 
-/** Collects the changes of a plan; whether a guard holds a change makes no difference. */
+/** Collects the changes of a plan. Whether a guard holds a change makes no difference. */
 export function planning(): Planning {
   const hash = createHash('sha256');
   const counts: Record<RecordTypeName, ChangeCounts> = { contact: {}, template: {} };
   return {
     add(changes) {
       for (const { kind, key, op, part, target, body, phase, guard } of changes) {
-        // In the order of canonical JSON, which saves sorting it.
+        // The keys are in the order of canonical JSON, which saves sorting them.
         const named = { body, guard, key, kind, op, part, phase, target };
         hash.update(`${canonicalJson(named)}\n`);
         counts[kind][op] = (counts[kind][op] ?? 0) + 1;

@@ -1,4 +1,4 @@
-/** Renders a run, a plan or a forecast as lines for people; pure. */
+/** Renders a run, a plan or a forecast as lines of text. All functions are pure. */
 import { renderProblem } from '../../domain/errors.ts';
 import type { Change } from '../../domain/change.ts';
 import { guardNames, guardRows } from '../../domain/guard-classes.ts';
@@ -53,7 +53,7 @@ function heldLine(summary: Summary): string[] {
   return [`held: ${counts.join(', ')}`];
 }
 
-/** Renders no line where all counts are 0. */
+/** Returns no line if all counts are 0. */
 function writeBackLine(returns: Summary['returns'], writes: boolean): string[] {
   if (!returns || Object.values<number>({ ...returns }).every((n) => n === 0)) return [];
   const { told, waiting, rejected, leftOut, doubtful } = returns;
@@ -123,7 +123,7 @@ export function renderChanges(
   return ['', 'What a run would send:', ...lines, ...rest];
 }
 
-/** Aligns the columns: each is as wide as its widest cell, with two spaces between. */
+/** Aligns the columns: each is as wide as its widest cell, with two spaces between columns. */
 export function table(rows: string[][]): string[] {
   const widths =
     rows[0]?.map((_, at) => Math.max(...rows.map((row) => (row[at] ?? '').length))) ?? [];
@@ -140,10 +140,10 @@ function yesNo(value: boolean | null): string {
   return value ? 'yes' : 'no';
 }
 
-/** Reading that took less is not mentioned. */
+/** Reading times below this are not mentioned. */
 const longReadMs = 60_000;
 
-/** Renders the lines of a plan about its forecast. */
+/** Renders the forecast lines of a plan. */
 export function renderForecast(
   { readMs, routes, ms }: Forecast,
   range: (ms: number) => string,
@@ -172,7 +172,7 @@ function lineOf(
   return `${count}, ${limitWords({ limit, windowMs, others }, range)}`;
 }
 
-/** Returns a limit as "30 every 60 s, 20 % used by others". */
+/** Renders a limit as "30 every 60 s, 20 % used by others". */
 export function limitWords(
   { limit, windowMs, others }: { limit: number; windowMs: number; others: number },
   range: (ms: number) => string,

@@ -1,6 +1,6 @@
 /**
- * Records that people were listed as unsubscribed: in the do-not-contact list first, then in the
- * snapshot, as a run would. Nothing is sent, and nothing is concluded about anybody else.
+ * Records that people were listed as unsubscribed: first in the do-not-contact list, then in the
+ * snapshot, as a run would. Nothing is sent, and nothing is concluded about other people.
  */
 import type { RecordType, States } from '../../records/record-type.ts';
 import type { UnsubscribeListing } from '../../records/capabilities.ts';
@@ -14,29 +14,29 @@ import { identityOf, noListChanges } from '../context/person-identity.ts';
 export interface Departing {
   mirror: Mirror;
   type: RecordType & { readonly departures: UnsubscribeListing };
-  /** Whether the snapshot was restored from a backup and the platform was not listed since. */
+  /** Whether the snapshot was restored from a backup and the platform has not been listed since. */
   restored: boolean;
 }
 
-/** The people of one page of a listing; times in milliseconds since the epoch. */
+/** The people on one page of a listing; times are in milliseconds since the epoch. */
 interface Sight {
   rows: readonly ObservedRow[];
-  /** When the page was requested, and when the answer arrived. */
+  /** When the page was requested, and when the response arrived. */
   at: number;
   by: number;
 }
 
 /** The result of recording. */
 export interface Departed {
-  /** How many people are newly known to have unsubscribed. */
+  /** The number of people newly known to have unsubscribed. */
   learnt: number;
-  /** The open changes of people who were left out because of them. */
+  /** The open changes that caused people to be left out. */
   open: number[];
 }
 
 /**
- * Records the listed people that are recorded or planned; `more` goes into the same transaction. It
- * yields to nobody in between, so other writes to the snapshot come before or after.
+ * Records the listed people who are recorded or planned; `more` is called in the same transaction.
+ * It does not yield, so other writes to the snapshot come before or after it.
  */
 export function recordUnsubscribed(
   departing: Departing,
@@ -70,7 +70,10 @@ export function recordUnsubscribed(
   return departed;
 }
 
-/** Groups the rows by person: by their own key, and by the one that the contact is recorded by. */
+/**
+ * Groups the rows by person: under the contact's own key, and under the key that the contact is
+ * recorded with.
+ */
 function peopleIn(
   { mirror, type }: Departing,
   rows: readonly ObservedRow[],
@@ -91,8 +94,8 @@ function peopleIn(
 }
 
 /**
- * Returns what the platform shows of a person, and what is recorded. The source was not read: a
- * person who is nowhere recorded and has a planned change counts as named by the source.
+ * Returns what the platform shows about a person, and what is recorded. The source was not read, so
+ * a person who is not recorded but has a planned change counts as named by the source.
  */
 function statesOf(
   { mirror, type, restored }: Departing,
@@ -128,8 +131,8 @@ function statesOf(
 }
 
 /**
- * Returns whether a note says anything new. Which contact of a person is ours is not decided here:
- * if their contact is gone or has another id now, only the do-not-contact list is updated.
+ * Returns whether a note contains anything new. This does not decide which contact of a person is
+ * ours: if their contact is gone or has another id now, only the do-not-contact list is updated.
  */
 function isNews(note: RecordedRow, recorded: RecordedRow | undefined): boolean {
   if (!recorded) return true;

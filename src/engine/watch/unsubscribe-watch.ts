@@ -1,23 +1,25 @@
 /**
- * Looks, between full runs, whether anybody has unsubscribed from all mail. This takes one request
- * as long as no counter of the platform has risen.
+ * Checks, between full runs, whether anybody has unsubscribed from all mail. This takes one request
+ * as long as none of the platform's counters has risen.
  *
- *   stored                     the platform counts now   then
- *   nothing                    anything                  the counts are stored: a full run has seen
- *                                                        who unsubscribed before
- *   counts                     no more                   the counts are stored
- *   counts                     more, in any of them      a listing of the unsubscribed begins
- *   counts, and runs or        anything                  a listing begins: these may have known, or
- *   changes beside a listing                             written, what was older
- *   that are over now
- *   counts, and a listing      anything                  the listing goes on one page earlier: rows
- *   that is not over                                     that are gone have moved others up
+ *   stored                     the platform's counts   result
+ *   nothing                    anything                the counts are stored: a full run has
+ *                                                      observed who unsubscribed before
+ *   counts                     none is higher          the counts are stored
+ *   counts                     any is higher           a listing of the unsubscribed begins
+ *   counts, and runs or        anything                a listing begins: the runs and changes
+ *   changes that were in                               may have known, or written, older states
+ *   progress during a listing
+ *   and are over now
+ *   counts, and an unfinished  anything                the listing continues one page earlier,
+ *   listing                                            because removed rows moved others up
  *
- * The platform lists by when a contact was created, not by when somebody unsubscribed, so a new
- * opt-out may be on any page. As many new people as a count rose by prove nothing, since each
- * person who came back hides another one. So a listing goes through to its end. It takes at most a
- * quarter of what the route allows in a window, and goes on at the next look. Only at its end are
- * the counts from before it stored: opt-outs since then have raised a counter again.
+ * The platform sorts by when a contact was created, not by when the person unsubscribed, so a new
+ * opt-out may be on any page. Finding as many new people as a count rose by proves nothing, because
+ * each person who resubscribed hides another one. A listing is therefore always read to the end. It
+ * uses at most a quarter of the route's limit per window, and continues with the next check. Only
+ * at its end are the counts from before it stored, because opt-outs since then have raised a
+ * counter again.
  *
  * The caller holds the lease.
  */
@@ -35,39 +37,39 @@ import { metaValue } from '../../snapshot/database/meta-table.ts';
 import type { Mirror } from '../context/mirror-context.ts';
 
 /**
- * The result of a look.
+ * The result of a check.
  *
- *   unproven    the snapshot is bound to another account; a run has to prove it the same first
- *   uncounted   the platform does not tell its counts
- *   still       nobody has unsubscribed
- *   listing     not all of the unsubscribed are listed yet; the next look goes on
+ *   unproven    the snapshot is bound to another account; a run must first prove it is the same one
+ *   uncounted   the platform does not state its counts
+ *   still       no person has unsubscribed
+ *   listing     not all of the unsubscribed are listed yet; the next check continues
  *   listed      all of them are listed
  */
 export interface Sighting {
   is: 'unproven' | 'uncounted' | 'still' | 'listing' | 'listed';
-  /** How many pages were listed. */
+  /** The number of pages listed. */
   pages: number;
-  /** How many people are newly known to have unsubscribed. */
+  /** The number of people newly known to have unsubscribed. */
   learnt: number;
 }
 
-/** How to look. */
+/** The options of a check. */
 export interface Watching {
-  /** When aborted: the look ends its waiting. */
+  /** When aborted, the check stops waiting. */
   stop: AbortSignal;
-  /** When aborted: the look gives up what is in flight. */
+  /** When aborted, the check gives up its requests in flight. */
   abort: AbortSignal;
-  /** Whether the snapshot was restored from a backup and the platform was not listed since. */
+  /** Whether the snapshot was restored from a backup and the platform has not been listed since. */
   restored?: boolean;
 }
 
 const name = 'sentinel';
 const pageSize = 100;
-/** The share of the route's limit that a listing takes in a window. */
+/** The share of the route's limit that a listing uses in a window. */
 const share = 0.25;
 /** The limit to assume if the route's is not known. */
 const unknown = { pages: 10, windowMs: 60_000 };
-/** More runs than these are never in progress at once. */
+/** At most this many runs are in progress together. */
 const runsAtOnce = 8;
 
 const counted = z.record(z.string(), z.number());
@@ -79,19 +81,19 @@ const stored = z.object({
       /** The ways still to list; the first is being listed. */
       ways: z.array(z.string()),
       page: z.number(),
-      /** How many rows the pages before had. */
+      /** The number of rows on the pages before. */
       seen: z.number(),
     })
     .optional(),
   /** The runs and changes in progress when people were recorded, by name. */
   sibling: z.array(z.string()),
-  /** When pages were listed, for about a window; milliseconds since the epoch. */
+  /** When pages were listed, for about one window; in milliseconds since the epoch. */
   spent: z.array(z.object({ at: z.number(), pages: z.number() })),
 });
 type State = z.infer<typeof stored>;
 type Listing = NonNullable<State['listing']>;
 
-/** Looks once. Throws Invalid for a mirror without contacts, and what the platform throws. */
+/** Checks once. Throws Invalid for a mirror without contacts, and the errors of the requests. */
 export async function watch(mirror: Mirror, watching: Watching): Promise<Sighting> {
   const { snapshot, account } = mirror;
   const departing = { mirror, type: peopleOf(mirror), restored: watching.restored ?? false };
@@ -120,7 +122,7 @@ function peopleOf({ name: mirror, parts }: Mirror): Departing['type'] {
   });
 }
 
-/** Begins a listing if there is reason for one, first of the ways whose count rose. */
+/** Begins a listing if there is a reason for one, starting with the ways whose count rose. */
 function begun(
   { counts: before, sibling }: State,
   counts: UnsubscribeCounts,
@@ -134,7 +136,7 @@ function begun(
   return { counts, ways: ordered, page: 1, seen: 0 };
 }
 
-/** A listing to go on with. */
+/** A listing to continue. */
 interface Listed {
   before: State;
   listing: Listing;
@@ -142,7 +144,7 @@ interface Listed {
   asking: Parameters<UnsubscribeListing['list']>[1];
 }
 
-/** Lists as many pages as may be asked for now, and records each as it comes. */
+/** Lists as many pages as the limit currently allows, and records each as it arrives. */
 async function list(
   departing: Departing,
   { before, listing, counts, asking }: Listed,
@@ -191,13 +193,16 @@ function turned(
   return { ...state, counts: lower(began, counts), listing: undefined };
 }
 
-/** Returns the lower counts: people who came back would hide as many new opt-outs. */
+/**
+ * Returns the lower counts, because people who resubscribed would otherwise hide as many new
+ * opt-outs.
+ */
 function lower(began: UnsubscribeCounts, now: UnsubscribeCounts): UnsubscribeCounts {
   const ways = Object.entries(began);
   return Object.fromEntries(ways.map(([way, count]) => [way, Math.min(count, now[way] ?? count)]));
 }
 
-/** Returns how many pages may be asked for now, by what was spent within a window. */
+/** Returns how many pages may be requested now, given what was used within a window. */
 function mayList(
   { limits, clock }: Mirror,
   { route }: UnsubscribeListing,
@@ -213,8 +218,8 @@ function mayList(
 const changeName = (seq: number): string => `change ${seq}`;
 
 /**
- * Names the runs in progress: until a run has written its plan, and again until it has ended, it
- * may record people by a listing that is older than ours.
+ * Names the runs in progress. Until a run has written its plan, and then until it has ended, it may
+ * record people from a listing that is older than ours.
  */
 function runsUnderWay({ snapshot: { runs, journal } }: Mirror): string[] {
   return runs

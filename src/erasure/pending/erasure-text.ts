@@ -1,10 +1,10 @@
-/** The words about unfinished erasures. */
+/** Renders messages about unfinished erasures. */
 import type { Problem } from '../../domain/errors.ts';
 import type { Unfinished } from './unfinished-erasures.ts';
 
 const shown = 5;
 
-/** Returns what every run says about unfinished erasures. */
+/** Returns what every run reports about unfinished erasures. */
 export function sayUnfinished(all: readonly Unfinished[]): Problem {
   const hashes = all.slice(0, shown).map(({ hash }) => `'${hash}'`);
   const more = all.length > shown ? ` and ${all.length - shown} more, which \`status\` counts` : '';
@@ -18,7 +18,7 @@ export function sayUnfinished(all: readonly Unfinished[]): Problem {
   };
 }
 
-/** Returns the words about erasures that a guard holds back; '' without any. */
+/** Returns the text about erasures that a guard holds, or '' if there are none. */
 export function sayHeld(count: number): string {
   if (count === 0) return '';
   return ` (${count} held by a guard: the CRM tells of more erasures than guards.deletes lets pass)`;

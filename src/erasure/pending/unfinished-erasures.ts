@@ -1,9 +1,10 @@
 /**
- * Erasures that were asked for and are not done. `forget` notes each before it begins, together
- * with what is done so far, and removes it when nothing is left. An erasure that an event of the
- * CRM asks for is noted here too if a guard holds it, until `forget` is called. A full run notes
- * everybody who was erased according to the do-not-contact list and is recorded all the same, or is
- * on both sides: a snapshot restored from a backup can bring people back.
+ * Stores erasures that were requested and are not finished. `forget` records each before it begins,
+ * together with its progress, and removes it when nothing is left to do. An erasure that a CRM
+ * event requests is also recorded here if a guard holds it, until `forget` is called. A full run
+ * records all people who are erased according to the do-not-contact list but are nevertheless
+ * recorded, or present on both sides, because a snapshot restored from a backup can bring people
+ * back.
  */
 import { z } from 'zod';
 import type { RecordType } from '../../records/record-type.ts';
@@ -28,22 +29,25 @@ const purged = z.object({
 }) satisfies z.ZodType<Purged>;
 
 const unfinished = z.object({
-  /** Names the person where no address may stand. */
+  /** A hash that identifies the person wherever no address may appear. */
   hash: z.string(),
-  /** Undefined once only the file has to be written anew: it may hold no address then. */
+  /**
+   * Undefined once only the file has to be rewritten, because the file must not contain an address
+   * then.
+   */
   key: z.string().optional(),
-  /** When the erasure was first asked for, in milliseconds since the epoch. */
+  /** When the erasure was first requested, in milliseconds since the epoch. */
   since: z.number(),
   by: z.enum(['forget', 'run']),
   /**
-   * The CRM's id of the record, if an event asked for the erasure: nothing else may know it by
-   * then.
+   * The CRM's id of the record, if an event requested the erasure. By then nothing else may know
+   * the id.
    */
   told: z.string().optional(),
-  /** Whether a guard holds the erasure back. */
+  /** Whether a guard holds the erasure. */
   held: z.boolean().optional(),
   /**
-   * The platform's ids of the contacts that were found; `deleted` holds those that were deleted.
+   * The platform's ids of the contacts that were found; `deleted` contains those that were deleted.
    */
   found: z.array(z.string()).optional(),
   deleted: z.array(z.string()),
@@ -59,7 +63,10 @@ export function unfinishedIn({ meta }: Pick<Snapshot, 'meta'>): Unfinished[] {
   return metaValue(meta, name, z.array(unfinished)) ?? [];
 }
 
-/** Returns the erasure as it begins now, with everything that earlier attempts have done. */
+/**
+ * Returns the erasure in its state at the start of this attempt, including everything that earlier
+ * attempts did.
+ */
 export function begun({ meta }: Pick<Snapshot, 'meta'>, key: Key, since: number): Unfinished {
   const hash = shortHash(meta, key);
   const before = unfinishedIn({ meta }).find((one) => one.hash === hash);
@@ -68,13 +75,13 @@ export function begun({ meta }: Pick<Snapshot, 'meta'>, key: Key, since: number)
 }
 
 /**
- * Notes the erasure in place of what was noted of the same person. Call it within a transaction.
+ * Stores the erasure, replacing what was stored for the same person. Call it within a transaction.
  */
 export function keep(snapshot: Pick<Snapshot, 'meta'>, one: Unfinished): void {
   put(snapshot, [...unfinishedIn(snapshot).filter(({ hash }) => hash !== one.hash), one]);
 }
 
-/** Removes the erasure: it is done, or no longer wanted. Call it within a transaction. */
+/** Removes the erasure, because it is done or no longer wanted. Call it within a transaction. */
 export function end(snapshot: Pick<Snapshot, 'meta'>, key: Key): void {
   const its = shortHash(snapshot.meta, key);
   put(
@@ -89,7 +96,7 @@ function put({ meta }: Pick<Snapshot, 'meta'>, all: readonly Unfinished[]): void
 }
 
 /**
- * Returns the keys of people who were erased and are here all the same: recorded, or read on both
+ * Returns the keys of people who were erased but are nevertheless recorded, or present on both
  * sides.
  */
 export async function findErased(run: RunContext, { name: of }: RecordType): Promise<Key[]> {
@@ -104,8 +111,8 @@ export async function findErased(run: RunContext, { name: of }: RecordType): Pro
 }
 
 /**
- * Notes the erased people that a full run found, in place of those that an earlier run noted.
- * Leaves out people that another run has taken meanwhile, because this run may have read them
+ * Stores the erased people that a full run found, replacing those that an earlier run stored.
+ * Leaves out people that another run has locked meanwhile, because this run may have read them
  * before they were erased. Call it within a transaction.
  */
 export function noteUnfinished(run: RunContext, type: RecordType, erased: readonly Key[]): void {

@@ -116,7 +116,7 @@ function capabilitiesOf(
   };
 }
 
-/** Sends one change, and reads back where the answer says too little. */
+/** Sends one change, and reads the contact back if the response says too little. */
 async function send(
   access: ReadAccess,
   change: ContactChange,
@@ -139,7 +139,7 @@ async function send(
       const found = !mayBeOurs || isAnybodys(change, { late: !sendContext.seen });
       const doubtful = mayBeOurs && found && change.op === 'opt_out';
       const reading = () => readBack(access, { change, found, doubtful }, sendContext.abort);
-      // If the reading fails it is not sent again: a second 409 would not show whose it was.
+      // If the read fails, nothing is sent again: a second 409 would not show whose opt-out it was.
       return mayBeOurs ? afterwards(reading) : reading();
     }
     if (error.status !== 404 || change.target === undefined) throw error;
@@ -157,14 +157,14 @@ function answeredById(change: Change, answer: Enrolled, sendContext: SendContext
 }
 
 /**
- * Returns whether a state that no answer explains may be somebody else's doing, and so is not ours:
- * others may have made the contact, or the person may have unsubscribed unseen.
+ * Returns whether a state that no response explains may not be ours: others may have made the
+ * contact, or the person may have unsubscribed unnoticed.
  */
 function isAnybodys({ op }: Change, { late }: { late: boolean }): boolean {
   return op === 'create' || (op === 'opt_out' && late);
 }
 
-/** Reads the contact after a 409. A subscription as wanted is done; any other is not changed. */
+/** Reads the contact after a 409. A subscription as wanted is done; no other is changed. */
 async function readBack(
   access: ReadAccess,
   { change, ...theirs }: { change: Change; found: boolean; doubtful: boolean },
@@ -174,7 +174,7 @@ async function readBack(
   const [row] = rows;
   if (!row) return anew(access, change, { why: 'gone from the platform', signal, known: rows });
   if (rows.length > 1) return stale(rows, 'several contacts of this address');
-  // late: what else the contact shows need not come from the creation.
+  // late: what else the contact shows may not come from the creation.
   const renamed = row.alias === change.key ? {} : { renamed: true };
   if (holds(row, change)) {
     return acked({ id: row.id, observed: row, ...theirs, late: true, ...renamed });
@@ -187,7 +187,7 @@ async function readBack(
   };
 }
 
-/** Returns the outcome of a 404 by id: the contact is gone, or else the channel does not exist. */
+/** Returns the outcome of a 404 by id: the contact is gone, or the channel does not exist. */
 async function missing(
   access: ReadAccess,
   change: Change,
@@ -199,7 +199,7 @@ async function missing(
   return { is: 'stopped', scope: 'part', why: `the platform knows no channel ${change.part}` };
 }
 
-/** Deletes the contact. Where the answer does not confirm that, it looks whether it is gone. */
+/** Deletes the contact. If the response does not confirm that, checks whether it is gone. */
 async function remove(
   access: ReadAccess,
   change: Change,
@@ -220,9 +220,9 @@ async function remove(
 }
 
 /**
- * Finds the outcome of a change without an answer by what the platform shows. An opt_in that is not
- * shown may have been taken back by the person: it is sent again only if it certainly was not made.
- * An opt-out that may be older, or the channel's default, does not count as the person's.
+ * Finds the outcome of an unanswered change from what the platform shows. An opt_in that is not
+ * shown may have been undone by the person: it is sent again only if it certainly was not made. An
+ * opt-out that may be older, or the channel's default, is not counted as the person's.
  */
 async function recover(access: ReadAccess, change: Change, asked: Recovery): Promise<SendOutcome> {
   const { late, signal } = asked;
@@ -241,14 +241,14 @@ async function recover(access: ReadAccess, change: Change, asked: Recovery): Pro
   const renamed = alone && alone.alias !== change.key ? { renamed: true } : {};
   if (alone && holds(alone, change)) {
     const doubtful = found && change.op === 'opt_out';
-    // late: by now other channels may show what the person did.
+    // late: other channels may by now show what the person did.
     const isLate = late || change.op === 'create';
     return acked({ id: alone.id, observed: alone, found, late: isLate, doubtful, ...renamed });
   }
   return anew(access, change, { why: 'did not happen', signal, known: rows });
 }
 
-/** Returns the contact as it was last recorded; undefined: it was not. */
+/** Returns the contact as last recorded, if it was. */
 function before({ target }: Change, recorded: RecordedRow | undefined) {
   const { contacts = [] } = recorded ? decodeContact.recorded(recorded).value : {};
   return contacts.find(({ id }) => id === target);
@@ -258,7 +258,7 @@ function showedOut(change: Change, recorded: RecordedRow | undefined): boolean {
   return before(change, recorded)?.channels[change.part] === 'opt_out';
 }
 
-/** Returns whether an opt_in surely was not made: its default is shown, the contact unchanged. */
+/** Returns whether an opt_in was certainly not made: the contact is unchanged, with its default. */
 function isUntouched(
   row: ObservedContactRow,
   change: Change,
@@ -270,10 +270,10 @@ function isUntouched(
   return isDefault && changed !== undefined && before(change, recorded)?.changed === changed;
 }
 
-/** The clocks of the platform may differ by so much, in milliseconds. */
+/** The maximum difference between the platform's clocks, in milliseconds. */
 const sameMomentMs = 2_000;
 
-/** Returns whether an enrolment changed the `updatedAt` of the contact; undefined: not clear. */
+/** Returns whether an enrolment changed the contact's `updatedAt`; undefined if unclear. */
 function movedBy(
   change: Change,
   { contact, date }: Enrolled,
@@ -293,7 +293,7 @@ function holds(row: ObservedContactRow, change: Change): boolean {
   return subscriptionIn(row, change) === enrolment(change).subscription;
 }
 
-/** Returns what the contact shows in the channel of the change; undefined: no subscription. */
+/** Returns the contact's subscription in the channel of the change; undefined if there is none. */
 function subscriptionIn(row: ObservedContactRow, { part }: Change): Subscription | undefined {
   return row.value.channels[part];
 }

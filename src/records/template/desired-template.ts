@@ -1,5 +1,5 @@
 /**
- * Puts template files in canonical form, and checks them before anything is sent
+ * Converts template files to canonical form, and checks them before anything is sent
  * (docs/sources/directory.md).
  */
 import { isTooDeep, mostLevels } from '../../domain/values/lossless-json.ts';
@@ -10,7 +10,8 @@ import type { TemplateFields } from './template-state.ts';
 const known = templateUpdateBody.strict().required({ name: true });
 
 /**
- * Returns one template file in canonical form; `invalid` says why it cannot be used. Never throws.
+ * Returns one template file in canonical form; `invalid` states why it cannot be used. Never
+ * throws.
  */
 export function desireTemplate(value: Record<string, unknown>, place: string): DesiredRow {
   const { key: stated, ...rest } = value;
@@ -47,7 +48,7 @@ interface Issue {
   code: string;
 }
 
-/** Returns the fault that a failed check by the schema stands for. */
+/** Returns the fault for a failed schema check. */
 function schemaFault(issue: Issue | undefined): Fault {
   const field = issue?.path.map(String).join('.') ?? '';
   const names = Object.keys(templateUpdateBody.shape).join(', ');
@@ -60,9 +61,9 @@ function schemaFault(issue: Issue | undefined): Fault {
 const placeholder = /\{\{\{?\s*([A-Za-z_][\w.]*)\s*\}?\}\}/g;
 
 /**
- * Returns the fault of a template that uses a variable it does not declare, which would leave a gap
- * in the mail. A file that declares no variables has no such fault: the platform derives them from
- * the content.
+ * Returns the fault of a template that uses a variable without declaring it, which would leave a
+ * gap in the mail. A file that declares no variables has no such fault, because the platform
+ * derives them from the content.
  */
 function undeclared(fields: TemplateFields): Fault | undefined {
   if (!fields.variables) return undefined;

@@ -2,9 +2,8 @@
  * Decides what to do about one template.
  *
  *   D = what the source states   R = recorded: sent by us, and shown by the platform after that
- *   O = the platform's templates of that id, or of exactly that name
+ *   O = the platform's templates with that id, or with exactly that name
  *   changed = D is not what we sent   edited = what O shows of D's fields is not what it showed us
- *
  *   #   D    R    O                        →
  *   1   —    —    any                      nothing: foreign
  *   2   —    R    —                        forget
@@ -13,10 +12,10 @@
  *   5   D    —    one                      adopt; differing: overwrite → update; keep → conflict
  *   6   D    —    several                  rejected, ids listed
  *   7   D    R    — (vanished)             overwrite → create; keep → conflict
- *                 others of that name      as 5 and 6: ours vanished, these are others'
+ *                 others with that name    as 5 and 6: ours vanished, and these are foreign
  *   8   D    R    shows D                  nothing; record
  *   9   D    R    not edited, not changed  nothing
- *  10   D    R    not edited, changed      update; but found so at adoption: as in 5
+ *  10   D    R    not edited, changed      update; but if it differed at adoption: as in 5
  *  11   D    R    edited                   overwrite → keep their version, update; keep → conflict
  *
  * An invalid D counts as present, and nothing is done. Without a certified reading of the source no
@@ -43,16 +42,16 @@ import {
   type TemplateStates,
 } from './template-state.ts';
 
-/** The settings: what happens to templates that were edited, and to those that the source lacks. */
+/** The policy for templates that were edited, and for templates that the source lacks. */
 export interface TemplatePolicy {
   templates: 'keep' | 'overwrite';
   absentTemplates: 'keep' | 'archive';
 }
 
-/** The phases of the changes of templates. */
+/** The phases of changes to templates. */
 export const phases = [0];
 
-/** Returns the decision about one template, by the table above. */
+/** Returns the decision about one template, following the table above. */
 export function decideTemplate(states: TemplateStates, policy: TemplatePolicy): Decision {
   const none: Decision = { changes: [], note: undefined, adopts: false, forgets: [], problems: [] };
   const known = states.recorded ?? states.former[0]?.row;
@@ -153,8 +152,8 @@ function owned(facts: Owned & { shown: ObservedTemplate | undefined }, none: Dec
 }
 
 /**
- * Returns the row without the fingerprint that the platform showed: the recorded fields are not
- * those it shows now, so a change needs a look first.
+ * Returns the row without the observed fingerprint. The recorded fields are not those that the
+ * platform shows now, so the template must be read before it is changed.
  */
 function leftAlone(row: RecordedRow): RecordedRow {
   return { ...row, shown: undefined };
@@ -170,8 +169,8 @@ function vanished(facts: Owned, none: Decision): Decision {
 }
 
 /**
- * Returns whether somebody edited a stated field on the platform. The platform may also respell a
- * field, which leaves `updatedAt` as it is.
+ * Returns whether somebody edited a stated field on the platform. The platform may also reformat a
+ * field, which leaves `updatedAt` unchanged.
  */
 function isEdited(
   recorded: RecordedTemplate,
@@ -186,8 +185,8 @@ function isEdited(
 }
 
 /**
- * Returns the changes that create a template. Each step is journaled: first what a creation can
- * set, then the rest.
+ * Returns the changes that create a template. Each step is journaled: first the fields that a
+ * creation can set, then the rest.
  */
 function creation(key: string, desired: TemplateFields): Change[] {
   const first = templateCreateBody.parse(desired);
@@ -205,7 +204,7 @@ function change(
   op: Change['op'],
   { target, ...body }: TemplateChange['value'] & { target?: string },
 ): Change {
-  // No guard counts a creation or its second step: they replace nothing.
+  // No guard counts a creation or its second step, because they replace nothing.
   const guard = guardOf({ kind: 'template', op });
   const rest = { part: '', target, body: canonicalJson(body), phase: 0, guard } as const;
   return { kind: 'template', key, op, ...rest };
@@ -227,7 +226,10 @@ function noteOf(
   };
 }
 
-/** Returns the fingerprint and the time of the last reading: this one, if it shows the template. */
+/**
+ * Returns the fingerprint and the time of the last reading, which is this one if it shows the
+ * template.
+ */
 function sightOf(
   { observed, recorded, at }: TemplateStates,
   id: string,

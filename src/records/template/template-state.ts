@@ -1,6 +1,5 @@
 /**
- * The forms of a template: desired, observed and recorded, as the staging and the snapshot hold
- * them.
+ * The forms of a template: desired, observed and recorded, as staging and the snapshot hold them.
  */
 import { z } from 'zod';
 import { templateStatus, templateVariable } from '../../platform/request-schemas.ts';
@@ -36,16 +35,13 @@ export type SomeFields = z.infer<typeof someFields>;
 
 const observedBody = z.object({
   id: z.string(),
-  /**
-   * The fields in the spelling of the platform. A status or a type may be a word that we do not
-   * know.
-   */
+  /** The fields as the platform formats them. A status or a type may be a word unknown to us. */
   fields: someFields.extend({
     status: z.string().optional(),
     variables: z.array(templateVariable.extend({ type: z.string() })).optional(),
   }),
   updatedAt: z.string().nullable(),
-  /** Whether the content is left out, because it is nested too deeply to be compared. */
+  /** Whether the content is omitted because it is nested too deeply to be compared. */
   tooDeep: z.literal(true).optional(),
 });
 export type ObservedTemplate = z.infer<typeof observedBody>;
@@ -55,10 +51,14 @@ const recordedBody = z.object({
   /** The fields that the source stated when we last wrote all of them. */
   sent: someFields,
   /**
-   * The fingerprint of the desired state from which an adopted template differs and was left alone.
+   * The fingerprint of the desired state that an adopted template differed from when it was left
+   * alone.
    */
   leftAlone: z.string().nullable(),
-  /** The template as the platform answered or showed it after that. Its own spelling is no edit. */
+  /**
+   * The template as the platform returned or showed it after that. The platform's own formatting
+   * does not count as an edit.
+   */
   shown: observedBody,
   /** The template as the platform showed it before we last overwrote an edit. */
   replaced: observedBody.nullable(),
@@ -71,7 +71,7 @@ const changeBody = z.object({
 });
 export type RecordedTemplate = z.infer<typeof recordedBody>;
 
-/** The rows and changes of templates, with the values of their bodies. */
+/** The rows and changes of templates with their decoded bodies. */
 export type DesiredTemplateRow = Decoded<DesiredRow, TemplateFields>;
 export type RecordedTemplateRow = Decoded<RecordedRow, RecordedTemplate>;
 export type TemplateChange = Decoded<Change, z.infer<typeof changeBody>>;
@@ -81,7 +81,7 @@ export type TemplateStates = States<{
   recorded: RecordedTemplateRow;
 }>;
 
-/** Each function decodes one of the forms. Throws if the body has another form. */
+/** Decoders for the stored forms. Each throws if the body has another form. */
 export const decodeTemplate = {
   desired: decoder(templateFields),
   observed: decoder(observedBody),
@@ -89,10 +89,10 @@ export const decodeTemplate = {
   change: decoder(changeBody),
 };
 
-/** The body of a file or record that cannot be read: it names no template. */
+/** The body of a file or record that cannot be read. It names no template. */
 export const unreadBody = canonicalJson({ name: '' } satisfies TemplateFields);
 
-/** Returns a template of the platform in canonical form. Its fingerprint leaves out `updatedAt`. */
+/** Returns a platform template in canonical form. Its fingerprint leaves out `updatedAt`. */
 export function observeTemplate(template: Template): ObservedRow {
   const tooDeep = isTooDeep(template.content);
   const shown: ObservedTemplate = {
@@ -131,8 +131,8 @@ function shownFields({ variables, ...template }: Template): ShownFields {
 }
 
 /**
- * Returns the wanted fields that differ from what is shown. Content and variables are returned
- * together if one of them differs.
+ * Returns the wanted fields that differ from those shown. Content and variables are returned
+ * together if either differs.
  */
 export function difference(wanted: SomeFields, shown: ShownFields): SomeFields {
   const differs = (name: string): boolean =>

@@ -60,8 +60,8 @@ export function templateType({ policy, platform }: TemplateOptions): RecordType 
 }
 
 /**
- * Looks for the template again if the last reading is too old: a name is not unique on the
- * platform, and an edit made there must not be lost.
+ * Reads the template again if the last reading is too old, because names are not unique on the
+ * platform and an edit made there must not be lost.
  */
 async function look(
   platform: Platform['templates'],
@@ -102,8 +102,8 @@ async function send(
 
 /**
  * Finds the outcome of an unanswered change: a creation by its exact name, any other change by its
- * id. A template that was changed since it was made counts as read late, because what it shows may
- * be an edit and not the spelling of the platform.
+ * id. A template that was changed since its creation counts as read late, because what it shows may
+ * be an edit rather than the platform's formatting.
  */
 async function recover(
   platform: Platform['templates'],
@@ -142,7 +142,7 @@ async function find(
   return (await all(platform, change, signal)).map(observeTemplate);
 }
 
-/** Returns the templates with the id of the change, or with its name if it has no id. */
+/** Returns the templates with the change's id, or with its name if it has no id. */
 async function all(
   platform: Platform['templates'],
   change: TemplateChange,
@@ -157,7 +157,7 @@ async function all(
   return found;
 }
 
-/** Returns the row that is recorded after an acknowledged change. */
+/** Returns the row to record after an acknowledged change. */
 function acknowledge(
   before: RecordedRow | undefined,
   change: TemplateChange,
@@ -167,8 +167,8 @@ function acknowledge(
   const recorded = before && decodeTemplate.recorded(before).value;
   const seen = ack.observed ? decodeTemplate.observed(ack.observed).value : recorded?.shown;
   if (!seen) return before;
-  // A late reading may show an edit: only the fields that were sent count as ours, and the template
-  // is looked at before the next update.
+  // A late reading may show an edit, so only the fields that were sent count as ours, and the
+  // template is read before the next update.
   const asSent = { ...seen, fields: { ...seen.fields, ...fields }, updatedAt: null };
   const shown = ack.late ? asSent : seen;
   const body = { sent: wanted, leftAlone: null, shown, replaced: recorded?.replaced ?? null };

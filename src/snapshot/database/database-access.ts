@@ -1,14 +1,14 @@
 /**
- * How a database file is used beside other processes: errors that name the file, waiting for a
- * lock, and reading a file that this process cannot write.
+ * Handles access to a database file that other processes use too: errors that name the file,
+ * waiting for a lock, and reading a file that this process cannot write.
  */
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { Busy, Invalid } from '../../domain/errors.ts';
 
 /**
- * Runs work on the database at `path`. An error of SQLite about the disk or the file names no file;
- * it gets the `path`, as errors of the file system have it.
+ * Runs work on the database at `path`. SQLite errors about the disk or the file do not name the
+ * file, so the `path` is added to them, as in file system errors.
  */
 export function onDisk<T>(path: string, work: () => T): T {
   try {
@@ -18,23 +18,23 @@ export function onDisk<T>(path: string, work: () => T): T {
   }
 }
 
-/** Adds the `path` to an error of SQLite that has none, and returns the error. */
+/** Adds the `path` to an SQLite error that has none, and returns the error. */
 export function named(error: unknown, path: string): unknown {
   if (!(error instanceof Database.SqliteError) || 'path' in error) return error;
   return path === ':memory:' ? error : Object.assign(error, { path });
 }
 
-/** Runs work on a database; throws Busy when another process has it locked for too long. */
+/** Runs work on a database. Throws Busy if another process keeps it locked for too long. */
 export type Wait = <T>(work: () => T) => T;
 
-/** How long SQLite waits for a lock by itself, in milliseconds. */
+/** How long SQLite itself waits for a lock, in milliseconds. */
 export const patienceMs = 5_000;
 
 /**
- * Returns what runs work on this database. SQLite waits for a lock by itself and fails with a code
- * when it waited in vain. In the middle of a run many changes are under way; if each of them waited
- * as long again, the end of the run would take minutes. After the first failure nothing waits until
- * some work succeeds. `what` names the file at `path` in messages.
+ * Returns a function that runs work on this database. SQLite waits for a lock on its own and fails
+ * with a code after waiting in vain. In the middle of a run many changes are in progress; if each
+ * of them waited that long, the end of the run would take minutes. After the first failure nothing
+ * waits until some work succeeds. `what` names the file at `path` in messages.
  */
 export function waiterFor(db: Database.Database, path: string, what: string): Wait {
   let isPatient = true;
@@ -59,12 +59,12 @@ export function waiterFor(db: Database.Database, path: string, what: string): Wa
   };
 }
 
-/** The largest file that is read into memory, in bytes. */
+/** The size of the largest file that is read into memory, in bytes. */
 const mostBytes = 1 << 30;
 
 /**
- * Opens the database at `path` for reading only. SQLite makes two files beside a database in use;
- * where nothing can be written it cannot, and a file that is complete without them is read into
+ * Opens the database at `path` read-only. SQLite creates two files beside a database in use. If the
+ * folder is not writable, it cannot do so, and a file that is complete without them is read into
  * memory instead. `what` names the file in messages. Throws Invalid.
  */
 export function openToLook(path: string, what: string): Database.Database {
@@ -80,7 +80,7 @@ export function openToLook(path: string, what: string): Database.Database {
   }
 }
 
-/** Throws Invalid where `path` is a folder or no regular file; `what` names the expected file. */
+/** Throws Invalid if `path` is a folder or not a regular file; `what` names the expected file. */
 export function refuseNoFile(path: string, what: string): void {
   const stats = statSync(path, { throwIfNoEntry: false });
   if (!stats || stats.isFile()) return;
@@ -92,7 +92,7 @@ export function refuseNoFile(path: string, what: string): void {
   throw new Invalid(`${path}: this is no regular file, as ${what} is`, { fix: 'correct the path' });
 }
 
-/** Returns whether SQLite failed because it can make no file beside this one. */
+/** Returns whether SQLite failed because it cannot create files beside this one. */
 function isShut(error: unknown): boolean {
   const code = error instanceof Database.SqliteError ? error.code : '';
   return code.startsWith('SQLITE_CANTOPEN') || code.startsWith('SQLITE_READONLY');
@@ -107,7 +107,7 @@ function inMemory(path: string, what: string): Buffer {
     });
   }
   const bytes = readFileSync(path);
-  // Bytes 18 and 19 say that other processes may use the file, which SQLite refuses in memory.
+  // Bytes 18 and 19 allow other processes to use the file, which SQLite refuses in memory.
   bytes.fill(1, 18, 20);
   return bytes;
 }

@@ -14,18 +14,17 @@ import { Invalid } from '../../domain/errors.ts';
 
 const pagesAtOnce = 1_000;
 
-/** A complete and checked copy that does not have its final name yet. */
+/** A complete, checked copy that does not have its final name yet. */
 export interface BackupPart {
-  /** Gives the copy its final name; throws Invalid when a file has that name. */
+  /** Gives the copy its final name. Throws Invalid if a file already has that name. */
   name(): void;
   /** Deletes the copy, under either name. */
   drop(): void;
 }
 
 /**
- * Makes every copy, one after the other, and then names them. The first copy gets its name last, so
- * where it exists, the others do too. Deletes all copies and throws the error when one of them
- * fails.
+ * Creates all copies, one after the other, and then names them. The first copy is named last, so if
+ * it exists, the others exist too. If one of them fails, deletes all copies and throws the error.
  */
 export async function backUp(copies: AsyncIterable<BackupPart>): Promise<void> {
   const parts: BackupPart[] = [];
@@ -39,9 +38,10 @@ export async function backUp(copies: AsyncIterable<BackupPart>): Promise<void> {
 }
 
 /**
- * Copies the database for `file` (mode 0600), as it is at one moment, without what others write
- * meanwhile. The copy is `file`.part until it is named. `note` may write into it. Throws Invalid
- * when a file of either name exists, the signal's reason, and SqliteError for a damaged copy.
+ * Copies the database for `file` (mode 0600) as it is at one moment, without later writes by
+ * others. The copy is called `file`.part until it is named. `note` may write into it. Throws
+ * Invalid if a file with either name exists, the signal's reason, and SqliteError for a damaged
+ * copy.
  */
 export async function copyOf(
   db: Database.Database,
@@ -51,8 +51,8 @@ export async function copyOf(
   const part = partOf(file);
   db.exec('begin');
   try {
-    // From its first read on, a transaction sees one moment. Without it, every write of another
-    // process would make the copy begin anew.
+    // From its first read on, a transaction sees one consistent state. Without it, every write by
+    // another process would restart the copy.
     db.prepare('select 1 from meta').get();
     const progress = (): number => {
       signal.throwIfAborted();
@@ -69,14 +69,14 @@ export async function copyOf(
   }
 }
 
-/** Copies a small text for `file`, in the same way. */
+/** Copies a small text for `file` in the same way. */
 export function copyOfText(text: string, file: string): BackupPart {
   const part = partOf(file);
   writeFileSync(`${file}.part`, text);
   return part;
 }
 
-/** Makes the empty file that a copy is written to. */
+/** Creates the empty file that a copy is written to. */
 function partOf(file: string): BackupPart {
   const part = `${file}.part`;
   if (existsSync(file)) throw overwrites(file);
@@ -93,7 +93,7 @@ function partOf(file: string): BackupPart {
   };
 }
 
-/** Turns the copy into a single file without WAL, and checks it. */
+/** Converts the copy to a single file without WAL, and checks it. */
 function finish(part: string, note: (copy: Database.Database) => void = () => undefined): void {
   const copy = new Database(part);
   try {
@@ -107,7 +107,10 @@ function finish(part: string, note: (copy: Database.Database) => void = () => un
   chmodSync(part, 0o600);
 }
 
-/** Makes an empty file; throws Invalid, naming `asked`, without its folder or if it exists. */
+/**
+ * Creates an empty file. Throws Invalid, naming `asked`, if its folder is missing or the file
+ * exists.
+ */
 function make(file: string, asked: string): void {
   const folder = dirname(file);
   if (!existsSync(folder)) {
@@ -123,7 +126,7 @@ function make(file: string, asked: string): void {
   }
 }
 
-/** Returns the error for a file that exists already. */
+/** Returns the error for a file that already exists. */
 function overwrites(file: string): Invalid {
   const what = file.endsWith('.part') ? 'another backup is going on, or was killed' : 'it is there';
   return new Invalid(`${file}: ${what}, and nothing is overwritten`, {

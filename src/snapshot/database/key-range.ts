@@ -1,28 +1,33 @@
-/** Splits the keys of a table into ranges, and writes the conditions of SQL that select one. */
+/** Splits the keys of a table into ranges, and builds the SQL conditions that select one range. */
 import type { Statements } from './prepared-statements.ts';
 import type { GuardClass } from '../../domain/guard-classes.ts';
 import type { RecordTypeName } from '../../domain/record.ts';
 
 /**
- * A range of keys (or ids) in their order. A query over all records goes range by range, so that
- * the process does other work in between.
+ * A range of keys (or ids) in key order. A query over all records runs range by range, so that the
+ * process can do other work in between.
  */
 export interface KeyRange {
-  /** The range begins behind this key. */
+  /** The range starts after this key. */
   after: string;
-  /** The last key of the range; bytes in the last range, since SQLite sorts bytes behind texts. */
+  /**
+   * The last key of the range. In the last range these are bytes, because SQLite sorts bytes after
+   * texts.
+   */
   upTo: string | Uint8Array;
 }
 
-/** A range of the changes that one guard counts; all changes of a person are in one range. */
+/** A range of the changes that one guard counts. All changes of a person are in the same range. */
 export interface Guarded extends KeyRange {
   guard: GuardClass;
 }
 
-/** Selects the rows of a guard in a range: a condition of SQL with the parameters of Guarded. */
+/** Selects the rows of a guard in a range: an SQL condition with the parameters of Guarded. */
 export const isGuarded = 'guard = @guard and key > @after and key <= @upTo';
 
-/** Selects the rows of `table` in a range: a condition with the parameters `kind` and KeyRange. */
+/**
+ * Selects the rows of `table` in a range: an SQL condition with the parameters `kind` and KeyRange.
+ */
 export function inRange(table: string, column: 'key' | 'id' = 'key'): string {
   const name = `${table}.${column}`;
   return `${table}.kind = @kind and ${name} > @after and ${name} <= @upTo`;
@@ -31,27 +36,27 @@ export function inRange(table: string, column: 'key' | 'id' = 'key'): string {
 /** Yields the ranges of keys or ids of one record type. */
 export interface KeyRanges {
   /**
-   * Keys that are staged, observed or recorded; a record without a key is in no range. `size` is
-   * the number of keys in a range, smaller where the work on each takes long.
+   * Keys that are staged, observed or recorded. A record without a key is in no range. `size` is
+   * the number of keys in a range; use a smaller one if the work on each key is slow.
    */
   ofKeys(kind: RecordTypeName, size?: number): Iterable<KeyRange>;
   /** Keys that are recorded. */
   ofRecorded(kind: RecordTypeName): Iterable<KeyRange>;
-  /** Ids of the source, of this reading and of earlier ones. */
+  /** Ids of the source, from this reading and from earlier ones. */
   ofIds(kind: RecordTypeName): Iterable<KeyRange>;
-  /** Keys of records that were added and are not sorted in yet. */
+  /** Keys of records that were added but are not sorted yet. */
   ofUnsorted(kind: RecordTypeName): Iterable<KeyRange>;
   /** Ids that the platform listed. */
   ofListedIds(kind: RecordTypeName): Iterable<KeyRange>;
-  /** Keys that a decision has noted and that are not recorded yet. */
+  /** Keys noted by a decision that are not recorded yet. */
   ofNoted(kind: RecordTypeName): Iterable<KeyRange>;
   /** Keys for which this run noticed a problem. */
   ofNoticed(kind: RecordTypeName): Iterable<KeyRange>;
-  /** Ids of this reading that have been known under another key, or under none. */
+  /** Ids in this reading that were known under another key, or under none. */
   ofStrangeIds(kind: RecordTypeName): Iterable<KeyRange>;
 }
 
-/** The most rows of a table in one range; rows of one key are never split. */
+/** The maximum number of rows of one table in a range; rows with the same key are never split. */
 const most = 5_000;
 const end = new Uint8Array();
 
@@ -85,7 +90,10 @@ function spansOf(db: Statements, by: { column: string; of: readonly string[] }) 
   return (kind: RecordTypeName, size?: number) => ranges({ kind }, size);
 }
 
-/** Returns what yields the ranges of a column over several tables, for rows that match `where`. */
+/**
+ * Returns a function that yields the ranges of a column over several tables, for rows that match
+ * `where`.
+ */
 export function rangesBy(
   db: Statements,
   { column, of, where }: { column: string; of: readonly string[]; where: string },
@@ -109,7 +117,7 @@ export function rangesBy(
   };
 }
 
-/** Selects the origins whose id this reading has under the same key: a condition of SQL. */
+/** Selects the origins whose id this reading has under the same key: an SQL condition. */
 export function isStaged(origin: string): string {
   return `exists (select 1 from temp.staged s
     where s.kind = ${origin}.kind and s.key = ${origin}.key and s.id = ${origin}.id)`;

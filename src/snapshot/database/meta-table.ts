@@ -1,15 +1,18 @@
-/** Single facts about the snapshot, each under a name. */
+/** Stores single facts about the snapshot, each under a name. */
 import type { z } from 'zod';
 import type { Statements } from './prepared-statements.ts';
 
-/** Reads, writes and drops the facts by name. */
+/** Reads, writes and deletes the facts by name. */
 export interface Meta {
   get(name: string): string | undefined;
   set(name: string, value: string): void;
   drop(name: string): void;
 }
 
-/** Returns the value of a JSON document; undefined without one. Throws where its form differs. */
+/**
+ * Returns the value of a stored JSON document, or undefined if there is none. Throws if its form
+ * differs from the schema.
+ */
 export function metaValue<Value>(
   meta: Meta,
   name: string,

@@ -2,7 +2,7 @@ import type Database from 'better-sqlite3';
 import { Invalid } from '../../domain/errors.ts';
 
 /**
- * The steps that make the snapshot's tables. The number of steps that a file has had is its version
+ * The steps that create the snapshot's tables. The number of steps applied to a file is its version
  * (`pragma user_version`). A released step is never edited; a change is another step at the end.
  */
 export const migrations: readonly string[] = [
@@ -46,8 +46,8 @@ export const migrations: readonly string[] = [
      primary key (kind, key, class, part)
    ) without rowid;`,
 
-  // The platform may reject a change for each of several contacts of one address. Rejections so far
-  // do not say which contact they concern, so these changes are sent once more.
+  // The platform may reject a change for each of several contacts with one address. Existing
+  // rejections do not say which contact they concern, so these changes are sent once more.
   `create table problem_new (
      kind text not null, key text not null, class text not null, part text not null,
      target text not null default '',
@@ -64,7 +64,7 @@ export const migrations: readonly string[] = [
 
   // A person with a new address is looked up by the former one.
   'create index origin_by_key on origin (kind, key);',
-  // These tables keep absences, the changes that guards withheld, and their approvals.
+  // These tables store absences, the changes that guards withheld, and their approvals.
   `create table absence (
      kind text not null, key text not null,
      first_at integer not null, last_at integer not null,
@@ -95,7 +95,7 @@ export const migrations: readonly string[] = [
        and coalesce(summary ->> '$.only', '') <> 'templates'
      order by started_at limit 1;`,
 
-  // A record that awaits approval still does when the number falls below the guard's limit.
+  // A record that awaits approval continues to do so when the count falls below the guard's limit.
   `create table standing (
      guard text not null, kind text not null, key text not null,
      primary key (guard, kind, key)
@@ -106,7 +106,7 @@ export const migrations: readonly string[] = [
   `create table twin (
      kind text not null, key text not null, id text not null, primary key (kind, key, id)
    ) without rowid;`,
-  // Few changes are open at a time, compared with all that a long run has planned.
+  // Few changes are open at a time, compared with all the changes that a long run has planned.
   `drop index change_open;
    create index change_open on change (kind, seq) where state in ('sent', 'unknown');
    create index change_planned on change (kind) where state = 'planned';`,
@@ -115,7 +115,7 @@ export const migrations: readonly string[] = [
    create index change_by_guard on change (guard, sent_at)
      where guard is not null and approved is null;`,
   'create index twin_by_id on twin (kind, id);',
-  // This table keeps the reports of opt-outs to the CRM (snapshot/tables/opt-out-reports.ts).
+  // This table stores the reports of opt-outs to the CRM (snapshot/tables/opt-out-reports.ts).
   `create table returned (
      seq integer primary key,
      kind text not null, key text not null, crm text not null, part text not null,
@@ -130,13 +130,13 @@ export const migrations: readonly string[] = [
   // A change moves from state to state; without `state` the index is not rewritten each time.
   `drop index change_by_run;
    create index change_by_run on change (run, phase, kind, key);`,
-  // Contacts with an opt-out of ours are decided again once, to record who stated the opt-out.
+  // Contacts with an opt-out of ours are decided once more, to record who stated the opt-out.
   `update recorded set desired = null
    where kind = 'contact' and desired is not null and exists (
      select 1 from json_each(recorded.body, '$.channels') c
      where c.value ->> 'is' = 'opt_out' and c.value ->> 'by' = 'us');`,
-  // The length of an absence is added up by the slower of two clocks. Earlier versions counted by
-  // one clock, under other defaults, so all absences are counted anew.
+  // The length of an absence is the sum of steps measured by the slower of two clocks. Earlier
+  // versions used one clock and other defaults, so all absences are counted from zero.
   `drop table absence;
    create table absence (
      kind text not null, key text not null,
@@ -148,8 +148,8 @@ export const migrations: readonly string[] = [
    ) without rowid;
    insert into meta
      select 'unsaid', 'absent' where exists (select 1 from recorded where kind = 'contact');`,
-  // A stated opt-out awaits approval for each channel, and for a limited time, which earlier
-  // versions did not store. An approval of a template covers the body that the plan showed.
+  // A stated opt-out awaits approval separately for each channel, and for a limited time, which
+  // earlier versions did not store. An approval of a template covers the body that the plan showed.
   `create table standing_new (
      guard text not null, kind text not null, key text not null, part text not null default '',
      at integer, platform_at integer,
@@ -159,7 +159,8 @@ export const migrations: readonly string[] = [
    drop table standing;
    alter table standing_new rename to standing;
    alter table held add column body text not null default '';`,
-  // This table has the keys of contacts that were renamed on the platform, as bodies list them.
+  // This table contains the keys of contacts that were renamed on the platform, as the bodies list
+  // them.
   `create table renamed (
      kind text not null, id text not null, key text not null, primary key (kind, id, key)
    ) without rowid;
@@ -178,21 +179,22 @@ export const migrations: readonly string[] = [
      begin
        delete from renamed where kind = old.kind and key = old.key;
      end;`,
-  // `since` is when a source id became known under a key; the ids of earlier versions come first.
+  // `since` is when a source id became known under a key; ids from earlier versions sort first.
   'alter table origin add column since integer not null default 0;',
 ];
 
-/** Brings the tables of a database up to date. Throws Invalid for one of a newer version. */
+/** Brings the tables of a database up to date. Throws Invalid for a newer version. */
 export function migrate(db: Database.Database, path: string): void {
   if (versionOf(db, path) === migrations.length) return;
   db.transaction(() => {
-    // Read again: another process may have migrated it meanwhile.
+    // The version is read again, because another process may have migrated the file in the
+    // meantime.
     for (const step of migrations.slice(versionOf(db, path))) db.exec(step);
     db.pragma(`user_version = ${migrations.length}`);
   }).exclusive();
 }
 
-/** Returns how many migrations a database has had. Throws Invalid for one of a newer version. */
+/** Returns how many migrations were applied to a database. Throws Invalid for a newer version. */
 export function versionOf(db: Database.Database, path: string): number {
   const version = Number(db.pragma('user_version', { simple: true }));
   if (version <= migrations.length) return version;

@@ -1,6 +1,6 @@
 /**
- * Splits a plan into chunks, in its order: by phase, record type and key. Work on a whole plan goes
- * chunk by chunk, so that the process does other work in between.
+ * Splits a plan into chunks in plan order: by phase, record type and key. Work on a whole plan runs
+ * chunk by chunk, so that the process can do other work in between.
  */
 import type { Statements } from './prepared-statements.ts';
 
@@ -13,7 +13,7 @@ interface Place {
   seq: number;
 }
 
-/** The changes behind one position, up to and including another. */
+/** The changes after one position, up to and including another. */
 export interface Stretch extends Place {
   afterPhase: number;
   afterKind: string;
@@ -21,23 +21,23 @@ export interface Stretch extends Place {
   afterSeq: number;
 }
 
-/** Selects the changes of a chunk: a condition of SQL with the parameters of Stretch. */
+/** Selects the changes of a chunk: an SQL condition with the parameters of Stretch. */
 export const inStretch = `
   (phase, kind, key, seq) > (@afterPhase, @afterKind, @afterKey, @afterSeq)
   and (phase, kind, key, seq) <= (@phase, @kind, @key, @seq)`;
 
-/** The most changes in a chunk, and the most that are written at a time. */
+/** The maximum number of changes in a chunk, and of changes written at a time. */
 export const most = 5_000;
 
 const beginning: Place = { phase: -1, kind: '', key: '', seq: 0 };
 const end: Place = { phase: Number.MAX_SAFE_INTEGER, kind: '', key: '', seq: 0 };
 
-/** The chunk of the whole plan. */
+/** The chunk that covers the whole plan. */
 export const whole: Stretch = { ...behind(beginning), ...end };
 
 /**
- * Returns what yields the chunks of the changes that `clause` (from … where …) selects. An index
- * must have them in the order of the plan.
+ * Returns a function that yields the chunks of the changes that `clause` (from … where …) selects.
+ * An index must contain them in plan order.
  */
 export function stretchesOf(
   db: Statements,

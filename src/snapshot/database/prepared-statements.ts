@@ -1,11 +1,11 @@
 /**
- * Prepares the statements of a database. Each is compiled when it is first used: `status` needs a
- * dozen of the hundred and fifty, and compiling all of them took longer than the command.
+ * Prepares the statements of a database. Each is compiled on first use: `status` needs a dozen of
+ * the hundred and fifty, and compiling all of them took longer than the command.
  */
 import type { Database, RunResult } from 'better-sqlite3';
 import { named, onDisk } from './database-access.ts';
 
-/** Prepares statements; their parameters go by position, or in one object by name. */
+/** Prepares statements. Parameters are passed by position, or in one object by name. */
 export interface Statements {
   prepare<P extends unknown[] = unknown[], R = unknown>(sql: string): Statement<P, R>;
   prepare<P extends object, R = unknown>(sql: string): Statement<[P], R>;
@@ -13,7 +13,7 @@ export interface Statements {
   exec(sql: string): void;
 }
 
-/** A prepared statement; each method throws SqliteError, also where it does not compile. */
+/** A prepared statement. Each method throws SqliteError, also if the statement does not compile. */
 interface Statement<P extends unknown[], R> {
   run(...parameters: P): RunResult;
   get(...parameters: P): R | undefined;
@@ -22,10 +22,10 @@ interface Statement<P extends unknown[], R> {
 }
 
 /**
- * Hides every parameter from the planner of SQLite. SQLite compiles a statement anew at every
- * binding where the plan may depend on the value, which takes ten times as long as running it, and
- * no statement here wants that. The planner ignores what stands in a function, and `likely` returns
- * its argument.
+ * Hides every parameter from SQLite's planner. SQLite recompiles a statement at every binding if
+ * the plan may depend on the value, which takes ten times as long as running it, and no statement
+ * here benefits from that. The planner ignores function arguments, and `likely` returns its
+ * argument.
  */
 function steady(sql: string): string {
   return sql.replaceAll(/'[^']*'|\?|@\w+/g, (token) =>
@@ -33,7 +33,7 @@ function steady(sql: string): string {
   );
 }
 
-/** Returns what prepares the statements of this database; their errors name its file. */
+/** Returns an object that prepares the statements of this database; their errors name its file. */
 export function statementsOf(db: Database): Statements {
   const path = db.name;
   function prepare<P extends unknown[] = unknown[], R = unknown>(sql: string): Statement<P, R>;
@@ -42,7 +42,8 @@ export function statementsOf(db: Database): Statements {
     let compiled: ReturnType<Database['prepare']> | undefined;
     const statement = () => (compiled ??= db.prepare(steady(sql)));
     return {
-      // Not by onDisk: `run` is called a million times, and would make a closure each time.
+      // This does not use onDisk, because `run` is called a million times and would create a
+      // closure each time.
       run(...parameters) {
         try {
           return statement().run(...parameters);
@@ -58,13 +59,13 @@ export function statementsOf(db: Database): Statements {
   return { prepare, exec: (sql) => onDisk(path, () => void db.exec(sql)) };
 }
 
-/** Rows per statement; with more of them a row takes no less time. */
+/** The number of rows per statement; a larger number does not reduce the time per row. */
 const atOnce = 20;
 
 /**
- * Returns what inserts many rows at a time, because most of the time of a single insert goes by
- * between two statements. It takes the values of `columns`, in their order, of one row after
- * another. `into` is the beginning of the statement, as `insert into temp.unsorted`.
+ * Returns a function that inserts many rows at a time, because most of the time of a single insert
+ * is spent between two statements. It takes the values of `columns`, in their order, row after row.
+ * `into` is the beginning of the statement, such as `insert into temp.unsorted`.
  */
 export function manyIn(
   { prepare }: Statements,

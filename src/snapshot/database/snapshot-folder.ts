@@ -1,26 +1,26 @@
-/** Makes the folder of a snapshot, and moves damaged files there out of the way. */
+/** Creates the folder of a snapshot, and moves damaged files there out of the way. */
 import { existsSync, mkdirSync, readdirSync, renameSync, statfsSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { Invalid } from '../../domain/errors.ts';
 
 /**
- * Makes the folder of the file at `path`, and those above it. It makes one at a time, because
- * Node's recursive `mkdir` never returns in a file system such as /proc. Throws Invalid when a
- * folder cannot be made.
+ * Creates the folder of the file at `path`, and its parent folders. It creates one at a time,
+ * because Node's recursive `mkdir` never returns in a file system such as /proc. Throws Invalid if
+ * a folder cannot be created.
  */
 export function makeFolderOf(path: string): void {
   for (const folder of missingOf(path).toReversed()) make(folder, path);
 }
 
-/** Throws Invalid where the folder of the file at `path` cannot be made; makes nothing. */
+/** Throws Invalid if the folder of the file at `path` cannot be created. Creates nothing. */
 export function refuseNoPlace(path: string): void {
   missingOf(path);
 }
 
-/** The numbers of file systems in which no file can be made: proc and sysfs. */
+/** The type numbers of file systems in which no file can be created: proc and sysfs. */
 const shown: readonly number[] = [0x9fa0, 0x62656572];
 
-/** Returns the missing folders of `path`, the innermost first. Throws Invalid. */
+/** Returns the missing folders of `path`, innermost first. Throws Invalid. */
 function missingOf(path: string): string[] {
   const missing: string[] = [];
   let folder = dirname(path);
@@ -40,7 +40,7 @@ function make(folder: string, path: string): void {
     mkdirSync(folder);
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-    // Another process may have made it meanwhile. A dangling link also gives EEXIST.
+    // Another process may have created it in the meantime. A dangling link also causes EEXIST.
     if (code === 'EEXIST' && existsSync(folder)) return;
     if (code === 'ENOSPC' || code === 'EDQUOT' || code === 'EIO') throw error;
     throw new Invalid(`${path}: the folder ${folder} cannot be made (${code})`, {
@@ -50,12 +50,16 @@ function make(folder: string, path: string): void {
 }
 
 /**
- * The endings of a database's files, in the order of moving them: the write-ahead log goes before
- * the database, since a log that stayed behind would be taken for a part of the next database.
+ * The suffixes of a database's files, in the order in which they are moved. The write-ahead log is
+ * moved before the database, because a log left behind would be taken for a part of the next
+ * database.
  */
 const ends = ['-shm', '-wal', ''];
 
-/** Follows the name of a snapshot in the name of a damaged one that was moved out of its way. */
+/**
+ * The suffix, after the name of a snapshot, in the name of a damaged snapshot that was moved out of
+ * the way.
+ */
 export const broken = '.broken-';
 
 /** Returns the files of all damaged snapshots that were moved out of the way of this one. */
@@ -67,7 +71,7 @@ export function filesAside(path: string): string[] {
 
 /**
  * Renames a database and the files beside it to the first name (`nameOf` 1, 2, 3 …) that is free
- * for all of them; returns that name.
+ * for all of them. Returns that name.
  */
 export function moveAside(path: string, nameOf: (count: number) => string): string {
   let count = 1;

@@ -1,12 +1,12 @@
 /**
- * Makes sure that one process at a time writes a mirror, by two means.
+ * Ensures that one process at a time writes a mirror, by two means.
  *
- * The lease is a lock of the operating system. It covers a holder that dies, and one that is
- * stopped: the lock stays with it. It covers neither a network file system that lost the lock, nor
- * a lease file that was removed, nor a snapshot that was replaced by a backup while it was written.
- * Two processes then believe that they hold the mirror. The fencing token, a counter in the
- * snapshot that every holder of the lease raises, and the identity of the file tell which of them
- * still does.
+ * The lease is a lock of the operating system. It is safe if its holder dies, and if its holder is
+ * suspended, because the lock then stays with it. It is not safe if a network file system loses the
+ * lock, if the lease file is removed, or if the snapshot is replaced by a backup while it is being
+ * written. Two processes may then believe that they hold the mirror. The fencing token, a counter
+ * in the snapshot that every holder of the lease raises, and the identity of the file show which of
+ * them still does.
  */
 import { chmodSync, existsSync, statSync } from 'node:fs';
 import Database from 'better-sqlite3';
@@ -16,21 +16,21 @@ import { metaIn } from './meta-table.ts';
 import { statementsOf } from './prepared-statements.ts';
 import { makeFolderOf } from './snapshot-folder.ts';
 
-/** The right to write a mirror; one process at a time has it. */
+/** The right to write a mirror. Only one process at a time has it. */
 export interface Lease {
-  /** Gives the lease back. */
+  /** Releases the lease. */
   release(): void;
 }
 
 /**
- * How long taking the lease waits, in milliseconds: `isLeased` holds the lock for an instant, which
- * must not turn a run away.
+ * How long taking the lease waits, in milliseconds. `isLeased` holds the lock for an instant, which
+ * must not make a run fail.
  */
 const glanceMs = 200;
 
 /**
- * Takes the lease of the snapshot at `path`, a lock on a file beside it. Throws Busy when another
- * process still holds it after `waitMs`. The caller raises the fencing token next
+ * Takes the lease of the snapshot at `path`, a lock on a file beside it. Throws Busy if another
+ * process still holds it after `waitMs`. The caller must raise the fencing token next
  * (`Snapshot.fence`).
  */
 export function takeLease(path: string, waitMs = glanceMs): Lease {
@@ -50,7 +50,7 @@ export function takeLease(path: string, waitMs = glanceMs): Lease {
   return { release: () => void db.close() };
 }
 
-/** Returns whether a process holds the lease of the snapshot at `path`; does not take it. */
+/** Returns whether a process holds the lease of the snapshot at `path`. Does not take it. */
 export function isLeased(path: string): boolean {
   const file = fileOf(path);
   if (!existsSync(file)) return false;
@@ -77,23 +77,23 @@ function isBusy(error: unknown): boolean {
 /** Raises and checks the fencing token of one snapshot. */
 export interface Fence {
   /**
-   * Raises the token, to at least `least`: from now on only this connection and those of the same
-   * process beside it may write. Within a transaction.
+   * Raises the token, to at least `least`. From then on only this connection, and others of the
+   * same process, may write. Must be called within a transaction.
    */
   raise(least?: number): void;
-  /** Returns the token of the snapshot: how often it was raised. */
+  /** Returns the snapshot's token, which is the number of times it was raised. */
   generation(): number;
   /**
-   * Throws Busy when another process has raised the token since `raise`, or the file was replaced;
-   * before `raise` it allows everything. Runs within the transaction that writes, so that nothing
-   * changes before that has ended.
+   * Throws Busy if another process has raised the token since `raise`, or if the file was replaced;
+   * before `raise` it allows everything. It runs within the transaction that writes, so that
+   * nothing can change before the transaction ends.
    */
   check(): void;
 }
 
 const name = 'lease-token';
 
-/** Holds the token that this process raised; its connections to one snapshot share it. */
+/** Holds the token that this process raised. All its connections to one snapshot share it. */
 export interface Token {
   own: { token: string; file: string } | undefined;
 }
@@ -120,7 +120,7 @@ export function fenceIn(db: Database.Database, path: string, shared: Token): Fen
   };
 }
 
-/** Returns the identity of the file at `path`, which a rename keeps. */
+/** Returns the identity of the file at `path`, which is preserved when the file is renamed. */
 function fileAt(path: string): string {
   const found = statSync(path, { throwIfNoEntry: false });
   return found ? `${found.dev}:${found.ino}` : 'none';

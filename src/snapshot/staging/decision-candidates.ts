@@ -3,41 +3,42 @@ import type { Key, RecordTypeName } from '../../domain/record.ts';
 import { inRange, type KeyRange } from '../database/key-range.ts';
 
 /**
- * Selects the records that need a decision: SQL compares fingerprints, so that only the few records
- * that differ from what is recorded and settled reach the planner.
+ * Selects the records that need a decision. SQL compares fingerprints, so that only the few records
+ * that differ from their recorded, converged state are decided.
  */
 export interface DecisionCandidates {
   /**
-   * Adds the candidates of a range after the platform was listed. `absent`: recorded records that
-   * the source no longer names, or only as gone or out of scope, are candidates too.
+   * Adds the candidates of a range after the platform was listed. If `absent` is true, recorded
+   * records that the source no longer names, or names only as gone or out of scope, are candidates
+   * too.
    */
   full(kind: RecordTypeName, range: KeyRange, absent: boolean): void;
-  /** Adds the candidates of a range, with the recorded state in place of a listing. */
+  /** Adds the candidates of a range, using the recorded state instead of a listing. */
   fast(kind: RecordTypeName, range: KeyRange, absent: boolean): void;
-  /** Adds the keys that a partial read of the source was about, and their former keys. */
+  /** Adds the keys that an incremental reading of the source covered, and their former keys. */
   named(kind: RecordTypeName): void;
-  /** Adds the records of which the platform refused a change. */
+  /** Adds the records for which the platform refused a change. */
   parked(kind: RecordTypeName): void;
-  /** Adds one record, which was read by itself since it was last decided. */
+  /** Adds one record that was read individually since it was last decided. */
   add(kind: RecordTypeName, key: Key): void;
   /** Returns whether the record is a candidate. */
   has(kind: RecordTypeName, key: Key): boolean;
-  /** Returns the next candidates behind `after`, in the order of their keys. */
+  /** Returns the next candidates after `after`, in key order. */
   next(kind: RecordTypeName, after: Key, count: number): Key[];
-  /** Drops the candidates of one record type, or of all. */
+  /** Drops the candidates of one record type, or of all record types. */
   clear(kind?: RecordTypeName): void;
 }
 
-/** Selects one row for each key of the source. */
+/** Selects one row for each key in the source. */
 const wanted = `select key, count(*) n, max(reason is not null) broken, max(wants) wants,
   max(fingerprint) fingerprint
   from temp.desired where ${inRange('desired')} group by key`;
 
-/** Selects one row for each key of the platform. */
+/** Selects one row for each key on the platform. */
 const shown = `select key, count(*) n, max(fingerprint) fingerprint
   from temp.observed where ${inRange('observed')} group by key`;
 
-/** Selects recorded rows of a key that the source has replaced by another. */
+/** Selects recorded rows whose key the source has replaced with another. */
 const moved = `union all
   select @kind, r.key from recorded r where ${inRange('r')} and r.id is not null
     and not exists (select 1 from temp.staged s where s.kind = @kind and s.key = r.key)
@@ -45,7 +46,7 @@ const moved = `union all
       where o.kind = @kind and o.key = r.key and exists (
         select 1 from temp.stands s where s.kind = @kind and s.id = o.id))`;
 
-/** Selects the people that the source was asked for, with their former keys. */
+/** Selects the people that were requested from the source, with their former keys. */
 const askedFor = `select kind, key from temp.staged where kind = @kind and key <> ''
   union
   select r.kind, r.key from temp.staged s

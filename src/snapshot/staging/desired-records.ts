@@ -11,7 +11,7 @@ interface StoredDesired extends Omit<DesiredRow, 'wants' | 'invalid' | 'key'> {
   fix: string | null;
   option: string | null;
   no_address: number | null;
-  /** Whether the same record stands under a key of its own as well. */
+  /** Whether the same record is also staged under its own key. */
   again: number;
 }
 

@@ -1,56 +1,63 @@
-/** Stages what a run reads from the source: each record by its form, and then sorted by key. */
+/** Stages what a run reads from the source: first each record with its form, then sorted by key. */
 import type { DesiredRow, Key, RecordTypeName } from '../../domain/record.ts';
 import { inRange, type KeyRange } from '../database/key-range.ts';
 import { manyIn, type Statements } from '../database/prepared-statements.ts';
 
 /**
- * The records that one run has read from a source. Most of them say one of a few things: such a
- * form is stored once, and every record refers to it.
+ * The records that one run has read from a source. Most of them share a few forms; each form is
+ * stored once, and the records refer to it.
  */
 export interface Desired {
-  /** Adds the `nth` record of the reading and the following ones; sorting makes them visible. */
+  /**
+   * Adds records, of which the first is the `nth` of the reading. They become visible after
+   * sorting.
+   */
   addDesired(rows: Iterable<DesiredRow>, nth: number): void;
   /**
-   * Sorts in the added records of a range, or those without a key. Sorting very many at a time
-   * writes a page of the table once for several of them.
+   * Sorts the added records of a range, or those without a key, into the table. Sorting many
+   * records at a time writes each page of the table once for several of them.
    */
   sortIn(kind: RecordTypeName, range: KeyRange | 'keyless'): void;
-  /** Begins to sort: makes the index that `sortIn` needs. */
+  /** Begins sorting: creates the index that `sortIn` needs. */
   beginSorting(): void;
-  /** Ends sorting, when all of it was sorted in. */
+  /** Ends sorting after all added records were sorted. */
   endSorting(): void;
   /**
-   * Notes the records whose id was never seen with this key; every other record is found by its
-   * origin. It comes first, for each range of keys, and once for the records without a key.
+   * Notes the records whose id was never observed with this key; every other record is found
+   * through its origin. It must be called first, for each range of keys, and once for the records
+   * without a key.
    */
   noteStrange(kind: RecordTypeName, range: KeyRange | 'keyless'): void;
-  /** Finds ids that several addresses have, unreadable ones included; by ranges of ids. */
+  /** Finds ids that several addresses share, including unreadable ones, by ranges of ids. */
   findSharedIds(kind: RecordTypeName, range: KeyRange): void;
-  /** Makes all records of the ids that were found invalid. */
+  /** Marks all records with the shared ids as invalid. */
   invalidateSharedIds(kind: RecordTypeName, fault: { reason: string; fix: string }): void;
   /**
-   * Stages an invalid record under every key that its id was last seen with as well, so that nobody
-   * counts as absent for it. Where the record has a key of its own, a key that another record has
-   * is left to that record. The added rows follow the `count` records of the reading.
+   * Also stages an invalid record under every key that its id was last observed with, so that no
+   * person counts as absent because of it. If the record has a key of its own, keys that other
+   * records have are left to those records. The added rows follow the `count` records of the
+   * reading.
    */
   nameByOrigin(kind: RecordTypeName, count: number): void;
-  /** Drops the records that have no address and were never known; returns how many. */
+  /** Drops the records that have no address and were never known. Returns their number. */
   skipUnknown(kind: RecordTypeName): number;
-  /** Counts recorded people all of whose present records have no address. */
+  /** Counts recorded people whose present records all lack an address. */
   countAddressless(kind: RecordTypeName): number;
-  /** Returns the records of a key. */
+  /** Returns the records with this key. */
   desired(kind: RecordTypeName, key: Key): DesiredRow[];
-  /** Returns the ids of the records of a key, each once; records without an id are left out. */
+  /**
+   * Returns the ids of the records with this key, each once. Records without an id are left out.
+   */
   idsOf(kind: RecordTypeName, key: Key): string[];
   /** Returns the keys of the records that have these ids. */
   keysOf(kind: RecordTypeName, ids: readonly string[]): Key[];
-  /** Counts the keys with a valid record, and those of them that want something. */
+  /** Counts the keys with a valid record, and how many of them ask for something. */
   countDesired(kind: RecordTypeName, range: KeyRange): { valid: number; wanted: number };
   countInvalid(kind: RecordTypeName): number;
-  /** Returns invalid records in the order of reading, each once, behind row `after`. */
+  /** Returns invalid records in reading order, each once, after row `after`. */
   invalid(kind: RecordTypeName, after: number, count: number): (DesiredRow & { row: number })[];
   forgetDesired(kind: RecordTypeName): void;
-  /** Empties the cache of forms, after a transaction that added some was rolled back. */
+  /** Empties the cache of forms. Call it after rolling back a transaction that added some. */
   clearForms(): void;
 }
 
@@ -59,7 +66,7 @@ export type Adding = Pick<
   'addDesired' | 'beginSorting' | 'sortIn' | 'endSorting' | 'forgetDesired' | 'clearForms'
 >;
 
-/** Prepares adding and sorting records. */
+/** Prepares the statements that add and sort records. */
 export function addingIn(db: Statements): Adding {
   const forms = formsIn(db);
   const forget = ['form', 'unsorted', 'staged', 'strange', 'shared'].map((name) =>
@@ -80,7 +87,9 @@ export interface Form extends Pick<DesiredRow, 'kind' | 'wants' | 'presence'> {
   form: number;
 }
 
-/** The most forms in the cache; with times of consent everybody may have a form of their own. */
+/**
+ * The maximum number of cached forms; with times of consent, each person may have a different form.
+ */
 const mostForms = 10_000;
 
 function formsIn({ prepare }: Statements): { of(row: DesiredRow): number; clear(): void } {
@@ -145,7 +154,8 @@ function sortingIn(db: Statements): Pick<Adding, 'beginSorting' | 'sortIn' | 'en
   return {
     sortIn: (kind, range) =>
       void (range === 'keyless' ? sortKeyless.run({ kind }) : sortSpan.run({ kind, ...range })),
-    // An index made for all rows at once takes a fraction of the time of one kept row by row.
+    // Building an index for all rows together takes a fraction of the time of updating it row by
+    // row.
     beginSorting: () =>
       db.exec('create index if not exists temp.unsorted_by_key on unsorted (kind, key, id, seq)'),
     endSorting: () =>

@@ -3,12 +3,12 @@ import { z } from 'zod';
 import { causes, type ListRemark } from '../../domain/do-not-contact.ts';
 
 /**
- * Stages what the do-not-contact list learns from the decisions of one round, so that memory does
- * not grow with the number of people.
+ * Stages the changes to the do-not-contact list from the decisions of one round, so that memory use
+ * does not grow with the number of people.
  */
 export interface ListNews {
   add(remark: ListRemark): void;
-  /** Returns the next remarks behind number `after`, in the order they were added. */
+  /** Returns the next remarks after number `after`, in the order in which they were added. */
   next(after: number, count: number): { nth: number; remark: ListRemark }[];
 }
 
@@ -26,7 +26,7 @@ const staged = z.object({
   ends: z.array(z.object({ seq: z.number(), why: z.string() })),
 });
 
-/** Prepares the statements about the staged remarks. */
+/** Prepares the statements about staged remarks. */
 export function listNewsIn(db: Statements): ListNews {
   const add = db.prepare('insert into temp.remarked (body) values (?)');
   const next = db.prepare<[number, number], { seq: number; body: string }>(

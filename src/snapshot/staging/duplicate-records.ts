@@ -3,23 +3,24 @@ import { inRange, type KeyRange } from '../database/key-range.ts';
 import type { Statements } from '../database/prepared-statements.ts';
 
 /**
- * The ids of source records that share a key, where origins do not tell: several records of a key,
- * and a record of which nothing is recorded. A read of one of them needs the others as well:
- * another record may state an opt-out, or be gone, and be older than the one that wants an opt-in.
+ * Stores the ids of source records that share a key, if origins do not show it: several records
+ * with one key, and records that are not recorded. Reading one of them requires the others too,
+ * because another record may state an opt-out, or may be gone, and may be older than the one that
+ * asks for an opt-in.
  */
 export interface Duplicates {
   /**
-   * Notes the duplicates that this run has read, in a range of keys. `read`: leaves out a record
-   * that wants something, since most of those are about to be recorded. `done`: leaves none out.
+   * Notes the duplicates that this run has read in a range of keys. `read` leaves out records that
+   * ask for something, because most of those are about to be recorded. `done` leaves none out.
    */
   note(kind: RecordTypeName, range: KeyRange, when: 'read' | 'done'): void;
-  /** Drops those that this run has not read, and those whose origin tells by now. */
+  /** Drops the duplicates that this run has not read, and those that origins now show. */
   dropOld(kind: RecordTypeName): void;
-  /** Drops those of a key. */
+  /** Drops the duplicates of a key. */
   drop(kind: RecordTypeName, key: Key): void;
-  /** Returns the ids of a key. */
+  /** Returns the ids of the records with a key. */
   of(kind: RecordTypeName, key: Key): string[];
-  /** Returns the keys of an id. */
+  /** Returns the keys of the records with an id. */
   namesOf(kind: RecordTypeName, id: string): Key[];
 }
 

@@ -1,44 +1,50 @@
-/** Stages what one run has seen of the platform: the listing, and records read by themselves. */
+/** Stages what one run has observed on the platform: the listing, and records read individually. */
 import type { Key, ObservedRow, RecordTypeName } from '../../domain/record.ts';
 import { manyIn, type Statements } from '../database/prepared-statements.ts';
 import { observedIndexes } from './staging-tables.ts';
 import { inRange, type KeyRange } from '../database/key-range.ts';
 
-/** The records of the platform that one run has seen. */
+/** The platform records that one run has observed. */
 export interface Observed {
-  /** Begins a listing. Until it is sorted in, no observed record is found. */
+  /** Begins a listing. Until it is indexed, no observed record can be found. */
   beginListing(): void;
-  /** Adds a page of a listing, each record under its alias; a record may come several times. */
+  /** Adds a page of a listing, each record under its alias. A record may occur several times. */
   addListed(rows: readonly ObservedRow[]): void;
-  /** The steps that sort the listing in; each is run once the listing has ended or failed. */
+  /** The steps that index the listing. Each must run once the listing has ended or failed. */
   readonly sortings: readonly (() => void)[];
   /**
-   * Keeps the last of the rows that were listed several times; afterwards, for each range of ids.
+   * Keeps only the last of the rows that were listed several times. Call it after indexing, for
+   * each range of ids.
    */
   forgetRelisted(kind: RecordTypeName, range: KeyRange): void;
   /**
-   * Adds rows that were read by themselves, in the place of earlier rows of their ids: all under
-   * `key`, or else each under its alias.
+   * Adds rows that were read individually, replacing earlier rows with their ids: all under `key`
+   * if it is given, otherwise each under its alias.
    */
   addObserved(rows: readonly ObservedRow[], key?: Key): void;
-  /** Gives every listed record the key the source knows it by: by recorded id, else by name. */
+  /**
+   * Gives every listed record the key under which the source knows it, found by the recorded id or
+   * otherwise by name.
+   */
   resolveKeys(kind: RecordTypeName): void;
   forgetObserved(kind: RecordTypeName, key: Key): void;
   observed(kind: RecordTypeName, key: Key): ObservedRow[];
-  /** Returns the record of this id where it was seen under another key. */
+  /** Returns the record with this id if it was observed under another key. */
   elsewhere(kind: RecordTypeName, id: string, notKey: Key): ObservedRow | undefined;
   countObserved(kind: RecordTypeName): number;
   /**
-   * Distinct ids known to be created no later than `at` (platform's clock) or at an unknown time.
+   * Counts the distinct ids created no later than `at` (platform's clock), or at an unknown time.
    */
   countCreatedBy(kind: RecordTypeName, at: number): number;
-  /** Notes that this key was read by itself at this time: its observed rows are all there are. */
+  /**
+   * Notes that this key was read individually at this time, so that its observed rows are complete.
+   */
   addLooked(kind: RecordTypeName, key: Key, at: number): void;
-  /** Has the recorded state of this key count, since it is newer than the listing. */
+  /** Makes the recorded state of this key count, because it is newer than the listing. */
   assume(kind: RecordTypeName, key: Key): void;
-  /** Returns when the key was read by itself; 'assumed' where the recorded state counts. */
+  /** Returns when the key was read individually; 'assumed' if the recorded state counts. */
   lookedAt(kind: RecordTypeName, key: Key): number | 'assumed' | undefined;
-  /** Notes that an answer in this run showed the whole record at this time. */
+  /** Notes that a response in this run showed the whole record at this time. */
   addSighted(kind: RecordTypeName, key: Key, at: number): void;
   sightedAt(kind: RecordTypeName, key: Key): number | undefined;
 }
@@ -50,17 +56,20 @@ export function observedIn(db: Statements): Observed {
   return { ...listedIn(db, add), ...resolvingIn(db), ...seen, ...lookedIn(db, seen) };
 }
 
-/** The most rows without an index; making one for more of them blocks others for too long. */
+/**
+ * The maximum number of rows without an index; indexing more of them would block other work for too
+ * long.
+ */
 const mostUnsorted = 100_000;
-/** As long does making one more take, so that comes a little later. */
+/** Building another index takes just as long, so it starts this many rows later. */
 const apart = 10_000;
 
 type ListedPart = Pick<Observed, 'beginListing' | 'addListed' | 'sortings' | 'forgetRelisted'>;
 
 /**
- * Prepares listing. An index made for all rows at once takes a fraction of the time of one kept row
- * by row: while a listing is short there is none, and once it is long the indexes are made and
- * kept.
+ * Prepares the statements for a listing. Building an index for all rows together takes a fraction
+ * of the time of updating it row by row. A short listing therefore has no indexes; once it is long,
+ * they are built and kept up to date.
  */
 function listedIn(db: Statements, add: Add): ListedPart {
   const last = db.prepare<[], { seq: number | null }>('select max(seq) seq from temp.observed');
@@ -162,7 +171,7 @@ function fromStored({ created_at: at, ...row }: StoredObserved): ObservedRow {
   return { ...row, createdAt: at ?? undefined };
 }
 
-/** All under this key, or else each under its alias. */
+/** Adds rows, all under this key if it is given, otherwise each under its alias. */
 type Add = (rows: readonly ObservedRow[], key?: Key) => void;
 
 function addingIn(db: Statements): Add {

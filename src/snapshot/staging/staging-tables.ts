@@ -1,7 +1,7 @@
 /**
- * The statements that make and drop the indexes of `observed`. The indexes have every column that
- * narrows a listing, so a query reads no rows for that. `kind` comes second, because sorting is
- * quickest by the column that differs.
+ * The statements that create and drop the indexes of `observed`. The indexes contain every column
+ * that a listing is filtered by, so a query need not read rows for that. `kind` comes second,
+ * because sorting is fastest by a column whose values differ.
  */
 export const observedIndexes = [
   { name: 'observed_by_id', columns: 'id, kind, created_at' },
@@ -12,14 +12,14 @@ export const observedIndexes = [
 }));
 
 /**
- * Makes the staging tables of one run. SQLite keeps temporary tables in a file of its own, which is
- * gone when the connection closes: a crash leaves no personal data behind, and memory does not grow
- * with the number of people.
+ * Creates the staging tables of one run. SQLite stores temporary tables in a separate file that is
+ * removed when the connection closes. A crash therefore leaves no personal data behind, and memory
+ * use does not grow with the number of people.
  *
  *   unsorted   records of the source as they were read; it never becomes large
- *   staged     a narrow row for each record, in the order of keys ('' if the record has none)
- *   form       the bodies, each once, since many records share one
- *   desired    the view that joins `staged` with `form`; an `alias` that is null is the key
+ *   staged     a narrow row for each record, in key order ('' if the record has no key)
+ *   form       the bodies, each once, because many records share one
+ *   desired    the view that joins `staged` with `form`; a null `alias` equals the key
  *   strange    ids of the source that the table `origin` does not have under the same key
  *   stands     the view of all ids in this reading with their keys, from `strange` and `origin`
  */
@@ -110,7 +110,7 @@ export const stagingTables = `
   ) without rowid;
   create temp table remarked (seq integer primary key, body text not null);`;
 
-/** The names of all staging tables, for clearing them. */
+/** The names of all staging tables, used to clear them. */
 export const stagingNames = [
   'form',
   'unsorted',

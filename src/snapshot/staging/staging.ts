@@ -13,36 +13,39 @@ import { inRange, type KeyRange } from '../database/key-range.ts';
 import { inStretch, most, type Stretch, stretchesOf } from '../database/plan-chunks.ts';
 
 /**
- * What one run has read and decided, before any of it is in the snapshot. It is in temporary
- * tables, so that neither memory nor the snapshot grows with the readings.
+ * What one run has read and decided, before any of it is in the snapshot. It is stored in temporary
+ * tables, so that neither memory use nor the snapshot grows with the readings.
  */
 export interface Staging extends Desired, Observed {
-  /** Empties all of it. */
+  /** Empties all staging tables. */
   clear(): void;
   addPlanned(change: Change): void;
-  /** Yields the plan by phase, record type and key. Nothing else may use the snapshot meanwhile. */
+  /**
+   * Yields the plan by phase, record type and key. Nothing else may use the snapshot in the
+   * meantime.
+   */
   planned(): IterableIterator<Change & { held: boolean }>;
   /** Yields the chunks of the whole plan. */
   chunks(): Iterable<Stretch>;
   plannedIn(stretch: Stretch): Change[];
-  /** Notes a row to record. `isAlone`: its decision depended on no other record. */
+  /** Notes a row to record. `isAlone` means that its decision depended on no other record. */
   addNoted(row: RecordedRow, isAlone: boolean): void;
-  /** Records the noted rows of a range that are alone. */
+  /** Records the noted rows of a range that were decided independently of other records. */
   adoptAlone(kind: RecordTypeName, range: KeyRange): void;
   /** Records the other noted rows. */
   adoptNoted(): void;
-  /** Deletes the recorded rows that are to be forgotten. */
+  /** Deletes the recorded rows that were marked to be forgotten. */
   adoptForgotten(): void;
   /** Notes a problem that this run found. */
   addNoticed(problem: RecordProblem): void;
   forgetNoticed(kind: RecordTypeName, key: Key): void;
   /** Counts the records with a problem of this class. */
   countNoticed(kind: RecordTypeName, name: RecordProblem['class']): number;
-  /** Notes a recorded row that is to be forgotten. */
+  /** Marks a recorded row to be forgotten. */
   addForgotten(kind: RecordTypeName, key: Key): void;
   /** Drops the decisions about these records that are not in the snapshot yet. */
   undecide(kind: RecordTypeName, keys: readonly Key[]): void;
-  /** Drops the decisions of one round; readings and problems stay. */
+  /** Drops the decisions of one round; readings and problems are kept. */
   clearDecisions(): void;
 }
 
@@ -58,7 +61,7 @@ export function stagingIn(db: Statements): Staging {
     clear: () => {
       desired.clearForms();
       for (const name of stagingNames) db.exec(`delete from temp.${name}`);
-      // A listing that ended early has not made its indexes.
+      // A listing that ended early has not created its indexes.
       for (const sort of observed.sortings) sort();
     },
   };
@@ -163,20 +166,19 @@ function undecidingIn(db: Statements): Staging['undecide'] {
   };
 }
 
-/** Puts parts of a run back when its source is read again in the middle of it. */
+/** Reverts parts of a run when its source is read again during the run. */
 export interface Slicing {
-  /** Returns whether a planned change waits to be sent. */
+  /** Returns whether any planned change is waiting to be sent. */
   hasPlanned(run: string, kind: RecordTypeName): boolean;
   /**
-   * Deletes some thousands of planned changes that were not sent; returns whether there may be
-   * more.
+   * Deletes some thousands of planned changes that were not sent. Returns whether more may remain.
    */
   withdraw(run: string, kind: RecordTypeName): boolean;
-  /** Has the recorded state count for records that the run changed after it had listed them. */
+  /** Makes the recorded state count for records that the run changed after listing them. */
   assumeDone(run: string, kind: RecordTypeName): void;
 }
 
-/** Prepares the statements that put a run back. */
+/** Prepares the statements that revert parts of a run. */
 export function slicingIn(db: Statements): Slicing {
   const those = `from change indexed by change_planned
     where state = 'planned' and run = ? and kind = ? limit`;

@@ -4,26 +4,29 @@ import { inRange, type KeyRange } from '../database/key-range.ts';
 
 /**
  * Counts in how many consecutive readings of a source a recorded record was missing, flagged as
- * gone or out of scope. A record that is named again starts from zero.
+ * gone or out of scope. The count of a record that is named again starts from zero.
  *
  * Time is added up from one mark to the next; a mark is a reading, or an opt-out of ours. Each step
- * adds the lesser of what the platform's clock and ours show, and nothing if either was set back:
- * one wrong clock makes no absence longer than it is. Until the platform has told its time, our
- * clock counts alone. If the platform tells its time only sometimes, the mark stays until it does.
+ * adds the smaller of the times measured by the platform's clock and by ours, and nothing if either
+ * clock was set back. One wrong clock therefore never makes an absence longer than it is. Until the
+ * platform has stated its time, only our clock counts. If the platform states its time only
+ * sometimes, the mark stays until it does.
  */
 export interface Absences {
-  /** Returns the absence of a record; undefined: none is counted. */
+  /** Returns the absence of a record, or undefined if none is counted. */
   get(kind: RecordTypeName, key: Key): Absence | undefined;
   /**
-   * Counts the staged, whole reading for the recorded records of the range that it does not name,
-   * except those in `reading.but`. A reading with the name of the one before is not counted again.
+   * Counts the staged, complete reading for the recorded records of the range that it does not
+   * name, except those in `reading.but`. A reading with the same name as the previous one is not
+   * counted again.
    */
   count(kind: RecordTypeName, range: KeyRange, reading: Counted): void;
   /** Counts the owned records of a range with an opt-in that are missing, or flagged as gone. */
   countSubscribed(kind: RecordTypeName, range: KeyRange): { missing: number; flagged: number };
   /**
-   * Counts the owned records with an absence, and those whose absence is due, and returns how long
-   * the oldest that may be deleted has waited. With `adopted`, adopted records may be deleted too.
+   * Counts the owned records with an absence, and those whose absence is due. Also returns how long
+   * the oldest record that may be deleted has waited. With `adopted`, adopted records may be
+   * deleted too.
    */
   summary(kind: RecordTypeName, adopted: boolean): Missed;
   /** Restarts the wait of a record whose absence is due. */
@@ -34,37 +37,42 @@ export interface Absences {
   dropIfNamed(kind: RecordTypeName, key: Key): void;
 }
 
-/** One moment by two clocks; milliseconds since the epoch. */
+/** One moment by two clocks, in milliseconds since the epoch. */
 export interface Times {
   /** The moment by our clock. */
   at: number;
-  /** The moment by the platform's clock, which shows whole seconds; undefined: it did not tell. */
+  /**
+   * The moment by the platform's clock, in whole seconds; undefined if the platform did not state
+   * it.
+   */
   platformAt: number | undefined;
 }
 
 interface Missed {
   people: number;
   due: number;
-  /** The longest wait of a record that may be deleted; null: there is no such record. */
+  /** The longest wait of a record that may be deleted; null if there is no such record. */
   waitedMs: number | null;
 }
 
-/** A reading to count. An absence is due from `absentReadings` and `absentForMs` on, both. */
+/**
+ * A reading to count. An absence is due when both `absentReadings` and `absentForMs` are reached.
+ */
 interface Counted extends Times {
   name: string;
-  /** The keys to leave out: another run has read their records more recently. */
+  /** The keys to leave out, because another run has read their records more recently. */
   but: readonly Key[];
   absentReadings: number;
   absentForMs: number;
 }
 
-/** Selects the rows that the staged reading names in scope; an invalid record is not absent. */
+/** Selects the rows that the staged reading names in scope. An invalid record is not absent. */
 const isNamed = (of: string) => `exists (
   select 1 from temp.desired d where d.kind = @kind and d.key = ${of}.key
     and (d.presence = 'present' or d.reason is not null))`;
 
 /**
- * The milliseconds since the mark, by the slower clock. The 999 make up for the fraction of a
+ * The milliseconds since the mark, by the slower clock. The 999 compensate for the fraction of a
  * second that the platform's clock cuts off; our clock still limits the sum.
  */
 const added = `max(0, min(@at - marked_at, case
@@ -72,7 +80,7 @@ const added = `max(0, min(@at - marked_at, case
   when @platformAt > marked_platform_at then @platformAt - marked_platform_at + 999
   else 0 end))`;
 
-/** Moves the mark, unless the platform has told its time before and does not now. */
+/** Moves the mark, unless the platform stated its time before and does not now. */
 const marked = `marked_at = iif(@platformAt is null and marked_platform_at > 0, marked_at, @at),
   marked_platform_at = coalesce(@platformAt, marked_platform_at)`;
 

@@ -4,34 +4,37 @@ import type { Key, RecordTypeName } from '../../domain/record.ts';
 import { isGuarded, rangesBy, type Guarded, type KeyRange } from '../database/key-range.ts';
 
 /**
- * Keeps which records await approval from one run to the next, and since when. A stated opt-out
- * waits for one channel (`part`), and for a limited time; every other change makes the whole record
- * wait (`part` is '').
+ * Stores, across runs, which records await approval and since when. A stated opt-out waits for one
+ * channel (`part`), and for a limited time; any other change makes the whole record wait (`part` is
+ * '').
  *
- *   a record waits   from the run that first withholds a change of it
+ *   a record waits   from the run that first withholds a change to it
  *                    until it is approved and that approval has ended,
- *                    or until a run that read all plans no change of the class for it,
+ *                    or until a run that read everything plans no change of the class for it,
  *                    or, for a stated opt-out, until the platform has acknowledged all of it
  */
 export interface ApprovalHolds {
   /**
    * Stores that what this run withholds in a range awaits approval since `since`. A record that
-   * waits already keeps its time, also if it waits under a former key. With `byPart`, each part of
-   * a record waits for itself.
+   * already waits keeps its time, even if it waits under a former key. With `byPart`, each part of
+   * a record waits separately.
    */
   stand(guarded: Guarded, since: HeldSince & { byPart: boolean }): void;
   /** Yields the key ranges of the records that await approval. */
   ranges(guard: GuardClass, kind: RecordTypeName): Iterable<KeyRange>;
   /**
-   * Returns since when the oldest record waits, of those that began to wait later than `after` and,
-   * if `plan` is given, are shown in that plan; undefined: there is none. Times are in milliseconds
-   * since the epoch.
+   * Returns the start of the longest wait among the records that began to wait after `after` and,
+   * if `plan` is given, are shown in that plan. Returns undefined if there is none. Times are in
+   * milliseconds since the epoch.
    */
   oldest(guard: GuardClass, of?: { after?: number; plan?: string }): number | undefined;
-  /** Returns the waiting parts of one record, and since when; milliseconds since the epoch. */
+  /**
+   * Returns the waiting parts of one record, and since when they wait, in milliseconds since the
+   * epoch.
+   */
   of(guard: GuardClass, key: Key): { part: string; at: number }[];
   /**
-   * Sets times that lie in the future to `now`, since a clock was set back, and fills in missing
+   * Sets times that are in the future to `now`, because a clock was set back, and fills in missing
    * times of the platform.
    */
   mend(guard: GuardClass, now: HeldSince): void;
@@ -39,14 +42,15 @@ export interface ApprovalHolds {
   countUnplanned(guarded: Guarded): number;
   /**
    * Ends the wait of records in a range for which the run planned no change of the class, except
-   * the keys in `but`, which another run has taken over. Call it only for a run that read all.
+   * the keys in `but`, which another run has taken over. Call it only for a run that read
+   * everything.
    */
   dropUnwanted(standing: HeldRange, but: readonly Key[]): void;
-  /** Ends the wait of records that an approved plan shows and this run does not withhold. */
+  /** Ends the wait of records that an approved plan shows and that this run does not withhold. */
   dropApproved(standing: HeldRange, which: { plan: string; but: readonly Key[] }): void;
   /**
-   * Ends the wait of opt-outs that the platform acknowledged in this run. A person waits on while
-   * the opt-out of another contact of the address is withheld.
+   * Ends the wait of opt-outs that the platform acknowledged in this run. A person continues to
+   * wait while the opt-out of another contact with the address is withheld.
    */
   dropDone(guard: GuardClass, run: string): void;
 }
@@ -56,25 +60,30 @@ export interface HeldRange extends Guarded {
   kind: RecordTypeName;
 }
 
-/** A time by our clock, and by the platform's (null: unknown); milliseconds since the epoch. */
+/**
+ * A time by our clock, and by the platform's (null if unknown), in milliseconds since the epoch.
+ */
 export interface HeldSince {
   at: number;
   platformAt: number | null;
 }
 
 /**
- * The limits for ending a wait: it is over if it began at or before one of them, each by its own
- * clock; milliseconds since the epoch.
+ * The limits for ending a wait. A wait is over if it began at or before one of them, each by its
+ * own clock; in milliseconds since the epoch.
  */
 export interface Ends {
   local: number;
   platform: number | null;
 }
 
-/** Selects the rows of `standing s` whose wait is over: a condition with the parameters of Ends. */
+/**
+ * Selects the rows of `standing s` whose wait is over: an SQL condition with the parameters of
+ * Ends.
+ */
 export const isOver = '(s.at <= @local or s.platform_at <= @platform)';
 
-/** Returns a condition of SQL: the record, or the part of it, in a row of `table` is waiting. */
+/** Returns an SQL condition: the record, or its part, in a row of `table` is waiting. */
 export function standsOf(table: string, also = 'true'): string {
   return `exists (select 1 from standing s
     where s.guard = ${table}.guard and s.kind = ${table}.kind and s.key = ${table}.key
@@ -83,7 +92,7 @@ export function standsOf(table: string, also = 'true'): string {
 
 /** Prepares the statements about records that await approval. */
 export function approvalHoldsIn(db: Statements): ApprovalHolds {
-  // With a plain join SQLite would go through all ids.
+  // With a plain join SQLite would scan all ids.
   const formerKeys = `
     select o.key from temp.staged d cross join origin o on o.kind = d.kind and o.id = d.id
     where d.kind = w.kind and d.key = w.key and d.id <> ''

@@ -6,13 +6,13 @@ import { approvalHoldsIn, standsOf, type ApprovalHolds } from './approval-holds.
 import { most } from '../database/plan-chunks.ts';
 
 /**
- * Keeps the changes that guards withheld, by the hash of the plan that showed them, and the
+ * Stores the changes that guards withheld, by the hash of the plan that showed them, and the
  * approvals of such plans. Plans with the same withheld changes share one batch.
  */
 export interface PlansAwaitingApproval extends ApprovalHolds {
   /**
    * Marks the plans of this mode (for `full`: of every mode) as no longer current. Plans with a
-   * change of a record type in `but` stay, because the run did not judge those.
+   * change of a record type in `but` are kept, because the run did not judge those.
    */
   clear(mode: string, but: readonly RecordTypeName[]): void;
   /** Returns whether a plan has a withheld change of one of these record types. */
@@ -22,30 +22,34 @@ export interface PlansAwaitingApproval extends ApprovalHolds {
    * of these changes; `at` is in milliseconds since the epoch.
    */
   keep(plan: { plan: string; batch: string; size: number; mode: string; at: number }): void;
-  /** Returns the plan with this hash; undefined: none is stored. */
+  /** Returns the plan with this hash, or undefined if none is stored. */
   get(plan: string): PlanAwaitingApproval | undefined;
-  /** Returns the current plans, the oldest first. */
+  /** Returns the current plans, oldest first. */
   current(): PlanAwaitingApproval[];
-  /** Counts, by guard, the records of a plan that still wait to be approved, or to be sent. */
+  /** Counts, by guard, the records of a plan that still wait to be approved or sent. */
   left(plan: string): Record<GuardClass, number>;
   /**
    * Returns whether open approvals later than `after`, in milliseconds since the epoch, cover every
-   * change of the plan. A change that the platform rejected under an approval is not covered by it.
+   * change of the plan. An approval does not cover a change that the platform rejected under it.
    */
   isApproved(plan: string, after: number): boolean;
   /** Returns the first `count` changes of a plan. */
   changes(plan: string, count: number): ChangeAwaitingApproval[];
   /** Counts the changes of a plan. */
   countChanges(plan: string): number;
-  /** Approves a plan, or approves it anew; `at` in milliseconds since the epoch. */
+  /** Approves a plan, or approves it again; `at` is in milliseconds since the epoch. */
   approve(plan: string, at: number): void;
   /** Returns the approvals that have not ended and are later than `since` (epoch milliseconds). */
   approvals(since: number): Approval[];
-  /** Ends the approval of a plan; `at` in milliseconds since the epoch. */
+  /** Ends the approval of a plan; `at` is in milliseconds since the epoch. */
   end(plan: string, at: number): void;
-  /** Drops approvals, and plans that are not current, from before `before` (epoch milliseconds). */
+  /**
+   * Deletes approvals, and plans that are not current, from before `before` (epoch milliseconds).
+   */
   prune(before: number): void;
-  /** Drops up to 5,000 changes that no plan has any more. Returns whether more may be left. */
+  /**
+   * Deletes up to 5,000 changes that belong to no plan any more. Returns whether more may remain.
+   */
   pruneBatches(): boolean;
 }
 
@@ -53,9 +57,9 @@ export interface PlansAwaitingApproval extends ApprovalHolds {
 export interface PlanAwaitingApproval {
   /** The hash of the plan. */
   plan: string;
-  /** When the first of its changes was withheld; milliseconds since the epoch. */
+  /** When the first of its changes was withheld, in milliseconds since the epoch. */
   since: number;
-  /** The number of people, or templates, with withheld changes, by guard. */
+  /** The number of people or templates with withheld changes, by guard. */
   held: Record<GuardClass, number>;
 }
 
@@ -69,7 +73,7 @@ export type ChangeAwaitingApproval = Pick<Change, 'op' | 'part'> & {
 export interface Approval {
   /** The hash of the plan. */
   plan: string;
-  /** When the plan was approved; milliseconds since the epoch. */
+  /** When the plan was approved, in milliseconds since the epoch. */
   at: number;
 }
 

@@ -6,59 +6,65 @@ import { isGuarded, rangesBy, type Guarded, type KeyRange } from '../database/ke
 import { isOver, standsOf, type Ends } from './approval-holds.ts';
 
 /**
- * The staged changes of a run that guards count (in people, or templates), let through or withhold.
- * A change in `planned` has its approval in `approved`: the hash of a plan, or why it needs none.
+ * The staged changes of a run that guards count (in people or templates), release or withhold. A
+ * change in `planned` has its approval in `approved`: the hash of a plan, or the reason why it
+ * needs none.
  */
 export interface GuardedChanges {
   /** Yields the key ranges of the staged changes of a class. */
   ranges(guard: GuardClass): Iterable<KeyRange>;
   /**
    * Marks the changes that an approved plan shows as approved, unless this approval (`at`:
-   * milliseconds since the epoch) has already let the same change through.
+   * milliseconds since the epoch) has already released the same change.
    */
   approve(approval: { plan: string; at: number }, guarded: Guarded): void;
   /** Marks all changes of a range as needing no approval. */
   exempt(guarded: Guarded): void;
-  /** Marks changes that have awaited approval for so long that they need none any more. */
+  /** Marks changes that have awaited approval for so long that they no longer need one. */
   expire(guarded: Guarded, ends: Ends): void;
   /**
-   * Marks changes whose last attempt, in another run, was let through and ended as stale or
-   * rejected: that run has counted them. They need no approval until the latest change of the
-   * channel is another one.
+   * Marks changes whose last attempt, in another run, was released and ended as stale or rejected,
+   * because that run has counted them. They need no approval until a different change becomes the
+   * channel's latest.
    */
   excuse(guarded: Guarded, run: string): void;
-  /** Removes the changes of a range from the plan for records of which `heldOf` withholds some. */
+  /**
+   * Removes the changes of a range from the plan if `heldOf` withholds a change of the same record.
+   */
   keepOut(guarded: Guarded, heldOf: GuardClass): void;
   /**
    * Marks changes as approved if an earlier round of this run approved the same record and channel.
    */
   follow(guarded: Guarded): void;
-  /** Counts the records with a change neither approved nor let through earlier in this run. */
+  /** Counts the records with a change neither approved nor released earlier in this run. */
   fresh(guarded: Guarded): number;
-  /** Yields the key ranges of all changes of this run, including those let through or withheld. */
+  /** Yields the key ranges of all changes of this run, including those released or withheld. */
   askedRanges(guard: GuardClass): Iterable<KeyRange>;
   /**
-   * Counts the records of these changes in a range: all; those with an unapproved change; and those
-   * with a change that is neither approved nor waiting since an earlier run.
+   * Counts the records of these changes in a range: all records, those with an unapproved change,
+   * and those with a change that is neither approved nor waiting since an earlier run.
    */
   counts(guarded: Guarded): { all: number; unapproved: number; judged: number };
   /**
    * Counts the records for which other runs sent an unapproved change since `since`, in
-   * milliseconds since the epoch. It leaves out those with an unapproved change of the class in
+   * milliseconds since the epoch. It leaves out records with an unapproved change of the class in
    * this run, which `counts` returns.
    */
   sentSince(guard: GuardClass, since: number, run: string): number;
   /** Withholds the changes of a range that `fresh` counts. */
   withhold(guarded: Guarded): void;
-  /** Withholds those of them that wait since an earlier run. Returns whether there are any. */
+  /**
+   * Withholds those of them that have been waiting since an earlier run. Returns whether there are
+   * any.
+   */
   withholdStanding(guarded: Guarded): boolean;
-  /** Remembers the changes of a range that are not withheld, for later rounds of this run. */
+  /** Stores the changes of a range that are not withheld, for later rounds of this run. */
   pass(guarded: Guarded): void;
-  /** Lets all withheld changes through, as approved under this plan. */
+  /** Releases all withheld changes, as approved under this plan. */
   release(plan: string): void;
   /** Yields the key ranges of the withheld changes of a class. */
   withheldRanges(guard: GuardClass): Iterable<KeyRange>;
-  /** Returns the withheld changes of a range, in the order of the keys. */
+  /** Returns the withheld changes of a range, in key order. */
   withheld(guarded: Guarded): Change[];
   /** Counts the withheld changes of all classes. */
   countChanges(): number;
@@ -68,20 +74,23 @@ export interface GuardedChanges {
   withheldOps(kind: RecordTypeName): { op: Change['op']; n: number }[];
   /** Counts the staged changes that may be sent. */
   countPassing(): number;
-  /** Drops the withheld changes of a record, which is decided again. */
+  /** Drops the withheld changes of a record that is decided again. */
   forget(kind: RecordTypeName, key: Key): void;
 }
 
 /**
- * Selects the rows of `planned` that are neither approved, withheld, nor let through before in this
- * run: a condition of SQL with the parameter `guard`.
+ * Selects the rows of `planned` that are neither approved, nor withheld, nor released earlier in
+ * this run: an SQL condition with the parameter `guard`.
  */
 export const isNew = `guard = @guard and approved is null and held = 0 and not exists (
   select 1 from temp.passed p
   where p.guard = planned.guard and p.kind = planned.kind and p.key = planned.key
     and (p.approved is null or p.part = planned.part))`;
 
-/** Returns a condition: this approval has let the same change through before. Each passes once. */
+/**
+ * Returns an SQL condition: this approval has already released the same change. Each change passes
+ * once.
+ */
 const passedBy = (op: string, part: string) => `exists (
   select 1 from change c
   where c.kind = planned.kind and c.key = planned.key and c.op = ${op} and c.part = ${part}
@@ -91,7 +100,7 @@ const passedBy = (op: string, part: string) => `exists (
 /** The tables with all changes of a class in this run, and the index to use. */
 const asked = ['temp.planned indexed by planned_by_guard', 'temp.passed', 'temp.withheld'] as const;
 
-/** Names a table `t` in a statement; the index has to come after the name. */
+/** Adds the alias `t` to a table in a statement; the index clause must follow the alias. */
 const aliased = (table: string): string => `${table} `.replace(' ', ' t ');
 
 /** Returns the column with the approval; withheld changes have none. */
@@ -140,7 +149,7 @@ function approvedIn(db: Statements): Approved {
   };
 }
 
-/** Prepares the statements about changes that need no approval, or leave the plan. */
+/** Prepares the statements about changes that need no approval, or are removed from the plan. */
 function exceptedIn(db: Statements): Excepted {
   const mark = (as: string, also: string) =>
     `update temp.planned set approved = '${as}' where ${isGuarded} and approved is null and ${also}`;

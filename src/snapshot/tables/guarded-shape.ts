@@ -1,6 +1,6 @@
 /**
- * Queries what the people with new changes (`isNew` in guarded-changes.ts) have in common, a mail
- * domain or neighbouring ids, and how many records there are to compare them with.
+ * Queries what the people with new changes (`isNew` in guarded-changes.ts) have in common, such as
+ * a mail domain or neighbouring ids, and counts the records to compare them with.
  */
 import type { RecordTypeName } from '../../domain/record.ts';
 import { isNew } from './guarded-changes.ts';
@@ -18,7 +18,10 @@ import type { Statements } from '../database/prepared-statements.ts';
 export interface Shaping {
   /** Returns the mail domains of the people with new changes, at most two. */
   domains(guarded: Guarded): string[];
-  /** Counts the owned records of a range (default: of all), and those with this mail domain. */
+  /**
+   * Counts the owned records of a range (by default of all ranges), and those with this mail
+   * domain.
+   */
   owned(
     kind: RecordTypeName,
     of?: { range: KeyRange; domain: string },
@@ -28,17 +31,17 @@ export interface Shaping {
   /** Counts the owned records of a range, including those that a decision of this run adopts. */
   known(kind: RecordTypeName, range: KeyRange): number;
   /**
-   * Counts those of them that are subscribed to one of these channels and have no change of this
-   * class in this run.
+   * Counts the owned records that are subscribed to one of these channels and have no change of
+   * this class in this run.
    */
   subscribed(kind: RecordTypeName, guarded: Guarded, parts: readonly string[]): number;
-  /** Notes the source's ids of the records with new changes. */
+  /** Notes the source ids of the records with new changes. */
   addIds(guarded: Guarded): void;
-  /** Returns up to `count` noted ids behind `after`, or the first; shorter ids come first. */
+  /** Returns up to `count` noted ids after `after`, or from the start; shorter ids come first. */
   nextIds(after: FreshId | undefined, count: number): FreshId[];
-  /** Returns whether the id of another recorded record lies between two noted neighbours. */
+  /** Returns whether the id of another recorded record is between two noted neighbours. */
   isBetween(kind: RecordTypeName, from: FreshId, to: FreshId): boolean;
-  /** Forgets the ids. */
+  /** Drops the noted ids. */
   clearIds(): void;
 }
 
@@ -72,7 +75,9 @@ export function shapingIn(db: Statements): Shaping {
   };
 }
 
-/** Selects the owned records of a range; a row that a decision has noted replaces the recorded. */
+/**
+ * Selects the owned records of a range. A row that a decision has noted replaces the recorded one.
+ */
 const knownRows = `select n.kind, n.key, n.body from temp.noted n
   where ${inRange('n')} and n.ownership <> 'noted'
   union all
@@ -139,7 +144,7 @@ function idsIn(db: Statements): Ids {
       return (
         isAlike(from.length, { ...everything, after: from.id }) ||
         isAlike(to.length, { ...everything, upTo: to.id }) ||
-        // The query goes through all ids, so it runs only if a length lies between the two.
+        // The query scans all ids, so it runs only if a length between the two is possible.
         (to.length > from.length + 1 &&
           shorter.get({ kind, from: from.length, to: to.length }) !== undefined)
       );

@@ -9,27 +9,28 @@ import { inStretch, most, stretchesOf, whole, type Stretch } from '../database/p
  *
  *   planned → sent → acked | rejected | stale | unknown
  *
- * `sent` is on disk before the request leaves. If the process is killed, or cannot store the answer
- * (a full disk, a locked file), the next run marks the change as unknown. Reading the record on the
- * platform resolves `unknown`; a change that certainly did not happen goes back to planned.
+ * `sent` is on disk before the request leaves. If the process is killed, or cannot store the
+ * response (because of a full disk or a locked file), the next run marks the change as unknown.
+ * Reading the record on the platform resolves `unknown`; a change that certainly did not happen
+ * returns to planned.
  */
 export interface Journal {
   /**
-   * Adds the staged plan, or a chunk of it, without the changes that guards withhold. `at`: when it
-   * was planned, in milliseconds since the epoch.
+   * Adds the staged plan, or a chunk of it, without the changes that guards withhold. `at` is when
+   * it was planned, in milliseconds since the epoch.
    */
   adopt(run: string, at: number, stretch?: Stretch): void;
-  /** Returns the planned changes of a key, in the order in which they are sent. */
+  /** Returns the planned changes of a key, in sending order. */
   planned(part: PlanPart, key: Key): JournaledChange[];
-  /** Returns them by key, for the next `count` keys behind `after` that have any. */
+  /** Returns planned changes by key, for the next `count` keys after `after` that have any. */
   plannedNext(part: PlanPart, after: Key, count: number): Map<Key, JournaledChange[]>;
-  /** Returns whether any run has a planned change of this key. */
+  /** Returns whether any run has a planned change for this key. */
   isPlanned(kind: RecordTypeName, key: Key): boolean;
   /** Returns whether this run had the same change acknowledged for the record under another key. */
   isDone(change: JournaledChange): boolean;
-  /** Returns whether a change of this key was acknowledged since `at` (epoch milliseconds). */
+  /** Returns whether a change for this key was acknowledged since `at` (epoch milliseconds). */
   isDoneSince(kind: RecordTypeName, key: Key, at: number): boolean;
-  /** Returns whether the journal has any change of a run. */
+  /** Returns whether the journal contains any change of a run. */
   holds(run: string): boolean;
   /** Moves a change to another state. */
   move(seq: number, to: ChangeState, how: Move): void;
@@ -37,33 +38,33 @@ export interface Journal {
   open(kind: RecordTypeName): JournaledChange[];
   /**
    * Marks sent changes as unknown, except those of the runs in `but`, which are in progress. The
-   * processes of other runs have ended, so nothing waits for their answers any more.
+   * processes of other runs have ended, so nothing waits for their responses any more.
    */
   doubt(kind: RecordTypeName, but: readonly string[]): void;
   /** Returns whether runs other than those in `but` have planned changes. */
   hasLeft(kind: RecordTypeName, but: readonly string[]): boolean;
-  /** Marks up to 5,000 of these as stale. Returns whether more may be left. */
+  /** Marks up to 5,000 of these as stale. Returns whether more may remain. */
   abandon(kind: RecordTypeName, at: number, but: readonly string[]): boolean;
   /**
    * Counts the changes of a run by record type, operation and state. It yields chunk by chunk, so
-   * the same combination may come several times.
+   * the same combination may occur several times.
    */
   tally(run: string): Iterable<JournalTally[]>;
   /**
-   * Deletes up to 5,000 changes with an outcome, or none to wait for, that were planned before
-   * `before` (epoch milliseconds). Returns whether more may be left.
+   * Deletes up to 5,000 changes that were planned before `before` (epoch milliseconds) and are not
+   * open. Returns whether more may remain.
    */
   prune(before: number): boolean;
 }
 
-/** When a change moved, in milliseconds since the epoch, and why. */
+/** When a change moved to another state, in milliseconds since the epoch, and why. */
 interface Move {
   at: number;
   reason?: string | null;
   fix?: string | null;
 }
 
-/** The changes of one run, record type and phase, which are sent before the next phase begins. */
+/** The changes of one run, record type and phase. They are sent before the next phase begins. */
 export interface PlanPart {
   run: string;
   kind: RecordTypeName;
@@ -121,7 +122,7 @@ export function changesIn(db: Statements): Journal {
     `select kind, op, state, count(*) n from change indexed by change_by_run
      where run = @run and ${inStretch} group by kind, op, state`,
   );
-  // The lowest numbers are the oldest changes.
+  // The changes with the lowest numbers are the oldest.
   const prune = db.prepare<[number]>(
     `delete from change where seq in (
        select seq from change where planned_at < ? and state not in ('sent', 'unknown')

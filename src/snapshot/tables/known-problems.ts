@@ -5,25 +5,26 @@ import type { RecordProblem } from '../../domain/record-problem.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 
 /**
- * The known problems, so that each is listed once and counted in every run. A change that the
- * platform rejected is parked: it is not sent again until the desired fingerprint of its record
- * differs from `desired`. Only an opt-out is sent again without that, from `retryAt` on. All other
- * problems have no `desired`; the first run that does not notice them any more drops them.
+ * Stores the known problems, so that each is listed once and counted in every run. A change that
+ * the platform rejected is stored for a later retry (parked): it is not sent again until the
+ * desired fingerprint of its record differs from `desired`. Only an opt-out is sent again without
+ * that, from `retryAt` on. All other problems have no `desired`; the first run that no longer
+ * notices them deletes them.
  */
 export interface Problems {
-  /** Returns a problem; undefined: it is not known. */
+  /** Returns a problem, or undefined if it is not known. */
   get(problem: Name): KnownProblem | undefined;
-  /** Stores a problem that `run` found, in place of an earlier one of the same name. */
+  /** Stores a problem that `run` found, replacing an earlier one with the same identity. */
   put(problem: RecordProblem & Name & KnownProblem & { run: string }): void;
   /**
-   * Stores the invalid records and conflicts that this run noticed in a range. `at`: since when new
-   * ones are known, in milliseconds since the epoch.
+   * Stores the invalid records and conflicts that this run noticed in a range. `at` is the time
+   * from which new ones are known, in milliseconds since the epoch.
    */
   adopt(kind: RecordTypeName, by: { run: string; at: number; range: KeyRange }): void;
   /**
-   * Drops the problems that this run did not notice and that are not parked: those of one record,
-   * or of a range without the keys in `but`. After a partial reading it drops only problems of
-   * records that the reading names.
+   * Deletes the problems that this run did not notice and that are not parked: those of one record,
+   * or of a range without the keys in `but`. After an incremental reading it deletes only problems
+   * of records that the reading names.
    */
   forgetUnnoticed(kind: RecordTypeName, which: Key | (Others & { range: KeyRange })): void;
   /** Yields the key ranges of the known problems. */
@@ -32,48 +33,50 @@ export interface Problems {
   parked(kind: RecordTypeName, key: Key): Parked[];
   /** Counts the records with a parked problem. */
   countParked(kind: RecordTypeName): number;
-  /** Drops the problems of a record's part, or of one of its contacts, of every class. */
+  /** Deletes the problems, of every class, of a record's part or of one of its contacts. */
   drop(problem: Omit<Name, 'class'>): void;
   /**
-   * Drops the parked problems of records that the source does not name any more, except the keys in
-   * `but`. Rejected changes that the absence itself called for stay, and so do opt-outs, which only
-   * a decision drops. After a partial reading it drops only those of former keys of records that
-   * the reading has under another key.
+   * Deletes the parked problems of records that the source no longer names, except the keys in
+   * `but`. Rejected changes that the absence itself caused are kept, and so are opt-outs, which
+   * only a decision deletes. After an incremental reading it deletes only those of former keys of
+   * records that the reading has under another key.
    */
   dropUnnamed(kind: RecordTypeName, which: Others): void;
 }
 
 interface Others {
-  /** The keys to leave out: another run has taken over their records. */
+  /** The keys to leave out, because another run has taken over their records. */
   but: readonly Key[];
   /** Whether this run has read the whole source. */
   whole: boolean;
 }
 
 interface Name extends Pick<RecordProblem, 'kind' | 'key' | 'class' | 'part'> {
-  /** The platform's id, if the problem concerns one of its records; '' is the same as undefined. */
+  /**
+   * The platform's id, if the problem concerns one of its records; '' means the same as undefined.
+   */
   target?: string | undefined;
 }
 
-/** The stored state of a problem; times in milliseconds since the epoch. */
+/** The stored state of a problem; times are in milliseconds since the epoch. */
 export interface KnownProblem {
   reason: string;
   /**
    * The desired fingerprint of the record when the platform rejected the change ('' if the source
-   * did not name it), 'released' after a release; undefined: the problem is not parked.
+   * did not name it), or 'released' after a release; undefined if the problem is not parked.
    */
   desired: string | undefined;
-  /** How often the change was rejected. */
+  /** The number of times that the change was rejected. */
   attempts: number;
   /** When a rejected opt-out is due again; undefined for all other problems. */
   retryAt: number | undefined;
   since: number;
 }
 
-/** A rejected change that is to be retried later. */
+/** A rejected change that is retried later. */
 export interface Parked extends KnownProblem, RecordProblem {
   desired: string;
-  /** The platform's id; '': none. */
+  /** The platform's id; '' if there is none. */
   target: string;
 }
 
@@ -142,7 +145,7 @@ export function problemsIn(db: Statements): Problems {
   };
 }
 
-/** Returns a condition of SQL: a known problem and a noticed one are the same. */
+/** Returns an SQL condition: a known problem and a noticed one are the same. */
 function isNoticed(problem: string, noticed: string): string {
   const columns = ['kind', 'key', 'class', 'part'];
   return columns.map((name) => `${problem}.${name} = ${noticed}.${name}`).join(' and ');

@@ -4,37 +4,41 @@ import type { Key, RecordTypeName, RecordedRow } from '../../domain/record.ts';
 import { inRange, type KeyRange } from '../database/key-range.ts';
 
 /**
- * Keeps the reports to the CRM about people who opted out on the platform: a row for each opt-out
- * and each CRM id, from when the opt-out is first observed until the person is back.
+ * Stores the reports to the CRM about people who opted out on the platform: one row for each
+ * opt-out and CRM id, from when the opt-out is first observed until the person resubscribes.
  *
  *   needless → planned → sent → acked | rejected | unknown
  *
- * `sent` is on disk before the report leaves. If the process is killed, the next run marks it as
- * unknown. An unknown report is sent again under the same id; a rejected one too, after a day or
- * when it is released. An acked report is not sent again as long as its row exists.
+ * `sent` is on disk before the report leaves. If the process is killed, the next run marks the
+ * report as unknown. An unknown report is sent again under the same id; so is a rejected one, after
+ * a day or when it is released. An acked report is not sent again while its row exists.
  */
 export interface OptOutReports {
   /** Returns the reports of a range of keys, or of one key. */
   of(kind: RecordTypeName, keys: KeyRange | Key): ReturnedRow[];
   /** Returns the recorded people who may have opted out, of a range of keys or of one key. */
   leavers(kind: RecordTypeName, keys: KeyRange | Key): Leaver[];
-  /** Returns the same from the rows that this run's decisions have noted. */
+  /** Returns the same people, from the rows that this run's decisions have noted. */
   noted(kind: RecordTypeName, keys: KeyRange | Key): Leaver[];
-  /** Returns the keys with a conflict in this run and without a recorded row. */
+  /** Returns the keys that have a conflict in this run but no recorded row. */
   barred(kind: RecordTypeName, keys: KeyRange | Key): Key[];
-  /** Adds a report; `at`: when the opt-out was first observed, in milliseconds since the epoch. */
+  /**
+   * Adds a report; `at` is when the opt-out was first observed, in milliseconds since the epoch.
+   */
   add(kind: RecordTypeName, row: OptOutReport & { state: ReturnState; at: number }): void;
   /** Moves a report to another state. */
   move(seq: number, to: ReturnState, how: Moved): void;
   /** Deletes a report. */
   drop(seq: number): void;
-  /** Returns the reports that are due, of all keys or of one; the least often tried come first. */
+  /**
+   * Returns the reports that are due, for all keys or for one; those tried least often come first.
+   */
   due(kind: RecordTypeName, which: Due): ReturnedRow[];
   /** Marks sent reports as unknown, except those of the runs in `but`, which are in progress. */
   doubt(kind: RecordTypeName, but: readonly string[]): void;
-  /** Returns the unknown reports, the oldest first. */
+  /** Returns the unknown reports, oldest first. */
   unknown(kind: RecordTypeName): ReturnedRow[];
-  /** Returns up to `count` rejected reports, the oldest first. */
+  /** Returns up to `count` rejected reports, oldest first. */
   rejected(kind: RecordTypeName, count: number): ReturnedRow[];
   /** Counts the reports that are waiting, and those that were rejected. */
   counts(kind: RecordTypeName): ReturnCounts;
@@ -43,29 +47,32 @@ export interface OptOutReports {
   /** Makes the rejected reports of a key due in the next run. Returns their number. */
   release(kind: RecordTypeName, key: Key): number;
   /**
-   * Deletes the reports, of people who are not recorded any more, that were acked, rejected or
-   * found needless before `before` (epoch milliseconds).
+   * Deletes reports about people who are no longer recorded, if they were acked, rejected or found
+   * needless before `before` (epoch milliseconds).
    */
   prune(before: number): void;
 }
 
-/** A stored report; times in milliseconds since the epoch. */
+/** A stored report; times are in milliseconds since the epoch. */
 export interface ReturnedRow extends OptOutReport {
   seq: number;
   state: ReturnState;
   reason: string | null;
   fix: string | null;
-  /** How many attempts have failed. */
+  /** The number of failed attempts. */
   attempts: number;
   /** When the opt-out was first observed. */
   plannedAt: number;
-  /** When it became acked, rejected or needless; null: it is waiting. */
+  /** When it became acked, rejected or needless; null while it is waiting. */
   endedAt: number | null;
 }
 
 type Leaver = Pick<RecordedRow, 'key' | 'body' | 'seenAt'>;
 
-/** When, in which run and why a report moves; times in milliseconds since the epoch. */
+/**
+ * When, in which run and why a report moves to another state; times are in milliseconds since the
+ * epoch.
+ */
 interface Moved {
   at: number;
   run?: string;
@@ -80,13 +87,15 @@ interface Moved {
 interface Due {
   /** The current time, in milliseconds since the epoch. */
   at: number;
-  /** The most reports to return. */
+  /** The maximum number of reports to return. */
   count: number;
-  /** Undefined: the reports of all keys. */
+  /** If undefined, the reports of all keys are returned. */
   key?: Key | undefined;
 }
 
-/** The numbers of open reports, and since when the oldest exist; milliseconds since the epoch. */
+/**
+ * The numbers of open reports, and when the oldest were planned, in milliseconds since the epoch.
+ */
 export interface ReturnCounts {
   /** Reports in the states planned, sent and unknown. */
   waiting: number;
@@ -105,8 +114,8 @@ export function optOutReportsIn(db: Statements): OptOutReports {
 }
 
 /**
- * Selects the bodies that may contain an opt-out made on the platform, by their text. Canonical
- * JSON has no spaces, so this is exact enough, and most bodies need not be parsed.
+ * Selects the bodies that may contain an opt-out made on the platform, by searching their text.
+ * Canonical JSON has no spaces, so the search is exact enough, and most bodies need not be parsed.
  */
 const mayHaveLeft = `(instr(body, '"by":"platform"') > 0 or instr(body, '"left":true') > 0)`;
 

@@ -2,18 +2,18 @@ import type { Statements } from '../database/prepared-statements.ts';
 import { Busy } from '../../domain/errors.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 
-/** Removes a record from the snapshot without a trace. */
+/** Removes all traces of a record from the snapshot. */
 export interface Purge {
   /** Deletes every row that names the record; `ids` are its ids in the source. */
   rows(kind: RecordTypeName, key: Key, ids: readonly string[]): Purged;
   /**
-   * Rewrites the file, so that it keeps no bytes of deleted rows. Call it outside transactions.
+   * Rewrites the file, so that it contains no bytes of deleted rows. Call it outside transactions.
    * Throws Busy while another process reads the snapshot.
    */
   scrub(): void;
 }
 
-/** The number of rows that were deleted. */
+/** The number of deleted rows, by table. */
 export interface Purged {
   recorded: number;
   origins: number;
@@ -25,7 +25,7 @@ export interface Purged {
 }
 
 /**
- * Removes the key from the bodies of other changes, which may name it among the former keys of
+ * Removes the key from the bodies of other changes, which may list it among the former keys of
  * their record (`former`).
  */
 const withoutFormer = `
@@ -50,7 +50,7 @@ export function purgeIn(db: Statements): Purge {
   const mentions = db.prepare<{ kind: string; key: string }>(withoutFormer);
   return {
     rows(kind, key, ids) {
-      // The problem of an invalid record without a key has the record's id in place of the key.
+      // The problem of an invalid record without a key is stored under the record's id instead.
       const names = [key, ...ids.map((id) => `id ${id}`)];
       mentions.run({ kind, key });
       duplicates.run(kind, key);
@@ -60,7 +60,8 @@ export function purgeIn(db: Statements): Purge {
         problems: names.reduce((sum, name) => sum + problems.run(kind, name).changes, 0),
         changes: changes.run(kind, key).changes,
         absences: absences.run(kind, key).changes,
-        // The changes that the newest plan shows as withheld are in both tables: count them once.
+        // The changes that the newest plan shows as withheld are in both tables and are counted
+        // once.
         held: Math.max(held.run(kind, key).changes, standing.run(kind, key).changes),
         returned: returned.run(kind, key).changes,
       };

@@ -2,11 +2,11 @@ import type { Statements } from '../database/prepared-statements.ts';
 import type { Key, Ownership, RecordedRow, RecordTypeName } from '../../domain/record.ts';
 import { inRange, isStaged, type KeyRange } from '../database/key-range.ts';
 
-/** The recorded state: for each record of the mirror, what the platform last confirmed. */
+/** Stores the recorded state: for each record of the mirror, what the platform last confirmed. */
 export interface Recorded {
-  /** Returns the row of a key; undefined: there is none. */
+  /** Returns the row of a key, or undefined if there is none. */
   get(kind: RecordTypeName, key: Key): RecordedRow | undefined;
-  /** Returns the rows of other keys under which one of these source ids was known. */
+  /** Returns the rows with other keys under which one of these source ids was known. */
   ofOrigins(kind: RecordTypeName, ids: readonly string[], notKey: Key): RecordedRow[];
   /** Returns the other keys under which this run's reading has the source ids of a key. */
   successors(kind: RecordTypeName, key: Key): Key[];
@@ -14,44 +14,47 @@ export interface Recorded {
   hasStrays(kind: RecordTypeName, key: Key): boolean;
   /** Returns every source id that a record has had while it was recorded. */
   originsOf(kind: RecordTypeName, key: Key): string[];
-  /** Returns up to `count` rows behind the key `after`, in the order of their keys. */
+  /** Returns up to `count` rows after the key `after`, in key order. */
   next(kind: RecordTypeName, after: Key, count: number): RecordedRow[];
   /**
-   * Returns the other keys under which the same record is or was known: by a source id of this
-   * reading or of earlier ones, or by a contact's id on the platform. It goes through all rows.
+   * Returns the other keys under which the same record is or was known: by a source id from this or
+   * an earlier reading, or by a contact's id on the platform. It scans all rows.
    */
   namesakes(kind: RecordTypeName, key: Key): Key[];
   /**
-   * Stores the key of every source id in a range of ids, if the record is recorded. `since`: since
-   * when the key is known, in milliseconds since the epoch.
+   * Stores the key of every source id in a range of ids, if the record is recorded. `since` is the
+   * time from which the key is known, in milliseconds since the epoch.
    */
   adoptOrigins(kind: RecordTypeName, range: KeyRange, since: number): void;
   /** Returns whether no other source id was stored for this key after this one. */
   isLastOrigin(kind: RecordTypeName, id: string, key: Key): boolean;
   /** Returns the keys of a range that are recorded, or that both sides have in this run. */
   keysFound(kind: RecordTypeName, range: KeyRange): Key[];
-  /** Returns the row of another key that has this platform id. */
+  /** Returns the row with another key that has this platform id. */
   ofId(kind: RecordTypeName, id: string, notKey: Key): RecordedRow | undefined;
-  /** Returns all rows of other keys that have this platform id, or had it before a renaming. */
+  /**
+   * Returns all rows with other keys that have this platform id, or had it before they were
+   * renamed.
+   */
   everOfId(kind: RecordTypeName, id: string, notKey: Key): RecordedRow[];
-  /** Counts the rows of a range with a platform id that this run's listing does not have. */
+  /** Counts the rows of a range with a platform id that is not in this run's listing. */
   countUnlisted(kind: RecordTypeName, range: KeyRange): number;
-  /** Returns up to `count` of these rows, in the order of keys; it skips the first `after` rows. */
+  /** Returns up to `count` of these rows in key order, skipping the first `after` rows. */
   unlisted(
     kind: RecordTypeName,
     part: { range: KeyRange; after: number; count: number },
   ): RecordedRow[];
   /** Returns every key that this source id has had, including keys of deleted records. */
   keysOfOrigin(kind: RecordTypeName, id: string): Key[];
-  /** Stores a row in place of the key's earlier one. */
+  /** Stores a row, replacing the key's earlier one. */
   put(row: RecordedRow): void;
   /** Deletes the row of a key. */
   drop(kind: RecordTypeName, key: Key): void;
-  /** Returns at most `count` records with a platform id, evenly spread over all keys. */
+  /** Returns at most `count` records with a platform id, spread evenly over all keys. */
   sample(kind: RecordTypeName, count: number): { key: Key; id: string }[];
   /** Counts the rows of a record type. */
   count(kind: RecordTypeName): number;
-  /** Returns whether there is no row of any record type. */
+  /** Returns whether there are no rows of any record type. */
   isEmpty(): boolean;
 }
 
@@ -183,7 +186,7 @@ function namesakesIn(db: Statements): Pick<Recorded, 'namesakes' | 'keysFound' |
 
 /** Prepares the statements that compare the source ids of a row with this run's reading. */
 function rangesIn(db: Statements): Pick<Recorded, 'successors' | 'hasStrays'> {
-  // With plain joins SQLite would go through all ids, for every key.
+  // With plain joins SQLite would scan all ids for every key.
   const successors = db.prepare<{ kind: string; key: string }, { key: string }>(
     `with was (id) as (
        select id from origin indexed by origin_by_key where kind = @kind and key = @key)
@@ -221,7 +224,7 @@ function unlistedIn(db: Statements): Pick<Recorded, 'countUnlisted' | 'unlisted'
   };
 }
 
-/** Returns a row as the table has it: with null for undefined. */
+/** Returns a row in the form of the table, with null for undefined. */
 export function toStored({ seenAt, id, shown, desired, ...row }: RecordedRow): StoredRecord {
   return {
     ...row,

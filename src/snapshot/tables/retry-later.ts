@@ -5,33 +5,35 @@ import type { Key, RecordTypeName } from '../../domain/record.ts';
 
 /**
  * Counts and lists the known problems of all records (known-problems.ts), and releases the rejected
- * changes among them, which are to be retried later (parked).
+ * changes among them that are waiting for a retry (parked).
  */
 export interface RetryLater {
   /** Counts the records with a problem, by record type, class, and whether it is parked. */
   counts(): ProblemCount[];
-  /** Returns up to `count` opt-outs that the platform rejected, the oldest first. */
+  /** Returns up to `count` opt-outs that the platform rejected, oldest first. */
   refusedOptOuts(count: number): RefusedOptOut[];
   /** Counts the opt-outs that the platform rejected. */
   countRefusedOptOuts(): number;
-  /** Returns the conflicts of a whole part (a channel), whose key is the part's name. */
+  /** Returns the conflicts that concern a whole part (a channel); their key is the part's name. */
   parts(kind: RecordTypeName): PartProblem[];
   /** Returns the records with a parked change that was released, or is due at `at` (epoch ms). */
   due(kind: RecordTypeName, at: number): Key[];
   /** Returns the records with a parked problem. */
   records(): Named[];
-  /** Counts the problems of records in a range that this run's partial reading does not name. */
+  /**
+   * Counts the problems of records in a range that this run's incremental reading does not name.
+   */
   countUnread(kind: RecordTypeName, range: KeyRange): UnreadCounts;
-  /** Returns up to 100 rejected opt-outs of such records, the oldest first. */
+  /** Returns up to 100 rejected opt-outs of such records, oldest first. */
   unreadOptOuts(kind: RecordTypeName): RefusedOptOut[];
   /**
    * Lets the next run send the parked changes of a record as if the record had changed. Until then
-   * they stay known, with their `since`. Returns the number of changes.
+   * they remain known, with their `since`. Returns the number of changes.
    */
   release(record: Named): number;
 }
 
-/** The number of problems of each sort. */
+/** The number of problems of each kind. */
 interface UnreadCounts {
   conflicts: number;
   invalid: number;
@@ -41,7 +43,7 @@ interface UnreadCounts {
   refused: number;
 }
 
-/** The problems of records that a partial reading does not name. */
+/** The problems of records that an incremental reading does not name. */
 export interface Unread extends UnreadCounts {
   /** The oldest rejected opt-outs. */
   optOuts: RefusedOptOut[];
@@ -49,31 +51,31 @@ export interface Unread extends UnreadCounts {
 
 type Named = Pick<RecordProblem, 'kind' | 'key'>;
 
-/** The number of records with problems of one record type and class. */
+/** The number of records with problems, for one record type and class. */
 export interface ProblemCount extends Pick<RecordProblem, 'kind' | 'class'> {
   parked: 0 | 1;
   n: number;
-  /** Since when the oldest is known; milliseconds since the epoch. */
+  /** When the oldest problem became known, in milliseconds since the epoch. */
   since: number;
 }
 
-/** An opt-out that the platform rejected; times in milliseconds since the epoch. */
+/** An opt-out that the platform rejected; times are in milliseconds since the epoch. */
 export interface RefusedOptOut extends Pick<
   RecordProblem,
   'kind' | 'key' | 'part' | 'reason' | 'fix'
 > {
-  /** How often it was rejected; 0 after a release. */
+  /** The number of rejections; 0 after a release. */
   attempts: number;
   retryAt: number;
   since: number;
 }
 
-/** A conflict of a whole part; `since` in milliseconds since the epoch. */
+/** A conflict that concerns a whole part; `since` is in milliseconds since the epoch. */
 export interface PartProblem extends Pick<RecordProblem, 'part' | 'reason' | 'fix'> {
   since: number;
 }
 
-/** The value of `desired` after a release; it equals no fingerprint. */
+/** The value of `desired` after a release, which never equals a fingerprint. */
 const released = 'released';
 
 /** Prepares the statements about all problems. */
@@ -118,7 +120,7 @@ export function retryLaterIn(db: Statements): RetryLater {
   };
 }
 
-/** Selects the problems of records that this run's reading names, by key or by id only. */
+/** Selects the problems of records that this run's reading names, by key or only by id. */
 export const isNamed = `(
   exists (select 1 from temp.staged s where s.kind = problem.kind and s.key = problem.key)
   or problem.key like 'id %' and exists (
@@ -145,5 +147,5 @@ function unreadIn(db: Statements): Pick<RetryLater, 'countUnread' | 'unreadOptOu
   };
 }
 
-/** The most problems that a run lists. */
+/** The maximum number of problems that a run lists. */
 const mostListed = 100;

@@ -1,18 +1,18 @@
-/** Keeps the runs, and shows the outcomes of changes and the history of a record. */
+/** Stores the runs, and returns the outcomes of changes and the history of a record. */
 import type { Statements } from '../database/prepared-statements.ts';
 import type { JournaledChange } from '../../domain/change.ts';
 import type { Key, RecordedRow, RecordTypeName } from '../../domain/record.ts';
 
-/** A recorded run; times in milliseconds since the epoch. */
+/** A recorded run; times are in milliseconds since the epoch. */
 export interface KeptRun {
   id: string;
   mode: string;
-  /** `running` until the run has ended; it stays so when the process was killed. */
+  /** `running` until the run has ended, and permanently if its process was killed. */
   status: string;
   plan: string | null;
   startedAt: number;
   endedAt: number | null;
-  /** The JSON of the summary, without its problems. */
+  /** The summary as JSON text, without its problems. */
   summary: string | null;
 }
 
@@ -20,18 +20,18 @@ export interface KeptRun {
 export interface Runs {
   start(run: { id: string; mode: string; at: number }): void;
   finish(run: { id: string; status: string; plan: string; summary: string; at: number }): void;
-  /** Drops a run that has nothing to show. */
+  /** Deletes a run that has nothing to show. */
   drop(id: string): void;
   get(id: string): KeptRun | undefined;
   /** Returns the newest runs, newest first. */
   newest(count: number): KeptRun[];
   newestOf(mode: string): KeptRun | undefined;
   /**
-   * Returns the newest full run of all record types that ended well with both readings certified:
-   * at its end the platform was as the CRM wanted it.
+   * Returns the newest full run of all record types that completed successfully with both readings
+   * certified. At its end, the platform matched what the CRM wanted.
    */
   proven(): KeptRun | undefined;
-  /** Drops runs that ended before `before`, in milliseconds since the epoch. */
+  /** Deletes runs that ended before `before`, in milliseconds since the epoch. */
   prune(before: number): void;
 }
 
@@ -72,15 +72,15 @@ export function runsIn(db: Statements): Runs {
   };
 }
 
-/** Shows the outcomes of changes; the journal itself is journal.ts. */
+/** Returns the outcomes of changes; the journal itself is in journal.ts. */
 export interface Outcomes {
-  /** Returns the changes of a run, the most urgent states first, and opt-outs before others. */
+  /** Returns the changes of a run, most urgent states first, and opt-outs before others. */
   gravest(run: string, count: number): KeptChange[];
   /** Counts the changes of all runs that were sent and have no known outcome. */
   countOpen(): OpenCount[];
 }
 
-/** A change and its outcome; times in milliseconds since the epoch. */
+/** A change and its outcome; times are in milliseconds since the epoch. */
 export interface KeptChange extends Pick<
   JournaledChange,
   'kind' | 'key' | 'op' | 'part' | 'state'
@@ -92,11 +92,11 @@ export interface KeptChange extends Pick<
   endedAt: number | null;
 }
 
-/** A number of changes without a known outcome. */
+/** The number of changes without a known outcome, for one state. */
 export interface OpenCount {
   state: 'sent' | 'unknown';
   n: number;
-  /** When the oldest was sent; milliseconds since the epoch. */
+  /** When the oldest was sent, in milliseconds since the epoch. */
   since: number | null;
 }
 
@@ -121,15 +121,18 @@ export function outcomesIn(db: Statements): Outcomes {
   };
 }
 
-/** Shows what the snapshot has about single records. */
+/** Returns what the snapshot contains about single records. */
 export interface RecordHistory {
-  /** Yields every key that the snapshot has in any table, each once. */
+  /** Yields every key that occurs in any table of the snapshot, each once. */
   keys(kind: RecordTypeName): IterableIterator<Key>;
-  /** Yields every recorded record, in the order of keys; nothing may be written meanwhile. */
+  /** Yields every recorded record in key order; nothing may be written in the meantime. */
   records(kind: RecordTypeName): IterableIterator<Pick<RecordedRow, 'key' | 'body' | 'seenAt'>>;
-  /** Returns keys with a conflict and without a recorded row: people who are not brought in. */
+  /**
+   * Returns the keys that have a conflict but no recorded row: people who are not added to the
+   * platform.
+   */
   barred(kind: RecordTypeName): Key[];
-  /** Returns the changes of a record and their outcomes, the newest first. */
+  /** Returns the changes of a record and their outcomes, newest first. */
   changes(kind: RecordTypeName, key: Key, count: number): (KeptChange & { run: string })[];
 }
 

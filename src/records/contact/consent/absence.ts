@@ -1,24 +1,28 @@
-/** Judges whether a person is missing from the CRM, and whether that counts by now. */
+/** Decides whether a person is missing from the CRM, and whether the absence counts yet. */
 import type { Absence, AbsenceDue, DesiredRow } from '../../../domain/record.ts';
 import type { States } from '../../record-type.ts';
 import type { AbsenceRules } from './our-contacts.ts';
 
 /**
- * Returns whether the CRM has nobody with this address: every record of it is gone, flagged or out
- * of scope. An uncertified reading proves nothing about people it does not name.
+ * Returns whether the CRM has no person with this address: every record with it is gone, flagged or
+ * out of scope. An uncertified reading proves nothing about people it does not name.
  */
 export function hasLeft({ desired, certified }: States): boolean {
   return desired.length === 0 ? certified : isGone(desired);
 }
 
-/** Returns whether none of the records is present. An invalid one may be, and counts as present. */
+/**
+ * Returns whether none of the records is present. An invalid record may be present, and counts as
+ * such.
+ */
 export function isGone(desired: readonly DesiredRow[]): boolean {
   return desired.every(({ presence, invalid }) => presence !== 'present' && !invalid);
 }
 
 /**
- * Returns whether the absence counts: the CRM flags the person as deleted, or enough readings, far
- * enough apart, missed the person. False for an uncertified reading, which may lack a record.
+ * Returns whether the absence counts: the CRM flags the person as deleted, or enough readings over
+ * a long enough time did not name the person. Returns false for an uncertified reading, which may
+ * lack a record.
  */
 export function isDue(states: States, rules: AbsenceRules): boolean {
   if (!states.certified || states.announces || !hasLeft(states)) return false;
@@ -27,14 +31,14 @@ export function isDue(states: States, rules: AbsenceRules): boolean {
 
 /**
  * Returns whether every CRM record of the person is flagged as deleted. A record that is out of
- * scope, or missing from a whole reading, is not flagged.
+ * scope, or missing from a complete reading, is not flagged.
  */
 export function isFlagged({ desired, strays }: States): boolean {
   const isSaid = desired.every(({ presence, invalid }) => presence === 'flagged' && !invalid);
   return desired.length > 0 && isSaid && !strays;
 }
 
-/** Returns whether enough readings, far enough apart, missed the person. */
+/** Returns whether enough readings over a long enough time did not name the person. */
 export function isLongEnough(
   absence: Absence | undefined,
   { absentReadings, absentForMs }: AbsenceDue,
@@ -45,8 +49,8 @@ export function isLongEnough(
 }
 
 /**
- * Returns whether `policy.deleteAfter` is over for a person who is due. The wait begins when the
- * opt-out is acknowledged; `isIn` says that an opt-out is still to come. Flagged people do not
+ * Returns whether `policy.deleteAfter` has passed for a person who is due. The wait begins when the
+ * opt-out is acknowledged; `isIn` means that an opt-out is still to come. Flagged people do not
  * wait.
  */
 export function hasWaited(states: States, isIn: boolean, rules: AbsenceRules): boolean {

@@ -1,23 +1,23 @@
 /**
- * Decides what happens to a contact whose CRM record has another address by now. It is opted out
- * under the old address once the new one stands. Per channel, for the new address:
+ * Decides what happens to a contact whose CRM record now has another address. The contact is opted
+ * out under the old address once the new one is in place. Per channel, for the new address:
  *
  *   the CRM wants    recorded                  →
- *   out              any                       opt_out at once, if the record that says so had the
- *                                              old address
+ *   out              any                       opt_out immediately, if the record that says so had
+ *                                              the old address
  *   in               in, or out by the         opt_out
  *                    person, or by us and
- *                    not taken back
+ *                    not withdrawn
  *   in               anything else             nothing yet: the new address is opted in first
  *   no opinion       there                     opt_out
  *   no opinion       not there                 nothing yet
  *   gone             any                       nothing: the person is gone from the CRM
  *
  * An opt-out that no record states needs a certified reading. It also waits while a record that
- * once had the old address is missing from the reading, until the old address is absent for long
- * enough. Where policy deletes, the old contact is deleted instead, once every new address stands
- * in every channel and no record that had the old one is missing. Until then it is not deleted for
- * absence either. Other contacts of the old address are opted out all the same.
+ * once had the old address is missing from the reading, until the old address has been absent for
+ * long enough. If the policy deletes contacts, the old contact is deleted instead, once every new
+ * address is in place in every channel and no record that had the old one is missing. Until then it
+ * is not deleted for absence either. Other contacts with the old address are still opted out.
  */
 import { isGone } from './absence.ts';
 import { isOurs, isTakenBack, statingOut } from './own-opt-outs.ts';
@@ -29,8 +29,9 @@ import type {
 import { strictest, type DesiredSubscription } from '../observe/strictest-consent.ts';
 
 /**
- * Returns whether every new address stands in the channel, so that the old one is opted out of it
- * though no record states that. `due`: the old address is absent from the CRM for long enough.
+ * Returns whether every new address is in place in the channel, so that the old one is opted out of
+ * it although no record states that. `due`: the old address has been absent from the CRM for long
+ * enough.
  */
 export function hasMoved(states: ContactStates, channel: string, due: boolean): boolean {
   const { successors, strays, certified, by } = states;
@@ -45,18 +46,21 @@ export function isForbidden(states: Moved, channel: string): boolean {
   return movedRows(states).some((row) => statingOut([row], channel).isStated);
 }
 
-/** Returns the records that had this address, as they stand under their new ones. */
+/** Returns the records that had this address, as they are under their new addresses. */
 export function movedRows({ successors, origins }: Moved): DesiredContactRow[] {
   return successors.flatMap(({ desired }) => desired).filter(({ id }) => origins.includes(id));
 }
 
-/** Returns whether the new contacts stand in every channel, so that the old one can be deleted. */
+/**
+ * Returns whether the new contacts are in place in every channel, so that the old one can be
+ * deleted.
+ */
 export function isReplaced({ successors, strays, by }: ContactStates, channels: readonly string[]) {
   const isWhole = successors.every((one) => standsWhole(one, channels, by));
   return successors.length > 0 && !strays && isWhole;
 }
 
-/** Returns whether a new address of somebody in the CRM does not stand in every channel yet. */
+/** Returns whether a new address of a person in the CRM is not in place in every channel yet. */
 export function isAwaited({ successors, by }: ContactStates, channels: readonly string[]): boolean {
   return successors.some((next) => !isGone(next.desired) && !standsWhole(next, channels, by));
 }

@@ -1,17 +1,19 @@
-/** Says why the two sides disagree about somebody, and what a person can do about it. */
+/** Explains why the two sides disagree about a person, and how to resolve it. */
 import type { Fault } from '../../../domain/record.ts';
 
 interface Subject {
   channel: string;
-  /** Whether nobody is known to have left by the opt-out that is recorded. */
+  /** Whether it is unknown if any person decided the recorded opt-out. */
   isDoubtful: boolean;
-  /** How many contacts on the platform have the address. */
+  /** The number of contacts on the platform that have the address. */
   contacts: number;
 }
 
 const recordIt = 'record the opt-out in the CRM; only the person can come back';
 
-/** Conflicts by the rule or gate that decided them; all others say `leftChannel`. */
+/**
+ * The conflicts by the rule or gate that decided them; any other rule or gate uses `leftChannel`.
+ */
 const conflicts: Record<string, Fault> = {
   'left-all-mail': {
     reason: 'unsubscribed from all mail, blocked or suppressed on the platform',
@@ -53,7 +55,7 @@ const leftChannel: Fault = {
   fix: recordIt,
 };
 
-/** The rules that go by what the platform shows of one channel. */
+/** The rules that depend on what the platform shows for one channel. */
 const byShown = new Set([
   'membership-removed',
   'left-channel',
@@ -68,7 +70,7 @@ const doubtful: Fault = {
   fix: 'ask the person; with policy.resubscribe: newer, a newer date of their will in the CRM opts them in',
 };
 
-/** Returns why a rule or gate ended in a conflict. */
+/** Returns the reason and the fix for a conflict that a rule or gate decided. */
 export function conflictOf(by: string, { channel, isDoubtful, contacts }: Subject): Fault {
   if (by === 'several-contacts') {
     return {
@@ -86,7 +88,9 @@ export const renamedThere: Fault = {
   fix: 'give the person the same address on both sides',
 };
 
-/** Several CRM records of one address say in and out. */
+/**
+ * Returns the fault of several CRM records with one address, of which some opt in and some opt out.
+ */
 export function contradiction(count: number, channel: string): Fault {
   return {
     reason: `${channel}: ${count} CRM records of this address contradict each other; the opt-out counts`,

@@ -1,4 +1,4 @@
-/** Decides what happens to one person: each channel by the rules, then by the gates. */
+/** Decides what happens to one person: each channel first by the rules, then by the gates. */
 import { type Change, guardOf, type Op } from '../../../domain/change.ts';
 import type { RecordProblem } from '../../../domain/record-problem.ts';
 import { canonicalJson, type Fault, type Key } from '../../../domain/record.ts';
@@ -34,7 +34,7 @@ import { contradict } from '../observe/strictest-consent.ts';
 /** The order in which a person's changes are sent: opt-outs first, deletes last. */
 export const phase = { optOut: 0, optIn: 1, delete: 2 } as const;
 
-/** Decides about one person, from what is known of them. Pure. */
+/** Decides about one person from what is known about them. The function is pure. */
 export function decidePerson(states: ContactStates, rules: PersonRules): Decision {
   const facts = factsOf(states, rules);
   const decision: Decision = {
@@ -49,7 +49,7 @@ export function decidePerson(states: ContactStates, rules: PersonRules): Decisio
   if (facts.renamed.length > 0 && [...facts.desired.values()].includes('opt_out')) {
     decision.problems.push(conflictProblem(states.key, '', renamedThere));
   }
-  // Where an erasure was cut short, nothing more is recorded of the person.
+  // After an interrupted erasure, nothing more is recorded for the person.
   const isForgotten = isErased(states.entries);
   if (facts.status.deletable || facts.replaced) planDeletes(decision, facts, isForgotten);
   markEnrolments(decision, facts);
@@ -65,13 +65,16 @@ export function decidePerson(states: ContactStates, rules: PersonRules): Decisio
   return decision;
 }
 
-/** Returns the settings that keep the person from a change, each once. */
+/** Returns the settings that prevent a change for the person, each once. */
 function stopsOf({ isProtected, mayDelete }: PersonFacts, stops: (Stop | undefined)[]): Stop[] {
   const found = stops.filter((stop) => stop !== undefined);
   return [...new Set(isProtected && mayDelete ? [...found, 'protect' as const] : found)];
 }
 
-/** Adds the changes and problems of one channel. Returns the setting that stopped a change. */
+/**
+ * Adds the changes and problems of one channel. Returns the setting that prevented a change, if
+ * any.
+ */
 function planChannel(decision: Decision, channel: string, facts: PersonFacts): Stop | undefined {
   const { states } = facts;
   const asked = channelFacts(facts, channel);
@@ -99,7 +102,10 @@ interface Decided {
   verdict: Verdict;
 }
 
-/** Returns the changes of one channel that carry the verdict out; a delete is the person's. */
+/**
+ * Returns the changes in one channel that implement the verdict. A delete concerns the whole person
+ * and is planned elsewhere.
+ */
 function changesOf(decision: Decision, { facts, channel, verdict }: Decided): Change[] {
   const { key } = facts.states;
   const isMoved = verdict.cause === 'address';
@@ -111,10 +117,10 @@ function changesOf(decision: Decision, { facts, channel, verdict }: Decided): Ch
     const isFirst = !decision.changes.some(({ op }) => op === 'create');
     return [changeOf(key, isFirst ? 'create' : 'opt_in', about)];
   }
-  // A conflict over a contact that was renamed keeps no other contact of the person in.
+  // A conflict over a renamed contact does not keep the person's other contacts subscribed.
   const optsOut = verdict.by === 'renamed-claimed' || isOut(verdict);
   if (!optsOut) return [];
-  // A delete opts out first: it may wait for an approval, or be refused.
+  // A delete opts out first, because it may await approval or be refused.
   const why = whyOf(facts, verdict, channel);
   return contactsOf(facts, verdict, channel)
     .filter((contact) => contact.channels[channel] === 'opt_in')
@@ -125,7 +131,7 @@ function isOut({ action }: Verdict): boolean {
   return action === 'opt_out' || action === 'delete';
 }
 
-/** What an opt-out is for, and which CRM records state it, or stand beside those, if any do. */
+/** The cause of an opt-out, the CRM records that state it, and all CRM records of the address. */
 type Why = Pick<EnrolmentBody, 'cause' | 'stated' | 'bound'>;
 
 function whyOf({ states }: PersonFacts, { cause, by }: Verdict, channel: string): Why {
@@ -136,7 +142,7 @@ function whyOf({ states }: PersonFacts, { cause, by }: Verdict, channel: string)
   return { cause: 'stated', stated, bound };
 }
 
-/** Returns the contacts that an opt-out goes to, where they are subscribed. */
+/** Returns the contacts to which an opt-out applies if they are subscribed. */
 function contactsOf(facts: PersonFacts, verdict: Verdict, channel: string): ObservedContact[] {
   const { states, contacts } = facts;
   const ours = oursOf(contacts, states.recorded);
@@ -148,8 +154,8 @@ function contactsOf(facts: PersonFacts, verdict: Verdict, channel: string): Obse
 }
 
 /**
- * Adds the deletion of the contact that is ours. It follows from `gone-deletable` or
- * `address-replaced`, whatever the CRM states for single channels: the opt-outs are sent first.
+ * Adds the deletion of our contact. It follows from `gone-deletable` or `address-replaced`,
+ * regardless of what the CRM states for single channels, because the opt-outs are sent first.
  */
 function planDeletes(decision: Decision, facts: PersonFacts, isForgotten: boolean): void {
   const { states, shown, replaced: isMoved } = facts;
@@ -170,13 +176,13 @@ interface About {
   isMoved: boolean;
   target?: string | undefined;
   why?: Why;
-  /** Of a delete: what was seen of the contact, where nothing of that is recorded. */
+  /** For a delete: the contact's observed fingerprint, if nothing about the contact is recorded. */
   shown?: string | undefined;
 }
 
 function changeOf(key: Key, op: Op, about: About): Change {
   const { channel: part, isMoved, target, why, shown } = about;
-  // Opt-outs that the CRM states have a guard of their own.
+  // Opt-outs that the CRM states have their own guard.
   const guard = guardOf({ kind: 'contact', op }, why?.cause === 'stated');
   const body = canonicalJson({ ...why, shown, moved: isMoved || undefined });
   return { kind: 'contact', key, op, part, target, body, phase: phaseOf(op), guard };
@@ -192,9 +198,10 @@ function conflictProblem(key: Key, part: string, fault: Fault): RecordProblem {
 }
 
 /**
- * Completes what brings somebody in. `forbids`: the creation may bring channels along, and the CRM
- * wants an opt-out on one. `former`: the contacts under former addresses, to be looked at again
- * before sending. `changed`: the contact as it was when its opt-out was outweighed.
+ * Completes the changes that create or opt in a contact. `forbids`: the creation may bring channels
+ * with it, and the CRM wants an opt-out from one. `former`: the contacts under former addresses,
+ * which are read again before sending. `changed`: the contact as it was when its opt-out was
+ * overridden.
  */
 function markEnrolments(decision: Decision, facts: PersonFacts): void {
   const { states, desired, recorded, shown } = facts;
@@ -221,16 +228,16 @@ export interface ExplainedPerson {
 export interface ExplainedChannel {
   channel: string;
   asked: ChannelFacts;
-  /** The rules in their order, up to the one that matches; all of them where none does. */
+  /** The rules in order, up to the one that matches; all rules if none matches. */
   tried: { rule: Rule; matches: boolean }[];
-  /** The gates that were asked, in their order. */
+  /** The gates that were applied, in order. */
   gates: AskedGate[];
   verdict: Verdict;
-  /** The setting that keeps the channel from being changed; undefined: none does. */
+  /** The setting that prevents a change in the channel; undefined if there is none. */
   stop: Stop | undefined;
 }
 
-/** Explains a decision: asks the same rules and gates about the same facts as `decidePerson`. */
+/** Explains a decision by applying the same rules and gates to the same facts as `decidePerson`. */
 export function explainPerson(states: States, rules: PersonRules): ExplainedPerson {
   const facts = factsOf(decodedStates(states, decodeContact), rules);
   return {

@@ -1,18 +1,20 @@
 /**
- * Decides what the do-not-contact list remembers, what it forbids, and when an entry ends. Pure.
+ * Decides what the do-not-contact list remembers, what it forbids, and when an entry ends. All
+ * functions are pure.
  *
- *   entry                         is made of                      forbids          ends when
- *   opt_out of a channel,         recorded: out, by the person    create, opt_in   the same contact
- *   doubtful                                                      there            is seen in there
- *   unsubscribed, blocked,        recorded: the contact shows it  create, opt_in   the same contact
- *   bounce, complaint,                                                             is seen, and out
- *   suppressed: all channels                                                       of none of it
- *   vanished: all channels        recorded: ours, and not there   create, under    somebody of the
- *                                                                 missing: respect address is there
- *   erasure: all channels         `forget`                        create, opt_in   `allow`
+ *   entry                        is created for                  forbids         ends when
+ *   opt_out of a channel,        recorded: out, by the person    create, opt_in  the same contact
+ *   doubtful                                                     in the channel  is subscribed
+ *   unsubscribed, blocked,       recorded: the contact shows it  create, opt_in  the same contact
+ *   bounce, complaint,                                                           is there, and gets
+ *   suppressed: all channels                                                     mail again
+ *   vanished: all channels       recorded: ours, and not there   create, under   a contact with the
+ *                                                                missing:        address is there
+ *                                                                respect
+ *   erasure: all channels        `forget`                        create, opt_in  `allow`
  *
- * An opt-out that we made on the CRM's word has no entry: it ends when the CRM wants the person in.
- * An acknowledged opt_in ends the entry that it outweighed.
+ * An opt-out that we made because the CRM stated it has no entry: it ends when the CRM wants the
+ * person in. An acknowledged opt_in ends the entry that it overrides.
  */
 import type { Change } from '../../../domain/change.ts';
 import {
@@ -49,7 +51,10 @@ function causesOf({ left, causes }: ObservedContact) {
   return causes ?? (['suppressed'] as const);
 }
 
-/** The id of the contact that shows the opt-out, else of ours, else of the first one. */
+/**
+ * Returns the id of the contact that shows the opt-out, otherwise of our contact, otherwise of the
+ * first one.
+ */
 function contactOf(
   { contacts }: RecordedContact,
   channel: string,
@@ -60,7 +65,7 @@ function contactOf(
   return (shows ?? ours ?? contacts[0])?.id ?? null;
 }
 
-/** Returns what changes in the list once the platform was read; `shown` is what it showed. */
+/** Returns the changes to the list after the platform was read; `shown` is what it showed. */
 export function newsOfSight(
   row: RecordedContactRow | undefined,
   shown: readonly ObservedContact[],
@@ -72,12 +77,12 @@ export function newsOfSight(
   return { adds: newTo(standing, row ? memoriesOf(row) : []), ends };
 }
 
-/** Returns whether the address was erased on demand. */
+/** Returns whether the address was erased on request. */
 export function isErased(entries: readonly Entry[]): boolean {
   return entries.some(({ cause, through }) => cause === 'erasure' && through === 'address');
 }
 
-/** Returns whether what the platform shows ends the entry. */
+/** Returns whether the entry ends because of what the platform shows. */
 export function isOver(entry: Entry, shown: readonly ObservedContact[]): boolean {
   const same = shown.find(({ id }) => id === entry.contact);
   switch (entry.cause) {
@@ -93,7 +98,10 @@ export function isOver(entry: Entry, shown: readonly ObservedContact[]): boolean
   }
 }
 
-/** Returns what an acknowledged change, and the row recorded after it, change in the list. */
+/**
+ * Returns the changes to the list that follow from an acknowledged change and the row recorded
+ * after it.
+ */
 export function newsOfChange(
   change: Change,
   after: RecordedContactRow | undefined,
@@ -104,7 +112,7 @@ export function newsOfChange(
   const isOut = memories.some(({ part }) => part === change.part);
   const over = entries.filter(({ through, cause, part }) => {
     if (through === 'id') return false;
-    // A contact that we deleted, or created again, has not vanished.
+    // A contact that we deleted or created again has not vanished.
     if (cause === 'vanished') return change.op === 'delete' || change.op === 'create';
     return brings && !isOut && isOfChannel(cause) && part === change.part;
   });
@@ -118,7 +126,10 @@ export function newsOfChange(
   };
 }
 
-/** What the list does not hold yet, and entries that lack one of the person's CRM ids. */
+/**
+ * Returns what the list does not contain yet, and the entries that lack one of the person's CRM
+ * ids.
+ */
 function newTo(
   entries: readonly Entry[],
   memories: readonly RememberedOptOut[],
@@ -134,7 +145,7 @@ function isSame(entry: Entry, { part, cause, contact }: RememberedOptOut): boole
   return entry.part === part && entry.cause === cause && entry.contact === contact;
 }
 
-/** Whether the entry is about one channel. */
+/** Returns whether the entry is about one channel. */
 function isOfChannel(cause: Entry['cause']): boolean {
   return cause === 'opt_out' || cause === 'doubtful';
 }
@@ -143,14 +154,14 @@ function isOfChannel(cause: Entry['cause']): boolean {
 export interface Asked {
   op: string;
   part: string;
-  /** When the CRM stated the consent that outweighs an opt-out; undefined: nothing does. */
+  /** When the CRM stated the consent that overrides an opt-out; undefined if there is none. */
   newer: number | undefined;
 }
 
-/** Why the do-not-contact list forbids something; the first one that applies counts. */
+/** Why the do-not-contact list forbids an operation; the first reason that applies counts. */
 export type Listed = 'erased' | 'left-before' | 'vanished-before';
 
-/** Returns why the do-not-contact list forbids it; undefined: it does not. */
+/** Returns why the do-not-contact list forbids the operation, or undefined if it does not. */
 export function listed(
   entries: readonly Entry[],
   { op, part, newer = Number.NEGATIVE_INFINITY }: Asked,

@@ -1,4 +1,4 @@
-/** Derives what the rules and gates are asked about from what is known of one person. */
+/** Derives the input of the rules and gates from what is known about one person. */
 import type { Key } from '../../../domain/record.ts';
 import { type AbsenceRules, mayDelete, oursOf } from './our-contacts.ts';
 import { hasLeft, hasWaited, isDue } from './absence.ts';
@@ -29,40 +29,42 @@ import {
 import type { ContactFields } from '../observe/desired-contact.ts';
 
 export interface PersonRules extends Channels {
-  /** The addresses that contacts.protect names. */
+  /** The addresses that contacts.protect contains. */
   protects: ReadonlySet<Key>;
   policy: ConsentPolicy;
   absence: AbsenceRules;
 }
 
-/** What is known of one person, and what follows from it. */
+/** What is known about one person, and what follows from it. */
 export interface PersonFacts {
   states: ContactStates;
   rules: PersonRules;
   status: PersonStatus;
-  /** Whether contacts.protect names the person, by address or by a condition on a CRM record. */
+  /** Whether contacts.protect covers the person, by address or by a condition on a CRM record. */
   isProtected: boolean;
-  /** Whether policy would delete the person now, or the contact of a former address. */
+  /** Whether the policy would delete the person now, or the contact of a former address. */
   mayDelete: boolean;
-  /** Whether another contact stands for this one by now, and policy deletes this one. */
+  /** Whether another contact has replaced this one, and the policy deletes this one. */
   replaced: boolean;
   desired: Map<string, DesiredSubscription>;
   recorded: RecordedContact | undefined;
   /** The same person under former addresses. */
   former: RecordedContact[];
-  /** The contacts on the platform, as they were read just now. */
+  /** The contacts on the platform as just read. */
   seen: ObservedContact[];
-  /** The same, or as they were last when nothing was read. */
+  /** The same contacts, or the last known ones if nothing was read. */
   shown: ObservedContact[];
-  /** The same without the opt-outs that a creation left by default: nobody asked for those. */
+  /**
+   * The same, without the opt-outs that a creation set by default, because nobody requested those.
+   */
   contacts: ObservedContact[];
-  /** Contacts of the person that have another address on the platform by now. */
+  /** The person's contacts that now have another address on the platform. */
   renamed: RenamedContact[];
-  /** What is recorded of the person, brought up to date by what is seen now. */
+  /** The recorded state of the person, updated with what is observed now. */
   now: Pick<RecordedContact, 'channels' | 'outgrown'>;
 }
 
-/** Returns what is known of one person. Asks nobody: `states` holds all of it. */
+/** Derives what is known about one person. It makes no requests; `states` contains everything. */
 export function factsOf(states: ContactStates, rules: PersonRules): PersonFacts {
   const known = states.recorded?.value;
   const seen = states.observed.map(({ value }) => value);
@@ -73,7 +75,7 @@ export function factsOf(states: ContactStates, rules: PersonRules): PersonFacts 
   const contacts = statedContacts(shown, states, recorded);
   const former = states.former.map((past) => pastOf(past, since, rules));
   const named = [...desired.values()].some((wish) => wish !== 'gone');
-  // Of a person who left the CRM only our own contact counts.
+  // For a person who is no longer in the CRM, only our own contact counts.
   const ours = oursOf(contacts, states.recorded);
   const isOurs = hasLeft(states) ? ours.length > 0 : isOwned(states.recorded);
   const due = isDue(states, rules.absence);
@@ -109,7 +111,7 @@ export function factsOf(states: ContactStates, rules: PersonRules): PersonFacts 
     desired,
     status: {
       present: contacts.length > 0,
-      // A contact of somebody named by the CRM is adopted, and so ours from now on.
+      // If the CRM names the person, the contact is adopted, and is ours from now on.
       owned: isOurs || (contacts.length > 0 && named),
       left: contacts.some((contact) => contact.left),
       due,
@@ -118,7 +120,7 @@ export function factsOf(states: ContactStates, rules: PersonRules): PersonFacts 
   };
 }
 
-/** Returns what the rules are asked about one channel of the person. */
+/** Returns the input of the rules for one channel of the person. */
 export function channelFacts(person: PersonFacts, channel: string): ChannelFacts {
   const { states, rules, recorded, contacts } = person;
   const wanted = person.desired.get(channel) ?? null;
@@ -137,7 +139,8 @@ export function channelFacts(person: PersonFacts, channel: string): ChannelFacts
 
 /**
  * Returns whether a condition of contacts.protect holds for a CRM record of the person. The last
- * result counts while no record gives one: the person left the CRM, or a record is invalid.
+ * known result counts while no record provides one, because the person is no longer in the CRM or a
+ * record is invalid.
  */
 export function isProtectedByRecord(
   desired: readonly DesiredContactRow[],
@@ -167,8 +170,8 @@ function isInOf(contacts: readonly ObservedContact[]): (channel: string) => bool
 }
 
 /**
- * Returns when the CRM's will was stated, in milliseconds since the epoch, if that is later than
- * the opt-out can have been made and `policy.resubscribe` lets it count.
+ * Returns when the CRM's statement was made, in milliseconds since the epoch, if that is later than
+ * the opt-out can have been made and `policy.resubscribe` allows it to count.
  */
 export function newerWill(facts: PersonFacts, channel: string): number | undefined {
   const { states, rules, now } = facts;
@@ -200,7 +203,7 @@ function sightOf(
   };
 }
 
-/** Returns what the decision needs of the configuration. */
+/** Returns the part of the configuration that decisions need. */
 export function rulesOf(
   { channels, protect = [] }: Pick<ContactFields, 'channels' | 'protect'>,
   policy: PersonRules['policy'],

@@ -1,7 +1,7 @@
 /**
- * What the rules call for passes these gates, in this order. A gate is asked only about the actions
- * that it is about. If it holds, its action takes the place of what was decided so far, and the
- * gates after it are asked about that.
+ * The actions that the rules call for pass through these gates, in this order. A gate applies only
+ * to the actions that it lists. If it holds, its action replaces the previous decision, and the
+ * later gates apply to the new action.
  */
 import { isOver, listed } from './do-not-contact-entries.ts';
 import { hasMoved, isForbidden } from './changed-address.ts';
@@ -12,7 +12,7 @@ import type { Action, Cause, ChannelFacts, Verdict } from './rules.ts';
 import type { Stop } from '../../record-type.ts';
 import type { Membership, ObservedContact, RecordedContact } from '../observe/contact-state.ts';
 
-/** What the gates are asked about: one channel of one person. */
+/** The input of the gates: one channel of one person. */
 export interface GateFacts {
   person: PersonFacts;
   channel: string;
@@ -21,16 +21,16 @@ export interface GateFacts {
 
 export interface Gate {
   id: string;
-  /** Its number in docs/consent.md. Undefined: the number of what was decided so far stays. */
+  /** Its number in docs/consent.md. If undefined, the number of the previous decision is kept. */
   row?: number;
-  /** When the gate stops what was decided so far, in words. */
+  /** States in words when the gate stops the previous decision. */
   asks: string;
   about: readonly Action[];
   holds(facts: GateFacts, verdict: Verdict): boolean;
   action: Action;
   /** Default: stated. */
   cause?: Cause;
-  /** The setting that a person on call has to change to get past it. */
+  /** The setting that an operator has to change to get past the gate. */
   setting?: Stop;
 }
 
@@ -189,13 +189,13 @@ export const gates: readonly Gate[] = [
   },
 ];
 
-/** A gate that was asked, and whether it held. */
+/** A gate that was applied, and whether it held. */
 export interface AskedGate {
   gate: Gate;
   held: boolean;
 }
 
-/** Passes a verdict through the gates. `tell` is told of each gate that was asked. */
+/** Passes a verdict through the gates. Calls `tell` for each gate that was applied. */
 export function passGates(
   facts: GateFacts,
   decided: Verdict,
@@ -215,23 +215,26 @@ export function passGates(
   return { verdict, stop };
 }
 
-/** Whether a former address shows that the person left the channel, or all mail. */
+/**
+ * Returns whether a former address shows that the person unsubscribed from the channel or from all
+ * mail.
+ */
 function leftUnder(past: RecordedContact, facts: GateFacts): boolean {
   const isGone = past.contacts.some((contact) => contact.left && !isBounce(contact));
   return isTheirs(past.channels[facts.channel]) || isGone || hasLeftReplaced(past, facts);
 }
 
-/** Whether mail to the address merely bounced, which says nothing of other addresses. */
+/** Returns whether mail to the address merely bounced, which says nothing about other addresses. */
 function isBounce({ causes = [] }: ObservedContact): boolean {
   return causes.length > 0 && causes.every((cause) => cause === 'bounce');
 }
 
-/** Whether the person, and not this mirror, opted out. */
+/** Returns whether the person, rather than this mirror, made the opt-out. */
 function isTheirs(membership: Membership | undefined): boolean {
   return membership?.is === 'opt_out' && membership.by === 'platform';
 }
 
-/** Whether the person left the replaced channel and has not joined this one since. */
+/** Returns whether the person left the replaced channel and has not joined this one since. */
 function hasLeftReplaced(
   { channels, outgrown }: Pick<RecordedContact, 'channels' | 'outgrown'>,
   { person, channel }: GateFacts,
@@ -242,8 +245,8 @@ function hasLeftReplaced(
 }
 
 /**
- * Returns what the do-not-contact list forbids the action for. Entries of the channel that this one
- * replaces count too, unless the person has joined this one since.
+ * Returns why the do-not-contact list forbids the action, if it does. Entries for the channel that
+ * this one replaces count too, unless the person has joined this one since.
  */
 function listedAs({ person, channel }: GateFacts, action: Action) {
   const { states, rules, seen, now } = person;
@@ -259,7 +262,8 @@ function listedAs({ person, channel }: GateFacts, action: Action) {
 }
 
 /**
- * Whether the old contact is no longer needed: nothing else happens to it, and the new one stands.
+ * Returns whether the old contact is no longer needed: nothing else happens to it, and the new one
+ * is in place.
  */
 function isMovedAway({ person, channel }: GateFacts, { action, cause }: Verdict): boolean {
   const { states, replaced, isProtected, status } = person;
@@ -268,7 +272,9 @@ function isMovedAway({ person, channel }: GateFacts, { action, cause }: Verdict)
   return isOpen && hasMoved(states, channel, status.due);
 }
 
-/** Whether an opt-out of the CRM may have to follow the contact to another address. */
+/**
+ * Returns whether an opt-out that the CRM states may have to follow the contact to another address.
+ */
 function isRenamed({ person, asked }: GateFacts, { action, by }: Verdict): boolean {
   const isOpen = action === 'nothing' || by === 'stated-out-one-in';
   return isOpen && asked.wanted === 'opt_out' && person.renamed.length > 0;

@@ -1,20 +1,20 @@
-/** Which contacts are ours, and which of them policy deletes. */
+/** Decides which contacts are ours, and which of them the policy deletes. */
 import type { AbsenceDue, RecordedRow } from '../../../domain/record.ts';
 import type { States } from '../../record-type.ts';
 
 export interface AbsenceRules extends AbsenceDue {
-  /** Which contacts may be deleted: none, those we created, or also those we adopted. */
+  /** The contacts that may be deleted: none, those we created, or also those we adopted. */
   deletes: 'off' | 'created' | 'owned';
-  /** Milliseconds from the opt-out, or from becoming due if there is no opt-out, to the delete. */
+  /** Milliseconds from the opt-out to the delete; without an opt-out, from becoming due. */
   deleteAfterMs: number;
 }
 
-/** Returns whether policy deletes the contact and this run may delete. */
+/** Returns whether the policy deletes the contact and this run may delete. */
 export function mayDelete(states: States, rules: AbsenceRules): boolean {
   return policyDeletes(states.recorded, rules) && states.mayDelete && states.certified;
 }
 
-/** Returns whether policy deletes contacts of this ownership. */
+/** Returns whether the policy deletes contacts with this ownership. */
 export function policyDeletes(row: RecordedRow | undefined, { deletes }: AbsenceRules): boolean {
   const allowed = deletes === 'owned' ? ['created', 'adopted'] : ['created'];
   return deletes !== 'off' && row !== undefined && allowed.includes(row.ownership);

@@ -1,15 +1,15 @@
 /**
- * Decides when the CRM may take back an opt-out that this mirror made (row 16).
+ * Decides when the CRM may withdraw an opt-out that this mirror made (row 16).
  *
- *   cause of the opt-out                           is taken back by
- *   absence, a deletion flag, a changed address    any record that says in
- *   the CRM stated it                              a record that stated it and says in now,
+ *   cause of the opt-out                           is withdrawn by
+ *   absence, a deletion flag, a changed address    any record that opts in
+ *   the CRM stated it                              a record that stated it and opts in now,
  *                                                  or a `consentAt` that is later than our
  *                                                  acknowledged opt-out and not in the future
  *   any                                            `allow`
  *
  * An opt-out recorded by an earlier version has no cause. It counts as stated by the records that
- * say out when the person is first decided again, or else by all records known for the address.
+ * opt out when the person is next decided; if there are none, by all records known for the address.
  */
 import type { DesiredContactRow } from '../observe/contact-rows.ts';
 import type { Membership } from '../observe/contact-state.ts';
@@ -18,23 +18,23 @@ import { statedAt } from '../observe/strictest-consent.ts';
 /** What the CRM says about the person now. */
 interface Said {
   desired: readonly DesiredContactRow[];
-  /** Ids of every CRM record that was known under this address before. */
+  /** The ids of all CRM records that were known under this address before. */
   origins: readonly string[];
-  /** When the reading had ended, by our clock; milliseconds since the epoch. */
+  /** When the reading ended by our clock, in milliseconds since the epoch. */
   by: number;
-  /** The same, by our clock or the platform's, whichever is later. */
+  /** The same time by our clock or the platform's, whichever is later. */
   latest: number;
 }
 
-/** Returns the ids of the records that state an opt-out, and of all records of the address. */
+/** Returns the ids of the records that state an opt-out, and of all records with the address. */
 export function statingOut(desired: readonly DesiredContactRow[], channel: string) {
   const stating = desired.filter((row) => wishOf(row, channel) === 'opt_out');
   return { isStated: stating.length > 0, stated: idsOf(stating), bound: idsOf(desired) };
 }
 
 /**
- * Adds to an opt-out of ours which records state it now: from then on only these take it back.
- * Returns any other membership as it is.
+ * Adds to an opt-out of ours the records that state it now; from then on only these can withdraw
+ * it. Returns any other membership unchanged.
  */
 export function attributed(membership: Membership, channel: string, said: Said): Membership {
   const { desired, origins, latest } = said;
@@ -50,7 +50,7 @@ export function attributed(membership: Membership, channel: string, said: Said):
   return { ...known, acked, bound: before, cause: 'stated', stated: before };
 }
 
-/** Returns whether an opt-out of ours under a former address also holds for these records. */
+/** Returns whether an opt-out of ours under a former address also applies to these records. */
 export function isCarried(
   membership: Membership | undefined,
   channel: string,
@@ -61,7 +61,7 @@ export function isCarried(
   return isOurs(membership) && isBound && !isTakenBack(membership, channel, said);
 }
 
-/** Returns whether what the CRM says now takes back an opt-out of ours. */
+/** Returns whether what the CRM says now withdraws an opt-out of ours. */
 export function isTakenBack(
   membership: Membership | undefined,
   channel: string,

@@ -1,4 +1,4 @@
-/** Brings what is recorded of a person up to date by what the platform shows now. */
+/** Updates the recorded state of a person with what the platform shows now. */
 import { isChanged } from '../observe/observed-contact.ts';
 import type { ContactStates } from '../observe/contact-rows.ts';
 import type { Membership, ObservedContact, RecordedContact } from '../observe/contact-state.ts';
@@ -10,20 +10,20 @@ import { strictestOf, type DesiredSubscription } from '../observe/strictest-cons
 /** Maps a channel to the one that it replaces. */
 export type Replaces = ReadonlyMap<string, string>;
 
-/** The channels that are kept equal, and those that they replace. */
+/** The channels that are kept equal, and the channels that they replace. */
 export interface Channels {
   channels: readonly string[];
   replaces: Replaces;
 }
 
-/** What decides how far a restored snapshot is trusted. */
+/** Decides how far a restored snapshot is trusted. */
 export interface PastSource extends Pick<ContactStates, 'restored' | 'facts' | 'latest'> {
   wishes: ReadonlyMap<string, DesiredSubscription>;
 }
 
 /**
- * Returns what a restored snapshot may still say about a person. An opt-out that it holds as ours,
- * or as a default, may be the person's own by now: it is dropped if the contact changed since, and
+ * Returns what a restored snapshot may still say about a person. An opt-out recorded as ours, or as
+ * a default, may have become the person's own. It is dropped if the contact has changed since, and
  * doubtful if the platform is not known to change `updatedAt` with a subscription. Nobody is opted
  * in against a doubtful opt-out.
  */
@@ -49,8 +49,8 @@ export function distrusted(
 }
 
 /**
- * Marks as doubtful the opt-outs that show for the first time since an erasure was taken back: the
- * erasure may have made them, or an opt-out that was sent meanwhile.
+ * Marks as doubtful the opt-outs that appear for the first time after an erasure was revoked,
+ * because the erasure, or an opt-out sent in the meantime, may have made them.
  */
 export function sinceErasure(
   channels: RecordedContact['channels'],
@@ -67,8 +67,8 @@ export function sinceErasure(
 }
 
 /**
- * Returns what is recorded of a channel. An opt-out of ours counts only while no other contact of
- * the address shows one: that one is not ours.
+ * Returns what is recorded for a channel. An opt-out of ours counts only while no other contact
+ * with the address shows a new opt-out, which would not be ours.
  */
 export function recordedIn(
   recorded: RecordedContact | undefined,
@@ -80,7 +80,7 @@ export function recordedIn(
   return isOutAnew(recorded, contacts, channel) ? undefined : membership;
 }
 
-/** Whether a contact shows an opt-out that it did not show when it was last recorded. */
+/** Returns whether a contact shows an opt-out that it did not show when it was last recorded. */
 function isOutAnew(
   recorded: RecordedContact | undefined,
   contacts: readonly ObservedContact[],
@@ -93,8 +93,8 @@ function isOutAnew(
 }
 
 /**
- * Brings the recorded channels up to date by what the contacts show. A replaced channel changes
- * only if it is shown: it may be gone, and nobody has left it by that.
+ * Updates the recorded channels with what the contacts show. A replaced channel changes only if it
+ * is shown: it may have been deleted, which is not a person's decision to unsubscribe.
  */
 export function memberships(
   recorded: RecordedContact | undefined,
@@ -118,9 +118,9 @@ export function memberships(
 }
 
 /**
- * Returns how a subscription was lost. It is a departure only if the contact that was subscribed
- * shows it. An opt-out on another contact of the address was made at an unknown time; if no contact
- * shows one, nobody is known to have left.
+ * Returns how a subscription was lost. The person unsubscribed only if the contact that was
+ * subscribed shows it. An opt-out on another contact with the address was made at an unknown time.
+ * If no contact shows an opt-out, it is unknown whether the person unsubscribed.
  */
 function lostBy(
   { recorded, contacts }: { recorded: RecordedContact | undefined; contacts: ObservedContact[] },
@@ -138,8 +138,8 @@ function lostBy(
 }
 
 /**
- * Returns the channels that the person joined by themselves after leaving the ones these replace.
- * Leaving the replaced channel no longer counts against them.
+ * Returns the channels that the person joined on their own after leaving the channels that these
+ * replace. Having left the replaced channel no longer counts against them.
  */
 export function outgrown(
   recorded: RecordedContact | undefined,
@@ -156,8 +156,8 @@ export function outgrown(
 }
 
 /**
- * Returns what is known of the person under a former address, from what was recorded and what is
- * shown since. Defaults and a restored snapshot are treated as under the current address.
+ * Returns what is known about the person under a former address, from the recorded state and from
+ * what was observed since. Defaults and a restored snapshot are treated as for the current address.
  */
 export function pastOf(
   { row, seen: rows }: ContactStates['former'][number],

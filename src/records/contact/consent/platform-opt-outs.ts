@@ -1,4 +1,6 @@
-/** Lists the opt-outs that people made on the platform, with the time as far as it is known. */
+/**
+ * Lists the opt-outs that people made on the platform, with their times as far as they are known.
+ */
 import { all, type Entry } from '../../../domain/do-not-contact.ts';
 import type { PlatformOptOut, PlatformOptOuts } from '../../capabilities.ts';
 import { mayBeDefault, type PlatformFacts } from '../../platform-facts.ts';
@@ -15,7 +17,9 @@ import type {
   RecordedContact,
 } from '../observe/contact-state.ts';
 
-/** Returns what is reported to the CRM: opt-outs of the channels kept equal, and of all mail. */
+/**
+ * Returns what is reported to the CRM: opt-outs from the channels kept equal, and from all mail.
+ */
 export function outsOf(
   channels: readonly string[],
   { resubscribe }: Pick<ConsentPolicy, 'resubscribe'>,
@@ -41,8 +45,9 @@ export function outsOf(
 }
 
 /**
- * Returns when the person left all mail: after they were last seen in it (null: never seen), and by
- * the end of the reading that shows it. Undefined if they have not left.
+ * Returns when the person left all mail: after they were last observed receiving it (null if never
+ * observed), and before the end of the reading that shows it. Returns undefined if they have not
+ * left.
  */
 export function leftSince(
   { observed, recorded: row, latest: by }: ContactStates,
@@ -57,7 +62,10 @@ export function leftSince(
   return { after: wasIn ? (row?.seenAt ?? null) : null, by };
 }
 
-/** Returns the opt-out that a list entry stands for; undefined: the entry is not about leaving. */
+/**
+ * Returns the opt-out that a list entry represents, or undefined if the entry is not about
+ * unsubscribing.
+ */
 export function optOutOf(
   { part, cause, through, after, by }: Entry,
   facts: PlatformFacts,
@@ -69,8 +77,8 @@ export function optOutOf(
 }
 
 /**
- * Returns whether the opt-out may be nobody's decision: a request of ours without an answer may
- * have made it, or the person was never seen subscribed and the platform shows defaults.
+ * Returns whether the opt-out may not be a person's decision: a request of ours without a response
+ * may have made it, or the person was never observed as subscribed and the platform shows defaults.
  */
 export function isDoubtful(
   membership: Membership | undefined,
@@ -83,7 +91,8 @@ export function isDoubtful(
 }
 
 /**
- * Returns the recorded opt-outs: each channel, then all mail. An undated one was so by `seenAt`.
+ * Returns the recorded opt-outs: each channel, then all mail. An opt-out without a time was made by
+ * `seenAt`.
  */
 export function optOutsOf(
   { value, seenAt }: Pick<RecordedContactRow, 'value' | 'seenAt'>,

@@ -1,4 +1,4 @@
-/** Builds what is recorded of a person: once they are decided, and by `allow`. */
+/** Builds the row to record for a person, both after a decision and for `allow`. */
 import { canonicalJson, type Key, type RecordedRow } from '../../../domain/record.ts';
 import { hasLeft } from './absence.ts';
 import { isProtectedByRecord, type PersonFacts } from './facts.ts';
@@ -9,8 +9,8 @@ import type { Membership, RecordedContact } from '../observe/contact-state.ts';
 import { defaultsIn } from '../observe/last-observed.ts';
 
 /**
- * Returns the row to record. `isSettled`: nothing is left to do, so the person need not be decided
- * again until the CRM or the platform changes.
+ * Returns the row to record. `isSettled`: nothing is left to do, so the person is not decided again
+ * until the CRM or the platform changes.
  */
 export function noteOf(facts: PersonFacts, isSettled: boolean): RecordedRow {
   const { states, recorded, shown, renamed, now } = facts;
@@ -41,8 +41,8 @@ function isUnseen({ observed, sight }: PersonFacts['states']): boolean {
 }
 
 /**
- * The recorded contact while it is there. Another one takes its place only if the CRM names the
- * person.
+ * Returns the id of the recorded contact while it exists. Another contact takes its place only if
+ * the CRM names the person.
  */
 function idOf({ states, shown }: PersonFacts): string | undefined {
   const before = shown.find((contact) => contact.id === states.recorded?.id);
@@ -50,17 +50,23 @@ function idOf({ states, shown }: PersonFacts): string | undefined {
   return before?.id ?? (isOther ? undefined : shown[0]?.id);
 }
 
-/** A person that the CRM never named as present is not ours. Another contact is adopted anew. */
+/**
+ * Returns the ownership. A person that the CRM never named as present is not ours. A different
+ * contact is adopted.
+ */
 function ownershipOf(facts: PersonFacts): RecordedRow['ownership'] {
   const { recorded: before, desired } = facts.states;
   const isNamed = desired.length > 0 && !hasLeft(facts.states);
-  // After an erasure was taken back there may never have been a contact.
+  // After an erasure was revoked, there may never have been a contact.
   const isKnown = facts.shown.length > 0 || before?.value.contacts.length !== 0;
   if (!before || before.ownership === 'noted') return isNamed && isKnown ? 'adopted' : 'noted';
   return [undefined, before.id].includes(idOf(facts)) ? before.ownership : 'adopted';
 }
 
-/** The fingerprint of what the one recorded contact shows; undefined: decide again next time. */
+/**
+ * Returns the fingerprint of what the one recorded contact shows; undefined means that the person
+ * is decided again next time.
+ */
 function shownOf(facts: PersonFacts): Pick<RecordedRow, 'shown' | 'seenAt'> {
   const { observed, recorded, desired, lost, at } = facts.states;
   if (lost.size > 0 && desired.length === 0) return { shown: undefined, seenAt: at };
@@ -72,8 +78,9 @@ function shownOf(facts: PersonFacts): Pick<RecordedRow, 'shown' | 'seenAt'> {
 }
 
 /**
- * Lets any record take back our stated opt-outs: this is what `allow` does. Returns the row to
- * record and the channels released; undefined: there are none. Opt-outs by the person stay.
+ * Lets any record withdraw the opt-outs that the CRM stated and we made, as `allow` does. Returns
+ * the row to record and the channels released, or undefined if there are none. Opt-outs made by the
+ * person remain.
  */
 export function release({
   value: recorded,
@@ -90,7 +97,10 @@ export function release({
   return { row: { ...row, body, desired: undefined }, parts: own.map(([channel]) => channel) };
 }
 
-/** Returns the row of a person whose erasure was taken back; `row`: as recorded, if anything is. */
+/**
+ * Returns the row of a person whose erasure was revoked; `row` is the recorded row, if there is
+ * one.
+ */
 export function unerased(key: Key, row: RecordedContactRow | undefined): RecordedRow {
   const before = row?.value ?? { channels: {}, contacts: [], defaults: [], outgrown: [] };
   const body = canonicalJson({ ...before, allowed: true });

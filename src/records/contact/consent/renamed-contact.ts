@@ -1,10 +1,10 @@
 /**
- * Decides what happens to contacts that have another address on the platform by now. An opt-out
- * that the CRM states for the former address goes to the contact by its id. Per channel in which
- * the contact is subscribed, by what the CRM wants for the address it has now:
+ * Decides what happens to contacts that now have another address on the platform. An opt-out that
+ * the CRM states for the former address is sent to the contact by its id. Per channel in which the
+ * contact is subscribed, depending on what the CRM wants for its current address:
  *
  *   in                          nothing: a conflict between two records of the CRM
- *   out                         nothing here: that address has an opt-out of its own
+ *   out                         nothing here: that address has its own opt-out
  *   no opinion, gone, unknown   opt_out
  *
  * A record of the former address never opts anybody in under the new one.
@@ -21,17 +21,17 @@ import { strictest, type DesiredSubscription } from '../observe/strictest-consen
 
 export interface RenamedContact {
   contact: RecordedRenamed;
-  /** Returns what the CRM wants for the address that the contact has now. */
+  /** Returns what the CRM wants for the contact's current address. */
   wants(channel: string): DesiredSubscription;
 }
 
-/** Returns every platform id recorded for the person, renamed contacts included. */
+/** Returns all platform ids recorded for the person, including those of renamed contacts. */
 export function idsOf({ id, value }: RecordedContactRow): string[] {
   const { renamed = [] } = value;
   return [...new Set([...(id === undefined ? [] : [id]), ...renamed.map((one) => one.id)])];
 }
 
-/** Returns the renamed contacts, as read just now or else as recorded. */
+/** Returns the renamed contacts as just read, or as recorded if they were not read. */
 export function renamedOf(
   { renamed }: Pick<ContactStates, 'renamed'>,
   recorded: RecordedContact | undefined,
@@ -45,8 +45,8 @@ export function renamedOf(
 }
 
 /**
- * Returns the channels of which we opted the contact out, or may have, while it had this address.
- * Another contact may come to the address later, and the opt-outs recorded there are its own.
+ * Returns the channels from which we opted the contact out, or may have, while it had this address.
+ * If another contact gets the address later, the opt-outs recorded there are that contact's own.
  */
 function outBeforeRename(recorded: RecordedContact | undefined, contact: string): string[] {
   if (!recorded?.contacts.some(({ id }) => id === contact)) return [];
@@ -58,7 +58,7 @@ function withOutByUs(contact: ObservedContact, before: readonly string[]): Recor
   return still.length > 0 ? { ...contact, outByUs: still } : contact;
 }
 
-/** If the source was not read as a whole, a recorded subscription counts as wanted. */
+/** If the source was not read completely, a recorded subscription counts as wanted. */
 function wishOf(next: ContactRenamed, channel: string): DesiredSubscription {
   const { desired, recorded } = next;
   if (isForbidden(next, channel)) return 'opt_out';
@@ -67,7 +67,10 @@ function wishOf(next: ContactRenamed, channel: string): DesiredSubscription {
   return is?.is === 'opt_in' ? 'opt_in' : null;
 }
 
-/** Returns the contacts that a stated opt-out goes to, and whether another record claims one. */
+/**
+ * Returns the contacts that a stated opt-out applies to, and whether another record claims one of
+ * them.
+ */
 export function renamedTargets(
   renamed: readonly RenamedContact[],
   channel: string,
@@ -82,7 +85,8 @@ export function renamedTargets(
 
 /**
  * Marks as doubtful the opt-outs that we made, or may have made, on the same contact under a former
- * address: they are no departure under the new one, but are not taken back for that.
+ * address. They do not count as unsubscribing under the new address, but they are not withdrawn
+ * either.
  */
 export function withoutOurs(
   channels: RecordedContact['channels'],

@@ -1,27 +1,27 @@
 /**
- * Decides what one channel of one person calls for. The first rule that matches wins; the gates
- * (gates.ts) then decide whether that may happen. Both lists together are the consent decision of a
- * run. A delete concerns the person, not a channel: see `planDeletes` in decide.ts. `forget` erases
- * on demand and asks no rule.
+ * Decides which action one channel of one person calls for. The first rule that matches wins; the
+ * gates (gates.ts) then decide whether the action is allowed. The two lists together are the
+ * consent decision of a run. A delete concerns the person, not a channel: see `planDeletes` in
+ * decide.ts. `forget` erases on request and uses no rule.
  *
  *   wanted     what the CRM wants: in, out, no opinion, or gone (it does not name the person, or
  *              says that the person is deleted or out of scope)
- *   recorded   what was last acknowledged or observed; for an opt-out, who made it
- *   observed   what the platform shows; of a person who is gone, on our contact alone
+ *   recorded   what was last acknowledged or observed; for an opt-out, also who made it
+ *   observed   what the platform shows; for a person who is gone, on our contact only
  *   present    on the platform, whatever the status
  *   owned      created or adopted by this mirror
- *   due        gone for so long, or so plainly, that it counts
- *   deletable  due, and policy deletes: at once, or `deleteAfter` after the opt-out
+ *   due        gone for long enough, or flagged, so that the absence counts
+ *   deletable  due, and the policy deletes: immediately, or `deleteAfter` after the opt-out
  *   newer      `resubscribe: newer`, and what the CRM wants was stated after the opt-out can have
  *              been made, and not in the future
- *   takenBack  our opt-out was not stated by the CRM, or the CRM may take it back by what it says
- *              now (own-opt-outs.ts)
+ *   takenBack  our opt-out was not stated by the CRM, or what the CRM says now may withdraw it
+ *              (own-opt-outs.ts)
  */
 import type { Subscription } from '../../../platform/request-schemas.ts';
 import type { Membership } from '../observe/contact-state.ts';
 import type { DesiredSubscription } from '../observe/strictest-consent.ts';
 
-/** What the rules are asked about: one channel of one person. */
+/** The input of the rules: one channel of one person. */
 export interface ChannelFacts extends PersonStatus {
   wanted: DesiredSubscription;
   recorded: Membership | undefined;
@@ -37,7 +37,7 @@ export interface PersonStatus {
   present: boolean;
   /** For an absent person: whether the contact was ours. */
   owned: boolean;
-  /** Unsubscribed from all mail, blocked or suppressed. */
+  /** Whether the person is unsubscribed from all mail, blocked or suppressed. */
   left: boolean;
   due: boolean;
   deletable: boolean;
@@ -60,16 +60,16 @@ export interface Verdict {
   cause: Cause;
   /** The id of the rule or gate that decided. */
   by: string;
-  /** Its number in docs/consent.md; 0: no rule matched. */
+  /** Its number in docs/consent.md; 0 if no rule matched. */
   row: number;
 }
 
 export interface Rule {
   id: string;
   row: number;
-  /** When the rule matches, in words, provided that no rule above does. */
+  /** States in words when the rule matches, provided that no earlier rule does. */
   asks: string;
-  /** All of these hold. */
+  /** The conditions, all of which must hold. */
   when: readonly Condition[];
   action: Action;
   /** Default: stated. */
@@ -105,7 +105,10 @@ const isNewer: Condition = ({ newer }) => newer;
 const optsOutAbsent: Condition = ({ policy }) => policy.absent === 'opt_out';
 const recreatesMissing: Condition = ({ policy }) => policy.missing === 'recreate';
 
-/** Wanted in, on the platform, and not out of all mail: the channel itself decides. */
+/**
+ * Wanted in, on the platform, and not unsubscribed from all mail, so that the channel itself
+ * decides.
+ */
 const open: Condition = ({ wanted, present, left }) => wanted === 'opt_in' && present && !left;
 
 export const rules: readonly Rule[] = [

@@ -1,33 +1,34 @@
-/** Updates what is recorded of a person in one channel by a reading of the platform. */
+/** Updates what is recorded for a person in one channel after reading the platform. */
 import type { Subscription } from '../../../platform/request-schemas.ts';
 import type { Membership } from './contact-state.ts';
 
-/** One reading of a person. Times are milliseconds since the epoch. */
+/** One reading of a person. Times are in milliseconds since the epoch. */
 export interface Observation {
   /** Whether the platform shows a contact of the person. */
   present: boolean;
-  /** When the person was last read before; null: never. */
+  /** When the person was previously read; null if never. */
   before: number | null;
-  /** When the reading had ended, by whichever clock is ahead, ours or the platform's. */
+  /** When the reading ended, by the clock that is ahead, ours or the platform's. */
   by: number;
-  /** Whether the contact is not the one that was read before, or was changed in any way since. */
+  /** Whether the contact is not the one that was read before, or has changed in any way since. */
   changed: boolean;
 }
 
 /**
- * Returns what R becomes by a reading, before anything is sent. An opt-out or a lost membership
- * that no acknowledged request of ours explains was made by the platform, whatever the CRM wants,
- * and not later than it was read. While the contact changes, it may have been made again.
+ * Returns the new recorded state R after a reading, before anything is sent. An opt-out or a lost
+ * membership that no acknowledged request of ours explains was made by the platform, whatever the
+ * CRM wants, and not later than it was read. If the contact has changed, the opt-out may have been
+ * made again.
  *
  *   R                O     present  →  R
  *   any              in    yes         in
  *   out by us        out   yes         out by us
  *   out by platform  out   yes         unchanged; made by now, if the contact was changed,
- *                                      or showed no opt-out there when it was last seen
- *   else             out   yes         out by platform, made since it was last seen in
- *   in               —     yes         the same   (membership was taken away)
+ *                                      or showed no opt-out there when it was last observed
+ *   anything else    out   yes         out by platform, made since it was last observed in
+ *   in               —     yes         out by platform, likewise (membership was removed)
  *   —, out           —     yes         unchanged
- *   any              —     no          unchanged  (vanished; nothing is known to have moved)
+ *   any              —     no          unchanged  (vanished; no change is known)
  */
 export function seen(
   recorded: Membership | undefined,
@@ -47,8 +48,8 @@ export function seen(
 }
 
 /**
- * Returns whether the CRM's statement is later than an opt-out can have been made, and not in the
- * future, as with a wrong clock (row 17 of the rules). Times are milliseconds since the epoch.
+ * Returns whether the CRM's statement is later than the opt-out can have been made, and not in the
+ * future because of a wrong clock (row 17 of the rules). Times are in milliseconds since the epoch.
  */
 export function isNewer(
   consentAt: number | null,

@@ -1,5 +1,6 @@
 /**
- * Reads the contacts of one person from the platform. Each function throws what the requests throw.
+ * Reads the contacts of one person from the platform. Each function throws the errors of its
+ * requests.
  */
 import type { Change } from '../../../domain/change.ts';
 import type { RecordedRow } from '../../../domain/record.ts';
@@ -10,16 +11,16 @@ import { stale } from '../../send-outcome.ts';
 import type { ObservedContactRow } from './contact-rows.ts';
 import { contactKey, observe } from './observed-contact.ts';
 
-/** The client of the platform, and the channels of a contact that matter. */
+/** The client of the platform, and the relevant channels of a contact. */
 export interface ReadAccess {
   platform: Platform['contacts'];
-  /** The configured channels, and those that they replace. */
+  /** The configured channels, and the channels that they replace. */
   channels: ReadonlySet<string>;
 }
 
 /**
- * Looks for a recorded contact. Only a 404 by its id proves that it is gone; then a search returns
- * all contacts of its address.
+ * Looks for a recorded contact. Only a 404 by its id proves that it is gone; a search then returns
+ * all contacts with its address.
  */
 export async function find(
   access: ReadAccess,
@@ -48,8 +49,8 @@ export async function read(
 }
 
 /**
- * Returns the contact with this id; undefined if it is gone, or has another address by now, which
- * is another person's mailbox.
+ * Returns the contact with this id. Returns undefined if it is gone, or if it now has another
+ * address, which is another person's mailbox.
  */
 export async function retrieve(
   access: ReadAccess,
@@ -67,7 +68,7 @@ async function byId({ platform, channels }: ReadAccess, id: string, signal: Abor
 }
 
 /**
- * Returns the contacts of the address, and the one with the recorded id, even if the search does
+ * Returns the contacts with the address, and the one with the recorded id even if the search does
  * not show it or it was renamed.
  */
 export async function readAll(
@@ -80,7 +81,7 @@ export async function readAll(
   return [...rows, ...(await byId(access, id, signal))];
 }
 
-/** Returns all contacts of exactly this address. The search of the platform may match more. */
+/** Returns all contacts with exactly this address. The platform's search may match more. */
 export async function search(
   access: ReadAccess,
   key: string,
@@ -94,9 +95,8 @@ export async function search(
 }
 
 /**
- * Reads the address again and returns a `stale` outcome with its contacts: one contact that is not
- * what the change was planned on proves nothing about the others. `known`: what was read by id just
- * now.
+ * Reads the address again and returns a `stale` outcome with its contacts. One contact that differs
+ * from the plan's assumption proves nothing about the others. `known`: what was just read by id.
  */
 export async function anew(
   access: ReadAccess,

@@ -1,4 +1,4 @@
-/** The rows and changes of contacts, with the values of their bodies. */
+/** The rows and changes of contacts with their decoded bodies. */
 import type { z } from 'zod';
 import type { Change } from '../../../domain/change.ts';
 import type { DesiredRow, ObservedRow, RecordedRow } from '../../../domain/record.ts';
@@ -29,7 +29,7 @@ export type ContactStates = States<ContactRows>;
 export type ContactSuccessor = Successor<ContactRows>;
 export type ContactRenamed = Renamed<ContactRows>;
 
-/** Each function decodes one of the forms. Throws if the body has another form. */
+/** Decoders for the stored forms. Each throws if the body has another form. */
 export const decodeContact = {
   desired: decoder(desiredBody),
   observed: decoder(observedBody),

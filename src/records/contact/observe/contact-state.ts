@@ -1,7 +1,7 @@
 /**
- * The forms of a contact: desired, observed and recorded, as the staging and the snapshot hold
- * them. The fields of observed and recorded contacts are in the order of canonical JSON, so that
- * nothing has to be sorted.
+ * The forms of a contact: desired, observed and recorded, as staging and the snapshot hold them.
+ * The fields of observed and recorded contacts are in the order of canonical JSON, so that nothing
+ * needs to be sorted.
  */
 import { z } from 'zod';
 import type { Subscription } from '../../../platform/request-schemas.ts';
@@ -11,15 +11,15 @@ import { canonicalJson } from '../../../domain/record.ts';
 const subscription = z.enum(['opt_in', 'opt_out']);
 
 /**
- * The desired state by one CRM record: its presence, and a subscription by channel (null: no
+ * The desired state from one CRM record: its presence, and a subscription by channel (null means no
  * opinion).
  */
 export const desiredBody = z.object({
   presence: z.enum(['present', 'flagged', 'outside']),
   channels: z.record(z.string(), subscription.nullable()),
   /**
-   * When the person last stated their will in the CRM, in milliseconds since the epoch; null: not
-   * said.
+   * When the person last made a consent statement in the CRM, in milliseconds since the epoch; null
+   * if never stated.
    */
   consentAt: z.number().nullable().default(null),
   /** Whether a condition of contacts.protect holds for the record. */
@@ -27,43 +27,49 @@ export const desiredBody = z.object({
 });
 export type DesiredContact = z.infer<typeof desiredBody>;
 
-/** The desired body where the CRM says only that the person is there. */
+/** The desired body of a CRM record that states only that the person exists. */
 export const silentBody = canonicalJson({
   presence: 'present',
   channels: {},
   consentAt: null,
 } satisfies DesiredContact);
 
-/** A contact as the platform shows it, with the configured channels and those they replace only. */
+/**
+ * A contact as the platform shows it, reduced to the configured channels and those they replace.
+ */
 export const observedBody = z.object({
-  /**
-   * The ways in which the contact is out of all mail; undefined also in rows of earlier versions.
-   */
+  /** The reasons why the contact receives no mail; also undefined in rows of earlier versions. */
   causes: z
     .array(z.enum(['unsubscribed', 'blocked', 'bounce', 'complaint', 'suppressed']))
     .optional(),
   /**
-   * When the contact last changed, as text of the platform. It is never compared with our time:
-   * another text means that the person may have come back and left again, unseen.
+   * When the contact last changed, as the platform's own text. It is never compared with our time:
+   * a different text means that the person may have resubscribed and unsubscribed again, unnoticed.
    */
   changed: z.string().optional(),
   channels: z.record(z.string(), subscription),
   id: z.string(),
-  /** Whether the contact is out of all mail: suppressed, or of a status other than `subscribed`. */
+  /**
+   * Whether the contact receives no mail: it is suppressed, or has a status other than
+   * `subscribed`.
+   */
   left: z.boolean(),
 });
 export type ObservedContact = z.infer<typeof observedBody>;
 
-/** A contact of the person that has another address on the platform by now, as last shown. */
+/** A contact of the person that now has another address on the platform, as last observed. */
 const renamedBody = observedBody.extend({
-  /** The channels in which we opted it out by its id, as long as it shows the opt-out. */
+  /**
+   * The channels from which we opted the contact out by its id, for as long as it shows the
+   * opt-out.
+   */
   outByUs: z.array(z.string()).optional(),
 });
 export type RecordedRenamed = z.infer<typeof renamedBody>;
 
 /**
- * The time of something that nobody dated, in milliseconds since the epoch: later than `after` by
- * our clock (null: unknown), and not later than `by` by whichever clock is ahead, ours or the
+ * The time range of an event without a date, in milliseconds since the epoch: later than `after` by
+ * our clock (null if unknown), and not later than `by` by the clock that is ahead, ours or the
  * platform's.
  */
 const bracket = z.object({ after: z.number().nullable(), by: z.number() });
@@ -71,87 +77,97 @@ export type Bracket = z.infer<typeof bracket>;
 
 const optOutCause = z.enum(['stated', 'absence', 'flag', 'address']);
 
-/** The state of one channel: what was last acknowledged or seen, and who made an opt-out. */
+/** The state of one channel: what was last acknowledged or observed, and who made an opt-out. */
 const membership = z.object({
   /**
-   * When our opt-out was acknowledged, by whichever clock is ahead, ours or the platform's, in
+   * When our opt-out was acknowledged, by the clock that is ahead, ours or the platform's, in
    * milliseconds since the epoch. Rows of earlier versions lack it.
    */
   acked: z.number().optional(),
   /**
-   * The ids of all CRM records that had the address since the CRM stated our opt-out. With them the
-   * opt-out goes to another address.
+   * The ids of all CRM records that have had the address since the CRM stated our opt-out. If these
+   * records get another address, the opt-out applies there too.
    */
   bound: z.array(z.string()).optional(),
   by: z.enum(['us', 'platform']),
   /** The reason for our opt-out. Rows of earlier versions lack it. */
   cause: optOutCause.optional(),
-  /** Whether an unanswered request of ours may have made the opt-out, or it was there before. */
+  /**
+   * Whether a request of ours without a response may have made the opt-out, or it existed before.
+   */
   doubtful: z.literal(true).optional(),
   is: subscription,
   /**
-   * When the platform's opt-out was made: after we last saw the person in (null: we never did), and
-   * not later than we saw them out.
+   * When the platform's opt-out was made: after we last observed the person as subscribed (null if
+   * never), and not later than we observed the opt-out.
    */
   made: bracket.optional(),
-  /** Whether `allow` lets any record of the CRM take our opt-out back. */
+  /** Whether `allow` lets any record of the CRM withdraw our opt-out. */
   released: z.literal(true).optional(),
   /** The ids of the CRM records that state our opt-out. */
   stated: z.array(z.string()).optional(),
 });
 export type Membership = z.infer<typeof membership>;
 
-/** A contact as it is recorded. */
+/** The recorded form of a contact. */
 export const recordedBody = z.object({
   /**
-   * Whether `allow` took an erasure of the person back, and the platform was not read since: an
+   * Whether `allow` revoked an erasure of the person and the platform has not been read since. An
    * opt-out that it shows next may be ours.
    */
   allowed: z.literal(true).optional(),
   channels: z.record(z.string(), membership),
-  /** The contacts of this address as the platform last showed them. They stay when they vanish. */
+  /**
+   * The contacts with this address as the platform last showed them. They are kept when they
+   * vanish.
+   */
   contacts: z.array(observedBody),
-  /** The channels in which the creation itself left an opt-out that nobody made. */
+  /** The channels in which the creation itself set an opt-out that nobody made. */
   defaults: z.array(z.string()),
-  /** When one of the contacts went out of all mail; undefined: not known, or none did. */
+  /** When one of the contacts left all mail; undefined if unknown, or if none did. */
   left: bracket.optional(),
-  /** The channels that the person joined by themselves after leaving the ones they replace. */
+  /**
+   * The channels that the person joined on their own after leaving the channels that these replace.
+   */
   outgrown: z.array(z.string()).default([]),
   renamed: z.array(renamedBody).optional(),
-  /** Whether a condition of contacts.protect held when the CRM last spoke of the person. */
+  /**
+   * Whether a condition of contacts.protect held when the CRM last stated anything about the
+   * person.
+   */
   protected: z.literal(true).optional(),
 });
 export type RecordedContact = z.infer<typeof recordedBody>;
 
-/** The body of a change of a contact. */
+/** The body of a change to a contact. */
 export type EnrolmentBody = z.infer<typeof enrolmentBody>;
 export const enrolmentBody = z.object({
-  /** Whether the CRM wants an opt-out in another channel. */
+  /** Whether the CRM wants an opt-out from another channel. */
   forbids: z.boolean().default(false),
   /**
-   * Whether the person has another address in the CRM by now, and no record states the opt-out or
+   * Whether the person now has another address in the CRM, and no record states the opt-out or
    * delete. Such a change counts as one for absence.
    */
   moved: z.boolean().default(false),
   /**
-   * The reason for an opt-out: the CRM states it, the person is missing there, is flagged as
-   * deleted there, or has another address by now. Changes of earlier versions lack it.
+   * The reason for an opt-out: the CRM states it, or the person is missing there, is flagged as
+   * deleted, or now has another address. Changes of earlier versions lack it.
    */
   cause: optOutCause.optional(),
-  /** The ids of the CRM records that state an opt-out, and of all that it is bound to. */
+  /** The ids of the CRM records that state an opt-out, and of all records that it is bound to. */
   stated: z.array(z.string()).optional(),
   bound: z.array(z.string()).optional(),
-  /** The fingerprint of the contact to delete, where none is recorded. */
+  /** The fingerprint of the contact to delete, if none is recorded. */
   shown: z.string().optional(),
   /**
-   * How the contact must still be (its `changed`) for an opt_in that outweighs an opt-out, and when
-   * that will was stated, in milliseconds since the epoch.
+   * The `changed` value that the contact must still have for an opt_in that overrides an opt-out,
+   * and when the overriding consent was stated, in milliseconds since the epoch.
    */
   changed: z.string().optional(),
   newer: z.number().optional(),
-  /** The contacts of the person under former addresses, as last shown: sorted fingerprints. */
+  /** The person's contacts under former addresses as last observed, as sorted fingerprints. */
   former: z.array(z.object({ key: z.string(), shown: z.array(z.string()) })).default([]),
-  /** Whether a creation leaves nothing else to do (converged-creation.ts). */
+  /** Whether nothing is left to do after a creation (converged-creation.ts). */
   settles: z.literal(true).optional(),
 });
 

@@ -1,13 +1,13 @@
 /**
- * Finds creations after which nothing is left to decide; every other person is decided once more.
- * When the change is planned, nothing else must be known of the person (`settles`). When it is
- * acknowledged (records/contact/send/acknowledged-change.ts), nothing else must be recorded, and
- * the answer must show the created channel alone (`showsOnly`).
+ * Detects creations after which nothing is left to decide; in all other cases the person is decided
+ * again. When the change is planned, nothing else may be known about the person (`settles`). When
+ * it is acknowledged (records/contact/send/acknowledged-change.ts), nothing else may be recorded,
+ * and the response must show only the created channel (`showsOnly`).
  */
 import type { Decision, States } from '../../record-type.ts';
 import type { ObservedContact } from './contact-state.ts';
 
-/** Returns whether a creation is all there is to do, and nothing else is known of the person. */
+/** Returns whether a creation is the only change, and nothing else is known about the person. */
 export function settles(
   states: States,
   { changes: [change, ...others], problems }: Pick<Decision, 'changes' | 'problems'>,

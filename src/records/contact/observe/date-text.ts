@@ -1,4 +1,7 @@
-/** Reads dates as CRMs write them: when a person was deleted, unsubscribed or gave consent. */
+/**
+ * Reads dates in the formats that CRMs use for when a person was deleted, unsubscribed or gave
+ * consent.
+ */
 import { z } from 'zod';
 
 /** The form of a day with or without a time, and of a time with or without its zone. */
@@ -7,7 +10,8 @@ const zone = String.raw`(?<zone>Z|UTC|GMT|[+-]\d{2}(?::?\d{2})?)`;
 const form = new RegExp(String.raw`^(?<day>[\d./-]+)(?:(?:T|,? +)${time} ?${zone}?)?$`, 'i');
 
 /**
- * The ways to write a day, and the groups of year, month and day. A slash is used in two orders.
+ * The ways to write a day, and their groups for year, month and day. A date with slashes has two
+ * possible orders.
  */
 const days: readonly [RegExp, ...(readonly [number, number, number])[]][] = [
   [/^(\d{4})([-/])(\d{1,2})\2(\d{1,2})$/, [1, 3, 4]],
@@ -15,21 +19,21 @@ const days: readonly [RegExp, ...(readonly [number, number, number])[]][] = [
   [/^(\d{1,2})\/(\d{1,2})\/(\d{4})$/, [3, 2, 1], [3, 1, 2]],
 ];
 
-/** The date that MySQL writes where there is none. */
+/** The date that MySQL writes in place of a missing one. */
 const zero = /^0000-00-00(?:[T ]00:00(?::00(?:\.0+)?)?Z?)?$/i;
 
-/** The first year that counts. An earlier one stands for something else, as year 1 for no date. */
+/** The first year that is accepted. An earlier one is a placeholder, such as year 1 for no date. */
 const firstYear = 1900;
-/** The most milliseconds by which the clocks of the CRM and of this machine may differ. */
+/** The maximum difference between the clocks of the CRM and of this machine, in milliseconds. */
 const skewMs = 10 * 60_000;
 
 /**
- * Returns whether a text is a date in the past or future, or the zero date of MySQL; undefined: no
- * date, or one that no calendar has. A date without a zone counts from its beginning in the
- * earliest zone (UTC+14). `now`: milliseconds since the epoch.
+ * Returns whether a text is a date in the past or future, or the zero date of MySQL. Returns
+ * undefined if it is not a date, or not one that exists in the calendar. A date without a zone
+ * starts in the earliest zone (UTC+14). `now` is in milliseconds since the epoch.
  */
 export function dateIn(text: string, now: number): 'past' | 'future' | 'zero' | undefined {
-  // Most values are words; this saves matching them all.
+  // Most values are words, and this check avoids matching them against all forms.
   if (!/^\d/.test(text)) return undefined;
   if (zero.test(text)) return 'zero';
   const found = form.exec(text)?.groups ?? {};
@@ -39,7 +43,7 @@ export function dateIn(text: string, now: number): 'past' | 'future' | 'zero' | 
   return times.every((at) => at <= now + skewMs) ? 'past' : 'future';
 }
 
-/** Returns the days of the calendar that a text may stand for, as YYYY-MM-DD. */
+/** Returns the calendar days that a text may denote, as YYYY-MM-DD. */
 function daysIn(text: string): string[] {
   return days.flatMap(([pattern, ...orders]) => {
     const parts = pattern.exec(text);
@@ -51,7 +55,7 @@ function daysIn(text: string): string[] {
 }
 
 /**
- * Returns whether the calendar has the day. JavaScript alone takes the 30th of February for the 2nd
+ * Returns whether the calendar has the day. JavaScript would turn the 30th of February into the 2nd
  * of March.
  */
 function isReal(day: string): boolean {
@@ -78,9 +82,9 @@ const day = z.iso.date();
 const zoneless = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d([.,]\d+)?)?$/;
 
 /**
- * Returns when a will was stated, in milliseconds since the epoch; null: the text is empty,
- * undefined: it cannot be read. It is ISO 8601: an instant with its zone, or a day, which counts
- * from its beginning in the earliest zone (UTC+14).
+ * Returns when a consent statement was made, in milliseconds since the epoch; null if the text is
+ * empty, undefined if it cannot be read. The text is ISO 8601: an instant with its zone, or a day,
+ * which starts in the earliest zone (UTC+14).
  */
 export function readConsentAt(text: string): number | null | undefined {
   if (text === '') return null;

@@ -1,4 +1,4 @@
-/** Puts CRM records in canonical form, by the section `contacts` of the configuration. */
+/** Converts CRM records to canonical form, as configured in the section `contacts`. */
 import type { Condition } from '../../../domain/condition.ts';
 import { fieldAt, textOf } from '../../../domain/values/record-field.ts';
 import {
@@ -28,14 +28,14 @@ import {
 export interface ContactFields {
   id: string;
   email: string;
-  /** The setting for deleted records. Yes: the CRM says that this person is gone. */
+  /** The setting for deleted records. Yes means that the CRM says this person is gone. */
   deleted?: Flag | undefined;
-  /** The setting for people who want no mail at all. Yes: this person wants none. */
+  /** The setting for people who want no mail at all. Yes means that this person wants none. */
   unsubscribed?: Flag | undefined;
-  /** The field that holds when the person last stated their will (ISO 8601). */
+  /** The field that holds the time of the person's last consent statement (ISO 8601). */
   consentAt?: string | undefined;
   /**
-   * The condition for the scope. False: the record counts as if it were not there, except its
+   * The condition for the scope. If it is false, the record counts as absent, except for its
    * opt-outs.
    */
   include?: Condition | undefined;
@@ -44,12 +44,12 @@ export interface ContactFields {
   channels: readonly {
     id: string;
     subscription: StatedField;
-    /** The channel that it replaces. */
+    /** The channel that this one replaces. */
     replaces?: string | undefined;
   }[];
 }
 
-/** Returns the names of the source fields that are needed, each once. */
+/** Returns the names of the required source fields, each once. */
 export function fieldNames(fields: ContactFields): string[] {
   const { deleted, unsubscribed, consentAt } = fields;
   const optional = [deleted, unsubscribed, consentAt].flatMap(namesIn);
@@ -61,9 +61,9 @@ export function fieldNames(fields: ContactFields): string[] {
 }
 
 /**
- * Returns the function that puts a CRM record in canonical form. An invalid record keeps the
- * opt-outs it states, and nothing else. So does one that is out of scope: it needs no id and no
- * address, but its subscriptions must be readable, because they may be opt-outs. `now`:
+ * Returns the function that converts a CRM record to canonical form. An invalid record keeps only
+ * the opt-outs that it states. So does a record that is out of scope: it needs no id and no
+ * address, but its subscriptions must be readable, because they may be opt-outs. `now` returns
  * milliseconds since the epoch.
  */
 export function contactDesire(fields: ContactFields, now: () => number): RecordType['desire'] {
@@ -100,15 +100,15 @@ export function contactDesire(fields: ContactFields, now: () => number): RecordT
   };
 }
 
-/** The faults of a record, and its values without a known meaning. */
+/** The faults of a record, and its values that have no known meaning. */
 interface Found {
   faults: Fault[];
   unknown: UnknownWord[];
 }
 
 /**
- * Returns why a record is invalid. `lacks`: the field of the address, if it is empty; no other
- * fault is returned then.
+ * Returns why a record is invalid. `lacks`: the address field, if it is empty; no other fault is
+ * returned in that case.
  */
 function brokenBy(
   { faults: [first], unknown }: Found,
@@ -153,14 +153,12 @@ function asksOf(fields: ContactFields, now: () => number): Asks {
 type Form = Pick<DesiredRow, 'body' | 'fingerprint' | 'wants'>;
 
 /**
- * The most forms that are kept. Most records say one of a few things, but each may have its own
+ * The maximum number of cached forms. Most records share a few forms, but each may have its own
  * time of consent.
  */
 const mostForms = 10_000;
 
-/**
- * Returns a function that gives the canonical form of a desired state, and makes equal ones once.
- */
+/** Returns a function that builds the canonical form of a desired state, and caches equal ones. */
 function forms(): (wanted: DesiredContact) => Form {
   const known = new Map<string, Form>();
   return (wanted) => {
@@ -183,8 +181,8 @@ function protectingConditions({ protect = [] }: Pick<ContactFields, 'protect'>):
 
 /**
  * Returns whether a condition of contacts.protect holds for this record; addresses are compared
- * where the person is decided. A condition without an answer makes the record invalid, and what was
- * recorded last counts.
+ * when the person is decided. A condition without a result makes the record invalid, and the last
+ * recorded result counts.
  */
 function isProtected({ protect }: Asks, value: Record<string, unknown>, found: Found): boolean {
   return protect.map((ask) => answered(ask, value, found)).includes('yes');
@@ -200,7 +198,7 @@ function presenceIn(
 
 type Wishes = Record<string, Subscription | null>;
 
-/** Returns what the record wants, by channel; null: no opinion. */
+/** Returns what the record wants, by channel; null means no opinion. */
 function wishes(
   { unsubscribed, channels }: Asks,
   value: Record<string, unknown>,
@@ -216,7 +214,8 @@ function wishes(
 }
 
 /**
- * Returns the answer. If there is none, returns `none` and adds the fault: the record is invalid.
+ * Returns the answer. If there is none, returns `none` and adds the fault, which makes the record
+ * invalid.
  */
 function answered(ask: Ask, value: Record<string, unknown>, { faults, unknown }: Found) {
   const answer = ask(value);
@@ -226,7 +225,10 @@ function answered(ask: Ask, value: Record<string, unknown>, { faults, unknown }:
   return 'none';
 }
 
-/** Returns when the person stated their will, in milliseconds since the epoch; null: not said. */
+/**
+ * Returns when the person made their consent statement, in milliseconds since the epoch; null if
+ * not stated.
+ */
 function statedAt(
   { consentAt: field }: ContactFields,
   value: Record<string, unknown>,
@@ -243,8 +245,8 @@ function statedAt(
 }
 
 /**
- * Returns whether a record is out of scope. Only a plain false takes it out; anything odd makes it
- * invalid.
+ * Returns whether a record is out of scope. Only a plain false excludes it; any unexpected result
+ * makes it invalid.
  */
 function isOutOfScope(
   include: Condition | undefined,
@@ -267,7 +269,7 @@ function text(value: unknown): string {
   return textOf(value) ?? unreadable;
 }
 
-/** Stands for an object or a list where a single value belongs. No word has this text. */
+/** Represents an object or a list where a single value belongs. No word has this text. */
 const unreadable = '\u0000';
 
 function blank(field: string): Fault {

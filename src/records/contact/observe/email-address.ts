@@ -1,8 +1,8 @@
 /**
- * Tells what an email address is. The part before the @ follows zod's rule for RFC 5322, the domain
- * its rule for host names. That rule knows ASCII only, so a domain with other letters (müller.de)
- * is checked in its ASCII form. Before the @ letters of any script and a plus sign are allowed;
- * quotes, a comma or a dot at the end, and a domain without a dot are not.
+ * Decides what an email address is. The part before the @ follows zod's rule for RFC 5322, the
+ * domain its rule for host names. That rule accepts ASCII only, so a domain with other letters
+ * (müller.de) is checked in its ASCII form. Before the @, letters of any script and a plus sign are
+ * allowed; quotes, a comma or a dot at the end, and a domain without a dot are not.
  */
 import { domainToASCII } from 'node:url';
 import { z } from 'zod';
@@ -11,7 +11,7 @@ import { email as emailForm } from '../../../platform/request-schemas.ts';
 const local = z.email({ pattern: z.regexes.rfc5322Email });
 const host = z.hostname();
 
-/** The most characters that a mail server takes (RFC 5321). */
+/** The maximum number of characters that a mail server accepts (RFC 5321). */
 const most = { all: 254, local: 64 };
 
 /** Returns whether a text is an email address. */
@@ -28,7 +28,8 @@ function isLocal(text: string): boolean {
 }
 
 function isDomain(text: string): boolean {
-  // Only letters and digits are converted: other characters may turn into anything.
+  // Only letters and digits are converted, because the result for other characters is
+  // unpredictable.
   const isPlain = /^[\x21-\x7e]+$/.test(text);
   if (!isPlain && !/^[\p{L}\p{M}\p{N}.-]+$/u.test(text)) return false;
   const ascii = isPlain ? text : domainToASCII(text);

@@ -1,12 +1,14 @@
-/** Reads what a field of a CRM record, or a condition on it, answers by the configuration. */
+/**
+ * Reads the answer that a field of a CRM record, or a condition on it, gives under the
+ * configuration.
+ */
 import type { Condition, ConditionResult } from '../../../domain/condition.ts';
 import { fieldAt } from '../../../domain/values/record-field.ts';
 import type { Fault, UnknownWord } from '../../../domain/record.ts';
 import { vocabulary, type OwnWords, type Unknown, type Use } from './value-vocabulary.ts';
 
 /**
- * The setting for an answer: a field whose words are known, a condition, or a field with words of
- * its own.
+ * The setting for an answer: a field with known words, a condition, or a field with its own words.
  */
 export type Flag = string | When | Named<'yes' | 'no'>;
 export type StatedField = string | When | Named<'in' | 'out' | 'none'>;
@@ -16,8 +18,8 @@ interface When {
 }
 
 /**
- * A field with its own words, by meaning. `yes: any` stands for every value that is neither empty
- * nor a word for no.
+ * A field with its own words, by meaning. `yes: any` matches every value that is neither empty nor
+ * a word for no.
  */
 type Named<Words extends string> = { readonly field: string } & {
   readonly [Word in Words]?: readonly string[] | (Word extends 'yes' ? 'any' : never) | undefined;
@@ -25,7 +27,7 @@ type Named<Words extends string> = { readonly field: string } & {
 
 type Answer = 'yes' | 'no' | 'none';
 
-/** The reason why there is no answer. `unknown` is set if the value of a field is the reason. */
+/** The reason why there is no answer. `unknown` is set if a field's value is the reason. */
 export interface Unanswered {
   fault: Fault;
   unknown?: UnknownWord;
@@ -37,15 +39,15 @@ export type Ask = (record: Record<string, unknown>) => Answer | Unanswered;
 /** The question that a setting answers, its place in the configuration, and the clock. */
 interface Asked {
   use: Use;
-  /** The option that states it. */
+  /** The configuration option that contains the setting. */
   option: string;
-  /** The name of its condition in messages. */
+  /** The name of the setting's condition in messages. */
   called: string;
   /** Returns the time in milliseconds since the epoch. */
   now: () => number;
 }
 
-/** Returns the names of the fields that a setting needs. */
+/** Returns the names of the fields that a setting reads. */
 export function namesIn(stated: Flag | StatedField | undefined): readonly string[] {
   if (stated === undefined) return [];
   if (typeof stated === 'string') return [stated];
@@ -66,7 +68,7 @@ function ownWords(stated: Exclude<Flag | StatedField, string | When>): OwnWords 
 
 function askingField(field: string, own: OwnWords, { use, option, now }: Asked): Ask {
   const read = vocabulary(use, own, now);
-  // YAML takes every word in quotes for a text; without quotes it may not, as with -.
+  // YAML reads every quoted word as text; an unquoted word may be read otherwise, such as -.
   const lists = use === 'subscription' ? 'in: ["…"], out: ["…"]' : 'yes: ["…"], no: ["…"]';
   const fix = `name it: ${use}: { field: ${JSON.stringify(field)}, ${lists} }`;
   return (record) => {
@@ -83,7 +85,7 @@ const wrong: Record<Unknown['unknown'], string> = {
   'no single value': 'is no single value',
 };
 
-/** Returns the answer of a condition. Any other result is a fault, and no answer. */
+/** Returns the answer of a condition. Any other result is a fault rather than an answer. */
 function judged(
   when: Condition,
   record: Record<string, unknown>,
@@ -98,8 +100,8 @@ function judged(
 }
 
 /**
- * Returns the fault of a condition that cannot be evaluated. `longest`: the most characters that a
- * value may have, if one has more.
+ * Returns the fault of a condition that cannot be evaluated. `longest`: the maximum number of
+ * characters of a value, if a value exceeds it.
  */
 export function notEvaluated(
   option: string,
@@ -119,7 +121,7 @@ export function notEvaluated(
   };
 }
 
-/** Returns the fault of a condition whose result is none of the wanted ones. */
+/** Returns the fault of a condition whose result is not one of the expected ones. */
 export function notAnAnswer(option: string, wanted: string): Fault {
   return { reason: `${option} gives neither ${wanted}`, fix: 'correct the condition' };
 }

@@ -1,4 +1,4 @@
-/** The contacts of a person as they were last observed, and what follows from that. */
+/** Determines the contacts of a person as last observed, and what follows from them. */
 import type { ObservedRow } from '../../../domain/record.ts';
 import type { Parts } from '../../capabilities.ts';
 import type { States } from '../../record-type.ts';
@@ -7,8 +7,8 @@ import { decodeContact, type RecordedContactRow } from './contact-rows.ts';
 import type { ObservedContact, RecordedContact } from './contact-state.ts';
 
 /**
- * Returns the contacts of the person. A contact that is not proven to be gone counts as it was last
- * observed, also a second one of the address, which a listing may have missed.
+ * Returns the contacts of the person. A contact that is not proven to be gone counts as last
+ * observed. This includes a second contact with the address, which a listing may have missed.
  */
 export function contactsOf(
   seenNow: ObservedContact[],
@@ -22,8 +22,9 @@ export function contactsOf(
 }
 
 /**
- * Returns the channels in which the contact that we made still shows the opt-out it was made with.
- * If the platform turned out to show no defaults, somebody made these opt-outs: returns none.
+ * Returns the channels in which the contact that we made still shows the opt-out it was created
+ * with. Returns none if the platform turned out to show no defaults, because a person made these
+ * opt-outs then.
  */
 export function defaultsIn(
   shown: ObservedContact[],
@@ -35,7 +36,10 @@ export function defaultsIn(
   return defaults.filter((channel) => ours?.channels[channel] === 'opt_out');
 }
 
-/** Returns the contacts with what somebody stated: the one that we made without its defaults. */
+/**
+ * Returns the contacts with only the subscriptions that somebody stated: the contact that we made
+ * is returned without its defaults.
+ */
 export function statedContacts(
   shown: ObservedContact[],
   states: Pick<States, 'recorded' | 'facts'>,
@@ -53,7 +57,8 @@ function withoutDefaults(contact: ObservedContact, defaults: ReadonlySet<string>
 }
 
 /**
- * Returns the sorted fingerprints of the contacts of a former address, as read now or else last.
+ * Returns the sorted fingerprints of the contacts under a former address, as read now or else as
+ * last recorded.
  */
 export function fingerprintsOf(
   { value }: RecordedContactRow,
@@ -63,7 +68,7 @@ export function fingerprintsOf(
   return value.contacts.map(fingerprintOf).toSorted();
 }
 
-/** Returns the channels as the parts of the platform that contacts are in. */
+/** Returns the channels as the parts of the platform that contacts belong to. */
 export function partsOf(channels: readonly string[]): Parts {
   return {
     names: channels,

@@ -1,4 +1,4 @@
-/** Puts contacts of the platform in canonical form. */
+/** Converts contacts of the platform to canonical form. */
 import { canonicalJson, fingerprint } from '../../../domain/record.ts';
 import type { Contact } from '../../../platform/answer-schemas.ts';
 import type { Subscription } from '../../../platform/request-schemas.ts';
@@ -8,7 +8,7 @@ import type { ObservedContact } from './contact-state.ts';
 
 type Cause = NonNullable<ObservedContact['causes']>[number];
 
-/** Returns the key of a contact, for both sides: its address, trimmed and in lower case. */
+/** Returns the key of a contact on both sides: its address, trimmed and in lower case. */
 export function contactKey(email: string): string {
   return email.trim().toLowerCase();
 }
@@ -26,7 +26,7 @@ type Shown = Pick<
   | 'updatedAt'
 >;
 
-/** Returns a platform contact in canonical form, with these channels only. */
+/** Returns a platform contact in canonical form, with only these channels. */
 export function observe(contact: Shown, channels: ReadonlySet<string>): ObservedContactRow {
   const causes = causesOf(contact);
   const left = causes.length > 0;
@@ -50,7 +50,8 @@ export function observe(contact: Shown, channels: ReadonlySet<string>): Observed
 }
 
 /**
- * Adds the time of the last change in front of the text. Writing the text again would take longer.
+ * Inserts the time of the last change at the front of the text, which is faster than serializing it
+ * again.
  */
 function withChange(form: string, changed: string | null | undefined): string {
   return typeof changed === 'string'
@@ -70,8 +71,7 @@ function subscriptionsOf(
 }
 
 /**
- * Returns the ways in which a contact is out of all mail. A status without a meaning here counts as
- * the stricter one.
+ * Returns the reasons why a contact receives no mail. An unknown status counts as the stricter one.
  */
 function causesOf({ status, suppressionReason, suppressedAt }: Shown): Cause[] {
   const causes: Cause[] = [];
@@ -86,8 +86,8 @@ function suppressionOf(reason: string): Cause {
 }
 
 /**
- * Returns the fingerprint of all that decisions depend on. It leaves out `changed`: any other
- * change of the contact is no reason to decide again.
+ * Returns the fingerprint of everything that decisions depend on. It leaves out `changed`, because
+ * any other change to the contact is not a reason to decide again.
  */
 export function fingerprintOf({ causes, channels, id, left }: ObservedContact): string {
   const form: Record<Exclude<keyof ObservedContact, 'changed'>, unknown> = {
@@ -99,7 +99,7 @@ export function fingerprintOf({ causes, channels, id, left }: ObservedContact): 
   return fingerprint(canonicalJson(form));
 }
 
-/** Returns whether any contact is not among the known ones, or was changed in any way since. */
+/** Returns whether any contact is not among the known ones, or has changed in any way since. */
 export function isChanged(
   known: readonly ObservedContact[],
   contacts: readonly ObservedContact[],
@@ -109,20 +109,22 @@ export function isChanged(
   return !contacts.every(isKnown);
 }
 
-/** Returns the channels that the contacts of a page name, with any subscription. */
+/** Returns the channels that the contacts on a page name, with any subscription. */
 export function namedIn(contacts: readonly Pick<Contact, 'channels'>[]): NamedParts | undefined {
   const [first, ...others] = contacts.map(({ channels }) => channels.map(({ id }) => id));
   return first && { names: first, differ: !others.every((names) => isSame(first, names)) };
 }
 
-/** Returns opt_out for any word but opt_in: an unknown word never subscribes anybody. */
+/**
+ * Returns opt_out for any word other than opt_in, so that an unknown word never subscribes anybody.
+ */
 function strict(word: string): Subscription {
   return word === 'opt_in' ? 'opt_in' : 'opt_out';
 }
 
 /**
- * Returns a time in milliseconds since the epoch; undefined: there is none. A text without a zone
- * is in UTC, as the platform writes it.
+ * Returns a time in milliseconds since the epoch, or undefined if there is none. A text without a
+ * zone is in UTC, as the platform writes it.
  */
 export function timeOf(text: string | null | undefined): number | undefined {
   if (!text) return undefined;

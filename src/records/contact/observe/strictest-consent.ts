@@ -1,15 +1,15 @@
-/** Combines the records or contacts of one address: the strictest wins. */
+/** Combines the records or contacts that share one address: the strictest one wins. */
 import type { Subscription } from '../../../platform/request-schemas.ts';
 import type { DesiredContactRow } from './contact-rows.ts';
 import type { ObservedContact } from './contact-state.ts';
 
-/** The desired subscription in one channel; null: the CRM has no opinion. */
+/** The desired subscription in one channel; null if the CRM has no opinion. */
 export type DesiredSubscription = Subscription | 'gone' | null;
 
 /**
- * Returns the strictest of the CRM records of one address, by channel. Any opt-out wins, also of a
- * deleted or an invalid record; with an invalid record nobody is opted in. The person is gone only
- * when every record is.
+ * Returns the strictest statement of the CRM records with one address, by channel. Any opt-out
+ * wins, even from a deleted or invalid record. With an invalid record, nobody is opted in. The
+ * person is gone only when every record is.
  */
 export function strictest(
   rows: readonly DesiredContactRow[],
@@ -27,8 +27,8 @@ export function strictest(
 }
 
 /**
- * Returns when the oldest opinion on a channel was stated, in milliseconds since the epoch; null:
- * there is none, or one does not say when.
+ * Returns when the oldest opinion on a channel was stated, in milliseconds since the epoch; null if
+ * there is none, or if one of them has no time.
  */
 export function statedAt(rows: readonly DesiredContactRow[], channel: string): number | null {
   const opinions = rows.filter(({ value }) => value.channels[channel]);
@@ -38,8 +38,8 @@ export function statedAt(rows: readonly DesiredContactRow[], channel: string): n
 }
 
 /**
- * Returns whether some records of one address want in where others want out. That is reported,
- * though it is decided.
+ * Returns whether some records with one address opt in and others opt out. Such a contradiction is
+ * reported although it is resolved.
  */
 export function contradict(rows: readonly DesiredContactRow[], channel: string): boolean {
   if (rows.length < 2) return false;
@@ -48,8 +48,8 @@ export function contradict(rows: readonly DesiredContactRow[], channel: string):
 }
 
 /**
- * Returns the strictest subscription of several contacts of one address: an opt-out of any of them
- * is the person's.
+ * Returns the strictest subscription among several contacts with one address: an opt-out from any
+ * of them is the person's.
  */
 export function strictestOf(
   contacts: ObservedContact[],
@@ -62,8 +62,9 @@ export function strictestOf(
 }
 
 /**
- * Returns the subscription where only some contacts are in. An opt-out of one wins, so that nobody
- * is opted in; else they count as in, so that an opt-out still reaches them.
+ * Returns the subscription if only some of the contacts are subscribed. If one of them opted out,
+ * that wins, so that nobody is opted in. Otherwise they count as subscribed, so that an opt-out
+ * still reaches them.
  */
 function mixed(shown: (Subscription | undefined)[]): Subscription {
   return shown.includes('opt_out') ? 'opt_out' : 'opt_in';

@@ -1,4 +1,4 @@
-/** Counts and lists the people who left all mail by themselves. */
+/** Counts and lists the people who unsubscribed from all mail on their own. */
 import { fingerprint, type Key } from '../../../domain/record.ts';
 import type { UnsubscribeListing } from '../../capabilities.ts';
 import { observe } from './observed-contact.ts';
@@ -8,9 +8,9 @@ import { silentBody } from './contact-state.ts';
 const statuses = ['unsubscribed', 'blocked'] as const;
 
 /**
- * Returns the listing of people who unsubscribed. It counts by the counters of every page
- * ("Endpoints", Contacts). They have none for blocked contacts, only for those that are not
- * subscribed.
+ * Returns the listing of people who unsubscribed. It counts with the totals on every page
+ * ("Endpoints", Contacts). These include no total of blocked contacts, only of contacts that are
+ * not subscribed.
  */
 export function leavingOf({ platform, channels }: ReadAccess): UnsubscribeListing {
   return {
@@ -34,7 +34,7 @@ export function leavingOf({ platform, channels }: ReadAccess): UnsubscribeListin
   };
 }
 
-/** Returns an empty CRM record of a person who is known by the address only. */
+/** Returns an empty CRM record for a person of whom only the address is known. */
 function named(key: Key): ReturnType<UnsubscribeListing['named']> {
   return {
     kind: 'contact',

@@ -1,6 +1,6 @@
 /**
- * Tells what the value of a CRM field means (docs/values-and-conditions.md). Values are compared
- * trimmed and without case.
+ * Determines the meaning of a CRM field's value (docs/values-and-conditions.md). Values are
+ * compared after trimming, ignoring case.
  *
  *   value                              subscription   unsubscribed   deleted
  *   true, yes, y, t, 1, on             in             yes            yes
@@ -12,9 +12,8 @@
  *   a date that is not in the future   unknown        yes            yes
  *   anything else                      unknown        unknown        unknown
  *
- * A field's own words are added to these and win over them; `yes: any` stands for every value that
- * is neither empty nor a word for no. Nothing is guessed: an unknown value makes its record
- * invalid.
+ * A field's own words extend these and take precedence; `yes: any` matches every value that is
+ * neither empty nor a word for no. Nothing is guessed: an unknown value makes its record invalid.
  */
 import type { UnknownWord } from '../../../domain/record.ts';
 import { textOf, wordOf } from '../../../domain/values/record-field.ts';
@@ -24,12 +23,12 @@ import { dateIn } from './date-text.ts';
 export type Use = 'subscription' | 'unsubscribed' | 'deleted';
 
 /**
- * The meaning of a value. yes: wants mail, wants none, or is gone, by the question. none: no
- * opinion on a subscription, else a no.
+ * The meaning of a value, depending on the question. yes: wants mail, wants no mail, or is gone.
+ * none: no opinion on a subscription, otherwise a no.
  */
 type Meaning = 'yes' | 'no' | 'none';
 
-/** The own words of one field, by meaning. */
+/** A field's own words, by meaning. */
 export interface OwnWords {
   yes?: readonly string[] | 'any' | undefined;
   no?: readonly string[] | undefined;
@@ -49,7 +48,10 @@ const builtIn: Readonly<Record<Use, { yes: readonly string[]; no: readonly strin
   deleted: { yes: affirmative, no: negative },
 };
 
-/** Returns the function that reads the values of one field. `now`: milliseconds since the epoch. */
+/**
+ * Returns the function that reads the values of one field. `now` returns milliseconds since the
+ * epoch.
+ */
 export function vocabulary(
   use: Use,
   own: OwnWords,

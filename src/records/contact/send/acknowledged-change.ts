@@ -1,4 +1,4 @@
-/** Tells what is recorded of a contact after a change of it was acknowledged. */
+/** Determines what is recorded for a contact after a change to it was acknowledged. */
 import { canonicalJson, type RecordedRow } from '../../../domain/record.ts';
 import type { Acknowledged } from '../../record-type.ts';
 import { fingerprintOf } from '../observe/observed-contact.ts';
@@ -16,12 +16,12 @@ import {
 const nothing: RecordedContact = { channels: {}, contacts: [], defaults: [], outgrown: [] };
 
 /**
- * Returns the row that is recorded after an acknowledged change; undefined: none.
+ * Returns the row to record after an acknowledged change, or undefined if there is none.
  *
- * Only an acknowledged request makes an opt-out ours; one that the person made before, or that was
- * found there already (409), stays the platform's. A creation starts over: only the opt-outs of a
- * contact that vanished stay. After a delete the contact counts as never owned. A person without a
- * row who is opted out was erased, and gets none.
+ * Only an acknowledged request makes an opt-out ours. An opt-out that the person made before, or
+ * that was already there (409), remains the platform's. A creation starts over and keeps only the
+ * opt-outs of a contact that vanished. After a delete the contact counts as never owned. A person
+ * without a row who is opted out was erased, and gets no row.
  */
 export function acknowledge(
   before: RecordedRow | undefined,
@@ -58,7 +58,8 @@ export function acknowledge(
     body: canonicalJson(body),
     shown: whole && !isRenamed && others.length === 0 ? fingerprintOf(contact) : undefined,
     desired: before ? undefined : settledNow(change, ack),
-    // An answer by id shows nothing of the contact: the time of the last reading stays.
+    // A response to a request by id shows nothing of the contact, so the time of the last reading
+    // is kept.
     seenAt: change.op === 'create' || observed ? ack.at : (before?.seenAt ?? 0),
   };
 }
@@ -68,8 +69,8 @@ function isElsewhere({ renamed = [] }: RecordedContact, id: string, ack: Answer)
 }
 
 /**
- * Returns the contacts after the change. A renamed contact belongs to this address only while that
- * has no other one.
+ * Returns the contacts after the change. A renamed contact belongs to this address only while the
+ * address has no other contact.
  */
 function contactsAfter(
   { renamed = [] }: RecordedContact,
@@ -95,17 +96,17 @@ function contactsAfter(
   return { contacts, renamed: [...renamed.filter(({ id }) => id !== contact.id), moved] };
 }
 
-/** Returns the id to record: none if it is that of a renamed contact. */
+/** Returns the id to record, or undefined if it is that of a renamed contact. */
 function idAfter(before: RecordedRow, id: string, isRenamed: boolean): string | undefined {
   return isRenamed && before.id === id ? undefined : before.id;
 }
 
-/** An acknowledgement, with the contact that its answer shows. */
+/** An acknowledgement with the contact returned in the response. */
 type Answer = Omit<Acknowledged, 'observed'> & { answered: ObservedContact | undefined };
 
 /**
- * Returns the fingerprint to record as done if the answer to a creation shows what was sent and no
- * more; undefined: decide again.
+ * Returns the fingerprint to record as done if the response to a creation shows exactly what was
+ * sent. Returns undefined to have the person decided again.
  */
 function settledNow(
   { part, value }: ContactChange,
@@ -124,7 +125,7 @@ function ownershipAfter(
   return found ? 'adopted' : 'created';
 }
 
-/** Returns what a creation keeps of the contact before: its opt-outs. */
+/** Returns what a creation keeps from the previous contact: its opt-outs. */
 function anew({ channels, outgrown, renamed }: RecordedContact): RecordedContact {
   const outs = Object.entries(channels).filter(([, { is }]) => is === 'opt_out');
   return { ...nothing, channels: Object.fromEntries(outs), outgrown, renamed };
@@ -132,7 +133,7 @@ function anew({ channels, outgrown, renamed }: RecordedContact): RecordedContact
 
 /**
  * Returns the channels after the change. If the change was sent under another address and this one
- * has another contact by now, nothing changes.
+ * now has another contact, nothing changes.
  */
 function channelsAfter(
   recorded: RecordedContact,
@@ -161,14 +162,14 @@ function membership(
   if (before?.is === 'opt_out' && before.by === 'platform') return before;
   if (found) return theirs;
   const { cause, stated, bound } = change.value;
-  // An opt-out that the CRM stated stays stated, even if another contact is opted out for another
-  // reason.
+  // An opt-out that the CRM stated keeps that cause, even if another contact is opted out for
+  // another reason.
   if (isOurs(before) && before.cause === 'stated' && cause !== 'stated') return before;
   return { acked: latest, bound, by: 'us', cause, is, stated };
 }
 
 /**
- * Returns an opt-out that was there before, and may have been made again: it is as doubtful as it
+ * Returns an opt-out that existed before and may have been made again; it stays as doubtful as it
  * was.
  */
 function again(before: Membership | undefined, theirs: Membership & { made: Bracket }): Membership {
@@ -177,8 +178,8 @@ function again(before: Membership | undefined, theirs: Membership & { made: Brac
 }
 
 /**
- * Returns the contact as the answer or else the last reading shows it, with the change applied.
- * `whole`: whether that is proven to be all that the platform shows.
+ * Returns the contact from the response, or else from the last reading, with the change applied.
+ * `whole`: whether this is proven to be everything that the platform shows.
  */
 function shownAfter(
   recorded: RecordedContact,
@@ -197,8 +198,8 @@ function shownAfter(
 }
 
 /**
- * Returns the channels that show a default. An opt-out in another channel in the answer to a
- * creation is one; if it was read late, the person may have made it.
+ * Returns the channels that show a default. An opt-out in another channel in the response to a
+ * creation is a default; if it was read late, the person may have made it.
  */
 function defaultsAfter(
   recorded: RecordedContact,

@@ -1,4 +1,4 @@
-/** Deletes the contacts of a person from the platform, also those that we did not make. */
+/** Deletes a person's contacts from the platform, including those that we did not create. */
 import { Rejected, Unavailable } from '../../../domain/errors.ts';
 import type { Contact } from '../../../platform/answer-schemas.ts';
 import type { Platform } from '../../../platform/api-client.ts';
@@ -9,9 +9,9 @@ import { decodeContact } from '../observe/contact-rows.ts';
 type Contacts = Platform['contacts'];
 
 /**
- * Opts every contact of exactly this address out of each channel it is subscribed to, configured or
- * not, deletes it, and looks again. Reports each step once it is done. Throws what the requests
- * throw, and Unavailable while a contact is still there.
+ * Opts every contact with exactly this address out of each channel it is subscribed to, configured
+ * or not, deletes it, and checks the result. Reports each step once it is done. Throws the errors
+ * of the requests, and Unavailable while a contact is still there.
  */
 export async function erase(
   platform: Contacts,
@@ -43,7 +43,7 @@ function idsOf(recorded: Erasing['recorded']): string[] {
 }
 
 /**
- * Returns the contacts of the address: by search, and by the known ids, because a page may miss
+ * Returns the contacts with the address, by search and by the known ids, because a page may miss
  * one.
  */
 async function find(
@@ -64,7 +64,7 @@ async function find(
 
 /**
  * Opts one contact out of its channels and reports each opt-out. A refusal other than 401 and 403
- * does not keep the contact from being deleted.
+ * does not prevent the contact's deletion.
  */
 async function optOut(
   platform: Contacts,

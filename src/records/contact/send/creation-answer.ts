@@ -1,14 +1,14 @@
 /**
- * Reads the answer to a creation: who made the contact, which channels came along, and so what the
- * platform shows of channels in which nobody was ever enrolled.
+ * Interprets the response to a creation: who made the contact, which channels came with it, and
+ * therefore what the platform shows for channels in which nobody was ever enrolled.
  *
- *   the answer            known of the platform         then
- *   lists channels        anything                      its opt-outs on other channels are defaults
- *   lists none            it shows no defaults, or      nothing more is asked, unless the CRM
- *                         opt_in on all the others      forbids a channel, or others made it
- *   lists none            anything else                 it is read back at once: its opt-outs are
- *                                                       defaults, if the contact is new and the
- *                                                       first request was answered soon
+ *   the response          known about the platform      result
+ *   lists channels        anything                      its opt-outs in other channels are defaults
+ *   lists none            it shows no defaults, or      no further request, unless the CRM forbids
+ *                         opt_in on all the others      a channel, or others made the contact
+ *   lists none            anything else                 it is read back immediately: its opt-outs
+ *                                                       are defaults, if the contact is new and the
+ *                                                       first request was answered quickly
  */
 import { isExpected } from '../../../domain/errors.ts';
 import type { Enrolled } from '../../../platform/contacts.ts';
@@ -18,7 +18,7 @@ import { contactKey, observe, timeOf } from '../observe/observed-contact.ts';
 import { search, type ReadAccess } from '../observe/contact-read.ts';
 import type { ContactChange, ObservedContactRow } from '../observe/contact-rows.ts';
 
-/** A creation, its answer, and the facts known of the platform. */
+/** A creation, its response, and the known facts about the platform. */
 interface Made {
   change: ContactChange;
   answer: Enrolled;
@@ -26,14 +26,14 @@ interface Made {
 }
 
 /**
- * The greatest age of a contact that we made, in milliseconds: more than one request takes, and
- * than the clocks of the platform may differ.
+ * The maximum age of a contact that counts as made by us, in milliseconds. It exceeds the duration
+ * of a request and the difference between the platform's clocks.
  */
 const madeWithinMs = 60_000;
-/** The milliseconds within which nobody hears of a new contact and acts on it. */
+/** The time within which nobody notices a new contact and changes it, in milliseconds. */
 const atOnceMs = 10_000;
 
-/** Returns the outcome of a creation by its answer. Throws what the requests throw. */
+/** Returns the outcome of a creation based on its response. Throws the errors of the requests. */
 export async function made(
   access: ReadAccess,
   of: Made,
@@ -43,7 +43,7 @@ export async function made(
   const { contact, date } = answer;
   if (!contact) {
     const [found] = await search(access, change.key, signal);
-    // The search may have come much later than the creation.
+    // The search may have happened much later than the creation.
     const late = { late: true, ...whose(found?.createdAt, date) };
     if (found) return acked({ id: found.id, observed: found, ...late });
     return { is: 'unknown', why: 'the answer names no contact' };
@@ -60,9 +60,9 @@ export async function made(
 }
 
 /**
- * Returns `found` and `late` if the contact is older than our creation by the clocks of the
- * platform: others made it, nothing of it is a default, and it is not deleted as one that we made.
- * Times are milliseconds since the epoch; where one is not known, we made it.
+ * Returns `found` and `late` if the contact is older than our creation by the platform's clocks:
+ * others made it, none of it is a default, and it is not deleted as one that we made. Times are in
+ * milliseconds since the epoch; if one is unknown, the contact counts as ours.
  */
 function whose(createdAt: number | undefined, date: number | undefined) {
   const age = createdAt === undefined || date === undefined ? 0 : date - createdAt;
@@ -70,8 +70,8 @@ function whose(createdAt: number | undefined, date: number | undefined) {
 }
 
 /**
- * Reads the contact if the answer lists no channels and they are needed. Returns what that adds to
- * the acknowledgement.
+ * Reads the contact if the response lists no channels and they are needed. Returns what the read
+ * adds to the acknowledgement.
  */
 async function readBack(
   access: ReadAccess,
@@ -85,7 +85,7 @@ async function readBack(
   if (!isNeeded && !others.some((channel) => mayBeDefault(facts, channel))) return {};
   const back = await retrieveNew(access, { key: change.key, id }, signal).catch(
     (error: unknown) => {
-      // The creation was acknowledged, even if this reading fails.
+      // The creation was acknowledged even if this read fails.
       if (!isNeeded && isExpected(error)) return undefined;
       throw error;
     },
@@ -105,7 +105,7 @@ async function readBack(
 }
 
 /**
- * Returns whether the contact shows an opt-out where the platform is known to have another default,
+ * Returns whether the contact shows an opt-out in a channel that is known to have another default,
  * or none.
  */
 function contradicts(
@@ -117,7 +117,9 @@ function contradicts(
   return others.some(([channel, is]) => is === 'opt_out' && !mayBeDefault(facts, channel));
 }
 
-/** Returns the evidence about defaults; undefined if there is no other channel to tell it by. */
+/**
+ * Returns the evidence about defaults, or undefined if there is no other channel to derive it from.
+ */
 function evidenceOf(
   access: ReadAccess,
   change: ContactChange,
@@ -131,21 +133,21 @@ function othersIn({ value }: ObservedContactRow, { part }: ContactChange) {
   return Object.fromEntries(Object.entries(value.channels).filter(([channel]) => channel !== part));
 }
 
-/** A reading of a contact that was just made. */
+/** A reading of a newly created contact. */
 interface ReadBack {
   row: ObservedContactRow;
   /**
-   * Whether the first attempt was answered. After a later one the contact may show what the person
-   * did.
+   * Whether the first attempt got a response. After a later one, the contact may show what the
+   * person did.
    */
   isFirst: boolean;
-  /** The time of the answer by the platform's clock, in milliseconds since the epoch. */
+  /** The time of the response by the platform's clock, in milliseconds since the epoch. */
   date: number | undefined;
-  /** The `updatedAt` of the contact, as text of the platform. */
+  /** The contact's `updatedAt` as the platform's own text. */
   changed: string | undefined;
 }
 
-/** Returns a contact that was just made; undefined if it is not there under this address. */
+/** Returns a newly created contact, or undefined if there is none with this id and address. */
 async function retrieveNew(
   access: ReadAccess,
   { key, id }: { key: string; id: string },

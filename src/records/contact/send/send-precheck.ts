@@ -1,4 +1,4 @@
-/** Checks right before a change is sent whether what it was planned on still holds. */
+/** Checks immediately before a change is sent whether the plan's assumptions still hold. */
 import { canonicalJson } from '../../../domain/record.ts';
 import type { KnownRecord, SendOutcome } from '../../record-type.ts';
 import { stale } from '../../send-outcome.ts';
@@ -12,12 +12,12 @@ import {
 } from '../observe/contact-rows.ts';
 
 /**
- * Returns the outcome of a change that must not be sent; undefined: it may. Throws what the
- * requests throw.
+ * Returns the outcome of a change that must not be sent, or undefined if it may be sent. Throws the
+ * errors of the requests.
  *
- * A creation needs proof that the contact is absent, an opt_in a recent reading, a delete a reading
- * right before it. An opt-out needs none, because it can do no harm, unless it is for an old
- * address and the contact may have the new one by now.
+ * A creation needs proof that the contact does not exist, an opt_in a recent reading, and a delete
+ * a reading immediately before it. An opt-out needs none, because it can do no harm, unless it is
+ * for an old address and the contact may now have the new one.
  */
 export async function precheck(
   access: ReadAccess,
@@ -34,7 +34,8 @@ export async function precheck(
     if (found.length > 0) return stale(found, 'found on the platform');
     return lookBack(access, change, known);
   }
-  // Taken before the platform is asked: what is recorded meanwhile was not planned on.
+  // Captured before the request, because the plan did not consider what is recorded in the
+  // meantime.
   const recorded = known.recorded && decodeContact.recorded(known.recorded);
   const target = change.target ?? recorded?.id;
   if (target === undefined) return undefined;
@@ -48,9 +49,7 @@ export async function precheck(
   return anew(access, change, { why: 'changed since it was last seen', signal: known.signal });
 }
 
-/**
- * Returns the fingerprint that was last seen. Each of several contacts of one address has its own.
- */
+/** Returns the last observed fingerprint. Each of several contacts with one address has its own. */
 function shownBefore(
   { op, target, value }: ContactChange,
   recorded: RecordedContactRow | undefined,
@@ -70,9 +69,9 @@ function isUnchanged(now: ObservedContactRow, { value }: ContactChange): boolean
 }
 
 /**
- * Returns `stale` if a contact under a former address has changed since it was last seen: somebody
- * who left there is not opted in under the new address. It searches for the address, which may have
- * another contact by now.
+ * Returns `stale` if a contact under a former address has changed since it was last observed: a
+ * person who unsubscribed there is not opted in under the new address. It searches for the address,
+ * which may have another contact by now.
  */
 async function lookBack(
   access: ReadAccess,
