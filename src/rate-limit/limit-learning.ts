@@ -1,7 +1,4 @@
-/**
- * Learns from the responses of one route. The states and conclusions are described in
- * route-budget.ts.
- */
+/** Learns from the responses of one route. route-budget.ts describes states and conclusions. */
 import type { Random } from '../domain/clock.ts';
 import type { Observation } from '../http/rate-limit-headers.ts';
 import type { Usage } from './request-usage.ts';
@@ -9,9 +6,7 @@ import type { Usage } from './request-usage.ts';
 const COMPANY_WINDOWS = 10;
 /** More than the number of requests that are ever in flight. */
 const MOST_RECENT = 64;
-/**
- * The shortest window that can be detected from a server's clock with a resolution of one second.
- */
+/** The shortest window that can be detected from a server's clock in whole seconds. */
 const LONG_WINDOW_MS = 10_000;
 /** A wait stated in whole seconds may be half a second too short. */
 export const SHORT_MS = 500;
@@ -34,23 +29,14 @@ export interface LearnedLimits {
   sent: number;
   /** The number of responses that have arrived so far. */
   answers: number;
-  /**
-   * The slow start: `inFlight` is the maximum in flight, `round` the number of clean responses
-   * since it last grew.
-   */
+  /** The slow start: `inFlight` is the maximum, `round` the clean responses since it last grew. */
   pace: { inFlight: number; round: number; readonly slow: number; readonly ceiling: number };
   mark: Mark | undefined;
   /** The remaining numbers stated by the latest responses. */
   recent: { at: number; shown: number }[];
-  /**
-   * The current window. `short`: it opened with less than half of the limit. `before`: the amount
-   * already used when it was first observed.
-   */
+  /** `short`: it opened with less than half of the limit; `before`: used when first observed. */
   window: { openedMs: number; own: number; short: boolean; before: number };
-  /**
-   * The share of the limit that other clients used in this window so far, and in the previous one,
-   * from 0 to 1.
-   */
+  /** The share of the limit used by others, in this window and the previous one, from 0 to 1. */
   foreign: { now: number; before: number };
   companyUntilMs: number;
   readonly sharers: (() => number) | undefined;
@@ -123,9 +109,7 @@ export function learn(memory: LearnedLimits, event: Event): void {
   else guess(memory, nowMs, 0);
 }
 
-/**
- * Returns the limit. If no header states it, returns a lower bound: what is left plus this request.
- */
+/** Returns the limit; if no header states it, at least what is left plus this request. */
 function limitOf({ limit }: LearnedLimits, seen: Observation): number | undefined {
   if (seen.limit !== undefined || seen.remaining === undefined) return seen.limit ?? limit;
   return Math.max(limit ?? 0, seen.remaining + 1);
@@ -149,9 +133,7 @@ function guess(memory: LearnedLimits, nowMs: number, blockedMs: number): void {
   if (blockedMs > 0 || isOver) memory.window = { openedMs: nowMs, own: 1, short: false, before: 0 };
 }
 
-/**
- * Returns the lowest number shown since the request left, because the other responses may be newer.
- */
+/** Returns the lowest number shown since the request left; other responses may be newer. */
 function latest(memory: LearnedLimits, { answers }: Ticket, shown: number): number {
   const meanwhile = memory.recent.filter(({ at }) => at > answers);
   memory.recent = [...memory.recent.slice(-MOST_RECENT), { at: memory.answers, shown }];
@@ -174,10 +156,7 @@ export function units({ limit = 1, reserve }: LearnedLimits): number {
   return Math.max(1, limit - Math.floor(limit * reserve));
 }
 
-/**
- * Returns whether no other client was detected for ten windows. Without headers, none is ever
- * detected.
- */
+/** Returns whether no other client was detected for ten windows; without headers, none ever is. */
 export function isAlone({ companyUntilMs, mark }: LearnedLimits, nowMs: number): boolean {
   return !mark || nowMs >= companyUntilMs;
 }
@@ -188,10 +167,7 @@ function usable(memory: LearnedLimits, { remaining }: Observation): number | und
   return Math.max(0, remaining - Math.floor(limit * memory.reserve));
 }
 
-/**
- * Allows one more request in flight for each clean response; without headers, for each round of
- * them.
- */
+/** Allows one more in flight per clean response; without headers, per round of responses. */
 function grow({ pace, mark }: LearnedLimits): void {
   pace.round += 1;
   if (!mark && pace.round < pace.inFlight) return;
@@ -229,20 +205,14 @@ function believe(memory: LearnedLimits, event: Event, left: number): void {
   put(memory, event, left);
 }
 
-/**
- * Begins a window. The share of other clients in a window that was observed from its beginning is
- * known.
- */
+/** Begins a window. If the last one was observed from its beginning, others' share is known. */
 function turn(memory: LearnedLimits, nowMs: number): void {
   const { window } = memory;
   memory.foreign.before = window.before > 0 ? 0 : memory.foreign.now;
   memory.window = { ...window, openedMs: nowMs, own: 1, before: 0 };
 }
 
-/**
- * Counts what was used before the first response for one window, and assumes other clients for the
- * same time.
- */
+/** Counts use before the first response for one window, and assumes others for that time. */
 function rememberBefore(memory: LearnedLimits, left: number, nowMs: number): number {
   const before = Math.max(0, units(memory) - memory.usage.counted(nowMs) - left);
   if (before === 0) return 0;
@@ -253,9 +223,7 @@ function rememberBefore(memory: LearnedLimits, left: number, nowMs: number): num
 
 type Back = 'nothing' | 'window' | 'units';
 
-/**
- * Returns what came back in excess of our own requests: a whole window at once, or single units.
- */
+/** Returns what came back beyond our own requests: a whole window at once, or single units. */
 function whatCameBack(
   memory: LearnedLimits,
   { ticket, nowMs }: Event,
@@ -294,8 +262,7 @@ function put(memory: LearnedLimits, { seen, nowMs }: Event, left: number): void 
   const { own, before } = memory.window;
   // In a sliding window, our own requests from the previous window still count.
   const ours = Math.max(own + before, counted) + memory.flights.size;
-  // A difference of one does not indicate another client, because a server that weighs the previous
-  // window rounds.
+  // A difference of one is not another client: servers that weigh the last window round.
   memory.foreign.now = Math.max(0, units(memory) - left - ours - 1) / (memory.limit ?? 1);
 }
 

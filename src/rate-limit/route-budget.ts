@@ -67,10 +67,7 @@ const SLOW_START = 2;
 const LEAST_FOR_SENSORS = 8;
 const NEVER = Number.POSITIVE_INFINITY;
 
-/**
- * States how many requests may leave now. If none may, the caller asks again at the next response
- * or after `waitMs`.
- */
+/** How many may leave now; if none may, ask again at the next response or after `waitMs`. */
 export interface Decision {
   leave: number;
   waitMs: number;
@@ -87,7 +84,7 @@ export interface Budget {
   lose(ticket: Ticket, nowMs: number): void;
   /** Records that a request did not leave after all. */
   withdraw(ticket: Ticket): void;
-  /** Returns what is known of the limit. */
+  /** Returns what is known about the limit. */
   limit(): RouteLimit;
 }
 
@@ -98,10 +95,7 @@ export interface BudgetOptions {
   reserve?: number;
   /** The maximum number of requests in flight. */
   ceiling?: number;
-  /**
-   * Returns how many processes share the limit without seeing each other. If set, other clients are
-   * always assumed.
-   */
+  /** Returns how many processes share the limit unseen; if set, others are always assumed. */
   sharers?: () => number;
 }
 
@@ -212,19 +206,14 @@ export function rest(waitMs = NEVER): Decision {
   return { leave: 0, waitMs };
 }
 
-/**
- * Returns what is left, including the requests in flight, as shown by the mark or by our own
- * requests.
- */
+/** Returns what is left, including requests in flight, as the mark or our own requests show. */
 function left(memory: LearnedLimits, nowMs: number): number {
   const shown = memory.mark?.left ?? 0;
   if (memory.trickle) return Math.min(shown, ours(memory, nowMs));
   return isAlone(memory, nowMs) ? Math.max(shown, unused(memory, nowMs)) : shown;
 }
 
-/**
- * Returns what we may use of a sliding refill: in any window, no more than the unreserved share.
- */
+/** Returns what we may use of a sliding refill: in any window, at most the unreserved share. */
 function ours(memory: LearnedLimits, nowMs: number): number {
   return memory.reserve > 0 ? unused(memory, nowMs) : NEVER;
 }
@@ -236,10 +225,7 @@ function unused(memory: LearnedLimits, nowMs: number): number {
   return units(memory) - usage.counted(nowMs);
 }
 
-/**
- * Returns how many requests may be in flight. With other clients it is half of our share, so that
- * late responses fit.
- */
+/** Returns how many may be in flight; with others, half of our share, so late responses fit. */
 function inFlight(memory: LearnedLimits, spare: number, nowMs: number): number {
   if (spare <= 0) return 0;
   const { pace, trickle } = memory;
@@ -255,10 +241,7 @@ function others(memory: LearnedLimits): number {
   return 1 - window.own / Math.max(1, used);
 }
 
-/**
- * Returns the number of units held back: the sensors, or with other clients the last unit, which
- * two of them might take at the same time.
- */
+/** Returns the units held back: the sensors, or with others the last unit, which two might take. */
 function heldBack(
   memory: LearnedLimits,
   { nowMs, waiting, all }: Question & { all: number },
@@ -274,9 +257,7 @@ function sensorsOf(limit: number): number {
   return Math.min(4, Math.max(1, Math.round(limit * 0.02)));
 }
 
-/**
- * Returns when to send the next request if none is in flight and all remaining units are held back.
- */
+/** Returns when to send the next request if none is in flight and all that is left is held back. */
 function backAt(memory: LearnedLimits, nowMs: number, all: number): number {
   const { mark, usage, window, limit = 1, trickle } = memory;
   const { windowMs } = usage.pace;
@@ -300,10 +281,7 @@ function backAt(memory: LearnedLimits, nowMs: number, all: number): number {
   return Math.min(openMs, all === 1 && beatMs < openMs ? beatMs : Math.min(spacedMs, beatMs));
 }
 
-/**
- * Returns when a few of our own requests no longer count, given other clients and a window that
- * opened short.
- */
+/** Returns when some of our own no longer count, with others and a window that opened short. */
 function someBackAt({ window, usage, mark, limit = 1 }: LearnedLimits): number {
   if (!window.short || !mark || mark.left === 0) return NEVER;
   return usage.downTo(Math.max(0, mark.counted - Math.max(2, sensorsOf(limit))));

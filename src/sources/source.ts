@@ -1,6 +1,6 @@
 /**
- * A source is where the true records are: a CRM, a file, a folder. Each type of source has a folder
- * of its own here.
+ * A source holds the authoritative records, such as a CRM, a file or a folder. Each type of source
+ * has a folder of its own here.
  *
  * The contract:
  * - `read` yields every record once, in batches, and holds no more than one batch in memory.

@@ -1,7 +1,4 @@
-/**
- * Builds a runnable mirror from a configuration. This is the one place where all parts are put
- * together.
- */
+/** Builds a runnable mirror from a configuration. It is the one place where all parts meet. */
 import { hash, randomBytes } from 'node:crypto';
 import { renderProblem } from '../../domain/errors.ts';
 import type { Config } from '../../config/config.ts';
@@ -39,10 +36,7 @@ const pageSizes = [100, 83] as const;
 
 const randomHex = (bytes: number): string => randomBytes(bytes).toString('hex');
 
-/**
- * Connects to the platform of a configuration. If Redis is configured, the rate limits are shared
- * through it.
- */
+/** Connects to a configuration's platform. If Redis is configured, it shares the rate limits. */
 export function connect(config: Config, shell: Shell): ConnectedPlatform {
   const { url, apiKey, timeoutMs, reserve } = config.platform;
   const shared = shareLimits(config, shell);
@@ -183,10 +177,7 @@ interface Opened {
   notes: string[];
 }
 
-/**
- * Opens everything that a run needs, and checks everything that may prevent the run. On failure,
- * closes everything again.
- */
+/** Opens and checks everything that a run needs; if anything fails, closes all of it again. */
 function hold(config: Config, { acceptLostLedger = false }: MirrorAccess): Opened {
   const lease = takeLease(config.snapshot);
   let snapshot: Snapshot | undefined;
@@ -269,9 +260,7 @@ export function accountOf({ platform: { url, apiKey } }: Config, platform: Platf
   return { url, apiKey, platform };
 }
 
-/**
- * Returns the rules for people who are missing from the CRM: how long to wait, and what to do then.
- */
+/** Returns the rules for people who are missing from the CRM: how long to wait, what to do. */
 export function absenceRulesOf({ guards, policy }: Config): AbsenceRules {
   const { absentReadings, absentForMs } = guards;
   const { deletes, deleteAfterMs } = policy;

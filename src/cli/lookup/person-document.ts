@@ -103,7 +103,7 @@ function snapshotOf(explaining: Explaining) {
     ownership: recorded.ownership,
     /** Null if the contact has vanished from the platform. */
     id: recorded.id ?? null,
-    // A CRM may use the address as an id.
+    // An id is named like a person, because a CRM may use the address as an id.
     crmIds: snapshot.recorded.originsOf(kind, key).map((id) => names({ kind, key: id })),
     seenAt: instant(recorded.seenAt),
     /** How long full runs have not found the person in the CRM; null if the last one did. */

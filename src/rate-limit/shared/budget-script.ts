@@ -18,7 +18,7 @@ import { decide } from './lua/grant-permits.ts';
 import { learn } from './lua/limit-learning.ts';
 import { usage } from './lua/request-usage.ts';
 
-/** The outcome of permits. Times are milliseconds. */
+/** The outcome of permits. Times are in milliseconds. */
 export type Report =
   | { is: 'back' | 'lost'; lease: string; n: number }
   | ({ is: 'answer'; lease: string; n: 1; age: number; trip: number; refused: boolean } & Shown);

@@ -21,10 +21,7 @@ import { openLink, type Link } from './redis-connection.ts';
 const MOST_AT_ONCE = 16;
 /** How long to wait for the reports of further responses. */
 const GATHER_MS = 5;
-/**
- * Permits not reported within this time count as spent. `lease` in the script determines the actual
- * time.
- */
+/** Permits not reported for this long count as spent; `lease` in the script sets the time. */
 const LEASE_MS = 5000;
 /** Permits older than this are returned instead of used. */
 const FRESH_MS = 1250;
@@ -42,10 +39,7 @@ export interface SharedOptions {
   random: Random;
   /** The share of every limit left to other programs, from 0 to 1. */
   reserve?: number;
-  /**
-   * Called with the reason when the connection to Redis is lost, and with undefined when it is
-   * restored.
-   */
+  /** Called with the reason when Redis is lost, and with undefined when it is restored. */
   notice?(lost: string | undefined): void;
 }
 
@@ -66,10 +60,7 @@ export function organizationOf({ url, apiKey }: { url: string; apiKey: string })
   return createHmac('sha256', apiKey).update(text).digest('hex').slice(0, 32);
 }
 
-/**
- * Creates the shared budgets of an organization. Never throws, because Redis may be away from the
- * beginning.
- */
+/** Creates the shared budgets. Never throws, because Redis may be away from the beginning. */
 export function sharedBudgets(options: SharedOptions): SharedBudgets {
   const { url, clock, notice = () => undefined } = options;
   const buckets: Bucket[] = [];

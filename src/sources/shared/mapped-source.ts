@@ -2,7 +2,7 @@
  * Wraps a source so that its records pass through a function first. If the function throws for a
  * record or returns nothing, the record is broken, like a row that cannot be read: the person does
  * not count as absent, and the read has no certificate. So the function cannot silently hide an
- * opt-out. To limit a mirror to some records, use `include`, which keeps their opt-outs visible.
+ * opt-out. To exclude records from a mirror, use `include`, which does not drop them.
  */
 import { Invalid } from '../../domain/errors.ts';
 import type { MapRecord } from '../../domain/record-mapping.ts';

@@ -26,7 +26,7 @@ import type { Session } from './drivers/database-session.ts';
 
 const HOLDS_MS = 15 * 60_000;
 
-/** Returns the source of a database; `id`: the column of a record's id. */
+/** Returns the source of a database; `id` is the column of a record's id. */
 export function sqlSource(
   options: SqlOptions,
   { clock, id }: { clock: Clock; id: string },

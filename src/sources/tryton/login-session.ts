@@ -20,7 +20,7 @@ export interface Logins {
   renew(refused: string, asking: Asking, signal: AbortSignal): Promise<string>;
 }
 
-/** Creates the login manager for a user, without a session. */
+/** Creates the logins of a user, without a session. */
 export function createLogins(options: TrytonOptions): Logins {
   let known: string | undefined;
   const enter = async (asking: Asking, signal: AbortSignal) =>

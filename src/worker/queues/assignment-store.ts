@@ -5,9 +5,9 @@
  *
  *   Redis knows                               this worker has             result
  *   nothing                                   any snapshot                home; but untold if it
- *                                                                         stood by just now, so that
- *                                                                         the home can tell Redis
- *                                                                         first
+ *                                                                         stood by just now, so
+ *                                                                         that the home can tell
+ *                                                                         Redis first
  *   this snapshot, of an earlier generation   a later one, not restored   home: the worker before
  *                                             from a backup               has lost its lease
  *   anything else, and a worker is alive      any                         taken
