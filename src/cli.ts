@@ -1,6 +1,6 @@
 /**
- * Runs the command that argv names. It is the only place that catches every error and sets the exit
- * code. The file of a command is loaded only when the command is called, so that help is quick.
+ * Runs the command named in argv. This is the only place that catches every error and sets the exit
+ * code. The file of a command is loaded only when the command is called, so that help is fast.
  */
 import { readFileSync } from 'node:fs';
 import { isatty } from 'node:tty';
@@ -13,7 +13,7 @@ import { Interrupted } from './domain/errors.ts';
 
 type Entry = [summary: string, load: () => Promise<CommandModule | CommandGroup>];
 
-/** Every command by its name, in the order of the help. */
+/** Every command under its name, in the order of the help. */
 const commands: Readonly<Record<string, Entry>> = {
   demo: [
     'everything at once, on the embedded emulator and a sample CRM export, explained',
@@ -142,13 +142,13 @@ export async function main(argv: readonly string[], real: Shell): Promise<number
   }
 }
 
-/** Commands whose output is for programs, like all JSON. */
+/** Commands whose output is meant for programs, like all JSON. */
 const dataCommands: ReadonlySet<string> = new Set(['optouts', 'schema']);
 
 /**
- * Wraps the shell. Control characters are shown as their codes in what people read; in output for
- * programs only on a terminal. `fail` returns the exit code, and with --json prints a failure as a
- * document if nothing was printed before.
+ * Wraps the shell. Control characters are shown as their codes in text for people, and in output
+ * for programs only on a terminal. `fail` returns the exit code. With --json, it also prints the
+ * failure as a document if nothing has been printed yet.
  */
 function documented(argv: readonly string[], real: Shell) {
   let isPrinted = false;
@@ -170,7 +170,7 @@ function documented(argv: readonly string[], real: Shell) {
   };
 }
 
-/** Adds the command; one that has parts gets each of them as a subcommand. */
+/** Adds the command. If the command has parts, adds each part as a subcommand. */
 function attach(
   command: Command,
   module: CommandModule | CommandGroup,
@@ -195,12 +195,12 @@ function version(): string {
 }
 
 /**
- * Returns the shell of the real process: stdout for results, stderr for the rest, one `stop` for
- * the signals.
+ * Returns the shell of the real process: stdout for results, stderr for everything else, and one
+ * `stop` for all signals.
  */
 function processShell(): Shell {
   const { stop, abort } = stopSignals();
-  // The reader has stopped, or the disk behind the stream is full: the run itself goes on.
+  // If the reader has stopped, or the disk behind the stream is full, the run itself must continue.
   for (const stream of [process.stdout, process.stderr]) {
     stream.on('error', ({ code }: NodeJS.ErrnoException) => {
       if (code !== 'EPIPE') process.once('exit', () => (process.exitCode ||= exitCode('failed')));
@@ -234,14 +234,15 @@ function processShell(): Shell {
   };
 }
 
-/** How long after the first signal work in flight is given up. */
+/** How long after the first signal work in flight is abandoned. */
 const patienceMs = 8_000;
 const sameSignalMs = 1_000;
 const twinMs = 250;
 
 /**
- * Turns signals into `stop` and `abort`: the first signal stops, one that comes more than a second
- * later aborts. Process groups and launchers send the same signal twice at once.
+ * Converts signals into `stop` and `abort`: the first signal stops, and another one more than a
+ * second later aborts. The delay is needed because process groups and launchers send the same
+ * signal twice in quick succession.
  */
 function stopSignals(): { stop: AbortSignal; abort: AbortSignal } {
   const stop = new AbortController();
@@ -255,7 +256,8 @@ function stopSignals(): { stop: AbortSignal; abort: AbortSignal } {
       if (!stop.signal.aborted) {
         since = performance.now();
         setTimeout(() => abort.abort(reason), patienceMs).unref();
-        // The process stays for the second copy of the signal, which could hit it while it exits.
+        // The process must stay alive for the second copy of the signal, which could otherwise hit
+        // it during exit.
         setTimeout(() => undefined, twinMs);
         stop.abort(reason);
       } else if (performance.now() - since > sameSignalMs) abort.abort(reason);

@@ -28,8 +28,8 @@ export function options(command: Command): void {
 }
 
 /**
- * Ends what concerns the person in the do-not-contact list, and what would write it again. Sends
- * nothing. Exit code 1 if the CRM could not be read.
+ * Removes the person's entries from the do-not-contact list, and releases whatever would add them
+ * again. Sends nothing. The exit code is 1 if the CRM could not be read.
  */
 export async function run(command: Command, shell: Shell): Promise<number> {
   const reason = reasonOf(command.opts<Flags>().reason);
@@ -46,12 +46,15 @@ export async function run(command: Command, shell: Shell): Promise<number> {
       at: instant(at),
       reason,
       taken: taken.map(told),
-      /** Entries of other addresses, found by an id of the CRM: they stay with those addresses. */
+      /** Entries of other addresses, found through a CRM id; they stay with those addresses. */
       freed: freed.map(told),
       dropped,
-      /** The channels in which an opt-out of ours, stated by the CRM, is released. */
+      /** The channels in which an opt-out made by us, on the word of the CRM, is released. */
       released,
-      /** How the CRM was read: without it, entries found by an id may still concern the person. */
+      /**
+       * How the CRM was read. If it was not read, entries found by an id may still concern the
+       * person.
+       */
       crm,
     };
     return { document, lines: linesOf(hash, done), code: Number(!crm.read) };

@@ -9,7 +9,7 @@ import { instant, range } from '../cli/output/format-values.ts';
 import { exitCode } from '../cli/output/exit-codes.ts';
 
 const oldestMs = 86_400_000;
-/** The clocks of two machines may differ by this much. */
+/** The tolerated difference between the clocks of two machines. */
 const aheadMs = 300_000;
 
 /** Declares the flags of `apply`. */
@@ -24,7 +24,7 @@ export function options(command: Command): void {
     );
 }
 
-/** Applies a plan if the same changes are still to be made. */
+/** Applies a plan, provided that the same changes are still to be made. */
 export async function run(command: Command, shell: Shell): Promise<number> {
   const [file = ''] = command.args;
   const flags = command.opts<PassFlags>();
@@ -38,8 +38,8 @@ export async function run(command: Command, shell: Shell): Promise<number> {
 }
 
 /**
- * Throws Invalid for a plan of another mirror, one that is too old or from the future, and one that
- * was applied before.
+ * Throws Invalid for a plan of another mirror, for one that is too old or dated in the future, and
+ * for one that was applied before.
  */
 function refuseUnfit(file: string, planned: PlanFile, { name, clock, snapshot }: Mirror): void {
   const ageMs = clock.now() - Date.parse(planned.madeAt);
@@ -54,8 +54,8 @@ function refuseUnfit(file: string, planned: PlanFile, { name, clock, snapshot }:
 }
 
 /**
- * Compares the new plan with the file and marks it as applied, before anything is sent: after a
- * crash the next run does the rest. Throws Invalid if the changes differ.
+ * Compares the new plan with the file, and marks it as applied before anything is sent, so that
+ * after a crash the next run completes it. Throws Invalid if the changes differ.
  */
 function agree({ plan, run: made }: PlanFile, now: Plan, { clock, snapshot }: Mirror): void {
   if (now.hash !== plan) {

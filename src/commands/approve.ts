@@ -23,8 +23,8 @@ export function options(command: Command): void {
 }
 
 /**
- * Approves what a guard still holds under a plan. Throws Invalid if nothing was held under that
- * hash, and lists the plans that hold something.
+ * Approves what a guard still withholds under a plan. If nothing awaits approval under that hash,
+ * throws Invalid with a list of the plans that do await approval.
  */
 export async function run(command: Command, shell: Shell): Promise<number> {
   const plan = (command.args[0] ?? '').trim().toLowerCase();

@@ -11,8 +11,8 @@ export function options(command: Command): void {
 }
 
 /**
- * Runs a full run that deletes nobody and whose creations no guard holds. What an earlier one did
- * is recorded, so that another call goes on from there.
+ * Starts a full run that deletes nobody and whose creations no guard withholds. Completed work is
+ * recorded, so that another call continues from there.
  */
 export async function run(command: Command, shell: Shell): Promise<number> {
   return pass(command.opts<PassFlags>(), shell, {

@@ -52,7 +52,10 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   });
 }
 
-/** The paths of the copies. `keyCopied`: the key is copied, too; else `key` is where it stays. */
+/**
+ * The paths of the copies. `keyCopied` states whether the key is copied too; if not, `key` is its
+ * original location.
+ */
 interface Files {
   snapshot: string;
   ledger: string;
@@ -68,9 +71,9 @@ interface Copying {
 }
 
 /**
- * Copies the snapshot, then the list, so that the list is never older than the snapshot knows;
- * there may be none yet. The key is copied only if it lies beside its list: somebody who chose
- * another place for it wants them apart. Throws Invalid if the list or its key cannot be used.
+ * Copies the snapshot, then the list (which may not exist yet), so that the list is never older
+ * than the snapshot expects. The key is copied only if it is next to its list, because a key kept
+ * elsewhere is meant to stay separate. Throws Invalid if the list or its key cannot be used.
  */
 async function* copiesOf(
   files: Files,

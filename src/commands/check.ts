@@ -31,10 +31,7 @@ export function options(command: Command): void {
   );
 }
 
-/**
- * One thing that was checked, and the result; `note` stops no mirror, but somebody should see to
- * it.
- */
+/** A check and its result. `note` marks a finding that stops no mirror but should be fixed. */
 interface Finding {
   what: string;
   level: 'ok' | 'note' | 'fail';
@@ -45,8 +42,8 @@ interface Finding {
 const marks = { ok: 'ok  ', note: 'NOTE', fail: 'FAIL' };
 
 /**
- * Validates the configuration, then reads both sides without writing anything anywhere. Exit code 2
- * if an input is invalid, 1 if anything else failed.
+ * Validates the configuration, then reads both sides without writing anything. The exit code is 2
+ * if an input is invalid, and 1 if anything else failed.
  */
 export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<LookFlags>();
@@ -109,11 +106,12 @@ async function look(what: string, at: () => Promise<Found>): Promise<Finding> {
 }
 
 /**
- * Checks Redis. Runs work without it; a worker waits for it, and jobs that wait must not be
+ * Checks Redis. Runs work without it, but a worker waits for it, and waiting jobs must not be
  * dropped.
  */
 async function readRedis(url: string): Promise<Found> {
-  // Loaded only if there is a Redis: it takes as long as all the rest.
+  // The module is loaded only if Redis is configured, because loading takes as long as everything
+  // else together.
   const { lookAtRedis } = await import('../worker/queues/redis-check.ts');
   const { name, evictsBy } = await lookAtRedis(url);
   if (evictsBy === undefined) return { level: 'ok', found: `${name} answers` };
@@ -154,7 +152,7 @@ async function readSnapshot(
   return { level: 'ok', found: `${config.snapshot} belongs to this platform${proof}` };
 }
 
-/** An unknown word in these fields is a failure, because it may mean deleted or unsubscribed. */
+/** In these fields an unknown word is a failure, because it may mean deleted or unsubscribed. */
 const decisive = new Set(['contacts.deleted', 'contacts.unsubscribed']);
 
 function tellUnknown(words: UnknownWords, asTheyAre: boolean): Finding {
@@ -164,15 +162,15 @@ function tellUnknown(words: UnknownWords, asTheyAre: boolean): Finding {
   return { what, level, found, invalidInput: false };
 }
 
-/** The findings that are collected while a source is read. */
+/** Findings collected while a source is read. */
 interface Tellings {
   senders: Senders;
   unknown: UnknownCount;
-  /** The snapshot, to compare with an empty source; undefined: there is none yet. */
+  /** The snapshot, for comparison with an empty source; undefined if none exists yet. */
   snapshot: Snapshot | undefined;
 }
 
-/** Reads the whole source: only then are its certificate and its invalid records known. */
+/** Reads the whole source, because its certificate and its invalid records are known only then. */
 async function readSource(
   { type, source }: MirrorPart,
   { senders, unknown, snapshot }: Tellings,
@@ -214,8 +212,8 @@ async function readSource(
 }
 
 /**
- * Checks that a source that can read one record finds a listed one; else people would be taken for
- * gone.
+ * Checks that a source that can read a single record finds one that it listed. If it did not,
+ * people would be mistaken for removed.
  */
 async function readSingle({ type, source }: MirrorPart, { id }: DesiredRow, shell: Shell) {
   if (!source.one) return '';

@@ -1,7 +1,7 @@
 /**
- * Shows the whole product: the embedded emulator, a sample CRM export, three acts, and why things
- * happened. Each claim is compared with what the platform was asked and now shows; one that is not
- * true is named, and the demo fails.
+ * Demonstrates the whole product: the embedded emulator, a sample CRM export, three acts, and
+ * explanations. Each claim is compared with the requests that the platform received and with its
+ * present state. If a claim is false, it is named and the demo fails.
  */
 import type { Command } from 'commander';
 import { changeCrm, changePlatform, claims, type Claims } from '../demo/sample-people.ts';
@@ -19,7 +19,7 @@ export function options(command: Command): void {
   command.option('--dir <folder>', 'an empty or new folder for what is left');
 }
 
-/** Plays the demo. Exit code 0 if every claim was true, else 1. */
+/** Plays the demo. The exit code is 0 if every claim was true, otherwise 1. */
 export async function run(command: Command, shell: Shell): Promise<number> {
   const folder = makeFolder(command.opts<{ dir?: string }>().dir);
   const stage = await openStage(folder, shell);
@@ -42,7 +42,7 @@ interface Demo {
   stage: Stage;
   shell: Shell;
   page: DemoPage;
-  /** The claims that were not true. */
+  /** The claims that were false. */
   untrue: ClaimResult[];
 }
 
@@ -138,7 +138,7 @@ async function sync(demo: Demo, { people: claimed, templates }: Claims): Promise
   return passed;
 }
 
-/** Prints claims; those with the same text are printed once, with all their subjects. */
+/** Prints claims. Claims with the same text are printed once, with all their subjects. */
 function tell({ page, untrue }: Demo, told: readonly ClaimResult[]): void {
   untrue.push(...told.filter(({ truth }) => truth !== undefined));
   page.lines(['']);
@@ -173,7 +173,7 @@ function nothingWritten(what: string, { requests }: Passed): ClaimResult {
   };
 }
 
-/** Returns a false claim for a run that did not end well. */
+/** Returns a false claim for a run that did not complete successfully. */
 function failure({ summary: { run: id, status, reasons } }: Passed): ClaimResult[] {
   if (status === 'done' || status === 'rejected') return [];
   return [

@@ -31,7 +31,7 @@ export const parts: readonly CommandPart[] = [
   { name: 'nameservers', summary: 'who answers for a domain', options: cookied, run: nameservers },
 ];
 
-/** The cookie comes from the environment: every process could read it on a command line. */
+/** The cookie comes from the environment, because any process could read it on a command line. */
 const cookieName = 'PLATFORM_SESSION_COOKIE';
 
 function named(command: Command): void {
@@ -113,7 +113,7 @@ async function create(command: Command, shell: Shell): Promise<number> {
 }
 
 /**
- * Returns the body of the request. It leaves out what the flags leave out, so that the platform's
+ * Returns the body of the request. It omits whatever the flags omit, so that the platform's
  * defaults apply. Throws Invalid for a wrong value.
  */
 function bodyOf(domain: string, flags: CreateFlags): DomainCreateBody {
@@ -202,8 +202,7 @@ async function nameservers(command: Command, shell: Shell): Promise<number> {
 }
 
 /**
- * Returns the id of a domain, which is looked up by name; a word that is no known name counts as an
- * id.
+ * Returns the id of a domain, looked up by name. A word that matches no name is treated as an id.
  */
 async function idOf(domain: string, { platform, signal }: Reached): Promise<string> {
   const name = domain.trim().toLowerCase();

@@ -73,7 +73,10 @@ function table(rows: readonly { text: string; line: string }[]): string[] {
   return rows.map(({ text, line }) => `  ${text.padEnd(width)}  ${line}`);
 }
 
-/** Runs the emulator until the process is asked to stop, which is no failure: exit code 0. */
+/**
+ * Runs the emulator until the process is asked to stop. That is not a failure, so the exit code is
+ * 0.
+ */
 export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<Flags>();
   const port = parseWhole('--port', flags.port, 65_535);
@@ -129,8 +132,8 @@ function readSeedFile(path: string | undefined): SeedFile | undefined {
 }
 
 /**
- * Prints all keys as JSON. `sessions` hold values for the cookie *.session_token: of a member of
- * the first organization, and of a user without one.
+ * Prints all keys as JSON. `sessions` contains values for the cookie *.session_token: one of a
+ * member of the first organization, and one of a user without an organization.
  */
 function printJson(emulator: Emulator, url: string, shell: Shell): void {
   const { apiKey, world } = emulator;

@@ -30,7 +30,7 @@ export function options(command: Command): void {
     );
 }
 
-/** All that is known of one person, what would be done about them, and why. */
+/** Prints everything known about one person, what a run would do about them, and why. */
 export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<Flags>();
   const [who = ''] = command.args;
@@ -61,7 +61,10 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   }
 }
 
-/** The contacts as the platform shows them in full; one that cannot be read so is left out. */
+/**
+ * Returns the full contacts as the platform shows them. A contact that cannot be read this way is
+ * left out.
+ */
 async function detailsOf(
   { unread, states }: Examined,
   contacts: Platform['contacts'],

@@ -20,7 +20,7 @@ export function options(command: Command): void {
   );
 }
 
-/** Forgets one person. Exit code 0 only if all of it is done and certified. */
+/** Forgets one person. The exit code is 0 only if everything is done and certified. */
 export async function run(command: Command, shell: Shell): Promise<number> {
   return withPerson(command, shell, async ({ mirror, part, key, hash, names, path, flags }) => {
     const { stop: signal, abort } = shell;
@@ -32,18 +32,18 @@ export async function run(command: Command, shell: Shell): Promise<number> {
       mirror: mirror.name,
       person: hash,
       at: instant(told.at),
-      /** Counts of all attempts since the first; null: the platform could not be asked. */
+      /** Counts all attempts since the first; null if the platform could not be queried. */
       found: done.found?.length ?? null,
       optedOut: done.found ? done.optedOut : null,
       deleted: done.found ? done.deleted.length : null,
       verified,
       purged: done.purged ?? null,
-      /** Whether the file holds nothing any more of what was dropped. */
+      /** Whether the file no longer contains anything that was dropped. */
       scrubbed,
       entry: { ...entry, since: instant(entry.since) },
-      /** How the CRM was read: without it, ids of the person may be missing from the entry. */
+      /** How the CRM was read. If it was not read, the entry may lack ids of the person. */
       crm,
-      /** Addresses that nothing else names once this one is out of the snapshot. */
+      /** Addresses that have no other reference once this one is removed from the snapshot. */
       also,
       /** Snapshots that were set aside, from which nothing is dropped. */
       copies,
@@ -58,7 +58,10 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   });
 }
 
-/** Returns the exit code. Work that a signal stopped is an interruption, whatever its own error. */
+/**
+ * Returns the exit code. Work stopped by a signal counts as an interruption, whatever its own
+ * error.
+ */
 function codeOf({ failure, crm }: Certificate, stop: AbortSignal): number {
   if (!failure) return exitCode(crm.certified ? 'done' : 'failed');
   return explain(stop.aborted ? stop.reason : failure).code;
@@ -93,7 +96,7 @@ function doneLines({ done, verified, scrubbed }: Certificate): string[] {
 }
 
 /**
- * Warns if the CRM was not read: without the person's ids, a new address in the CRM counts as a new
+ * Warns if the CRM was not read. Without the person's ids, a new address in the CRM counts as a new
  * person.
  */
 function crmLines({ crm }: Certificate): string[] {
@@ -106,8 +109,8 @@ function crmLines({ crm }: Certificate): string[] {
 }
 
 /**
- * Lists other addresses. Only somebody who can ask knows if they are the same person: families
- * share addresses.
+ * Lists other addresses. Only the people concerned can say whether they belong to the same person,
+ * because families share addresses.
  */
 function alsoLines(also: readonly string[], { config }: PersonFlags): string[] {
   if (also.length === 0) return [];
@@ -127,7 +130,7 @@ function copiesLines(copies: readonly string[]): string[] {
   ];
 }
 
-/** Quotes a word for a shell, if needed. */
+/** Quotes a word for a shell if necessary. */
 function quoted(word: string): string {
   return /^[\w@./+-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`;
 }

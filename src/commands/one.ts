@@ -16,7 +16,7 @@ export function options(command: Command): void {
     );
 }
 
-/** Brings one person in line now. */
+/** Updates one person now. */
 export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<PassFlags>();
   const [who = ''] = command.args;
@@ -32,7 +32,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   });
 }
 
-/** Explains why there was nothing to do, if the CRM does not name the person. */
+/** Explains why there was nothing to do if the CRM does not name the person. */
 function absenceWords({ status, contacts }: Summary): string | undefined {
   if (status === 'failed' || contacts.desired + contacts.invalid > 0) return undefined;
   return contacts.observed > 0

@@ -40,7 +40,7 @@ export function options(command: Command): void {
     );
 }
 
-/** Prints who opted out on the platform, as far as is recorded. */
+/** Prints the recorded opt-outs made on the platform. */
 export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<Flags>();
   return look(flags, shell, ({ config, snapshot, now }) => {
@@ -64,7 +64,9 @@ interface Leaver extends Left {
   crmIds: string[];
 }
 
-/** Returns opt-outs not earlier than `since`, or all, in the order in which they became known. */
+/**
+ * Returns all opt-outs, or those not earlier than `since`, in the order in which they became known.
+ */
 function leavers(
   { recordHistory, recorded, meta }: Snapshot,
   since: number | null,
@@ -84,9 +86,9 @@ function leavers(
 }
 
 /**
- * Returns the opt-outs that only the do-not-contact list knows, of people that the CRM wants in:
- * their contact was deleted, or the snapshot was lost. If the list cannot be used, prints that and
- * returns none.
+ * Returns the opt-outs that only the do-not-contact list knows, of people whom the CRM wants
+ * subscribed; their contact was deleted, or the snapshot was lost. If the list cannot be used,
+ * prints the reason and returns none.
  */
 function rememberedIn(snapshot: Snapshot, config: Config, shell: Shell): Left[] {
   const barred = snapshot.recordHistory.barred('contact').filter((email) => !email.startsWith('#'));
@@ -132,20 +134,22 @@ function csvOf(optOuts: readonly ReturnType<typeof told>[], spreadsheet: boolean
   return [head, ...rows].map((row) => row.map((text) => quoted(plain(text))).join(','));
 }
 
-/** Puts an apostrophe, which spreadsheets hide, before a text that begins like a formula. */
+/** Prefixes text that begins like a formula with an apostrophe, which spreadsheets hide. */
 function harmless(text: string): string {
   return /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
 }
 
 /**
- * Quotes a cell as in RFC 4180, and also one with spaces at an end, which some readers would drop.
+ * Quotes a cell as in RFC 4180, and also a cell with leading or trailing spaces, which some readers
+ * would drop.
  */
 function quoted(cell: string): string {
   return /[",\r\n]|^\s|\s$/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell;
 }
 
 /**
- * Returns milliseconds since the epoch; null: from the beginning. Throws Invalid for other texts.
+ * Returns the time in milliseconds since the epoch, or null for the beginning. Throws Invalid for
+ * any other text.
  */
 function sinceOf(text: string | undefined, now: number): number | null {
   if (text === undefined) return null;
@@ -160,13 +164,15 @@ function sinceOf(text: string | undefined, now: number): number | null {
   );
 }
 
-/** Returns whether the day exists: Date takes the 30th of February for the 2nd of March. */
+/**
+ * Returns whether the day exists, because Date turns the 30th of February into the 2nd of March.
+ */
 function isDay(day: string): boolean {
   const at = Date.parse(day);
   return !Number.isNaN(at) && timeOf(at).startsWith(day);
 }
 
-/** Formats the time in full: a rounded bracket could exclude the moment. */
+/** Formats the time in full, because a rounded range could exclude the moment itself. */
 function timeOf(at: number): string {
   return new Date(at).toISOString();
 }

@@ -24,10 +24,7 @@ export function options(command: Command): void {
     );
 }
 
-/**
- * Pauses the mirror. A mirror that is paused again stays paused since the first time, with the
- * newest reason.
- */
+/** Pauses the mirror. Pausing again keeps the original time and stores the newest reason. */
 export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<Flags>();
   const reason = reasonOf(flags.reason);

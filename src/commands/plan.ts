@@ -25,8 +25,8 @@ export function options(command: Command): void {
 }
 
 /**
- * Shows what a run would do, by the steps of a run. Writes nothing on the platform. Exit code 5
- * with --exit-code if there is anything to do.
+ * Shows what a run would do, using the steps of a run. Writes nothing to the platform. With
+ * --exit-code, the exit code is 5 if there is anything to do.
  */
 export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<Flags>();

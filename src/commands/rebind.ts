@@ -23,7 +23,10 @@ export function options(command: Command): void {
   );
 }
 
-/** Moves the snapshot to the platform and key of the configuration, after proof. */
+/**
+ * Binds the snapshot to the platform and key of the configuration, after proof that they belong to
+ * the same organization.
+ */
 export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<LookFlags>();
   const config = loadConfig(flags.config, shell.env);
@@ -61,8 +64,8 @@ async function moveAndTell(snapshot: Snapshot, { config, flags, shell }: Moving)
 }
 
 /**
- * Returns the proof; undefined: the snapshot is there already, or holds no record, and the next run
- * binds it. Throws Invalid if it is another organization.
+ * Returns the proof, or undefined if the snapshot is already bound there, or contains no record so
+ * that the next run binds it. Throws Invalid if it is another organization.
  */
 async function move(
   snapshot: Snapshot,

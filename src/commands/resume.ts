@@ -12,7 +12,7 @@ export function options(command: Command): void {
   lookOptions(command).addHelpText('after', '\nNothing is run: the next sync is.');
 }
 
-/** Ends a pause. A mirror that is not paused stays as it is. */
+/** Ends a pause. A mirror that is not paused stays unchanged. */
 export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<LookFlags>();
   const { mirror, snapshot: file } = loadConfig(flags.config, shell.env);

@@ -22,7 +22,7 @@ export function options(command: Command): void {
     );
 }
 
-/** Lets the next run try again what is parked. Sends nothing now. */
+/** Lets the next run retry rejected changes. Sends nothing now. */
 export async function run(command: Command, shell: Shell): Promise<number> {
   const [who] = command.args;
   const wanted = who === undefined ? undefined : wordOf(who);
@@ -61,7 +61,7 @@ function release({ retryLater, transaction }: Snapshot, records: readonly Named[
   return transaction(() => records.reduce((sum, record) => sum + retryLater.release(record), 0));
 }
 
-/** Lets the next run tell the CRM again of opt-outs that it rejected. */
+/** Lets the next run report opt-outs again that the CRM rejected. */
 function releaseReturns(snapshot: Snapshot, wanted: string | undefined): number {
   const { optOutReports, transaction } = snapshot;
   const isMeant = wanted === undefined ? () => true : namedBy(wanted, snapshot);

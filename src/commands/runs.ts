@@ -35,7 +35,7 @@ export function options(command: Command): void {
     );
 }
 
-/** Lists the last runs, or one with its changes. Throws Invalid for an unknown run. */
+/** Lists the latest runs, or one run with its changes. Throws Invalid for an unknown run. */
 export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<Flags>();
   const [id] = command.args;
@@ -65,7 +65,7 @@ function tellAll({ config, snapshot, leased }: Seen, last: number): CommandAnswe
   return { document, lines: [`No runs of ${config.mirror} yet${why}`] };
 }
 
-/** Returns a line for each run, and below it why it did not end well. */
+/** Returns a line for each run, followed by the reason if it did not complete successfully. */
 function linesOf(runs: readonly ListedRun[]): string[] {
   const [head = '', ...rows] = table([
     ['RUN', 'STARTED', 'MODE', 'STATUS', 'TOOK', 'REQUESTS', 'CHANGES'],
@@ -88,8 +88,8 @@ function linesOf(runs: readonly ListedRun[]): string[] {
 }
 
 /**
- * Words counts such as: 3 create, 1 opt_in rejected, 2 template update. Those without a word were
- * acknowledged.
+ * Formats counts such as: 3 create, 1 opt_in rejected, 2 template update. Counts without a state
+ * were acknowledged.
  */
 function changeWords({ contacts, templates }: history.ToldChanges): string {
   const words = (of: history.ToldChanges['contacts'], prefix: string): string[] =>

@@ -1,10 +1,12 @@
-/** `crm-mirror schema`: the JSON Schema of the configuration, for editors. */
+/**
+ * Implements `crm-mirror schema`, which prints the JSON Schema of the configuration for editors.
+ */
 import type { Command } from 'commander';
 import { editorSchema } from '../config/editor-schema.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 import { exitCode } from '../cli/output/exit-codes.ts';
 
-/** Declares the help of `schema`. */
+/** Declares the help text of `schema`. */
 export function options(command: Command): void {
   command.description('print the JSON Schema of the configuration, for editors');
 }

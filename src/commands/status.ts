@@ -32,7 +32,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   });
 }
 
-/** Returns the status as `--json` prints it: a problem is one line of text. */
+/** Returns the status as `--json` prints it, with each problem as one line of text. */
 function inLines(standing: CurrentStatus) {
   const { ledger, returns } = standing;
   const { stuck = null } = returns ?? {};

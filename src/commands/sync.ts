@@ -20,7 +20,7 @@ export function options(command: Command): void {
     );
 }
 
-/** Runs once and brings the platform in line. */
+/** Runs once and makes the platform match the CRM. */
 export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<Flags>();
   return pass(flags, shell, {
@@ -30,7 +30,10 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   });
 }
 
-/** Returns the mode by the flags; full is the default. Throws Invalid for both. */
+/**
+ * Returns the mode that the flags select; the default is full. Throws Invalid if both flags are
+ * given.
+ */
 export function modeOf({ full, fast }: { full?: true; fast?: true }): 'full' | 'fast' {
   if (full && fast) throw new Invalid('--full and --fast exclude each other: give one of them');
   return fast ? 'fast' : 'full';

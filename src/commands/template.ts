@@ -72,7 +72,7 @@ function valuesOf({ var: texts = [] }: Flags): Record<string, string> | undefine
   return values.size > 0 ? Object.fromEntries(values) : undefined;
 }
 
-/** Returns the id under which the mirror last saw the template of this key. */
+/** Returns the id under which the mirror last observed the template with this key. */
 function recordedId(key: string, { config }: Reached): string | undefined {
   if (!existsSync(config.snapshot)) return undefined;
   const snapshot = openSnapshot(config.snapshot);
@@ -84,8 +84,8 @@ function recordedId(key: string, { config }: Reached): string | undefined {
 }
 
 /**
- * Returns the id of a template that is not mirrored: by exact name, else by id. Throws Invalid if
- * several have the name, or none.
+ * Returns the id of a template that is not mirrored, found by exact name or otherwise by id. Throws
+ * Invalid if no template or several templates match.
  */
 async function listedId(key: string, { platform, signal }: Reached): Promise<string> {
   const found: Template[] = [];

@@ -1,4 +1,7 @@
-/** Runs for long: keeps each of its mirrors as its schedule says, until it is asked to stop. */
+/**
+ * Runs continuously and serves each of its mirrors according to its schedule, until it is asked to
+ * stop.
+ */
 import type { Command } from 'commander';
 import { loadConfig } from '../config/load-config.ts';
 import type { Config } from '../config/config.ts';
@@ -28,8 +31,8 @@ export function options(command: Command): void {
 }
 
 /**
- * Serves every mirror, and the HTTP server if one is configured. Returns the exit code of the
- * signal.
+ * Serves every mirror, and starts the HTTP server if one is configured. Returns the exit code for
+ * the signal.
  */
 export async function run(command: Command, shell: Shell): Promise<number> {
   const { config: files, acceptLostSnapshot: acceptLost = false } = command.opts<Flags>();
@@ -41,7 +44,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
       ended: (summary) => server?.ended(config.mirror, summary),
     }),
   );
-  // No run ends before the server is assigned.
+  // No run can end before the server is assigned.
   const server: WorkerServer | undefined = openServer(configs, served, shell);
   try {
     await server?.listen();
@@ -72,7 +75,10 @@ function workable({ redis, schedule = nothingDue, ...config }: Config): Workable
   return { ...config, redis, schedule };
 }
 
-/** Throws Invalid for standard input: it can be read once, and a worker reads again and again. */
+/**
+ * Throws Invalid for standard input, because it can be read only once and a worker reads
+ * repeatedly.
+ */
 function refuseInput({
   file,
   contacts,
@@ -101,7 +107,7 @@ function refuseTwins(configs: readonly Config[]): void {
 
 async function stopped(stop: AbortSignal): Promise<void> {
   if (stop.aborted) return;
-  // While Redis is away nothing else keeps the process alive.
+  // While Redis is away, nothing else keeps the process alive.
   const alive = setInterval(() => undefined, 60_000);
   await new Promise((resolve) => stop.addEventListener('abort', resolve, { once: true }));
   clearInterval(alive);

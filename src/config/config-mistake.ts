@@ -1,6 +1,6 @@
 /**
- * A mistake in the configuration: where it is, what is wrong, how to mend it. It never quotes a
- * value.
+ * Describes a mistake in the configuration: where it is, what is wrong, and how to fix it. It never
+ * quotes a value.
  */
 import { Invalid, type Problem, renderProblem } from '../domain/errors.ts';
 
@@ -13,14 +13,14 @@ export interface ConfigPlace {
 }
 
 export interface Mistake {
-  /** The path of the value; empty when the mistake concerns the whole file. */
+  /** The path of the value; empty if the mistake concerns the whole file. */
   path: Path;
   place: ConfigPlace;
   wrong: string;
   mend: string;
 }
 
-/** Returns the error for all mistakes, in the order of the file, each once. */
+/** Returns the error for all mistakes, in file order and without duplicates. */
 export function invalidFile(file: string, mistakes: readonly Mistake[]): Invalid {
   const sorted = mistakes.toSorted(
     (a, b) => a.place.line - b.place.line || a.place.col - b.place.col,
@@ -33,7 +33,7 @@ export function invalidFile(file: string, mistakes: readonly Mistake[]): Invalid
   return new Invalid([...new Map(problems.map((one) => [renderProblem(one), one])).values()]);
 }
 
-/** Renders a path: `contacts.channels[1].id`. A key that would garble the line is quoted. */
+/** Formats a path: `contacts.channels[1].id`. A key that would garble the line is quoted. */
 function spell(path: Path): string {
   const steps = path.map((step) => {
     if (typeof step === 'number') return `[${step}]`;
@@ -42,7 +42,7 @@ function spell(path: Path): string {
   return steps.join('').replace(/^\./, '');
 }
 
-/** Returns whether `inner` is `outer` or lies within it. */
+/** Returns whether `inner` equals `outer` or is inside it. */
 export function within(outer: Path, inner: Path): boolean {
   return outer.every((step, index) => inner[index] === step);
 }

@@ -1,6 +1,6 @@
 /**
- * The configuration of a mirror. It is made once from a valid file; the rest of the code trusts it.
- * src/config/schema describes each field of the file.
+ * Defines the configuration of a mirror. It is created once from a valid file, and the rest of the
+ * code trusts it. src/config/schema describes each field of the file.
  */
 import type { z } from 'zod';
 import { byGuardKey, type GuardKey, type Limit } from '../domain/guard-classes.ts';
@@ -11,15 +11,15 @@ import { withAbsolutePaths } from './schema/source-types.ts';
 /** A valid file with its defaults filled in; paths and durations are still text. */
 type File = z.output<typeof fileSchema>;
 
-/** What the file says and the configuration holds in another form. */
+/** The fields of the file that the configuration stores in a different form. */
 type Converted = 'guards' | 'keep' | 'ledgerKeyFile' | 'platform' | 'policy' | 'schedule';
 
 /**
- * The whole configuration. Paths are absolute, durations are milliseconds, defaults are filled in,
- * and all of it is frozen.
+ * The complete configuration. Paths are absolute, durations are in milliseconds, defaults are
+ * filled in, and everything is frozen.
  */
 export interface Config extends Readonly<Omit<File, Converted>> {
-  /** The file that it was read from. */
+  /** The file from which it was read. */
   readonly file: string;
   /** The files of the do-not-contact list and of its key. */
   readonly ledger: { readonly path: string; readonly keyFile: string };
@@ -28,24 +28,24 @@ export interface Config extends Readonly<Omit<File, Converted>> {
   readonly guards: GuardsConfig;
   /** How long runs and changes are kept. */
   readonly keepMs: number;
-  /** When a worker runs; undefined: the file has no such block. */
+  /** When a worker runs; undefined if the file has no such block. */
   readonly schedule?: Schedule | undefined;
 }
 
-/** The decisions for cases in which CRM and platform disagree. */
+/** The decisions for cases in which the CRM and the platform disagree. */
 interface PolicyConfig extends Readonly<Omit<File['policy'], 'deleteAfter'>> {
   readonly deleteAfterMs: number;
   /** Whether the file itself sets `absent`. */
   readonly statesAbsent: boolean;
 }
 
-/** The limits of each class of changes, and when people are absent. */
+/** The limits for each class of changes, and the rules for when people count as absent. */
 interface GuardsConfig extends Readonly<Record<GuardKey, Readonly<Limit>>> {
   readonly absentReadings: number;
   readonly absentForMs: number;
 }
 
-/** Cron patterns; those with six fields begin with seconds. The time zone is an IANA name. */
+/** Cron patterns; a pattern with six fields begins with seconds. The time zone is an IANA name. */
 interface Schedule {
   readonly patterns: Readonly<
     Record<'full' | 'fast' | 'templates' | 'sentinel', string | undefined>
@@ -57,13 +57,13 @@ interface Surroundings {
   file: string;
   /** Whether the file itself sets `policy.absent`. */
   statesAbsent: boolean;
-  /** The API key, from the file or from the one that apiKeyFile names. */
+  /** The API key, either from the file itself or from the file named by apiKeyFile. */
   apiKey: string;
-  /** Returns the absolute path for a path of the file. */
+  /** Returns the absolute path for a path in the file. */
   absolute(path: string): string;
 }
 
-/** Returns the configuration that a valid file stands for. */
+/** Returns the configuration that a valid file represents. */
 export function settle(
   valid: File,
   { file, statesAbsent, apiKey, absolute }: Surroundings,

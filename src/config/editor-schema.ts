@@ -1,5 +1,6 @@
 /**
- * The JSON Schema of the configuration, from which editors complete and explain (command `schema`).
+ * Generates the JSON Schema of the configuration, which editors use for completion and explanations
+ * (command `schema`).
  */
 import { z } from 'zod';
 import { fileSchema } from './schema/file-schema.ts';
@@ -7,7 +8,7 @@ import type { Path } from './config-mistake.ts';
 
 type JsonSchema = z.core.JSONSchema.JSONSchema;
 
-/** Returns the schema as JSON Schema draft 7, which editors of YAML support best. */
+/** Returns the schema as JSON Schema draft 7, which YAML editors support best. */
 export function editorSchema(): JsonSchema {
   return z.toJSONSchema(fileSchema, {
     target: 'draft-07',
@@ -17,8 +18,8 @@ export function editorSchema(): JsonSchema {
 }
 
 /**
- * Lets a schema accept a variable as well. Any value may come from the environment, but only a text
- * without constraints accepts `${NAME}` by itself.
+ * Makes a schema accept a variable as well. Any value may come from the environment, but only an
+ * unconstrained text accepts `${NAME}` by itself.
  */
 function allowVariable(schema: z.core.JSONSchema.BaseSchema): void {
   const { type, enum: values, pattern, minimum, maximum, ...rest } = schema;
@@ -31,7 +32,7 @@ function allowVariable(schema: z.core.JSONSchema.BaseSchema): void {
 }
 
 /**
- * Returns what the schema says about a path: nothing for an unknown path, several schemas where
+ * Returns what the schema states about a path: nothing for an unknown path, and several schemas if
  * there is a choice.
  */
 export function fieldsAt(schema: JsonSchema, path: Path): JsonSchema[] {

@@ -1,4 +1,4 @@
-/** Reads a configuration file and finds every mistake in it before anything else happens. */
+/** Reads a configuration file and finds all mistakes in it before anything else happens. */
 import { dirname, resolve } from 'node:path';
 import { z } from 'zod';
 import { Invalid } from '../domain/errors.ts';
@@ -11,8 +11,8 @@ import { invalidFile, type Mistake, within } from './config-mistake.ts';
 import { fileSchema } from './schema/file-schema.ts';
 
 /**
- * Reads the file at `path` and takes its ${NAME}s from `env`. Throws Invalid with every mistake,
- * one line each. No message contains a value of the file or of `env`.
+ * Reads the file at `path` and takes the values for its ${NAME}s from `env`. Throws Invalid with
+ * every mistake, one line each. No message contains a value from the file or from `env`.
  */
 export function loadConfig(path: string, env: Record<string, string | undefined>): Config {
   const tree = readTree(bytesOf(path), env);
@@ -44,14 +44,13 @@ function bytesOf(path: string): Uint8Array {
   }
 }
 
-/** Returns the mistakes that do not lie within one that is already reported. */
+/** Returns the mistakes that are not inside one that is already reported. */
 function outside(said: readonly Mistake[], mistakes: readonly Mistake[]): Mistake[] {
   return mistakes.filter(({ path }) => !said.some((other) => within(other.path, path)));
 }
 
 /**
- * Returns the text of the file that apiKeyFile names, '' when it names none, and the mistakes in
- * it.
+ * Returns the text of the file named by apiKeyFile ('' if none is named), and the mistakes in it.
  */
 function readKey(
   tree: Tree,

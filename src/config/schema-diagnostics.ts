@@ -1,4 +1,4 @@
-/** Puts the schema's findings into words. The words come from keys, never from values. */
+/** Converts the schema's issues into messages. The text comes from keys, never from values. */
 import type { z } from 'zod';
 import { fixOf } from '../domain/schema-fault.ts';
 import { spotOf, type Tree, valueAt } from './yaml-document.ts';
@@ -8,17 +8,17 @@ import type { Mistake, Path } from './config-mistake.ts';
 type Issue = z.core.$ZodIssue;
 type Words = Pick<Mistake, 'wrong' | 'mend'>;
 
-/** Looks up in the schema the words that explain a path. */
+/** Looks up in the schema the texts that explain a path. */
 interface Guide {
-  /** Returns the purpose of a field, in brackets; '' when the schema has none. */
+  /** Returns the purpose of a field in brackets, or '' if the schema states none. */
   meaning(path: Path): string;
-  /** Returns the words that are allowed there, when they are few and fixed. */
+  /** Returns the allowed words, if they are few and fixed. */
   words(path: Path): string[];
-  /** Returns the keys that are allowed there: where there is a choice, those of the given type. */
+  /** Returns the allowed keys. If there is a choice, returns the keys for the given type. */
   keys(path: Path, type: unknown): string[];
 }
 
-/** Returns the mistakes for the schema's findings. */
+/** Converts the schema's issues into mistakes. */
 export function complain(issues: readonly Issue[], tree: Tree): Mistake[] {
   const guide = makeGuide();
   return issues.flatMap(chosen).flatMap((issue) => {
@@ -34,8 +34,8 @@ export function complain(issues: readonly Issue[], tree: Tree): Mistake[] {
 }
 
 /**
- * Returns the findings about the nearest alternative, for a value that may be a text or one of
- * several mappings.
+ * Returns the issues of the closest alternative, for a value that may be a text or one of several
+ * mappings.
  */
 function chosen(issue: Issue): Issue[] {
   if (issue.code !== 'invalid_union') return [issue];
@@ -47,12 +47,12 @@ function chosen(issue: Issue): Issue[] {
   return found.flatMap((one) => chosen({ ...one, path: [...issue.path, ...one.path] }));
 }
 
-/** Returns whether the findings are about a value of another type altogether. */
+/** Returns whether the issues concern a value of an entirely different type. */
 function isOther([first]: readonly Issue[]): boolean {
   return first?.code === 'invalid_type' && first.path.length === 0;
 }
 
-/** Returns how many keys of the value an alternative does not know. */
+/** Returns how many keys of the value are unknown to an alternative. */
 function strangeKeys(issues: readonly Issue[]): number {
   return issues.flatMap((one) => (one.code === 'unrecognized_keys' ? one.keys : [])).length;
 }
@@ -97,7 +97,7 @@ function phrase(issue: Issue, at: { path: Path; value: unknown; guide: Guide }):
   return { wrong: issue.message, mend: fixOf(issue) ?? `correct it${meaning}` };
 }
 
-/** The types that zod expects: the name of each, and how it is written. */
+/** Describes the types that zod expects: the name of each, and how it is written. */
 const kinds: Record<string, [name: string, form: string]> = {
   string: ['a text', 'a text'],
   number: ['a number', 'a number'],
@@ -128,7 +128,7 @@ function makeGuide(): Guide {
   };
 }
 
-/** Returns whether an alternative is that of a type: its `type` is that word. */
+/** Returns whether an alternative belongs to a type, that is, whether its `type` is that word. */
 function isOfType(choice: ReturnType<typeof fieldsAt>[number], type: unknown): boolean {
   const words = fieldsAt(choice, ['type']).flatMap(choicesOf);
   return words.some((word) => word.const !== undefined && word.const === type);
@@ -143,8 +143,8 @@ function suggest(key: string, known: readonly string[]): string {
 }
 
 /**
- * Returns the number of letters to add, drop or change (Levenshtein). A long key is never near
- * another.
+ * Returns the number of letters to add, drop or change (Levenshtein distance). Long keys are never
+ * considered similar.
  */
 function distance(a: string, b: string): number {
   if (a.length > 60) return Number.POSITIVE_INFINITY;

@@ -1,4 +1,4 @@
-/** Reads the bytes of a YAML file into a plain value, with the position of everything in it. */
+/** Parses the bytes of a YAML file into a plain value, with the position of everything in it. */
 import {
   isAlias,
   isMap,
@@ -14,30 +14,31 @@ import {
 } from 'yaml';
 import type { ConfigPlace, Mistake, Path } from './config-mistake.ts';
 
-/** A file that was read. */
+/** A parsed file. */
 export interface Tree {
-  /** Plain data with variables replaced. An empty value and null become undefined. */
+  /** The plain data with variables replaced. Empty values and null become undefined. */
   value: unknown;
-  /** The positions by path; read them with `spotOf`. */
+  /** The positions by path, to be read with `spotOf`. */
   spots: ReadonlyMap<string, Spot>;
   mistakes: readonly Mistake[];
-  /** Whether the file could be read at all; if not, `value` means nothing. */
+  /** Whether the file could be parsed at all. If not, `value` is meaningless. */
   readable: boolean;
 }
 
 interface Spot {
   /**
-   * The position of the key. For an entry of a list and for the whole file it is that of the value.
+   * The position of the key. For a list entry and for the whole file, this is the position of the
+   * value.
    */
   key: ConfigPlace;
   value: ConfigPlace;
   /** The environment variables that the value contains. */
   variables: readonly string[];
-  /** Returns the position of a character of the text; undefined when it cannot be told. */
+  /** Returns the position of a character in the text, or undefined if it cannot be determined. */
   inside?: (index: number) => ConfigPlace | undefined;
 }
 
-/** The state of the walk through the document. */
+/** The state of the traversal of the document. */
 interface Walk {
   env: Record<string, string | undefined>;
   /** The text of the whole file, masked. */
@@ -50,7 +51,7 @@ interface Walk {
 const start: ConfigPlace = { line: 1, col: 1 };
 const maxBytes = 1 << 20;
 
-/** Reads a file. Collects mistakes and throws nothing. */
+/** Parses a file. Collects mistakes and never throws. */
 export function readTree(bytes: Uint8Array, env: Record<string, string | undefined>): Tree {
   if (bytes.length > maxBytes)
     return unreadable('is larger than any configuration', 'name the right file with -c FILE');
@@ -81,7 +82,7 @@ export function readTree(bytes: Uint8Array, env: Record<string, string | undefin
   return { value, spots: walk.spots, mistakes: walk.mistakes, readable: true };
 }
 
-/** Returns the position of a path, or of the nearest value around it that exists. */
+/** Returns the position of a path, or of the nearest enclosing value that exists. */
 export function spotOf({ spots }: Pick<Tree, 'spots'>, path: Path): Spot {
   const spot = spots.get(spell(path));
   if (spot) return spot;
@@ -110,8 +111,8 @@ function unreadable(wrong: string, mend: string, place = start): Tree {
 }
 
 /**
- * Returns the tree of a file with syntax errors: one mistake a line, since the others follow from
- * it. The words are our own because those of the parser may quote values.
+ * Returns the tree of a file with syntax errors. Each line gets at most one mistake, because the
+ * others follow from it. The wording is this project's own, because the parser's may quote values.
  */
 function broken(faults: readonly YAMLError[], placeAt: Walk['placeAt']): Tree {
   const byLine = new Map<number, Mistake>();
@@ -186,7 +187,7 @@ function offsetOf(node: unknown): number | undefined {
 }
 
 /**
- * Reads a scalar. A variable without a value gives an empty text, so that its key still counts as
+ * Reads a scalar. A variable without a value yields an empty text, so that its key still counts as
  * present.
  */
 function readScalar(node: Scalar, path: Path, walk: Walk): unknown {
@@ -214,8 +215,8 @@ function readScalar(node: Scalar, path: Path, walk: Walk): unknown {
 }
 
 /**
- * Returns the offset in the file of a character of a text; undefined when the text differs from the
- * file because it came from a variable. Quotes, escapes and folded lines are skipped.
+ * Returns the offset in the file of a character in a text, or undefined if the text differs from
+ * the file because it came from a variable. Quotes, escapes and folded lines are skipped.
  */
 function locate(
   { range }: Scalar,
@@ -239,21 +240,22 @@ function locate(
 
 interface Interpolated {
   text: string;
-  /** The names of the variables in it, set or not. */
+  /** The names of the variables in it, whether set or not. */
   variables: string[];
   /**
-   * The names without a value and without a default. An empty variable counts as unset, as in `:-`.
+   * The names of variables that have neither a value nor a default. An empty variable counts as
+   * unset, as in `:-`.
    */
   missing: string[];
-  /** Whether it contains a `${` that cannot be understood. */
+  /** Whether it contains a `${` that cannot be parsed. */
   malformed: boolean;
 }
 
 const reference = /\$\$\{|\$\{(?:([A-Za-z_]\w*)(?::-([^{}]*))?\})?/g;
 
 /**
- * Replaces `${NAME}` and `${NAME:-default}` in a text by values of `env`, and `$${` by `${`.
- * Variables in a value are not replaced.
+ * Replaces `${NAME}` and `${NAME:-default}` in a text with values from `env`, and `$${` with `${`.
+ * Variables within a value are not replaced.
  */
 function interpolate(text: string, env: Record<string, string | undefined>): Interpolated {
   const found: Interpolated = { text, variables: [], missing: [], malformed: false };
@@ -272,9 +274,9 @@ function interpolate(text: string, env: Record<string, string | undefined>): Int
 }
 
 /**
- * YAML and `${…}` have one conflict: `{ token: ${TOKEN:-} }` opens a mapping in YAML. `mask`
- * therefore replaces the characters of a variable, one for one to keep every position, by
- * noncharacters that no text may contain; `unmask` restores them in each text that was read.
+ * YAML and `${…}` conflict in one case: `{ token: ${TOKEN:-} }` opens a mapping in YAML. Therefore
+ * `mask` replaces the characters of a variable with noncharacters that no text may contain, one for
+ * one, so that every position is preserved. `unmask` restores them in each parsed text.
  */
 const quarrelsome = '{}[],:#';
 
@@ -289,7 +291,7 @@ function unmask(text: string): string {
   return text.replace(/[\ufdd0-\ufdd6]/g, (char) => quarrelsome.charAt(char.charCodeAt(0) - veil));
 }
 
-/** Returns the value at a path; undefined when there is none. */
+/** Returns the value at a path, or undefined if there is none. */
 export function valueAt(value: unknown, path: Path): unknown {
   return path.reduce<unknown>((inner, step) => {
     if (typeof inner !== 'object' || inner === null) return undefined;

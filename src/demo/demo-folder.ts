@@ -1,4 +1,7 @@
-/** Makes the demo's own folder, a copy of the sample, so that nothing else is touched. */
+/**
+ * Creates a separate folder for the demo with a copy of the sample, so that nothing else is
+ * touched.
+ */
 import {
   cpSync,
   mkdirSync,
@@ -20,11 +23,11 @@ export interface Folder {
   people: string;
   templates: string;
   snapshot: string;
-  /** Where the snapshot ends up. */
+  /** The final location of the snapshot. */
   after: string;
-  /** Where the platform's state is written in the end. */
+  /** The file to which the platform's state is written at the end. */
   state: string;
-  /** Returns a path as a person would type it. */
+  /** Formats a path as a person would type it. */
   shown(path: string): string;
   path: string;
 }
@@ -32,7 +35,8 @@ export interface Folder {
 const sample = fileURLToPath(new URL('../../config/', import.meta.url));
 
 /**
- * Makes the folder and copies the sample into it. Throws Invalid if `dir` exists and is not empty.
+ * Creates the folder and copies the sample into it. Throws Invalid if `dir` exists and is not
+ * empty.
  */
 export function makeFolder(dir: string | undefined): Folder {
   const path = dir === undefined ? numbered() : own(resolve(dir));
@@ -53,8 +57,8 @@ export function makeFolder(dir: string | undefined): Folder {
 }
 
 /**
- * Writes the export, dated three seconds back: a run waits until an export was not written to for
- * two seconds, and nobody else writes to this one.
+ * Writes the export, dated three seconds back. A run waits until an export has not been written for
+ * two seconds, which is unnecessary here because nobody else writes to this file.
  */
 export function writePeople({ people }: Pick<Folder, 'people'>, text: string): void {
   writeFileSync(people, text);
@@ -68,7 +72,7 @@ function configIn(example: string): string {
   document.setIn(['snapshot'], './acme.sqlite');
   document.setIn(['contacts', 'source', 'path'], './people.csv');
   document.setIn(['templates', 'source', 'path'], './templates');
-  // The comment names a schema that lies beside the example only.
+  // The comment names a schema that exists only next to the example.
   document.commentBefore =
     document.commentBefore?.replace(/^ yaml-language-server.*\n\s*\n/, '') ?? null;
   return document.toString({ lineWidth: 0 });
@@ -80,7 +84,9 @@ function own(path: string): string {
   throw new Invalid(`--dir ${path}: the folder is not empty; name a new one`);
 }
 
-/** Makes var/demo-1, or the first number that is free; a temporary folder if that fails. */
+/**
+ * Creates var/demo-1, or the first free number after it. If that fails, creates a temporary folder.
+ */
 function numbered(): string {
   try {
     mkdirSync('var', { recursive: true });

@@ -1,4 +1,7 @@
-/** The demo's platform, on a real socket, with people who are there before the first run. */
+/**
+ * Provides the demo's platform on a real socket, with people who already exist before the first
+ * run.
+ */
 import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { createEmulator, type Emulator } from '../emulator/emulator.ts';
@@ -14,9 +17,9 @@ import { decodeContact } from '../records/contact/observe/contact-rows.ts';
 import type { Subscription } from '../platform/request-schemas.ts';
 import { contactSource } from '../cli/compose/source-registry.ts';
 
-/** Slow enough to show the budget at work, fast enough that nobody waits long. */
+/** Slow enough to show the rate limit at work, fast enough to keep the wait short. */
 export const enrolmentsPerSecond = 100;
-/** One in so many people of the export is on the platform, too. */
+/** The proportion of people from the export who are also on the platform: one in this many. */
 const everySo = 7;
 const strangers = 40;
 const day = 86_400_000;
@@ -26,12 +29,12 @@ export interface Stage {
   emulator: Emulator;
   url: string;
   config: Config;
-  /** Addresses of people that the CRM does not know. */
+  /** Addresses of people whom the CRM does not know. */
   foreign: readonly string[];
   close(): Promise<void>;
 }
 
-/** Starts the platform and puts people on it. Close it afterwards. */
+/** Starts the platform and adds people to it. The caller closes it. */
 export async function openStage(folder: Folder, shell: Shell): Promise<Stage> {
   const emulator = createEmulator({
     clock: systemClock,
@@ -57,7 +60,7 @@ export async function openStage(folder: Folder, shell: Shell): Promise<Stage> {
 
 type NewPerson = Parameters<Emulator['seed']['contact']>[0];
 
-/** Puts people and a template on the platform; returns the addresses that the CRM does not know. */
+/** Adds people and a template to the platform. Returns the addresses that the CRM does not know. */
 function populate({ seed }: Emulator, people: readonly DesiredRow[], now: number): string[] {
   const guests = Array.from({ length: strangers }, (_, at) => guest(at));
   const all: NewPerson[] = [...crowd(people), ...alreadyThere, ...guests];
@@ -74,7 +77,7 @@ function guest(at: number): NewPerson {
   return { email, status, channels: at % 4 === 0 ? {} : { ch_news: 'opt_in' } };
 }
 
-/** Returns one in `everySo` people of the export, some as the CRM says and some otherwise. */
+/** Returns one in `everySo` people of the export. Some match the CRM and others differ from it. */
 function crowd(people: readonly DesiredRow[]): NewPerson[] {
   const rows = new Map(people.map((row) => [row.key ?? '', row]));
   const others = [...rows].filter(([key, row]) => !row.invalid && !isNamed(key));
@@ -95,7 +98,7 @@ function standing(row: DesiredRow, tenth: number): Omit<NewPerson, 'email'> {
   return { channels: Object.fromEntries(stated.map(({ id, wish }) => [id, wish])) };
 }
 
-/** Reads the people of the export as a run understands them. */
+/** Reads the people of the export in the same way as a run. */
 export async function readPeople(
   { contacts }: Config,
   signal: AbortSignal,
@@ -112,7 +115,7 @@ export async function readPeople(
   return rows;
 }
 
-/** Returns what a record says of each channel. */
+/** Returns what a record states about each channel. */
 export function wishesOf(row: Pick<DesiredRow, 'body'>): Record<string, Subscription | null> {
   return decodeContact.desired(row).value.channels;
 }

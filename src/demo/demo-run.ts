@@ -1,4 +1,4 @@
-/** One run within the demo, as the commands `plan` and `sync` do it. */
+/** Does one run within the demo, in the same way as the commands `plan` and `sync`. */
 import type { LoggedRequest } from '../emulator/ui/emulated-world.ts';
 import { renderSummary } from '../engine/report/summary-text.ts';
 import type { Summary } from '../engine/report/run-summary.ts';
@@ -12,10 +12,10 @@ import type { Stage } from './demo-platform.ts';
 const everyMs = 3_000;
 const shownPerClass = 2;
 
-/** A run that has ended. */
+/** A completed run. */
 export interface Passed {
   summary: Summary;
-  /** The requests that the platform got in this run, oldest first. */
+  /** The requests that the platform received in this run, oldest first. */
   requests: readonly LoggedRequest[];
 }
 
@@ -23,11 +23,11 @@ interface Wanted {
   stage: Stage;
   shell: Shell;
   page: DemoPage;
-  /** False for a plan. */
+  /** Whether the run writes; false for a plan. */
   writes: boolean;
 }
 
-/** Runs once and prints the table. Throws the reason if the process is asked to stop. */
+/** Runs once and prints the table. If the process is asked to stop, throws the reason. */
 export async function pass({ stage, shell, page, writes }: Wanted): Promise<Passed> {
   const { world } = stage.emulator;
   const before = world.requests().length;
@@ -49,7 +49,7 @@ export async function pass({ stage, shell, page, writes }: Wanted): Promise<Pass
   return { summary, requests: world.requests().slice(before) };
 }
 
-/** Prints a line every few seconds where no progress line can be redrawn. */
+/** Prints a line every few seconds if no progress line can be redrawn. */
 function tellProgress(requests: readonly LoggedRequest[], { note, interactive }: Shell): void {
   if (interactive) return;
   const changes = requests.filter(({ method, status }) => method !== 'GET' && status < 300);

@@ -1,15 +1,18 @@
-/** Compares the claims of the demo with the requests that the platform got and what it shows. */
+/**
+ * Compares the claims of the demo with the requests that the platform received and with its present
+ * state.
+ */
 import type { World } from '../emulator/ui/emulated-world.ts';
 import { contactKey } from '../records/contact/observe/observed-contact.ts';
 import type { DesiredRow, Key } from '../domain/record.ts';
 import type { Passed } from './demo-run.ts';
 import type { Claim, TemplateClaim } from './sample-people.ts';
 
-/** A claim, and whether it is true. */
+/** A claim and whether it is true. */
 export interface ClaimResult {
   subject: string;
   says: string;
-  /** The truth; undefined: the claim is true. */
+  /** The actual outcome; undefined if the claim is true. */
   truth: string | undefined;
 }
 
@@ -25,7 +28,7 @@ export function tellOf({ who, says, ...claim }: Claim, facts: Facts): ClaimResul
     .filter(({ email }) => email === key)
     .map(({ route, subscription, channelId }) => `${subscription ?? route} ${channelId ?? ''}`);
   const name = nameOf(key, facts.people);
-  // A problem with an unknown word is listed under its field.
+  // A problem with an unknown word is listed under the field's name.
   const option = facts.people.find((row) => row.key === key)?.invalid?.option;
   const isListed = (as: string) => as === name || as === option;
   const listed = facts.summary.problems.find((problem) => isListed(problem.key))?.class;
@@ -50,7 +53,7 @@ export function tellOfTemplate({ name, says, ...claim }: TemplateClaim, facts: F
   return { subject: `template ${name}`, says, truth: truth === expected ? undefined : truth };
 }
 
-/** Returns the requests that were to change something, and did. */
+/** Returns the requests that were meant to change something and did. */
 export function writesIn({ requests }: Pick<Passed, 'requests'>): Passed['requests'] {
   return requests.filter(({ method, status }) => method !== 'GET' && status < 300);
 }
@@ -66,7 +69,7 @@ function truthOf({
   return `sent: ${requests}; on the platform: ${shows}; listed as: ${listed ?? 'nothing'}`;
 }
 
-/** Returns how a person stands on the platform, such as `ch_news in, ch_product out`. */
+/** Returns a person's state on the platform, such as `ch_news in, ch_product out`. */
 function standingOf(world: World, key: Key): string {
   const here = world.contacts().filter(({ email }) => contactKey(email) === key);
   if (here.length === 0) return 'not on the platform';
@@ -79,7 +82,10 @@ function standingOf(world: World, key: Key): string {
   return one.join(' and ');
 }
 
-/** Returns the name under which a run lists a person: the id if the record has no valid address. */
+/**
+ * Returns the name under which a run lists a person, which is the id if the record has no valid
+ * address.
+ */
 function nameOf(key: Key, people: readonly DesiredRow[]): string {
   const row = people.find(({ alias }) => alias === key);
   return row && row.key === undefined ? `id ${row.id}` : key;

@@ -1,6 +1,6 @@
 /**
- * How the demo prints: headings, paragraphs, and lines folded for a narrow terminal; and its last
- * page, with what is left and what to try next.
+ * Prints the demo's output: headings, paragraphs, lines folded for a narrow terminal, and a closing
+ * page that shows the remaining files and what to try next.
  */
 import type { Shell } from '../cli/compose/process-shell.ts';
 import { renameSync, writeFileSync } from 'node:fs';
@@ -14,11 +14,14 @@ export interface DemoPage {
   title(text: string): void;
   /** Prints paragraphs, folded. */
   say(...paragraphs: string[]): void;
-  /** Prints a command as somebody would type it. */
+  /** Prints a command as a user would type it. */
   command(text: string): void;
-  /** Prints lines as they are. Folds a sentence that is too long, indented; never a table row. */
+  /**
+   * Prints lines unchanged, except that a sentence that is too long is folded and indented. Table
+   * rows are never folded.
+   */
   lines(lines: readonly string[]): void;
-  /** Prints a subject, and below it what is said of it. */
+  /** Prints a subject with its description below. */
   item(subject: string, text: string): void;
 }
 
@@ -58,7 +61,7 @@ export function createPage({ print }: Pick<Shell, 'print'>): DemoPage {
   };
 }
 
-/** Folds a text between words. */
+/** Folds text at word boundaries. */
 function fold(text: string, { first, rest }: { first: string; rest: string }): string[] {
   const lines: string[] = [];
   let line = first;
@@ -77,7 +80,7 @@ const key = 'key_demo';
 /**
  * Writes the platform's state to a file, because the platform ends with this process, and prints
  * the closing page. Renames the snapshot and its list, which belong to that platform, so that the
- * next run begins anew on an empty one.
+ * next run starts with an empty one.
  */
 export function leave(folder: Folder, { emulator }: Stage, page: DemoPage): void {
   const all = emulator.world.contacts().length + emulator.world.requests().length;

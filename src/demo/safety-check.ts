@@ -1,6 +1,6 @@
 /**
- * Checks what must hold after every run, for everybody. It uses the platform's own log and the
- * export only, so that it cannot share a mistake with the run.
+ * Checks the rules that must hold for every person after every run. It uses only the platform's own
+ * log and the export, so that it cannot share a mistake with the run.
  */
 import type { Emulator } from '../emulator/emulator.ts';
 import type { LoggedRequest } from '../emulator/ui/emulated-world.ts';
@@ -9,15 +9,15 @@ import { type ClaimResult, writesIn } from './expected-outcome.ts';
 import type { Passed } from './demo-run.ts';
 import { wishesOf } from './demo-platform.ts';
 
-/** The platform before a run. */
+/** The state of the platform before a run. */
 export interface Before {
-  /** `<email> <channel>` of each person who unsubscribed from the channel, or from all mail. */
+  /** `<email> <channel>` for each person who unsubscribed from the channel or from all mail. */
   left: ReadonlySet<string>;
-  /** The people that the CRM does not know, as JSON. */
+  /** The people whom the CRM does not know, as JSON. */
   foreign: string;
 }
 
-/** Notes what the safety check compares with. Call it before a run. */
+/** Records the state for the safety check. It must be called before a run. */
 export function lookBefore(emulator: Emulator, foreign: readonly string[]): Before {
   const { world } = emulator;
   const ours = new Set(writesIn({ requests: world.requests() }).filter(isOptOut).map(pairOf));
@@ -40,8 +40,8 @@ interface After {
 }
 
 /**
- * Checks after a run that nobody was opted in against their will, and that people that the CRM does
- * not know are untouched.
+ * Checks after a run that nobody was opted in against their will, and that people whom the CRM does
+ * not know were not touched.
  */
 export function tellSafety({ emulator, before, foreign, people, passed }: After): ClaimResult[] {
   const optIns = writesIn(passed).filter(({ subscription }) => subscription === 'opt_in');
@@ -68,7 +68,7 @@ export function tellSafety({ emulator, before, foreign, people, passed }: After)
   ];
 }
 
-/** Returns whether all records of the person are valid, one says yes, and none says no. */
+/** Returns whether all records of the person are valid, at least one says yes, and none says no. */
 function isWanted(
   { email, channelId = '' }: LoggedRequest,
   people: readonly DesiredRow[],

@@ -1,26 +1,26 @@
 /**
- * The named people and templates of the demo: how they stand on the platform before the first run,
- * and the claims about them after each act. They are in the sample export (config/demo).
+ * Defines the named people and templates of the demo: their state on the platform before the first
+ * run, and the claims about them after each act. They are part of the sample export (config/demo).
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Emulator } from '../emulator/emulator.ts';
 import { type Folder, writePeople } from './demo-folder.ts';
 
-/** A claim about one person: what one run should have done, made before it. */
+/** A claim about what one run should do for one person, stated before the run. */
 export interface Claim {
-  /** The address. */
+  /** The person's address. */
   who: string;
   says: string;
   /** The requests that changed something, such as `opt_in ch_news`. */
   sent: readonly string[];
-  /** The contact on the platform, as `standingOf` words it. */
+  /** The contact's state on the platform, in the format of `standingOf`. */
   shows: string;
-  /** The class of the problem that the run lists for the person; undefined: none. */
+  /** The class of the problem that the run lists for the person; undefined if there is none. */
   listed?: 'conflict' | 'invalid';
 }
 
-/** The same about one template. */
+/** A claim about one template. */
 export interface TemplateClaim {
   /** The template's name on the platform. */
   name: string;
@@ -33,7 +33,7 @@ const news = 'ch_news';
 const product = 'ch_product';
 const isIn = (...ids: string[]) => Object.fromEntries(ids.map((id) => [id, 'opt_in' as const]));
 
-/** The named people on the platform before the first run. */
+/** The named people who are on the platform before the first run. */
 export const alreadyThere = [
   { email: 'george.hall@example.org', firstName: 'George', channels: isIn(news) },
   { email: 'marta.kowalska@example.com', channels: { [news]: 'opt_out' as const } },
@@ -183,13 +183,13 @@ const peopleOfActTwo: readonly Claim[] = [
   })),
 ];
 
-/** Everything that is claimed of one run. */
+/** All claims about one run. */
 export interface Claims {
   people: readonly Claim[];
   templates: readonly TemplateClaim[];
 }
 
-/** The claims of each act that changes something. */
+/** The claims for each act that changes something. */
 export const claims: Record<'one' | 'two', Claims> = {
   one: {
     people: peopleOfActOne,
@@ -244,7 +244,7 @@ function people(claims: readonly Claim[]): string[] {
   return claims.map(({ who }) => who);
 }
 
-/** Lets people and colleagues change things on the platform. */
+/** Simulates changes that people and colleagues make on the platform. */
 export function changePlatform({ dashboard, world }: Emulator): void {
   dashboard.leave('clara.fischer@example.com', 'ch_news');
   dashboard.unsubscribe('david.cohen@example.org');
@@ -281,7 +281,7 @@ export function changeCrm(folder: Folder): void {
   writeFileSync(invoice, readFileSync(invoice, 'utf8').replace(/^subject: .*$/m, subject));
 }
 
-/** Returns the row of a named person: a single line without quotes. */
+/** Returns the index of a named person's row, which is a single line without quotes. */
 function rowOf(rows: readonly string[], email: string): number {
   const at = rows.findIndex((row) => row.includes(`,${email},`) && !row.includes('"'));
   if (at >= 0) return at;

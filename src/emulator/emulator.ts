@@ -23,67 +23,82 @@ import { createDashboard, type Dashboard } from './ui/dashboard.ts';
 import { createSeed, type Seed } from './seed/seed-records.ts';
 
 /**
- * The options of an emulator. Creating it throws Invalid for a limit, quirk or fault that cannot be
- * read.
+ * The options of an emulator. `createEmulator` throws Invalid if a limit, quirk or fault cannot be
+ * parsed.
  */
 export interface EmulatorOptions {
   clock: Pick<Clock, 'now' | 'monotonic'>;
-  /** The only source of chance: the same numbers give the same ids and the same key. */
+  /**
+   * The only source of randomness. The same sequence of numbers gives the same ids and the same
+   * key.
+   */
   random: Random;
-  /** Drawn from `random` when left out. */
+  /** The API key; generated from `random` if omitted. */
   apiKey?: string | undefined;
   channels?: readonly Channel[] | undefined;
-  /** Limits such as `contacts.enrol=30/60` or `*=1000/1`. */
+  /** Limits, such as `contacts.enrol=30/60` or `*=1000/1`. */
   limits?: readonly string[] | undefined;
-  /** The name of the algorithm that counts limits; fixed windows when left out. */
+  /**
+   * The name of the algorithm that counts requests against limits. The default is fixed windows.
+   */
   algorithm?: string | undefined;
   /** Differences from the specification, such as `no-flip`. */
   quirks?: readonly string[] | undefined;
-  /** Faults such as `500=0.05@contacts.enrol`. */
+  /** Faults, such as `500=0.05@contacts.enrol`. */
   faults?: readonly string[] | undefined;
-  /** The request log keeps at least this many of the newest entries; default 100,000. */
+  /** The minimum number of recent entries that the request log keeps. The default is 100,000. */
   keepRequests?: number | undefined;
-  /** The storage of the world; memory when left out. */
+  /** The storage of the world; the default is memory. */
   storage?: Storage | undefined;
-  /** The first world. Ignored if the storage holds a world. */
+  /** The initial world. Ignored if the storage already contains a world. */
   seedFile?: SeedFile | undefined;
 }
 
 /**
- * An email platform on which nothing happens but what is asked of it. Its own functions act on its
- * first organization.
+ * An email platform whose state changes only on request. Its own functions act on its first
+ * organization.
  */
 export interface Emulator extends Player {
-  /** Answers a request at once, without faults; in JSON except for /docs. Never throws. */
+  /**
+   * Responds to a request immediately and without faults. The response is JSON, except for /docs.
+   * Never throws.
+   */
   handle(request: AnyRequest): Answer;
-  /** Answers a request over a connection on which faults happen. */
+  /** Responds to a request over a simulated connection on which faults occur. */
   receive(request: AnyRequest): Delivery;
-  /** Replaces the faults that happen. Throws Invalid if one cannot be read. */
+  /** Replaces the set of faults. Throws Invalid if one cannot be parsed. */
   fail(faults: readonly string[]): void;
-  /** Returns the ids of all organizations; the first is the emulator's own. */
+  /** Returns the ids of all organizations. The first one is the emulator's own. */
   organizations(): string[];
-  /** Acts on another organization. Throws Invalid if there is none with this id. */
+  /**
+   * Returns a player that acts on another organization. Throws Invalid if no organization has this
+   * id.
+   */
   player(organizationId: string): Player;
-  /** Returns the session of the first user who is a member of no organization; undefined: none. */
+  /**
+   * Returns the session of the first user who is not a member of any organization, or undefined if
+   * there is no such user.
+   */
   guest(): string | undefined;
   /**
-   * Returns to the world as it was when the first request came. Limits, the request log, the counts
-   * of quirks and the chance of faults begin anew; the chosen faults stay.
+   * Restores the world as it was when the first request arrived. Limits, the request log, the
+   * counters of quirks and the random sequence of faults start again. The chosen faults stay in
+   * place.
    */
   reset(): void;
-  /** Writes what is not yet written, and closes the storage. */
+  /** Writes all pending changes and closes the storage. */
   close(): void;
 }
 
 /**
- * Creates a local, strict platform with all operations of the specification. A request passes, in
- * this order: its path and method (404, 405), its key or session (401, 403), the limit of its
- * organization and route (429), the key's permissions (403), the operation's schemas (400), the
- * operation. A request with a valid key counts against the limit.
+ * Creates a local, strict platform with all operations of the specification. A request passes these
+ * checks in order: its path and method (404, 405), its key or session (401, 403), the limit of its
+ * organization and route (429), the key's permissions (403), and the operation's schemas (400).
+ * Then the operation runs. A request with a valid key counts against the limit.
  */
 export function createEmulator(options: EmulatorOptions): Emulator {
   const { clock, storage = createMemory() } = options;
-  // Mistakes in the options are refused before anything is stored.
+  // Errors in the options must be reported before anything is stored.
   const quirks = createQuirks(options.quirks ?? []);
   const meters = createMeters(options.limits ?? [], findAlgorithm(options.algorithm));
   const faults = createFaults(options.faults ?? [], options.random);
@@ -142,7 +157,7 @@ export function createEmulator(options: EmulatorOptions): Emulator {
   return emulator;
 }
 
-/** Returns a function that acts once; an act that throws is repeated by the next call. */
+/** Returns a function that runs `act` once. If `act` throws, the next call repeats it. */
 function once(act: () => void): () => void {
   let done = false;
   return () => {
@@ -152,7 +167,9 @@ function once(act: () => void): () => void {
   };
 }
 
-/** Opens the world of an earlier process, or makes a new one. Throws Invalid for an unknown key. */
+/**
+ * Opens the world of an earlier process, or creates a new one. Throws Invalid for an unknown key.
+ */
 function openAccounts(
   options: EmulatorOptions,
   { storage, behaviour }: { storage: Storage; behaviour: Partial<PlatformBehaviour> },
@@ -174,7 +191,7 @@ function isGuest({ organizationId }: UserRow): boolean {
   return organizationId === null;
 }
 
-/** Writes to the storage; returns the refusal if that fails. */
+/** Writes to the storage. Returns the error response if the write fails. */
 function writing(write: () => void): Answer | undefined {
   try {
     write();
@@ -186,22 +203,22 @@ function writing(write: () => void): Answer | undefined {
   }
 }
 
-/** One organization, as a player of the emulator acts on it. */
+/** Gives access to one organization of the emulator. */
 export interface Player {
   readonly organizationId: string;
-  /** A key that may read and write; if there is none, any usable key. */
+  /** A key that may read and write. If there is none, this is any usable key. */
   readonly apiKey: string;
-  /** Prepares the world before requests come. */
+  /** Prepares the world before requests arrive. */
   readonly seed: Seed;
-  /** Acts as the people on the platform. */
+  /** Performs the actions of people on the platform. */
   readonly dashboard: Dashboard;
   /** Shows the world and the request log. */
   readonly world: World;
 }
 
 /**
- * Returns a function that gives the player of an organization by id; it throws Invalid for an
- * unknown id.
+ * Returns a function that returns the player of an organization by its id, and throws Invalid for
+ * an unknown id.
  */
 function createPlayers(
   accounts: Accounts,

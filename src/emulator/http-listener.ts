@@ -6,29 +6,30 @@ import { refuse, toAnswer } from './shared/api-answer.ts';
 import type { Emulator } from './emulator.ts';
 import type { Delivery } from './faults/fault-kinds.ts';
 
-/** An emulator that can be reached from this machine. */
+/** An emulator that accepts connections from this machine. */
 interface Served {
-  /** The URL without a trailing slash. */
+  /** The base URL, without a trailing slash. */
   url: string;
-  /** Stops at once and cuts all open connections. */
+  /** Stops immediately and cuts all open connections. */
   close(): Promise<void>;
 }
 
 const MOST_BYTES = 1024 * 1024;
 
 /**
- * Serves the emulator on a port of the loopback address; 0 picks a free one. Throws the system's
- * error if the port cannot be used. A body over 1 MB is refused with 413 before it is read.
+ * Serves the emulator on a port of the loopback address; port 0 picks a free one. Throws the
+ * system's error if the port cannot be used. A body larger than 1 MB is refused with 413 before it
+ * is read.
  */
 export async function serve({ receive }: Pick<Emulator, 'receive'>, port: number): Promise<Served> {
   const app = Fastify({
     bodyLimit: MOST_BYTES,
     forceCloseConnections: true,
-    // The emulator decides which paths exist: for Fastify all of them are one.
+    // The emulator itself decides which paths exist, so Fastify sees only one path.
     rewriteUrl: () => '/',
     clientErrorHandler: (_error, socket) => refuseMalformed(socket),
   });
-  // The platform reads JSON whatever the content type says.
+  // The platform parses bodies as JSON regardless of the content type.
   app.addHook('onRequest', async ({ raw }) => void delete raw.headers['content-type']);
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', { parseAs: 'string' }, (_request, body, done) => done(null, body));
@@ -59,7 +60,7 @@ async function deliver(reply: FastifyReply, delivery: Delivery): Promise<unknown
     if (delivery.delayMs > 0) await pause(delivery.delayMs);
     return send(reply, delivery.answer);
   }
-  // The connection is ours now; a silent one is cut when the emulator closes.
+  // From here on, this code owns the connection; a silent one is cut when the emulator closes.
   reply.hijack();
   if (delivery.is === 'reset') reply.raw.destroy();
   if (delivery.is === 'half') sendHalf(reply, delivery.answer);
@@ -76,7 +77,7 @@ function send(reply: FastifyReply, { status, headers, body }: Answer) {
   return reply.code(status).headers(headers).send(body);
 }
 
-/** Answers a request that is no HTTP in JSON, and closes the connection. */
+/** Responds in JSON to a request that is not valid HTTP, and closes the connection. */
 function refuseMalformed(socket: Socket): void {
   if (!socket.writable) return;
   const { headers, body } = toAnswer(
@@ -92,8 +93,8 @@ function refuseMalformed(socket: Socket): void {
 }
 
 /**
- * Returns the answer for a request that Fastify refuses, mostly for a body too large; another error
- * is a bug.
+ * Returns the response for a request that Fastify refuses, usually because the body is too large.
+ * Any other error is a bug.
  */
 function toRefusal({ statusCode, message }: FastifyError): Answer {
   if (statusCode === undefined) {

@@ -9,10 +9,10 @@ import type { Accounts } from './store/accounts.ts';
 import type { KeyRow } from './shared/row-types.ts';
 import type { Organization } from './store/organization.ts';
 
-/** A request with any method, so that a wrong one can be refused. */
+/** A request with any method, so that an unsupported method can be refused. */
 export type AnyRequest = Omit<Request, 'method'> & { method: string };
 
-/** A request, taken apart. */
+/** A parsed request. */
 export interface Asked {
   method: string;
   /** The path without the query. */
@@ -30,7 +30,7 @@ interface Ground {
   clock: Pick<Clock, 'now' | 'monotonic'>;
 }
 
-/** Answers a request, in the order that `createEmulator` states. */
+/** Handles a request in the order described at `createEmulator`. */
 export function ask(asked: Asked, ground: Ground): Reply {
   const { accounts, meters, quirks, clock } = ground;
   const found = findOperation(operations, asked);
@@ -56,7 +56,7 @@ export function ask(asked: Asked, ground: Ground): Reply {
   return { ...known, outcome, question };
 }
 
-/** Takes a request apart. */
+/** Parses a request. */
 export function read({ method, path, headers, body = '' }: AnyRequest): Asked {
   const mark = path.indexOf('?');
   const end = mark < 0 ? path.length : mark;
@@ -64,7 +64,7 @@ export function read({ method, path, headers, body = '' }: AnyRequest): Asked {
   return { method, path: path.slice(0, end), query, headers, body };
 }
 
-/** Returns the route of a request; undefined: no operation has this method and path. */
+/** Returns the route of a request, or undefined if no operation has this method and path. */
 export function routeOf(request: AnyRequest): Route | undefined {
   const found = findOperation(operations, read(request));
   return 'operation' in found ? found.operation.route : undefined;
@@ -87,20 +87,20 @@ function noOperation({ method, path }: Asked, allowed: readonly string[]): Reply
 }
 
 /**
- * The organization that a request acts for, and the key it came with; with a session there is no
- * key.
+ * The organization that a request acts on, and the key that it came with. A request with a session
+ * has no key.
  */
 export type Admitted = { organization: Organization; key?: KeyRow } | { refusal: ApiOutcome };
 
 /**
- * Decides who may ask ("Authentication").
+ * Decides who may send a request ("Authentication").
  *
- *   operation    the request has                   answer
+ *   operation    the request has                   result
  *   by key       no key, or an unknown one         401
  *   by key       a revoked or disabled key         401
- *   by session   the session of a member           in, whatever key came with it
- *   by session   the session of anybody else       403
- *   by session   only a good key                   403: keys are not accepted there
+ *   by session   the session of a member           accepted, whatever key came with it
+ *   by session   any other session                 403
+ *   by session   only a valid key                  403: keys are not accepted there
  *   by session   neither                           401
  */
 function admit(
@@ -116,13 +116,13 @@ function admit(
   return { refusal: refuseBriefly(403, 'API keys are not accepted here: a session is required') };
 }
 
-/** Returns whether a key may use a method: GET needs read, any other method needs write. */
+/** Returns whether a key may use a method. GET needs read, and any other method needs write. */
 export function permits({ permissions }: KeyRow, method: string): boolean {
   const needed = method === 'GET' ? 'read' : 'write';
   return permissions.split(',').some((permission) => permission.trim() === needed);
 }
 
-/** Returns the refusal of a key without the permission. */
+/** Returns the error response for a key without the required permission. */
 function forbidden(key: KeyRow, { method, brief }: Operation): ApiOutcome {
   const message = 'Unauthorized access';
   if (brief) return refuseBriefly(403, message);
@@ -165,7 +165,7 @@ function unauthorized(message: string, detail: { why: string; fix: string }): Ad
   return { refusal: refuse(401, message, detail) };
 }
 
-/** Checks the cookies for a session; undefined: none is anybody's. */
+/** Looks for a session in the cookies. Returns undefined if no cookie matches a user's session. */
 function bySession(accounts: Accounts, cookies: string): Admitted | undefined {
   for (const cookie of cookies.split(';')) {
     const [name = '', ...value] = cookie.split('=');

@@ -1,7 +1,7 @@
 /**
- * Downloads one file as a stream: asks once, follows no redirect, does not interpret the status.
- * Only a few chunks are in memory; the sender waits while nobody reads. The body gives everything
- * that arrived before a failure, then throws.
+ * Downloads a file as a stream. It sends one request, follows no redirect, and does not interpret
+ * the status. Only a few chunks are held in memory; the sender waits while nothing is read. The
+ * body yields everything that arrived before a failure, then throws.
  */
 import { Pool, type Dispatcher } from 'undici';
 import { describe, type Stage } from './request-failure.ts';
@@ -9,28 +9,31 @@ import { flatten } from './send-request.ts';
 
 const HELD_BYTES = 256 * 1024;
 
-/** One file to download. */
+/** A file to download. */
 export interface DownloadRequest {
-  /** An http or https address with path and query. */
+  /** An http or https URL with path and query. */
   url: string;
   headers: Readonly<Record<string, string>>;
-  /** The longest wait for a connection, for the answer to begin, and between two of its pieces. */
+  /**
+   * The longest wait for a connection, for the start of the response, and between two of its
+   * chunks.
+   */
   timeoutMs: number;
 }
 
-/** The answer, with its body still to be read. */
+/** The response, with its body not yet read. */
 export interface Download {
   status: number;
-  /** Header names are in lower case. */
+  /** The headers, with names in lower case. */
   headers: Readonly<Record<string, string>>;
-  /** Can be read once. Throws Unavailable when the answer is cut off. */
+  /** The body, which can be read once. Throws Unavailable if the response is cut off. */
   body: AsyncIterable<Buffer>;
   close(): Promise<void>;
 }
 
 /**
- * Starts a download and resolves when the answer begins. Throws Unavailable when there is no
- * answer, and the signal's reason when it is aborted.
+ * Starts a download and resolves when the response begins. Throws Unavailable if there is no
+ * response, and the signal's reason if it is aborted.
  */
 export async function download(
   { url, headers, timeoutMs }: DownloadRequest,
@@ -64,7 +67,7 @@ export async function download(
   }
 }
 
-/** Buffers what arrives until it is read. */
+/** Buffers incoming data until it is read. */
 function createFlow(host: string, signal: AbortSignal) {
   const begun = Promise.withResolvers<Pick<Download, 'status' | 'headers'>>();
   const held: Buffer[] = [];

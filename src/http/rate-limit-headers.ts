@@ -1,36 +1,39 @@
 /**
- * Reads what the headers of one answer say about the budget of its route (specification, "Limits"
- * 4).
+ * Reads what the headers of one response state about the budget of its route (specification,
+ * "Limits" 4).
  */
 
 const DAY_MS = 86_400_000;
-/** X-RateLimit-Reset below this is not an epoch time but the seconds left. */
+/** Below this value, X-RateLimit-Reset holds the seconds left instead of an epoch time. */
 const EPOCH_SINCE_S = 1e9;
-/** X-RateLimit-Reset above this is in milliseconds. */
+/** Above this value, X-RateLimit-Reset is in milliseconds. */
 const EPOCH_SINCE_MS = 1e11;
 
-/** The budget of a route as one answer shows it; undefined: nothing usable. */
+/**
+ * The budget of a route as shown by one response. A field is undefined if the response contains
+ * nothing usable.
+ */
 export interface Observation {
-  /** Whether the answer is a 429. */
+  /** Whether the response is a 429. */
   refused: boolean;
-  /** Requests per window. */
+  /** The number of requests per window. */
   limit: number | undefined;
-  /** Requests left after this one; never above `limit`. */
+  /** The requests left after this one; never above `limit`. */
   remaining: number | undefined;
   windowMs: number | undefined;
-  /** Milliseconds from this answer to the end of the window. */
+  /** The milliseconds from this response to the end of the window. */
   resetInMs: number | undefined;
-  /** The server's time of day in epoch milliseconds, precise to the second. */
+  /** The server's wall-clock time in epoch milliseconds, precise to the second. */
   dateMs: number | undefined;
-  /** The wait that the answer asks for; 0 when the time it names has passed. */
+  /** The wait that the response demands; 0 if the time that it names has passed. */
   retryAfterMs: number | undefined;
 }
 
 /**
- * Reads the headers (lower-case names) of one answer. A malformed, negative or missing value
- * affects only its own field. No duration is longer than a day. Points in time are taken relative
- * to the answer's own Date header, so that a wrong clock here changes nothing; without a Date,
- * relative to `nowMs` (epoch).
+ * Reads the headers (lower-case names) of one response. A malformed, negative or missing value
+ * affects only its own field. No duration is longer than a day. Points in time are interpreted
+ * relative to the response's own Date header, so that a wrong local clock has no effect; without a
+ * Date, they are relative to `nowMs` (epoch).
  */
 export function observe(
   status: number,
@@ -54,9 +57,9 @@ export function observe(
   };
 }
 
-/** Returns an HTTP date as epoch milliseconds; undefined for any other text. */
+/** Parses an HTTP date as epoch milliseconds. Returns undefined for any other text. */
 export function httpDate(text: string | undefined): number | undefined {
-  // Date.parse alone accepts nearly everything, '-5' included.
+  // Date.parse alone accepts nearly everything, including '-5'.
   if (text === undefined || !/^[A-Z][a-z]{2,8},? .* GMT$/.test(text.trim())) return undefined;
   const time = Date.parse(text);
   return Number.isNaN(time) ? undefined : time;

@@ -1,7 +1,10 @@
-/** Turns a failed request into one line that names the host and quotes nothing of the exchange. */
+/**
+ * Converts a failed request into a one-line message that names the host and quotes nothing from the
+ * exchange.
+ */
 import { Invalid, Unavailable } from '../domain/errors.ts';
 
-/** How far a request came: not written yet, written, or its answer begun. */
+/** How far a request got: not yet written, written, or its response begun. */
 export type Stage = 'waiting' | 'written' | 'answering';
 
 const CONNECTING: Record<string, string> = {
@@ -27,8 +30,8 @@ const TLS =
   /^(ERR_TLS|ERR_SSL|CERT_|CRL_|DEPTH_|SELF_SIGNED|UNABLE_TO_|HOSTNAME_|INVALID_CA|EPROTO)/;
 
 /**
- * Returns the error for a request that failed at `stage`. It has no cause on purpose: undici's
- * errors carry pieces of the answer and of the socket.
+ * Returns the error for a request that failed at `stage`. It has no cause on purpose, because
+ * undici's errors contain parts of the response and of the socket.
  */
 export function describe(error: Error, host: string, stage: Stage): Invalid | Unavailable {
   const code = codeOf(error);
@@ -50,6 +53,7 @@ function happened(code: string, stage: Stage): string {
 
 function codeOf(error: Error): string {
   const code: unknown = 'code' in error ? error.code : undefined;
-  // The HTTP parser sets a code for each kind of broken input, or none: its name says enough.
+  // The HTTP parser may set a specific code for each kind of malformed input, or none; its name
+  // says enough.
   return typeof code === 'string' && error.name !== 'HTTPParserError' ? code : error.name;
 }

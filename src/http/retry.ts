@@ -1,39 +1,39 @@
 /**
- * Sends a request again where its operation allows it, a bounded number of times, with full jitter.
- * A 429 is not handled here: the gate waits it out.
+ * Sends a request again if its operation allows it, a limited number of times, with full jitter. A
+ * 429 is not handled here, because the gate waits for its end.
  */
 import type { Clock, Random } from '../domain/clock.ts';
 import { NotSent, RateLimited, Rejected, Unavailable } from '../domain/errors.ts';
 import { retryDelayMs, retrySchedules } from '../domain/retry-schedules.ts';
 
 /**
- * When an operation may be sent again. A request that provably never left (`acted` 'no') always
- * may.
+ * Defines when an operation may be sent again. A request that provably never left (`acted` 'no')
+ * may always be sent again.
  */
 export interface Resend {
-  /** Whether the operation changes anything. The outcome of one that does not is never unknown. */
+  /** Whether the operation changes anything. If it does not, its outcome is never unknown. */
   changes: boolean;
   /** The statuses after which it may be sent again. */
   after: 'every 5xx' | readonly number[];
   /**
-   * Whether it may be sent again without a usable answer: after a time-out, a cut connection or an
-   * unreadable body.
+   * Whether it may be sent again if there is no usable response: after a time-out, a cut connection
+   * or an unreadable body.
    */
   unanswered: boolean;
 }
 
-/** The rules that the table of operations names. */
+/** The rules to which the table of operations refers. */
 export const resend = {
   /** For reads. */
   freely: { changes: false, after: 'every 5xx', unanswered: true },
   /**
-   * For operations that have the same effect twice as once: PUT, DELETE, an enrolment of a contact
+   * For operations that have the same effect when repeated: PUT, DELETE, an enrolment of a contact
    * by its id.
    */
   repeatable: { changes: true, after: 'every 5xx', unanswered: false },
   /**
-   * For operations that are unsafe to repeat after a proxy's error: the platform itself answers
-   * 500, but a 502 and above may come from a proxy, which does not know the outcome.
+   * For operations that are unsafe to repeat after a proxy's error. The platform itself responds
+   * with 500, but a 502 or higher may come from a proxy, which does not know the outcome.
    */
   afterOwnFailure: { changes: true, after: [500], unanswered: false },
   /** For operations that would take effect twice. */
@@ -43,19 +43,20 @@ export const resend = {
 interface RetryOptions {
   clock: Clock;
   random: Random;
-  /** The first attempt included. */
+  /** The maximum number of attempts, including the first. */
   maxAttempts?: number | undefined;
   /** Ends the waits between attempts. */
   signal?: AbortSignal | undefined;
 }
 
 /**
- * Calls `attempt` until it returns a value, throws a final error, or all attempts are used up. An
- * attempt throws Unavailable, with `status` when there was an answer (5xx).
+ * Calls `attempt` until it returns a value, throws a final error, or no attempts are left. An
+ * attempt throws Unavailable, with `status` if there was a response (5xx).
  *
- * Throws Unavailable with `acted` 'maybe' if any attempt may have had its effect, else 'no'; the
- * signal's reason when it is aborted and no attempt may have acted; Rejected with `acted` when an
- * earlier attempt may have acted; every other error of an attempt as it is.
+ * Throws Unavailable with `acted` 'maybe' if any attempt may have had its effect, otherwise with
+ * 'no'. Throws the signal's reason if it is aborted and no attempt may have acted, and Rejected
+ * with `acted` if an earlier attempt may have acted. Passes on every other error of an attempt
+ * unchanged.
  */
 type Retry = <T>(rule: Resend, attempt: () => Promise<T>, signal?: AbortSignal) => Promise<T>;
 
@@ -98,7 +99,7 @@ function final(error: Unavailable, acted: Unavailable['acted'], attempts: number
 }
 
 /**
- * Returns the error to throw when the attempts end for another reason than a failure. If an earlier
+ * Returns the error to throw if the attempts end for a reason other than a failure. If an earlier
  * attempt may have acted, the error says so, whatever the reason.
  */
 function stopped(error: unknown, acted: Unavailable['acted'], ended?: AbortSignal): unknown {
@@ -116,8 +117,8 @@ function stopped(error: unknown, acted: Unavailable['acted'], ended?: AbortSigna
 const composites = new WeakMap<AbortSignal, WeakMap<AbortSignal, AbortSignal>>();
 
 /**
- * Returns one abort signal for two, of which either may be missing. The same two give the same
- * signal: making one for every request would take a tenth of the request's time.
+ * Combines two abort signals, either of which may be missing. The same two signals give the same
+ * result, because creating one for every request would take a tenth of the request's time.
  */
 export function anySignal(
   one: AbortSignal | undefined,

@@ -1,10 +1,11 @@
 /**
- * Sends one request once over a pool of kept connections: no retry, no redirect, no interpretation
- * of the status.
+ * Sends a request once over a pool of persistent connections: no retry, no redirect, no
+ * interpretation of the status.
  *
- * The point is the proof of what was sent. undici calls `onRequestStart` in the same tick in which
- * it writes the first byte, and not before. So a failure up to then (name, connection, TLS, waiting
- * for a connection) certainly changed nothing, and any later failure may have.
+ * Its purpose is to prove what was sent. undici calls `onRequestStart` in the same tick in which it
+ * writes the first byte, and not before. Therefore a failure up to then (name resolution,
+ * connection, TLS, waiting for a connection) certainly changed nothing, and any later failure may
+ * have had an effect.
  */
 import { Pool, type Dispatcher } from 'undici';
 import { Invalid, Unavailable } from '../domain/errors.ts';
@@ -13,22 +14,24 @@ import { describe, type Stage } from './request-failure.ts';
 
 const LARGEST_ANSWER = 16 * 1024 * 1024;
 
-/** How a client sends. */
+/** The settings for sending requests. */
 export interface SendOptions {
-  /** The base address; its path is put in front of the path of every request. */
+  /** The base URL; its path is prepended to the path of every request. */
   url: string;
-  /** The time for one request: waiting for a connection, sending, headers and body together. */
+  /**
+   * The time limit for one request, including the wait for a connection, sending, headers and body.
+   */
   timeoutMs: number;
   userAgent: string;
-  /** The most connections; without it as many as there are requests in flight. */
+  /** The maximum number of connections. Without it, there are as many as requests in flight. */
   connections?: number;
 }
 
 /**
- * Creates a pool of connections to one host. Throws Invalid when `url` is no http(s) address.
+ * Creates a pool of connections to one host. Throws Invalid if `url` is not an http(s) URL.
  *
- * `send` throws Unavailable (`acted` 'no' only when nothing was written), Invalid for a request
- * that HTTP cannot express, and the signal's reason when it is aborted before writing. `close` ends
+ * `send` throws Unavailable (`acted` is 'no' only if nothing was written), Invalid for a request
+ * that HTTP cannot express, and the signal's reason if it is aborted before writing. `close` ends
  * all requests in flight.
  */
 export function createSend(options: SendOptions): { send: Send; close(): Promise<void> } {
@@ -40,7 +43,7 @@ export function createSend(options: SendOptions): { send: Send; close(): Promise
     pipelining: 1,
     allowH2: false,
     connectTimeout: options.timeoutMs,
-    // undici's own timers tick once a second; the exact deadline is set below.
+    // undici's own timers tick only once a second; the exact deadline is set below.
     headersTimeout: 0,
     bodyTimeout: 0,
     maxResponseSize: LARGEST_ANSWER,
@@ -63,7 +66,7 @@ function parseAddress(url: string): URL {
   return base;
 }
 
-/** Long enough to read the answers to all requests in flight. */
+/** Long enough to read the responses to all requests in flight. */
 const hearingMs = 100;
 
 interface Limits {
@@ -87,7 +90,8 @@ function exchange(pool: Pool, request: Request, limits: Limits): Promise<Answer>
   const flight: Flight = { host, stage: 'waiting', controller: undefined, resolve, reject };
 
   const expire = (): void => abandon(flight, late(flight.stage, timeoutMs));
-  // A process that stood still (a slow disk, a suspended machine) first reads what has arrived.
+  // A process that was suspended (a slow disk, a sleeping machine) first reads the data that has
+  // arrived.
   const overdue = (): void => {
     if (flight.stage === 'waiting') expire();
     else timer = setTimeout(expire, hearingMs);
@@ -112,13 +116,14 @@ function listener(flight: Flight): Parameters<Pool['dispatch']>[1] {
   const chunks: Buffer[] = [];
   return {
     onRequestStart(controller) {
-      // The request ended already, or is about to be written a second time: it must not be sent.
+      // The request has already ended or is about to be written a second time, so it must not be
+      // sent.
       if (flight.stage !== 'waiting') return controller.abort(new Error('not to be sent'));
       flight.controller = controller;
       flight.stage = 'written';
     },
     onResponseStart(_, status, headers) {
-      // 1xx responses come before the answer.
+      // 1xx responses precede the actual response.
       if (status < 200 || flight.stage !== 'written') return;
       flight.stage = 'answering';
       answer.status = status;
@@ -133,7 +138,9 @@ function listener(flight: Flight): Parameters<Pool['dispatch']>[1] {
   };
 }
 
-/** Ends a request. Only the first end counts; later events of the connection are ignored. */
+/**
+ * Ends a request. Only the first call has an effect; later events of the connection are ignored.
+ */
 function end(flight: Flight, settle: () => void): void {
   if (flight.stage === 'over') return;
   flight.stage = 'over';

@@ -8,7 +8,7 @@ export const systemClock: Clock = {
   async sleep(ms, signal) {
     try {
       if (ms > 0) await wait(ms, undefined, { signal });
-      // A timer would take at least a millisecond, and code that yields does so often.
+      // A timer would take at least a millisecond, which is too long for code that yields often.
       else await turn(undefined, { signal });
     } catch (error) {
       signal?.throwIfAborted();

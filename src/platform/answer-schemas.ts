@@ -1,12 +1,12 @@
 /**
- * The answers of the platform ("Resources and their fields", "Endpoints"). Fields that decisions
- * depend on are read strictly. Fields not named here are dropped, and a field that is only shown to
- * people becomes undefined when it is not what it should be.
+ * Defines the responses of the platform ("Resources and their fields", "Endpoints"). Fields that
+ * decisions depend on are checked strictly. Fields not named here are dropped. A field that is only
+ * shown to people becomes undefined if it is malformed.
  */
 import { z } from 'zod';
 
 /**
- * Wraps the schema of a field that is only displayed: a wrong value becomes undefined, and the
+ * Wraps the schema of a field that is only displayed. A wrong value becomes undefined, and the
  * record stays valid.
  */
 function shown<T extends z.ZodType>(schema: T) {
@@ -16,15 +16,15 @@ function shown<T extends z.ZodType>(schema: T) {
 const channel = z.object({
   id: z.string().min(1),
   name: shown(z.string()),
-  /** opt_in or opt_out today; any text is accepted, so that a third value is noticed. */
+  /** opt_in or opt_out at present. Any text is accepted, so that a third value is noticed. */
   subscription: z.string(),
 });
 
 const group = z.object({ id: z.string(), name: shown(z.string()) });
 
 /**
- * Contact, as list and retrieve answer it. In a list `groups` may be empty although the contact has
- * some.
+ * A contact as returned by list and retrieve. In a list, `groups` may be empty although the contact
+ * has some.
  */
 export const contact = z.object({
   id: z.string().min(1),
@@ -40,12 +40,12 @@ export const contact = z.object({
   createdAt: shown(z.string()),
   updatedAt: shown(z.string()),
 });
-/** A contact of the platform. */
+/** A contact on the platform. */
 export type Contact = z.infer<typeof contact>;
 
 const count = z.number().int().min(0);
 
-/** The answer to GET /api/contacts/list. */
+/** The response to GET /api/contacts/list. */
 export const contactList = z.object({
   contacts: z.array(contact),
   total: count,
@@ -56,18 +56,18 @@ export const contactList = z.object({
 /** One page of contacts. */
 export type ContactList = z.infer<typeof contactList>;
 
-/** The same, without the fields of a contact that are only displayed. */
+/** The same response without the display-only fields of a contact. */
 export const briefContactList = contactList.extend({
   contacts: z.array(
     contact.omit({ firstName: true, lastName: true, properties: true, groups: true }),
   ),
 });
 
-/** The answer to DELETE /api/contacts/{contact_id}. Only `success: true` is a success. */
+/** The response to DELETE /api/contacts/{contact_id}. Only `success: true` means success. */
 export const deletion = z.object({ success: z.unknown().optional() });
 
 /**
- * The answer to POST /api/contacts/channel/{channel_id}. The contact may be a bare row without
+ * The response to POST /api/contacts/channel/{channel_id}. The contact may be a bare row without
  * channels.
  */
 export const enrolment = z.object({
@@ -85,7 +85,7 @@ export const enrolment = z.object({
   ),
   subscriptionId: shown(z.string()),
 });
-/** The answer to an enrolment. */
+/** The response to an enrolment. */
 export type Enrolment = z.infer<typeof enrolment>;
 
 const variable = z.object({
@@ -94,7 +94,7 @@ const variable = z.object({
   defaultValue: z.string().nullish(),
 });
 
-/** Template, as create, update and list answer it. */
+/** A template as returned by create, update and list. */
 export const template = z.object({
   id: z.string().min(1),
   name: z.string(),
@@ -112,18 +112,18 @@ export const template = z.object({
   createdAt: shown(z.string()),
   updatedAt: shown(z.string()),
 });
-/** A template of the platform. */
+/** A template on the platform. */
 export type Template = z.infer<typeof template>;
 
 /**
- * The answer to GET /api/template/v1/list. `total` can be the number on this page: read pages until
- * a short one.
+ * The response to GET /api/template/v1/list. `total` may be the number on this page only, so read
+ * pages until a short one.
  */
 export const templateList = z.object({ templates: z.array(template), total: count });
 /** One page of templates. */
 export type TemplateList = z.infer<typeof templateList>;
 
-/** The answer to POST /api/template/v1/{id}/test. Only `success: true` is a success. */
+/** The response to POST /api/template/v1/{id}/test. Only `success: true` means success. */
 export const testSend = z.object({ success: z.unknown().optional() });
 
 const dnsRecord = z.object({
@@ -140,11 +140,14 @@ const dnsRecord = z.object({
 /** A DNS record that a sending domain needs. */
 export type DnsRecord = z.infer<typeof dnsRecord>;
 
-/** Domain, as create and list answer it. */
+/** A domain as returned by create and list. */
 export const domain = z.object({
   id: z.string().min(1),
   domain: z.string().min(1),
-  /** pending and verifying are specified; others were seen, so any text is accepted. */
+  /**
+   * The specification names pending and verifying. Other values have been seen, so any text is
+   * accepted.
+   */
   status: z.string(),
   userVerifiedDomain: shown(z.boolean()),
   systemVerified: shown(z.boolean()),
@@ -166,7 +169,7 @@ export const domain = z.object({
 export type Domain = z.infer<typeof domain>;
 
 /**
- * The answer to GET /api/domain/v1/list. Its shape is not specified; every list has this one
+ * The response to GET /api/domain/v1/list. Its shape is not specified, but every list has this one
  * ("Limits" 3).
  */
 export const domainList = z.object({
@@ -176,22 +179,22 @@ export const domainList = z.object({
 /** One page of sending domains. */
 export type DomainList = z.infer<typeof domainList>;
 
-/** The answer to POST /api/domain/v1/verify/{domain_id}. */
+/** The response to POST /api/domain/v1/verify/{domain_id}. */
 export const verification = z.object({ id: shown(z.string()), status: z.string() });
 /** The state of a domain's verification. */
 export type Verification = z.infer<typeof verification>;
 
-/** The answer to GET /api/domain/v1/nameservers/{domain_id}. */
+/** The response to GET /api/domain/v1/nameservers/{domain_id}. */
 export const nameservers = z.object({
   domainId: shown(z.string()),
   domain: shown(z.string()),
   nameservers: z.array(z.string()),
   dnsProvider: shown(z.string()),
 });
-/** The nameservers of a domain, and who runs its DNS. */
+/** The nameservers of a domain and the operator of its DNS. */
 export type Nameservers = z.infer<typeof nameservers>;
 
-/** API key, as enable answers it. */
+/** An API key as returned by enable. */
 export const apiKey = z.object({
   id: z.string().min(1),
   enabled: z.boolean(),
@@ -211,7 +214,7 @@ export type ApiKey = z.infer<typeof apiKey>;
 
 const words = z.string().catch('');
 
-/** The body of an error ("Errors" 1); some have only `message`. */
+/** The body of an error response ("Errors" 1). Some contain only `message`. */
 export const envelope = z.object({ message: words, why: words, fix: words });
-/** The texts of an error. */
+/** The texts of an error response. */
 export type Envelope = z.infer<typeof envelope>;

@@ -1,5 +1,5 @@
 /**
- * One call of one operation: sends the request, reads the answer, and sends again where the
+ * Calls one operation: sends the request, reads the response, and repeats the request if the
  * operation allows it.
  */
 import type { z } from 'zod';
@@ -12,34 +12,34 @@ import type { Answer, Request, Send } from '../domain/exchange.ts';
 import type { Operation } from './operations.ts';
 import { parseJson, refusal, unreadable } from './refusal-errors.ts';
 
-/** How one call waits and ends. */
+/** The settings for how a call waits and ends. */
 export interface CallOptions {
-  /** Ends the waits for a place, for the budget and between attempts. */
+  /** Ends the waits for a place, for the budget, and between attempts. */
   signal?: AbortSignal | undefined;
-  /** Ends a request in flight; without it `signal` does. */
+  /** Ends a request in flight. Without it, `signal` does. */
   abort?: AbortSignal | undefined;
-  /** Awaited right before each attempt leaves. If it throws, the attempt does not leave. */
+  /** Awaited immediately before each attempt leaves. If it throws, the attempt does not leave. */
   leaves?: (() => Promise<void>) | undefined;
-  /** Default 'other'. */
+  /** The priority; the default is 'other'. */
   priority?: Priority | undefined;
 }
 
 interface Call<T> {
   operation: Operation;
-  /** The value of the one parameter in the path. */
+  /** The value of the path parameter. */
   id?: string;
   query?: Record<string, string | number | undefined>;
   body?: object;
-  /** For an operation of a session: name=value. */
+  /** The cookie as name=value, for an operation that needs a session. */
   cookie?: string;
-  /** Addresses in this request, which no message may show. */
+  /** Addresses in this request, which must not appear in messages. */
   addresses?: readonly string[];
   schema: z.ZodType<T>;
-  /** Names the expected body in messages. */
+  /** The name of the expected body, for messages. */
   expected: string;
 }
 
-/** A value that was read, and the answer it was read from. */
+/** A parsed value, and the response from which it was parsed. */
 export interface Called<T> {
   value: T;
   answer: Answer;
@@ -47,16 +47,16 @@ export interface Called<T> {
 
 /** Calls the operations of the platform. */
 export interface Caller {
-  /** Returns the body of any 2xx answer. Throws Rejected, Unavailable, RateLimited or Invalid. */
+  /** Returns the body of any 2xx response. Throws Rejected, Unavailable, RateLimited or Invalid. */
   call<T>(call: Call<T>, options?: CallOptions): Promise<Called<T>>;
   /**
-   * Does the same, but returns undefined when the platform says in its own form that there is none
-   * (404).
+   * Works like `call`, but returns undefined if the platform states in its own error format that
+   * the record does not exist (404).
    */
   find<T>(call: Call<T>, options?: CallOptions): Promise<Called<T> | undefined>;
 }
 
-/** The parts that calls need: a way to send, a gate, a clock and a key. */
+/** The parts that calls need: a send function, a gate, a clock and a key. */
 export interface CallerOptions {
   send: Send;
   gate: Gate;
@@ -66,7 +66,7 @@ export interface CallerOptions {
   maxAttempts?: number | undefined;
 }
 
-/** Creates a caller. Once its key was refused (401), no later call leaves. */
+/** Creates a caller. After its key was refused (401), no further call leaves. */
 export function createCaller(options: CallerOptions): Caller {
   const { send, gate, apiKey, clock, random, maxAttempts } = options;
   const retry = createRetry({ clock, random, maxAttempts, signal: gate.signal });
@@ -126,8 +126,8 @@ function build(call: Call<unknown>, apiKey: string): Request {
 }
 
 /**
- * Encodes an id for the path. Throws Invalid for an empty or dotted id, which would make the path
- * that of another operation.
+ * Encodes an id for the path. Throws Invalid for an empty or dotted id, which would turn the path
+ * into that of another operation.
  */
 function segment(id: string | undefined): string {
   if (id === undefined || /^\.{0,2}$/.test(id)) {
@@ -153,8 +153,8 @@ function refusalOf(answer: Answer, call: Call<unknown>, apiKey: string): Error {
 }
 
 /**
- * Accepts a 404 only in the platform's own form. A proxy or a wrong address answers 404 as well,
- * and a contact must not count as gone for that.
+ * Accepts a 404 only in the platform's own format. A proxy or a wrong address also responds with
+ * 404, and a contact must not count as removed because of that.
  */
 function absent(answer: Answer, { operation }: Call<unknown>): undefined {
   const body = parseJson(answer.body);

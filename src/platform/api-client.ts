@@ -1,10 +1,11 @@
 /**
- * The typed client of the platform: every operation of the specification. Nothing else writes to
- * the platform. The layers below wait out 429s and repeat failed requests.
+ * Provides the typed client of the platform, with every operation of the specification. Nothing
+ * else writes to the platform. The layers below wait for the end of 429s and repeat failed
+ * requests.
  *
- * Every method throws Rejected (4xx, in the platform's words), Unavailable (`acted` says whether a
- * write may have had its effect), RateLimited, Invalid for an id that cannot be one, and the
- * signal's reason when it is aborted before anything was written.
+ * Every method throws Rejected (4xx, in the platform's words), Unavailable (`acted` states whether
+ * a write may have had its effect), RateLimited, Invalid for an impossible id, and the signal's
+ * reason if it is aborted before anything was written.
  */
 import { type Caller, type CallerOptions, type CallOptions, createCaller } from './api-call.ts';
 import { type Contacts, createContacts } from './contacts.ts';
@@ -43,7 +44,10 @@ export interface Platform {
   apiKeys: ApiKeys;
 }
 
-/** Creates the client over any `send`: a network, or a platform in the same process. */
+/**
+ * Creates the client over any `send` function: a network connection, or a platform in the same
+ * process.
+ */
 export function createPlatform(options: CallerOptions): Platform {
   const caller = createCaller(options);
   return {
@@ -57,24 +61,24 @@ export function createPlatform(options: CallerOptions): Platform {
 /** Templates (specification, "Endpoints", Templates). */
 interface Templates extends Paged<object, TemplateList, Template> {
   /**
-   * GET /api/template/v1/list: one page, newest first, with archived templates. Names are not
-   * unique. `total` may count this page only.
+   * GET /api/template/v1/list. Returns one page, newest first, including archived templates. Names
+   * are not unique. `total` may count this page only.
    */
   list(query: { page: number; limit: number }, options?: CallOptions): Promise<TemplateList>;
   /**
-   * POST /api/template/v1/create. Never sent twice: after any failure but a refusal the outcome is
-   * unknown.
+   * POST /api/template/v1/create. It is never sent twice, so after any failure except a refusal the
+   * outcome is unknown.
    */
   create(body: TemplateCreateBody, options?: CallOptions): Promise<Template>;
   /**
-   * PUT /api/template/v1/{id}: changes only the given fields. If content changes without variables,
-   * the platform derives them anew; give both.
+   * PUT /api/template/v1/{id}. Changes only the given fields. If the content changes without
+   * variables, the platform derives them again, so give both.
    */
   update(id: string, body: TemplateUpdateBody, options?: CallOptions): Promise<Template>;
   /**
-   * POST /api/template/v1/{id}/test: sends one email to `to`, with the template's variables
-   * resolved. Never sent twice: after any failure but a refusal the email may be on its way.
-   * Returns 'unclear' when the answer does not say `success: true`.
+   * POST /api/template/v1/{id}/test. Sends one email to `to`, with the template's variables
+   * resolved. It is never sent twice, so after any failure except a refusal the email may have been
+   * sent. Returns 'unclear' if the response does not contain `success: true`.
    */
   test(id: string, body: TestSendBody, options?: CallOptions): Promise<'sent' | 'unclear'>;
 }
@@ -114,36 +118,39 @@ function createTemplates({ call }: Caller): Templates {
 }
 
 /**
- * The session of a person signed in to the dashboard; the API key is not accepted (Authentication
- * 6).
+ * The session of a user signed in to the dashboard. The API key is not accepted (Authentication 6).
  */
 interface Session {
   /**
-   * name=value as the browser sends it, with a name that ends in .session_token. Other cookies are
-   * left out.
+   * The cookie as name=value, as the browser sends it, with a name that ends in .session_token.
+   * Other cookies are left out.
    */
   sessionCookie: string;
 }
 
 /** Sending domains (specification, "Endpoints", Domains). */
 interface Domains extends Paged<object, DomainList, Domain> {
-  /** GET /api/domain/v1/list: one page. Its shape is not specified and read loosely. */
+  /**
+   * GET /api/domain/v1/list. Returns one page. Its shape is not specified, so it is checked
+   * loosely.
+   */
   list(query: { page: number; limit: number }, options?: CallOptions): Promise<DomainList>;
   /**
-   * POST /api/domain/v1/create: the answer names the DNS records to create. Rejected with 409 when
-   * the domain exists. Never sent twice: after any failure but a refusal the outcome is unknown,
-   * and the list shows it.
+   * POST /api/domain/v1/create. The response names the DNS records to create. Rejected with 409 if
+   * the domain exists. It is never sent twice, so after any failure except a refusal the outcome is
+   * unknown, and the list shows it.
    */
   create(body: DomainCreateBody, options?: CallOptions): Promise<Domain>;
   /**
-   * POST /api/domain/v1/verify/{id}: has the DNS records checked; `status` may be any word. Calling
-   * it again continues the verification, so it may be repeated. Rejected with 400, 403 or 404.
+   * POST /api/domain/v1/verify/{id}. Starts a check of the DNS records; `status` may be any word.
+   * Calling it again continues the verification, so it may be repeated. Rejected with 400, 403 or
+   * 404.
    */
   verify(id: string, options?: CallOptions): Promise<Verification>;
   /**
-   * GET /api/domain/v1/nameservers/{id}, for a session. Rejected with 401 for a cookie that the
-   * platform does not know, 403 for a person without an organization, 404 without DNS records.
-   * Invalid for a text that is no cookie.
+   * GET /api/domain/v1/nameservers/{id}, which needs a session. Rejected with 401 for a cookie that
+   * the platform does not know, 403 for a user without an organization, and 404 without DNS
+   * records. Throws Invalid for a text that is not a cookie.
    */
   nameservers(id: string, options: Session & CallOptions): Promise<Nameservers>;
 }
@@ -181,8 +188,8 @@ function createDomains({ call }: Caller): Domains {
 }
 
 /**
- * Returns the session cookie out of all cookies that were copied from a browser. Throws Invalid
- * when there is none.
+ * Extracts the session cookie from all cookies that were copied from a browser. Throws Invalid if
+ * there is none.
  */
 function sessionToken(text: string): string {
   const token = text
@@ -202,7 +209,7 @@ function sessionToken(text: string): string {
 interface ApiKeys {
   /**
    * POST /api/api-key/v1/enable/{id}. Enabling an enabled key changes nothing, so it may be
-   * repeated. A disabled key cannot enable itself: Rejected with 401.
+   * repeated. A disabled key cannot enable itself and is rejected with 401.
    */
   enable(id: string, options?: CallOptions): Promise<ApiKey>;
 }

@@ -1,4 +1,7 @@
-/** Contacts and their channel subscriptions (specification, "Endpoints", Contacts). */
+/**
+ * Provides the operations on contacts and their channel subscriptions (specification, "Endpoints",
+ * Contacts).
+ */
 import type { z } from 'zod';
 import { httpDate } from '../http/rate-limit-headers.ts';
 import {
@@ -17,56 +20,61 @@ import { paged, type Paged } from './paging.ts';
 import type { contactStatus, EnrolBody, Subscription } from './request-schemas.ts';
 
 interface ContactFilter {
-  /** Part of the address. `%` and `_` may be wildcards: compare what comes back. */
+  /** A part of the address. `%` and `_` may act as wildcards, so compare the returned addresses. */
   search?: string | undefined;
   status?: z.infer<typeof contactStatus> | undefined;
 }
 
 /**
- * The query of one page. page and limit are always sent, because the specification contradicts
+ * The query for one page. page and limit are always sent, because the specification contradicts
  * itself about their defaults.
  */
 interface ContactQuery extends ContactFilter {
-  /** From 1. */
+  /** The page number, starting at 1. */
   page: number;
-  /** 1 to 100. */
+  /** The page size, from 1 to 100. */
   limit: number;
-  /** Leaves out names, properties and groups; reading them takes as long as all the rest. */
+  /**
+   * Leaves out names, properties and groups, which take as long to parse as all other fields
+   * together.
+   */
   brief?: boolean | undefined;
 }
 
-/** The contact to enrol: an id, or an address, for which a contact is created when none has it. */
+/** The contact to enrol: an id, or an address, for which a contact is created if none has it. */
 export type Enrol =
   { contactId: string; subscription: Subscription } | { email: string; subscription: Subscription };
 
-/** An answer with `date`, the platform's clock at this answer in epoch milliseconds. */
+/** A response with `date`, the platform's clock at this response in epoch milliseconds. */
 type Dated<T> = T & { date: number | undefined };
 type ContactPage = Dated<ContactList>;
-/** The answer to an enrolment. */
+/** The response to an enrolment. */
 export type Enrolled = Dated<Enrolment>;
 
 /** Contacts and their channel subscriptions. */
 export interface Contacts extends Paged<ContactFilter, ContactPage, Contact> {
   /**
-   * GET /api/contacts/list: one page, newest first. `total` counts what matches; totalContacts,
-   * subscribedContacts and unsubscribedContacts ignore the filter. In a page `groups` may be empty
-   * although a contact has some, and `channels` may name every channel there is.
+   * GET /api/contacts/list. Returns one page, newest first. `total` counts the matches;
+   * totalContacts, subscribedContacts and unsubscribedContacts ignore the filter. In a page,
+   * `groups` may be empty although a contact has some, and `channels` may name every existing
+   * channel.
    */
   list(query: ContactQuery, options?: CallOptions): Promise<ContactPage>;
   /**
-   * GET /api/contacts/retrieve/{id}. Returns undefined when the platform says that there is none.
+   * GET /api/contacts/retrieve/{id}. Returns undefined if the platform states that the contact does
+   * not exist.
    */
   retrieve(id: string, options?: CallOptions): Promise<Dated<Contact> | undefined>;
   /**
-   * DELETE /api/contacts/{id}. Returns 'unclear' when the answer is a 404 or does not say `success:
-   * true`: only reading the contact tells then.
+   * DELETE /api/contacts/{id}. Returns 'unclear' if the response is a 404 or does not contain
+   * `success: true`; then only reading the contact shows the outcome.
    */
   remove(id: string, options?: CallOptions): Promise<'removed' | 'unclear'>;
   /**
-   * POST /api/contacts/channel/{channelId}. The contact in the answer may be a bare row. Rejected
-   * with 400 for a bad address, 404 for an unknown channel or id, 409 when the contact is
-   * subscribed like that already. An enrolment by address is repeated only after a 500, which
-   * nothing but the platform answers.
+   * POST /api/contacts/channel/{channelId}. The contact in the response may be a bare row. Rejected
+   * with 400 for an invalid address, 404 for an unknown channel or id, and 409 if the contact
+   * already has this subscription. An enrolment by address is repeated only after a 500, because
+   * only the platform itself returns that status.
    */
   enrol(channelId: string, who: Enrol, options?: CallOptions): Promise<Enrolled>;
 }
@@ -122,8 +130,8 @@ function enrolBody(who: Enrol): EnrolBody {
 }
 
 /**
- * Returns an address as it is sent: the platform looks addresses up in lower case, and stores them
- * as they are given.
+ * Converts an address to the form that is sent. The platform looks addresses up in lower case, but
+ * stores them as they are given.
  */
 function plain(address: string): string {
   return address.trim().toLowerCase();

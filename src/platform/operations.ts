@@ -1,20 +1,18 @@
 /**
- * The operations of the platform, one row each (specification, "Endpoints"). `route` names the
- * budget of an operation: the platform counts requests per route.
+ * Lists the operations of the platform, one row each (specification, "Endpoints"). `route` names
+ * the budget of an operation, because the platform counts requests per route.
  */
 import { resend, type Resend } from '../http/retry.ts';
 import type { Method } from '../domain/exchange.ts';
 
-/** How an operation is called. */
+/** Describes how an operation is called. */
 export interface Operation {
   route: string;
   method: Method;
   /** {name} stands for a path parameter. */
   path: string;
   resend: Resend;
-  /**
-   * Set when it needs the cookie of a person signed in, and takes no API key (Authentication 6).
-   */
+  /** Set if it needs the cookie of a signed-in user and accepts no API key (Authentication 6). */
   session?: true;
 }
 

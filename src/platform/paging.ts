@@ -1,15 +1,16 @@
 /**
- * Reads a whole list page by page ("Limits" 2 and 3). `total` alone neither ends the reading nor
- * continues it: it can count a single page, and records come and go while a list is read.
+ * Reads a whole list page by page ("Limits" 2 and 3). `total` alone neither ends the read nor
+ * continues it, because it may count a single page, and records are added and removed while a list
+ * is read.
  *
  *   a page that is          and                               then
  *   empty                                                     the end
  *   without a new record    short                             the end
- *                           full, less than 4 times in a row  on: inserts push known records along
- *                           full, the 4th time in a row       Unavailable: the pages do not turn
+ *                           full, less than 4 times in a row  continue: inserts shift known records
+ *                           full, the 4th time in a row       Unavailable: the pages do not advance
  *   short                   as many seen as `total` says      the end
- *                           fewer seen                        on: the platform may cap the limit
- *   full                                                      on
+ *                           fewer seen                        continue: the limit may be capped
+ *   full                                                      continue
  */
 import { Unavailable } from '../domain/errors.ts';
 import type { CallOptions } from './api-call.ts';
@@ -17,11 +18,11 @@ import type { CallOptions } from './api-call.ts';
 const MOST_RECORDS = 100;
 const MOST_REPEATS = 3;
 
-/** The ways to read a list. The next page is requested only when it is iterated to. */
+/** The ways to read a list. The next page is requested only when the iteration reaches it. */
 export interface Paged<Query, Page, Row> {
   /**
-   * Yields the answers of the list operation one after another, the first one even when it is
-   * empty. A record may be on several pages, or on none when others were deleted meanwhile: only a
+   * Yields the responses of the list operation one after another, including the first one if it is
+   * empty. A record may be on several pages, or on none if others were deleted meanwhile; only a
    * certified listing proves absence.
    */
   pages(query?: Query & PageSize, options?: CallOptions): AsyncGenerator<Page, void, undefined>;
@@ -30,7 +31,7 @@ export interface Paged<Query, Page, Row> {
 }
 
 interface PageSize {
-  /** Records per page, 1 to 100; default 100. */
+  /** The records per page, from 1 to 100; the default is 100. */
   limit?: number | undefined;
 }
 
@@ -39,7 +40,10 @@ interface List<Query, Page, Row> {
   rowsOf(page: Page): readonly Row[];
 }
 
-/** Returns the ways to read a list, made from a list operation. They throw what it throws. */
+/**
+ * Creates the ways to read a list from a list operation. They throw the same errors as that
+ * operation.
+ */
 export function paged<
   Query extends object,
   Page extends { total?: number | undefined },

@@ -41,48 +41,50 @@ export type {
 
 export type { BudgetOf, Clock, Counts, Random };
 
-/** How to reach one organization of the platform. */
+/** The options for connecting to one organization of the platform. */
 export interface PlatformOptions {
-  /**
-   * The base address with its path. The key is sent there, so use https unless it is this machine.
-   */
+  /** The base URL with its path. The key is sent there, so use https unless it is this machine. */
   url: string;
   /** The key of the organization, sent as x-api-key (Authentication 1). */
   apiKey: string;
   /**
-   * The time for one request in milliseconds, from waiting for a connection to the last byte.
-   * Default 10,000.
+   * The time limit for one request in milliseconds, from the wait for a connection to the last
+   * byte. The default is 10,000.
    */
   timeoutMs?: number | undefined;
-  /** The share of every route's budget that is left to other programs, 0 to 0.9. Default 0. */
+  /**
+   * The share of every route's budget that is left to other programs, from 0 to 0.9. The default is
+   * 0.
+   */
   reserve?: number | undefined;
-  /** Creates each route's budget. Default: it is learnt from this client's answers alone. */
+  /** Creates each route's budget. By default, it is learned from this client's responses alone. */
   budgetOf?: BudgetOf | undefined;
-  /** Called when a route gives nothing but 429s, and when a request gets through again. */
+  /** Called when a route returns nothing but 429s, and when a request succeeds again. */
   stuck?: ((told: Stuck) => void) | undefined;
-  /** The number of attempts for one request; 429s do not count. Default 4. */
+  /** The number of attempts for one request; 429s do not count. The default is 4. */
   maxAttempts?: number | undefined;
-  /** Ends everything that waits or is in flight. */
+  /** Ends everything that is waiting or in flight. */
   signal?: AbortSignal | undefined;
-  /** Default 'crm-mirror'. The platform may refuse an empty one. */
+  /** The User-Agent header; the default is 'crm-mirror'. The platform may refuse an empty one. */
   userAgent?: string | undefined;
   clock?: Clock | undefined;
   random?: Random | undefined;
 }
 
-/** The platform over a network, with its counts and limits. */
+/** The platform over a network, with its request counts and limits. */
 export interface ConnectedPlatform extends Platform {
-  /** Returns how many requests left so far, 429s included. */
+  /** Returns how many requests have left so far, including 429s. */
   requests(): Counts;
-  /** Returns the limit of each route, as its answers show it. */
+  /** Returns the limit of each route, as shown by its responses. */
   limits(): Record<string, RouteLimit>;
   /**
-   * Returns the platform's time of day in epoch milliseconds, from the Date of the newest answer
-   * and the time since; undefined: no answer had a Date.
+   * Returns the platform's wall-clock time in epoch milliseconds, based on the Date of the newest
+   * response and the time since, or undefined if no response had a Date.
    */
   platformNow(): number | undefined;
   /**
-   * Returns the same platform for requests that go ahead of all others. It counts its own requests.
+   * Returns the same platform for requests that take precedence over all others. It counts its own
+   * requests.
    */
   urgent(): Pick<ConnectedPlatform, keyof Platform | 'requests'>;
   /** Closes the connections and ends the requests in flight. */
@@ -90,9 +92,9 @@ export interface ConnectedPlatform extends Platform {
 }
 
 /**
- * Connects to one organization of the platform. Requests are paced by what the answers say about
- * each route's budget, and wait out its 429s; so use one platform per organization, and close it
- * when done. Throws Invalid when `url` is no http(s) address.
+ * Connects to one organization of the platform. Requests are paced by what the responses state
+ * about each route's budget, and wait for the end of its 429s. Therefore, use one platform per
+ * organization, and close it when done. Throws Invalid if `url` is not an http(s) URL.
  */
 export function createPlatform(options: PlatformOptions): ConnectedPlatform {
   const { url, apiKey, maxAttempts, reserve = 0, budgetOf, signal, stuck } = options;

@@ -1,6 +1,6 @@
 /**
- * Turns an answer that is no success into an error: Rejected in the platform's words, or
- * Unavailable (specification, "Errors"). No message contains the API key or an address.
+ * Converts an unsuccessful response into an error: Rejected in the platform's words, or Unavailable
+ * (specification, "Errors"). No message contains the API key or an address.
  */
 import { Rejected, Unavailable } from '../domain/errors.ts';
 import type { Answer } from '../domain/exchange.ts';
@@ -8,20 +8,20 @@ import { envelope, type Envelope } from './answer-schemas.ts';
 import type { Operation } from './operations.ts';
 
 const LONGEST_TEXT = 300;
-/** More than is ever shown, so that cutting leaves no half of a secret to be replaced. */
+/** More than is ever shown, so that truncation cannot leave a part of a secret unreplaced. */
 const LONGEST_READ = 16_000;
 
 const WRONG_URL = 'is platform.url the address of the platform?';
 
-/** Texts that must not be shown. Placeholders take their place. */
+/** Texts that must not be shown. Placeholders replace them. */
 export interface Secrets {
-  /** The API key, and the cookie where one was sent. */
+  /** The API key, and the cookie if one was sent. */
   keys: readonly string[];
   /** The addresses, as they were sent. */
   addresses: readonly string[];
 }
 
-/** Returns the error for an answer with any status but 2xx. */
+/** Returns the error for a response with any status other than 2xx. */
 export function refusal(
   answer: Answer,
   operation: Operation,
@@ -45,7 +45,7 @@ export function refusal(
 }
 
 /**
- * Returns the error for an answer whose body is not `expected`; `detail` says what is wrong with
+ * Returns the error for a response whose body is not `expected`; `detail` states what is wrong with
  * it.
  */
 export function unreadable(
@@ -61,7 +61,7 @@ export function unreadable(
   return new Unavailable(message, { acted: 'maybe', status });
 }
 
-/** Returns the body as JSON; undefined when it is not JSON. */
+/** Parses the body as JSON. Returns undefined if it is not JSON. */
 export function parseJson(body: string): unknown {
   try {
     return JSON.parse(body);
@@ -107,7 +107,7 @@ function read(answer: Answer, secrets: Secrets): Envelope {
 }
 
 /**
- * Returns a text as one line of at most 300 characters, without control characters, secrets and
+ * Returns a text as one line of at most 300 characters, without control characters, secrets or
  * addresses.
  */
 function tidy(text: string, { keys, addresses }: Secrets): string {
@@ -117,7 +117,7 @@ function tidy(text: string, { keys, addresses }: Secrets): string {
     line = replace(line, address, '‹address›');
     line = replace(line, encodeURIComponent(address), '‹address›');
   }
-  // Replaces addresses that were not sent, such as that of the contact with an id.
+  // This replaces addresses that were not sent, such as the address of a contact named by id.
   line = line.replace(/[^\s@‹›"'<>()]{1,64}@[^\s@‹›"'<>()]{1,255}/gu, '‹address›');
   return [...line.trim()].slice(0, LONGEST_TEXT).join('');
 }

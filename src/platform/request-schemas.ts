@@ -1,18 +1,22 @@
 /**
- * The requests that the platform accepts: the query and body of every operation, with the bounds of
- * the specification ("Endpoints", "Limits"). The client sends these, the emulator demands them.
+ * Defines the requests that the platform accepts: the query and body of every operation, with the
+ * bounds of the specification ("Endpoints", "Limits"). The client sends them and the emulator
+ * enforces them.
  */
 import { z } from 'zod';
 
 /** The two subscriptions of a contact to a channel. */
 export const subscription = z.enum(['opt_in', 'opt_out']);
-/** One of the two. */
+/** One of the two subscriptions. */
 export type Subscription = z.infer<typeof subscription>;
 
-/** The statuses by which contacts can be listed. */
+/** The statuses by which contacts can be filtered. */
 export const contactStatus = z.enum(['subscribed', 'unsubscribed', 'blocked']);
 
-/** An address local@host.tld: no whitespace, exactly one @, a dot in the part after it. */
+/**
+ * An address of the form local@host.tld: no whitespace, exactly one @, and a dot in the part after
+ * it.
+ */
 export const email = z.string().regex(/^[^\s@]+@[^\s@]+\.[^\s@]+$/, 'Invalid email format');
 
 /**
@@ -29,7 +33,7 @@ export const contactListQuery = z.object({
   search: z.string().optional(),
   status: contactStatus.optional(),
 });
-/** A parsed query of it. */
+/** A parsed query of GET /api/contacts/list. */
 export type ContactListQuery = z.infer<typeof contactListQuery>;
 
 /** The body of POST /api/contacts/channel/{channel_id}. */
@@ -38,7 +42,7 @@ export const enrolBody = z.object({
   email: email.optional(),
   subscription: subscription.optional(),
 });
-/** A parsed body of it. */
+/** A parsed body of an enrolment. */
 export type EnrolBody = z.infer<typeof enrolBody>;
 
 /** The statuses of a template. */
@@ -62,10 +66,10 @@ export const templateCreateBody = z.object({
   subject: templateSubject.optional(),
   content: content.optional(),
 });
-/** A parsed body of it. */
+/** A parsed body of a template creation. */
 export type TemplateCreateBody = z.infer<typeof templateCreateBody>;
 
-/** The body of PUT /api/template/v1/{id}: only the given fields change. */
+/** The body of PUT /api/template/v1/{id}. Only the given fields change. */
 export const templateUpdateBody = z.object({
   name: templateName.optional(),
   description: z.string().optional(),
@@ -77,7 +81,7 @@ export const templateUpdateBody = z.object({
   variables: z.array(templateVariable).optional(),
   status: templateStatus.optional(),
 });
-/** A parsed body of it. */
+/** A parsed body of a template update. */
 export type TemplateUpdateBody = z.infer<typeof templateUpdateBody>;
 
 /** The query of GET /api/template/v1/list. */
@@ -92,13 +96,13 @@ export const testSendBody = z.object({
   html: z.string().optional(),
   variables: z.record(z.string(), z.unknown()).optional(),
 });
-/** A parsed body of it. */
+/** A parsed body of a test email. */
 export type TestSendBody = z.infer<typeof testSendBody>;
 
-/** A label of a domain name: letters, digits and inner hyphens, at most 63 of them. */
+/** Matches a label of a domain name: letters, digits and inner hyphens, at most 63 characters. */
 const label = '[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?';
 
-/** A domain name: labels with dots between them, the last one of two letters or more. */
+/** A domain name: labels separated by dots, the last one with at least two letters. */
 const domainName = z
   .string()
   .min(4)
@@ -111,10 +115,10 @@ const subdomain = z
   .max(255)
   .regex(new RegExp(`^${label}(?:\\.${label})*$`), 'Invalid subdomain format');
 
-/** Whether mail is sent without TLS where the receiver has none, or not at all. */
+/** Whether mail is sent without TLS, or not at all, if the receiver does not support TLS. */
 export const tls = z.enum(['opportunistic', 'enforced']);
 
-/** The body of POST /api/domain/v1/create. The specification names no default for tls. */
+/** The body of POST /api/domain/v1/create. The specification states no default for tls. */
 export const domainCreateBody = z.object({
   domain: domainName,
   custom_return_path: subdomain.optional().meta({ default: 'inbound' }),
@@ -125,9 +129,12 @@ export const domainCreateBody = z.object({
   sending_email: z.boolean().optional().meta({ default: true }),
   receiving_email: z.boolean().optional().meta({ default: true }),
 });
-/** A parsed body of it. */
+/** A parsed body of a domain creation. */
 export type DomainCreateBody = z.infer<typeof domainCreateBody>;
 
-/** The query of GET /api/domain/v1/list. It is not specified; every list is paged ("Limits" 2). */
+/**
+ * The query of GET /api/domain/v1/list. The specification does not define it, but every list is
+ * paged ("Limits" 2).
+ */
 export const domainListQuery = z.object({ page, limit: limit.meta({ default: 20 }) });
 export type DomainListQuery = z.infer<typeof domainListQuery>;

@@ -1,81 +1,78 @@
-/**
- * Learns from the answers of one route. The states and conclusions are described in
- * route-budget.ts.
- */
+/** Learns from the responses of one route. route-budget.ts describes states and conclusions. */
 import type { Random } from '../domain/clock.ts';
 import type { Observation } from '../http/rate-limit-headers.ts';
 import type { Usage } from './request-usage.ts';
 
 const COMPANY_WINDOWS = 10;
-/** More than are ever in flight. */
+/** More than the number of requests that are ever in flight. */
 const MOST_RECENT = 64;
-/** Windows shorter than this are not found by the whole seconds of a server's clock. */
+/** The shortest window that can be detected from a server's clock in whole seconds. */
 const LONG_WINDOW_MS = 10_000;
-/** A wait told in whole seconds may be half a second short. */
+/** A wait stated in whole seconds may be half a second too short. */
 export const SHORT_MS = 500;
 const JITTER_MS = 50;
-/** The shortest wait when nothing better is known. */
+/** The shortest wait if nothing better is known. */
 export const LEAST_WAIT_MS = 1000;
 const UNKNOWN_WINDOW_MS = 60_000;
 
-/** All that a budget knows. Times are monotonic milliseconds. */
+/** Everything that a budget knows. Times are monotonic milliseconds. */
 export interface LearnedLimits {
   limit: number | undefined;
-  /** Whether headers named the limit; else it is guessed. */
+  /** Whether headers stated the limit; otherwise it is a guess. */
   isTold: boolean;
-  /** The share of each window left to other programs, 0 to 1. */
+  /** The share of each window left to other programs, from 0 to 1. */
   readonly reserve: number;
   readonly usage: Usage;
-  /** Requests in flight, in the order in which they left. */
+  /** The requests in flight, in the order in which they left. */
   flights: Set<Ticket>;
-  /** How many requests left so far. */
+  /** The number of requests that have left so far. */
   sent: number;
-  /** How many answers came so far. */
+  /** The number of responses that have arrived so far. */
   answers: number;
-  /** Slow start: `inFlight` is the most in flight, `round` the clean answers since it grew. */
+  /** The slow start: `inFlight` is the maximum, `round` the clean responses since it last grew. */
   pace: { inFlight: number; round: number; readonly slow: number; readonly ceiling: number };
   mark: Mark | undefined;
-  /** The numbers left according to the last answers. */
+  /** The remaining numbers stated by the latest responses. */
   recent: { at: number; shown: number }[];
-  /** `short`: it opened with less than half of the limit; `before`: used when first seen. */
+  /** `short`: it opened with less than half of the limit; `before`: used when first observed. */
   window: { openedMs: number; own: number; short: boolean; before: number };
-  /** The share of the limit that others used in this window so far, and before, 0 to 1. */
+  /** The share of the limit used by others, in this window and the previous one, from 0 to 1. */
   foreign: { now: number; before: number };
   companyUntilMs: number;
   readonly sharers: (() => number) | undefined;
   trickle: boolean;
   blocked: { sinceMs: number; untilMs: number; at: number } | undefined;
-  /** The number of refusals in a row. */
+  /** The number of consecutive refusals. */
   refusals: number;
-  /** The one request in flight that finds out. */
+  /** The single request in flight that probes whether capacity is back. */
   probe: Ticket | undefined;
 }
 
-/** The number left according to answer number `at`. */
+/** The remaining number stated by response number `at`. */
 interface Mark {
   left: number;
-  /** How many were taken off `left` since, for answers that never came. */
+  /** How many have been subtracted from `left` since then, for responses that never arrived. */
   lost: number;
   at: number;
   ms: number;
-  /** How many of our own requests counted then. */
+  /** The number of our own requests that counted at that time. */
   counted: number;
   resetAtMs: number | undefined;
-  /** When the next whole window of the server's clock begins, a second late at most. */
+  /** When the next whole window of the server's clock begins, at most one second late. */
   beatMs: number | undefined;
 }
 
-/** Taken when a request leaves, given back with its answer. */
+/** Taken when a request leaves, returned with its response. */
 export interface Ticket {
   readonly sentMs: number;
-  /** The answers that had come by then, and the requests that had left, this one included. */
+  /** The responses that had arrived by then, and the requests that had left, including this one. */
   readonly answers: number;
   readonly sent: number;
-  /** The least that is left when the request comes, if nobody else sends. */
+  /** The minimum that is left when the request arrives, if no other client sends. */
   readonly least: number;
 }
 
-/** An answer that came. */
+/** A response that arrived. */
 interface Event {
   ticket: Ticket;
   seen: Observation;
@@ -83,7 +80,7 @@ interface Event {
   random: Random;
 }
 
-/** Learns from an answer: the limit, the window, what is left, and who else sends. */
+/** Learns from a response: the limit, the window, what is left, and whether others send. */
 export function learn(memory: LearnedLimits, event: Event): void {
   const { ticket, seen, nowMs } = event;
   const { usage } = memory;
@@ -99,7 +96,7 @@ export function learn(memory: LearnedLimits, event: Event): void {
   memory.window.own += 1;
   grow(memory);
   if (memory.blocked) {
-    // An answer to a request from before the block describes the time before.
+    // A response to a request from before the block describes the time before it.
     if (ticket.answers < memory.blocked.at) return;
     const { sinceMs } = memory.blocked;
     memory.blocked = undefined;
@@ -112,16 +109,17 @@ export function learn(memory: LearnedLimits, event: Event): void {
   else guess(memory, nowMs, 0);
 }
 
-/** Returns the limit; where no header names it, at least what is left and this request. */
+/** Returns the limit; if no header states it, at least what is left plus this request. */
 function limitOf({ limit }: LearnedLimits, seen: Observation): number | undefined {
   if (seen.limit !== undefined || seen.remaining === undefined) return seen.limit ?? limit;
   return Math.max(limit ?? 0, seen.remaining + 1);
 }
 
 /**
- * Guesses the limit in the state BLIND: the number that got through between two refusals, and as
- * its window the time between them, if that is no longer than windows usually are or than the block
- * was. Each window that passes without a refusal may hold one more.
+ * Guesses the limit in the state BLIND as the number of requests that succeeded between two
+ * refusals. The guessed window is the time between them, provided that it is not longer than a
+ * typical window or the block. Each further window that passes without a refusal may allow one
+ * more.
  */
 function guess(memory: LearnedLimits, nowMs: number, blockedMs: number): void {
   const { window, usage, isTold, mark } = memory;
@@ -135,14 +133,14 @@ function guess(memory: LearnedLimits, nowMs: number, blockedMs: number): void {
   if (blockedMs > 0 || isOver) memory.window = { openedMs: nowMs, own: 1, short: false, before: 0 };
 }
 
-/** Returns the least shown since the request left: the other answers may be the newer ones. */
+/** Returns the lowest number shown since the request left; other responses may be newer. */
 function latest(memory: LearnedLimits, { answers }: Ticket, shown: number): number {
   const meanwhile = memory.recent.filter(({ at }) => at > answers);
   memory.recent = [...memory.recent.slice(-MOST_RECENT), { at: memory.answers, shown }];
   return Math.min(shown, ...meanwhile.map((one) => one.shown));
 }
 
-/** Notes an answer that never came: its request may have counted. */
+/** Records a response that never arrived, because its request may have counted. */
 export function miss(memory: LearnedLimits, { sentMs }: Ticket, nowMs: number): void {
   memory.answers += 1;
   memory.usage.add({ sentMs, nowMs });
@@ -153,12 +151,12 @@ export function miss(memory: LearnedLimits, { sentMs }: Ticket, nowMs: number): 
   mark.lost += 1;
 }
 
-/** Returns the units of the limit that are ours to use. */
+/** Returns the units of the limit that this process may use. */
 export function units({ limit = 1, reserve }: LearnedLimits): number {
   return Math.max(1, limit - Math.floor(limit * reserve));
 }
 
-/** Returns whether no other client was met for ten windows. Without headers none is ever met. */
+/** Returns whether no other client was detected for ten windows; without headers, none ever is. */
 export function isAlone({ companyUntilMs, mark }: LearnedLimits, nowMs: number): boolean {
   return !mark || nowMs >= companyUntilMs;
 }
@@ -169,7 +167,7 @@ function usable(memory: LearnedLimits, { remaining }: Observation): number | und
   return Math.max(0, remaining - Math.floor(limit * memory.reserve));
 }
 
-/** Lets one more be in flight for each clean answer; without headers, for each round of them. */
+/** Allows one more in flight per clean response; without headers, per round of responses. */
 function grow({ pace, mark }: LearnedLimits): void {
   pace.round += 1;
   if (!mark && pace.round < pace.inFlight) return;
@@ -207,14 +205,14 @@ function believe(memory: LearnedLimits, event: Event, left: number): void {
   put(memory, event, left);
 }
 
-/** Begins a window. The share of others in one that was seen from its beginning is known. */
+/** Begins a window. If the last one was observed from its beginning, others' share is known. */
 function turn(memory: LearnedLimits, nowMs: number): void {
   const { window } = memory;
   memory.foreign.before = window.before > 0 ? 0 : memory.foreign.now;
   memory.window = { ...window, openedMs: nowMs, own: 1, before: 0 };
 }
 
-/** Counts what was used before the first answer for a window, and expects others as long. */
+/** Counts use before the first response for one window, and assumes others for that time. */
 function rememberBefore(memory: LearnedLimits, left: number, nowMs: number): number {
   const before = Math.max(0, units(memory) - memory.usage.counted(nowMs) - left);
   if (before === 0) return 0;
@@ -238,12 +236,13 @@ function whatCameBack(
   if (left <= units(memory) - own) return 'nothing';
   const inTheMeantime = ((nowMs - mark.ms) * limit) / windowMs + 1.5;
   if (gain > inTheMeantime) return 'window';
-  // If nearly all came back the window may have turned. Before it could, it was the reserved share.
+  // If nearly everything came back, the window may have ended. If it could not have ended yet, the
+  // gain was the reserved share.
   const isBefore = memory.reserve > 0 && !isDue;
   return isBefore || left < (units(memory) - 1) * 0.9 ? 'units' : 'nothing';
 }
 
-/** Returns whether nothing came back in a time in which a unit should have. */
+/** Returns whether nothing came back within a time in which a unit should have. */
 function isLate({ limit, flights, usage }: LearnedLimits, elapsedMs: number): boolean {
   const { windowMs } = usage.pace;
   if (flights.size > 0 || limit === undefined || windowMs === undefined) return false;
@@ -261,9 +260,9 @@ function put(memory: LearnedLimits, { seen, nowMs }: Event, left: number): void 
   const counted = memory.usage.counted(nowMs);
   memory.mark = { left, lost: 0, at: memory.answers, ms: nowMs, counted, resetAtMs, beatMs };
   const { own, before } = memory.window;
-  // In a sliding window our own requests of the window before still count.
+  // In a sliding window, our own requests from the previous window still count.
   const ours = Math.max(own + before, counted) + memory.flights.size;
-  // A difference of one is not another client: a server that weighs the window before rounds.
+  // A difference of one is not another client: servers that weigh the last window round.
   memory.foreign.now = Math.max(0, units(memory) - left - ours - 1) / (memory.limit ?? 1);
 }
 
@@ -274,7 +273,7 @@ function meetCompany(memory: LearnedLimits, nowMs: number, windows = COMPANY_WIN
 
 function block(memory: LearnedLimits, { ticket, seen, nowMs, random }: Event): void {
   const { blocked, pace, answers, mark } = memory;
-  // The rest of a burst that was refused is the same refusal.
+  // The remaining refusals of the same burst count as one refusal.
   const isSame = blocked !== undefined && ticket.answers < blocked.at;
   if (!isSame) {
     memory.refusals += 1;

@@ -1,11 +1,11 @@
 /**
- * Requests wait here for their route's budget. Each route has its own queue, so routes never hold
- * each other up. A 429 is waited out here and the request sent again, ahead of those of its
- * priority; to the caller this is not a new attempt.
+ * Makes requests wait for their route's budget. Each route has its own queue, so routes never delay
+ * each other. After a 429, the gate waits and sends the request again, ahead of others with the
+ * same priority; for the caller this is not a new attempt.
  *
- * Whenever something changes (a request comes, an answer comes, a wait is over), the budget is
- * asked how many may leave. So while something waits, either something is in flight, or a timer
- * runs, or the budget has promised to call.
+ * Whenever something changes (a request or a response arrives, or a wait ends), the gate asks the
+ * budget how many requests may leave. So while a request waits, either another is in flight, or a
+ * timer runs, or the budget has promised to call.
  */
 import pLimit, { type LimitFunction } from 'p-limit';
 import type { Clock, Random } from '../domain/clock.ts';
@@ -25,9 +25,9 @@ import type { Ticket } from './limit-learning.ts';
 import { type Observation, observe } from '../http/rate-limit-headers.ts';
 import { anySignal } from '../http/retry.ts';
 
-/** The number of 429s that are waited out for one request. */
+/** The maximum number of 429s tolerated for one request. */
 const MOST_REFUSALS = 20;
-/** The most requests in flight on one route, whatever its budget says; no budget says more. */
+/** The maximum number of requests in flight on one route; no budget allows more. */
 const MOST_IN_FLIGHT = CEILING;
 
 interface Passage {
@@ -35,26 +35,26 @@ interface Passage {
   signal?: AbortSignal | undefined;
 }
 
-/** Requests that left, including 429s and those whose answer never came. */
+/** Counts requests that left, including 429s and those without a response. */
 export interface Counts {
   total: number;
-  /** The same for each route. */
+  /** The counts by route. */
   byRoute: Record<string, number>;
-  /** The 429s among them. */
+  /** The number of 429s among them. */
   rateLimited: number;
 }
 
-/** Creates the budget of a route. The budget calls `changed` when it has to be asked again. */
+/** Creates the budget of a route. The budget calls `changed` when the gate has to ask it again. */
 export type BudgetOf = (route: string, changed: () => void) => Budget;
 
-/** The gate in front of all routes of one platform. */
+/** Controls access to all routes of one platform. */
 export interface Gate {
   /**
-   * Sends when the route's budget allows it, and returns the answer, whatever its status but 429.
-   * `send` gets one signal for the gate's and the request's own.
+   * Sends when the route's budget allows it, and returns the response, whatever its status except
+   * 429. `send` receives a signal that combines those of the gate and the request.
    *
-   * Throws what `send` throws; the signal's reason when it is aborted while waiting; RateLimited
-   * when one request was refused 20 times.
+   * Throws the errors of `send`, the signal's reason if it is aborted while waiting, and
+   * RateLimited if one request was refused 20 times.
    */
   through(
     route: string,
@@ -62,14 +62,14 @@ export interface Gate {
     sendContext?: Passage,
   ): Promise<Answer>;
   counts(): Counts;
-  /** Returns the limit of each route, as its answers show it. */
+  /** Returns the limit of each route, as shown by its responses. */
   limits(): Record<string, RouteLimit>;
   /**
-   * Returns the platform's time of day in epoch milliseconds, from the Date of the newest answer
-   * and the time since; undefined: no answer had a Date.
+   * Returns the platform's wall-clock time in epoch milliseconds, based on the Date of the newest
+   * response and the time since, or undefined if no response had a Date.
    */
   platformNow(): number | undefined;
-  /** Ends everything that waits here. */
+  /** Ends everything that is waiting here. */
   readonly signal: AbortSignal | undefined;
 }
 
@@ -77,11 +77,11 @@ interface GateOptions {
   clock: Clock;
   random: Random;
   signal?: AbortSignal | undefined;
-  /** The share of every route's budget left to other programs, 0 to 1. */
+  /** The share of every route's budget left to other programs, from 0 to 1. */
   reserve?: number;
-  /** Default: each route has a budget of this process alone. */
+  /** Creates each route's budget. By default, each budget is local to this process. */
   budgetOf?: BudgetOf | undefined;
-  /** Called once when a route is stuck, and once when it no longer is. */
+  /** Called once when a route becomes stuck, and once when it no longer is. */
   stuck?: ((told: Stuck) => void) | undefined;
 }
 
@@ -129,11 +129,11 @@ export function createGate(options: GateOptions): Gate {
 }
 
 /**
- * Returns the same gate for requests that go ahead of all others. Its counts are those requests
- * only.
+ * Returns the same gate for requests that take precedence over all others. It counts only those
+ * requests.
  */
 export function urgently(gate: Gate): Gate {
-  /** Returns how many requests left so far. */
+  /** The number of requests that have left so far. */
   const counts: Counts = { total: 0, byRoute: {}, rateLimited: 0 };
   const count = (route: string): void => {
     counts.total += 1;
@@ -159,7 +159,7 @@ export function urgently(gate: Gate): Gate {
   };
 }
 
-/** The platform's time of day when our monotonic clock showed 0. */
+/** The platform's wall-clock time at the moment when our monotonic clock showed 0. */
 interface Said {
   epochMs: number | undefined;
 }
@@ -177,13 +177,13 @@ interface Route {
   stuck: StuckWatch;
   /** Whether the budget is about to be asked. */
   asking: boolean;
-  /** Runs while something waits and nothing may leave. */
+  /** Runs while a request is waiting and none may leave. */
   timer: AbortController | undefined;
 }
 
 const newRoute = { came: 0, sent: 0, refused: 0, asking: false, timer: undefined };
 
-/** One request of a caller, waiting or in flight. */
+/** A caller's request, waiting or in flight. */
 interface Entry {
   send(signal: AbortSignal | undefined): Promise<Answer>;
   signal: AbortSignal | undefined;
@@ -219,8 +219,8 @@ function enter(
 }
 
 /**
- * Asks the budget in a microtask, so that of all requests that come in one turn the most urgent
- * leaves first.
+ * Asks the budget in a microtask, so that among all requests that arrive in the same turn, the most
+ * urgent one leaves first.
  */
 function ask(route: Route): void {
   if (route.asking) return;
@@ -231,7 +231,7 @@ function ask(route: Route): void {
   });
 }
 
-/** Sends what may leave; else waits for as long as the budget says. */
+/** Sends the requests that may leave; otherwise waits for as long as the budget demands. */
 function pump(route: Route): void {
   const { lanes, budget, clock } = route;
   route.timer?.abort();

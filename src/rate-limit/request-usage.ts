@@ -1,42 +1,44 @@
 /**
- * Counts which of our own requests a server may still count. A server with windows that do not
- * slide, or one that remembers each request for a window, gives back each request at most one
- * window after it came. So a program that is alone may send again what it sent a window ago,
- * whatever the headers show. (A server that counts in two windows at a time and weighs the older
- * one is recognised by what comes back: route-budget.ts.)
+ * Counts which of our own requests a server may still count. A server with fixed windows, or one
+ * that remembers each request for a window, frees each request at most one window after it arrived.
+ * So a program that is the only client may send again what it sent a window ago, whatever the
+ * headers show. (A server that counts in two windows and weighs the older one is recognized by the
+ * capacity that comes back: route-budget.ts.)
  *
- * A request is known only to have come some time before its answer. Three quarters of the shortest
- * round trip seen are taken off, because the way back may be the shorter one. A request that leaves
- * then comes when the old one no longer counts.
+ * The arrival time of a request is known only to be some time before its response. Three quarters
+ * of the shortest observed round trip are subtracted, because the return path may be the shorter
+ * one. A request that leaves at the resulting time arrives when the old one no longer counts.
  */
 
-/** Above this limit, requests answered at nearly the same time are remembered as one. */
+/**
+ * Above this limit, requests whose responses arrive at nearly the same time are remembered as one.
+ */
 const GRAINS = 1000;
-/** Milliseconds added to every time at which something should be back. */
+/** Milliseconds added to every time at which capacity should be back. */
 export const MARGIN_MS = 2;
 
-/** The time from when a request left until its answer came, in monotonic milliseconds. */
+/** The time from the departure of a request to its response, in monotonic milliseconds. */
 interface Trip {
   sentMs: number;
   nowMs: number;
 }
 
-/** Our own requests to one route. Times are monotonic milliseconds. */
+/** Tracks our own requests to one route. Times are monotonic milliseconds. */
 export interface Usage {
-  /** The window and the shortest round trip, as far as they are known. */
+  /** The window and the shortest round trip, if known. */
   readonly pace: { windowMs: number | undefined; tripMs: number };
-  /** Adds a request (or `n`) that was answered or given up: it came at some time in between. */
+  /** Adds a request (or `n`) that was answered or abandoned. It arrived at some time in between. */
   add(trip: Trip, n?: number): void;
   /** Returns how many requests still count. */
   counted(nowMs: number): number;
-  /** Returns the time at which at most `most` of them count. */
+  /** Returns the time at which at most `most` of them still count. */
   downTo(most: number): number;
   /**
-   * Returns how many requests certainly counted at both ends of a round trip, if each counts for a
-   * window.
+   * Returns how many requests certainly counted at both ends of a round trip, assuming that each
+   * counts for one window.
    */
   surely(trip: Trip): number;
-  /** Returns the time at which a request answered at `ms` counts no more. */
+  /** Returns the time at which a request answered at `ms` no longer counts. */
   backMs(ms: number): number;
 }
 
@@ -51,7 +53,7 @@ interface Grain {
 /** Creates an empty usage. */
 export function createUsage(): Usage {
   const pace: Usage['pace'] = { windowMs: undefined, tripMs: Number.POSITIVE_INFINITY };
-  /** Oldest first. */
+  /** The grains, oldest first. */
   const grains: Grain[] = [];
   let sum = 0;
   const tripMs = (): number => (pace.tripMs === Number.POSITIVE_INFINITY ? 0 : pace.tripMs);

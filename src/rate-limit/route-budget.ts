@@ -1,47 +1,49 @@
 /**
- * How many requests of one route may leave, learnt from its answers alone. The budget knows no
- * clock, no timer and no queue: monotonic milliseconds and the number of waiting requests are
- * passed in, and the gate waits.
+ * Decides how many requests of one route may leave, based on its responses alone. The budget has no
+ * clock, timer or queue: the caller passes in monotonic milliseconds and the number of waiting
+ * requests, and the gate does the waiting.
  *
- * UNKNOWN  nothing was answered yet, and at most one request is in flight.
- *     first answer           → OPEN, or BLIND when it names no limit
+ * UNKNOWN  no response has arrived yet, and at most one request is in flight.
+ *     first response         → OPEN, or BLIND if it states no limit
  *
- * OPEN     requests flow. The mark is the last answer that was trusted; it says what is left.
- *     answer                 → the new mark, if its request left after the mark had come. If its
+ * OPEN     requests flow. The mark is the last trusted response; it states what is left.
+ *     response               → the new mark, if its request left after the mark had arrived. If its
  *                              request left before, it may only lower the mark.
- *     answer lost            → it may have counted: one less is left.
+ *     response lost          → the request may have counted, so one less is left.
  *     nothing left           → IDLE
  *     429                    → BLOCKED
  *
- * IDLE     (OPEN, and nothing may leave) until the time at which something must be back.
- *     alone                  → a window after our own oldest requests (request-usage.ts)
- *     other clients          → a window after the first answer of this one, then one request. A
+ * IDLE     (OPEN, and nothing may leave) until the time at which capacity must be back.
+ *     no other clients       → a window after our own oldest requests (request-usage.ts)
+ *     other clients          → a window after the first response of this one, then one request. A
  *                              window that opened with less than half gives back no whole window;
  *                              while anything is left of it, the time is when a few of our own
- *                              requests count no more
+ *                              requests no longer count
  *     sliding refill         → as long as the missing units take to come back, then one request
  *
- * BLOCKED  nothing leaves before the wait asked for is over, which never moves to an earlier time;
- *          then one probe.
- *     clean answer to it     → OPEN, slowly
+ * BLOCKED  nothing leaves before the demanded wait is over, whose end never moves to an earlier
+ *          time; then one probe.
+ *     clean response to it   → OPEN, slowly
  *     429 to it              → BLOCKED again, twice as long each time, at most
  *                              max(Retry-After, window)
- *     answer to an older one → a 429 may prolong; anything else describes the time before
- *     probe lost             → the next one may leave
+ *     older response         → a 429 may prolong the wait; anything else describes the time before
+ *     probe lost             → the next probe may leave
  *
- * BLIND    no headers: as many at once as did well, one more with each round of clean answers; the
- *          number that got through between two refusals is then taken for the limit.
+ * BLIND    no headers: as many at once as succeeded, one more with each round of clean responses;
+ *          the number that succeeded between two refusals is then taken as the limit.
  *
- * Further conclusions, each from one comparison:
+ * Further conclusions, each drawn from one comparison:
  *
- *   company  (other clients) less is left than our own requests explain: other programs send too,
- *            for at least ten windows; for one window where the first answer shows it, because the
- *            requests may have been our own, before. Then half of our share of what is left may be
- *            in flight, and the last unit is left alone; without other clients all of it may.
+ *   company  (other clients) less is left than our own requests explain, so other programs are
+ *            assumed to send too, for at least ten windows; only for one window if the first
+ *            response shows it, because the requests may have been our own earlier ones. Then half
+ *            of our share of what is left may be in flight, and the last unit is not used; without
+ *            other clients, all of it may be in flight.
  *   trickle  (sliding refill) more came back than our own requests explain, and less than a whole
  *            window: capacity comes back continuously. Then what is left is kept just above zero.
- *   sensors  alone, with more waiting than is left, about 2 % are held back and sent spaced over
- *            the idle time: real requests that find out early that capacity is back.
+ *   sensors  without other clients, and with more waiting than is left, about 2 % are held back
+ *            and sent at intervals over the idle time: real requests that detect early that
+ *            capacity is back.
  */
 import type { Random } from '../domain/clock.ts';
 import type { RouteLimit } from '../domain/route-limit.ts';
@@ -58,46 +60,46 @@ import {
 import type { Observation } from '../http/rate-limit-headers.ts';
 import { createUsage, MARGIN_MS } from './request-usage.ts';
 
-/** The most requests in flight on one route. */
+/** The maximum number of requests in flight on one route. */
 export const CEILING = 32;
 const SLOW_START = 2;
-/** Below this limit nothing is held back. */
+/** Below this limit, no units are held back. */
 const LEAST_FOR_SENSORS = 8;
 const NEVER = Number.POSITIVE_INFINITY;
 
-/** How many may leave now; when none may, ask again with the next answer or after `waitMs`. */
+/** How many may leave now; if none may, ask again at the next response or after `waitMs`. */
 export interface Decision {
   leave: number;
   waitMs: number;
 }
 
-/** The budget of one route. Times are monotonic milliseconds. */
+/** Manages the budget of one route. Times are monotonic milliseconds. */
 export interface Budget {
-  /** Decides how many may leave; `waiting`: how many would, if they might. */
+  /** Decides how many may leave; `waiting` is the number of waiting requests. */
   decide(nowMs: number, waiting: number): Decision;
   ticket(nowMs: number): Ticket;
-  /** Learns from the answer to a request. */
+  /** Learns from the response to a request. */
   answer(ticket: Ticket, seen: Observation, nowMs: number): void;
-  /** Notes that a request left and no answer came. */
+  /** Records that a request left and no response arrived. */
   lose(ticket: Ticket, nowMs: number): void;
-  /** Notes that a request did not leave after all. */
+  /** Records that a request did not leave after all. */
   withdraw(ticket: Ticket): void;
-  /** Returns what is known of the limit. */
+  /** Returns what is known about the limit. */
   limit(): RouteLimit;
 }
 
-/** How a budget behaves. */
+/** The settings of a budget. */
 export interface BudgetOptions {
   random: Random;
-  /** The share of the limit left to other programs, 0 to 1. */
+  /** The share of the limit left to other programs, from 0 to 1. */
   reserve?: number;
-  /** The most requests in flight. */
+  /** The maximum number of requests in flight. */
   ceiling?: number;
-  /** Returns how many processes share the limit unseen; then other clients are always assumed. */
+  /** Returns how many processes share the limit unseen; if set, others are always assumed. */
   sharers?: () => number;
 }
 
-/** Creates a budget that knows nothing yet. */
+/** Creates a budget without any knowledge. */
 export function createBudget(options: BudgetOptions): Budget {
   const { random, reserve = 0, ceiling = CEILING, sharers } = options;
   const memory: LearnedLimits = {
@@ -140,14 +142,14 @@ function depart(memory: LearnedLimits, nowMs: number): Ticket {
   memory.sent += 1;
   const { answers, sent, flights } = memory;
   const least = unused(memory, nowMs) - flights.size - 1;
-  /** Notes that a request leaves. */
+  /** Records that a request leaves. */
   const ticket = { sentMs: nowMs, answers, sent, least };
   flights.add(ticket);
   if (memory.blocked || isUnknown(memory)) memory.probe = ticket;
   return ticket;
 }
 
-/** Returns whether no answer has come yet; answers that were lost teach nothing. */
+/** Returns whether no response has arrived yet; lost responses provide no information. */
 function isUnknown({ usage }: LearnedLimits): boolean {
   return usage.pace.tripMs === Number.POSITIVE_INFINITY;
 }
@@ -180,9 +182,9 @@ function decide(memory: LearnedLimits, { nowMs, waiting }: Question): Decision {
 }
 
 /**
- * Returns how many requests a server may still count, and when the first of them is too old for
- * that. A request that left more than a window and a round trip ago counts no more, whatever became
- * of it. Otherwise one that hangs would stop its route until it is given up.
+ * Returns how many requests a server may still count, and when the first of them will be too old to
+ * count. A request that left more than a window and a round trip ago no longer counts, whatever
+ * happened to it. Otherwise a request that hangs would block its route until it is abandoned.
  */
 function underWay({ flights, usage }: LearnedLimits, nowMs: number): { n: number; overMs: number } {
   const { windowMs = NEVER, tripMs } = usage.pace;
@@ -199,31 +201,31 @@ function upTo(leave: number, waiting: number): Decision {
   return leave > 0 ? { leave: Math.min(leave, waiting), waitMs: 0 } : rest();
 }
 
-/** Returns the decision that nothing leaves for `waitMs`, or until an answer comes. */
+/** Returns the decision that nothing leaves for `waitMs`, or until a response arrives. */
 export function rest(waitMs = NEVER): Decision {
   return { leave: 0, waitMs };
 }
 
-/** Returns what is left, those in flight included: as the mark or our own requests tell. */
+/** Returns what is left, including requests in flight, as the mark or our own requests show. */
 function left(memory: LearnedLimits, nowMs: number): number {
   const shown = memory.mark?.left ?? 0;
   if (memory.trickle) return Math.min(shown, ours(memory, nowMs));
   return isAlone(memory, nowMs) ? Math.max(shown, unused(memory, nowMs)) : shown;
 }
 
-/** Returns what we may use of a sliding refill: in any window no more than is not reserved. */
+/** Returns what we may use of a sliding refill: in any window, at most the unreserved share. */
 function ours(memory: LearnedLimits, nowMs: number): number {
   return memory.reserve > 0 ? unused(memory, nowMs) : NEVER;
 }
 
-/** Returns the limit without our own requests that still count. */
+/** Returns the limit minus our own requests that still count. */
 function unused(memory: LearnedLimits, nowMs: number): number {
   const { limit, usage } = memory;
   if (limit === undefined || usage.pace.windowMs === undefined) return 0;
   return units(memory) - usage.counted(nowMs);
 }
 
-/** Returns how many may be in flight; with others, half of our share, so that late answers fit. */
+/** Returns how many may be in flight; with others, half of our share, so late responses fit. */
 function inFlight(memory: LearnedLimits, spare: number, nowMs: number): number {
   if (spare <= 0) return 0;
   const { pace, trickle } = memory;
@@ -232,14 +234,14 @@ function inFlight(memory: LearnedLimits, spare: number, nowMs: number): number {
   return Math.min(pace.ceiling, pace.inFlight, Math.max(1, most));
 }
 
-/** Returns the share of other clients in what was used of this window. */
+/** Returns the share of other clients in the amount used in this window. */
 function others(memory: LearnedLimits): number {
   const { mark, window } = memory;
   const used = Math.max(window.own, units(memory) - (mark?.left ?? 0));
   return 1 - window.own / Math.max(1, used);
 }
 
-/** Returns the units held back: sensors; with others the last one, which two might take at once. */
+/** Returns the units held back: the sensors, or with others the last unit, which two might take. */
 function heldBack(
   memory: LearnedLimits,
   { nowMs, waiting, all }: Question & { all: number },
@@ -255,7 +257,7 @@ function sensorsOf(limit: number): number {
   return Math.min(4, Math.max(1, Math.round(limit * 0.02)));
 }
 
-/** Returns when to send the next request, with none in flight and all that is left held back. */
+/** Returns when to send the next request if none is in flight and all that is left is held back. */
 function backAt(memory: LearnedLimits, nowMs: number, all: number): number {
   const { mark, usage, window, limit = 1, trickle } = memory;
   const { windowMs } = usage.pace;
@@ -275,11 +277,11 @@ function backAt(memory: LearnedLimits, nowMs: number, all: number): number {
   if (all <= 0) return openMs;
   const spacedMs = markMs + (openMs - markMs) / (all + 1);
   const beatMs = mark?.beatMs ?? NEVER;
-  // The last sensor waits for the one moment at which the server's clock may begin a window.
+  // The last sensor waits for the single moment at which the server's clock may begin a window.
   return Math.min(openMs, all === 1 && beatMs < openMs ? beatMs : Math.min(spacedMs, beatMs));
 }
 
-/** Returns when a few of our own count no more, among others in a window that opened short. */
+/** Returns when some of our own no longer count, with others and a window that opened short. */
 function someBackAt({ window, usage, mark, limit = 1 }: LearnedLimits): number {
   if (!window.short || !mark || mark.left === 0) return NEVER;
   return usage.downTo(Math.max(0, mark.counted - Math.max(2, sensorsOf(limit))));

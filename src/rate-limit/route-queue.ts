@@ -1,37 +1,40 @@
-/** The queue of one route: whose turn it is, and whether the route is stuck. */
+/**
+ * Queues the requests of one route, and decides whose turn it is and whether the route is stuck.
+ */
 import type { Clock } from '../domain/clock.ts';
 
 const URGENCY = ['event', 'opt_out', 'other'] as const;
-/** How urgent a request is, most urgent first: `URGENCY` has the order. */
+/** The urgency of a request; `URGENCY` lists the values, most urgent first. */
 export type Priority = (typeof URGENCY)[number];
 
-/** One request in this many is the one that has waited longest, whatever its priority. */
+/** One in this many requests is the one that has waited longest, whatever its priority. */
 const FAIR = 8;
 
 interface Waiting {
   priority: Priority;
-  /** The number of its arrival, counted over all priorities. */
+  /** The arrival number, counted over all priorities. */
   order: number;
 }
 
-/** The requests that wait for one route, sorted by priority. */
+/** Holds the requests that wait for one route, sorted by priority. */
 export interface Lanes<Entry extends Waiting> {
   /**
-   * Adds a request behind those of its priority; with `again`, ahead of all that wait for the first
-   * time.
+   * Adds a request behind those of the same priority, or with `again` ahead of all that wait for
+   * the first time.
    */
   put(entry: Entry, place?: 'again'): void;
-  /** Removes and returns the request whose turn it is; undefined when none waits. */
+  /** Removes and returns the request whose turn it is, or undefined if none waits. */
   take(): Entry | undefined;
-  /** Removes a request. Returns false when it does not wait here. */
+  /** Removes a request. Returns false if the request is not waiting here. */
   remove(entry: Entry): boolean;
-  /** Returns how many requests wait. */
+  /** Returns the number of waiting requests. */
   size(): number;
 }
 
 /** Creates an empty queue. */
 export function createLanes<Entry extends Waiting>(): Lanes<Entry> {
-  // Two lanes per priority, because a request that comes back goes ahead of new ones.
+  // Each priority has two lanes, because a request that is sent again takes precedence over new
+  // ones.
   const lanes = URGENCY.map((priority) => ({
     priority,
     again: new Set<Entry>(),
@@ -73,18 +76,18 @@ function earliest<Entry extends Waiting>(entries: Iterable<Entry>): Entry | unde
 }
 
 /**
- * A route is stuck when one request was refused this often and no other got through for this long.
+ * A route is stuck if one request was refused at least this often and no other succeeded for the
+ * time given below.
  */
 const leastRefusals = 3;
 
 const leastMs = 30_000;
 
-/** The report of a route that is stuck, or no longer is. */
+/** A report about a route that has become stuck or no longer is. */
 export interface Stuck {
   route: string;
   /**
-   * The milliseconds for which one request was refused again and again; undefined: a request got
-   * through.
+   * For how many milliseconds one request was refused repeatedly; undefined if a request succeeded.
    */
   forMs: number | undefined;
 }
@@ -93,21 +96,21 @@ export interface Stuck {
 export interface StuckWatch {
   through(): void;
   /**
-   * Call when one request was refused: how often by now, and the monotonic time of its first
-   * refusal.
+   * Call this when a request was refused, with its number of refusals so far and the monotonic time
+   * of the first one.
    */
   refused(refusals: number, sinceMs: number): void;
 }
 
 /**
- * Creates a watch that calls `tell` once when the route is stuck, and once when a request gets
- * through again.
+ * Creates a watch that calls `tell` once when the route becomes stuck, and once when a request
+ * succeeds again.
  */
 export function watchStuck(route: string, clock: Clock, tell: (told: Stuck) => void): StuckWatch {
   let throughMs = Number.NEGATIVE_INFINITY;
   let isStuck = false;
   return {
-    /** Call when a request got through. */
+    /** Call this when a request succeeded. */
     through() {
       throughMs = clock.monotonic();
       if (isStuck) tell({ route, forMs: undefined });

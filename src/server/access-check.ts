@@ -1,20 +1,20 @@
-/** Decides who may see what the server shows. */
+/** Decides who may see the server's pages. */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { isLoopback } from '../domain/values/config-value.ts';
 
 /**
- * Returns whether a request may enter. With a token: if the request carries it, as `Authorization:
- * Bearer …` or as the password of HTTP Basic, which browsers send. Without a token the server
- * listens on this machine only, and answers only requests that name it by a loopback address: no
- * web page can ask under another name.
+ * Returns whether a request is allowed. With a token, the request must contain it, either as
+ * `Authorization: Bearer …` or as the password of HTTP Basic, which browsers send. Without a token,
+ * the server listens on this machine only, and serves only requests that name it by a loopback
+ * address, so that no web page can send requests under another name.
  */
 export function mayEnter(headers: IncomingHttpHeaders, token: string | undefined): boolean {
   if (token === undefined) return isLoopback(`http://${headers.host ?? ''}`);
   return isSame(credentialOf(headers.authorization ?? ''), token);
 }
 
-/** Compares two texts in constant time, whatever their lengths. */
+/** Compares two texts in constant time, regardless of their lengths. */
 export function isSame(given: string, expected: string): boolean {
   return timingSafeEqual(digest(given), digest(expected));
 }

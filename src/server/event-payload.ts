@@ -1,33 +1,33 @@
-/** Finds the records that the events of a CRM name. */
+/** Finds the records that a CRM's events name. */
 import { fieldAt, textOf } from '../domain/values/record-field.ts';
 
 const longestId = 500;
 
-/** When two HubSpot records become one, these fields name the others. */
+/** When HubSpot records are merged, these fields name the other records. */
 const merged = ['primaryObjectId', 'newObjectId', 'mergedObjectIds'];
 
-/** HubSpot's number for contacts. */
+/** HubSpot's type number for contacts. */
 const contactType: unknown = '0-1';
 
-/** Where a CRM's events name their record. */
+/** Defines where a CRM's events name their record. */
 export interface Naming {
   format: 'standard' | 'hubspot';
-  /** Dotted path of the id. */
+  /** The dotted path of the id. */
   id: string;
 }
 
-/** The records that a body names, each once. */
+/** The records that a body names, without duplicates. */
 export interface Named {
   ids: string[];
-  /** The part of `ids` that the CRM says it has erased for privacy. */
+  /** The subset of `ids` that, according to the CRM, was erased for privacy. */
   erased: string[];
-  /** Whether there are events about something else, for which there is nothing to do. */
+  /** Whether there are events about other objects, which require no action. */
   others: boolean;
 }
 
 /**
- * Returns the records that a body names. A body is one event or a list of them, and the path leads
- * to one id or a list of them. An event that names no record is skipped.
+ * Returns the records that a body names. A body is one event or a list of events, and the path
+ * leads to one id or a list of ids. An event that names no record is skipped.
  */
 export function toldIn(body: unknown, { format, id }: Naming): Named {
   const fields = format === 'hubspot' ? [id, ...merged] : [id];
@@ -47,8 +47,8 @@ export function toldIn(body: unknown, { format, id }: Naming): Named {
 
 /**
  * Returns whether a HubSpot event concerns a contact. Events about companies, deals and
- * associations do not. Older events name the object (`contact.creation`), newer ones its number
- * (`object.creation`).
+ * associations do not. Older events name the object (`contact.creation`), newer ones its type
+ * number (`object.creation`).
  */
 function isOfContact(event: unknown): boolean {
   const type = fieldAt(event, 'subscriptionType');
@@ -61,8 +61,8 @@ function isOfContact(event: unknown): boolean {
 }
 
 /**
- * Returns whether the event says that a contact was erased. An event about an object has to say
- * that it is a contact: nothing is erased on a guess.
+ * Returns whether the event states that a contact was erased. An event about an object must state
+ * that the object is a contact, because nothing may be erased on a guess.
  */
 function isErasure(event: unknown): boolean {
   const type = fieldAt(event, 'subscriptionType');
@@ -70,7 +70,7 @@ function isErasure(event: unknown): boolean {
   return type === 'object.privacyDeletion' && fieldAt(event, 'objectTypeId') === contactType;
 }
 
-/** Returns the id as text; nothing for a value that can be no id. */
+/** Returns the id as text, or nothing for a value that cannot be an id. */
 function idOf(value: unknown): string[] {
   if (typeof value === 'boolean') return [];
   const text = textOf(value) ?? '';

@@ -1,15 +1,15 @@
 /**
- * The worker's HTTP server.
+ * Runs the worker's HTTP server:
  *
  *   GET   /healthz            alive
- *   GET   /readyz             takes events; 503 with the reasons while it cannot
+ *   GET   /readyz             accepts events; 503 with the reasons while it cannot
  *   POST  /webhooks/<mirror>  events of a CRM (webhooks.ts)
  *   GET   /                   the status of all mirrors
  *   GET   /metrics            for Prometheus
- *   GET   /queues             jobs that wait and jobs that are worked on
+ *   GET   /queues             waiting jobs and jobs in progress
  *
- * All but the first three ask for the token (access-check.ts). Every failure is answered with one
- * line of JSON.
+ * All but the first three require the token (access-check.ts). Every failure returns one line of
+ * JSON.
  */
 import { createBullBoard } from '@bull-board/api';
 import { BullMQAdapter } from '@bull-board/api/bullMQAdapter';
@@ -27,33 +27,36 @@ import { serveWebhooks, type Webhook } from './webhooks.ts';
 /** The parts and settings of the server. */
 export interface ServerOptions {
   host: string;
-  /** 0 stands for any free port. */
+  /** The port; 0 picks any free port. */
   port: number;
-  /** Undefined: `host` is a loopback address, and only this machine may ask. */
+  /** The token; undefined if `host` is a loopback address, so that only this machine has access. */
   token: string | undefined;
   /**
-   * The URL by which the CRM calls this server, without a trailing slash; undefined: as its
-   * requests say.
+   * The URL under which the CRM calls this server, without a trailing slash; undefined if it is
+   * taken from the requests.
    */
   publicUrl: string | undefined;
-  /** The webhooks of the mirrors that take events, by mirror. */
+  /** The webhooks of the mirrors that accept events, by mirror. */
   webhooks: ReadonlyMap<string, Webhook>;
-  /** Shown, and not closed by the server. */
+  /** The queues to show. The server does not close them. */
   queues: QueueView['queues'];
   metrics: Metrics;
-  /** Returns why no event can be taken now, one line each. An outage of a CRM is no reason. */
+  /**
+   * Returns the reasons why no event can be accepted now, one line each. An outage of a CRM does
+   * not count.
+   */
   ready(): readonly string[];
   statuses(): Promise<readonly MirrorStatus[]>;
   clock: Clock;
-  /** Called with each bug that is met while a request is answered. */
+  /** Called with each bug that occurs while a request is served. */
   failed(error: unknown): void;
 }
 
-/** A server that can listen once. */
+/** A server that can be started once. */
 export interface Server {
-  /** Resolves to its address. Throws Invalid if it cannot listen there. */
+  /** Starts to listen and resolves to the address. Throws Invalid if it cannot listen there. */
   listen(): Promise<string>;
-  /** Takes no more requests, and waits up to three seconds for those under way. */
+  /** Accepts no more requests, and waits up to three seconds for those in progress. */
   close(): Promise<void>;
 }
 
@@ -62,7 +65,7 @@ const closeMs = 3_000;
 const retryAfterSeconds = 5;
 const open = new Set(['/healthz', '/readyz', '/webhooks/:mirror']);
 
-/** Creates the server; it does not listen yet. */
+/** Creates the server. It does not listen yet. */
 export function createServer(options: ServerOptions): Server {
   const { host, port, clock } = options;
   const app = Fastify({
@@ -166,8 +169,8 @@ const faults: Record<string, Fault> = {
 };
 
 /**
- * Returns Invalid for an address that the system does not let us listen on; any other error is a
- * bug, and returned as it is.
+ * Returns Invalid for an address on which the system does not allow listening. Any other error is a
+ * bug and is returned unchanged.
  */
 function unusable(error: unknown, address: string): unknown {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
@@ -178,13 +181,16 @@ function unusable(error: unknown, address: string): unknown {
 
 const boardPath = '/queues';
 
-/** The board brings its own scripts and writes styles while it runs; nothing else is let in. */
+/**
+ * The Content-Security-Policy of the board, which has its own scripts and inserts styles at run
+ * time. Nothing else is allowed.
+ */
 const boardPolicy = [
   "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:",
   "connect-src 'self'; base-uri 'self'; form-action 'none'; frame-ancestors 'none'",
 ].join('; ');
 
-/** Serves the board under /queues, and answers every method but GET and HEAD with 405. */
+/** Serves the board under /queues, and responds with 405 to every method except GET and HEAD. */
 function serveBoard(app: FastifyInstance, queues: QueueView['queues']): void {
   const adapter = new FastifyAdapter();
   adapter.setBasePath(boardPath);

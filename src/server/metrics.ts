@@ -1,4 +1,7 @@
-/** The metrics for Prometheus: counted when a run ends, or asked when Prometheus asks. */
+/**
+ * Provides the metrics for Prometheus. Some are counted when a run ends; the others are read when
+ * Prometheus scrapes them.
+ */
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { byGuard } from '../domain/guard-classes.ts';
 import { heldIn, type KindSummary, type Summary } from '../engine/report/run-summary.ts';
@@ -11,12 +14,12 @@ export type Refusal = 'unsigned' | 'old' | 'forged' | 'unnamed' | 'duplicate' | 
 export interface Metrics {
   /** Counts a run that has ended, of any mode and status. */
   ended(mirror: string, summary: Summary): void;
-  /** Counts a delivery that was queued, with this many records. */
+  /** Counts a delivery that was queued with this many records. */
   accepted(mirror: string, records: number): void;
   /** Counts a delivery that was not queued. */
   refused(mirror: string, reason: Refusal): void;
   contentType: string;
-  /** Returns all metrics in the format of Prometheus. */
+  /** Returns all metrics in the Prometheus text format. */
   text(): Promise<string>;
 }
 
@@ -25,8 +28,8 @@ const runSeconds = [1, 5, 15, 60, 300, 900, 3_600, 14_400, 86_400];
 const refusals = ['unsigned', 'old', 'forged', 'unnamed', 'duplicate', 'unavailable'] as const;
 
 /**
- * Creates the metrics. Their names begin with `crm_mirror_`, and all but those of the process have
- * the label `mirror`.
+ * Creates the metrics. Their names begin with `crm_mirror_`, and all except the process metrics
+ * have the label `mirror`.
  */
 export function createMetrics(watched: readonly Watched[]): Metrics {
   const register = new Registry();
@@ -97,7 +100,7 @@ function countRuns(register: Registry): Metrics['ended'] {
 }
 
 /**
- * Counts changes. Every run counts what a guard holds again, with the guard class as `op`; rejected
+ * Counts changes. Each run counts withheld changes again, with the guard class as `op`. Rejected
  * changes have no `op`.
  */
 function countChanges(register: Registry): Metrics['ended'] {

@@ -1,4 +1,4 @@
-/** The state of each mirror at the moment Prometheus asks. */
+/** Reads the state of each mirror at the moment when Prometheus scrapes the metrics. */
 import { Gauge, type Registry } from 'prom-client';
 import { isExpected } from '../domain/errors.ts';
 import { guardNames, type GuardClass } from '../domain/guard-classes.ts';
@@ -7,7 +7,9 @@ import type { Depth } from '../worker/queues/queue-view.ts';
 
 type PerKind = { contacts: number; templates: number } | null;
 
-/** The part of a mirror's status that becomes metrics, as `crm-mirror status --json` has it. */
+/**
+ * The part of a mirror's status that becomes metrics, in the format of `crm-mirror status --json`.
+ */
 export interface GaugedStatus {
   proven: { ageMs: number | null } | null;
   recorded: PerKind;
@@ -16,7 +18,7 @@ export interface GaugedStatus {
   invalid: PerKind;
   held: readonly Record<GuardClass, number>[];
   optOutsRefused: { count: number };
-  /** Null: this mirror does not tell the CRM who unsubscribed. */
+  /** Null if this mirror does not report to the CRM who unsubscribed. */
   returns: { waiting: number; rejected: { count: number } } | null;
   erasuresUnfinished: { count: number };
   open: { unknown: number };
@@ -25,15 +27,15 @@ export interface GaugedStatus {
 }
 
 /**
- * A mirror that can be asked. If one question throws an expected error (domain/errors.ts), its
- * metrics are left out.
+ * A mirror that can be queried. If a query throws an expected error (domain/errors.ts), its metrics
+ * are left out.
  */
 export interface Watched {
   mirror: string;
   standing(): Promise<GaugedStatus>;
   limits(): Readonly<Record<string, RouteLimit>>;
   depths(): Promise<readonly Depth[]>;
-  /** Returns the age of the oldest event in the queue; undefined: none waits. */
+  /** Returns the age of the oldest event in the queue, or undefined if no event is waiting. */
   lagMs(): Promise<number | undefined>;
 }
 
@@ -65,7 +67,7 @@ const kinds = [
 type Name = keyof typeof help;
 type Told = [name: Name, value: number | undefined, labels?: Record<string, string>];
 
-/** Creates the gauges and returns the function that asks all mirrors and sets them. */
+/** Creates the gauges and returns the function that queries all mirrors and sets the gauges. */
 export function gaugesOf(register: Registry, watched: readonly Watched[]): () => Promise<void> {
   const gaugeOf = (name: string, about: string) =>
     new Gauge({
@@ -107,7 +109,10 @@ async function askAll(of: Watched): Promise<{ mirror: string; all: Told[] }> {
   return { mirror: of.mirror, all: found.flat() };
 }
 
-/** Returns nothing for a question with an expected error, so that the others are still answered. */
+/**
+ * Returns an empty list for a query that fails with an expected error, so that the others still
+ * produce metrics.
+ */
 async function unlessFailed(ask: () => Promise<Told[]>): Promise<Told[]> {
   try {
     return await ask();

@@ -1,19 +1,18 @@
-/** The page with the status of all mirrors, without scripts: first those that need attention. */
+/**
+ * Renders the status page of all mirrors, without scripts. Mirrors that need attention come first.
+ */
 import { createHash } from 'node:crypto';
 
-/**
- * The status of one mirror, as `crm-mirror status` shows it. A person is named by a hash, if at
- * all.
- */
+/** The status of one mirror, as `crm-mirror status` shows it. A person is named only by a hash. */
 export interface MirrorStatus {
   mirror: string;
-  /** When it was read, as ISO 8601. */
+  /** The time at which it was read, in ISO 8601. */
   at: string;
-  /** The gravest first; empty: all is well. */
+  /** What needs attention, most serious first; empty if nothing does. */
   attention: readonly { text: string; fix: string }[];
-  /** Shown where `attention` is empty. */
+  /** Shown if `attention` is empty. */
   calm: string;
-  /** Each row is a name and a value. */
+  /** The rows of the table; each row is a name and a value. */
   rows: readonly (readonly string[])[];
 }
 
@@ -41,7 +40,7 @@ td { overflow-wrap: anywhere; }
 footer { opacity: .7; }
 `;
 
-/** The page's Content-Security-Policy: it loads nothing and runs no script. */
+/** The page's Content-Security-Policy. The page loads nothing and runs no script. */
 export const pagePolicy: string = [
   `default-src 'none'; style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'`,
   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",

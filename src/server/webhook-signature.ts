@@ -1,6 +1,6 @@
 /**
- * Checks that a delivery to a webhook comes from the CRM: by a signature over the body and the
- * time, which is valid for five minutes.
+ * Checks that a delivery to a webhook comes from the CRM, by means of a signature over the body and
+ * the time, which is valid for five minutes:
  *
  *   standard   Standard Webhooks: webhook-id, webhook-timestamp, webhook-signature
  *   hubspot    X-HubSpot-Signature-v3 over method, address, body and X-HubSpot-Request-Timestamp
@@ -10,7 +10,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { Webhook, WebhookVerificationError } from 'standardwebhooks';
 import { isSame } from './access-check.ts';
 
-/** How a CRM signs. */
+/** Describes how a CRM signs. */
 export interface Signing {
   format: 'standard' | 'hubspot';
   secret: string;
@@ -19,21 +19,21 @@ export interface Signing {
 /** One request to a webhook. */
 export interface Delivery {
   method: string;
-  /** The whole address, as the CRM called it. */
+  /** The full URL as the CRM called it. */
   url: string;
   headers: IncomingHttpHeaders;
   body: Buffer;
 }
 
 /**
- * The result of the check; `delivery` is equal for a delivery that is sent again, by the CRM or by
- * somebody who intercepted it.
+ * The result of the check. `delivery` is the same for a delivery that is sent again, by the CRM or
+ * by somebody who intercepted it.
  */
 export type SignatureVerdict = { delivery: string } | { refused: 'unsigned' | 'old' | 'forged' };
 
 const toleranceMs = 5 * 60_000;
 
-/** Checks the signature of a delivery. `now`: milliseconds since the epoch. */
+/** Checks the signature of a delivery. `now` is in milliseconds since the epoch. */
 export function verify(signing: Signing, delivery: Delivery, now: number): SignatureVerdict {
   const signed = signing.format === 'standard' ? standard(delivery) : hubspot(delivery);
   if (!signed) return { refused: 'unsigned' };
@@ -42,7 +42,8 @@ export function verify(signing: Signing, delivery: Delivery, now: number): Signa
 }
 
 /**
- * Returns the headers that sign a body as Standard Webhooks. `at`: milliseconds since the epoch.
+ * Returns the headers that sign a body according to Standard Webhooks. `at` is in milliseconds
+ * since the epoch.
  */
 export function sign(secret: string, id: string, { body, at }: { body: string; at: number }) {
   return {
@@ -53,15 +54,15 @@ export function sign(secret: string, id: string, { body, at }: { body: string; a
 }
 
 interface Signed {
-  /** Milliseconds since the epoch; NaN if the header holds no time. */
+  /** The time in milliseconds since the epoch; NaN if the header contains no time. */
   at: number;
   isBy(secret: string): boolean;
   delivery: string;
 }
 
 /**
- * Reads a delivery of Standard Webhooks; one that is sent again has the same id, and another time
- * and signature.
+ * Reads a Standard Webhooks delivery. A delivery that is sent again has the same id, but a
+ * different time and signature.
  */
 function standard({ headers, body }: Delivery): Signed | undefined {
   const named = ['webhook-id', 'webhook-timestamp', 'webhook-signature'] as const;
@@ -71,8 +72,8 @@ function standard({ headers, body }: Delivery): Signed | undefined {
   return {
     at: instantOf(timestamp) * 1000,
     isBy: (secret) => isStandard(secret, text, headers),
-    // The body is part of it: a sender may use one id for different events, and none may be
-    // lost.
+    // The identity includes the body, because a sender may reuse an id for different events, none
+    // of which may be lost.
     delivery: `${id}\n${text}`,
   };
 }
@@ -107,7 +108,7 @@ function hubspot({ method, url, headers, body }: Delivery): Signed | undefined {
   };
 }
 
-/** Spells the address as HubSpot signs it: with these characters as themselves. */
+/** Formats the URL as HubSpot signs it, with these characters unescaped. */
 function spelled(url: string): string {
   return url.replace(/%(?:3A|2F|3F|40|21|24|27|28|29|2A|2C|3B)/gi, decodeURIComponent);
 }

@@ -1,13 +1,13 @@
 /**
- * Takes the events of a CRM: `POST /webhooks/<mirror>`.
+ * Accepts the events of a CRM: `POST /webhooks/<mirror>`.
  *
- *   202  durably queued                       400  no JSON, or no event that names a record
- *   200  accepted before, or about no         401  not signed, by another secret, or too long ago
- *        contact: nothing is queued           404  no such mirror, or it takes no events
- *   503  Redis is away: to be sent again      413, 415  over 1 MB, or not application/json
+ *   202  durably queued                      400  not JSON, or no event names a record
+ *   200  accepted before, or not about a     401  unsigned, wrong secret, or too old
+ *        contact; nothing is queued          404  no such mirror, or it accepts no events
+ *   503  Redis is away; send it again later  413, 415  over 1 MB, or not application/json
  *
- * A delivery is remembered after it was queued. If something fails between the two and the CRM
- * sends it again, it is queued once more, which costs one more look at each person.
+ * A delivery is remembered after it was queued. If something fails between these two steps and the
+ * CRM sends it again, it is queued once more, which costs one additional check of each person.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
@@ -28,7 +28,10 @@ export interface Webhook extends Signing, Naming {
 export interface WebhookOptions {
   /** The webhooks by mirror. */
   webhooks: ReadonlyMap<string, Webhook>;
-  /** The URL by which the CRM calls this server, without a trailing slash; undefined: by `Host`. */
+  /**
+   * The URL under which the CRM calls this server, without a trailing slash; undefined if it is
+   * taken from `Host`.
+   */
   publicUrl: string | undefined;
   metrics: Pick<Metrics, 'accepted' | 'refused'>;
   clock: Clock;
@@ -41,7 +44,7 @@ interface Told {
 
 const mirrorOf = z.object({ mirror: z.string() });
 
-/** Registers the webhooks' route. */
+/** Registers the route of the webhooks. */
 export function serveWebhooks(app: FastifyInstance, options: WebhookOptions): void {
   const { webhooks, metrics } = options;
   app.removeAllContentTypeParsers();
@@ -53,7 +56,7 @@ export function serveWebhooks(app: FastifyInstance, options: WebhookOptions): vo
     return { mirror, webhook: webhooks.get(mirror) };
   };
   const path = '/webhooks/:mirror';
-  // Answers before the body is read.
+  // This hook responds before the body is read.
   const onRequest = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     if (webhookOf(request).webhook) return;
     await reply.code(404).send({ error: 'there is no such webhook' });
@@ -104,8 +107,8 @@ async function take(
 }
 
 /**
- * Returns the address that the CRM called. Without `publicUrl` the request's `Host` counts, and
- * never X-Forwarded-Host: anybody can write that, and could replay a signature for another address.
+ * Returns the URL that the CRM called. Without `publicUrl`, the request's `Host` is used, but never
+ * X-Forwarded-Host: anybody can set that header and could replay a signature for another URL.
  */
 function urlOf({ headers, originalUrl }: FastifyRequest, publicUrl: string | undefined): string {
   if (publicUrl !== undefined) return publicUrl + originalUrl;

@@ -1,5 +1,5 @@
 /**
- * Opens and closes a mirror as its assignment comes and goes: claims it, keeps it, gives it up to
+ * Opens and closes a mirror as its assignment changes: claims the mirror, keeps it, releases it to
  * another worker, and claims it again.
  */
 import type pLimit from 'p-limit';
@@ -16,30 +16,30 @@ import type { Notifier } from './notifications/webhook-notifier.ts';
 import type { MirrorAssignment } from './mirror-assignment.ts';
 import { retrySchedules } from '../domain/retry-schedules.ts';
 
-/** The parts and settings with which a worker keeps a mirror. */
+/** The parts and settings with which a worker serves a mirror. */
 export interface HomeOptions {
   config: Config;
   shell: Shell;
   assignment: MirrorAssignment;
-  /** Called after every run, and after what events brought about. */
+  /** Called after every run, and after events have been processed. */
   ended(summary: Summary): void;
-  /** Reads the configuration again: after a failure the API key may be another one. */
+  /** Reads the configuration again, because after a failure the API key may have changed. */
   load(): Config;
 }
 
-/** How often to ask whether the mirror is still this worker's. */
+/** How often to check whether the mirror is still assigned to this worker. */
 const stayMs = 5_000;
 
-/** A mirror that this worker has open. */
+/** A mirror that this worker has opened. */
 interface Opened extends Assembled {
   lanes: Lanes;
 }
 
-/** The state that the files of a mirror's host share. */
+/** The state shared by the files of a mirror's host. */
 export interface State extends HomeOptions {
-  /** Undefined: the mirror is not open. */
+  /** The open mirror; undefined if it is not open. */
   opened: Opened | undefined;
-  /** Pending while the mirror is claimed: until then nothing is done with it. */
+  /** Pending while the mirror is being claimed. Nothing is done with the mirror before that. */
   coming: Promise<Opened> | undefined;
   /** Aborted when the mirror is lost to another worker, then replaced. */
   left: AbortController;
@@ -49,7 +49,7 @@ export interface State extends HomeOptions {
   notifier: Notifier | undefined;
 }
 
-/** Closes the mirror, if it is open. `failure`: the error that is the reason. */
+/** Closes the mirror if it is open. `failure` is the error that caused the closing, if any. */
 export async function close(state: State, failure?: unknown): Promise<void> {
   await state.coming?.catch(() => undefined);
   const { opened } = state;
@@ -59,8 +59,8 @@ export async function close(state: State, failure?: unknown): Promise<void> {
 }
 
 /**
- * Returns the open mirror, and claims it first if it is not. Throws Busy if it is another worker's,
- * Unavailable while Redis cannot tell whose it is, and the errors of `assemble`.
+ * Returns the open mirror, claiming it first if necessary. Throws Busy if it is assigned to another
+ * worker, Unavailable while Redis cannot tell the assignment, and the errors of `assemble`.
  */
 export async function come(state: State): Promise<Opened> {
   if (state.opened) return state.opened;
@@ -79,7 +79,7 @@ async function claim(state: State): Promise<Opened> {
   }
 }
 
-/** Closes the mirror and opens it with the configuration as it is now. Prints a failure. */
+/** Closes the mirror and reopens it with the current configuration. Prints any failure. */
 export async function comeAgain(state: State): Promise<void> {
   try {
     await close(state);
@@ -91,8 +91,8 @@ export async function comeAgain(state: State): Promise<void> {
 }
 
 /**
- * Waits until the mirror is this worker's, or the worker is to stop. Throws the errors of
- * `assemble`.
+ * Waits until the mirror is assigned to this worker or the worker is asked to stop. Throws the
+ * errors of `assemble`.
  */
 export async function taken(state: State): Promise<void> {
   const { shell, complain } = state;
@@ -109,8 +109,8 @@ export async function taken(state: State): Promise<void> {
 }
 
 /**
- * Asks every few seconds whether the mirror is still this worker's, until the worker is to stop. If
- * it is not, closes it and waits until it is again.
+ * Checks every few seconds whether the mirror is still assigned to this worker, until the worker is
+ * asked to stop. If it is not, closes it and waits until it is assigned again.
  */
 export async function stay(state: State): Promise<void> {
   const { shell, assignment, complain, alone } = state;
@@ -128,7 +128,7 @@ export async function stay(state: State): Promise<void> {
   }
 }
 
-/** Returns why the mirror has to be given up; undefined: it does not. */
+/** Returns why the mirror has to be released, or undefined if it can be kept. */
 async function lostBy(kept: Promise<boolean>): Promise<unknown> {
   const another = 'another worker has become the home of this mirror';
   try {
@@ -138,7 +138,7 @@ async function lostBy(kept: Promise<boolean>): Promise<unknown> {
   }
 }
 
-/** Returns the worker's shell with a `stop` that is also aborted when the mirror is lost. */
+/** Returns the worker's shell with a `stop` that is also aborted if the mirror is lost. */
 export function shellOf({ shell, left }: State): Shell {
   return { ...shell, stop: AbortSignal.any([shell.stop, left.signal]) };
 }

@@ -8,9 +8,11 @@ import { copiedAt } from '../cli/compose/snapshot-marks.ts';
 
 /** This worker's side of the assignment of one mirror. */
 export interface MirrorAssignment {
-  /** Throws Busy if another worker has the mirror, and Unavailable while Redis is away. */
+  /**
+   * Claims the mirror. Throws Busy if another worker has it, and Unavailable while Redis is away.
+   */
   claim(snapshot: Snapshot): Promise<void>;
-  /** Returns whether the mirror is still this worker's; true while Redis is away. */
+  /** Returns whether the mirror is still assigned to this worker; true while Redis is away. */
   keep(snapshot: Snapshot): Promise<boolean>;
 }
 
@@ -35,8 +37,8 @@ const why: Record<Exclude<Claim['is'], 'home'>, (mirror: string) => Busy> = {
 };
 
 /**
- * Creates this worker's side of the assignment. Claims with `acceptLost` succeed with any snapshot
- * while no worker is alive.
+ * Creates this worker's side of the assignment. With `acceptLost`, claims succeed with any snapshot
+ * while no other worker is alive.
  */
 export function assignmentIn(
   record: AssignmentStore,
@@ -72,7 +74,9 @@ export function assignmentIn(
   };
 }
 
-/** Returns the name of the snapshot and of all its copies; makes one if there is none. */
+/**
+ * Returns the name of the snapshot, which all its copies share. Creates a name if there is none.
+ */
 function idOf({ meta, transaction }: Snapshot): string {
   const known = meta.get(name);
   if (known !== undefined) return known;

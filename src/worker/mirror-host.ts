@@ -1,17 +1,17 @@
 /**
- * Keeps one mirror in a worker: its snapshot, do-not-contact list and lease. A failure at the start
- * ends the worker; a later one ends a run, is printed, and the next tick tries again.
+ * Hosts one mirror in a worker: its snapshot, do-not-contact list and lease. A failure at startup
+ * ends the worker. A later failure ends a run and is printed, and the next tick tries again.
  *
- *   another process has the lease     stands by: printed once, claimed soon after it is free
+ *   another process has the lease     stands by: printed once, claimed soon after release
  *   another worker has the mirror     the same; a mirror that is lost to another is closed
- *   paused                            printed once, and nothing is run
+ *   paused                            printed once, and nothing runs
  *   the input cannot be used          printed with every run
- *   a run failed                      the summary says why; opened anew, with the configuration
- *                                     read again
- *   a bug, or a damaged file          printed; everything is closed, and opened by the next tick
+ *   a run failed                      the summary states the reason; the mirror is reopened
+ *                                     with the current configuration
+ *   a bug, or a damaged file          printed; everything is closed, and the next tick reopens it
  *
- * Runs about everybody are one after the other. Beside them run events, commands about one person,
- * and the sentinel.
+ * Runs about all people are sequential. Events, commands about one person, and the sentinel run in
+ * parallel with them.
  */
 import pLimit from 'p-limit';
 import { Busy, Interrupted, isExpected } from '../domain/errors.ts';
@@ -40,40 +40,44 @@ import {
   taken,
 } from './assignment-lifecycle.ts';
 
-/** A tick that is a run. */
+/** A tick that starts a run. */
 type RunTick = Exclude<Tick, 'sentinel'>;
 
-/** A mirror in a worker. */
+/** A mirror hosted by a worker. */
 export interface Home {
   /**
-   * Waits until the mirror is this worker's, or the worker is to stop. Throws as `assemble` does.
+   * Waits until the mirror is assigned to this worker or the worker is asked to stop. Throws the
+   * errors of `assemble`.
    */
   taken(): Promise<void>;
-  /** Asks now and then whether it still is; if not, closes it and waits again. */
+  /** Checks periodically whether it is still assigned. If not, closes it and waits again. */
   stay(): Promise<void>;
-  /** Runs what is due. Never throws; `elsewhere`: the mirror is another worker's now. */
+  /**
+   * Runs what is due. Never throws. `elsewhere` means that the mirror is now assigned to another
+   * worker.
+   */
   run(tick: Tick): Promise<'over' | 'elsewhere'>;
   /**
-   * Brings the person under this id of the source in line; if the CRM has erased the record,
-   * forgets everybody who had the id. Never throws.
+   * Updates the person with this id in the source. If the CRM has erased the record, forgets every
+   * person who had the id. Never throws.
    */
   record(id: string, heard: Heard): Promise<Worked>;
   /**
-   * Does the work beside whatever runs, or alone. `stop` is aborted when the mirror is lost, too.
-   * Throws Busy if it is another worker's.
+   * Does the work in parallel with whatever runs, or alone. `stop` is also aborted if the mirror is
+   * lost. Throws Busy if it is assigned to another worker.
    */
   hold<T>(
     how: 'beside' | 'alone',
     work: (held: Assembled, stop: AbortSignal) => Promise<T>,
   ): Promise<T>;
-  /** Opens everything anew when nothing runs, with the configuration as it is now. */
+  /** Reopens everything with the current configuration once nothing runs. */
   again(): Promise<void>;
-  /** Returns the rate limits by route, as the platform's answers show them. */
+  /** Returns the rate limits by route, as shown by the platform's responses. */
   limits(): Record<string, RouteLimit>;
   close(): Promise<void>;
 }
 
-/** Creates the host of a mirror; nothing is opened yet. */
+/** Creates the host of a mirror. Nothing is opened yet. */
 export function createMirrorHost(options: HomeOptions): Home {
   const { config, shell } = options;
   const log = createLog(shell, config.mirror);
@@ -103,7 +107,7 @@ export function createMirrorHost(options: HomeOptions): Home {
   };
 }
 
-/** Runs a tick and handles its failures as the table above says. */
+/** Runs a tick and handles its failures as described in the table above. */
 async function runTick(state: State, tick: RunTick): Promise<'over' | 'elsewhere'> {
   if (state.shell.stop.aborted) return 'elsewhere';
   try {
@@ -129,13 +133,13 @@ async function runOnce(state: State, tick: RunTick): Promise<void> {
   state.ended(summary);
   state.complain.no();
   if (summary.status === 'failed') await comeAgain(state);
-  // The notes from the opening hold until a run has read everything.
+  // The notes about the opening remain valid until a run has read everything.
   else if (state.opened && summary.mode === 'full' && summary.only === null) {
     state.opened = { ...state.opened, mirror: { ...mirror, notes: [] } };
   }
 }
 
-/** Runs the sentinel. If it fails, opens everything anew, unless a run is under way. */
+/** Runs the sentinel. If it fails, reopens everything, unless a run is in progress. */
 async function look(state: State): Promise<'over' | 'elsewhere'> {
   const { shell, complain, alone } = state;
   if (shell.stop.aborted) return 'elsewhere';
@@ -160,7 +164,7 @@ async function lookOnce(state: State): Promise<void> {
   state.complain.no();
 }
 
-/** Runs about the person of one record, beside other runs. */
+/** Runs for the person of one record, in parallel with other runs. */
 async function record(state: State, id: string): Promise<Worked> {
   const { shell, config, complain, log } = state;
   if (shell.stop.aborted || state.coming) return 'elsewhere';
@@ -181,7 +185,9 @@ async function record(state: State, id: string): Promise<Worked> {
   }
 }
 
-/** Follows the privacy deletion of a record; what is left of the event is handled as a change. */
+/**
+ * Processes the privacy deletion of a record. The remainder of the event is handled as a change.
+ */
 async function erase(state: State, id: string): Promise<Worked> {
   const { shell, config, complain, log, notifier } = state;
   if (shell.stop.aborted || state.coming) return 'elsewhere';
@@ -231,14 +237,15 @@ function optionsOf(tick: RunTick) {
   } as const;
 }
 
-/** Returns whether a run about one event is logged: not if it changed nothing. */
+/** Returns whether a run for one event is logged. It is not if it changed nothing. */
 function isWorthTelling({ status, contacts }: Summary): boolean {
   return status !== 'done' || Object.values(contacts.applied).some((n) => n > 0);
 }
 
 /**
- * Returns whether an event is done. It is, too, if the run failed because of the quarantine: an
- * opt-in that waits for its end is up to the next run about everybody.
+ * Returns whether an event is done. It also counts as done if the run failed because of the
+ * quarantine: an opt-in that waits for the end of the quarantine is left to the next run about all
+ * people.
  */
 function isOver({ status, reasonCodes }: Summary): boolean {
   if (status === 'interrupted') return false;

@@ -1,5 +1,6 @@
 /**
- * Serves one mirror of a worker: its schedule, its events, the commands handed to it, its status.
+ * Serves one mirror of a worker: its schedule, its events, the commands passed to it, and its
+ * status.
  */
 import { randomBytes } from 'node:crypto';
 import type { Config } from '../config/config.ts';
@@ -32,28 +33,29 @@ export interface Workable extends Config {
   readonly schedule: Schedule;
 }
 
-/** A mirror that is served. */
+/** A mirror that is being served. */
 export interface Served extends Watched {
-  /** Rejects when the mirror can never be served. */
+  /** Rejects if the mirror can never be served. */
   failed: Promise<never>;
   webhook: Webhook | undefined;
   queues: QueueView['queues'];
-  /** Returns why Redis cannot be asked for the mirror; undefined: it can. */
+  /** Returns why Redis cannot be reached for the mirror, or undefined if it can. */
   away(): string | undefined;
   status(): MirrorStatus;
   close(): Promise<void>;
 }
 
-/** The settings of `serve` besides the configuration. */
+/** The settings of `serve` in addition to the configuration. */
 export interface ServeOptions {
-  /** Takes the mirror even if this is not the newest snapshot. */
+  /** Whether to take the mirror even if this is not the newest snapshot. */
   acceptLost: boolean;
-  /** Called after every run, and after what events brought about. */
+  /** Called after every run, and after events have been processed. */
   ended(summary: Summary): void;
 }
 
 /**
- * Begins to serve a mirror. Prints what goes wrong, and rejects `failed` if it cannot be mended.
+ * Starts to serve a mirror. Prints errors, and rejects `failed` if one cannot be fixed while
+ * running.
  */
 export function serve(config: Workable, shell: Shell, options: ServeOptions): Served {
   const { mirror, redis: url, schedule, contacts } = config;
@@ -77,7 +79,7 @@ export function serve(config: Workable, shell: Shell, options: ServeOptions): Se
     ...place,
     notice(lost) {
       redis.say(lost);
-      // Redis may have come back empty.
+      // Redis may have lost its data while it was away.
       if (lost === undefined) follow(queue, config).catch(fail);
     },
   });
@@ -116,7 +118,7 @@ export function serve(config: Workable, shell: Shell, options: ServeOptions): Se
   };
 }
 
-/** Makes this the schedule in Redis. Throws Unavailable if Redis refuses it. */
+/** Stores this schedule in Redis. Throws Unavailable if Redis refuses it. */
 async function follow(queue: RunQueue, { file, schedule }: Workable): Promise<void> {
   try {
     await queue.follow(schedule);
@@ -136,7 +138,7 @@ function dueWords(schedule: Schedule, events: EventQueue | undefined): string {
   return [...due, ...(events ? ['events'] : [])].join(', ');
 }
 
-/** Prints when Redis is lost, and when it is there again. */
+/** Prints when the connection to Redis is lost, and when it is restored. */
 function watchRedis(mirror: string, { note }: Shell) {
   let why: string | undefined = 'Redis has not answered yet';
   return {
@@ -153,7 +155,7 @@ function watchRedis(mirror: string, { note }: Shell) {
   };
 }
 
-/** Does the commands that somebody called beside this worker. */
+/** Executes the commands that callers pass to this worker. */
 function takeHanded(
   config: Workable,
   shell: Shell,

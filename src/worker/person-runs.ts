@@ -1,25 +1,25 @@
 /**
  * Does runs about one person, a few at a time, each on its own connection to the snapshot. The
- * connections are kept, because opening one takes longer than most of these runs.
+ * connections are reused, because opening one takes longer than most of these runs.
  */
 import pLimit from 'p-limit';
 import type { Mirror } from '../engine/context/mirror-context.ts';
 import type { Assembled } from '../cli/compose/process-shell.ts';
 
-/** The most runs about one person at a time. */
+/** The maximum number of concurrent runs about one person. */
 export const lanesAtOnce = 4;
 
-/** Connections to one snapshot. */
+/** A pool of connections to one snapshot. */
 export interface Lanes {
-  /** Does the work when a connection is free. */
+  /** Does the work as soon as a connection is free. */
   run<T>(work: (mirror: Mirror) => Promise<T>): Promise<T>;
-  /** Does the work at once, on a new connection that is closed afterwards. */
+  /** Does the work immediately, on a new connection that is closed afterwards. */
   sibling<T>(work: (own: Assembled) => Promise<T>): Promise<T>;
-  /** Waits for what is under way, then closes the connections. */
+  /** Waits for the work in progress, then closes the connections. */
   close(): Promise<void>;
 }
 
-/** Creates the lanes; `sibling` opens one more connection. */
+/** Creates the lanes. `sibling` opens one more connection. */
 export function createLanes({ sibling }: Pick<Assembled, 'sibling'>): Lanes {
   const limit = pLimit(lanesAtOnce);
   const free: Assembled[] = [];
@@ -31,7 +31,7 @@ export function createLanes({ sibling }: Pick<Assembled, 'sibling'>): Lanes {
       free.push(lane);
       return done;
     } catch (error) {
-      // The failure may lie in what the connection holds open.
+      // The cause of the failure may be something that the connection holds open.
       await lane.close();
       throw error;
     }

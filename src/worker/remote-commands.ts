@@ -1,5 +1,5 @@
 /**
- * Does the commands that are handed to a worker: a caller's command line, in the worker's mirror.
+ * Runs the commands that are passed to a worker: a caller's command line, in the worker's mirror.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -19,10 +19,10 @@ import {
 } from '../cli/remote/worker-handover.ts';
 import { refusePaused } from '../cli/compose/snapshot-marks.ts';
 
-/** Progress is told no more often than this. */
+/** The minimum interval between two progress messages. */
 const progressEachMs = 500;
 
-/** The parts that a worker needs to do a command. */
+/** The parts that a worker needs to run a command. */
 export interface Hand {
   config: Config;
   shell: Shell;
@@ -31,12 +31,12 @@ export interface Hand {
 }
 
 const alone: ReadonlySet<string> = new Set(['sync', 'backfill', 'apply', 'rebind']);
-/** Commands that touch nobody: they work while the mirror is paused. */
+/** Commands that affect no person, so they work while the mirror is paused. */
 const steers: ReadonlySet<string> = new Set(['approve', 'retry', 'rebind']);
 
 /**
- * Does a command and returns its outcome, encrypted; `elsewhere` if the mirror is another worker's
- * now. Throws Invalid for what was encrypted with another key.
+ * Runs a command and returns its encrypted outcome, or `elsewhere` if the mirror is now assigned to
+ * another worker. Throws Invalid for input encrypted with another key.
  */
 export async function doHanded(
   { config, shell, seal, home }: Hand,
@@ -67,7 +67,7 @@ export async function doHanded(
   if (!besides.has(name) && !alone.has(name)) return ended(2);
   try {
     const code = await home.hold(how, attempt);
-    // From now on the mirror belongs to what the configuration says.
+    // From now on, the new configuration determines which account the mirror belongs to.
     if (name === 'rebind') await home.again();
     return ended(code);
   } catch (error) {
@@ -78,7 +78,7 @@ export async function doHanded(
   }
 }
 
-/** Calls `run` with the plan in a file of its own, as the command expects it. */
+/** Calls `run` with the plan in a separate file, as the command expects it. */
 async function withPlan<T>({ argv, plan }: Call, run: (argv: string[]) => Promise<T>): Promise<T> {
   if (plan === undefined) return run(argv);
   const folder = mkdtempSync(join(tmpdir(), 'crm-mirror-'));
@@ -93,7 +93,8 @@ async function withPlan<T>({ argv, plan }: Call, run: (argv: string[]) => Promis
 }
 
 /**
- * Returns the shell of the command: the caller's terminal, the worker's environment and signals.
+ * Returns the shell for the command: the caller's terminal, with the worker's environment and
+ * signals.
  */
 function shellFor(
   { env, stop, abort, call: again }: Shell,

@@ -1,4 +1,4 @@
-/** Opens the server of a worker, for all its mirrors. */
+/** Creates the server that a worker runs for all its mirrors. */
 import type { Config } from '../config/config.ts';
 import { Invalid } from '../domain/errors.ts';
 import { systemClock } from '../http/system-clock.ts';
@@ -11,14 +11,14 @@ import type { Shell } from '../cli/compose/process-shell.ts';
 
 /** The server of a worker. */
 export interface WorkerServer extends Pick<Metrics, 'ended'> {
-  /** Throws Invalid if it cannot listen there. */
+  /** Starts to listen. Throws Invalid if it cannot listen on the configured address. */
   listen(): Promise<void>;
   close(): Promise<void>;
 }
 
 /**
- * Creates the server; undefined if no configuration asks for one. Throws Invalid if two ask for
- * different ones.
+ * Creates the server, or returns undefined if no configuration requests one. Throws Invalid if two
+ * configurations request different ones.
  */
 export function openServer(
   configs: readonly Config[],

@@ -1,4 +1,4 @@
-/** Builds a mirror that can run from a configuration. It is the one place where all parts meet. */
+/** Builds a runnable mirror from a configuration. It is the one place where all parts meet. */
 import { hash, randomBytes } from 'node:crypto';
 import { renderProblem } from '../../domain/errors.ts';
 import type { Config } from '../../config/config.ts';
@@ -29,14 +29,14 @@ import type { Stuck } from '../../rate-limit/route-queue.ts';
 import { systemClock } from '../../http/system-clock.ts';
 
 /**
- * The page sizes of listings: the maximum, then a smaller one, so that a record on a page border of
- * the first listing lies inside a page of the second.
+ * The page sizes of listings: first the maximum, then a smaller one, so that a record on a page
+ * border of the first listing is inside a page of the second.
  */
 const pageSizes = [100, 83] as const;
 
 const randomHex = (bytes: number): string => randomBytes(bytes).toString('hex');
 
-/** Connects to the platform of a configuration. If there is a Redis, the rate limits are shared. */
+/** Connects to a configuration's platform. If Redis is configured, it shares the rate limits. */
 export function connect(config: Config, shell: Shell): ConnectedPlatform {
   const { url, apiKey, timeoutMs, reserve } = config.platform;
   const shared = shareLimits(config, shell);
@@ -79,21 +79,21 @@ function shareLimits({ redis, platform }: Config, shell: Shell): SharedBudgets |
   });
 }
 
-/** How a mirror is opened. */
+/** How to open a mirror. */
 export interface MirrorAccess {
-  /** Takes the lease, and makes the snapshot and the do-not-contact list if there are none. */
+  /** Takes the lease. If there is no snapshot or do-not-contact list, creates it. */
   writes: boolean;
-  /** Gives up what a do-not-contact list knew that is gone, or cannot be used. */
+  /** Accepts the loss of the entries of a do-not-contact list that is missing or unusable. */
   acceptLostLedger?: boolean;
 }
 
 /**
- * Builds the mirror. Close it when done, with the error if there was one: a snapshot that turns out
- * to be damaged is set aside then.
+ * Builds the mirror. The caller closes it, passing the error if there was one, so that a snapshot
+ * that turns out to be damaged is set aside.
  *
- * Without `writes` nothing is made: the snapshot is read only, and an empty one in memory stands in
- * for a snapshot or list that does not exist. With `writes` a damaged snapshot is set aside and
- * that is printed; without, it throws Invalid. Throws Busy and Invalid.
+ * Without `writes`, no file is created: the snapshot is opened read-only, and an empty one in
+ * memory replaces a missing snapshot or list. With `writes`, a damaged snapshot is set aside with a
+ * message; without it, a damaged snapshot throws Invalid. Throws Busy and Invalid.
  */
 export function assemble(config: Config, shell: Shell, access: MirrorAccess): Assembled {
   const held = access.writes ? shell.held?.() : undefined;
@@ -148,8 +148,8 @@ export function assemble(config: Config, shell: Shell, access: MirrorAccess): As
 }
 
 /**
- * Builds the mirror once more, with connections of its own, for a run beside others in this
- * process. Its requests go first.
+ * Builds the mirror again with its own connections, for a run in parallel with others in this
+ * process. Its requests take priority.
  */
 function besideOf(config: Config, mirror: Mirror, all: ConnectedPlatform): Assembled {
   const platform = all.urgent();
@@ -177,9 +177,7 @@ interface Opened {
   notes: string[];
 }
 
-/**
- * Opens what a run needs and checks everything that may prevent it; closes all of it on failure.
- */
+/** Opens and checks everything that a run needs; if anything fails, closes all of it again. */
 function hold(config: Config, { acceptLostLedger = false }: MirrorAccess): Opened {
   const lease = takeLease(config.snapshot);
   let snapshot: Snapshot | undefined;
@@ -207,8 +205,8 @@ function hold(config: Config, { acceptLostLedger = false }: MirrorAccess): Opene
 }
 
 /**
- * Calls `act` with a snapshot that exists, open for writing and with the lease, and closes it.
- * Throws Busy if another process holds the mirror.
+ * Opens an existing snapshot for writing with the lease, calls `act` with it, and closes it. Throws
+ * Busy if another process has the lease.
  */
 export async function withSnapshot<T>(
   { snapshot: path }: Pick<Config, 'snapshot'>,
@@ -262,14 +260,14 @@ export function accountOf({ platform: { url, apiKey } }: Config, platform: Platf
   return { url, apiKey, platform };
 }
 
-/** Returns the rules for people who are missing from the CRM: after how long, and what is done. */
+/** Returns the rules for people who are missing from the CRM: how long to wait, what to do. */
 export function absenceRulesOf({ guards, policy }: Config): AbsenceRules {
   const { absentReadings, absentForMs } = guards;
   const { deletes, deleteAfterMs } = policy;
   return { absentReadings, absentForMs, deletes, deleteAfterMs };
 }
 
-/** Returns a hash of every setting that affects how a record is read. */
+/** Returns a hash of all settings that affect how a record is read. */
 function mannerOf(contacts: NonNullable<Config['contacts']>): string {
   const map = contacts.map === undefined ? undefined : loadMap(contacts.map).hash;
   return hash('sha256', JSON.stringify({ ...contacts, map })).slice(0, 16);

@@ -1,5 +1,5 @@
 /**
- * Loads the module that `contacts.map` names. It is loaded once per process, so that the code that
+ * Loads the module named by `contacts.map`. It is loaded once per process, so that the code that
  * runs is the code that was hashed.
  */
 import { hash } from 'node:crypto';
@@ -9,17 +9,17 @@ import { readSmallFile } from '../../domain/values/config-file.ts';
 import type { MapRecord } from '../../domain/record-mapping.ts';
 import type { Mapping } from '../../sources/shared/mapped-source.ts';
 
-/** A mapping that was loaded. */
+/** A loaded mapping. */
 export interface LoadedMap extends Mapping {
-  /** The hash of the module's text; modules that it imports are not included. */
+  /** The hash of the module's text, without the modules that it imports. */
   hash: string;
-  /** Whether the module exports the fields that it reads. */
+  /** Whether the module exports the list of fields that it reads. */
   saysReads: boolean;
 }
 
 const loaded = new Map<string, LoadedMap>();
 
-/** Loads the module. Throws Invalid, in one line, if it cannot be used. */
+/** Loads the module. If it cannot be used, throws Invalid with a one-line message. */
 export function loadMap(path: string): LoadedMap {
   const known = loaded.get(path);
   if (known) return known;
@@ -76,7 +76,7 @@ function moduleAt(path: string): unknown {
   }
 }
 
-/** Returns the line at which Node reports an error, from the first line of the stack. */
+/** Returns the line number of an error that Node reports, from the first line of the stack. */
 function lineOf(error: unknown): string {
   const stack = error instanceof Error ? (error.stack ?? '') : '';
   const line = /^\S*:(\d+)$/m.exec(stack.split('\n')[0] ?? '')?.[1];

@@ -1,17 +1,17 @@
-/** The interfaces between cli.ts, the commands, and the process that they run in. */
+/** Defines the interfaces between cli.ts, the commands, and the process in which they run. */
 import type { Command } from 'commander';
 import type { Platform } from '../../platform/platform.ts';
 import type { Mirror } from '../../engine/context/mirror-context.ts';
 
-/** A command's access to its process. cli.ts makes the real one, tests make others. */
+/** A command's access to its process. cli.ts creates the real one; tests create others. */
 export interface Shell {
-  /** The environment, for ${NAME} in the configuration. */
+  /** The environment variables, for ${NAME} in the configuration. */
   env: Record<string, string | undefined>;
   /** Prints one line of results to stdout. */
   print(line: string): void;
   /** Prints one line for people to stderr. */
   note(line: string): void;
-  /** Redraws the progress line on stderr; does nothing if that is no terminal. */
+  /** Redraws the progress line on stderr. Does nothing if stderr is not a terminal. */
   progress(line: string): void;
   /** Whether stdout is a terminal, so that addresses may be shown. */
   terminal: boolean;
@@ -19,31 +19,34 @@ export interface Shell {
   interactive: boolean;
   /** Aborted when the process is asked to stop; the reason is Interrupted. */
   stop: AbortSignal;
-  /** Aborted when work in flight has to be given up: 8 s after `stop`, or when asked again. */
+  /**
+   * Aborted when work in flight must be abandoned: 8 s after `stop`, or at the second request to
+   * stop.
+   */
   abort: AbortSignal;
-  /** The command line that runs. */
+  /** The command line that is running. */
   argv?: readonly string[];
   /** Runs another command line in this process and returns its exit code. */
   call?(argv: readonly string[], shell: Shell): Promise<number>;
-  /** Returns the mirror, if this process holds it already. */
+  /** Returns the mirror if this process already has it open. */
   held?(): Assembled;
 }
 
 /**
- * One command: a file in src/commands that exports `options` and `run`, and that cli.ts names.
- * `run` returns the exit code (docs/exit-codes.md), and throws the errors of domain/errors.ts.
+ * A command: a file in src/commands that exports `options` and `run` and is listed in cli.ts. `run`
+ * returns the exit code (docs/exit-codes.md), and throws the errors of domain/errors.ts.
  */
 export interface CommandModule {
   options(command: Command): void;
   run(command: Command, shell: Shell): Promise<number>;
 }
 
-/** A command with several parts, such as `domains list`: its file exports `parts`. */
+/** A command with several parts, such as `domains list`. Its file exports `parts`. */
 export interface CommandGroup {
   parts: readonly CommandPart[];
 }
 
-/** One part of a command. */
+/** A part of a command. */
 export interface CommandPart extends CommandModule {
   name: string;
   summary: string;
@@ -52,7 +55,10 @@ export interface CommandPart extends CommandModule {
 export interface Assembled {
   mirror: Mirror;
   platform: Platform;
-  /** Builds the same mirror once more for a run beside this one. Close it first. */
+  /**
+   * Builds the same mirror again, for a run in parallel with this one. It must be closed before
+   * this one.
+   */
   sibling(): Assembled;
   close(failure?: unknown): Promise<void>;
 }

@@ -1,7 +1,8 @@
 /**
- * Marks in a snapshot that decide whether and how a mirror runs: it is paused, or the snapshot was
- * restored from a backup and does not know what happened since. Until a run has listed the
- * platform, nothing that a restored snapshot has recorded counts: every run is full.
+ * Reads and writes the marks in a snapshot that decide whether and how a mirror runs. A mirror may
+ * be paused. A snapshot may have been restored from a backup, in which case it lacks everything
+ * that happened since. Until a run has listed the platform, nothing recorded in a restored snapshot
+ * counts, and every run is full.
  */
 import { z } from 'zod';
 import type { Config } from '../../config/config.ts';
@@ -16,26 +17,26 @@ const pausedKey = 'paused';
 const stored = z.object({
   /** When the pause began, in milliseconds since the epoch. */
   at: z.number(),
-  /** '' if none was given. */
+  /** The reason; '' if none was given. */
   reason: z.string(),
 });
 /** A pause. */
 export type Paused = z.infer<typeof stored>;
 
-/** Returns the pause of a mirror; undefined: it is not paused. */
+/** Returns the pause of a mirror, or undefined if it is not paused. */
 export function pausedOf(meta: Meta): Paused | undefined {
   return metaValue(meta, pausedKey, stored);
 }
 
 /**
- * Pauses the mirror, or resumes it if `next` returns undefined; returns the state before and after.
- * Takes no lease: a pause has to work at once, above all while a run is under way.
+ * Pauses the mirror, or resumes it if `next` returns undefined. Returns the state before and after.
+ * It takes no lease, because a pause must work immediately, especially during a run.
  */
 export function movePaused(
   file: string,
   next: (before: Paused | undefined) => Paused | undefined,
 ): { before: Paused | undefined; after: Paused | undefined } {
-  // This refuses a snapshot that an older version has open, instead of migrating it.
+  // This rejects a snapshot that an older version has open; otherwise it would be migrated.
   lookInto(file)?.close();
   const { meta, transaction, close } = openSnapshot(file);
   try {
@@ -51,7 +52,7 @@ export function movePaused(
   }
 }
 
-/** Returns words such as: paused since 2026-08-06T03:00:00Z: works on the CRM */
+/** Formats a pause, such as: paused since 2026-08-06T03:00:00Z: works on the CRM */
 export function sayPaused({ at, reason }: Paused): string {
   return `paused since ${instant(at)}${reason === '' ? '' : `: ${reason}`}`;
 }
@@ -66,8 +67,8 @@ export function refusePaused(meta: Meta, { mirror, file }: Config): void {
 const copiedKey = 'copied-at';
 
 /**
- * Returns when the backup was made, in milliseconds since the epoch; undefined: the snapshot was
- * not restored, or a full run has brought it up to date.
+ * Returns when the backup was made, in milliseconds since the epoch, or undefined if the snapshot
+ * was not restored or a full run has updated it since.
  */
 export function copiedAt(meta: Meta): number | undefined {
   const text = meta.get(copiedKey);

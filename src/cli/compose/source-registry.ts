@@ -1,4 +1,4 @@
-/** Creates the source that a configuration names. It is the only list of sources. */
+/** Creates the source that a configuration names. This is the only list of sources. */
 import type { Config } from '../../config/config.ts';
 import { systemClock } from '../../http/system-clock.ts';
 import { vocabulary } from '../../records/contact/observe/value-vocabulary.ts';
@@ -23,13 +23,13 @@ import { sqlSource } from '../../sources/sql/sql-source.ts';
 import { trytonSource } from '../../sources/tryton/tryton-source.ts';
 import { loadMap } from './mapping-module.ts';
 
-/** One for the process, because standard input can be read once. */
+/** Shared by the whole process, because standard input can be read only once. */
 const input = standardInput(() => process.stdin);
 const surroundings = { clock: systemClock, random: Math.random, input };
 
 type Contacts = NonNullable<Config['contacts']>;
 
-/** These sources give only the fields that they are asked for. */
+/** These sources return only the requested fields. */
 const sparing: ReadonlySet<string> = new Set(['hubspot', 'salesforce', 'sql', 'tryton']);
 
 /** Creates the source of contacts. Throws Invalid if `contacts.map` cannot be used. */
@@ -41,7 +41,7 @@ export function contactSource(contacts: Contacts): Source {
     const why = `does not say which fields it reads, and ${type} gives none unasked`;
     throw new Invalid(`${mapping.name}: ${why}`, { fix: "export const reads = ['…']" });
   }
-  // The opt-out field is one that the mapping writes, which the source does not know.
+  // The mapping writes the opt-out field, so the source does not know it.
   return mappedSource(unmapped({ ...contacts, unsubscribed: undefined }), mapping);
 }
 
@@ -58,7 +58,7 @@ function unmapped({ source, id, unsubscribed }: Contacts): Source {
     : ndjsonSource(source, surroundings);
 }
 
-/** Returns the opt-out field, and how to read it, for a source that searches by it. */
+/** Returns the opt-out field and how to interpret it, for a source that searches by it. */
 function optOutOf(stated: Contacts['unsubscribed']) {
   if (stated === undefined || (typeof stated === 'object' && 'when' in stated)) return stated;
   const { field, ...own } = typeof stated === 'string' ? { field: stated } : stated;
@@ -72,8 +72,8 @@ function optOutOf(stated: Contacts['unsubscribed']) {
 }
 
 /**
- * Creates the way in which the CRM is told of opt-outs; undefined: it is not told. HubSpot,
- * Salesforce and SQL use the connection of their source.
+ * Creates the write-back that reports opt-outs to the CRM, or returns undefined if none is
+ * configured. HubSpot, Salesforce and SQL use the connection of their source.
  */
 export function contactReturns({
   source,

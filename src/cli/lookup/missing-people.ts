@@ -1,4 +1,6 @@
-/** People who are missing from the CRM: how many, and what happens until they are deleted. */
+/**
+ * Counts people who are missing from the CRM, and determines what happens until they are deleted.
+ */
 import { type AbsenceRules, policyDeletes } from '../../records/contact/consent/our-contacts.ts';
 import { isLongEnough } from '../../records/contact/consent/absence.ts';
 import type { Absence, RecordedRow } from '../../domain/record.ts';
@@ -8,15 +10,13 @@ import { counted, instant, lasting } from '../output/format-values.ts';
 /** The people who are missing. */
 export interface Missing {
   people: number;
-  /** How many are missing for long enough, so that they are opted out, or soon will be. */
+  /** The number of people who have been missing long enough to be opted out, already or soon. */
   due: number;
-  /**
-   * How much longer the first of them has to be missing until they are deleted; null: nobody is.
-   */
+  /** The time until the first of them is deleted; null if nobody is going to be deleted. */
   deletedInMs: number | null;
 }
 
-/** Counts the people who are missing; null: nobody is. */
+/** Counts the people who are missing, or returns null if nobody is. */
 export function missingOf({ absences }: Snapshot, rules: AbsenceRules): Missing | null {
   const { deletes, deleteAfterMs } = rules;
   const { people, due, waitedMs } = absences.summary('contact', deletes === 'owned');
@@ -25,7 +25,7 @@ export function missingOf({ absences }: Snapshot, rules: AbsenceRules): Missing 
   return { people, due, deletedInMs: isNone ? null : Math.max(0, deleteAfterMs - waitedMs) };
 }
 
-/** Words the count for people. */
+/** Formats the count for people. */
 export function missingWords(missing: Missing | null): string {
   if (!missing) return 'nobody';
   const { people, due, deletedInMs } = missing;
@@ -34,8 +34,8 @@ export function missingWords(missing: Missing | null): string {
 }
 
 /**
- * Returns how long one person has been missing, and what is to come; null: they are not. Durations
- * are the sums of two clocks.
+ * Returns how long a person has been missing and what happens next, or null if the person is not
+ * missing. Durations are sums of two clocks.
  */
 export function absenceOf(
   absence: Absence | undefined,
@@ -50,15 +50,15 @@ export function absenceOf(
     first: instant(firstAt),
     last: instant(lastAt),
     missingMs: ageMs,
-    /** Whether the person is missing for long enough to be opted out. */
+    /** Whether the person has been missing long enough to be opted out. */
     due: isLongEnough(absence, rules),
     needs: { readings: rules.absentReadings, ms: rules.absentForMs },
-    /** Null: the person is not due yet, or the policy deletes nobody like this. */
+    /** Null if the person is not yet due, or if the policy deletes nobody for absence. */
     deletedInMs: isOver ? null : Math.max(0, rules.deleteAfterMs - waitedMs),
   };
 }
 
-/** Words the absence of one person. */
+/** Formats the absence of one person. */
 export function absenceWords(absence: NonNullable<ReturnType<typeof absenceOf>>): string {
   const { readings, first, last, missingMs, due, needs, deletedInMs } = absence;
   const since = `not in the CRM in ${readings} readings, ${first} to ${last} (${lasting(missingMs)})`;

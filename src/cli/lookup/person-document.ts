@@ -1,4 +1,7 @@
-/** All that is known of one person, as one document: a section for each place that was asked. */
+/**
+ * Collects everything known about one person in one document, with a section for each place that
+ * was queried.
+ */
 import { renderProblem } from '../../domain/errors.ts';
 import { policyDeletes } from '../../records/contact/consent/our-contacts.ts';
 import { type ExplainedChannel, explainPerson } from '../../records/contact/consent/decide.ts';
@@ -20,13 +23,13 @@ export interface Explaining {
   mirror: string;
   rules: PersonRules;
   found: Examined;
-  /** The contacts as the platform shows them in full. */
+  /** The full contacts as the platform returns them. */
   details: readonly Contact[];
   snapshot: Snapshot;
   names: Names;
-  /** Says for how long a stated opt-out is held, at most. */
+  /** The limits that determine for how long at most a stated opt-out awaits approval. */
   guards: Config['guards'];
-  /** Whether addresses may be shown, and so what is as personal. */
+  /** Whether addresses, and other data that is equally personal, may be shown. */
   addresses: boolean;
 }
 
@@ -52,12 +55,12 @@ export function explainedOf(explaining: Explaining) {
     snapshot: snapshotOf(explaining),
     platform,
     ledger,
-    /** null: the CRM could not be read, so nothing is decided. */
+    /** Null if the CRM could not be read, so that nothing is decided. */
     channels: crm.read ? channelsOf(explaining) : null,
     sends: crm.read ? found.sends.filter((change) => change.key === key).map(sendOf) : null,
-    /** Changes that were decided and are not sent now, with the gate that keeps them back. */
+    /** Changes that were decided but are not sent now, with the gate that withholds them. */
     keptBack: crm.read ? found.keptBack.map(keptBackOf) : null,
-    /** What guards hold until it is approved. */
+    /** Changes that await approval because of a guard. */
     held: heldOf(explaining),
     parked: parkedOf(explaining),
     history,
@@ -87,7 +90,10 @@ function crmOf({ found: { source, states }, names }: Explaining) {
   };
 }
 
-/** null: nothing is recorded of this person, who is not ours. */
+/**
+ * Returns what the snapshot records about this person, or null if it has no record; the person is
+ * then not ours.
+ */
 function snapshotOf(explaining: Explaining) {
   const { found, rules, snapshot, names } = explaining;
   const { recorded, former, key } = found.states;
@@ -95,14 +101,14 @@ function snapshotOf(explaining: Explaining) {
   const { contacts, channels, defaults, left } = decodeContact.recorded(recorded).value;
   return {
     ownership: recorded.ownership,
-    /** null: vanished from the platform. */
+    /** Null if the contact has vanished from the platform. */
     id: recorded.id ?? null,
-    // A CRM may use the address as an id.
+    // An id is named like a person, because a CRM may use the address as an id.
     crmIds: snapshot.recorded.originsOf(kind, key).map((id) => names({ kind, key: id })),
     seenAt: instant(recorded.seenAt),
-    /** For how long full runs have not found the person in the CRM; null: the last one has. */
+    /** How long full runs have not found the person in the CRM; null if the last one did. */
     absence: absenceOf(snapshot.absences.get(kind, key), recorded, rules.absence),
-    /** When the person left all mail, where that is known. */
+    /** When the person left all mail, if known. */
     left: left ? { after: timeOf(left.after), until: timeOf(left.by) } : null,
     channels: Object.fromEntries(
       Object.entries(channels).map(([channel, is]) => [
@@ -111,15 +117,18 @@ function snapshotOf(explaining: Explaining) {
       ]),
     ),
     contacts: contacts.map((contact) => contactOf(contact, undefined)),
-    /** Where the creation itself left an opt-out that nobody made. */
+    /** The channels in which creating the contact left an opt-out that nobody made. */
     defaults,
-    /** Under which addresses the same CRM record, or contact, was known before. */
+    /** The addresses under which the same CRM record, or contact, was known before. */
     former: former.map(({ row }) => names(row)),
     moved: movedOf(explaining),
   };
 }
 
-/** Which addresses the CRM has by now instead, and what runs do here once those stand. */
+/**
+ * Returns the addresses that the CRM has now instead, and what runs do here once those are in
+ * place.
+ */
 function movedOf({ found: { source, states }, rules, snapshot, names }: Explaining) {
   const { recorded, desired, key } = states;
   const isOurs = recorded?.id !== undefined && recorded.ownership !== 'noted';
@@ -129,14 +138,17 @@ function movedOf({ found: { source, states }, rules, snapshot, names }: Explaini
   return { to, does: policyDeletes(recorded, rules.absence) ? 'delete' : 'opt_out' };
 }
 
-/** What the ledger remembers; '*' is every channel. */
+/** Returns the entries of the do-not-contact list; '*' stands for every channel. */
 function ledgerOf({ found }: Explaining) {
   return found.states.entries.map(({ part, cause, through, after, by }) => {
     return { channel: part, cause, through, after: timeOf(after), until: timeOf(by) };
   });
 }
 
-/** Who made an opt-out, and when: after the one, by the other; null: not known. */
+/**
+ * Returns who made an opt-out and when (after one time and by another), or null if that is not
+ * known.
+ */
 function membershipOf({ is, by: maker, made }: Membership) {
   const by = is === 'opt_out' ? maker : null;
   return { is, by, after: timeOf(made?.after ?? null), until: timeOf(made?.by ?? null) };
@@ -159,7 +171,7 @@ function platformOf({ found, details, addresses }: Explaining) {
 function contactOf({ id, left, channels }: ObservedContact, detail: Contact | undefined) {
   return {
     id,
-    /** Unsubscribed from all mail, blocked or suppressed. */
+    /** Whether the person is unsubscribed from all mail, blocked or suppressed. */
     left,
     status: detail?.status ?? null,
     suppressed: detail?.suppressionReason ?? detail?.suppressedAt ?? null,
@@ -169,7 +181,10 @@ function contactOf({ id, left, channels }: ObservedContact, detail: Contact | un
   };
 }
 
-/** Read and shown: the platform's API does not let them be written. */
+/**
+ * Returns fields that are read and shown only, because the platform's API does not allow writing
+ * them.
+ */
 function notSyncedOf({ firstName, lastName, properties, groups }: Contact) {
   return {
     firstName: firstName ?? null,
@@ -193,17 +208,17 @@ function channelsOf({ found, rules, snapshot }: Explaining) {
         ? { ...membershipOf(recorded), doubtful: isDoubtful(recorded, channel, states.facts) }
         : null,
       observed: asked.observed ?? null,
-      /** The rules in their order, up to the one that matches. */
+      /** The rules in order, up to the one that matches. */
       tried: tried.map(({ rule: { id, row, asks }, matches }) => ({ id, row, asks, matches })),
-      /** The gates that were asked after that, in their order; `row` is null where it has none. */
+      /** The gates checked after that, in order; `row` is null if the gate has none. */
       gates: gates.map(({ gate: { id, row = null, asks }, held }) => ({ id, row, asks, held })),
-      /** Whether a gate outweighs the rule that matched. */
+      /** Whether a gate overrides the rule that matched. */
       outweighed: isOutweighed(explained),
       decision: doneOf(explained, found),
       row: verdict.row,
       /** The rule or gate that decided. */
       by: verdict.by,
-      /** The setting that stops a change: 'protect' or 'optIns'. */
+      /** The setting that blocks a change: 'protect' or 'optIns'. */
       stoppedBy: stop ?? null,
       problem: problem
         ? { reason: problem.reason, fix: problem.fix, since: timeOf(known?.since ?? null) }
@@ -216,7 +231,7 @@ function isOutweighed({ tried, verdict }: ExplainedChannel): boolean {
   return tried.at(-1)?.rule.id !== verdict.by;
 }
 
-/** What was decided for the channel. Gates of the run may still keep it back. */
+/** Returns the decision for the channel. Gates of the run may still withhold it. */
 function doneOf({ channel, verdict }: ExplainedChannel, { decision }: Examined): string {
   const change = decision.changes.find(({ part }) => part === channel);
   if (change) return change.op;
@@ -237,10 +252,10 @@ function heldOf({ found, snapshot, guards }: Explaining) {
     const { holdForMs } = guards[configKey];
     return snapshot.awaitingApproval.of(guard, found.states.key).map(({ part, at }) => ({
       guard: configKey,
-      /** null: the guard holds all of the person's changes that it counts. */
+      /** Null if the guard withholds all changes of the person that it counts. */
       channel: part === '' ? null : part,
       since: at === 0 ? null : instant(at),
-      /** From then on a run applies it without approval, if the CRM still states it. */
+      /** The time from which a run applies it without approval, if the CRM still states it. */
       until: holdForMs === undefined || at === 0 ? null : instant(at + holdForMs),
     }));
   });
@@ -254,7 +269,7 @@ function parkedOf({ found, snapshot }: Explaining) {
     fix: parked.fix,
     since: instant(parked.since),
     attempts: parked.attempts,
-    /** null: not before the record changes, or `retry`. */
+    /** Null if it is not tried again until the record changes or `retry` is used. */
     retryAt: timeOf(parked.retryAt ?? null),
   }));
 }

@@ -1,6 +1,6 @@
 /**
- * Names of records: how one is named to people, by its address only if that is wanted, and which
- * one a word on the command line means: an address, a hash, or a template's key.
+ * Names records for people, with the address only if that is wanted, and finds the record that a
+ * word on the command line means: an address, a hash, or a template's key.
  */
 import type { RecordProblem } from '../../domain/record-problem.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
@@ -15,9 +15,9 @@ import { unfinishedIn } from '../../erasure/pending/unfinished-erasures.ts';
 export type Names = (record: Pick<RecordProblem, 'kind' | 'key'>) => string;
 
 /**
- * Returns how to name records. Without `addresses` a person is named by a short keyed hash
- * (#4f1c…), the same in every run of a mirror, because the key lies in the snapshot. A plan before
- * the first run has names of its own.
+ * Returns a function that names records. Without `addresses`, a person is named by a short keyed
+ * hash (#4f1c…). It is the same in every run of a mirror, because its key is stored in the
+ * snapshot. A plan made before the first run uses different names.
  */
 export function namesOf(snapshot: Snapshot, addresses: boolean): Names {
   return ({ kind, key }) => {
@@ -29,8 +29,8 @@ export function namesOf(snapshot: Snapshot, addresses: boolean): Names {
 type Named = Pick<RecordProblem, 'kind' | 'key'>;
 
 /**
- * Returns the word in its one spelling. A hash may come without its #, which begins a comment in
- * most shells. Throws Invalid for a word that can name nothing.
+ * Normalizes the word. A hash may lack its #, which begins a comment in most shells. Throws Invalid
+ * for a word that cannot name anything.
  */
 export function wordOf(who: string): string {
   const word = who.trim();
@@ -43,15 +43,18 @@ export function wordOf(who: string): string {
   return word.includes('@') ? contactKey(word) : word;
 }
 
-/** Returns a test whether a record is meant by a word of `wordOf`: by key, or by hash. */
+/**
+ * Returns a predicate that tests whether a word from `wordOf` means a record, by key or by hash.
+ */
 export function namedBy(word: string, snapshot: Snapshot): (record: Named) => boolean {
   const hash = namesOf(snapshot, false);
   return (record) => record.key === word || hash(record) === word;
 }
 
 /**
- * Returns the key of the person that a word means. A hash is searched in the snapshot, then in the
- * CRM, which is read for it. Throws Invalid if nobody has it, and the errors of that reading.
+ * Returns the key of the person that a word means. A hash is looked up in the snapshot, then in the
+ * CRM, which is read for this purpose. Throws Invalid if no person has it, and passes on the errors
+ * of that read.
  */
 export async function keyOf(who: string, mirror: Mirror, signal: AbortSignal): Promise<Key> {
   const word = wordOf(who);
@@ -64,7 +67,7 @@ export async function keyOf(who: string, mirror: Mirror, signal: AbortSignal): P
   const erasure = unfinishedIn(mirror.snapshot).find(({ hash }) => hash === word);
   if (erasure?.key !== undefined) return erasure.key;
   for (const key of mirror.snapshot.recordHistory.keys('contact')) {
-    // A problem of an erased person has the hash itself as its key, which is none.
+    // A problem of an erased person has the hash itself as its key, which is not a real key.
     if (!key.startsWith('#') && isMeant({ kind: 'contact', key })) return key;
   }
   const found = await inSource(part, isMeant, signal);

@@ -1,4 +1,4 @@
-/** What is known of one person, in lines for people. */
+/** Formats everything known about one person as lines for people. */
 import { renderProblem } from '../../domain/errors.ts';
 import type { ExplainedPerson } from './person-document.ts';
 import { absenceWords } from './missing-people.ts';
@@ -160,7 +160,10 @@ function channelLines(channel: Channel, { crm }: ExplainedPerson): string[] {
   ];
 }
 
-/** Gone is who has no record that counts, whether or not there ever was one. */
+/**
+ * Formats the desired state. `gone` means that the person has no record that counts, whether or not
+ * there ever was one.
+ */
 function desiredWords(desired: Channel['desired'], { records }: ExplainedPerson['crm']): string {
   if (desired !== 'gone') return `the CRM wants ${desired ?? '–'}`;
   if (records.length === 0) return 'the CRM does not name this person';

@@ -1,4 +1,6 @@
-/** The flags, connection and output of all commands that ask the platform one thing. */
+/**
+ * Shares the flags, connection and output of all commands that send one request to the platform.
+ */
 import type { Config } from '../../config/config.ts';
 import { loadConfig } from '../../config/load-config.ts';
 import { Unavailable } from '../../domain/errors.ts';
@@ -11,20 +13,20 @@ import { type CommandAnswer, type LookFlags, print } from './snapshot-command.ts
 /** The flags of these commands. */
 export type ReachFlags = Pick<LookFlags, 'config' | 'json'>;
 
-/** The answer of a command, as the document for --json and as lines for people. */
+/** The result of a command, as the document for --json and as lines for people. */
 export interface Result extends CommandAnswer {
-  /** Whether the platform answered that it was not done, so that the command failed. */
+  /** Whether the platform refused the request, so that the command failed. */
   failed?: boolean;
 }
 
-/** The platform, connected. */
+/** The connected platform. */
 export interface Reached {
   platform: Platform;
   config: Config;
   signal: AbortSignal;
 }
 
-/** Connects to the configured platform, prints the answer of `ask` and returns the exit code. */
+/** Connects to the configured platform, prints the result of `ask`, and returns the exit code. */
 export async function reach(
   flags: ReachFlags,
   shell: Shell,
@@ -42,8 +44,8 @@ export async function reach(
 }
 
 /**
- * Adds `look`, the place to look before the next try, to the error of a request that may have been
- * done. Such requests are never sent twice.
+ * Adds `look`, which states what to check before the next try, to the error of a request that may
+ * have had its effect. Such requests are never sent twice.
  */
 export async function once<T>(sent: Promise<T>, look: string): Promise<T> {
   try {

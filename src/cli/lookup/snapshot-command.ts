@@ -1,4 +1,4 @@
-/** The flags, opening and output of all commands that look at a mirror's snapshot. */
+/** Shares the flags, opening and output of all commands that read a mirror's snapshot. */
 import { existsSync } from 'node:fs';
 import type { Command } from 'commander';
 import type { Config } from '../../config/config.ts';
@@ -18,7 +18,7 @@ export interface LookFlags {
   addresses?: true;
 }
 
-/** Adds the flags of a command that names nobody. */
+/** Adds the flags of a command that does not name people. */
 export function lookOptions(command: Command): Command {
   return command
     .option('-c, --config <file>', 'the configuration', 'config/mirror.yaml')
@@ -33,27 +33,27 @@ export function namingOptions(command: Command): Command {
   );
 }
 
-/** The answer of a command, as the document for --json and as lines for people. */
+/** The result of a command, as the document for --json and as lines for people. */
 export interface CommandAnswer {
   document: object;
   lines: string[];
 }
 
-/** A mirror that is looked at. */
+/** A mirror that is open for reading. */
 export interface Seen {
   config: Config;
-  /** Undefined: there is none yet. */
+  /** The snapshot; undefined if none exists yet. */
   snapshot: Snapshot | undefined;
   names: Names;
-  /** Whether another process holds the mirror. */
+  /** Whether another process has the lease of the mirror. */
   leased: boolean;
-  /** Milliseconds since the epoch. */
+  /** The current time in milliseconds since the epoch. */
   now: number;
 }
 
 /**
- * Prints what `tell` returns about the mirror, and returns exit code 0. Takes no lease and changes
- * nothing, so it works while another process writes.
+ * Prints what `tell` returns about the mirror, and returns exit code 0. It takes no lease and
+ * changes nothing, so it works while another process writes.
  */
 export async function look(
   flags: LookFlags,
@@ -70,7 +70,7 @@ export async function look(
   }
 }
 
-/** Opens a mirror for looking. The caller closes the snapshot. */
+/** Opens a mirror for reading. The caller closes the snapshot. */
 export function see(config: Config, addresses: boolean): Seen {
   const snapshot = lookInto(config.snapshot);
   const names = namesIn(snapshot, addresses);
@@ -80,9 +80,8 @@ export function see(config: Config, addresses: boolean): Seen {
 type Act = (seen: Omit<Seen, 'leased' | 'now'>) => CommandAnswer;
 
 /**
- * Prints what `act` returns after it has changed the snapshot, with the lease, and returns exit
- * code 0. If a worker holds the mirror, the worker does it. Throws Busy if another process holds
- * it.
+ * Changes the snapshot with `act` under the lease, prints the result, and returns exit code 0. If a
+ * worker has the lease, the worker makes the change. Throws Busy if another process has the lease.
  */
 export async function change(flags: LookFlags, shell: Shell, act: Act): Promise<number> {
   const config = loadConfig(flags.config, shell.env);
@@ -115,7 +114,7 @@ function namesIn(snapshot: Snapshot | undefined, addresses: boolean): Names {
   return snapshot ? namesOf(snapshot, addresses) : ({ key }) => key;
 }
 
-/** Prints an answer: with --json its document, else its lines. */
+/** Prints a result: with --json its document, otherwise its lines. */
 export function print(
   { document, lines }: CommandAnswer,
   flags: Pick<LookFlags, 'json'>,

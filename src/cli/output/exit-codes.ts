@@ -1,8 +1,8 @@
 import { Interrupted } from '../../domain/errors.ts';
 
 /**
- * The exit codes of all commands. Scripts rely on them: they never change. Where several apply, the
- * first in this order wins; `invalid` and `busy` end a command before it does anything.
+ * Lists the exit codes of all commands. Scripts rely on them, so they never change. If several
+ * apply, the first in this order wins. `invalid` and `busy` end a command before it does anything.
  */
 export const exitCodes = {
   invalid: {
@@ -37,7 +37,10 @@ export function exitCode(name: ExitName): number {
   return exitCodes[name].code;
 }
 
-/** Returns the code of a process that was asked to stop, by the reason of its stop signal. */
+/**
+ * Returns the exit code of a process that was asked to stop, based on the reason of its stop
+ * signal.
+ */
 export function codeOfStop(reason: unknown): number {
   const isKey = reason instanceof Interrupted && reason.signal === 'SIGINT';
   return exitCode(isKey ? 'interrupted' : 'terminated');

@@ -10,17 +10,17 @@ import { codeOfStop, exitCode } from './exit-codes.ts';
 
 type Fault = Omit<Problem, 'code'>;
 
-/** What a person reads of a failure, and the exit code that says which kind it was. */
+/** The text that describes a failure for people, and the exit code that classifies it. */
 export interface Failure {
   /** The first of the problems. */
   problem: Fault;
-  /** All of them, a line each; of a bug its stack. */
+  /** All problems, one per line, or the stack of a bug. */
   text: string;
   code: number;
 }
 
 /**
- * Returns the text and the exit code for any error. An unexpected one is reported as a bug, with
+ * Returns the text and the exit code for any error. An unexpected error is reported as a bug, with
  * its stack.
  */
 export function explain(error: unknown): Failure {
@@ -58,8 +58,8 @@ const pathFaults: Readonly<Record<string, string>> = {
 };
 
 /**
- * Words a path that cannot be used, which only a person can correct; undefined: it is no such
- * error.
+ * Explains a path that cannot be used, which only a person can correct. Returns undefined for other
+ * errors.
  */
 function pathFault(error: unknown): Fault | undefined {
   if (!(error instanceof Error && 'code' in error && 'path' in error)) return undefined;
@@ -69,8 +69,8 @@ function pathFault(error: unknown): Fault | undefined {
 }
 
 /**
- * Words an error of the disk, the file system or SQLite, which is no bug; undefined: it is no such
- * error.
+ * Explains an error of the disk, the file system or SQLite, which is not a bug. Returns undefined
+ * for other errors.
  */
 function storageFault(error: unknown): Fault | undefined {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';

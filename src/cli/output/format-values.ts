@@ -5,10 +5,7 @@ export function instant(at: number): string {
   return new Date(at).toISOString().replace(/\.\d+/, '');
 }
 
-/**
- * Formats a time that has passed, rounded down, in at most two units: 40 s, 12 min, 3 h 12 min, 2 d
- * 4 h
- */
+/** Formats elapsed time, rounded down, in at most two units: 40 s, 12 min, 3 h 12 min, 2 d 4 h */
 export function range(ms: number): string {
   const minutes = Math.floor(ms / 60_000);
   if (minutes < 2) return `${Math.floor(ms / 1000)} s`;
@@ -18,7 +15,7 @@ export function range(ms: number): string {
   return two(`${Math.floor(hours / 24)} d`, hours % 24, 'h');
 }
 
-/** Formats how long something takes, rounded up: 0.5 s, 60 s, 2 min 20 s, 12 min, 3 h 12 min */
+/** Formats a duration, rounded up: 0.5 s, 60 s, 2 min 20 s, 12 min, 3 h 12 min */
 export function lasting(ms: number): string {
   const seconds = Math.ceil(ms / 1000);
   if (ms < 10_000) return `${Math.ceil(ms / 100) / 10} s`;
@@ -28,7 +25,7 @@ export function lasting(ms: number): string {
   return range(Math.ceil(ms / unitMs) * unitMs);
 }
 
-/** Formats like `instant`; null for an unknown time. */
+/** Formats like `instant`, or returns null for an unknown time. */
 export function instantOrNull(at: number | null | undefined): string | null {
   return at === null || at === undefined ? null : instant(at);
 }

@@ -3,8 +3,8 @@ import { Invalid } from '../../domain/errors.ts';
 const reasonAtMost = 200;
 
 /**
- * Returns the text of --reason as one line of at most 200 characters. It is kept and logged, so an
- * address in it throws Invalid.
+ * Returns the text of --reason as one line of at most 200 characters. Throws Invalid if it contains
+ * an address, because the text is stored and logged.
  */
 export function reasonOf(text: string | undefined): string | undefined {
   const reason = text?.replaceAll(/[\p{C}\p{Z}]+/gu, ' ').trim();

@@ -1,10 +1,10 @@
 /**
- * Hands a command that writes to the worker that holds the mirror, and prints here what it prints.
- * Without Redis, or without a worker, the command runs here.
+ * Passes a command that writes to the worker that has the mirror, and prints that worker's output
+ * here. Without Redis, or without a worker, the command runs here.
  *
- *   caller   argv and what it reads, encrypted   →   worker   the same command line, in its mirror
+ *   caller   argv and its input, encrypted       →   worker   the same command line, in its mirror
  *   stderr   notes and progress, as they come    ←
- *   stdout   at the end all lines, the exit code ←   and every note, since the last may come late
+ *   stdout   at the end, all lines and exit code ←   and every note, as the last may come late
  */
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
@@ -17,23 +17,24 @@ import { readKey } from '../../do-not-contact/list-key.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { readFileSync } from 'node:fs';
 
-/** Checks a message of the worker while the command runs. */
+/** Checks a message that the worker sends while the command runs. */
 const news = z.object({ note: z.string() }).or(z.object({ progress: z.string() }));
 /** A note or a progress line. */
 export type News = z.infer<typeof news>;
 
-/** Checks the worker's answer at the end. */
+/** Checks the worker's final answer. */
 const outcome = z.object({
   code: z.number(),
   lines: z.array(z.string()),
   notes: z.array(z.string()).default([]),
 });
-/** The result of a command that was handed over. */
+/** The result of a command that a worker ran. */
 export type HandoverOutcome = z.infer<typeof outcome>;
 
 /**
- * Has the worker run the command if one holds the mirror, else runs `here`; returns the exit code.
- * Throws Invalid if the key of the list is missing, which encrypts the command.
+ * Has the worker run the command if a worker has the mirror; otherwise runs `here`. Returns the
+ * exit code. Throws Invalid if the key of the do-not-contact list, which encrypts the command, is
+ * missing.
  */
 export async function orHandOver(
   config: Config,
@@ -42,11 +43,11 @@ export async function orHandOver(
 ): Promise<number> {
   const { redis, mirror, ledger } = config;
   if (redis === undefined || shell.held || !shell.argv) return here();
-  // Loaded only if there is a Redis: most commands start without.
+  // The module is loaded only if Redis is configured, because most commands start without it.
   const { connectQuickly } = await import('../../worker/queues/redis-connections.ts');
   const quick = connectQuickly(redis);
   const isServed = async () => homeRecord(quick, mirror, randomBytes(8).toString('hex')).isServed();
-  // While Redis is away this process works by itself, as it does for rate limits.
+  // While Redis is away, this process works on its own, as it does for rate limits.
   const served = await isServed().catch((error: unknown) => {
     if (isExpected(error)) return false;
     quick.close();
@@ -100,28 +101,28 @@ function hear(shell: Shell, told: News): void {
 export const call = z.object({
   /**
    * The command and its arguments, without the configuration, which the worker has, and without the
-   * plan's file.
+   * plan file.
    */
   argv: z.array(z.string()),
-  /** The content of the file that `apply` is given. */
+  /** The content of the plan file that `apply` receives. */
   plan: z.string().optional(),
   terminal: z.boolean(),
   interactive: z.boolean(),
 });
-/** One command line for the worker. */
+/** A command line for the worker. */
 export type Call = z.infer<typeof call>;
 
-/** Commands that may run beside a run. */
+/** Commands that may run in parallel with a run. */
 export const besides: ReadonlySet<string> = new Set(['one', 'forget', 'allow', 'approve', 'retry']);
 
-/** Returns the command line for the worker; reads the plan's file for `apply`. */
+/** Returns the command line for the worker, and reads the plan file for `apply`. */
 export function callOf(
   { terminal, interactive }: Pick<Shell, 'terminal' | 'interactive'>,
   argv: readonly string[],
 ): Call {
   const [name = '', ...own] = withoutConfig(argv);
   if (name !== 'apply') return { argv: [name, ...own], terminal, interactive };
-  // The configuration is its only option with a value, so the first other word is the file.
+  // The configuration is the only option with a value, so the first other word is the file.
   const at = own.findIndex((token) => !token.startsWith('-'));
   const plan = readFileSync(own[at] ?? '', 'utf8');
   return { argv: [name, ...own.toSpliced(at, 1)], plan, terminal, interactive };

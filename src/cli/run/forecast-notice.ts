@@ -1,4 +1,7 @@
-/** Prints how long a run will take, before it begins to write, if somebody might wonder. */
+/**
+ * Prints how long a run will take, before it starts to write, if the duration could surprise the
+ * user.
+ */
 import { renderProblem } from '../../domain/errors.ts';
 import type { Config } from '../../config/config.ts';
 import { intervalOf } from '../../config/schema/cron-pattern.ts';
@@ -8,27 +11,27 @@ import type { Mirror, Progress } from '../../engine/context/mirror-context.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { lasting } from '../output/format-values.ts';
 
-/** A longer run is announced. */
+/** The duration above which a run is announced. */
 const longMs = 10 * 60_000;
 
 /** The run that the notice is about. */
 export interface Foreseen {
   config: Pick<Config, 'mirror' | 'schedule'>;
   mode: 'full' | 'fast';
-  /** Announces the run however quick it is. */
+  /** Whether to announce the run even if it is short. */
   firstLoad?: boolean;
 }
 
-/** The two hooks of a run that this file serves. */
+/** The two hooks of a run that this file implements. */
 export interface Foreseeing {
   foresees(forecast: Forecast): void;
-  /** Prints the notice as soon as an answer shows the limit that was unknown. */
+  /** Prints the notice as soon as a response shows the limit that was unknown. */
   progress(progress: Pick<Progress, 'stage'>): void;
 }
 
 /**
- * Returns hooks that print the notice before the run begins to write, or later if no limit was
- * known then.
+ * Returns hooks that print the notice before the run starts to write, or later if no limit was
+ * known at that time.
  */
 export function foreseeing(
   shell: Pick<Shell, 'note'>,
@@ -51,8 +54,8 @@ export function foreseeing(
 }
 
 /**
- * Returns whether the duration is known well enough: the limit of the route with the most requests
- * is known, or the run is long in any case.
+ * Returns whether the duration is known well enough: either the limit of the route with the most
+ * requests is known, or the run is long in any case.
  */
 function isWorthSaying(forecast: Forecast): boolean {
   const { routes } = forecast;
@@ -62,8 +65,8 @@ function isWorthSaying(forecast: Forecast): boolean {
 }
 
 /**
- * Prints the forecast if the run is long, or does not fit into its schedule. `now`: milliseconds
- * since the epoch.
+ * Prints the forecast if the run is long or does not fit into its schedule. `now` is in
+ * milliseconds since the epoch.
  */
 export function sayForecast(
   forecast: Forecast,

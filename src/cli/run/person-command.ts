@@ -1,4 +1,7 @@
-/** The part that `forget` and `allow` share: one person, named on the command line. */
+/**
+ * Shares what `forget` and `allow` have in common: they act on one person, named on the command
+ * line.
+ */
 import type { Command } from 'commander';
 import { Invalid } from '../../domain/errors.ts';
 import type { Key } from '../../domain/record.ts';
@@ -28,12 +31,12 @@ export function personOptions(command: Command): Command {
   );
 }
 
-/** The person, and the mirror that is open for writing. */
+/** The person, and the mirror opened for writing. */
 export interface Named {
   mirror: Mirror;
   part: MirrorPart;
   key: Key;
-  /** The short hash of the person, shown where no address may stand. */
+  /** The short hash of the person, shown if the address must not be. */
   hash: string;
   names: Names;
   /** The path of the snapshot. */
@@ -42,7 +45,7 @@ export interface Named {
 }
 
 /**
- * Runs `act` on one person of the mirror, with the lease and the person's lock; prints the answer
+ * Runs `act` for one person of the mirror, with the lease and the person's lock. Prints the result
  * and returns the exit code.
  */
 export async function withPerson(command: Command, shell: Shell, act: Act): Promise<number> {
@@ -82,7 +85,7 @@ async function workOn(
 }
 
 /**
- * Returns the key of the person, see `keyOf`. Throws Invalid for a word that is neither a valid
+ * Returns the key of the person (see `keyOf`). Throws Invalid for a word that is neither a valid
  * address nor a hash.
  */
 function personOf(who: string, mirror: Mirror, signal: AbortSignal): Promise<Key> {

@@ -1,6 +1,6 @@
 /**
- * A plan as a file, written by `plan --out` and read by `apply`, without addresses. The snapshot
- * remembers which plans were applied lately, because each is applied once.
+ * Stores a plan in a file, written by `plan --out` and read by `apply`, without addresses. The
+ * snapshot remembers recently applied plans, because each plan is applied only once.
  */
 import { existsSync, writeFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
@@ -10,11 +10,11 @@ import { readSmallFile } from '../../domain/values/config-file.ts';
 import type { Summary } from '../../engine/report/run-summary.ts';
 import { type Meta, metaValue } from '../../snapshot/database/meta-table.ts';
 
-/** The fields that `apply` reads. The file's counts tell people what they agree to. */
+/** The fields that `apply` reads. The counts in the file show people what they agree to. */
 const planFile = z.object({
   version: z.literal(1),
   mirror: z.string(),
-  /** The run that made the plan; no two plans have the same. */
+  /** The run that made the plan. No two plans share a run. */
   run: z.string().min(1),
   /** The hash of the changes. */
   plan: z.string().regex(/^[0-9a-f]{16}$/),
@@ -22,12 +22,12 @@ const planFile = z.object({
   only: z.enum(['contacts', 'templates']).nullable(),
   madeAt: z.iso.datetime(),
 });
-/** A plan that was read. */
+/** A plan read from a file. */
 export type PlanFile = z.infer<typeof planFile>;
 
 /**
- * Throws Invalid if a plan cannot be written there, or would overwrite a file that is no plan. Call
- * it before the run.
+ * Throws Invalid if a plan cannot be written there, or would overwrite a file that is not a plan.
+ * It must be called before the run.
  */
 export function refuseOverwriting(file: string): void {
   const folder = dirname(resolve(file));
@@ -42,7 +42,7 @@ export function refuseOverwriting(file: string): void {
   });
 }
 
-/** Returns whether the file holds a plan of this version. */
+/** Returns whether the file contains a plan of this version. */
 function isPlan(file: string): boolean {
   try {
     return planFile.safeParse(jsonIn(file)).success;
@@ -51,7 +51,7 @@ function isPlan(file: string): boolean {
   }
 }
 
-/** Writes the plan of a run. `at`: milliseconds since the epoch. */
+/** Writes the plan of a run. `at` is in milliseconds since the epoch. */
 export function writePlan(file: string, summary: Summary, at: number): void {
   const { mirror, run, plan, mode, only, contacts, templates } = summary;
   const madeAt = new Date(at).toISOString();
@@ -59,7 +59,7 @@ export function writePlan(file: string, summary: Summary, at: number): void {
   writeFileSync(file, `${JSON.stringify(document, null, 2)}\n`, { mode: 0o600 });
 }
 
-/** Reads a plan. Throws Invalid if there is none that this version can read. */
+/** Reads a plan. Throws Invalid if the file contains no plan that this version can read. */
 export function readPlan(file: string): PlanFile {
   const read = planFile.safeParse(jsonIn(file));
   if (read.success) return read.data;
@@ -89,17 +89,20 @@ function reasonOf(error: unknown): string {
 
 const appliedKey = 'applied-plans';
 
-/** The id of the run that made the plan → when it was applied, in milliseconds since the epoch. */
+/**
+ * Maps the id of the run that made a plan to the time at which the plan was applied, in
+ * milliseconds since the epoch.
+ */
 const appliedPlans = z.record(z.string(), z.number());
 
-/** Returns when this plan was applied; undefined: not lately. */
+/** Returns when this plan was applied, or undefined if it was not applied recently. */
 export function appliedAt(meta: Meta, plan: string): number | undefined {
   return readApplied(meta)[plan];
 }
 
 /**
- * Remembers that a plan was applied, and forgets those applied before `oldest`, which are too old
- * to be applied anyway. `at` and `oldest`: milliseconds since the epoch.
+ * Remembers that a plan was applied, and forgets plans applied before `oldest`, which are too old
+ * to be applied anyway. `at` and `oldest` are in milliseconds since the epoch.
  */
 export function markApplied(
   meta: Meta,

@@ -10,11 +10,11 @@ import type { Shell } from '../compose/process-shell.ts';
 import { lasting } from '../output/format-values.ts';
 
 const redrawMs = 100;
-/** Redraws this often without news, to show that the run is alive. */
+/** How often to redraw without news, to show that the run is alive. */
 const waitingMs = 1000;
-/** A rate over a shorter time means nothing. */
+/** The shortest time over which a rate is meaningful. */
 const leastMs = 500;
-/** After so many windows the measured rate is better than the limits. */
+/** After this many windows, the measured rate gives a better estimate than the limits. */
 const enoughWindows = 5;
 const shownStages = {
   reading: 'read',
@@ -30,14 +30,14 @@ export interface ProgressLine {
   close(): void;
 }
 
-/** The last progress of a record type, in monotonic milliseconds. */
+/** The latest progress of a record type, in monotonic milliseconds. */
 interface News extends Progress {
   sinceMs: number;
   atMs: number;
 }
 
 /**
- * Draws one line with the stage, the rate and the time that is left: estimated from the rate
+ * Draws one line with the stage, the rate and the remaining time, which is estimated from the rate
  * limits, and from the measured rate once enough was done.
  */
 export function createProgress(
@@ -45,9 +45,9 @@ export function createProgress(
   mirror: Pick<Mirror, 'clock' | 'limits' | 'reserve'>,
 ): ProgressLine {
   const { clock, limits, reserve } = mirror;
-  /** The last progress by record type, the newest last. */
+  /** The latest progress by record type, newest last. */
   const news = new Map<string, News>();
-  /** When each stage of a record type began; the rate counts from then. */
+  /** When each stage of a record type began; the rate is measured from then. */
   const began = new Map<string, number>();
   let drawnMs = Number.NEGATIVE_INFINITY;
   let forecast: Forecast | undefined;
@@ -115,8 +115,8 @@ function rateOf(done: number, elapsedMs: number): string {
 }
 
 /**
- * Estimates the time that is left. The limits give the least; while a window is used up, the
- * measured rate means nothing.
+ * Estimates the remaining time. The limits give a lower bound. While a window is exhausted, the
+ * measured rate is meaningless.
  */
 function leftOf(
   { done, of, sinceMs, atMs }: News & { of: number },

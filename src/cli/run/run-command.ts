@@ -1,4 +1,4 @@
-/** The flags, the run, its output and exit code of all commands that run the mirror. */
+/** Shares the flags, the run, the output and the exit code of all commands that run the mirror. */
 import type { Command } from 'commander';
 import type { Config } from '../../config/config.ts';
 import { loadConfig } from '../../config/load-config.ts';
@@ -33,7 +33,7 @@ export interface PassFlags extends LookFlags {
   acceptLostLedger?: true;
 }
 
-/** Adds the flags of a run, --only included. */
+/** Adds the flags of a run, including --only. */
 export function passOptions(command: Command): Command {
   return runOptions(command).option('--only <kind>', 'contacts or templates');
 }
@@ -46,7 +46,7 @@ export function runOptions(command: Command): Command {
   );
 }
 
-/** Adds the flags of every command that writes on the platform. */
+/** Adds the flags of every command that writes to the platform. */
 export function writingOptions(command: Command): Command {
   return command.option(
     '--accept-lost-ledger',
@@ -54,14 +54,14 @@ export function writingOptions(command: Command): Command {
   );
 }
 
-/** The wishes of a command for its run. */
+/** What a command requests of its run. */
 export interface Pass {
-  /** `single` holds an address, or its hash. */
+  /** The mode; `single` holds an address or its hash. */
   mode: Mode;
   writes: boolean;
-  /** Called when the mirror is open and before anything is read; may throw Invalid to refuse. */
+  /** Called when the mirror is open, before anything is read. May throw Invalid to refuse. */
   begins?(mirror: Mirror): void;
-  /** Called with the plan, see RunOptions; may throw Invalid to refuse. */
+  /** Called with the plan (see RunOptions). May throw Invalid to refuse. */
   agrees?(plan: Plan, mirror: Mirror): void;
   firstLoad?: boolean;
   approve?: string | undefined;
@@ -140,7 +140,10 @@ async function runOnce(config: Config, { flags, shell, wanted }: Call): Promise<
   }
 }
 
-/** Runs once, with what belongs to every run. The summary counts the requests of this run only. */
+/**
+ * Runs once, with everything that belongs to each run. The summary counts only the requests of this
+ * run.
+ */
 export async function runNow(
   mirror: Mirror,
   shell: Shell,
@@ -156,7 +159,7 @@ export async function runNow(
   return summary;
 }
 
-/** Returns the request counts since now, for a process that runs again and again. */
+/** Returns the request counts from now on, for a process that runs repeatedly. */
 function countFromNow(requests: Mirror['requests']): Mirror['requests'] {
   const before = requests();
   return () => {
@@ -174,8 +177,9 @@ function countFromNow(requests: Mirror['requests']): Mirror['requests'] {
 }
 
 /**
- * Returns the mode of the run. It is full after a restored or damaged snapshot, whose rows do not
- * count until the platform was listed; the word for a person becomes their key.
+ * Returns the mode of the run. After a restored or damaged snapshot the run is full, because its
+ * rows do not count until the platform has been listed. The word for a person becomes the person's
+ * key.
  */
 async function modeNow(mirror: Mirror, mode: Mode, shell: Shell): Promise<Mode> {
   if (isRecord(mode)) return mode;
@@ -195,13 +199,16 @@ function codeOf({ status, known }: Summary, flags: PassFlags, shell: Shell): num
   return exitCode(status);
 }
 
-/** Returns a line for each guard that holds changes: no failure, but somebody has to look. */
+/**
+ * Returns a line for each guard that withholds changes. This is not a failure, but a person has to
+ * check it.
+ */
 function heldLines({ problems }: Summary): string[] {
   const held = problems.filter((problem) => problem.class === 'held');
   return held.map(({ reason, fix }) => renderProblem({ reason, fix }));
 }
 
-/** Returns the problems, with addresses and CRM values shown only if that is allowed. */
+/** Returns the problems. Addresses and CRM values are shown only if that is allowed. */
 function named(summary: Summary, names: Names, addresses: boolean): Summary['problems'] {
   return summary.problems.map(({ shown, ...problem }) => {
     const reason = addresses ? (shown ?? problem.reason) : problem.reason;
@@ -209,7 +216,7 @@ function named(summary: Summary, names: Names, addresses: boolean): Summary['pro
   });
 }
 
-/** Returns the document for --json, in which a side that was not read is not certified. */
+/** Returns the document for --json. A side that was not read counts as not certified. */
 function documentOf({ reasonCodes: _, ...summary }: Summary): string {
   const { source, platform } = summary.certificate;
   const certificate = { source: source ?? false, platform: platform ?? false };

@@ -6,15 +6,15 @@ import type { Sighting } from '../../engine/watch/unsubscribe-watch.ts';
 import type { Notice } from '../status/trouble-notice.ts';
 import type { Shell } from '../compose/process-shell.ts';
 
-/** The log for machines: JSON lines on stderr without addresses and secrets. */
+/** The machine-readable log: JSON lines on stderr without addresses or secrets. */
 export interface Log {
   /** Logs a run that has ended. */
   ended(summary: Summary, what: 'run' | 'plan' | 'event'): void;
-  /** Logs the sentinel when it has listed something, and once when it cannot do its work. */
+  /** Logs the sentinel when it has listed something, and once when it cannot work. */
   saw(sighting: Sighting): void;
-  /** Logs what became of a person whose record the CRM has erased. */
+  /** Logs what happened to a person whose record the CRM has erased. */
   erased(one: ErasedOne): void;
-  /** Logs a notice that was sent to `notices.url`, or why it could not be sent. */
+  /** Logs a notice that was sent to `notices.url`, or the reason why it could not be sent. */
   noticed(notice: Notice | undefined, why?: string): void;
 }
 
@@ -34,7 +34,7 @@ const left = {
   held: 'held by the guard for deletes, `status` tells how to forget the person',
 };
 
-/** Creates the log. It is silent on a terminal, where the tables say it all. */
+/** Creates the log. It is silent on a terminal, because the tables show everything there. */
 export function createLog(shell: Shell, mirror: string): Log {
   const level = shell.interactive ? 'silent' : 'info';
   const log = pino({ base: { mirror }, level }, { write: (line) => shell.note(line.trimEnd()) });

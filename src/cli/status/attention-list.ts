@@ -1,4 +1,4 @@
-/** Lists what somebody should look at in a mirror's status, the gravest first. It is pure. */
+/** Lists what needs attention in a mirror's status, most serious first. All functions are pure. */
 import { guardNames, guardRows, type GuardClass } from '../../domain/guard-classes.ts';
 import { countWords, sayEnd } from '../../engine/report/guard-text.ts';
 import type { ToldRun } from './run-history.ts';
@@ -6,7 +6,7 @@ import type { CurrentStatus } from './mirror-status.ts';
 import { sayHeld } from '../../erasure/pending/erasure-text.ts';
 import { counted, range } from '../output/format-values.ts';
 
-/** One line that needs attention; `code` stays the same, whatever the words. */
+/** A line that needs attention. `code` stays the same even if the wording changes. */
 export interface Attention {
   code:
     | 'ledger'
@@ -28,7 +28,7 @@ export interface Attention {
     | 'restored';
   text: string;
   fix: string;
-  /** Reported each day and not only once, because it does not wait for anybody. */
+  /** Reported daily instead of once, because it changes without waiting for a person. */
   isDaily?: true;
 }
 
@@ -141,9 +141,7 @@ function endOf(until: string | null): string {
   return until === null ? '' : `; ${sayEnd(Date.parse(until))}`;
 }
 
-/**
- * Returns a line for opt-outs that no guard holds, and that somebody should look at all the same.
- */
+/** Returns a line for opt-outs that no guard withholds but that a person should check. */
 function manyOptOuts({ optOutsByEvents: seen }: CurrentStatus): Attention[] {
   if (!seen) return [];
   const { people, most, at } = seen;
@@ -159,8 +157,8 @@ function manyOptOuts({ optOutsByEvents: seen }: CurrentStatus): Attention[] {
 }
 
 /**
- * Words what guards hold: 12 people to be deleted or opted out for absence, 3 people to be created
- * or opted in
+ * Formats what guards withhold, such as: 12 people to be deleted or opted out for absence, 3 people
+ * to be created or opted in
  */
 export function heldWords(held: Record<GuardClass, number>): string {
   return guardNames
@@ -187,7 +185,7 @@ function unproven({ proven, lastRuns, at }: CurrentStatus): Attention[] {
   ];
 }
 
-/** Returns the last full run, and the last fast one if no full run came after it. */
+/** Returns the last full run, and the last fast run if no full run followed it. */
 function lastRuns({ lastRuns: { full, fast } }: CurrentStatus): ToldRun[] {
   const runs = full ? [full] : [];
   return fast && fast.startedAt >= (full?.startedAt ?? '') ? [...runs, fast] : runs;
@@ -211,9 +209,7 @@ function ended(run: ToldRun, { at, lease }: CurrentStatus): Attention[] {
   ];
 }
 
-/**
- * Returns a line for changes without an answer. Those of a run that is under way are not counted.
- */
+/** Returns a line for unanswered changes. Those of a run in progress are not counted. */
 function unanswered({ open: { unknown, sent, since }, lease, at }: CurrentStatus): Attention[] {
   const count = unknown + (lease.held ? 0 : sent);
   if (count === 0) return [];

@@ -1,5 +1,5 @@
 /**
- * Reads the current status of a mirror, as data and in words for the status page and the terminal.
+ * Reads the current status of a mirror, as data and as text for the status page and the terminal.
  */
 import { renderProblem } from '../../domain/errors.ts';
 import type { Config } from '../../config/config.ts';
@@ -20,7 +20,7 @@ export interface Due {
   at: string;
 }
 
-/** Returns when a worker runs what next, by the schedule, the soonest first. */
+/** Returns the next runs of a worker according to the schedule, soonest first. */
 export function dueOf({ config: { schedule }, now }: Pick<Seen, 'config' | 'now'>): Due[] {
   const times = schedule ? dueIn(schedule) : [];
   return times
@@ -29,7 +29,7 @@ export function dueOf({ config: { schedule }, now }: Pick<Seen, 'config' | 'now'
     .map(({ tick: run, at }) => ({ run, at: instant(at) }));
 }
 
-/** Reads the status of a mirror. Nobody is named by an address. */
+/** Reads the status of a mirror. It names no person by address. */
 export function readCurrentStatus(config: Config): CurrentStatus {
   const seen = see(config, false);
   try {
@@ -39,7 +39,7 @@ export function readCurrentStatus(config: Config): CurrentStatus {
   }
 }
 
-/** Reads the status in words: what needs attention, and the rows of the table. */
+/** Reads the status as text: what needs attention, and the rows of the table. */
 export function readStatusPage(config: Config): MirrorStatus {
   const standing = readCurrentStatus(config);
   const { mirror, at } = standing;
@@ -48,7 +48,7 @@ export function readStatusPage(config: Config): MirrorStatus {
   return { mirror, at, attention, calm: calmOf(standing), rows: rowsOf(standing, due) };
 }
 
-/** Returns the rows of the status table, each a name and a value. */
+/** Returns the rows of the status table as pairs of a name and a value. */
 export function rowsOf(standing: CurrentStatus, due: readonly Due[]): string[][] {
   const { proven, lastRuns, recorded, conflicts, rejected, invalid } = standing;
   const { parked, open, paused, quarantine, lease, snapshot } = standing;
@@ -131,8 +131,8 @@ function returnedWords(returns: CurrentStatus['returns']): string {
 }
 
 /**
- * Returns the line for a mirror that needs no attention. Records with problems are mentioned, but
- * call nobody.
+ * Returns the line for a mirror that needs no attention. It mentions records with problems, which
+ * require no action.
  */
 export function calmOf({ invalid, rejected, conflicts }: CurrentStatus): string {
   const of = (counts: CurrentStatus['invalid'], word: string): string[] => {

@@ -1,4 +1,4 @@
-/** Reads everything that `status` shows into one document, before anything of it is judged. */
+/** Reads everything that `status` shows into one document, before any of it is evaluated. */
 import { existsSync, statSync } from 'node:fs';
 import type { Problem } from '../../domain/errors.ts';
 import type { ProblemClass } from '../../domain/record-problem.ts';
@@ -30,56 +30,64 @@ import { type Missing, missingOf } from '../lookup/missing-people.ts';
 import { instant } from '../output/format-values.ts';
 import { exitCode } from '../output/exit-codes.ts';
 
-/** Counts by record type; null: unknown, because there is no snapshot. */
+/** Counts by record type; null if unknown because there is no snapshot. */
 type PerKind = { contacts: number; templates: number } | null;
 
-/** The document of `status`. */
+/** The document printed by `status`. */
 export interface CurrentStatus {
   mirror: string;
   at: string;
-  /** Null: no such run is known. */
+  /** Null if no such run is known. */
   proven: ToldProof | null;
   lastRuns: { full: ToldRun | null; fast: ToldRun | null };
   /** Opt-outs that the platform refused; `people` names the oldest. */
   optOutsRefused: { count: number; since: string | null; people: ToldOptOut[] };
-  /** Opt-outs that the CRM was not told of yet; null: this mirror does not tell it. */
+  /** Opt-outs not yet reported to the CRM; null if this mirror does not report them. */
   returns: ToldReturns | null;
   /**
-   * Erasures that were asked for and are not done; a guard holds `held` of them. `people` are
+   * Erasures that were requested but are not done. A guard withholds `held` of them. `people` are
    * hashes.
    */
   erasuresUnfinished: { count: number; held: number; since: string | null; people: string[] };
-  /** The records that are ours. */
+  /** The number of records that are ours. */
   recorded: PerKind;
-  /** People of ours who are missing from the CRM, as full runs have counted; null: nobody is. */
+  /** People of ours who are missing from the CRM, as counted by full runs; null if nobody is. */
   missing: Missing | null;
   conflicts: PerKind;
   rejected: PerKind;
   invalid: PerKind;
-  /** Rejected records that are not tried again until they change; some of `rejected`. */
+  /** Rejected records that are not tried again until they change; a subset of `rejected`. */
   parked: { contacts: number; templates: number; since: string | null };
   /**
-   * Changes that were sent and not answered. `sent` may be under way while a process holds the
-   * mirror.
+   * Changes that were sent but not answered. Those in `sent` may be in progress while a process has
+   * the lease.
    */
   open: { unknown: number; sent: number; since: string | null };
   paused: { since: string; reason: string } | null;
-  /** Only opt-outs are sent until then; after that the next run tries again. */
+  /** Only opt-outs are sent until then. After that, the next run tries again. */
   quarantine: { since: string; until: string } | null;
-  /** Set if the snapshot was restored from a backup of that time, and no full run ended since. */
+  /**
+   * Set if the snapshot was restored from a backup of that time and no full run has ended since.
+   */
   restored: { backupOf: string } | null;
-  /** Channels that most of their people lost at once: nobody is opted in there. */
+  /** Channels that lost most of their people at once. Nobody is opted in there. */
   channelsLost: { channel: string; reason: string; fix: string; since: string }[];
-  /** Held changes by the plan that showed them: counted in people, the first of them named. */
+  /**
+   * Changes awaiting approval, grouped by the plan that showed them: counted in people, with the
+   * first ones named.
+   */
   held: ToldHeld[];
-  /** Stated opt-outs of seven days that exceeded the guard's limit by events; null: none did. */
+  /**
+   * Opt-outs stated in the last seven days that exceeded the guard's limit through events; null if
+   * none did.
+   */
   optOutsByEvents: { at: string; people: number; most: number } | null;
-  /** Approvals, valid until the first full run that ends well, or until `until`. */
+  /** Approvals, valid until the first full run that completes successfully, or until `until`. */
   approvals: { plan: string; at: string; until: string }[];
-  /** The rate limits that a run saw last. */
+  /** The rate limits observed by the latest run. */
   limits: ToldLimit[];
   lease: { held: boolean };
-  /** `fault`: why every run is refused. */
+  /** `fault` states why every run is refused. */
   ledger: { file: string; fault: Omit<Problem, 'code'> | null };
   snapshot: { file: string; exists: boolean; bytes: number | null };
 }
@@ -87,10 +95,10 @@ export interface CurrentStatus {
 /** A rate limit of a route. */
 interface ToldLimit {
   route: string;
-  /** Requests per window. */
+  /** The number of requests per window. */
   limit: number;
   windowMs: number;
-  /** The share of the used requests that other programs used, 0 to 1. */
+  /** The share of the used requests that other programs made, from 0 to 1. */
   others: number;
   at: string;
 }
@@ -103,7 +111,7 @@ interface ToldOptOut {
   fix: string;
   since: string;
   attempts: number;
-  /** The next run from then on tries it again. */
+  /** The time from which the next run tries it again. */
   retryAt: string;
 }
 
@@ -169,7 +177,7 @@ export function currentStatusOf(seen: Seen): CurrentStatus {
   };
 }
 
-/** Reads the list after the snapshot: it is then at least as new as the snapshot knows. */
+/** Reads the list after the snapshot, so that it is at least as new as the snapshot expects. */
 function ledgerOf({ config, snapshot }: Seen): CurrentStatus['ledger'] {
   const file = config.ledger.path;
   try {
@@ -177,14 +185,14 @@ function ledgerOf({ config, snapshot }: Seen): CurrentStatus['ledger'] {
     return { file, fault: null };
   } catch (error) {
     const { problem, code } = explain(error);
-    // A list that another process has locked is no fault, and nothing is known of it.
+    // A list that another process has locked is not a fault; nothing is known about it.
     return { file, fault: code === exitCode('busy') ? null : problem };
   }
 }
 
 function fileOf(file: string, exists: boolean): CurrentStatus['snapshot'] {
   if (!exists) return { file, exists, bytes: null };
-  // The newest writes lie in a file beside it.
+  // The newest writes are in a separate file next to it.
   const parts = [file, `${file}-wal`].filter((part) => existsSync(part));
   return { file, exists, bytes: parts.reduce((sum, part) => sum + statSync(part).size, 0) };
 }

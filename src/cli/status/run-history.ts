@@ -1,11 +1,11 @@
-/** Runs of a snapshot as documents for --json, and in words for tables. */
+/** Formats the runs of a snapshot as documents for --json and as text for tables. */
 import { z } from 'zod';
 import type { RecordTypeName } from '../../domain/record.ts';
 import type { KeptRun } from '../../snapshot/tables/run-history.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import { instant, instantOrNull, range } from '../output/format-values.ts';
 
-/** The part of a stored summary that is read; earlier versions may not have written all of it. */
+/** The part of a stored summary that is read. Earlier versions may not have written all of it. */
 const kept = z.object({
   only: z.enum(['contacts', 'templates']).nullable().default(null),
   requests: z
@@ -25,30 +25,33 @@ const kept = z.object({
 
 type Outcomes = Record<string, Record<string, number>>;
 
-/** A run; fields that are null are unknown, because the run has not ended. */
+/** A run. Null fields are unknown because the run has not ended. */
 export interface ToldRun {
   run: string;
   mode: string;
   only: 'contacts' | 'templates' | null;
-  /** The status of the summary; `running`: not ended, and a process holds the mirror. */
+  /**
+   * The status of the summary. `running` means that the run has not ended and a process has the
+   * lease.
+   */
   status: string;
   startedAt: string;
   endedAt: string | null;
   ms: number | null;
   plan: string | null;
   requests: z.output<typeof kept>['requests'];
-  /** A side that was not read is not certified. */
+  /** A side that was not read counts as not certified. */
   certificate: { source: boolean; platform: boolean } | null;
   reasons: string[];
 }
 
-/** The number of changes by operation and state: `contacts.opt_in.acked`. */
+/** The number of changes by operation and state, such as `contacts.opt_in.acked`. */
 export interface ToldChanges {
   contacts: Outcomes;
   templates: Outcomes;
 }
 
-/** Returns the document of a run. `running`: the id of the run that may be under way. */
+/** Returns the document of a run. `running` is the id of the run that may be in progress. */
 export function tellRun(run: KeptRun, running: string | undefined): ToldRun {
   const { only, requests, certificate, reasons } = kept.parse(JSON.parse(run.summary ?? '{}'));
   const ended = run.endedAt !== null;
@@ -72,8 +75,8 @@ export function tellRun(run: KeptRun, running: string | undefined): ToldRun {
 }
 
 /**
- * Returns the id of the run that may be under way: the newest, if it has not ended and another
- * process holds the mirror.
+ * Returns the id of the run that may be in progress: the newest, if it has not ended and another
+ * process has the lease.
  */
 export function runningOf({ runs }: Snapshot, leased: boolean): string | undefined {
   const [newest] = leased ? runs.newest(1) : [];
@@ -90,19 +93,19 @@ export function tellChanges({ journal }: Snapshot, run: string): ToldChanges {
   return told;
 }
 
-/** Returns the plural of a record type, which is its JSON key. */
+/** Returns the plural of a record type, which is used as its JSON key. */
 export function pluralOf(kind: RecordTypeName): 'contacts' | 'templates' {
   return kind === 'contact' ? 'contacts' : 'templates';
 }
 
-/** Words the status of a run, such as: interrupted or still running (contacts only) */
+/** Formats the status of a run, such as: interrupted or still running (contacts only) */
 export function statusWords({ status, endedAt, only }: ToldRun): string {
   const words = status === 'rejected' ? 'done, some rejected' : status;
   const told = endedAt === null && status === 'running' ? 'interrupted or still running' : words;
   return only === null ? told : `${told} (${only} only)`;
 }
 
-/** Words the duration of a run. */
+/** Formats the duration of a run. */
 export function tookWords({ ms }: ToldRun): string {
   if (ms === null) return '–';
   return ms < 100_000 ? `${(ms / 1000).toFixed(1)} s` : range(ms);

@@ -6,21 +6,21 @@ import type { Domain } from '../../platform/answer-schemas.ts';
 import type { Platform } from '../../platform/platform.ts';
 import { cell } from '../output/visible-text.ts';
 
-/** One finding. It stops no mirror, so it is never a failure. */
+/** A finding. It never stops a mirror, so it is never a failure. */
 export interface SenderFinding {
   what: string;
   good: boolean;
   found: string;
 }
 
-/** Sender domains, and how many templates use each. */
+/** Sender domains, with the number of templates that use each. */
 export type Senders = Map<string, number>;
 
 /** Counts the sender of a template, if it states one. */
 export function countSender(senders: Senders, row: DesiredRow): void {
   if (row.kind !== 'template' || row.invalid) return;
   const { fromEmail = '' } = decodeTemplate.desired(row).value;
-  // The sender may be written as Name <address>.
+  // The sender may have the form Name <address>.
   const [, domain] = /@([^@\s<>]+)>?\s*$/.exec(fromEmail) ?? [];
   if (domain === undefined) return;
   const name = domain.toLowerCase();
@@ -28,8 +28,8 @@ export function countSender(senders: Senders, row: DesiredRow): void {
 }
 
 /**
- * Returns a finding for each sender domain. A platform that cannot be asked is a finding, too.
- * Throws Interrupted, and bugs.
+ * Returns a finding for each sender domain. If the platform cannot be reached, that is a finding
+ * too. Throws Interrupted, and rethrows bugs.
  */
 export async function lookAtSenders(
   senders: Senders,

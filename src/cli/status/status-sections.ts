@@ -1,6 +1,6 @@
 /**
- * Three parts of the status: what guards hold, the opt-outs that the CRM was not told of yet, and
- * the last proof that the platform was as the CRM wanted it.
+ * Builds three parts of the status: what guards withhold, the opt-outs not yet reported to the CRM,
+ * and the last proof that the platform equalled the CRM.
  */
 import { type GuardClass, guardRows, timedGuards } from '../../domain/guard-classes.ts';
 import { weekMs } from '../../engine/report/guard-rules.ts';
@@ -14,25 +14,28 @@ import type { Config } from '../../config/config.ts';
 import { dueBefore } from '../../config/schema/cron-pattern.ts';
 import type { KeptRun } from '../../snapshot/tables/run-history.ts';
 
-/** The changes that one plan holds, by guard class: templates for `template`, else people. */
+/**
+ * The changes of one plan that await approval, by guard class: counted in templates for `template`,
+ * otherwise in people.
+ */
 export interface ToldHeld extends Record<GuardClass, number> {
   plan: string;
-  /** Whether all of it is approved, under this plan or another: nobody has to look. */
+  /** Whether all of it is approved, under this plan or another, so that no action is needed. */
   approved: boolean;
   since: string;
-  /** From when on changes of timed classes pass without approval; null: it holds none. */
+  /** The time from which changes of timed classes pass without approval; null if there are none. */
   optOutsUntil: string | null;
-  /** The first changes that are held. */
+  /** The first changes that await approval. */
   changes: { key: string; op: string; part: string }[];
-  /** How many more changes are held than listed. */
+  /** How many more changes await approval than are listed. */
   more: number;
 }
 
 const changesShown = 20;
 
 /**
- * Returns the opt-outs by events that exceed the guard's limit; null: none within a day. `now`:
- * milliseconds since the epoch.
+ * Returns the opt-outs by events that exceed the guard's limit, or null if there were none within a
+ * day. `now` is in milliseconds since the epoch.
  */
 export function byEvents(
   meta: Snapshot['meta'],
@@ -42,7 +45,7 @@ export function byEvents(
   return found ? { ...found, at: instant(found.at) } : null;
 }
 
-/** Returns what guards hold, by plan. */
+/** Returns what guards withhold, by plan. */
 export function heldOf({ awaitingApproval }: Snapshot, { names, now, config }: Seen): ToldHeld[] {
   const until = (plan: string, held: Record<GuardClass, number>): number | undefined => {
     const ends = [...timedGuards].flatMap((guard) => {
@@ -68,12 +71,12 @@ export function heldOf({ awaitingApproval }: Snapshot, { names, now, config }: S
 
 /** Opt-outs for the CRM. */
 export interface ToldReturns {
-  /** Opt-outs that were not told yet, counted by CRM record. */
+  /** The number of opt-outs not yet reported, counted by CRM record. */
   waiting: number;
   since: string | null;
-  /** Since when the CRM cannot be told anything, and why; null: it can. */
+  /** Since when nothing can be reported to the CRM, and why; null if reporting works. */
   stuck: { since: string; reason: string; fix: string | undefined } | null;
-  /** Opt-outs that the CRM rejected; the next run after a day tries them again. */
+  /** Opt-outs that the CRM rejected. The next run after a day tries them again. */
   rejected: { count: number; since: string | null; people: ToldRejected[] };
 }
 
@@ -111,20 +114,22 @@ export function returnsOf(snapshot: Snapshot, names: Names): ToldReturns {
   };
 }
 
-/** The last full run that ended well. */
+/** The last full run that completed successfully. */
 export interface ToldProof {
   run: string;
   startedAt: string;
   endedAt: string | null;
-  /** The age of its start, because nothing later was read; null: it lies in the future. */
+  /** The age of its start, because nothing later was read; null if the start is in the future. */
   ageMs: number | null;
-  /** Whether it is older than 36 hours and older than the last two full runs of the schedule. */
+  /**
+   * Whether it is older than 36 hours and also older than the last two full runs of the schedule.
+   */
   stale: boolean;
 }
 
 const provenForMs = 36 * 3_600_000;
 
-/** Returns the proof of a run. `now`: milliseconds since the epoch. */
+/** Returns the proof that a run provides. `now` is in milliseconds since the epoch. */
 export function provenBy(
   { id, startedAt, endedAt }: KeptRun,
   config: Config,
@@ -140,8 +145,8 @@ export function provenBy(
 }
 
 /**
- * Returns before when a proof is stale, in milliseconds since the epoch; without a schedule none
- * is.
+ * Returns the time before which a proof is stale, in milliseconds since the epoch. Without a
+ * schedule, no proof is stale.
  */
 function staleBefore({ schedule }: Config, now: number): number {
   if (!schedule) return Number.NEGATIVE_INFINITY;

@@ -1,7 +1,7 @@
 /**
- * Decides which notices about a mirror to send: one when a trouble begins, and one when it is over.
- * Opt-outs that a guard holds are reported again each day, because they pass when their time is
- * over. The troubles come from attention-list.ts. It is pure.
+ * Decides which notices about a mirror to send: one when a trouble begins, and one when it ends.
+ * Opt-outs that a guard withholds are reported again each day, because they pass without approval
+ * when their time is over. The troubles come from attention-list.ts. All functions are pure.
  */
 import { z } from 'zod';
 import type { Attention } from './attention-list.ts';
@@ -10,31 +10,31 @@ const troubles = ['held', 'opt_outs', 'quarantined', 'failed', 'stale'] as const
 /** A trouble that is reported. */
 export type Trouble = (typeof troubles)[number];
 
-/** One notice. */
+/** A notice. */
 export interface Notice {
   type: `mirror.${Trouble | 'recovered'}`;
-  /** The trouble that began, or is over. */
+  /** The trouble that began or ended. */
   trouble: Trouble;
   reason: string;
   fix: string;
 }
 
 /**
- * The troubles that were reported and are not over: the reason as it was reported, and when.
- * Earlier versions kept no time.
+ * The reported troubles that have not ended: the reason as it was reported, and the time. Earlier
+ * versions stored no time.
  */
 export const told = z.partialRecord(
   z.enum(troubles),
   z.union([z.string(), z.object({ why: z.string(), at: z.number() })]),
 );
-/** The troubles that were reported. */
+/** The reported troubles. */
 export type NoticeLines = z.infer<typeof told>;
 
 const dayMs = 86_400_000;
 
 /**
- * The trouble of each attention code; codes without a row mend themselves, or were somebody's
- * choice.
+ * The trouble for each attention code. Codes without a row resolve themselves, or reflect
+ * somebody's choice.
  */
 const troubleOf: Partial<Record<Attention['code'], Trouble>> = {
   held: 'held',
@@ -51,8 +51,8 @@ const troubleOf: Partial<Record<Attention['code'], Trouble>> = {
 };
 
 /**
- * Returns the notices that are due, the gravest of each trouble. `now`: milliseconds since the
- * epoch.
+ * Returns the notices that are due, with the most serious line of each trouble. `now` is in
+ * milliseconds since the epoch.
  */
 export function noticesOf(before: NoticeLines, after: readonly Attention[], now: number): Notice[] {
   const stands = standing(after);
@@ -82,7 +82,7 @@ function whyOf(was: Was): string {
   return typeof was === 'string' ? was : was.why;
 }
 
-/** Returns whether it was reported a day ago, or by a clock that was ahead. */
+/** Returns whether a notice was reported at least a day ago, or by a clock that was ahead. */
 function isOld(was: Was, now: number): boolean {
   return typeof was === 'string' || Math.abs(now - was.at) >= dayMs;
 }
@@ -91,9 +91,8 @@ function standing(attention: readonly Attention[]): Map<Trouble, Attention> {
   const found = new Map<Trouble, Attention>();
   const isQuarantined = attention.some(({ code }) => code === 'quarantined');
   for (const one of attention) {
-    // While a mirror is quarantined every run fails because of it.
     const trouble = troubleOf[one.code];
-    // While a mirror is quarantined every run fails for that.
+    // While a mirror is quarantined, every run fails for that reason.
     if (!trouble || (one.code === 'run_failed' && isQuarantined)) continue;
     const before = found.get(trouble);
     if (!before || (one.isDaily && !before.isDaily)) found.set(trouble, one);

@@ -1,8 +1,8 @@
 /**
- * Conditions in CEL (docs/values-and-conditions.md), checked when the configuration is loaded.
- * Their one variable is `record`. Its fields are texts, as in a CSV file, so that a comparison with
- * a number, which could never be true, is found at once. Values from JSON become texts: true is
- * "true", 42 is "42", null is "".
+ * Compiles conditions in CEL (docs/values-and-conditions.md), which are checked when the
+ * configuration is loaded. Their only variable is `record`. Its fields are texts, as in a CSV file,
+ * so that a comparison with a number, which could never be true, is found immediately. Values from
+ * JSON become texts: true is "true", 42 is "42", null is "".
  */
 import {
   type ASTNode,
@@ -26,7 +26,7 @@ import {
 } from './condition-bounds.ts';
 import { text as textField } from './field-types.ts';
 
-/** Returns the schema of a configuration field that holds a condition. */
+/** Returns the schema of a configuration field that contains a condition. */
 export const condition = (nullable: boolean, what: string) =>
   textField(`Condition (CEL) on the CRM record: ${what}`).transform((value, context) => {
     const found = compile(value, { nullable });
@@ -37,8 +37,8 @@ export const condition = (nullable: boolean, what: string) =>
   });
 
 /**
- * Returns the compiled condition, or what is wrong with it. `nullable`: whether the condition may
- * return null, for no opinion.
+ * Returns the compiled condition, or the reason why it is invalid. `nullable` states whether the
+ * condition may return null to express no opinion.
  */
 export function compile(written: string, { nullable }: { nullable: boolean }): Condition | Flaw {
   try {
@@ -46,8 +46,8 @@ export function compile(written: string, { nullable }: { nullable: boolean }): C
     if (typeof text !== 'string') return text;
     const branches = nullable ? nullBranches(environment.parse(text).ast) : [];
     const nulls = branches.filter((at) => text.startsWith('null', at));
-    // To CEL the branches of ?: have one type. So null is checked as if it were true, which has the
-    // same length and moves no position, and evaluated as a value of any type.
+    // In CEL, both branches of ?: have the same type. Therefore null is checked as if it were true,
+    // which has the same length and shifts no position, but it is evaluated as a value of any type.
     const checked = environment.parse(replaced(text, nulls, 'true'));
     const uses = usesOf(checked.ast);
     const { valid, type, error } = checked.check();
@@ -90,8 +90,7 @@ function isLong(text = ''): boolean {
 }
 
 /**
- * One use of the record; `field` is undefined when the whole record is used or the name is
- * computed.
+ * A use of the record. `field` is undefined if the whole record is used or the name is computed.
  */
 interface Use {
   field: string | undefined;
@@ -112,7 +111,7 @@ function fieldOf(node: ASTNode): string | undefined {
   return name.op === 'value' && typeof name.args === 'string' ? name.args : undefined;
 }
 
-/** Returns the positions of every null that is a branch of ?:, from left to right. */
+/** Returns the positions of each null that is a branch of ?:, from left to right. */
 function nullBranches(node: ASTNode): number[] {
   const branches = node.op === '?:' ? node.args.slice(1) : [];
   const nulls = branches.filter(({ op, args }) => op === 'value' && args === null);
@@ -140,7 +139,10 @@ const naming = 'write record.NAME or record["NAME"]';
 
 const functions = new Set(environment.getDefinitions().functions.map(({ name }) => name));
 
-/** Returns the library's finding in our own words, because the library's may quote values. */
+/**
+ * Rewrites the library's error in this project's words, because the library's message may quote
+ * values.
+ */
 function told(error: unknown): Flaw {
   if (!(error instanceof ParseError || error instanceof TypeMistake)) throw error;
   return { at: error.range?.start ?? 0, ...phrase(error) };

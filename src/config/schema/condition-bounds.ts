@@ -1,27 +1,25 @@
 /**
- * Bounds that keep the evaluation of a condition short, whatever a record contains. All are counts:
+ * Enforces bounds that keep the evaluation of a condition short, whatever a record contains. All
+ * are counts:
  *
  *   text of a field              at most 16,384 characters
  *   elements of a list           at most 500, in the condition and from `split`
- *   all, exists, filter, map …   at most 2 within one another
- *   `matches`                    a pattern of RE2 (linear in the text), written in the condition
+ *   all, exists, filter, map …   at most 2 nested levels
+ *   `matches`                    an RE2 pattern (linear in the text), written in the condition
  *   text that `matches` reads    at most 200,000 characters in one evaluation
  *   result of `join`             at most 65,536 characters
  *
- * A condition that cannot keep them is refused when it is loaded; a record that exceeds one is
- * invalid. The library's own `matches`, `split` and `join` cannot be replaced. Conditions are
- * therefore rewritten to call functions of ours, with names of the same length: positions in
- * messages stay right.
+ * A condition that exceeds a bound by itself is refused when it is loaded; a record that exceeds
+ * one is invalid. The library's own `matches`, `split` and `join` cannot be replaced. Conditions
+ * are therefore rewritten to call custom functions, whose names have the same length so that
+ * positions in messages stay correct.
  */
 import { Environment, type ASTNode } from '@marcbachmann/cel-js';
 import { RE2JS, RE2JSSyntaxException } from 're2js';
 import type { Fault } from '../../domain/record.ts';
 import { fault } from '../../domain/schema-fault.ts';
 
-/**
- * The reason why a text is no usable condition, and the position
- * of the character concerned.
- */
+/** The reason why a text is not a valid condition, and the position of the character concerned. */
 export interface Flaw extends Fault {
   at: number;
 }
@@ -41,9 +39,9 @@ const instead: Readonly<Record<string, string>> = {
 const ours = new Set(Object.values(instead));
 const loops = new Set(['all', 'exists', 'exists_one', 'filter', 'map']);
 
-/** The patterns of all loaded conditions, by their text. */
+/** The patterns of all loaded conditions, by their source text. */
 const patterns = new Map<string, RE2JS>();
-/** The number of characters that `matches` has read in this evaluation. */
+/** The number of characters that `matches` has read in the current evaluation. */
 const read = { characters: 0 };
 
 export const environment = new Environment({
@@ -65,15 +63,15 @@ export const environment = new Environment({
   .registerFunction('list<string>.glue(): string', (list: string[]) => joined(list, ''))
   .registerFunction('list<string>.glue(string): string', joined);
 
-/** Evaluates a condition for one record. Throws RangeError when a bound is exceeded. */
+/** Evaluates a condition for one record. Throws RangeError if a bound is exceeded. */
 export function evaluateOnce<T>(evaluate: () => T): T {
   read.characters = 0;
   return evaluate();
 }
 
 /**
- * Returns the condition with our functions in place of the library's, every position unchanged; or
- * what is wrong with it.
+ * Returns the condition with the library's functions replaced by custom ones and every position
+ * unchanged, or the reason why it is invalid.
  */
 export function bounded(text: string): string | Flaw {
   const calls = callsIn(environment.parse(text).ast);
@@ -85,14 +83,14 @@ export function bounded(text: string): string | Flaw {
     const at = by === undefined ? -1 : text.indexOf(name, after);
     if (by !== undefined) found = found.slice(0, at) + by + found.slice(at + name.length);
   }
-  // A comment between the dot and the name would be rewritten in place of the name.
+  // A comment between the dot and the name would be rewritten instead of the name.
   const left = callsIn(environment.parse(found).ast).find(({ name }) =>
     Object.hasOwn(instead, name),
   );
   return left ? { at: left.at, ...fault('has a comment within a call', 'remove it') } : found;
 }
 
-/** Returns the bound that a condition exceeds by itself; undefined when it keeps all. */
+/** Returns the bound that a condition exceeds by itself, or undefined if it exceeds none. */
 export function tooMuch(node: ASTNode): Flaw | undefined {
   const deep = tooDeep(node, 0);
   if (deep)
@@ -142,7 +140,7 @@ function flawOf({ op, args }: ASTNode): Fault | undefined {
 interface Call {
   name: string;
   at: number;
-  /** The end of the receiver of the call. */
+  /** The end of the call's receiver. */
   after: number;
 }
 
@@ -155,7 +153,7 @@ function callsIn(node: ASTNode): Call[] {
   return [{ name, at: node.start, after: receiver.range.end }, ...within];
 }
 
-/** Returns the nodes right below a node. */
+/** Returns the direct child nodes of a node. */
 export function inner({ args }: ASTNode): ASTNode[] {
   return [args].flat(3).filter(isNode);
 }

@@ -1,7 +1,10 @@
-/** Cron patterns and time zones of a schedule. */
+/** Handles the cron patterns and time zones of a schedule. */
 import { CronExpressionParser } from 'cron-parser';
 
-/** Returns whether a text is a cron pattern: five fields, or six that begin with seconds. */
+/**
+ * Returns whether a text is a cron pattern, with five fields, or six fields that begin with
+ * seconds.
+ */
 export function isPattern(pattern: string): boolean {
   const fields = pattern.trim().split(/\s+/).length;
   if (fields < 5 || fields > 6) return false;
@@ -14,8 +17,8 @@ export function isPattern(pattern: string): boolean {
 }
 
 /**
- * Returns the last time but one that a pattern was due before `now`. Times are milliseconds since
- * the epoch.
+ * Returns the second-to-last time before `now` at which a pattern was due. Times are milliseconds
+ * since the epoch.
  */
 export function dueBefore(pattern: string, timezone: string, now: number): number {
   const due = CronExpressionParser.parse(pattern, { currentDate: new Date(now), tz: timezone });
@@ -24,7 +27,8 @@ export function dueBefore(pattern: string, timezone: string, now: number): numbe
 }
 
 /**
- * Returns the next time that a pattern is due after `now`. Times are milliseconds since the epoch.
+ * Returns the next time after `now` at which a pattern is due. Times are milliseconds since the
+ * epoch.
  */
 export function dueAfter(pattern: string, timezone: string, now: number): number {
   const due = CronExpressionParser.parse(pattern, { currentDate: new Date(now), tz: timezone });
@@ -40,7 +44,7 @@ export function isTimeZone(name: string): boolean {
   }
 }
 
-/** Returns the milliseconds between the next two times that a pattern names after `now`. */
+/** Returns the milliseconds between the next two times after `now` at which a pattern is due. */
 export function intervalOf(
   pattern: string,
   { timezone, now }: { timezone: string; now: number },

@@ -1,11 +1,11 @@
-/** Basic types of fields in the configuration. */
+/** Defines basic types of configuration fields. */
 import { z } from 'zod';
 import { says } from '../../domain/schema-fault.ts';
 import { numeric } from '../../domain/values/config-value.ts';
 
 /**
- * Returns whether a text can be sent in an HTTP header and has no space or other character that a
- * key never has.
+ * Returns whether a text can be sent in an HTTP header and contains no space or other character
+ * that never occurs in a key.
  */
 export function isHeaderText(text: string): boolean {
   return /^[\x21-\x7e]+$/.test(text);
@@ -24,8 +24,8 @@ export const secret = (what: string) =>
     .describe(what);
 
 /**
- * Makes a check across fields run even when one of them is wrong, so that all mistakes are reported
- * at once.
+ * Makes a check across fields run even if one of them is invalid, so that all mistakes are reported
+ * together.
  */
 export const onMapping = {
   when: ({ value }: { value: unknown }) =>

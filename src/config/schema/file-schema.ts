@@ -1,6 +1,6 @@
 /**
- * The schema of the configuration file, with the descriptions that an editor shows
- * (docs/configuration.md). Messages of our own have the form "what is wrong → how to mend it".
+ * Defines the schema of the configuration file, with the descriptions that editors show
+ * (docs/configuration.md). Custom messages have the form "what is wrong → how to fix it".
  */
 import { z } from 'zod';
 import type { Fault } from '../../domain/record.ts';
@@ -15,7 +15,7 @@ const flag = (what: string) => z.preprocess(truth, z.boolean()).describe(what);
 const noTime = fault('must be greater than 0', 'write 1s or more');
 const noDuration = fault('is not a duration', 'write a number and s, m, h or d: 90d');
 
-/** The schema of a duration above 0. */
+/** Returns the schema of a duration above 0. */
 const duration = (what: string) =>
   z
     .string()
@@ -26,7 +26,7 @@ const duration = (what: string) =>
       },
     })
     .describe(what);
-/** The schema of a duration that may be 0s. */
+/** Returns the schema of a duration that may be 0s. */
 const delay = (what: string) =>
   z
     .string()
@@ -38,7 +38,7 @@ function isInput(source: unknown): boolean {
   return hasPath && source.path === '-';
 }
 
-/** The platform's address: one that a path can be appended to. Its output has no trailing slash. */
+/** The platform's URL, to which a path can be appended. The output has no trailing slash. */
 const address = z
   .string()
   .superRefine((text, context) => {
@@ -162,8 +162,8 @@ const guards = z
   .describe('Limits above which the changes of a run need approval');
 
 /**
- * The schema of the whole file. Its output has the defaults filled in; paths and durations are
- * still text.
+ * The schema of the whole file. In its output, defaults are filled in, while paths and durations
+ * are still text.
  */
 export const fileSchema = z
   .strictObject({

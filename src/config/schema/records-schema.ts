@@ -1,4 +1,7 @@
-/** The schema of `contacts` and `templates`: sources, fields, channels, protection, write-back. */
+/**
+ * Defines the schema of `contacts` and `templates`: sources, fields, channels, protection, and
+ * write-back.
+ */
 import { normalize } from 'node:path';
 import { z } from 'zod';
 import type { Fault } from '../../domain/record.ts';
@@ -50,7 +53,7 @@ const subscriptionWords = z
   })
   .superRefine(refuseTwice(['in', 'out', 'none']), onMapping);
 
-/** Refuses a word that stands in two lists. The value checked may be invalid itself. */
+/** Refuses a word that appears in two lists. The checked value may itself be invalid. */
 function refuseTwice(lists: readonly string[]) {
   return (value: object, context: z.core.$RefinementCtx) => {
     const known = new Map<string, string>();
@@ -123,7 +126,7 @@ const channel = z
   })
   .describe('id and subscription of one channel');
 
-/** Returns the id of an entry, which may be no channel at all. */
+/** Returns the id of an entry, which may not be a channel at all. */
 function idOf(entry: unknown): unknown {
   return typeof entry === 'object' && entry !== null && 'id' in entry ? entry.id : undefined;
 }
@@ -204,7 +207,8 @@ export const templates = z
   .describe('The templates to keep equal');
 
 /**
- * Returns what in `returns` does not fit the rest of contacts: the path and the message of each.
+ * Returns the conflicts between `returns` and the rest of `contacts`, each with its path and
+ * message.
  */
 function returnsFaults(given: {
   returns?: z.output<typeof returns> | undefined;

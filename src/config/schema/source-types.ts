@@ -1,4 +1,7 @@
-/** The types of sources and of write-back, and what the configuration has to know of each. */
+/**
+ * Lists the types of sources and of write-back, with what the configuration needs to know about
+ * each.
+ */
 import { z } from 'zod';
 import { placeOf } from '../../domain/values/config-file.ts';
 import { csvOptions, csvReturnsOptions } from '../../sources/csv/options.ts';
@@ -45,14 +48,14 @@ export const returns = z
 /** The sources that can always read a single record. */
 const readers: ReadonlySet<unknown> = new Set(['hubspot', 'salesforce', 'sql', 'tryton']);
 
-/** Returns whether a source can read a single record. The source may be invalid otherwise. */
+/** Returns whether a source can read a single record. The source may otherwise be invalid. */
 export function readsOne(source: unknown): boolean {
   if (typeof source !== 'object' || source === null) return false;
   if ('type' in source && readers.has(source.type)) return true;
   return 'one' in source && Boolean(source.one);
 }
 
-/** The id field of the sources that prescribe one. */
+/** The id fields prescribed by some sources. */
 export const prescribedIds: Readonly<Record<string, string>> = {
   hubspot: 'id',
   salesforce: 'Id',
@@ -63,8 +66,8 @@ type Options =
   z.output<typeof contactSource> | z.output<typeof templateSource> | z.output<typeof returns>;
 
 /**
- * Makes the paths in the options of a source absolute: `path`, the files of keys and passwords, and
- * those of a database. They are relative to the configuration file.
+ * Makes the paths in a source's options absolute: `path`, the files of keys and passwords, and
+ * database files. They are relative to the configuration file.
  */
 export function withAbsolutePaths<T extends Options>(
   options: T,

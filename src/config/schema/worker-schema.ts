@@ -1,4 +1,7 @@
-/** The schema of what only a worker uses: schedules, Redis, its server, events and notices. */
+/**
+ * Defines the schema of the blocks that only a worker uses: schedules, Redis, its server, events
+ * and notices.
+ */
 import { z } from 'zod';
 import type { Fault } from '../../domain/record.ts';
 import { fault, issueOf, says } from '../../domain/schema-fault.ts';
@@ -47,7 +50,7 @@ export const redis = z
     'Address of Redis: the worker needs it, and several processes share rate limits through it',
   );
 
-/** Returns whether user and password can be decoded: a literal % has to be written as %25. */
+/** Returns whether the user and password can be decoded; a literal % must be written as %25. */
 function isReadable(text: string): boolean {
   const { username = '', password = '' } = URL.parse(text) ?? {};
   try {
@@ -82,7 +85,9 @@ export const server = z
   }, onMapping)
   .describe("The worker's own server: health, metrics, status page, webhooks");
 
-/** Returns whether a host is this machine alone. A value of another type is refused elsewhere. */
+/**
+ * Returns whether a host refers to this machine only. A value of another type is refused elsewhere.
+ */
 function isOwn(host: unknown): boolean {
   if (typeof host !== 'string') return true;
   return isLoopback(`http://${host.includes(':') ? `[${host}]` : host}`);
@@ -98,7 +103,10 @@ const noWebhookSecret = fault(
   'copy it as the sender shows it: whsec_ and then base64',
 );
 
-/** The schema of `contacts.webhook`: how events are signed, and where they name a record. */
+/**
+ * The schema of `contacts.webhook`, which states how events are signed and where they name a
+ * record.
+ */
 export const webhook = z
   .strictObject({
     format: z.enum(['standard', 'hubspot']).describe('How the CRM signs its events'),
@@ -116,7 +124,7 @@ export const webhook = z
 
 const ids = { standard: 'data.id', hubspot: 'objectId' };
 
-/** Returns whether a text is a secret of Standard Webhooks, with or without `whsec_`. */
+/** Returns whether a text is a Standard Webhooks secret, with or without `whsec_`. */
 function isBase64(given: string): boolean {
   const text = given.replace(/^whsec_/, '');
   return (
@@ -131,7 +139,10 @@ const noNoticeSecret = fault(
   'write whsec_ and then base64 (openssl rand -base64 32)',
 );
 
-/** The schema of `notices`: where a worker reports problems, and how it signs them. */
+/**
+ * The schema of `notices`, which states where a worker reports problems and how it signs the
+ * reports.
+ */
 export const notices = z
   .strictObject({
     url: z.string().refine(isTarget, noUrl).describe('Address that each notification is sent to'),
@@ -145,7 +156,7 @@ export const notices = z
   }, onMapping)
   .describe('Where a worker reports that something is wrong with the mirror, and that it is over');
 
-/** Returns whether a value is a web address without user and password. */
+/** Returns whether a value is a web address without a user and password. */
 function isTarget(text: unknown): boolean {
   const url = typeof text === 'string' ? URL.parse(text) : null;
   return url !== null && /^https?:$/.test(url.protocol) && url.username + url.password === '';

@@ -1,6 +1,6 @@
 /**
- * The answers of the emulator, field by field ("Resources and their fields", "Endpoints"). The
- * schemas are strict: a test checks that no answer has another field.
+ * The schemas of the emulator's responses, field by field ("Resources and their fields",
+ * "Endpoints"). They are strict, and a test checks that no response contains any other field.
  */
 import { z } from 'zod';
 import {
@@ -28,7 +28,7 @@ const Contact = z.strictObject({
   status: contactStatus,
   properties: z.record(text, z.unknown()),
   groups: z.array(named),
-  /** Only channels in which the contact has a row of its own. */
+  /** Holds only the channels in which the contact has a row of its own. */
   channels: z.array(named.extend({ subscription })),
   suppressionReason: text.nullable(),
   suppressedAt: time.nullable(),
@@ -147,7 +147,7 @@ const ApiKey = z.strictObject({
 const Refusal = z.strictObject({ message: text, why: text, fix: text, link: z.url() });
 const BriefRefusal = z.strictObject({ message: text });
 
-/** Every schema by its name in the OpenAPI document. */
+/** Holds every schema under its name in the OpenAPI document. */
 export const answers = {
   Contact,
   ContactList,
@@ -166,8 +166,8 @@ export const answers = {
   Refusal,
   BriefRefusal,
 };
-/** The name of an answer's schema. */
+/** The name of a response schema. */
 export type AnswerName = keyof typeof answers;
 
-/** An answer as a value. */
+/** The value that a response schema describes. */
 export type Answered<Name extends AnswerName> = z.infer<(typeof answers)[Name]>;

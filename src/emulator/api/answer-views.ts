@@ -1,16 +1,19 @@
-/** Turns stored rows into what the platform answers. */
+/** Converts stored rows into the JSON that the platform returns. */
 import { timestamp } from '../shared/api-answer.ts';
 import type { ContactRow, DnsRecord, DomainRow, KeyRow, TemplateRow } from '../shared/row-types.ts';
 import { type Organization, ownerOf } from '../store/organization.ts';
 import type { Answered } from './answer-schemas.ts';
 
-/** A contact as the platform answers it ("Contact"). */
+/** A contact as the platform returns it ("Contact"). */
 export type ContactView = Answered<'Contact'>;
 
-/** The last view of each contact: lists show the same ones again and again. */
+/** Caches the latest view of each contact, because lists return the same contacts repeatedly. */
 const shown = new WeakMap<ContactRow, { as: ContactRow; view: ContactView }>();
 
-/** Returns the view of a contact. It is frozen, and the same object until the contact changes. */
+/**
+ * Returns the view of a contact. The view is frozen, and it stays the same object until the contact
+ * changes.
+ */
 export function viewContact(contact: ContactRow): Readonly<ContactView> {
   const last = shown.get(contact);
   if (last && isSame(last.as, contact)) return last.view;
@@ -19,7 +22,10 @@ export function viewContact(contact: ContactRow): Readonly<ContactView> {
   return view;
 }
 
-/** Returns whether a contact is unchanged. Values inside a row are never changed in place. */
+/**
+ * Returns whether two versions of a contact are equal. Values inside a row are never modified in
+ * place.
+ */
 function isSame(one: ContactRow, other: ContactRow): boolean {
   return (
     one.memberships === other.memberships &&
@@ -57,7 +63,7 @@ function lookAt(contact: ContactRow): ContactView {
   };
 }
 
-/** A template as the platform answers it ("Template"). */
+/** A template as the platform returns it ("Template"). */
 export type TemplateView = Answered<'Template'>;
 
 /** Returns the view of a template. */
@@ -84,7 +90,9 @@ export function viewTemplate(organization: Organization, template: TemplateRow):
   };
 }
 
-/** An API key as the platform answers it ("API key"), with only the beginning of the key itself. */
+/**
+ * An API key as the platform returns it ("API key"), with only the first characters of the secret.
+ */
 export type KeyView = Answered<'ApiKey'>;
 
 /** Returns the view of a key. */
@@ -93,7 +101,7 @@ export function viewKey(key: KeyRow): KeyView {
   return {
     id: key.id,
     name: key.name,
-    // The beginning tells keys apart and is never more than half of one.
+    // The visible part is enough to tell keys apart, and never more than half of the secret.
     start: secret.slice(0, Math.min(12, Math.ceil(secret.length / 2))),
     prefix: /^.*_/.exec(secret)?.[0] ?? '',
     enabled: key.enabled,
@@ -105,7 +113,10 @@ export function viewKey(key: KeyRow): KeyView {
   };
 }
 
-/** A domain as the platform answers it ("Domain"), without the `event` of some answers. */
+/**
+ * A domain as the platform returns it ("Domain"), without the `event` field that some responses
+ * add.
+ */
 export type DomainView = Answered<'Domain'>;
 
 /** Returns the view of a domain. */

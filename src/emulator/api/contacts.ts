@@ -11,7 +11,10 @@ import type { Call } from './operation.ts';
 import { z } from 'zod';
 import { emailKey, membershipIn } from '../store/contacts.ts';
 
-/** Answers GET /api/contacts/list: newest first; the three counters ignore search and status. */
+/**
+ * Handles GET /api/contacts/list. Contacts are listed newest first. The three counters ignore
+ * search and status.
+ */
 export function listContacts(
   organization: Organization,
   { query }: Call<ContactListQuery, undefined>,
@@ -35,7 +38,7 @@ export function listContacts(
   };
 }
 
-/** Answers GET /api/contacts/retrieve/{contact_id}. */
+/** Handles GET /api/contacts/retrieve/{contact_id}. */
 export function retrieveContact(
   { contacts }: Organization,
   { id }: Call<undefined, undefined>,
@@ -45,7 +48,10 @@ export function retrieveContact(
   return { status: 200, body: viewContact(contact), about: { contactId: id, email: contact.key } };
 }
 
-/** Answers DELETE /api/contacts/{contact_id}: the contact and all that was known of it is gone. */
+/**
+ * Handles DELETE /api/contacts/{contact_id}, which removes the contact and everything stored about
+ * it.
+ */
 export function deleteContact(
   { contacts }: Organization,
   { id }: Call<undefined, undefined>,
@@ -60,7 +66,9 @@ export function deleteContact(
   };
 }
 
-/** Returns one page of the contacts that match, and how many match; a search reads every row. */
+/**
+ * Returns one page of the matching contacts and the number of matches. A search reads every row.
+ */
 function findContacts(
   { contacts, behaviour }: Organization,
   { page, limit, search = '', status }: ContactListQuery & { page: number; limit: number },
@@ -75,7 +83,7 @@ function findContacts(
   return { total: matches.length, rows: orders(matches).slice((page - 1) * limit, page * limit) };
 }
 
-/** Returns the refusal for an unknown contact. */
+/** Returns the error response for an unknown contact. */
 function contactNotFound(id: string): ApiOutcome {
   const refusal = refuse(404, 'Contact not found', {
     why: `The organization has no contact with the id "${id}".`,
@@ -85,7 +93,8 @@ function contactNotFound(id: string): ApiOutcome {
 }
 
 /**
- * Checks the body of an enrolment: `contact_id` wins over `email`, and the default is an opt_in.
+ * Checks the body of an enrolment. `contact_id` takes precedence over `email`, and the default
+ * subscription is opt_in.
  */
 export const enrolment = enrolBody.transform(
   ({ contact_id: id, email, subscription = 'opt_in' }, context) => {
@@ -97,14 +106,14 @@ export const enrolment = enrolBody.transform(
 );
 
 /**
- * Answers POST /api/contacts/channel/{channel_id}.
+ * Handles POST /api/contacts/channel/{channel_id}.
  *
- *   in the channel as    asked for    answer
- *   (not at all)         either       201, enrolled; an unknown email becomes a contact
- *   opt_in               opt_in       409; opt_out twice is the same
- *   opt_in               opt_out      201, changed; the other way round is the same
+ *   current subscription   requested   response
+ *   none                   either      201, enrolled; an unknown email creates a contact
+ *   opt_in                 opt_in      409; also for opt_out and opt_out
+ *   opt_in                 opt_out     201, changed; also for opt_out and opt_in
  *
- * The contact's status and suppression do not matter.
+ * The contact's status and suppression have no effect.
  */
 export function enrolContact(
   organization: Organization,

@@ -5,10 +5,12 @@ import type { Organization } from '../store/organization.ts';
 import { viewDomain } from './answer-views.ts';
 import type { Call } from './operation.ts';
 
-/** The characters that an id may have. */
+/** Matches the characters that an id may contain. */
 const identifier = /^[\w.~-]{1,255}$/;
 
-/** Answers POST /api/domain/v1/create: a pending domain, with the DNS records to set. */
+/**
+ * Handles POST /api/domain/v1/create. Creates a pending domain and returns the DNS records to set.
+ */
 export function createDomain(
   { domains, now }: Organization,
   { body }: Call<undefined, DomainCreateBody>,
@@ -30,8 +32,9 @@ export function createDomain(
 }
 
 /**
- * Answers POST /api/domain/v1/verify/{domain_id}: whatever the status was, it is verifying now. The
- * specification does not show how the check ends; here the console ends it.
+ * Handles POST /api/domain/v1/verify/{domain_id}. Whatever the domain's status was, it becomes
+ * verifying. The specification does not show how the check ends; in the emulator, the console ends
+ * it.
  */
 export function verifyDomain(
   { domains, now }: Organization,
@@ -47,8 +50,8 @@ export function verifyDomain(
 }
 
 /**
- * Answers GET /api/domain/v1/list. The specification does not show it; here it is like the other
- * lists.
+ * Handles GET /api/domain/v1/list. The specification does not show this endpoint; the emulator
+ * treats it like the other lists.
  */
 export function listDomains(
   { domains }: Organization,
@@ -68,7 +71,7 @@ export function listDomains(
   };
 }
 
-/** Answers GET /api/domain/v1/nameservers/{domain_id}. */
+/** Handles GET /api/domain/v1/nameservers/{domain_id}. */
 export function readNameservers(
   { domains }: Organization,
   { id }: Call<undefined, undefined>,

@@ -22,7 +22,7 @@ import { type ApiOutcome, refuse } from '../shared/api-answer.ts';
 import type { Organization } from '../store/organization.ts';
 import { viewKey } from './answer-views.ts';
 
-/** Every operation of the API ("Endpoints"). The first row that fits answers. */
+/** Lists every operation of the API ("Endpoints"). The first matching row handles a request. */
 export const operations: readonly Operation[] = [
   operation({
     method: 'GET',
@@ -135,8 +135,8 @@ export const operations: readonly Operation[] = [
 ];
 
 /**
- * Answers POST /api/api-key/v1/enable/{api_key_id}. An enabled key stays enabled; a revoked key is
- * unknown.
+ * Handles POST /api/api-key/v1/enable/{api_key_id}. An enabled key stays enabled. A revoked key
+ * counts as unknown.
  */
 function enableKey({ keys, now }: Organization, { id }: Call<undefined, undefined>): ApiOutcome {
   const key = keys.byId(id);

@@ -5,35 +5,36 @@ import type { Route } from '../limits/route-limits.ts';
 import type { Organization } from '../store/organization.ts';
 import type { Reader } from './request-parsing.ts';
 
-/** One operation of the platform's API, a row of the table in operation-table.ts. */
+/** An operation of the platform's API: one row of the table in operation-table.ts. */
 export interface Operation {
   method: Method;
-  /** The path, with at most one parameter, written {name}. */
+  /** The path, with at most one parameter, written as {name}. */
   path: string;
   route: Route;
   /**
-   * Whether it sends email, and so states when its window ends instead of its length ("Limits 4").
+   * Whether the operation sends email. If so, its headers state when the window ends instead of how
+   * long it is ("Limits 4").
    */
   sends: boolean;
-  /** Whether it needs a user's session and accepts no API key ("Authentication 6"). */
+  /** Whether the operation needs a user's session and accepts no API key ("Authentication 6"). */
   session: boolean;
-  /** Whether its refusals hold only a message ("Errors 1"). */
+  /** Whether error responses contain only a message ("Errors 1"). */
   brief: boolean;
-  /** The schemas of its query and body; undefined: it reads none. */
+  /** The schemas of the query and the body; undefined if the operation does not read that part. */
   schemas: { query: z.ZodType | undefined; body: z.ZodType | undefined };
-  /** Checks a request against the schemas, and carries it out. */
+  /** Checks a request against the schemas and executes it. */
   answer(organization: Organization, asked: Asked): ApiOutcome;
 }
 
-/** A request to one operation, as it came. */
+/** A request to one operation, before any check. */
 interface Asked {
-  /** The path's parameter, decoded; '' if there is none. */
+  /** The decoded path parameter; '' if the path has none. */
   id: string;
   query: URLSearchParams;
   body: string;
 }
 
-/** A request to one operation, after it was checked. */
+/** A request to one operation after it has been checked. */
 export interface Call<Query, Body> {
   id: string;
   query: Query;
@@ -72,13 +73,13 @@ export function operation<Query, Body>(row: Row<Query, Body>): Operation {
   };
 }
 
-/** The operation of a path and method, or the methods that the path has. */
+/** The operation for a path and method, or the methods that the path allows. */
 export type FoundRoute =
   | { operation: Operation; id: string }
-  /** The methods of the path; none: there is no such path. */
+  /** The methods that the path allows; empty if the path does not exist. */
   | { allowed: string[] };
 
-/** Finds the operation of a method and a path without its query. Paths have no slash at the end. */
+/** Finds the operation for a method and a path without its query. Paths do not end in a slash. */
 export function findOperation(
   operations: readonly Operation[],
   { method, path }: { method: string; path: string },
@@ -94,7 +95,10 @@ export function findOperation(
   return { allowed };
 }
 
-/** Returns the decoded parameter ('' if the template has none); undefined if the path differs. */
+/**
+ * Returns the decoded parameter, '' if the template has none, or undefined if the path does not
+ * match.
+ */
 function match(template: string, segments: readonly string[]): string | undefined {
   const wanted = template.split('/');
   if (wanted.length !== segments.length) return undefined;

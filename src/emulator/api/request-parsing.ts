@@ -1,30 +1,35 @@
 import type { z } from 'zod';
 import { refuse, type ApiOutcome } from '../shared/api-answer.ts';
 
-/** Reads a checked value from a part of a request, or returns the refusal. */
+/** Reads a checked value from one part of a request, or returns the error response. */
 export interface Reader<From, To> {
   (from: From): Read<To>;
-  /** The schema; undefined: anything is accepted. */
+  /** The schema; undefined accepts any value. */
   schema?: z.ZodType<To>;
 }
 type Read<T> = { ok: true; value: T } | { ok: false; refusal: ApiOutcome };
 
 /**
- * Reads nothing, for an operation without a query, or without a body: what is sent there is
+ * Reads nothing, for an operation that takes no query or no body. What the client sends there is
  * ignored.
  */
 export function nothing(): Read<undefined> {
   return { ok: true, value: undefined };
 }
 
-/** Reads a query of this shape; parameters that the schema does not name are ignored. */
+/**
+ * Creates a reader for a query of this shape. Parameters that the schema does not name are ignored.
+ */
 export function query<T>(schema: z.ZodType<T>): Reader<URLSearchParams, T> {
   const read = (parameters: URLSearchParams) =>
     check(schema, Object.fromEntries(parameters), 'query');
   return Object.assign(read, { schema });
 }
 
-/** Reads a JSON body of this shape, whatever the content type says; unknown fields are ignored. */
+/**
+ * Creates a reader for a JSON body of this shape, regardless of the content type. Unknown fields
+ * are ignored.
+ */
 export function json<T>(schema: z.ZodType<T>): Reader<string, T> {
   const read = (text: string) => {
     let value: unknown;
@@ -51,7 +56,7 @@ function check<T>(schema: z.ZodType<T>, value: unknown, part: 'query' | 'body'):
   const parsed = schema.safeParse(value);
   if (parsed.success) return { ok: true, value: parsed.data };
   const { issues } = parsed.error;
-  // A format that the specification names has a message of its own ("Errors 3").
+  // The specification prescribes a separate message for each format that it names ("Errors 3").
   const format = issues.find(({ code }) => code === 'invalid_format');
   const faults = issues.map(({ path, message }) => `${[part, ...path].join('.')}: ${message}`);
   const refusal = refuse(400, format?.message ?? 'Invalid request', {
@@ -65,7 +70,10 @@ function refused(message: string, detail: { why: string; fix: string }): Read<ne
   return { ok: false, refusal: refuse(400, message, detail) };
 }
 
-/** No real body comes near it, and every answer can be written without a deep stack. */
+/**
+ * Limits the nesting of a body. No real body comes near this depth, and at this depth every
+ * response can be serialized without overflowing the stack.
+ */
 const MOST_LEVELS = 100;
 
 function isDeeper(value: unknown, levels: number): boolean {

@@ -10,7 +10,9 @@ import { viewTemplate } from './answer-views.ts';
 import type { Call } from './operation.ts';
 import type { TemplateRow } from '../shared/row-types.ts';
 
-/** Answers GET /api/template/v1/list: newest first, archived ones too. */
+/**
+ * Handles GET /api/template/v1/list. Templates are listed newest first, including archived ones.
+ */
 export function listTemplates(
   organization: Organization,
   { query: { page = 1, limit = 20 } }: Call<TemplateListQuery, undefined>,
@@ -23,7 +25,7 @@ export function listTemplates(
   };
 }
 
-/** Answers POST /api/template/v1/create: names need not be unique. */
+/** Handles POST /api/template/v1/create. Names need not be unique. */
 export function createTemplate(
   organization: Organization,
   { body }: Call<undefined, TemplateCreateBody>,
@@ -37,8 +39,8 @@ export function createTemplate(
 }
 
 /**
- * Answers PUT /api/template/v1/{id}: only the given fields change; any status may follow any other,
- * and no version is counted.
+ * Handles PUT /api/template/v1/{id}. Only the given fields change, any status may follow any other,
+ * and the version number does not increase.
  */
 export function updateTemplate(
   organization: Organization,
@@ -50,7 +52,7 @@ export function updateTemplate(
   return { status: 200, body: viewTemplate(organization, template), about: { templateId: id } };
 }
 
-/** Returns the refusal for an unknown template. */
+/** Returns the error response for an unknown template. */
 function templateNotFound(id: string): ApiOutcome {
   const refusal = refuse(404, 'Template not found', {
     why: `The organization has no template with the id "${id}".`,
@@ -60,8 +62,8 @@ function templateNotFound(id: string): ApiOutcome {
 }
 
 /**
- * Answers POST /api/template/v1/{id}/test: puts the email into the outbox. The template gives what
- * the request leaves out.
+ * Handles POST /api/template/v1/{id}/test. Puts the email into the outbox. The template supplies
+ * whatever the request omits.
  */
 export function testTemplate(
   organization: Organization,
@@ -83,8 +85,8 @@ export function testTemplate(
 }
 
 /**
- * Returns a function that replaces each {{name}} with the given value, else with the variable's
- * default. One without either stays, so that a reader of the email sees what is missing.
+ * Returns a function that replaces each {{name}} with the given value, or with the variable's
+ * default. A placeholder with neither stays in the text, so that the email shows what is missing.
  */
 function resolver(template: TemplateRow, given: Record<string, unknown>): (text: string) => string {
   const values = new Map<string, unknown>([
@@ -99,8 +101,8 @@ function resolver(template: TemplateRow, given: Record<string, unknown>): (text:
 }
 
 /**
- * Returns the value with every text in it changed: the specification does not show what content
- * elements are.
+ * Returns the value with `change` applied to every text in it. All texts are changed because the
+ * specification does not show what content elements look like.
  */
 function mapTexts(value: unknown, change: (text: string) => string): unknown {
   if (typeof value === 'string') return change(value);

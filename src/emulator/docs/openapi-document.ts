@@ -1,4 +1,4 @@
-/** Describes the API as OpenAPI 3.1, from the schemas that check requests and answers. */
+/** Describes the API as OpenAPI 3.1, based on the schemas that check requests and responses. */
 import { z } from 'zod';
 import type { Operation } from '../api/operation.ts';
 import { operations } from '../api/operation-table.ts';
@@ -21,7 +21,7 @@ interface Response {
   content: { 'application/json': { schema: unknown } };
 }
 
-/** An operation of the document. */
+/** An operation in the document. */
 export interface DescribedOperation {
   operationId: string;
   tags: string[];
@@ -33,7 +33,7 @@ export interface DescribedOperation {
   security?: Record<string, never[]>[];
 }
 
-/** The document. */
+/** The OpenAPI document. */
 export interface Document {
   openapi: '3.1.0';
   info: { title: string; version: string; description: string };
@@ -51,7 +51,7 @@ const about = [
   'headers of the rate limits come with every answer to a known key or session.',
 ].join(' ');
 
-/** Returns the document. */
+/** Returns the OpenAPI document. */
 export function describeApi(): Document {
   const paths: Document['paths'] = {};
   for (const operation of operations) {
@@ -158,7 +158,7 @@ function toSchema(schema: z.ZodType): JsonSchema {
   return rest;
 }
 
-/** Returns every schema of an answer, with a reference where one contains another. */
+/** Returns every response schema, with a reference wherever one schema contains another. */
 function answerSchemas(): Record<string, JsonSchema> {
   const registry = z.registry<{ id: string }>();
   for (const [id, schema] of Object.entries(answers)) registry.add(schema, { id });
@@ -173,7 +173,10 @@ function answerSchemas(): Record<string, JsonSchema> {
   return named;
 }
 
-/** Removes what tells a reader nothing: the bounds of every number, the pattern of a date. */
+/**
+ * Removes details that do not help a reader, such as the bounds of every number and the pattern of
+ * a date.
+ */
 function simplify({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }): void {
   if (jsonSchema.format === 'date-time') delete jsonSchema.pattern;
   if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;

@@ -1,18 +1,18 @@
 import type { Route } from '../limits/route-limits.ts';
 import type { AnswerName } from '../api/answer-schemas.ts';
 
-/** The words about an operation in the document, besides its schemas. */
+/** The texts about an operation in the document, in addition to its schemas. */
 export interface Description {
   tag: 'Contacts' | 'Templates' | 'Domains' | 'API keys';
   summary: string;
-  /** Mostly what the specification does not show, and what the emulator does there. */
+  /** Describes mostly what the specification does not show and how the emulator behaves there. */
   description: string;
   success: { status: 200 | 201; answer: AnswerName };
-  /** The refusals, by status, besides those of every operation. */
+  /** The error responses by status, in addition to those common to all operations. */
   refusals: Record<number, string>;
 }
 
-/** The description of each operation. */
+/** Holds the description of each operation. */
 export const described: Record<Route, Description> = {
   'contacts.list': {
     tag: 'Contacts',

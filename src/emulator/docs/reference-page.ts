@@ -1,8 +1,8 @@
-/** The API as OpenAPI at /openapi.json, and as one page at /docs that loads nothing. */
+/** Serves the API as OpenAPI at /openapi.json, and as a self-contained page at /docs. */
 import { describeApi, type DescribedOperation, type Document } from './openapi-document.ts';
 import type { Answer } from '../../domain/exchange.ts';
 
-/** Renders the API as one page that loads nothing. */
+/** Renders the API as one self-contained page. */
 function pageOf(document: Document): string {
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ method, path, operation })),
@@ -95,13 +95,13 @@ function objectOf(value: unknown): Record<string, unknown> {
   return typeof value === 'object' && value !== null ? { ...value } : {};
 }
 
-/** Escapes a text for use between tags and in attributes. */
+/** Escapes text for use between tags and in attributes. */
 function text(plain: string): string {
   const names: Record<string, string> = { '&': 'amp', '<': 'lt', '>': 'gt', '"': 'quot' };
   return plain.replaceAll(/[&<>"]/g, (char) => `&${names[char]};`);
 }
 
-/** The style of the page: quiet, in the reader's own fonts, in light and dark. */
+/** The stylesheet of the page. It uses the reader's own fonts and supports light and dark mode. */
 const style = `
 :root { color-scheme: light dark; --ink: #1d2433; --soft: #5b6474; --paper: #fbfbf9;
   --line: #e3e4e0; --card: #fff; --link: #2158c7 }
@@ -142,8 +142,8 @@ const pages: Record<string, { type: string; write: () => string }> = {
 };
 
 /**
- * Answers GET /openapi.json and GET /docs, which need no key and have no limit; undefined for
- * another request.
+ * Handles GET /openapi.json and GET /docs, which need no key and have no limit. Returns undefined
+ * for any other request.
  */
 export function answerPage({ method, path }: { method: string; path: string }): Answer | undefined {
   const page = method === 'GET' && Object.hasOwn(pages, path) ? pages[path] : undefined;

@@ -3,31 +3,31 @@ import type { Answer } from '../../domain/exchange.ts';
 import { refuse, toAnswer } from '../shared/api-answer.ts';
 import { rateLimited, type Route } from '../limits/route-limits.ts';
 
-/** The fate of an answer on its way to the client. */
+/** Describes what reaches the client in response to a request. */
 export type Delivery =
-  /** It arrives after `delayMs`. */
+  /** The response arrives after `delayMs`. */
   | { is: 'whole'; answer: Answer; delayMs: number }
-  /** Its headers arrive and half of its body; then the connection is cut. */
+  /** The headers and half of the body arrive; then the connection is cut. */
   | { is: 'half'; answer: Answer }
-  /** The connection is cut instead. */
+  /** The connection is cut before any response. */
   | { is: 'reset' }
-  /** Nothing comes, and the connection stays open. */
+  /** Nothing arrives, and the connection stays open. */
   | { is: 'silence' };
 
-/** One way to fail. */
+/** A kind of failure. */
 export interface FaultKind {
   name: string;
-  /** One line for people. */
+  /** A one-line description for users. */
   line: string;
-  /** Whether the request is carried out and counted all the same. */
+  /** Whether the request is still executed and counted. */
   acts: boolean;
-  /** Returns what arrives; `answer` is the true answer, if the fault acts. */
+  /** Returns what reaches the client. `answer` is the real response, present if `acts` is true. */
   delivers(answer: Answer | undefined, told: { route: Route; random: Random }): Delivery;
 }
 
 const SLOW_MS = { least: 1000, most: 5000 };
 
-/** Every kind of fault. */
+/** Lists every kind of fault. */
 export const faultKinds: readonly FaultKind[] = [
   { name: '500', acts: false, line: '500, and nothing was done', delivers: failed },
   { name: '500-after', acts: true, line: '500, though it was done', delivers: failed },
@@ -85,7 +85,7 @@ export const faultKinds: readonly FaultKind[] = [
   },
 ];
 
-/** Delivers an answer as it is. */
+/** Delivers a response unchanged. */
 export function whole(answer: Answer): Delivery {
   return { is: 'whole', answer, delayMs: 0 };
 }

@@ -5,28 +5,30 @@ import { seeded } from '../shared/seeded-random.ts';
 import { type Delivery, type FaultKind, faultKinds, whole } from './fault-kinds.ts';
 import type { Answer } from '../../domain/exchange.ts';
 
-/** A kind of fault, its rate and its route, as in `500=0.05@contacts.enrol`. */
+/** A kind of fault with its rate and route, as in `500=0.05@contacts.enrol`. */
 interface Fault {
   kind: FaultKind;
-  /** 0 to 1. */
+  /** The share of requests that fail, from 0 to 1. */
   rate: number;
-  /** Undefined: every route. */
+  /** The route that is affected; undefined means every route. */
   route: Route | undefined;
 }
 
-/** Decides which requests fail, and how. */
+/** Decides which requests fail and how. */
 export interface Faults {
-  /** Replaces the faults. Throws Invalid if one cannot be read. */
+  /** Replaces the faults. Throws Invalid if one cannot be parsed. */
   choose(texts: readonly string[]): void;
-  /** Returns the fault of the next request to a route; of several, the one named first. */
+  /**
+   * Returns the fault for the next request to a route. If several apply, the one named first wins.
+   */
   next(route: Route): { kind: FaultKind; random: Random } | undefined;
-  /** Begins chance anew: the same requests meet the same faults again. */
+  /** Restarts the random sequence, so that the same requests meet the same faults again. */
   restart(): void;
 }
 
 /**
- * Creates the faults. They have a chance of their own, seeded once from `random`: the same seed
- * gives the same faults. Throws Invalid if one cannot be read.
+ * Creates the faults. They use their own random generator, which is seeded once from `random`, so
+ * the same seed gives the same faults. Throws Invalid if one cannot be parsed.
  */
 export function createFaults(texts: readonly string[], random: Random): Faults {
   let faults = texts.map(parse);
@@ -64,17 +66,20 @@ function parse(text: string): Fault {
   throw new Invalid(`fault "${text}" names no route: use one of ${routeNames()}, or * for all`);
 }
 
-/** The platform behind the connection. */
+/** The platform at the other end of the connection. */
 interface Platform<Request> {
-  /** Returns the route of a request; undefined: it is no operation, and does not fail. */
+  /**
+   * Returns the route of a request, or undefined if the request matches no operation; such a
+   * request never fails.
+   */
   routeOf(request: Request): Route | undefined;
-  /** Answers a request; `fault` is the name of what becomes of the answer. */
+  /** Handles a request. `fault` is the name of the fault that affects the response. */
   handle(request: Request, fault?: string): Answer;
-  /** Logs a request that the platform never saw. */
+  /** Logs a request that never reached the platform. */
   lose(request: Request, seen: { route: Route; status: number; fault: string }): void;
 }
 
-/** Returns a function that takes requests over a connection on which faults happen. */
+/** Returns a function that handles requests over a connection on which faults occur. */
 export function createReceive<Request>(
   faults: Faults,
   { routeOf, handle, lose }: Platform<Request>,

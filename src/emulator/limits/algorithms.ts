@@ -1,37 +1,43 @@
-/** How limits are counted: the meter of a route, and every algorithm by name. */
+/**
+ * Defines how requests are counted against limits: the meter of a route, and every algorithm by
+ * name.
+ */
 import { Invalid } from '../../domain/errors.ts';
 
-/** `requests` in each window of `windowSeconds`, which may be a fraction. */
+/** Allows `requests` in each window of `windowSeconds`, which may be a fraction. */
 export interface Limit {
   requests: number;
   windowSeconds: number;
 }
 
-/** A meter's answer to one request. */
+/** The result of a meter for one request. */
 export interface Reading {
   allowed: boolean;
-  /** How many more requests would be allowed at this moment; exact. */
+  /** The exact number of further requests allowed at this moment. */
   remaining: number;
-  /** How long until one more than `remaining` is allowed. */
+  /** The time until one more than `remaining` is allowed. */
   resetMs: number;
 }
 
-/** When a request comes, in milliseconds: `epoch` may jump, `monotonic` never does. */
+/** The arrival time of a request in milliseconds. `epoch` may jump; `monotonic` never does. */
 export interface Instant {
   epoch: number;
   monotonic: number;
 }
 
-/** Counts the requests of one route; called once per request. A refused request does not count. */
+/**
+ * Counts the requests to one route. It is called once per request. A refused request does not
+ * count.
+ */
 export type Meter = (at: Instant) => Reading;
 
-/** A way to count; each organization has one meter per route. */
+/** A counting algorithm. Each organization has one meter per route. */
 export type Algorithm = (limit: Limit) => Meter;
 
-/** Smaller amounts are rounding errors: a millionth of a request. */
+/** Amounts below a millionth of a request are treated as rounding errors. */
 const TINY = 1e-6;
 
-/** A window begins with the first request after the last one ended. */
+/** Starts a window with the first request after the previous window ended. */
 const fixed: Algorithm = ({ requests, windowSeconds }): Meter => {
   let end = Number.NEGATIVE_INFINITY;
   let used = 0;
@@ -46,7 +52,7 @@ const fixed: Algorithm = ({ requests, windowSeconds }): Meter => {
   };
 };
 
-/** Windows lie end to end since the epoch: one of 60 seconds begins with each minute. */
+/** Uses consecutive windows since the epoch; a window of 60 seconds starts with each minute. */
 const aligned: Algorithm = ({ requests, windowSeconds }): Meter => {
   const windowMs = windowSeconds * 1000;
   let current = Number.NaN;
@@ -63,10 +69,13 @@ const aligned: Algorithm = ({ requests, windowSeconds }): Meter => {
   };
 };
 
-/** Remembers every request for one window: never more than the limit in any window. */
+/**
+ * Remembers every request for the length of one window. No window, wherever it starts, contains
+ * more requests than the limit.
+ */
 const slidingLog: Algorithm = ({ requests, windowSeconds }): Meter => {
   const windowMs = windowSeconds * 1000;
-  /** The times of the requests that count, the oldest first. */
+  /** The times of the counted requests, oldest first. */
   const log: number[] = [];
   return ({ monotonic }) => {
     while (log[0] !== undefined && log[0] + windowMs <= monotonic) log.shift();
@@ -78,8 +87,9 @@ const slidingLog: Algorithm = ({ requests, windowSeconds }): Meter => {
 };
 
 /**
- * Keeps two counters, for the current window since the epoch and the one before. The latter counts
- * for the share that a window ending now covers of it, as if its requests came evenly.
+ * Keeps two counters, for the current window since the epoch and for the previous one. The previous
+ * window counts in proportion to its overlap with a window that ends now, as if its requests had
+ * been evenly spread.
  */
 const slidingCounter: Algorithm = ({ requests, windowSeconds }): Meter => {
   const windowMs = windowSeconds * 1000;
@@ -87,7 +97,7 @@ const slidingCounter: Algorithm = ({ requests, windowSeconds }): Meter => {
   let before = 0;
   let used = 0;
 
-  /** Returns the time from the window's beginning until `wanted` more fit. */
+  /** Returns the time from the start of the window until `wanted` more requests fit. */
   function untilFits(wanted: number, earlier: number, own: number): number {
     if (earlier + own + wanted <= requests) return 0;
     return windowMs * (1 - (requests - own - wanted) / earlier);
@@ -115,8 +125,8 @@ const slidingCounter: Algorithm = ({ requests, windowSeconds }): Meter => {
 };
 
 /**
- * Capacity comes back evenly, one request after each `window / limit`, up to the whole limit. It is
- * stored as one number: the time at which everything allowed so far is paid off.
+ * Restores capacity evenly, one request after each `window / limit`, up to the full limit. The
+ * state is one number: the time at which all requests allowed so far are paid off.
  */
 const gcra: Algorithm = ({ requests, windowSeconds }): Meter => {
   const windowMs = windowSeconds * 1000;
@@ -132,7 +142,7 @@ const gcra: Algorithm = ({ requests, windowSeconds }): Meter => {
   };
 };
 
-/** Every algorithm, with one line for people. */
+/** Lists every algorithm with a one-line description for users. */
 export const algorithms: readonly { name: string; line: string; counts: Algorithm }[] = [
   { name: 'fixed', line: 'a window begins with its first request', counts: fixed },
   { name: 'aligned', line: 'windows lie end to end since the epoch', counts: aligned },
@@ -149,7 +159,9 @@ export const algorithms: readonly { name: string; line: string; counts: Algorith
   { name: 'gcra', line: 'capacity comes back evenly, one request at a time', counts: gcra },
 ];
 
-/** Returns the algorithm of this name; fixed by default. Throws Invalid for an unknown name. */
+/**
+ * Returns the algorithm with this name. The default is `fixed`. Throws Invalid for an unknown name.
+ */
 export function findAlgorithm(name = 'fixed'): Algorithm {
   const found = algorithms.find((one) => one.name === name);
   if (found) return found.counts;

@@ -2,7 +2,10 @@ import { Invalid } from '../../domain/errors.ts';
 import { type ApiOutcome, refuse } from '../shared/api-answer.ts';
 import type { Algorithm, Instant, Limit, Meter, Reading } from './algorithms.ts';
 
-/** The limit of each route unless configured: as seen on real platforms, else 60 a minute. */
+/**
+ * The default limit of each route: the value seen on real platforms, or else 60 requests per
+ * minute.
+ */
 const defaults = {
   'contacts.list': perMinute(60),
   'contacts.retrieve': perMinute(60),
@@ -19,10 +22,10 @@ const defaults = {
   'keys.enable': perMinute(60),
 } satisfies Record<string, Limit>;
 
-/** The name of an operation, for limits and the request log. */
+/** The name of an operation, as used for limits and the request log. */
 export type Route = keyof typeof defaults;
 
-/** Returns every route, for messages. */
+/** Returns the names of all routes, for messages. */
 export function routeNames(): string {
   return Object.keys(defaults).join(', ');
 }
@@ -32,14 +35,14 @@ export function isRoute(name: string): name is Route {
   return Object.hasOwn(defaults, name);
 }
 
-/** The limits of one organization; `take` asks for one request. */
+/** The limits of one organization. `take` counts one request. */
 interface Limits {
   take(route: Route, at: Instant): { limit: Limit; reading: Reading };
 }
 
 /**
- * Creates limits from texts such as `contacts.enrol=30/60` (30 requests in 60 seconds); `*=30/60`
- * stands for every route that is not named. Throws Invalid if one cannot be read.
+ * Creates limits from texts such as `contacts.enrol=30/60` (30 requests in 60 seconds). `*=30/60`
+ * applies to every route that is not named. Throws Invalid if a text cannot be parsed.
  */
 function createLimits(texts: readonly string[], algorithm: Algorithm): Limits {
   const stated = new Map(texts.map(parseLimit));
@@ -58,14 +61,14 @@ function createLimits(texts: readonly string[], algorithm: Algorithm): Limits {
 /** The limits of each organization. */
 export interface Meters {
   of(organization: { id: string }): Limits;
-  /** Begins all counts anew. */
+  /** Resets all counts. */
   clear(): void;
 }
 
-/** Creates the limits. Throws Invalid if one cannot be read. */
+/** Creates the limits. Throws Invalid if one cannot be parsed. */
 export function createMeters(texts: readonly string[], algorithm: Algorithm): Meters {
   const create = () => createLimits(texts, algorithm);
-  // A limit that cannot be read is refused now, not by the first request.
+  // A limit that cannot be parsed must be refused now, not at the first request.
   const meters = new Map([['', create()]]);
   return {
     of({ id }) {
@@ -78,8 +81,9 @@ export function createMeters(texts: readonly string[], algorithm: Algorithm): Me
 }
 
 /**
- * Returns the rate-limit headers of an answer ("Limits 4"), at `nowMs` since the epoch: an
- * operation that sends email states when its window ends, any other the length of the window.
+ * Returns the rate-limit headers of a response ("Limits 4") at `nowMs` since the epoch. An
+ * operation that sends email states when its window ends; any other states the length of the
+ * window.
  */
 export function limitHeaders(
   { limit, reading }: { limit: Limit; reading: Reading },
@@ -95,7 +99,7 @@ export function limitHeaders(
   return headers;
 }
 
-/** Returns the refusal of a request above the limit. */
+/** Returns the error response for a request above the limit. */
 export function rateLimited(route: Route, retryAfter: string | undefined): ApiOutcome {
   return refuse(429, 'Rate limit exceeded', {
     why: `The organization has used up its limit for ${route} in this window.`,
@@ -103,9 +107,12 @@ export function rateLimited(route: Route, retryAfter: string | undefined): ApiOu
   });
 }
 
-/** Returns whole seconds, rounded up: a client that waits as long is never too early. */
+/**
+ * Converts milliseconds to whole seconds, rounded up, so that a client that waits this long is
+ * never too early.
+ */
 function seconds(ms: number): string {
-  // One nanosecond is taken off, because 60.000000000000001 means 60.
+  // Subtracting one nanosecond makes 60.000000000000001 count as 60.
   return String(Math.ceil(ms / 1000 - 1e-9));
 }
 

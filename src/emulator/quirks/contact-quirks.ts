@@ -4,7 +4,7 @@ import type { ContactRow } from '../shared/row-types.ts';
 
 type Contact = Record<string, unknown>;
 
-/** Changes every contact of a reply, wherever it stands. */
+/** Applies `change` to every contact in a reply, wherever it occurs. */
 function eachContact(reply: Reply, change: (contact: Contact) => Contact): Reply {
   const { route, outcome } = reply;
   const { body, status } = outcome;
@@ -21,8 +21,8 @@ function eachContact(reply: Reply, change: (contact: Contact) => Contact): Reply
 }
 
 /**
- * Shows every channel of a contact; one without a row of its own has the channel's default, or
- * `fallback` if the channel has none.
+ * Shows every channel of a contact. A channel without a row of its own shows its default, or
+ * `fallback` if it has none.
  */
 export function allChannels(fallback: string): Quirk {
   const shown = (own: unknown, { channels }: Organization): object[] => {
@@ -44,7 +44,7 @@ export function allChannels(fallback: string): Quirk {
   };
 }
 
-/** Shows no groups in the list of contacts. */
+/** Leaves the groups empty in the list of contacts. */
 export function listGroupsEmpty(): Quirk {
   return {
     turns: (reply) =>
@@ -54,7 +54,7 @@ export function listGroupsEmpty(): Quirk {
   };
 }
 
-/** Shows names that are unknown as null. */
+/** Shows unknown names as null. */
 export function nullNames(): Quirk {
   const orNull = (name: unknown) => (name === '' ? null : name);
   return {
@@ -67,7 +67,7 @@ export function nullNames(): Quirk {
   };
 }
 
-/** Answers the deletion of an unknown contact with 200 and a message. */
+/** Responds to the deletion of an unknown contact with 200 and a message. */
 export function deleteSoft404(): Quirk {
   return {
     turns: (reply) =>
@@ -77,7 +77,7 @@ export function deleteSoft404(): Quirk {
   };
 }
 
-/** Searches with wildcards: `%` stands for any text, `_` for one character. */
+/** Treats `%` (any text) and `_` (one character) in a search as wildcards. */
 export function searchWildcards(): Quirk {
   const pattern = (search: string) => {
     const plain = search.replace(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`);
@@ -86,7 +86,7 @@ export function searchWildcards(): Quirk {
   return { behaviour: { finds: (key, search) => pattern(search).test(key) } };
 }
 
-/** Lists the rows of one millisecond in the opposite order every other time. */
+/** Reverses the order of rows created in the same millisecond on every second listing. */
 export function unsortedTies(): Quirk {
   let turned = false;
   const turn = (rows: ContactRow[]): ContactRow[] =>

@@ -7,14 +7,14 @@ import { isRecord, type Quirk, type QuirkRequest, withBody, withStatus } from '.
 
 const readEnrolment = json(enrolment);
 
-/** Returns a valid enrolment; undefined: the request is none. */
+/** Returns the enrolment in a request, or undefined if the request is not a valid enrolment. */
 function enrolmentIn({ route, body }: QuirkRequest) {
   if (route !== 'contacts.enrol') return undefined;
   const read = readEnrolment(body);
   return read.ok ? read.value : undefined;
 }
 
-/** Refuses to change a subscription by an enrolment. */
+/** Refuses an enrolment that would change an existing subscription. */
 export function noFlip(): Quirk {
   return {
     answers(question, organization) {
@@ -36,7 +36,7 @@ export function noFlip(): Quirk {
   };
 }
 
-/** Refuses an enrolment by an unknown email, which creates no contact. */
+/** Refuses an enrolment for an unknown email instead of creating a contact. */
 export function unknownEmail(): Quirk {
   return {
     answers(question, organization) {
@@ -55,7 +55,7 @@ export function unknownEmail(): Quirk {
   };
 }
 
-/** Answers an enrolment with this status. */
+/** Responds to a successful enrolment with this status. */
 export function enrolStatus(status: string): Quirk {
   return {
     turns(reply) {
@@ -65,14 +65,14 @@ export function enrolStatus(status: string): Quirk {
   };
 }
 
-/** Makes a changed subscription change the contact's `updatedAt`. */
+/** Updates the contact's `updatedAt` when a subscription changes. */
 export function enrolTouches(): Quirk {
   return { behaviour: { touches: true } };
 }
 
 const elsewhere = new Set(['object', 'channels', 'properties', 'groups', 'event']);
 
-/** Answers an enrolment with the contact's own row, without what other tables hold. */
+/** Responds to an enrolment with only the contact's own row, without data from other tables. */
 export function enrolRaw(): Quirk {
   return {
     turns(reply) {
@@ -86,7 +86,10 @@ export function enrolRaw(): Quirk {
   };
 }
 
-/** Keeps the case of emails that people write; an enrolment finds only the exact spelling. */
+/**
+ * Preserves the case of emails as they were entered. An enrolment then finds only the exact
+ * spelling.
+ */
 export function emailAsGiven(): Quirk {
   return { behaviour: { keepsCase: true } };
 }

@@ -3,11 +3,11 @@ import type { Organization } from '../store/organization.ts';
 import { isRecord, withBody, type Quirk, type Reply } from './quirk.ts';
 
 /**
- * Changes the rate-limit headers.
+ * Changes the rate-limit headers:
  *
- *   reset            seconds left in X-RateLimit-Reset, and no X-RateLimit-Window
- *   none             no headers; a 429 still has Retry-After
- *   none-templates   no headers on the routes of templates
+ *   reset            X-RateLimit-Reset holds the seconds left, without X-RateLimit-Window
+ *   none             no headers, but a 429 still has Retry-After
+ *   none-templates   no headers on the template routes
  */
 export function headers(which: string): Quirk {
   if (which === 'reset') return { turns: withSecondsLeft };
@@ -29,7 +29,10 @@ function without(reply: Reply): Reply {
   return { ...reply, headers: Object.fromEntries(kept) };
 }
 
-/** Rounds Retry-After instead of rounding it up: it is up to half a second short. */
+/**
+ * Rounds Retry-After to the nearest second instead of up, so that it can be half a second too
+ * short.
+ */
 export function retryAfterShort(): Quirk {
   return {
     turns(reply) {
@@ -40,7 +43,7 @@ export function retryAfterShort(): Quirk {
   };
 }
 
-/** Never empties a counter that reached its limit, as if it had lost its expiry. */
+/** Never resets a counter that has reached its limit, as if the counter had lost its expiry. */
 export function retryAfterStuck(): Quirk {
   const stuck = new Map<Organization, Set<Route>>();
   const stuckIn = (organization: Organization): Set<Route> => {
@@ -62,7 +65,7 @@ export function retryAfterStuck(): Quirk {
   };
 }
 
-/** Repeats Retry-After in the body of a 429. */
+/** Repeats Retry-After in the body of a 429 response. */
 export function retryAfterBody(): Quirk {
   return {
     turns(reply) {

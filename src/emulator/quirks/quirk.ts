@@ -4,27 +4,27 @@ import type { Reading } from '../limits/algorithms.ts';
 import type { Organization, PlatformBehaviour } from '../store/organization.ts';
 
 /**
- * A difference between the specification and a real platform. The operations know the specification
- * only; a quirk surrounds them and does some of the four things below. Quirks compose: each sees
- * what those before it in the table (quirks.ts) have made.
+ * A difference between the specification and a real platform. Operations implement the
+ * specification only; a quirk wraps them and does some of the four things below. Quirks compose:
+ * each one sees the result of those before it in the table (quirks.ts).
  */
 export interface Quirk {
   /** Changes how records are found and stored. */
   behaviour?: Partial<PlatformBehaviour>;
-  /** Changes the request before the operation. */
+  /** Changes the request before it reaches the operation. */
   rewrites?(question: QuirkRequest): QuirkRequest;
-  /** Answers instead of the operation; undefined lets the request pass. */
+  /** Responds in place of the operation; undefined lets the request through. */
   answers?(question: QuirkRequest, organization: Organization): ApiOutcome | undefined;
-  /** Changes the reply, also a refusal for a wrong key or a used-up limit. */
+  /** Changes the reply, including the error response for a wrong key or an exhausted limit. */
   turns?(reply: Reply): Reply;
-  /** Forgets what it has counted, because the world returns to its beginning. */
+  /** Clears the quirk's counters when the world is reset. */
   restart?(): void;
 }
 
-/** A request that reaches an operation: key and limit are checked, nothing else is. */
+/** A request that is about to reach an operation. Only its key and limit have been checked. */
 export interface QuirkRequest {
   route: Route;
-  /** The path's parameter, decoded; '' if there is none. */
+  /** The decoded path parameter; '' if the path has none. */
   id: string;
   query: URLSearchParams;
   body: string;
@@ -33,24 +33,24 @@ export interface QuirkRequest {
 
 /** A reply before it is sent. */
 export interface Reply {
-  /** Null: no operation has this method and path. */
+  /** The route; null if no operation has this method and path. */
   route: Route | null;
-  /** The organization of the key or session; undefined: unknown. */
+  /** The organization of the key or session; undefined if unknown. */
   organization?: Organization | undefined;
   outcome: ApiOutcome;
   headers: Record<string, string>;
-  /** The request that reached the operation; undefined: none did. */
+  /** The request that reached the operation; undefined if none did. */
   question?: QuirkRequest | undefined;
-  /** The limit's answer; undefined: nothing was counted. */
+  /** The result of the limit check; undefined if the request was not counted. */
   reading?: Reading | undefined;
 }
 
-/** Returns the reply with another body. */
+/** Returns the reply with a different body. */
 export function withBody(reply: Reply, body: object): Reply {
   return { ...reply, outcome: { ...reply.outcome, body } };
 }
 
-/** Returns the reply with another status. */
+/** Returns the reply with a different status. */
 export function withStatus(reply: Reply, status: number): Reply {
   return { ...reply, outcome: { ...reply.outcome, status } };
 }

@@ -27,17 +27,17 @@ import {
   validationStatus,
 } from './wording-quirks.ts';
 
-/** A quirk by name. */
+/** A quirk with its name. */
 interface Entry {
   name: string;
-  /** One line for people. */
+  /** A one-line description for users. */
   line: string;
-  /** The values after `name=`; the first is the default. */
+  /** The values allowed after `name=`. The first one is the default. */
   values?: readonly string[];
   make(value: string): Quirk;
 }
 
-/** Every quirk, in the order in which they apply. */
+/** Lists every quirk in the order in which they apply. */
 export const quirks: readonly Entry[] = [
   { name: 'no-flip', line: 'enrolling with the other subscription: 409, unchanged', make: noFlip },
   {
@@ -134,7 +134,7 @@ export const quirks: readonly Entry[] = [
 
 /**
  * Combines quirks from texts such as `no-flip` and `headers=reset`. Throws Invalid for an unknown
- * one.
+ * quirk.
  */
 export function createQuirks(texts: readonly string[]): Required<Quirk> {
   const chosen = new Map(texts.map((text) => parse(text, texts)));
@@ -166,7 +166,9 @@ function behaviourOf(played: readonly Quirk[]): Partial<PlatformBehaviour> {
   return behaviour;
 }
 
-/** Returns each quirk as it is written on the command line: `headers=reset|none|none-templates`. */
+/**
+ * Returns every quirk as written on the command line, such as `headers=reset|none|none-templates`.
+ */
 export function spellings(): { text: string; line: string }[] {
   return quirks.map(({ name, values, line }) => ({
     text: values ? `${name}=${values.join('|')}` : name,

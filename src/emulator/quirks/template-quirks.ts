@@ -1,7 +1,7 @@
 import { viewTemplate } from '../api/answer-views.ts';
 import { isRecord, withBody, type QuirkRequest, type Quirk } from './quirk.ts';
 
-/** Answers the number of templates on the page as `total`. */
+/** Returns the number of templates on the page as `total`. */
 export function templateTotal(): Quirk {
   return {
     turns(reply) {
@@ -15,7 +15,7 @@ export function templateTotal(): Quirk {
   };
 }
 
-/** Lists this many templates unless the request states a limit. */
+/** Lists this many templates per page unless the request states a limit. */
 export function templateLimit(limit: string): Quirk {
   return {
     rewrites(question) {
@@ -26,7 +26,7 @@ export function templateLimit(limit: string): Quirk {
   };
 }
 
-/** Replaces the variables of a template by those that its new content names. */
+/** Replaces a template's variables with those named in its new content. */
 export function contentRederivesVariables(): Quirk {
   return {
     turns(reply) {
@@ -42,7 +42,10 @@ export function contentRederivesVariables(): Quirk {
   };
 }
 
-/** Returns whether a request brings content without variables; a creation cannot state any. */
+/**
+ * Returns whether a request contains content but no variables. A creation request cannot state
+ * variables.
+ */
 function bringsContentAlone(question: QuirkRequest | undefined): boolean {
   if (question?.route !== 'templates.create' && question?.route !== 'templates.update')
     return false;

@@ -1,14 +1,17 @@
 import { refuse } from '../shared/api-answer.ts';
 import { isRecord, withBody, withStatus, type Quirk } from './quirk.ts';
 
-/** Answers a request that does not fit the schemas with this status; malformed JSON stays 400. */
+/**
+ * Responds with this status to a request that does not match the schemas. Malformed JSON still gets
+ * 400.
+ */
 export function validationStatus(status: string): Quirk {
   return {
     turns: (reply) => (reply.outcome.misfit ? withStatus(reply, Number(status)) : reply),
   };
 }
 
-/** Reduces errors to their message. */
+/** Reduces error responses to their message. */
 export function errorMessageOnly(): Quirk {
   return {
     turns(reply) {
@@ -19,7 +22,7 @@ export function errorMessageOnly(): Quirk {
   };
 }
 
-/** Answers ids as `event`, such as evt_00000001, instead of names. */
+/** Returns ids such as evt_00000001 in `event`, instead of names. */
 export function eventIds(): Quirk {
   let count = 0;
   const renamed = (body: Record<string, unknown>): Record<string, unknown> => {
@@ -39,7 +42,7 @@ export function eventIds(): Quirk {
   };
 }
 
-/** Refuses a request without a User-Agent with this status. */
+/** Responds with this status to a request that has no User-Agent. */
 export function emptyUserAgent(status: string): Quirk {
   return {
     answers({ headers }) {

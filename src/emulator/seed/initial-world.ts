@@ -4,7 +4,7 @@ import { createSeed, type Seed, seedUser } from './seed-records.ts';
 import type { Accounts } from '../store/accounts.ts';
 import type { Channel } from '../shared/row-types.ts';
 
-/** The contents of the first world, if there is none from an earlier process. */
+/** The contents of the initial world, used if no earlier process has stored one. */
 export interface Beginning {
   /** Added to the first organization's keys from the seed file. */
   apiKey: string | undefined;
@@ -15,7 +15,7 @@ export interface Beginning {
   seedFile: SeedFile | undefined;
 }
 
-/** Makes the organizations and their records. Throws Invalid with every mistake. */
+/** Creates the organizations and their records. Throws Invalid with a list of all mistakes. */
 export function arrange(accounts: Accounts, beginning: Beginning): void {
   const { apiKey, drawnKey, channels, seedFile } = beginning;
   const wrong: string[] = [];
@@ -52,10 +52,10 @@ export function arrange(accounts: Accounts, beginning: Beginning): void {
   if (wrong.length > 0) throw new Invalid(wrong.join('\n'));
 }
 
-/** A user who can sign in and belongs to no organization. */
+/** A user who can sign in but belongs to no organization. */
 const GUEST = { id: 'user_guest', name: 'Guest', email: 'guest@nowhere.example' };
 
-/** Makes one thing; if that fails, notes why and where it is written. */
+/** Creates one record. If that fails, notes the reason and the position in the seed file. */
 type Trying = (where: () => string, make: () => void) => void;
 
 function nowhere(): string {

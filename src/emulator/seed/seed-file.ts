@@ -1,6 +1,6 @@
 /**
- * Reads a world from a file, YAML or JSON: the records of one organization, or a list of
- * organizations. Every mistake is reported with its place before anything is made.
+ * Reads a world from a YAML or JSON file, which holds either the records of one organization or a
+ * list of organizations. Every mistake is reported with its position before any record is created.
  */
 import { isNode, LineCounter, parseDocument, type Document } from 'yaml';
 import { z } from 'zod';
@@ -26,7 +26,7 @@ const named = z.strictObject({ id, name });
 
 const key = z.strictObject({
   id: id.optional(),
-  /** The value for x-api-key. */
+  /** The value for the x-api-key header. */
   key: id.optional(),
   name: name.optional(),
   permissions: z.string().optional(),
@@ -70,7 +70,7 @@ const domain = z.strictObject({
 });
 
 const records = {
-  /** `subscription`: what a contact without a subscription of its own is taken to have. */
+  /** `subscription` is the assumed subscription of a contact that has none of its own. */
   channels: z.array(named.extend({ subscription: subscription.optional() })).optional(),
   keys: z.array(key).optional(),
   users: z.array(user).optional(),
@@ -80,27 +80,27 @@ const records = {
 };
 
 const organization = z.strictObject({ id: id.optional(), name: name.optional(), ...records });
-/** One organization of a seed file. */
+/** One organization in a seed file. */
 export type SeedOrganization = z.infer<typeof organization>;
 
 const several = z.strictObject({
   organizations: z.array(organization).min(1, says('is empty', 'add an organization')),
-  /** Users who are members of no organization. */
+  /** Users who are not members of any organization. */
   guests: z.array(user).optional(),
 });
 
-/** A seed file that was read. */
+/** A parsed seed file. */
 export interface SeedFile {
-  /** At least one; the printed key belongs to the first. */
+  /** Contains at least one organization. The printed key belongs to the first. */
   organizations: SeedOrganization[];
   guests: z.infer<typeof user>[] | undefined;
-  /** Returns `file:line:col  path` of a record, for a path such as ['people', 3]. */
+  /** Returns the position of a record as `file:line:col path`, for a path such as ['people', 3]. */
   where(organization: number | undefined, path: Path): string;
 }
 
 /**
- * Reads a seed file. Throws Invalid with every mistake, one line each: `file:line:col  path  wrong
- * → fix`.
+ * Parses a seed file. Throws Invalid with every mistake, one line each: `file:line:col path wrong →
+ * fix`.
  */
 export function parseSeedFile(file: string, text: string): SeedFile {
   const lines = new LineCounter();
@@ -144,7 +144,7 @@ function check<T>(schema: z.ZodType<T>, value: unknown, where: (path: Path) => s
   );
 }
 
-/** The steps to a value in the file. */
+/** The path to a value in the file. */
 export type Path = readonly PropertyKey[];
 
 function explain(issue: z.core.$ZodIssue): (Fault & { path: Path })[] {
@@ -166,7 +166,7 @@ const mends: Partial<Record<z.core.$ZodIssue['code'], string>> = {
   too_big: 'shorten it',
 };
 
-/** Returns the offset of a value; a missing one has the offset where it should be. */
+/** Returns the offset of a value, or for a missing value the offset where it belongs. */
 function offsetOf(document: Document, path: Path): number {
   for (let length = path.length; length >= 0; length -= 1) {
     const node = document.getIn(path.slice(0, length), true);
@@ -175,7 +175,7 @@ function offsetOf(document: Document, path: Path): number {
   return 0;
 }
 
-/** Spells a path, such as `people[3].email`. */
+/** Formats a path, such as `people[3].email`. */
 function spell(path: Path): string {
   if (path.length === 0) return '(the file)';
   const steps = path.map((step) => (typeof step === 'number' ? `[${step}]` : `.${String(step)}`));

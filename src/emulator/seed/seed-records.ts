@@ -9,20 +9,23 @@ import { findChannel, type Organization } from '../store/organization.ts';
 import type { NewTemplate } from '../store/templates.ts';
 
 /**
- * Puts records into one organization before requests come. Throws Invalid if something unique (an
- * id, a key, a session, a domain's name) is taken, and for an unknown channel.
+ * Adds records to one organization before requests arrive. Throws Invalid for an unknown channel,
+ * and if a unique value (an id, a key, a session, a domain name) is already taken.
  */
 export interface Seed {
   channel(channel: Channel): void;
-  /** Returns the id. The email is stored as given, even beside one that differs only in case. */
+  /**
+   * Adds a contact and returns its id. The email is stored as given, even if it differs from
+   * another one only in case.
+   */
   contact(contact: SeededContact): string;
-  /** Returns the id. */
+  /** Adds a template and returns its id. */
   template(template: NewTemplate): string;
-  /** Returns the id. */
+  /** Adds a domain and returns its id. */
   domain(domain: NewDomain): string;
-  /** Returns the key itself, for x-api-key. */
+  /** Adds a key and returns its secret, for the x-api-key header. */
   key(key: NewKey): string;
-  /** Returns the session of the member, for the cookie. */
+  /** Adds a member and returns the member's session, for the cookie. */
   user(user: Omit<NewUser, 'organizationId'>): string;
 }
 
@@ -32,7 +35,7 @@ export interface SeededContact extends NewContact {
   channels?: Record<string, Subscription> | undefined;
 }
 
-/** Creates the functions that put records into an organization. */
+/** Creates the functions that add records to an organization. */
 export function createSeed(accounts: Accounts, organization: Organization): Seed {
   const { channels, contacts, templates, domains, keys, now } = organization;
   return {
@@ -75,7 +78,7 @@ export function createSeed(accounts: Accounts, organization: Organization): Seed
   };
 }
 
-/** Adds a user, of an organization or of none; returns the session. */
+/** Adds a user, with or without an organization, and returns the user's session. */
 export function seedUser({ users }: Accounts, user: NewUser): string {
   const { id, session } = user;
   refuseTaken('user', id, id !== undefined && users.byId(id) !== undefined);

@@ -1,16 +1,16 @@
 import type { Answer } from '../../domain/exchange.ts';
 
-/** The result of an operation: the status and the JSON of the body. */
+/** The result of an operation: the status and the JSON body. */
 export interface ApiOutcome {
   status: number;
   body: object;
   /** The records that the request concerned, for the request log. */
   about?: About;
-  /** Set if the request did not fit the schemas of its operation. */
+  /** Set if the request did not match the schemas of its operation. */
   misfit?: true;
 }
 
-/** The records that a request concerned, as far as the request or its answer tells. */
+/** The records that a request concerned, as far as the request or its response names them. */
 export interface About {
   contactId?: string | undefined;
   email?: string | undefined;
@@ -23,18 +23,18 @@ export interface About {
   created?: true;
 }
 
-/** Returns a refusal in the error format of the platform ("Errors 1"). */
+/** Returns an error response in the platform's format ("Errors 1"). */
 export function refuse(status: number, message: string, detail: { why: string; fix: string }) {
   const link = `https://docs.example.com/errors#${status}`;
   return { status, body: { message, ...detail, link } } satisfies ApiOutcome;
 }
 
-/** Returns a refusal with only a message, as some operations have it ("Errors 1"). */
+/** Returns an error response with only a message, as some operations do ("Errors 1"). */
 export function refuseBriefly(status: number, message: string) {
   return { status, body: { message } } satisfies ApiOutcome;
 }
 
-/** Writes a result as an HTTP answer. */
+/** Converts a result into an HTTP response. */
 export function toAnswer({ status, body }: ApiOutcome, headers: Record<string, string>): Answer {
   return {
     status,
@@ -43,10 +43,13 @@ export function toAnswer({ status, body }: ApiOutcome, headers: Record<string, s
   };
 }
 
-/** The JSON of frozen objects, which never change. */
+/** Caches the JSON of frozen objects, which never change. */
 const texts = new WeakMap<object, string>();
 
-/** Writes the JSON of a body. A list of frozen records costs no more than joining their texts. */
+/**
+ * Serializes a body as JSON. A list of frozen records costs no more than joining their cached
+ * texts.
+ */
 function write(body: object): string {
   const parts = Object.entries(body).map(([name, value]: [string, unknown]) => {
     const text = Array.isArray(value)
@@ -66,7 +69,7 @@ function writeOne(value: unknown): string {
   return text;
 }
 
-/** Formats a time as the platform does: ISO 8601 in UTC. */
+/** Formats a time as the platform does, in ISO 8601 and UTC. */
 export function timestamp(ms: number): string {
   return new Date(ms).toISOString();
 }

@@ -1,6 +1,6 @@
 /**
- * Makes the DNS records that a sending domain needs, as mail platforms ask for them. Their hosts
- * and the DKIM key are made up: no mail is ever sent there.
+ * Generates the DNS records that a sending domain needs, as mail platforms request them. The hosts
+ * and the DKIM key are made up, because the emulator never sends mail.
  */
 import { createHash } from 'node:crypto';
 import type { DnsRecord } from './row-types.ts';
@@ -14,11 +14,11 @@ interface Settings {
   isReceivingEmailEnabled: boolean;
 }
 
-/** The platform's own hosts. */
+/** The domain of the platform's own hosts. */
 const HOST = 'mail-platform.example';
 
 /**
- * Returns the records of a domain.
+ * Returns the DNS records of a domain:
  *
  *   record       if             name                value
  *   MX           receiving      @                   the host that receives the domain's mail
@@ -65,7 +65,7 @@ export function recordsOf(settings: Settings, ids: Ids): DnsRecord[] {
 const mx = { recordType: 'MX', priority: 10 } as const;
 const txt = { recordType: 'TXT', priority: 0 } as const;
 
-/** Returns a text that looks like a key and is none. */
+/** Returns a text that looks like a DKIM key but is not one. */
 function dkimOf(domain: string): string {
   const halves = ['a', 'b'].map((half) =>
     createHash('sha512').update(`${half}:${domain}`).digest('base64'),
@@ -73,7 +73,7 @@ function dkimOf(domain: string): string {
   return `v=DKIM1; k=rsa; p=MIGfMA0GCSqGSIb3DQEBAQUAA4GNADCBiQKBgQ${halves.join('').replaceAll('=', '')}IDAQAB`;
 }
 
-/** Returns made-up nameservers, always the same for one domain. */
+/** Returns made-up nameservers, which are always the same for a given domain. */
 export function nameserversOf(domain: string): { nameservers: string[]; dnsProvider: string } {
   const number = createHash('sha256').update(domain).digest().readUInt8(0);
   return {

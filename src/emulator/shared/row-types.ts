@@ -1,6 +1,6 @@
 /**
- * The rows that the emulator stores: of each kind the schema, which refuses a file that was
- * tampered with, and the type. Times are milliseconds since the epoch.
+ * Defines the rows that the emulator stores: for each kind of row, its type and a schema that
+ * rejects a file that was tampered with. Times are milliseconds since the epoch.
  */
 import { z } from 'zod';
 import {
@@ -17,7 +17,7 @@ const person = named.extend({ email: text });
 const dated = z.object({ id: text, serial: z.number(), createdAt: time, updatedAt: time });
 
 const channel = named.extend({
-  /** The subscription that is shown for a contact without a row of its own. */
+  /** The subscription shown for a contact that has no row of its own. */
   subscription: subscription.optional(),
 });
 
@@ -29,13 +29,13 @@ const membership = z.object({
 });
 
 const contact = dated.extend({
-  /** Changed by `change` only, which keeps the index right; the same holds for `key`. */
+  /** Modified only by `change`, which keeps the index up to date; the same applies to `key`. */
   email: text,
-  /** The email as it is looked up and searched: trimmed and in lower case. */
+  /** The email in the form used for lookups and searches: trimmed and in lower case. */
   key: text,
   firstName: text,
   lastName: text,
-  /** Changed by `change` only, which keeps the listings right. */
+  /** Modified only by `change`, which keeps the listings up to date. */
   status: contactStatus,
   properties: z.record(text, z.unknown()),
   groups: z.array(named),
@@ -47,21 +47,21 @@ const contact = dated.extend({
 const templateFields = templateUpdateBody.required();
 const template = dated.extend(templateFields.shape);
 
-/** The stored part of a DNS record; the rest is the same for all records of a domain. */
+/** The stored part of a DNS record. The rest is the same for all records of a domain. */
 const dnsRecord = z.object({
   id: text,
   recordType: z.enum(['MX', 'TXT', 'CNAME']),
   /** The purpose of the record. */
   recordTypeName: text,
-  /** The name within the domain; @ is the domain itself. */
+  /** The name within the domain; @ stands for the domain itself. */
   name: text,
   value: text,
-  /** Used for MX only. */
+  /** The priority; used for MX records only. */
   priority: z.number(),
 });
 
 const domain = dated.extend({
-  /** In lower case. */
+  /** The domain name in lower case. */
   domain: text,
   status: text,
   userVerifiedDomain: z.boolean(),
@@ -79,13 +79,13 @@ const domain = dated.extend({
 });
 
 const key = named.extend({
-  /** The value for x-api-key. Changed by `rotate` only. */
+  /** The value for the x-api-key header. Modified only by `rotate`. */
   secret: text,
   enabled: z.boolean(),
-  /** Revoked for good: the key counts as unknown. */
+  /** Whether the key is revoked for good, in which case it counts as unknown. */
   revoked: z.boolean(),
   requestCount: z.number(),
-  /** Names separated by commas; only `read` and `write` have a meaning. */
+  /** Comma-separated names, of which only `read` and `write` have a meaning. */
   permissions: text,
   createdBy: person,
   createdAt: time,
@@ -95,7 +95,7 @@ const key = named.extend({
 const user = person.extend({
   /** The value of the session cookie. */
   session: text,
-  /** Null: the user is a member of no organization. */
+  /** The organization; null if the user is not a member of any. */
   organizationId: text.nullable(),
 });
 
@@ -105,12 +105,12 @@ const send = z.object({
   to: text,
   fromEmail: text,
   subject: text,
-  /** Null if the request has none; the template's own content is in `content`. */
+  /** The HTML of the request; null if it has none. The template's own content is in `content`. */
   html: text.nullable(),
   content: z.array(z.unknown()),
 });
 
-/** The schema of each kind of row; together these rows are the whole world. */
+/** Holds the schema of each kind of row. Together these rows make up the whole world. */
 export const rowSchemas = {
   draws: z.object({ id: z.literal('draws'), start: z.number(), count: z.number() }),
   organization: named,
@@ -132,16 +132,16 @@ export type ContactRow = Fixed<Rows['contact'], 'id' | 'serial' | 'email' | 'key
 export type TemplateRow = Fixed<Rows['template'], 'id' | 'serial' | 'createdAt'>;
 export type DomainRow = Fixed<Rows['domain'], 'id' | 'serial' | 'domain' | 'createdAt'>;
 export type KeyRow = Fixed<Rows['key'], 'id' | 'name' | 'permissions' | 'createdBy' | 'createdAt'>;
-/** A test email with its number as the id. */
+/** A test email, identified by its number. */
 export type SendRow = Rows['send'];
-/** Somebody who works on the platform's own dashboard. */
+/** A user who works on the platform's own dashboard. */
 export type UserRow = Readonly<Rows['user']>;
 export type Channel = Rows['channel'];
 export type ContactStatus = z.infer<typeof contactStatus>;
 /** A contact's own row in a channel. */
 export type Membership = z.infer<typeof membership>;
 export type DnsRecord = z.infer<typeof dnsRecord>;
-/** A test email, which is stored and delivered to nobody. */
+/** A test email, which is stored but never delivered. */
 export type TestSend = z.infer<typeof send>;
-/** The fields of a template that can be written ("Templates": update). */
+/** The writable fields of a template ("Templates": update). */
 export type TemplateFields = z.infer<typeof templateFields>;

@@ -1,7 +1,7 @@
 import type { Random } from '../../domain/clock.ts';
 
 /**
- * Returns a generator that gives the same numbers for the same seed (mulberry32, seeds modulo
+ * Returns a generator that produces the same numbers for the same seed (mulberry32, seeds modulo
  * 2^32).
  */
 export function seeded(seed: number): Random {
@@ -14,22 +14,22 @@ export function seeded(seed: number): Random {
   };
 }
 
-/** The state from which the next ids are drawn; stored with the world. */
+/** The state from which the next ids are generated. It is stored with the world. */
 export interface Draws {
   readonly id: 'draws';
   start: number;
   count: number;
 }
 
-/** Begins a new state. */
+/** Creates an initial state. */
 export function startDraws(random: Random): Draws {
   return { id: 'draws', start: Math.floor(random() * 2 ** 32), count: 0 };
 }
 
-/** Makes ids such as `con_4k2m9x1q000b`: drawn by chance, and always unique. */
+/** Creates ids such as `con_4k2m9x1q000b`, which are random and always unique. */
 export type Ids = (prefix: string) => string;
 
-/** Creates the maker of ids. It counts in `draws`, and calls `drawn` each time. */
+/** Creates an id generator. It counts in `draws`, and calls `drawn` each time. */
 export function createIds(draws: Draws, drawn: () => void): Ids {
   return (prefix) => {
     draws.count += 1;
@@ -39,7 +39,7 @@ export function createIds(draws: Draws, drawn: () => void): Ids {
   };
 }
 
-/** Returns eight letters and digits. */
+/** Returns eight random letters and digits. */
 export function letters(random: Random): string {
   return Math.floor(random() * 36 ** 8)
     .toString(36)

@@ -5,21 +5,22 @@ import type { KeyRow, UserRow } from '../shared/row-types.ts';
 import { createOrganization, type Ground, type Organization, ownerOf } from './organization.ts';
 import type { Shelf, Storage, StoredRow } from './storage.ts';
 
-/** All organizations, keys and users. */
+/** Holds all organizations, keys and users. */
 export interface Accounts {
   readonly organizations: ReadonlyMap<string, Organization>;
   /**
-   * Adds an organization with an owner who has a session; its name is its id unless given. Throws
+   * Adds an organization with an owner who has a session. The name defaults to the id. Throws
    * Invalid if the id is taken.
    */
   addOrganization(named: { id?: string | undefined; name?: string | undefined }): Organization;
   readonly users: Users;
-  /** Finds the organization of a key, also of a revoked or disabled one. */
+  /** Finds the organization of a key, even if the key is revoked or disabled. */
   byKey(secret: string): { organization: Organization; key: KeyRow } | undefined;
-  /** Returns all rows, organizations before what belongs to them. */
+  /** Returns all rows; organizations come before the rows that belong to them. */
   rows(): Generator<StoredRow>;
   /**
-   * Replaces the world by these rows. An organization that somebody holds stays the same object.
+   * Replaces the world with these rows. References to an existing organization stay valid, because
+   * its object is reused.
    */
   restore(rows: readonly StoredRow[]): void;
 }
@@ -84,7 +85,7 @@ export function createAccounts(
   };
 }
 
-/** A user to add; what is left out is drawn. */
+/** A user to add. Omitted fields are generated. */
 export interface NewUser {
   name: string;
   email: string;
@@ -93,7 +94,7 @@ export interface NewUser {
   organizationId?: string | null | undefined;
 }
 
-/** The users of all organizations, and those of none. */
+/** Holds the users of all organizations, and users without an organization. */
 export interface Users {
   add(user: NewUser): UserRow;
   put(row: UserRow): void;

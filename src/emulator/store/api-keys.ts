@@ -2,7 +2,10 @@ import type { Ids } from '../shared/seeded-random.ts';
 import type { Shelf } from './storage.ts';
 import type { KeyRow } from '../shared/row-types.ts';
 
-/** A key to add. What is left out is drawn; the key is enabled and may do everything. */
+/**
+ * A key to add. Omitted fields are generated. The key is enabled and has all permissions by
+ * default.
+ */
 export interface NewKey {
   id?: string | undefined;
   secret?: string | undefined;
@@ -13,23 +16,23 @@ export interface NewKey {
   createdAt?: number | undefined;
 }
 
-/** The API keys of one organization. */
+/** Holds the API keys of one organization. */
 export interface Keys {
   add(key: NewKey, now: number): KeyRow;
   put(row: KeyRow): void;
   byId(id: string): KeyRow | undefined;
-  /** Finds a key by its secret, also a disabled or revoked one. */
+  /** Finds a key by its secret, even if it is disabled or revoked. */
   bySecret(secret: string): KeyRow | undefined;
-  /** Counts one more request with this key. */
+  /** Counts one more request made with this key. */
   count(row: KeyRow): void;
   change(row: KeyRow, fields: { enabled?: boolean; revoked?: boolean }, now: number): void;
-  /** Draws a new secret for the key; the old one is unknown at once. */
+  /** Generates a new secret for the key. The old secret becomes unknown immediately. */
   rotate(row: KeyRow, now: number): void;
   rows(): IterableIterator<KeyRow>;
   clear(): void;
 }
 
-/** Every drawn key begins with this. */
+/** The prefix of every generated key. */
 const PREFIX = 'key_live';
 
 /** Creates the keys of an organization. */

@@ -5,34 +5,38 @@ import { type Newest, newestFirst } from './newest-first.ts';
 import type { Shelf } from './storage.ts';
 import { Invalid } from '../../domain/errors.ts';
 
-/** All contacts of one organization, by id and email, listed with or without a status. */
+/**
+ * Holds all contacts of one organization, indexed by id and email and listed with or without a
+ * status.
+ */
 export interface Contacts {
   add(contact: NewContact, now: number): ContactRow;
-  /** Adds a stored row as it is. */
+  /** Adds a stored row unchanged. */
   put(row: ContactRow): void;
   remove(contact: ContactRow): void;
   byId(id: string): ContactRow | undefined;
   /**
-   * Finds a contact whatever the case, unless `exact`; of several with one email, the first added.
+   * Finds a contact by email, ignoring case unless `exact` is set. If several contacts share the
+   * email, returns the one added first.
    */
   byEmail(email: string, exact?: boolean): ContactRow | undefined;
   /**
-   * Changes a contact. Throws Invalid, and changes nothing, if another contact has the new email in
-   * any case.
+   * Changes a contact. If another contact has the new email in any case, throws Invalid and changes
+   * nothing.
    */
   change(contact: ContactRow, fields: ContactChange, now: number): void;
-  /** Adds a membership, or changes its subscription. */
+  /** Adds a membership, or changes the subscription of an existing one. */
   setMembership(contact: ContactRow, channel: Channel, subscription: Subscription): Membership;
   removeMembership(contact: ContactRow, membership: Membership): void;
   listed(status?: ContactStatus): Newest<ContactRow>;
-  /** Returns all rows in the order they were added. */
+  /** Returns all rows in the order in which they were added. */
   rows(): IterableIterator<ContactRow>;
   clear(): void;
 }
 
 /**
  * Creates the contacts of an organization. `touchedAt` returns the new `updatedAt` of a contact
- * whose subscription changes; undefined: it stays.
+ * whose subscription changes, or undefined to leave it unchanged.
  */
 export function createContacts(
   ids: Ids,
@@ -117,15 +121,17 @@ function createListings(): Record<ContactStatus, Newest<ContactRow>> {
   return { subscribed: newestFirst(), unsubscribed: newestFirst(), blocked: newestFirst() };
 }
 
-/** Returns the memberships with this one in the place of the one it replaces, or last. */
+/**
+ * Returns the memberships with the given one added at the end, or in place of the one it replaces.
+ */
 function withMembership(memberships: readonly Membership[], membership: Membership): Membership[] {
   const place = memberships.findIndex(({ id }) => id === membership.id);
   return place < 0 ? [...memberships, membership] : memberships.with(place, membership);
 }
 
 /**
- * A contact to add; what is left out is as in a fresh contact. `createdAt`: milliseconds since the
- * epoch.
+ * A contact to add. Omitted fields have the values of a new contact. `createdAt` is in milliseconds
+ * since the epoch.
  */
 export interface NewContact {
   email: string;
@@ -139,7 +145,7 @@ export interface NewContact {
   createdAt?: number | undefined;
 }
 
-/** The fields of a contact that can change, besides its memberships. */
+/** The fields of a contact that can change, apart from its memberships. */
 export type ContactChange = Partial<
   Pick<
     ContactRow,
@@ -147,12 +153,12 @@ export type ContactChange = Partial<
   >
 >;
 
-/** Returns the form in which emails are compared: trimmed and in lower case. */
+/** Normalizes an email for comparison: trimmed and in lower case. */
 export function emailKey(email: string): string {
   return email.trim().toLowerCase();
 }
 
-/** Returns the contact's membership of a channel; undefined: none. */
+/** Returns the contact's membership in a channel, or undefined if there is none. */
 export function membershipIn(contact: ContactRow, channelId: string): Membership | undefined {
   return contact.memberships.find(({ channel }) => channel.id === channelId);
 }
@@ -182,12 +188,15 @@ function toRow(
   };
 }
 
-/** The contacts by email; several with one email in the order they were added. */
+/**
+ * Indexes contacts by email. Several contacts with the same email keep the order in which they were
+ * added.
+ */
 export interface Emails {
   of(email: string): readonly ContactRow[];
   add(row: ContactRow): void;
   remove(row: ContactRow): void;
-  /** Gives the contact this email. Throws Invalid if another has it, in any case. */
+  /** Assigns this email to the contact. Throws Invalid if another contact has it, in any case. */
   move(row: ContactRow, email: string): void;
   clear(): void;
 }

@@ -5,7 +5,7 @@ import { type Newest, newestFirst } from './newest-first.ts';
 import type { Shelf } from './storage.ts';
 import type { DomainRow } from '../shared/row-types.ts';
 
-/** A domain to add; `status` is pending unless given. */
+/** A domain to add. `status` defaults to pending. */
 export interface NewDomain extends DomainCreateBody {
   id?: string | undefined;
   status?: string | undefined;
@@ -24,17 +24,17 @@ export type DomainChange = Partial<
   >
 >;
 
-/** The sending domains of one organization. */
+/** Holds the sending domains of one organization. */
 export interface Domains {
   add(domain: NewDomain, now: number): DomainRow;
   put(row: DomainRow): void;
   remove(row: DomainRow): void;
   byId(id: string): DomainRow | undefined;
-  /** Finds a domain by its name, whatever the case. */
+  /** Finds a domain by its name, ignoring case. */
   byName(domain: string): DomainRow | undefined;
   change(row: DomainRow, fields: DomainChange, now: number): void;
   listed(): Newest<DomainRow>;
-  /** Returns all rows in the order they were added. */
+  /** Returns all rows in the order in which they were added. */
   rows(): IterableIterator<DomainRow>;
   clear(): void;
 }
@@ -85,7 +85,7 @@ export function createDomains(ids: Ids, shelf: Shelf<DomainRow>): Domains {
   };
 }
 
-/** Returns the row of a new domain, with the defaults of the specification. */
+/** Returns the row of a new domain, with the specification's defaults. */
 function toRow(
   domain: NewDomain,
   { id, serial, now, ids }: { id: string; serial: number; now: number; ids: Ids },

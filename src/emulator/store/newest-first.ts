@@ -1,30 +1,30 @@
 /** The fields that a row needs to be listed. */
 export interface Dated {
-  /** Milliseconds since the epoch. */
+  /** The creation time in milliseconds since the epoch. */
   readonly createdAt: number;
-  /** Orders rows of the same millisecond; never shown. */
+  /** Orders rows of the same millisecond. It is never shown. */
   readonly serial: number;
 }
 
-/** Rows by `createdAt`, the newest first. */
+/** Rows in order of `createdAt`, newest first. */
 export interface Newest<T> extends Iterable<T> {
   readonly size: number;
   add(row: T): void;
   remove(row: T): void;
   clear(): void;
-  /** Returns page `page` (from 1) of `limit` rows; empty after the last. */
+  /** Returns page `page` (from 1) of `limit` rows, or an empty array after the last page. */
   page(page: number, limit: number): T[];
 }
 
 /**
- * Creates a listing that is always in order, so that a page costs no more than its own rows. The
- * rows lie oldest first in one array: a new one is pushed to its end, and pages are read from
- * there. Only an older row, or a removal, moves others (one memmove).
+ * Creates a listing that is always in order, so that reading a page costs no more than its own
+ * rows. One array holds the rows, oldest first: a new row is pushed to its end, and pages are read
+ * from there. Only adding an older row or removing one moves other rows (one memmove).
  */
 export function newestFirst<T extends Dated>(): Newest<T> {
   const rows: T[] = [];
 
-  /** Returns how many rows are older than `row`: its index, if it is listed. */
+  /** Returns how many rows are older than `row`. If `row` is listed, this is its index. */
   function place(row: T): number {
     let low = 0;
     let high = rows.length;

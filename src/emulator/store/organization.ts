@@ -8,7 +8,7 @@ import { createOutbox, type Outbox } from './outbox.ts';
 import type { Storage, StoredRow } from './storage.ts';
 import { createTemplates, type Templates } from './templates.ts';
 
-/** Everything that one organization has on the platform. */
+/** Holds everything that one organization has on the platform. */
 export interface Organization {
   readonly id: string;
   readonly name: string;
@@ -21,25 +21,22 @@ export interface Organization {
   readonly keys: Keys;
   readonly outbox: Outbox;
   readonly behaviour: PlatformBehaviour;
-  /** Returns the platform's time, in milliseconds since the epoch. */
+  /** Returns the platform's time in milliseconds since the epoch. */
   now(): number;
   /** Returns all rows of the organization, oldest first. */
   rows(): Generator<StoredRow>;
-  /** Adds a stored row as it is. */
+  /** Adds a stored row unchanged. */
   put(stored: StoredRow): void;
   /** Removes all rows of the organization. */
   clear(): void;
 }
 
-/** The parts that every organization is made with. */
+/** The parts from which every organization is created. */
 export interface Ground {
   ids: Ids;
   storage: Storage;
   now(): number;
-  /**
-   * Where the platform differs from what the emulator does by default; the specification leaves
-   * these open.
-   */
+  /** Overrides for behaviour that the specification leaves open. */
   behaviour: Partial<PlatformBehaviour>;
 }
 
@@ -89,12 +86,12 @@ export function createOrganization(
   };
 }
 
-/** Returns the id of the user who stands for the organization's own people. */
+/** Returns the id of the user who represents the organization's own staff. */
 export function ownerOf(organizationId: string): string {
   return `user_of_${organizationId}`;
 }
 
-/** Returns the channel with this id. Throws Invalid if there is none. */
+/** Returns the channel with this id. Throws Invalid if it does not exist. */
 export function findChannel({ channels }: Pick<Organization, 'channels'>, id: string): Channel {
   const channel = channels.get(id);
   if (channel !== undefined) return channel;
@@ -115,7 +112,10 @@ function* rowsOf(organization: string, parts: Parts): Generator<StoredRow> {
   for (const row of parts.outbox.rows()) yield { kind: 'send', organization, row };
 }
 
-/** Returns the contact that an enrolment by `email` (in lower case) means; undefined: none. */
+/**
+ * Returns the contact to which an enrolment by `email` (in lower case) refers, or undefined if
+ * there is none.
+ */
 export function findByEmail(
   { contacts, behaviour }: Pick<Organization, 'contacts' | 'behaviour'>,
   email: string,
@@ -123,22 +123,21 @@ export function findByEmail(
   return contacts.byEmail(email, behaviour.keepsCase);
 }
 
-/** How the platform treats records where the specification leaves it open. */
+/** Defines how the platform treats records where the specification leaves it open. */
 export interface PlatformBehaviour {
-  /** Returns whether a search finds the contact with this key; both are in lower case. */
-  finds(key: string, search: string): boolean;
   /**
-   * Whether an email keeps its case when people write it, and an enrolment finds only the exact
-   * spelling.
+   * Returns whether a search matches the contact with this key. Both arguments are in lower case.
    */
+  finds(key: string, search: string): boolean;
+  /** Whether an email keeps its case as entered, and an enrolment finds only the exact spelling. */
   keepsCase: boolean;
-  /** Whether a changed subscription changes the `updatedAt` of the contact. */
+  /** Whether a change to a subscription updates the contact's `updatedAt`. */
   touches: boolean;
-  /** Orders the rows of a listing, which come newest first. */
+  /** Reorders the rows of a listing, which arrive newest first. */
   orders?: ((rows: ContactRow[]) => ContactRow[]) | undefined;
 }
 
-/** The behaviour of the emulator unless a quirk differs. */
+/** The behaviour of the emulator unless a quirk overrides it. */
 const specified: PlatformBehaviour = {
   finds: (key, search) => key.includes(search),
   keepsCase: false,

@@ -2,7 +2,7 @@ import { remember } from './recent-entries.ts';
 import type { Shelf } from './storage.ts';
 import type { SendRow, TestSend } from '../shared/row-types.ts';
 
-/** The last test emails of one organization. */
+/** Holds the most recent test emails of one organization. */
 export interface Outbox {
   add(send: TestSend): void;
   put(row: SendRow): void;
@@ -25,7 +25,7 @@ export function createOutbox(shelf: Shelf<SendRow>): Outbox {
       const row = { id: String(count), send };
       sends.add(row);
       shelf.keep(row);
-      // Memory holds at most twice as many, and so does the storage.
+      // Memory holds at most twice the minimum, and so does the storage.
       if (count > 2 * KEEP) shelf.drop(String(count - 2 * KEEP));
     },
     put(row) {

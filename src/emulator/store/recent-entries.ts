@@ -1,4 +1,4 @@
-/** The last entries of a list; the oldest are dropped, so that memory is limited. */
+/** Holds the most recent entries of a list. Older entries are dropped to limit memory use. */
 export interface Recent<T> {
   add(entry: T): void;
   /** Returns all entries, or the last `count`, oldest first. */
@@ -11,7 +11,7 @@ export function remember<T>(keep: number): Recent<T> {
   const entries: T[] = [];
   return {
     add(entry) {
-      // Half are dropped at a time, which makes an addition cheap on average.
+      // Dropping half of the entries at a time makes an addition cheap on average.
       if (entries.length >= keep * 2) entries.splice(0, keep);
       entries.push(entry);
     },

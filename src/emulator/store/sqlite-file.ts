@@ -1,8 +1,8 @@
 /**
- * Stores a world in one SQLite file. Every change is in the file before its answer is given, so a
- * killed process loses nothing. A machine that loses power may lose the last moments, and the file
- * stays whole (WAL, synchronous = NORMAL). One process at a time may open it. The request log and
- * the counts of limits are not stored.
+ * Stores a world in one SQLite file. Every change is in the file before the response is sent, so a
+ * killed process loses nothing. A power failure may lose the last few changes but leaves the file
+ * intact (WAL, synchronous = NORMAL). Only one process at a time may open the file. The request log
+ * and the limit counters are not stored.
  */
 import { chmodSync, existsSync, mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -12,15 +12,15 @@ import { Invalid } from '../../domain/errors.ts';
 import { type Rows, rowSchemas } from '../shared/row-types.ts';
 import type { Shelf, Storage, StoredRow } from './storage.ts';
 
-/** `world` is the present; `beginning` is what a reset returns to. */
+/** `world` holds the present state; `beginning` holds the state to which a reset returns. */
 const tables = ['world', 'beginning'] as const;
 /** Marks the file as the emulator's ("CRMe"). */
 const APPLICATION = 0x43524d65;
 const FORMAT = 1;
 
 /**
- * Opens the file; makes it (0600) and its folder if they do not exist. Throws Invalid if it cannot
- * be used.
+ * Opens the file. If the file (mode 0600) or its folder does not exist, creates it. Throws Invalid
+ * if the file cannot be used.
  */
 export function openFile(path: string): Storage {
   const db = connect(path);
@@ -64,11 +64,11 @@ interface Noted {
   kind: keyof Rows;
   organization: string;
   id: string;
-  /** Undefined: the row is to be deleted. */
+  /** The row to write; undefined if the row is to be deleted. */
   row: object | undefined;
 }
 
-/** Notes each row once, however often it changes before it is written. */
+/** Records each changed row once, however often it changes before it is written. */
 function shelfOf(
   noted: Map<string, Noted>,
   place: Pick<Noted, 'kind' | 'organization'>,
@@ -80,7 +80,7 @@ function shelfOf(
   };
 }
 
-/** Checks any stored row. */
+/** Checks a stored row of any kind. */
 const storedRow: z.ZodType<StoredRow> = z.discriminatedUnion('kind', [
   rowOf('draws'),
   rowOf('organization'),

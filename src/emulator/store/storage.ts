@@ -1,38 +1,43 @@
 import type { Rows } from '../shared/row-types.ts';
 
-/** A row with its organization; '' if it has none. Ids are unique within kind and organization. */
+/**
+ * A row with its organization, or '' if it has none. Ids are unique within a kind and organization.
+ */
 export type StoredRow = {
   [Kind in keyof Rows]: { kind: Kind; organization: string; row: Rows[Kind] };
 }[keyof Rows];
 
 /** Stores the rows of one kind and organization. */
 export interface Shelf<Row> {
-  /** Notes that the row is new, or has changed. */
+  /** Marks the row as new or changed. */
   keep(row: Row): void;
   drop(id: string): void;
 }
 
 /**
- * Stores the world. Rows are plain JSON; a value inside a row is replaced, never changed in place.
+ * Stores the world. Rows are plain JSON; a value inside a row is replaced, never modified in place.
  * Nothing is written before `save`.
  */
 export interface Storage {
   shelf<Kind extends keyof Rows>(kind: Kind, organization: string): Shelf<Rows[Kind]>;
-  /** Writes everything noted since the last time, all or nothing. */
+  /** Writes everything marked since the last save, in a single transaction. */
   save(): void;
   /**
-   * Returns the rows of an earlier process; those of each kind and organization in the order they
-   * were made.
+   * Returns the rows of an earlier process. The rows of each kind and organization are in the order
+   * in which they were created.
    */
   load(): StoredRow[];
-  /** Takes these rows as the beginning, to which `rewind` returns. Only the first call counts. */
+  /**
+   * Records these rows as the initial state, to which `rewind` returns. Only the first call has an
+   * effect.
+   */
   begin(rows: Iterable<StoredRow>): void;
-  /** Returns to the beginning, and returns its rows. */
+  /** Restores the initial state and returns its rows. */
   rewind(): StoredRow[];
   close(): void;
 }
 
-/** Creates a storage that keeps nothing: the world ends with the process. */
+/** Creates an in-memory storage; its contents are lost when the process exits. */
 export function createMemory(): Storage {
   let beginning: StoredRow[] | undefined;
   return {
@@ -47,7 +52,7 @@ export function createMemory(): Storage {
   };
 }
 
-/** Copies a row; values inside a row never change. */
+/** Copies a row. A shallow copy suffices, because values inside a row never change. */
 function copy<Stored extends { row: object }>(stored: Stored): Stored {
   return { ...stored, row: { ...stored.row } };
 }

@@ -4,24 +4,24 @@ import { type Newest, newestFirst } from './newest-first.ts';
 import type { Shelf } from './storage.ts';
 import type { TemplateFields, TemplateRow } from '../shared/row-types.ts';
 
-/** A template to add; what is left out is empty, and the status is draft. */
+/** A template to add. Omitted fields are empty, and the status defaults to draft. */
 export interface NewTemplate extends TemplateUpdateBody {
   name: string;
   id?: string | undefined;
   createdAt?: number | undefined;
 }
 
-/** All templates of one organization, without deleted ones. */
+/** Holds all templates of one organization, except deleted ones. */
 export interface Templates {
   add(template: NewTemplate, now: number): TemplateRow;
-  /** Adds a stored row as it is. */
+  /** Adds a stored row unchanged. */
   put(row: TemplateRow): void;
   remove(row: TemplateRow): void;
   byId(id: string): TemplateRow | undefined;
-  /** Overwrites the given fields only. */
+  /** Overwrites only the given fields. */
   change(row: TemplateRow, fields: TemplateUpdateBody, now: number): void;
   listed(): Newest<TemplateRow>;
-  /** Returns all rows in the order they were added. */
+  /** Returns all rows in the order in which they were added. */
   rows(): IterableIterator<TemplateRow>;
   clear(): void;
 }

@@ -4,12 +4,15 @@ import type { ApiOutcome } from '../shared/api-answer.ts';
 import type { Dashboard } from './dashboard.ts';
 import { json } from '../api/request-parsing.ts';
 
-/** One act of the dashboard, as a request to the console. */
+/** A dashboard action, sent as a request to the console. */
 export interface Act {
   does: string;
-  /** The fields of the body with their types; `?` marks one that may be left out. */
+  /** The body fields with their types; `?` marks an optional field. */
   fields: Record<string, string>;
-  /** Throws Invalid if a named record does not exist, or a new one exists already. */
+  /**
+   * Performs the action. Throws Invalid if a named record does not exist, or if a record to create
+   * already exists.
+   */
   perform(dashboard: Dashboard, body: string): ApiOutcome;
 }
 
@@ -17,7 +20,7 @@ const id = z.string();
 const person = { contact: id };
 const names = { firstName: z.string().optional(), lastName: z.string().optional() };
 
-/** Every act by its name. */
+/** Holds every action under its name. */
 export const acts: ReadonlyMap<string, Act> = new Map([
   act(
     ['sign-up', 'a person signs up, or comes back: opted in to the channels (ids)'],

@@ -16,7 +16,7 @@ interface Asked {
   body: string;
 }
 
-/** Every view by its name; each takes `?organization=id` and `?count=100`. */
+/** Holds every view under its name; each accepts `?organization=id` and `?count=100`. */
 const views: Record<string, { shows: string; look: Look }> = {
   state: {
     shows: 'everything there is, with at most so many of each kind of record',
@@ -33,14 +33,15 @@ const views: Record<string, { shows: string; look: Look }> = {
 };
 
 /**
- * Returns whether a web page of another site asks, in the browser of somebody who runs an emulator.
+ * Returns whether the request comes from a page of another website, open in the browser of a user
+ * who runs an emulator.
  */
 export function isForeign({ origin, host }: Record<string, string | undefined>): boolean {
   if (origin === undefined) return false;
   return URL.parse(origin)?.host !== host;
 }
 
-/** The answer to a foreign page, which could otherwise read and change the world. */
+/** The response to a page of another website, which could otherwise read and change the world. */
 export const foreign: ApiOutcome = refuse(403, 'Forbidden', {
   why: 'The request comes from a page of another site (Origin).',
   fix: 'Ask from the emulator itself, or from a program that sends no Origin.',
@@ -55,7 +56,7 @@ const readQuery = query(
   }),
 );
 
-/** The emulator, as far as the console shows it and acts on it. */
+/** The parts of the emulator that the console shows and acts on. */
 interface Played {
   readonly organizationId: string;
   organizations(): string[];
@@ -66,12 +67,12 @@ interface Played {
 /**
  * Creates the console.
  *
- *   GET  /_emulator/           everything there is
+ *   GET  /_emulator/           all views and actions
  *   GET  /_emulator/<view>     the world
- *   POST /_emulator/<act>      one act of the dashboard, with its fields as the JSON body
- *   POST /_emulator/reset      returns to the world as it was when the first request came
+ *   POST /_emulator/<act>      one dashboard action, with its fields as the JSON body
+ *   POST /_emulator/reset      restores the world as it was when the first request arrived
  *
- * Views and acts concern the first organization, or the one named by ?organization=id.
+ * Views and actions apply to the first organization, or to the one named by ?organization=id.
  */
 export function createConsole(emulator: Played): (asked: Asked) => ApiOutcome {
   return (asked) => {

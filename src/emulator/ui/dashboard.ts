@@ -16,8 +16,8 @@ import type { TemplateUpdateBody } from '../../platform/request-schemas.ts';
 import type { NewKey } from '../store/api-keys.ts';
 
 /**
- * Acts on the platform without the API: people sign up, leave and complain, colleagues edit and
- * delete. Throws Invalid for a record that does not exist.
+ * Changes the platform without the API: recipients sign up, opt out and complain, and colleagues
+ * edit and delete. Throws Invalid for a record that does not exist.
  */
 export interface Dashboard extends People, Settings {}
 
@@ -27,33 +27,32 @@ export function createDashboard(organization: Organization): Dashboard {
 }
 
 /**
- * The acts of recipients, and of colleagues on their contacts. A contact is named by id or
- * email.
+ * Actions of recipients, and actions of colleagues on contacts. A contact is named by id or email.
  */
 export interface People {
-  /** A person signs up, or comes back: opted in to each of the channels. */
+  /** Signs a person up, whether new or returning: opts them in to each of the channels. */
   signUp(person: SignUp): ContactView;
-  /** The person opts out of one channel. */
+  /** Opts the person out of one channel. */
   leave(contact: string, channelId: string): ContactView;
-  /** The person wants no mail at all: status unsubscribed. The channels stay as they are. */
+  /** Unsubscribes the person from all mail (status unsubscribed). The channels stay unchanged. */
   unsubscribe(contact: string): ContactView;
-  /** Takes back an unsubscribe, a block and a suppression. */
+  /** Reverses an unsubscribe, a block and a suppression. */
   resubscribe(contact: string): ContactView;
-  /** A colleague blocks the person: status blocked. */
+  /** Blocks the person, as a colleague would (status blocked). */
   block(contact: string): ContactView;
-  /** Mail bounced, or was reported as spam; the status stays as it is. */
+  /** Records that mail bounced or was reported as spam. The status stays unchanged. */
   suppress(contact: string, reason: string): ContactView;
   /**
-   * A colleague changes the given fields. Throws Invalid if another contact has the new email, in
-   * any case.
+   * Changes the given fields, as a colleague would. Throws Invalid if another contact has the new
+   * email, in any case.
    */
   editContact(contact: string, fields: ContactEdit): ContactView;
   /**
-   * A colleague removes the contact from a channel: no row is left. Throws Invalid if there is
+   * Removes the contact's row from a channel, as a colleague would. Throws Invalid if there is
    * none.
    */
   removeFromChannel(contact: string, channelId: string): ContactView;
-  /** Returns the contact as it was last. */
+  /** Deletes the contact and returns its last state. */
   deleteContact(contact: string): ContactView;
 }
 
@@ -61,22 +60,22 @@ interface SignUp {
   email: string;
   firstName?: string | undefined;
   lastName?: string | undefined;
-  /** Ids. */
+  /** The ids of the channels to join. */
   channels?: string[] | undefined;
 }
 
 interface ContactEdit {
-  /** Stored like the email of a sign-up. */
+  /** Stored in the same form as the email of a sign-up. */
   email?: string | undefined;
   firstName?: string | undefined;
   lastName?: string | undefined;
 }
 
-/** Creates the acts of people for an organization. */
+/** Creates the actions of recipients and colleagues for an organization. */
 function peopleOf(organization: Organization): People {
   const { contacts, behaviour, now } = organization;
 
-  /** Returns an email as it is stored. */
+  /** Converts an email to its stored form. */
   const kept = (email: string) => (behaviour.keepsCase ? email.trim() : emailKey(email));
 
   function change(who: string, fields: ContactChange): ContactView {
@@ -132,38 +131,38 @@ function findContact({ contacts }: Organization, who: string): ContactRow {
 }
 
 /**
- * The acts of colleagues on templates, channels, domains and keys, which are named by id (a domain
- * also by its name); and how the check of a domain ends.
+ * Actions of colleagues on templates, channels, domains and keys, which are named by id (a domain
+ * also by its name), and the outcome of a domain check.
  */
 export interface Settings {
   editTemplate(id: string, fields: TemplateUpdateBody): TemplateView;
-  /** Returns the template as it was last; no operation finds it any more. */
+  /** Deletes the template and returns its last state. No operation finds it afterwards. */
   deleteTemplate(id: string): TemplateView;
   createChannel(channel: Channel): Channel;
   /**
-   * Ends the check of the DNS records: `active` makes the domain verified, any other status does
+   * Ends the check of the DNS records. `active` makes the domain verified; any other status does
    * not.
    */
   settleDomain(domain: string, end: { status: string; reason?: string | undefined }): DomainView;
-  /** Returns the domain as it was last. */
+  /** Deletes the domain and returns its last state. */
   deleteDomain(domain: string): DomainView;
   createKey(key: Pick<NewKey, 'name' | 'permissions'>): KeyWithSecret;
   enableKey(id: string): KeyWithSecret;
   disableKey(id: string): KeyWithSecret;
-  /** Revokes a key for good. */
+  /** Revokes a key permanently. */
   revokeKey(id: string): KeyWithSecret;
-  /** Draws a new secret; the old one is unknown at once. */
+  /** Generates a new secret. The old one becomes unknown immediately. */
   rotateKey(id: string): KeyWithSecret;
 }
 
-/** A key with its secret, for people who play with the emulator. */
+/** A key with its secret, for people who use the emulator. */
 export interface KeyWithSecret extends KeyView {
-  /** The value for x-api-key. */
+  /** The value for the x-api-key header. */
   key: string;
   revoked: boolean;
 }
 
-/** Creates the acts of colleagues for an organization. */
+/** Creates the actions of colleagues for an organization. */
 function settingsOf(organization: Organization): Settings {
   const { keys, now } = organization;
 

@@ -14,20 +14,20 @@ import {
   viewTemplate,
 } from '../api/answer-views.ts';
 
-/** One request to the API, and the contact or template it concerned, if known. */
+/** A request to the API, and the contact or template that it concerned, if known. */
 export interface LoggedRequest extends About {
   at: string;
   method: string;
   /** The path with the query. */
   path: string;
-  /** Null: no operation has this method and path. */
+  /** The route; null if no operation has this method and path. */
   route: Route | null;
   status: number;
-  /** The name of the fault that happened; with status 0 there was no answer at all. */
+  /** The name of the fault that occurred. If the status is 0, there was no response. */
   fault?: string;
 }
 
-/** The world to look at; records newest first, requests and emails oldest first. */
+/** Shows the world. Records are listed newest first; requests and emails oldest first. */
 export interface World {
   channels(): Channel[];
   contacts(): ContactView[];
@@ -36,14 +36,15 @@ export interface World {
   templates(): TemplateView[];
   domains(): DomainView[];
   keys(): KeyWithSecret[];
-  /** Returns the organization's own users, with their sessions. */
+  /** Returns the organization's own users with their sessions. */
   users(): UserRow[];
   /** Returns all test emails, or the last `count`. */
   outbox(count?: number): TestSend[];
-  /** Returns the requests of all organizations; all, or the last `count`. */
+  /** Returns the requests of all organizations, or the last `count` of them. */
   requests(count?: number): LoggedRequest[];
   /**
-   * Returns everything, with at most the newest `count` records, emails and requests of each kind.
+   * Returns the whole state, with at most the newest `count` records, emails and requests of each
+   * kind.
    */
   state(count: number): object;
 }

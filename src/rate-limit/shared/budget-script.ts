@@ -1,29 +1,29 @@
 /**
- * The budget of one route that several processes share: one key in Redis, and one script that
- * changes it. A worker calls it with everything it has to say at once:
+ * Defines the budget of one route that several processes share: one key in Redis, and one script
+ * that modifies it. A worker combines everything that it has to report into one call:
  *
- *   report   what became of permits: answers (what they showed of the limit, and how long ago they
- *            came), requests that were lost, permits given back
- *   block    on a 429 among them: no worker sends before the wait asked for is over, which never
- *            moves to an earlier time; then one probe of the whole fleet
- *   lease    how many permits it wants: it gets some, or a time after which to ask again
+ *   report   the outcome of permits: responses (what they showed about the limit, and how long ago
+ *            they arrived), requests that were lost, permits returned
+ *   block    if there is a 429 among them: no worker sends before the demanded wait is over, whose
+ *            end never moves to an earlier time; then one probe for the whole fleet
+ *   lease    how many permits it wants; it gets some, or a time after which to ask again
  *
- * The states are those of src/rate-limit/route-budget.ts. The only clock is that of Redis. An empty
- * Redis, one whose clock was set back, and a worker that was away for a while make the budget
- * unknown: one probe of the whole fleet finds out. The key holds numbers and the random ids of
- * workers, no personal data and no secret. It expires when it can matter no more.
+ * The states are those of src/rate-limit/route-budget.ts. The only clock is that of Redis. If Redis
+ * is empty, its clock was set back, or a worker was away for a while, the budget becomes unknown,
+ * and one probe for the whole fleet measures it. The key holds numbers and the random ids of
+ * workers, but no personal data and no secret. It expires when it can no longer have any effect.
  */
 import { z } from 'zod';
 import { decide } from './lua/grant-permits.ts';
 import { learn } from './lua/limit-learning.ts';
 import { usage } from './lua/request-usage.ts';
 
-/** The outcome of permits. Times are milliseconds. */
+/** The outcome of permits. Times are in milliseconds. */
 export type Report =
   | { is: 'back' | 'lost'; lease: string; n: number }
   | ({ is: 'answer'; lease: string; n: 1; age: number; trip: number; refused: boolean } & Shown);
 
-/** The limit as an answer showed it; undefined where it showed nothing. */
+/** The limit as shown by a response. A field is undefined if the response did not show it. */
 interface Shown {
   limit?: number | undefined;
   remaining?: number | undefined;
@@ -33,22 +33,21 @@ interface Shown {
   retryAfter?: number | undefined;
 }
 
-/** A worker's reports and its question, in one call. */
+/** A worker's reports and its request for permits, in one call. */
 export interface Message {
   worker: string;
   reports: readonly Report[];
-  /** How many permits it would use at once. */
+  /** The number of permits that it would use immediately. */
   want: number;
   /**
-   * The milliseconds after which permits count as spent, at most; two seconds where answers are
-   * quick.
+   * The maximum milliseconds after which permits count as spent; two seconds if responses are fast.
    */
   ttl: number;
-  /** The share of the limit left to other programs, 0 to 1. */
+  /** The share of the limit left to other programs, from 0 to 1. */
   reserve: number;
-  /** A random number, 0 to 1, so that not all workers come back at the same time. */
+  /** A random number from 0 to 1, so that not all workers return at the same time. */
   jitter: number;
-  /** Whether the worker sent requests that are not known here. */
+  /** Whether the worker sent requests that are not recorded here. */
   away: boolean;
   /** Whether the worker will not call again. */
   leaving: boolean;
@@ -58,17 +57,17 @@ const reply = z.object({
   n: z.number(),
   wait: z.number(),
   lease: z.string().optional(),
-  /** The number of workers that called lately. */
+  /** The number of workers that called recently. */
   workers: z.number(),
   limit: z.number().optional(),
   window: z.number().optional(),
   left: z.number().optional(),
   others: z.number(),
 });
-/** The script's answer: permits and a wait, and what is known of the limit. */
+/** The result of the script: permits and a wait, and what is known about the limit. */
 export type Reply = z.infer<typeof reply>;
 
-/** Returns the reply in a JSON text. Throws when it has another shape. */
+/** Parses the reply from a JSON text. Throws if it has a different shape. */
 export function readReply(text: string): Reply {
   return reply.parse(JSON.parse(text));
 }

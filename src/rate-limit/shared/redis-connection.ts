@@ -1,16 +1,15 @@
 /**
- * The one connection of a process to Redis. Redis may be away: calls never wait long and never
- * throw.
+ * Manages a process's single connection to Redis. Because Redis may be away, calls never wait long
+ * and never throw.
  *
- * OPENING  no answer yet: calls wait for it for a moment.
+ * OPENING  no response yet; calls wait for it briefly.
  *     ready                  → THERE
  *     refused, not in time   → LOST
  * THERE    calls are answered.
  *     one fails, or is late  → LOST
- * LOST     calls return nothing at once. While the caller asks now and then, it is tried again.
- *     three good pings       → THERE, for another time; if it is soon lost again, the pings are
- *                              further apart
- *     a bad one              → LOST, counted from the beginning
+ * LOST     calls return nothing immediately. While the caller asks periodically, it is retried.
+ *     three good pings       → THERE again; if it is soon lost again, the pings are further apart
+ *     a bad one              → LOST, and the count restarts
  */
 import type { Redis } from 'ioredis';
 import type { Clock } from '../../domain/clock.ts';
@@ -18,8 +17,8 @@ import { OPENING_MS, waitsForNothing } from './redis-reconnect.ts';
 
 const PING_EACH_MS = 250;
 /**
- * The longest time between pings when it is soon lost again, as a server is that answers pings
- * only.
+ * The longest time between pings if the connection is soon lost again, as with a server that
+ * responds only to pings.
  */
 const MOST_PING_EACH_MS = 10_000;
 const SOON_MS = 10_000;
@@ -27,15 +26,16 @@ const GOOD_PINGS = 3;
 
 /** A connection that may be away. */
 export interface Link {
-  /** Runs a script on one key; undefined when Redis is away or the script failed. */
+  /** Runs a script on one key. Returns undefined if Redis is away or the script failed. */
   run(script: Script, key: string, message: string): Promise<string | undefined>;
-  /** Returns how often the connection was lost and came back; undefined while it is lost. */
+  /** Returns how many times the connection was lost and restored, or undefined while it is lost. */
   times(): number | undefined;
   /**
-   * Tries a lost connection when it is time to, and returns the milliseconds until the next try.
+   * Retries a lost connection when the next try is due, and returns the milliseconds until the try
+   * after that.
    */
   tend(): number;
-  /** Ends the connection for good. */
+  /** Closes the connection permanently. */
   close(): void;
 }
 
@@ -44,16 +44,17 @@ interface Script {
   lua: string;
 }
 
-/** How a connection is made, and who hears of it. */
+/** The settings of a connection and its listeners. */
 export interface LinkOptions {
-  /** A redis:// or rediss:// address. */
+  /** A redis:// or rediss:// URL. */
   url: string;
   clock: Clock;
   /**
-   * Called with the reason when the connection was lost, and without one when a script ran again.
+   * Called with the reason when the connection is lost, and with undefined when a script runs
+   * again.
    */
   notice(lost: string | undefined): void;
-  /** Called when the connection came back or was lost. */
+  /** Called when the connection is restored or lost. */
   changed(): void;
 }
 
@@ -62,18 +63,18 @@ interface State {
   options: LinkOptions;
   is: 'opening' | 'there' | 'lost';
   times: number;
-  /** The number of good pings in a row. */
+  /** The number of consecutive good pings. */
   good: number;
   pinging: boolean;
   nextPingMs: number;
   pingEachMs: number;
-  /** When it last came back. */
+  /** When the connection was last restored. */
   backMs: number;
   saidAway: boolean;
   reason: string;
 }
 
-/** Opens a connection. It never throws; Redis may be away from the beginning. */
+/** Opens a connection. It never throws, because Redis may be away from the beginning. */
 export function openLink(options: LinkOptions): Link {
   const state: State = {
     redis: undefined,
@@ -115,7 +116,7 @@ export function openLink(options: LinkOptions): Link {
   };
 }
 
-/** Loads the client only where there is a Redis, because most commands start without one. */
+/** Loads the client only if Redis is configured, because most commands start without it. */
 async function connect(state: State): Promise<Redis> {
   const { Redis } = await import('ioredis');
   const redis = new Redis(state.options.url, waitsForNothing);
@@ -125,7 +126,7 @@ async function connect(state: State): Promise<Redis> {
   return redis;
 }
 
-/** Runs the script by its hash, or in full where Redis does not know it yet. */
+/** Runs the script by its hash, or sends it in full if Redis does not know it yet. */
 async function evaluate(
   redis: Redis,
   { name, lua }: Script,
@@ -164,8 +165,8 @@ function lose(state: State, reason: string): void {
 }
 
 /**
- * Reports that Redis is back once a script ran: a server that answers pings only comes back again
- * and again.
+ * Reports that Redis is back once a script has run, because a server that responds only to pings
+ * would be reported repeatedly.
  */
 function sayBack(state: State): void {
   if (!state.saidAway || state.is !== 'there') return;
@@ -173,7 +174,7 @@ function sayBack(state: State): void {
   state.options.notice(undefined);
 }
 
-/** Returns an error's message without the place in the script. */
+/** Returns an error's message without the position in the script. */
 function wordsOf({ message }: Error): string {
   return message.replace(/,? script: [0-9a-f]{40}.*$/, '');
 }

@@ -1,11 +1,11 @@
 /**
- * One limit for every process of an organization. The budget asks Redis for a handful of permits at
- * a time, uses them at once and reports what the answers showed. Reports are gathered for a moment
- * and sent with the next question.
+ * Shares one limit among all processes of an organization. The budget requests a handful of permits
+ * from Redis at a time, uses them immediately, and reports what the responses showed. Reports are
+ * collected briefly and sent with the next request for permits.
  *
- * A budget of this process alone learns from the same answers. It decides while Redis is away, with
- * its share divided by the number of workers that were there last, so that no request waits for
- * Redis to come back.
+ * A local budget of this process learns from the same responses. It decides while Redis is away,
+ * with its share divided by the last known number of workers, so that no request waits for Redis to
+ * come back.
  */
 import { createHmac } from 'node:crypto';
 import { CEILING, createBudget, rest, type Budget, type Decision } from '../route-budget.ts';
@@ -17,29 +17,29 @@ import type { RouteLimit } from '../../domain/route-limit.ts';
 import { budgetScript, readReply, type Message, type Reply, type Report } from './budget-script.ts';
 import { openLink, type Link } from './redis-connection.ts';
 
-/** The most permits asked for at once. */
+/** The maximum number of permits requested at once. */
 const MOST_AT_ONCE = 16;
-/** How long the reports of further answers are waited for. */
+/** How long to wait for the reports of further responses. */
 const GATHER_MS = 5;
-/** Permits not reported for this long are spent; `lease` in the script decides how long it is. */
+/** Permits not reported for this long count as spent; `lease` in the script sets the time. */
 const LEASE_MS = 5000;
-/** Permits older than this are given back instead of used. */
+/** Permits older than this are returned instead of used. */
 const FRESH_MS = 1250;
 const NEVER = Number.POSITIVE_INFINITY;
 
-/** The limits that are shared, and the Redis that shares them. */
+/** The limits to share, and the Redis server that shares them. */
 export interface SharedOptions {
-  /** A redis:// or rediss:// address. */
+  /** A redis:// or rediss:// URL. */
   url: string;
-  /** The name of the organization whose limits they are: see organizationOf. */
+  /** The name of the organization to which the limits belong; see organizationOf. */
   organization: string;
-  /** Identifies this process and no other. */
+  /** An id that is unique to this process. */
   worker: string;
   clock: Clock;
   random: Random;
-  /** The share of every limit left to other programs, 0 to 1. */
+  /** The share of every limit left to other programs, from 0 to 1. */
   reserve?: number;
-  /** Called with the reason when Redis was lost, and with undefined when it is back. */
+  /** Called with the reason when Redis is lost, and with undefined when it is restored. */
   notice?(lost: string | undefined): void;
 }
 
@@ -51,18 +51,16 @@ export interface SharedBudgets {
 }
 
 /**
- * Returns the name under which processes share limits. It is the same for all that use one key of
- * one platform, and reveals neither: half of the HMAC-SHA-256 of the address, under the API key.
+ * Returns the name under which processes share limits. It is the same for all processes that use
+ * the same key of the same platform, and reveals neither of them: it is half of the HMAC-SHA-256 of
+ * the URL under the API key.
  */
 export function organizationOf({ url, apiKey }: { url: string; apiKey: string }): string {
   const text = `crm-mirror budget 1\n${url}`;
   return createHmac('sha256', apiKey).update(text).digest('hex').slice(0, 32);
 }
 
-/**
- * Creates the shared budgets of an organization. Never throws: Redis may be away from the
- * beginning.
- */
+/** Creates the shared budgets. Never throws, because Redis may be away from the beginning. */
 export function sharedBudgets(options: SharedOptions): SharedBudgets {
   const { url, clock, notice = () => undefined } = options;
   const buckets: Bucket[] = [];
@@ -93,11 +91,11 @@ interface Setting extends SharedOptions {
   ask(): void;
 }
 
-/** Permits that were granted and not used yet. */
+/** Permits that were granted and not yet used. */
 interface Hand {
   lease: string;
   n: number;
-  /** When they were asked for. */
+  /** When they were requested. */
   atMs: number;
 }
 
@@ -109,12 +107,12 @@ interface State extends Setting {
   leases: WeakMap<Ticket, string>;
   flying: number;
   reports: Report[];
-  /** How many requests wait, as far as is known. */
+  /** How many requests are waiting, as far as is known. */
   waiting: number;
-  /** Whether a question is on its way, or will be in a moment. */
+  /** Whether a request for permits is in flight, or will be in a moment. */
   asking: 'no' | 'soon' | 'now';
   askAtMs: number;
-  /** How often Redis had been lost and found when it was last asked for permits. */
+  /** How many times Redis had been lost and restored at the last request for permits. */
   times: number;
   told: Reply | undefined;
   leaving: boolean;
@@ -169,7 +167,7 @@ function budgetOver(state: State): Budget {
     answer(ticket, seen, nowMs) {
       local.answer(ticket, seen, nowMs);
       const trip = nowMs - ticket.sentMs;
-      // After a refusal none of the granted permits may be used.
+      // After a refusal, none of the granted permits may be used.
       if (seen.refused) giveBack(state);
       land(ticket, (lease) => ({ ...answered(lease, seen), trip, age: nowMs }));
     },
@@ -206,8 +204,8 @@ function decide(state: State, nowMs: number, waiting: number): Decision {
 }
 
 /**
- * Returns what this process alone would do, after Redis was away: it says when to probe. Undefined:
- * Redis was not away since the last question.
+ * Returns the decision of the local budget after Redis was away, which states when to probe.
+ * Returns undefined if Redis was not away since the last request for permits.
  */
 function ownWord({ link, local, times, waiting }: State, nowMs: number): Decision | undefined {
   return link.times() === times ? undefined : local.decide(nowMs, waiting);
@@ -239,7 +237,7 @@ function answered(lease: string, seen: Observation) {
   };
 }
 
-/** Adds a report to what is sent in the next moment. */
+/** Adds a report to those that are sent in the next moment. */
 function report(state: State, one: Report): void {
   if (state.link.times() === undefined) return;
   state.reports.push(one);
@@ -254,7 +252,7 @@ function soon(state: State): void {
   state.clock.sleep(GATHER_MS).then(go, go);
 }
 
-/** Sends the reports and asks for permits; then the gate decides anew. Never throws. */
+/** Sends the reports and requests permits; then the gate decides again. Never throws. */
 async function step(state: State, want: number): Promise<void> {
   const { link, clock, key } = state;
   const times = link.times();

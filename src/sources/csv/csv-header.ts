@@ -1,4 +1,4 @@
-/** The beginning of a CSV file: its delimiter, and which column is which field. */
+/** Interprets the beginning of a CSV file: its delimiter, and which column holds which field. */
 import { Invalid } from '../../domain/errors.ts';
 import { listed, quoted, hintsFor } from '../shared/field-suggestions.ts';
 
@@ -9,9 +9,10 @@ export type Delimiter = (typeof delimiters)[number];
 const SAMPLE_RECORDS = 50;
 
 /**
- * Returns the delimiter under which the header contains most of the requested fields. Among equals
- * it is the one that cuts the following rows most evenly to the header's width, then the one with
- * most columns. Text in quotes never counts. For a file of one column it is a comma.
+ * Returns the delimiter with which the header contains the most requested fields. If several are
+ * equal, the one that splits the largest number of following rows into the header's width wins,
+ * then the one with the most columns. Text in quotes is never counted. For a file with one column,
+ * the result is a comma.
  */
 export function delimiterOf(sample: Buffer, fields: readonly string[]): Delimiter {
   const [first, ...others] = firstRecords(sample.toString('utf8'));
@@ -36,12 +37,16 @@ export function delimiterOf(sample: Buffer, fields: readonly string[]): Delimite
   return best?.delimiter ?? ',';
 }
 
-/** Returns whether a row is the line `sep=;` before the header, which tells Excel the delimiter. */
+/**
+ * Returns whether a row is the line `sep=;`, which precedes the header to tell Excel the delimiter.
+ */
 export function isSeparatorLine([first = '', ...others]: readonly string[]): boolean {
   return /^sep=.?$/i.test(first) && others.every((field) => field === '');
 }
 
-/** Returns the cells of one record. It accepts more than the parser that reads the file later. */
+/**
+ * Returns the cells of one record. It is more tolerant than the parser that reads the file later.
+ */
 function cellsOf(record: string, delimiter: Delimiter): string[] {
   const cells: string[] = [];
   let start = 0;
@@ -62,8 +67,7 @@ function nameOf(cell: string): string {
 }
 
 /**
- * Returns the texts of the first records, without blank lines and without one that the sample cuts
- * off.
+ * Returns the texts of the first records, except blank lines and a record that the sample cuts off.
  */
 function firstRecords(text: string): string[] {
   const records: string[] = [];
@@ -76,7 +80,7 @@ function firstRecords(text: string): string[] {
     if (at > start) records.push(text.slice(start, at));
     start = at + 1;
   }
-  // The header is needed even when it is all there is.
+  // The header is needed even if the sample holds nothing else.
   if (records.length === 0 && text.length > 0) records.push(text.slice(start));
   return records.map((record) => record.replace(/^\uFEFF/, ''));
 }
@@ -84,14 +88,14 @@ function firstRecords(text: string): string[] {
 /** The columns of a file. */
 export interface Columns {
   width: number;
-  /** Returns the record of a row of this width. */
+  /** Returns the record for a row with this many fields. */
   valueOf(fields: readonly string[]): Record<string, unknown>;
 }
 
 /**
- * Returns the columns of a file. Throws Invalid unless every requested field is exactly one column.
- * Other columns are passed on too, because conditions may name them, except those without a name
- * and those whose name occurs twice.
+ * Returns the columns of a file. Throws Invalid unless each requested field matches exactly one
+ * column. Other columns are passed on too, because conditions may name them. Columns without a name
+ * and columns with a duplicate name are left out.
  */
 export function columnsOf(
   header: readonly string[],
@@ -122,8 +126,8 @@ export function columnsOf(
 }
 
 /**
- * Returns what to say about missing columns. In a file without a header row the first row is a
- * person, whose data is not repeated.
+ * Returns the message about missing columns. If the file has no header row, its first row is a
+ * person's data, which the message does not repeat.
  */
 function missingMessage(missing: readonly string[], names: readonly string[]): string {
   const what = missing.length === 1 ? 'there is no column' : 'there are no columns';

@@ -1,11 +1,11 @@
 /**
- * A CSV file as a source of contacts: one record a row, with the column names as its fields.
+ * Reads contacts from a CSV file: one record per row, with the column names as its fields.
  *
- * The reading is certified when it ended without an error, the file is the same before and after,
- * every row could be read and has the header's width, and the last line is complete. A file cut in
- * mid-row looks like one that merely lacks its last line break, and confusing the two would lose
- * people; so the line break is required. A cut exactly between two rows leaves no trace; the guards
- * are there for that.
+ * The read is certified if it ended without an error, the file did not change meanwhile, every row
+ * could be read and has the header's width, and the last line is complete. A file cut off in the
+ * middle of a row looks like one that merely lacks its last line break, and confusing the two would
+ * lose people, so the line break is required. A cut exactly between two rows leaves no trace; the
+ * guards protect against that case.
  */
 import { Invalid } from '../../domain/errors.ts';
 import type { Source, SourceRecord } from '../source.ts';
@@ -49,9 +49,9 @@ async function* untilCut(
   if (failures.length > 0) throw failures[0];
 }
 
-/** The facts of a reading so far, for its certificate. */
+/** The facts gathered during a read, for its certificate. */
 interface Tally extends FileTally {
-  /** Whether any byte so far is NUL; only then fields are searched for it. */
+  /** Whether any byte so far is NUL. Fields are searched for NUL only in that case. */
   nul: boolean;
 }
 
@@ -87,7 +87,9 @@ async function* recordsOf(reading: Reading): AsyncGenerator<SourceRecord[]> {
   }
 }
 
-/** Yields the rows of each chunk, until the end or a quote after which nothing can be trusted. */
+/**
+ * Yields the rows of each chunk, until the end or until a quoting error makes the rest unreliable.
+ */
 async function* rowsOf(reading: Reading): AsyncGenerator<Row[]> {
   const { name, chunks, fields, tally, options } = reading;
   let decoder: ChunkDecoder | undefined;
@@ -133,7 +135,7 @@ function recordOf({ line, fields }: Row, columns: Columns, tally: Tally): Source
     });
   }
   for (const field of fields) {
-    // A character is at most three bytes, so the exact count is taken only where it may matter.
+    // A character takes at most three bytes, so the exact count is taken only if it could matter.
     if (field.length > FIELD_BYTES / 3 && Buffer.byteLength(field) > FIELD_BYTES) {
       return broken(tally, where, {
         why: 'holds a field above 1 MiB',
@@ -154,8 +156,8 @@ function broken(tally: Tally, where: string, { why, fix }: { why: string; fix: s
 }
 
 /**
- * Regroups records by number and by bytes: hundreds of rows of a megabyte must not be in memory at
- * once.
+ * Regroups records by number and by bytes, because hundreds of rows of a megabyte each must not be
+ * in memory at the same time.
  */
 async function* batchesOf(
   groups: AsyncIterable<SourceRecord[]>,

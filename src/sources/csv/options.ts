@@ -27,7 +27,7 @@ export const csvOptions = z
   .superRefine(refusePlacedFaults);
 export type CsvOptions = z.infer<typeof csvOptions>;
 
-/** The options of reporting opt-outs. */
+/** The options for reporting opt-outs. */
 export const csvReturnsOptions = fileReturnsOptions(
   'csv',
   'Adds a line to a CSV file for each opt-out',

@@ -1,32 +1,35 @@
-/** Turns bytes into rows. csv-parse is fed chunk by chunk, so that the reader sets the pace. */
+/**
+ * Converts bytes into rows. csv-parse receives one chunk at a time, so that the reader sets the
+ * pace.
+ */
 import { CsvError, type InfoRecord, parse } from 'csv-parse';
 import type { Delimiter } from './csv-header.ts';
 
 /**
- * An upper bound of memory, not of a field: a quote that is never closed would make the whole rest
- * of the file one field.
+ * Limits memory use, not the size of a field. Without it, an unclosed quote would turn the rest of
+ * the file into one field.
  */
 const RECORD_CHARACTERS = 32 * 1024 * 1024;
 
 /** One row of the file. */
 export interface Row {
-  /** The physical line on which the row begins; the first line of the file is 1. */
+  /** The physical line on which the row begins. The first line of the file is 1. */
   line: number;
   fields: string[];
 }
 
-/** A parser that is fed by hand. */
+/** A parser that the caller feeds chunk by chunk. */
 export interface RowParser {
   /**
-   * Parses a chunk. Returns why the text cannot be read further, if so; that row begins at
-   * `line()`.
+   * Parses a chunk. If the text cannot be read any further, returns the reason; `line()` then
+   * returns the line of the faulty row.
    */
   write(chunk: Buffer): Promise<string | undefined>;
   /** Ends the text. Returns the same as `write`. */
   end(): Promise<string | undefined>;
-  /** Returns the rows that became whole since the last call. */
+  /** Returns the rows completed since the last call. */
   take(): Row[];
-  /** Returns the line on which the row begins that is not whole yet. */
+  /** Returns the line on which the incomplete row begins. */
   line(): number;
   close(): void;
 }
@@ -47,7 +50,7 @@ export function rowParser(delimiter: Delimiter): RowParser {
       return null;
     },
   });
-  // The callback of each call gets its errors as well.
+  // The callback of each call also receives its errors, so this listener only prevents a crash.
   parser.on('error', () => {});
   return {
     write: (chunk) => settle((done) => parser.write(chunk, done)),
@@ -75,8 +78,8 @@ function settle(call: (done: Done) => void): Promise<string | undefined> {
 }
 
 /**
- * Returns the reason in our own words: the library's messages quote the text, and name lines that
- * may be wrong.
+ * Returns the reason in this project's words. The library's messages quote the text, and the lines
+ * that they name may be wrong.
  */
 function reasonOf({ code }: CsvError): string {
   if (code === 'CSV_QUOTE_NOT_CLOSED') return 'opens a quote that is never closed';
@@ -89,8 +92,9 @@ function reasonOf({ code }: CsvError): string {
 type Counts = Pick<InfoRecord, 'lines' | 'empty_lines'>;
 
 /**
- * Counts physical lines. csv-parse counts a CRLF within quotes twice, so its count only tells rows
- * of one line, nearly all, from rows whose line breaks must be counted.
+ * Counts physical lines. csv-parse counts a CRLF within quotes twice, so its count serves only to
+ * recognize rows of one line (nearly all rows). In the other rows, the line breaks are counted
+ * here.
  */
 function lineCount() {
   let line = 1;

@@ -1,21 +1,24 @@
-/** Turns the bytes of a CSV file into UTF-8, whatever encoding it was exported in. */
+/** Converts the bytes of a CSV file to UTF-8 from whatever encoding it was exported in. */
 import { Invalid } from '../../domain/errors.ts';
 
 export const encodings = ['utf-8', 'utf-16', 'windows-1252'] as const;
 export type Encoding = (typeof encodings)[number];
 
-/** Decodes the chunks of one file in turn. */
+/** Decodes the chunks of one file in order. */
 export interface ChunkDecoder {
   /**
-   * Returns the chunk in UTF-8; undefined: it holds bytes that the encoding does not have. Call it
-   * with undefined at the end: a character may lie across two chunks.
+   * Returns the chunk in UTF-8, or undefined if it contains bytes that are invalid in the encoding.
+   * Call it with undefined at the end, because a character may span two chunks.
    */
   decode(chunk: Buffer | undefined): Buffer | undefined;
-  /** Returns what to say about such bytes, at or soon after a line of the file `name`. */
+  /** Returns the error for such bytes at or shortly after a line of the file `name`. */
   refusal(name: string, line: number): Invalid;
 }
 
-/** Creates the decoder of a file that begins with `sample`. A byte order mark in it wins. */
+/**
+ * Creates the decoder for a file that begins with `sample`. A byte order mark takes precedence over
+ * `encoding`.
+ */
 export function chunkDecoder(sample: Buffer, encoding: Encoding = 'utf-8'): ChunkDecoder {
   const label = markedEncoding(sample) ?? (encoding === 'utf-16' ? 'utf-16le' : encoding);
   const isUtf8 = label === 'utf-8';
@@ -56,8 +59,8 @@ function markedEncoding(sample: Buffer): 'utf-8' | 'utf-16le' | 'utf-16be' | und
 }
 
 /**
- * Returns whether every other byte is NUL, as in Western text in UTF-16; a stray NUL or two is not
- * that.
+ * Returns whether every other byte is NUL, as in Western text in UTF-16. One or two stray NULs do
+ * not match.
  */
 function hasNulPattern(bytes: Buffer): boolean {
   const nuls: [even: number, odd: number] = [0, 0];

@@ -1,4 +1,4 @@
-/** Reports opt-outs into a CSV file (RFC 4180) with a header: one line for each report. */
+/** Reports opt-outs to a CSV file (RFC 4180) with a header, one line per report. */
 import type { OptOutReport } from '../../domain/opt-out-report.ts';
 import { fileReturns } from '../shared/files/file-write-back.ts';
 import type { WriteBack } from '../write-back.ts';
@@ -6,7 +6,7 @@ import type { CsvReturnsOptions } from './options.ts';
 
 const head = 'return,email,crm id,channel,cause,after,by';
 
-/** Returns a way to report into a CSV file. */
+/** Returns a write-back that appends to a CSV file. */
 export function csvReturns({ path }: CsvReturnsOptions): WriteBack {
   return fileReturns(path, { head, lineOf });
 }
@@ -17,7 +17,10 @@ function lineOf({ id, email, crmId, channel, cause, after, by }: OptOutReport): 
   return cells.map(quoted).join(',');
 }
 
-/** Quotes a cell where needed. Spaces at an end are quoted too, because some readers drop them. */
+/**
+ * Quotes a cell if needed. Leading and trailing spaces are quoted too, because some readers drop
+ * them.
+ */
 function quoted(cell: string): string {
   return /[",\r\n]|^\s|\s$/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell;
 }

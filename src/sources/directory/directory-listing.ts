@@ -1,4 +1,6 @@
-/** Lists what in a directory is a template, by names alone, and names that state. */
+/**
+ * Lists the templates in a directory by their file names alone, and derives a name for that state.
+ */
 import { createHash } from 'node:crypto';
 import type { Stats } from 'node:fs';
 import { lstat, readdir, stat } from 'node:fs/promises';
@@ -6,17 +8,17 @@ import { join, parse } from 'node:path';
 import { Invalid } from '../../domain/errors.ts';
 import { unreadable } from '../shared/files/local-file.ts';
 
-/** The place of one template: a file, a folder, or something else that cannot be read. */
+/** The location of one template: a file, a folder, or something that cannot be read. */
 export interface Entry {
   key: string;
   /** The path relative to the directory, with forward slashes. */
   where: string;
   form: 'file' | 'folder' | Unusable;
-  /** The files of the template, relative to the directory. */
+  /** The files of the template, with paths relative to the directory. */
   parts: DirectoryPart[];
 }
 
-/** Reasons why something in the place of a template cannot be read as one. */
+/** Reasons why an entry at a template's location cannot be read as a template. */
 export type Unusable = 'broken link' | 'special file' | 'unreadable';
 
 /** One file of a template. */
@@ -30,8 +32,8 @@ const EXTENSIONS = ['.json', '.yaml', '.yml'];
 const FOLDER_PARTS = ['template.yaml', 'template.yml', 'content.json'];
 
 /**
- * Returns all templates, sorted by key, then by place. Throws Invalid when there is no such
- * directory.
+ * Returns all templates, sorted by key, then by path. Throws Invalid if the directory does not
+ * exist.
  */
 export async function listEntries(path: string): Promise<Entry[]> {
   const names = await readdir(path).catch((error: unknown) => {
@@ -48,13 +50,13 @@ export async function listEntries(path: string): Promise<Entry[]> {
   return entries.toSorted((a, b) => order(a.key, b.key) || order(a.where, b.where));
 }
 
-/** Compares by code units, which is the same under every locale. */
+/** Compares by code units, so that the order is the same in every locale. */
 function order(a: string, b: string): number {
   if (a === b) return 0;
   return a < b ? -1 : 1;
 }
 
-/** Returns the name of the reading: the same names, sizes and times give the same one. */
+/** Returns the name of the read. Equal file names, sizes and times give equal names. */
 export function readingOf(entries: readonly Entry[]): string {
   const state = entries.map(({ where, form, parts }) => [where, form, parts]);
   return createHash('sha256').update(JSON.stringify(state)).digest('hex').slice(0, 16);
@@ -66,7 +68,7 @@ async function entryOf(path: string, name: string): Promise<Entry | undefined> {
   const key = isTemplate ? stem : name;
   const looked = await look(path, name);
   if ('fault' in looked) {
-    // A link that leads nowhere may have been a folder, whatever its name.
+    // A broken link may have pointed to a folder, whatever its name.
     if (looked.fault === 'gone') return undefined;
     return { key, where: name, form: looked.fault, parts: [] };
   }
@@ -77,7 +79,7 @@ async function entryOf(path: string, name: string): Promise<Entry | undefined> {
   return { key, where: name, form: 'file', parts: [partOf(name, stats)] };
 }
 
-/** Returns a folder that contains one of the files of a template; undefined for other folders. */
+/** Returns a folder that contains one of a template's files, or undefined for other folders. */
 async function folderOf(path: string, name: string): Promise<Entry | undefined> {
   const entry: Entry = { key: name, where: name, form: 'folder', parts: [] };
   for (const part of FOLDER_PARTS) {
@@ -98,7 +100,7 @@ function partOf(
 
 type Look = { stats: Stats } | { fault: 'gone' | 'broken link' | 'unreadable' };
 
-/** Looks at a file and follows links, because a template may lie elsewhere. */
+/** Examines a file and follows links, because a template may be stored elsewhere. */
 async function look(path: string, where: string): Promise<Look> {
   try {
     return { stats: await stat(join(path, where)) };

@@ -1,12 +1,12 @@
 /**
- * A directory as a source of templates: `<key>.json`, `<key>.yaml` or `.yml`, or a folder `<key>/`
- * with `template.yaml` and, unless that states the content itself, `content.json`. Dotfiles, other
- * files and folders without either are not templates and are ignored.
+ * Reads templates from a directory: `<key>.json`, `<key>.yaml` or `.yml`, or a folder `<key>/` with
+ * `template.yaml` and, unless that file contains the content itself, `content.json`. Dotfiles,
+ * other files, and folders with neither file are not templates and are ignored.
  *
- * A record contains the key, the name (the key unless the file states one) and what the file
- * states. A field that is not stated is not changed on the platform. A template that cannot be read
- * is broken, never absent: a broken link, two files of one key, a syntax error. `fields` does not
- * apply, because each file states its own fields.
+ * A record contains the key, the name (the key unless the file states one) and the fields that the
+ * file states. A field that the file omits is not changed on the platform. A template that cannot
+ * be read counts as broken, never as absent; examples are a broken link, two files with the same
+ * key, and a syntax error. `fields` does not apply, because each file states its own fields.
  */
 import { brokenFlaw, certificateOf, type Flaw } from '../shared/read-certificate.ts';
 import type { Source, SourceRecord } from '../source.ts';
@@ -16,7 +16,10 @@ import { readTemplate, type Stated } from './template-file.ts';
 
 const BATCH_RECORDS = 20;
 
-/** Returns the source of a directory. It is read anew each time, in the order of the keys. */
+/**
+ * Returns the source of a directory. The directory is read again each time, in the order of the
+ * keys.
+ */
 export function directorySource({ path }: DirectoryOptions): Source {
   return {
     async *read({ signal }) {

@@ -1,7 +1,10 @@
-/** Finds where a text stops being JSON, because JSON.parse does not always tell. */
+/**
+ * Finds the position at which a text stops being JSON, because JSON.parse does not always report
+ * it.
+ */
 
 /**
- * Returns the offset of what may not stand there; the length of the text when it merely ends early.
+ * Returns the offset of the first invalid token, or the length of the text if it merely ends early.
  */
 export function faultAt(text: string): number {
   const open: Bracket[] = [];
@@ -30,7 +33,9 @@ interface Token {
 
 const SCALAR = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y;
 const SPACE = /[ \t\n\r]*/y;
-/** A bounded part of a string; without the bound a long one exhausts the regex engine. */
+/**
+ * Matches a bounded part of a string. Without the bound, a long string exhausts the regex engine.
+ */
 const STRETCH = /[ !#-[\]-\uffff]{1,500}|\\(?:["\\/bfnrt]|u[\da-fA-F]{4})/y;
 
 function tokenAt(text: string, start: number): Token | { fault: number } | undefined {
@@ -43,11 +48,11 @@ function tokenAt(text: string, start: number): Token | { fault: number } | undef
   }
   const at = stringEnd(text, start + 1);
   if (text[at] === '"') return { kind: 'string', end: at + 1 };
-  // A quote that is never closed is best looked for where it was opened.
+  // For an unclosed quote, the opening position is the most useful one to report.
   return { fault: at === text.length ? start : at };
 }
 
-/** Returns the end of the characters and escapes of a string. */
+/** Returns the offset at which the characters and escapes of a string end. */
 function stringEnd(text: string, from: number): number {
   let at = from;
   for (;;) {
@@ -67,8 +72,8 @@ function matchEnd(sticky: RegExp, text: string, from: number): number | undefine
 }
 
 /**
- * Returns what may follow a token, and opens or closes brackets; undefined when the token may not
- * stand there.
+ * Returns what may follow a token, and opens or closes brackets. Returns undefined if the token is
+ * not allowed in this position.
  */
 function step(expected: Expected, { kind }: Token, open: Bracket[]): Expected | undefined {
   const inside = open.at(-1);

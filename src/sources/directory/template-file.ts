@@ -1,4 +1,7 @@
-/** Reads one template from disk: what its file or folder states, or why that cannot be known. */
+/**
+ * Reads one template from disk and returns the fields that it states, or the reason why it cannot
+ * be read.
+ */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseDocument } from 'yaml';
@@ -6,7 +9,10 @@ import { z } from 'zod';
 import { faultAt } from './json-syntax.ts';
 import type { Entry, DirectoryPart, Unusable } from './directory-listing.ts';
 
-/** Far above what any template needs; a stray dump must not be read into memory. */
+/**
+ * Limits the size of a file. No template comes near it, and a stray dump must not be loaded into
+ * memory.
+ */
 const FILE_BYTES = 16 * 1024 * 1024;
 
 interface Broken {
@@ -15,12 +21,12 @@ interface Broken {
   fix: string;
 }
 
-/** The fields that a template states, or why it cannot be read. */
+/** The fields that a template states, or the reason why it cannot be read. */
 export type Stated = { value: Record<string, unknown> } | Broken;
 
 const mapping = z.record(z.string(), z.unknown());
 
-/** Returns everything that the files of a template state, as found. */
+/** Returns all fields that the files of a template state, unchanged. */
 export async function readTemplate(entry: Entry, path: string): Promise<Stated> {
   const { form, where, parts } = entry;
   if (form === 'file') {
@@ -93,7 +99,9 @@ async function parsePart({ where, size }: DirectoryPart, path: string): Promise<
   return where.toLowerCase().endsWith('.json') ? parseJson(where, text) : parseYaml(where, text);
 }
 
-/** Decodes a text and drops a byte order mark; undefined when the bytes are not UTF-8. */
+/**
+ * Decodes a text and drops a byte order mark. Returns undefined if the bytes are not valid UTF-8.
+ */
 function decode(bytes: Buffer): string | undefined {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
@@ -116,7 +124,7 @@ function parseJson(where: string, text: string): Parsed {
   }
 }
 
-/** Returns line and column, both from 1. */
+/** Returns the line and column, both counted from 1. */
 function positionOf(text: string, offset: number): string {
   const before = text.slice(0, offset).split(/\r\n|\n|\r/);
   return `${before.length}:${(before.at(-1)?.length ?? 0) + 1}`;
@@ -134,7 +142,8 @@ function parseYaml(where: string, text: string): Parsed {
       fix: 'mend the indentation, or put quotes around values that hold ": " or " #"',
     };
   } catch (error) {
-    // The library throws this for an alias without an anchor, and for aliases without bound.
+    // The library throws this error for an alias without an anchor, and for an excessive number of
+    // aliases.
     if (!(error instanceof ReferenceError)) throw error;
     return { where, why: 'an alias (*name) cannot be resolved', fix: 'write the value out' };
   }

@@ -1,34 +1,34 @@
 /**
- * Decides whether a reading over HTTP was complete.
+ * Decides whether a read over HTTP was complete:
  *
- *   the answers tell a total   → as many different records as the largest total, no more, no fewer.
- *                                A total that changes meanwhile does no harm by itself, and one
+ *   responses state a total    → exactly as many distinct records as the largest total stated.
+ *                                A total that changes meanwhile is harmless by itself, and one
  *                                that counts a page proves nothing
- *   they tell none             → the end was marked: no next cursor after one, or an empty page
- *   in any case                → no error, every record read, and no other flaw
+ *   no response states one     → the end was marked: no next cursor after one, or an empty page
+ *   always                     → no error, every record read, and no other flaw
  *
- * Records differ by their id; those without one, by all they say.
+ * Records are distinguished by their id, or without one by their entire content.
  */
 import { fieldAt } from '../../domain/values/record-field.ts';
 import { brokenFlaw, type Flaw, markOf } from '../shared/read-certificate.ts';
 
-/** Gathers what proves a listing complete. */
+/** Gathers the facts that prove a listing complete. */
 export interface ListingProof {
-  /** Adds a record. Returns whether it is a new one. */
+  /** Adds a record. Returns whether it is new. */
   add(value: unknown): boolean;
   /** Adds a record that cannot be read. */
   addBroken(where: string): void;
-  /** Reads the total in an answer. */
+  /** Reads the total from a response. */
   hear(answer: unknown): void;
-  /** Notes that the list ended without a mark of its end; a total outweighs this. */
+  /** Notes that the list ended without an end mark. A total outweighs this flaw. */
   endUnmarked(flaw: Flaw): void;
-  /** Notes that the list ended early, whatever a total says. */
+  /** Notes that the list ended early, regardless of any total. */
   stop(flaw: Flaw): void;
   flaws(): Flaw[];
 }
 
 /**
- * Creates a proof; `id` and `total` are the paths of a record's id and of the number of all
+ * Creates a proof. `id` and `total` are the paths of a record's id and of the total number of
  * records.
  */
 export function createProof({
@@ -56,7 +56,7 @@ export function createProof({
     endUnmarked: (flaw) => void (unmarked = flaw),
     stop: (flaw) => void (stopped = flaw),
     flaws() {
-      /** Returns what is missing for the proof. */
+      /** Returns the flaws that prevent the proof. */
       const flaws: Flaw[] = [];
       if (stopped) return [stopped];
       if (broken.length > 0) {
@@ -70,7 +70,7 @@ export function createProof({
   };
 }
 
-/** Returns the id of a record; '' when it has none. */
+/** Returns the id of a record, or '' if it has none. */
 export function idOf(value: unknown, path: string): string {
   const id = fieldAt(value, path);
   return typeof id === 'string' || typeof id === 'number' ? String(id).trim() : '';
@@ -89,7 +89,7 @@ function textOf(value: unknown): string {
   }
 }
 
-/** Returns a count, which some APIs write as text. */
+/** Parses a count, which some APIs send as text. */
 function countOf(value: unknown): number | undefined {
   const count = typeof value === 'string' && /^\d{1,15}$/.test(value) ? Number(value) : value;
   return typeof count === 'number' && Number.isSafeInteger(count) && count >= 0 ? count : undefined;

@@ -1,15 +1,15 @@
 /**
- * An HTTP API as a source of contacts, or of templates with their keys. It lists its records as
- * JSON, at once or page by page; with `one` it also gives a single record, with `changes` those
- * that changed since a time.
+ * Reads contacts, or templates with their keys, from an HTTP API. The API lists its records as
+ * JSON, all at once or page by page. With `one` it also returns a single record, and with `changes`
+ * the records that changed since a given time.
  *
- * completeness-proof.ts explains the certificate. When an answer cannot be had after the first
- * page, the reading ends without a certificate, and opt-outs that were read are not lost. The API
- * cannot be asked whether it has changed, so a reading counts for a quarter of an hour, and each
- * has a new name.
+ * completeness-proof.ts explains the certificate. If a request fails after the first page, the read
+ * ends without a certificate, and the opt-outs read so far are kept. The API cannot report whether
+ * its data has changed, so a read stays valid for a quarter of an hour, and each read has a new
+ * name.
  *
- * The time since which changes are wanted is one of the CRM's own clock, taken from its first
- * answer. If that names none there is no cursor.
+ * The start time for `changes` is a time of the CRM's own clock, taken from its first response. If
+ * that response states no time, there is no cursor.
  */
 import { Invalid } from '../../domain/errors.ts';
 import { createAsking, type Said, type Surroundings } from '../shared/crm-request.ts';
@@ -25,7 +25,7 @@ const mend = { credentials: 'the headers', request: 'url and page' };
 const mendChanges = { ...mend, request: 'changes' };
 const mendOne = { ...mend, request: 'one' };
 
-/** Returns the source of an HTTP API; `id`: the path of a record's id. */
+/** Returns the source of an HTTP API; `id` is the path of a record's id. */
 export function httpSource(
   options: HttpOptions,
   { id, ...surroundings }: Surroundings & { id: string },
@@ -50,7 +50,8 @@ export function httpSource(
         const name = `http-${clock.now()}`;
         const told = { ...options, url: since.addressAt(sinceMs) };
         const found = yield* readingOf(told, { ...around, name, request, ofChanges: true });
-        // The CRM's clock was put back: changes up to then would not be listed.
+        // If the CRM's clock was set back, changes made before the old time would be missing from
+        // the list.
         if (found.lost || sinceMs > (found.answeredAt ?? sinceMs)) return 'lost';
         keep(name);
         return withCursor(found.certificate, since.after(found.begunAt, sinceMs));
@@ -92,7 +93,7 @@ async function* readingOf(
     const found = yield* listed(options, listing);
     const flaws = proof.flaws();
     const lack = records.lacking();
-    // A record that was not read may have the field.
+    // A record that could not be read may contain the field.
     if (lack !== undefined && flaws.length === 0 && !ofChanges) {
       throw new Invalid(`${asking.host}: ${lack}`);
     }
@@ -103,8 +104,8 @@ async function* readingOf(
 }
 
 /**
- * Returns the address of one record. An empty or dotted id would make it the address of something
- * else.
+ * Returns the address of one record. Throws Invalid for an empty or dotted id, which would turn it
+ * into the address of something else.
  */
 function addressOf(one: string, id: string): string {
   if (/^\.{0,2}$/.test(id)) throw new Invalid('an id that is empty or dotted names no record');
@@ -118,7 +119,7 @@ interface Asked {
   host: string;
 }
 
-/** Returns the record of an answer. Throws Invalid when it is another record than was asked for. */
+/** Returns the record in a response. Throws Invalid if it is not the requested record. */
 function single({ value, text }: Said, { wanted, id, fields, host }: Asked): SourceRecord {
   if (idOf(value, id) !== wanted) {
     throw new Invalid(`${host}: one answers no record of the id asked for`, { fix: 'correct one' });
@@ -127,16 +128,17 @@ function single({ value, text }: Said, { wanted, id, fields, host }: Asked): Sou
 }
 
 /**
- * Cursors of this source: a time of the CRM's clock in whole seconds, as its Date header has it.
+ * Cursors of this source. A cursor is a time of the CRM's clock in whole seconds, as in its Date
+ * header.
  */
 interface ChangeCursor {
-  /** Returns the time in a cursor; undefined when it is none. */
+  /** Returns the time in a cursor, or undefined if the cursor is not valid. */
   read(cursor: string): number | undefined;
-  /** Returns the address of the list of what changed since then. */
+  /** Returns the address of the list of changes since then. */
   addressAt(ms: number): string;
   /**
-   * Returns the cursor after a reading that began at `begunAt`, never before the one it continued
-   * from; undefined when that time is unknown.
+   * Returns the cursor after a read that began at `begunAt`; it is never before the cursor from
+   * which that read continued. Returns undefined if that time is unknown.
    */
   after(begunAt: ListingResult['begunAt'], sinceMs?: number): string | undefined;
 }
@@ -162,7 +164,7 @@ function written(ms: number, format: ChangesOptions['format']): string {
   return String(format === 'unix' ? seconds : seconds * 1000);
 }
 
-/** Returns a time without a fraction of a second, because not every API reads one. */
+/** Formats a time without fractions of a second, because some APIs reject them. */
 function iso(ms: number): string {
   return new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z');
 }

@@ -19,7 +19,7 @@ const page = z
   })
   .describe('How to get the next page: by cursor and param, or by number');
 
-/** Returns faults in how the fields fit together, each with its field. */
+/** Returns conflicts between fields, each with the name of the field at fault. */
 function pageFaults(given: Record<string, unknown>): [field: string, fault: Fault][] {
   const has = (field: string) => given[field] !== undefined;
   const faults: [string, Fault][] = [];
@@ -124,7 +124,7 @@ function hostFault(address: string, url: string): Fault | undefined {
 const returnPlaces = ['return', 'id', 'email', 'channel', 'cause', 'at'] as const;
 const placeForm = /\{(\w*)\}/g;
 
-/** The options of reporting opt-outs. */
+/** The options for reporting opt-outs. */
 export const httpReturnsOptions = z
   .strictObject({
     type: z.literal('http').describe('Sends a request to an HTTP API for each opt-out'),
@@ -159,8 +159,8 @@ function filledHostFault(address: string): Fault | undefined {
 }
 
 /**
- * Turns missing values into null: a configuration does not distinguish them, but JSON that is sent
- * does.
+ * Converts missing values to null: in a configuration the two are the same, but in the JSON that is
+ * sent they are not.
  */
 function nulled(value: unknown): unknown {
   if (value === undefined) return null;

@@ -1,16 +1,16 @@
-/** How to get from one page to the next, and how the end of the list looks. */
+/** Determines how to get from one page to the next, and how to recognize the end of the list. */
 import { Invalid } from '../../domain/errors.ts';
 import { fieldAt } from '../../domain/values/record-field.ts';
 import { type Flaw, markOf } from '../shared/read-certificate.ts';
 import type { HttpOptions } from './options.ts';
 
-/** This many pages in a row without a new record are no accident. */
+/** This many consecutive pages without a new record indicate an error. */
 const MOST_IDLE = 20;
 
 interface Page {
-  /** The whole answer. */
+  /** The whole response. */
   value: unknown;
-  /** How many records it has, and how many of them no page has contained before. */
+  /** The number of records, and how many of them no earlier page contained. */
   size: number;
   fresh: number;
   /** Whether a header names a next page. */
@@ -18,17 +18,17 @@ interface Page {
 }
 
 /**
- * The address of the next page, or the end of the list. marked: the CRM says so. unmarked: it is
- * taken for the end, and a total may prove it. wrong: nothing can prove it.
+ * The address of the next page, or the end of the list. `marked`: the CRM states the end.
+ * `unmarked`: the end is assumed, and a total may prove it. `wrong`: nothing can prove it.
  */
 export type Next =
   { address: string } | { end: 'marked' } | { end: 'unmarked' | 'wrong'; flaw: Flaw };
 
-/** The way through one list. */
+/** The paging method for one list. */
 export interface Paging {
   first: string;
   after(page: Page): Next;
-  /** The flaw when a page after the first does not exist (404); undefined: that is an error. */
+  /** The flaw if a page after the first does not exist (404); undefined if that is an error. */
   missing: Flaw | undefined;
 }
 
@@ -36,12 +36,13 @@ interface Place {
   /** The host, for messages. */
   host: string;
   /**
-   * Whether a whole reading has proven the path of the cursor; then a missing cursor is the end.
+   * Whether a complete read has proven the cursor's path. In that case, a missing cursor marks the
+   * end.
    */
   proven: boolean;
 }
 
-/** Creates the paging of one reading, which remembers its cursors. */
+/** Creates the paging for one read. It remembers the cursors that it has seen. */
 export function createPaging(
   { url, page }: Pick<HttpOptions, 'url' | 'page'>,
   place: Place,
@@ -65,9 +66,9 @@ function wholeAtOnce(url: string): Paging {
 }
 
 /**
- * Pages by number end with an empty page. A short page proves nothing, because a CRM may have a
- * limit of its own. If the first page comes again, the parameter may be wrong, and the total that
- * of a page.
+ * Creates paging by number, which ends with an empty page. A short page proves nothing, because the
+ * CRM may have a limit of its own. If the first page is returned again, the parameter may be wrong,
+ * and the total may count only that page.
  */
 function byNumber(url: string, param: string, first: number): Paging {
   let number = first;
@@ -88,9 +89,9 @@ function byNumber(url: string, param: string, first: number): Paging {
 }
 
 /**
- * Pages by cursor end with an answer without a next cursor. If that is the first answer, the path
- * may be wrong, and all other pages would be lost; likewise if only the first page brings anything
- * new.
+ * Creates paging by cursor, which ends with a response without a next cursor. If the first response
+ * has none, the path may be wrong, and all other pages would be lost. The same applies if only the
+ * first page contains new records.
  */
 function byCursor(
   url: string,
@@ -129,7 +130,7 @@ function byCursor(
   };
 }
 
-/** Appends a parameter and leaves the rest of the address exactly as it is. */
+/** Appends a parameter and leaves the rest of the address unchanged. */
 function withParam(url: string, name: string, value: string): string {
   const mark = url.includes('?') ? '&' : '?';
   return `${url}${mark}${encodeURIComponent(name)}=${encodeURIComponent(value)}`;

@@ -15,31 +15,34 @@ const BATCH_RECORDS = 500;
 const MOST_PAGES = 100_000;
 const GONE = 410;
 
-/** The parts that reading a list needs. */
+/** The parts needed to read a list. */
 export interface RecordListing {
   asking: Asking;
   records: JsonRecords;
   proof: ListingProof;
   clock: Clock;
   signal: AbortSignal;
-  /** Whether the list is one of changes. It may be lost, and its paging was proven before. */
+  /**
+   * Whether the list contains changes. Such a list may no longer exist, and its paging has been
+   * proven before.
+   */
   ofChanges: boolean;
 }
 
 /**
- * How a list was read. Times are the CRM's own, in milliseconds since the epoch; undefined: it
- * tells none.
+ * Describes how a list was read. Times are the CRM's own in milliseconds since the epoch, or
+ * undefined if it states none.
  */
 export interface ListingResult {
-  /** Whether there is no such list of changes any more. */
+  /** Whether the list of changes no longer exists. */
   lost: boolean;
-  /** The earliest time that the first answer may show. */
+  /** The earliest time whose state the first response may show. */
   begunAt: number | undefined;
-  /** The time at which the first answer was sent. */
+  /** The time at which the first response was sent. */
   answeredAt: number | undefined;
 }
 
-/** Yields the records in batches. Throws what prevents the first answer. */
+/** Yields the records in batches. Throws the error that prevents the first response. */
 export async function* listed(
   options: HttpOptions,
   listing: RecordListing,
@@ -80,7 +83,7 @@ interface At extends RecordListing {
 
 interface Turn {
   batch: SourceRecord[];
-  /** Where the next page is. */
+  /** The location of the next page. */
   next: Next;
   answeredAt: number | undefined;
 }
@@ -125,7 +128,10 @@ function listIn({ value }: Said, { options: { records }, asking }: At): unknown[
   });
 }
 
-/** An answer that took long may show what was there when it was requested. */
+/**
+ * Returns the times of the first response. A slow response may show the state at the time of the
+ * request.
+ */
 function timesOf(answeredAt: number | undefined, tookMs: number): ListingResult {
   const begunAt = answeredAt === undefined ? undefined : answeredAt - Math.max(0, tookMs);
   return { lost: false, begunAt, answeredAt };

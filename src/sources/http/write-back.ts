@@ -1,12 +1,12 @@
 /**
- * Reports opt-outs to an HTTP API: one request for each report, with its id as Idempotency-Key. An
- * API that knows that header does it once; and writing the same opt-out twice changes nothing
- * anyhow.
+ * Reports opt-outs to an HTTP API: one request per report, with the report's id as Idempotency-Key.
+ * An API that supports this header processes each report once. Even without it, writing the same
+ * opt-out twice changes nothing.
  *
- *   2xx                        told
+ *   2xx                        reported
  *   404, 410                   the CRM does not have this person: rejected
  *   400, 409, 413, 422         the CRM does not accept this report: rejected
- *   anything else              handled as for a question (crm-request.ts); the run sends no further
+ *   anything else              handled as for a read (crm-request.ts); the run sends no further
  *                              reports
  */
 import type { OptOutReport } from '../../domain/opt-out-report.ts';
@@ -21,7 +21,7 @@ const gone = [404, 410];
 const accepts = [...done, ...gone, 400, 409, 413, 422];
 const mend = { credentials: 'the headers', request: 'url, method and body', of: 'returns' };
 
-/** Returns a way to report to an HTTP API. */
+/** Returns a write-back for an HTTP API. */
 export function httpReturns(options: HttpReturnsOptions, surroundings: Surroundings): WriteBack {
   const { url } = options;
   const needsId = (url + JSON.stringify(options.body ?? '')).includes('{id}');
@@ -93,7 +93,7 @@ function filled(text: string, valueOf: (name: string) => string): string {
   return text.replaceAll(/\{(\w+)\}/g, (_, name: string) => valueOf(name));
 }
 
-/** Fills in the texts of a JSON value, but not the names of its fields. */
+/** Fills in the placeholders in a JSON value's texts, but not in its field names. */
 function inside(value: unknown, values: Values): unknown {
   if (typeof value === 'string') return filled(value, (name) => values[name] ?? '');
   if (Array.isArray(value)) return value.map((inner) => inside(inner, values));

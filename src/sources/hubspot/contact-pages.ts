@@ -1,22 +1,22 @@
-/** Yields the contacts to read page by page, to the end. */
+/** Yields pages of contacts until the end of the list. */
 import { Unavailable } from '../../domain/errors.ts';
 import type { Api, ContactPage } from './hubspot-api.ts';
 import { idOf, mergedInto } from './contact-record.ts';
 
-/** Enough for ten million contacts. */
+/** Limits the number of pages; this is enough for ten million contacts. */
 const MOST_PAGES = 100_000;
 
-/** The properties to read, and the way to read them. */
+/** The properties to read, and the API to read them from. */
 export interface WantedPages {
   api: Api;
   properties: readonly string[];
   signal: AbortSignal;
 }
 
-/** Some contacts, as they were answered. */
+/** Some contacts as they appear in a response. */
 export type Sheet = Pick<ContactPage, 'values' | 'text'> & { archived: boolean };
 
-/** Yields all contacts, first those that are there, then the archived ones. */
+/** Yields all contacts: first the active ones, then the archived ones. */
 export async function* listedPages(wanted: WantedPages): AsyncGenerator<Sheet, void> {
   const { api, properties, signal } = wanted;
   for (const archived of [false, true]) {
@@ -44,7 +44,7 @@ export async function* changedPages(
     const { values, next } = await api.changed({ fromMs, above }, signal);
     const ids = values.map((value) => idOf(value) ?? '');
     for (const id of ids) {
-      // Otherwise contacts between two pages would be skipped.
+      // If ids did not increase, contacts between two pages would be skipped.
       if (id === '' || BigInt(id) <= BigInt(above)) throw circling(api.host, 'its search');
       above = id;
     }
@@ -53,10 +53,7 @@ export async function* changedPages(
   }
 }
 
-/**
- * Yields the contacts with these ids, and the archived ones among those that are not there any
- * more.
- */
+/** Yields the contacts with these ids, including archived ones. */
 async function* readPages(
   wanted: WantedPages,
   ids: readonly string[],

@@ -1,44 +1,48 @@
 /**
- * A contact of HubSpot as a record: `{ id, createdAt, updatedAt, archived, properties }`.
+ * Converts a HubSpot contact into a record: `{ id, createdAt, updatedAt, archived, properties }`.
  *
- * When contacts are merged, the ids of the merged ones name nothing any more. HubSpot lists these
- * ids in the remaining contact, and answers with that contact when one of them is asked for. An
- * opt-out of a merged contact is known here by its id. So the remaining contact is given once more
- * under the id of each merged one, like a person whose address has changed and whose opt-outs move
- * along. Several records of one address are one person, and the strictest of them counts.
+ * When contacts are merged, the ids of the merged contacts no longer refer to contacts of their
+ * own. HubSpot lists these ids in the remaining contact, and returns that contact when one of them
+ * is requested. The engine knows an opt-out of a merged contact by the merged id. The remaining
+ * contact is therefore yielded again under the id of each merged contact, like a person whose
+ * address has changed and whose opt-outs move along. Several records with the same address are one
+ * person, and the strictest of them counts.
  */
 import { fieldAt } from '../../domain/values/record-field.ts';
 import { jsonRecords } from '../shared/json-records.ts';
 import type { SourceRecord } from '../source.ts';
 
-/** The ids of merged contacts, in two spellings: `7;8`, and `7:1700000000000;8:1700000000000`. */
+/**
+ * The properties that hold the ids of merged contacts, in two formats: `7;8` and
+ * `7:1700000000000;8:1700000000000`.
+ */
 export const mergedProperties = ['hs_merged_object_ids', 'hs_calculated_merged_vids'];
 
-/** The answer that a contact comes from. */
+/** The response that a contact comes from. */
 export interface Origin {
-  /** The place of a contact that has no id. */
+  /** The position of a contact that has no id. */
   where: string;
-  /** The text that it was read from, or more. */
+  /** The text from which it was parsed; it may contain more than this contact. */
   text: string;
-  /** Whether archived contacts were asked for; not every answer says so itself. */
+  /** Whether archived contacts were requested; not every response states this itself. */
   archived: boolean;
 }
 
-/** Makes records of contacts. */
+/** Converts contacts into records. */
 export interface ContactRecords {
-  /** Returns the contact, and the same under the id of each contact merged into it. */
+  /** Returns the contact, and a copy under the id of each contact merged into it. */
   all(value: unknown, origin: Origin): SourceRecord[];
   /**
-   * Returns the contact that was answered when `id` was asked for: its own, or that of a merged
-   * one.
+   * Returns the contact received when `id` was requested, under its own id or under the id of a
+   * merged contact.
    */
   one(id: string, value: unknown, origin: Origin): SourceRecord;
 }
 
-/** Creates the records of one reading. */
+/** Creates the converter for one read. */
 export function contactRecords(fields: readonly string[]): ContactRecords {
   const records = jsonRecords(fields);
-  /** Returns the record under another id, if the value is an object at all. */
+  /** Returns the record under another id, provided that the value is an object. */
   const under = (id: string | undefined, value: unknown, { where, text, archived }: Origin) => {
     const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
     const named = id === undefined ? {} : { id };
@@ -57,7 +61,7 @@ export function contactRecords(fields: readonly string[]): ContactRecords {
   };
 }
 
-/** Returns the id of a contact; undefined when it has none that HubSpot gives. */
+/** Returns the id of a contact, or undefined if it has no id in HubSpot's format. */
 export function idOf(value: unknown): string | undefined {
   const id = fieldAt(value, 'id');
   const text = typeof id === 'number' ? String(id) : id;

@@ -1,6 +1,7 @@
 /**
- * The questions to HubSpot (CRM API, version 3, contacts) and their answers as values. Each waits
- * for its turn and for as long as HubSpot asks (request-pace.ts), ten minutes in all.
+ * Sends requests to HubSpot (CRM API, version 3, contacts) and returns the responses as values.
+ * Each request waits for its turn and for as long as HubSpot demands (request-pace.ts), ten minutes
+ * in total.
  */
 import { z } from 'zod';
 import { Invalid, RateLimited, Unavailable } from '../../domain/errors.ts';
@@ -16,7 +17,7 @@ import { laterBy, type Pace } from './request-pace.ts';
 import { smallText } from '../shared/files/local-file.ts';
 import { type HubspotOptions, isToken } from './options.ts';
 
-/** The most that HubSpot gives at once. */
+/** The maximum number of contacts that HubSpot returns at once. */
 const PAGE = 100;
 const MOST_WAIT_MS = 10 * 60_000;
 const HOUR_MS = 3_600_000;
@@ -25,42 +26,51 @@ const contacts = '/crm/v3/objects/contacts';
 const propertiesOfContacts = '/crm/v3/properties/contacts';
 const search = `${contacts}/search`;
 
-/** Too many questions; the record is locked for a moment; the account is being moved. */
+/**
+ * The statuses for too many requests, a temporarily locked record, and an account that is being
+ * moved.
+ */
 const later = [429, 423, 477];
 
 /** One page of contacts. */
 export interface ContactPage {
   values: unknown[];
-  /** The text that they were read from. */
+  /** The text from which the contacts were parsed. */
   text: string;
-  /** The cursor of the next page; undefined: this was the last one. */
+  /** The cursor of the next page; undefined on the last page. */
   next: string | undefined;
 }
 
-/** The contacts that are asked for, and their properties. */
+/** The contacts that are requested, and their properties. */
 interface Of {
   properties: readonly string[];
   archived: boolean;
 }
 
-/** The questions. Each throws what asking throws, and Invalid for an answer of another shape. */
+/**
+ * The requests. Each throws the errors of a request, and Invalid for a response of a different
+ * shape.
+ */
 export interface Api {
   readonly host: string;
-  /** Returns the names of all properties of contacts, and when HubSpot said so by its own clock. */
+  /**
+   * Returns the names of all contact properties, and the time of the response by HubSpot's own
+   * clock.
+   */
   names(signal: AbortSignal): Promise<{ names: Set<string>; at: number | undefined }>;
   /** Returns one page of all contacts. */
   list(of: Of & { after: string | undefined }, signal: AbortSignal): Promise<ContactPage>;
   /**
-   * Returns the contacts that changed since then, as far as HubSpot's index knows, by rising ids
+   * Returns the contacts that changed since then, as far as HubSpot's index knows, by ascending ids
    * above `above`.
    */
   changed(since: { fromMs: number; above: string }, signal: AbortSignal): Promise<ContactPage>;
   /**
-   * Returns at most a page of contacts by their ids, without those that do not exist. Throws
-   * Unavailable when one could not be read for another reason.
+   * Returns at most one page of contacts by their ids, without those that do not exist. Throws
+   * Unavailable if a contact could not be read for another reason.
    */
   some(ids: readonly string[], of: Of, signal: AbortSignal): Promise<ContactPage>;
-  /** Returns one contact; undefined when it does not exist. */
+  /** Returns one contact, or undefined if it does not exist. */
   one(id: string, of: Of, signal: AbortSignal): Promise<ContactPage | undefined>;
   close(): Promise<void>;
 }
@@ -107,8 +117,8 @@ export function createApi(options: ApiOptions, around: Surroundings & { pace: Pa
       const inputs = ids.map((id) => ({ id }));
       const said = await ask(posted(path, { properties, inputs }), signal);
       const { errors = [] } = read(batch, said, host);
-      // A contact that does not exist is no failure; one that could not be read must not count as
-      // gone.
+      // A nonexistent contact is not a failure, but one that could not be read must not count as
+      // removed.
       if (errors.some(({ category }) => category !== 'OBJECT_NOT_FOUND')) {
         const what = 'could not read all the contacts it was asked for';
         throw new Unavailable(`${host} ${what} (${said?.status})`, { acted: 'maybe' });
@@ -130,9 +140,9 @@ function queryOf({ properties, archived }: Of): Record<string, string> {
 }
 
 /**
- * Sorts by id, and always asks for the first ones above the last. So it does not matter how many
- * changed in the same millisecond, that HubSpot answers no more than 10,000 to one search, or that
- * a contact that changes meanwhile would move in an order by time.
+ * Builds a search that sorts by id and always requests the first contacts above the last id. This
+ * works however many contacts changed in the same millisecond, despite HubSpot's limit of 10,000
+ * results per search, and although a contact that changes meanwhile would move in an order by time.
  */
 function searchFor({ fromMs, above }: { fromMs: number; above: string }): object {
   return {
@@ -174,7 +184,7 @@ function read<T>(shape: z.ZodType<T>, said: Said | undefined, host: string): T {
   throw new Invalid(`${host}: the answer is not as HubSpot answers about contacts`, { fix: mend });
 }
 
-/** Asks when it is its turn, and again when it was too early. */
+/** Sends a request when its turn comes, and repeats it if HubSpot says that it came too early. */
 function patient(asking: Asking, { pace, clock }: Surroundings & { pace: Pace }): Ask {
   const { host } = asking;
   return async (question, signal) => {
@@ -214,8 +224,8 @@ function impatient(host: string, status: number, retryAfterMs: number): RateLimi
 }
 
 /**
- * Returns the token. A file is read anew each time, so that the token may be changed at any time.
- * Throws Invalid when the file contains no token.
+ * Returns the token. A file is read again each time, so that the token can be changed at any time.
+ * Throws Invalid if the file contains no token.
  */
 export async function tokenOf({
   token = '',

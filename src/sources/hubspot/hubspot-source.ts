@@ -1,19 +1,19 @@
 /**
- * The contacts of a HubSpot account as a source. contact-record.ts explains merged contacts.
+ * Reads the contacts of a HubSpot account. contact-record.ts explains merged contacts.
  *
- * `read` reads the list of contacts that are there, then that of the archived ones. A contact that
- * is archived meanwhile is in the second list at the latest; in the other order it might be in
- * neither. A contact that is restored meanwhile may be missing from both. It was gone before, and
- * one reading concludes nothing. Each list ends where HubSpot names no next page; both together are
- * the proof.
+ * `read` reads the list of active contacts, then the list of archived ones. A contact that is
+ * archived meanwhile is in the second list at the latest; in the reverse order it might be in
+ * neither list. A contact that is restored meanwhile may be missing from both. It was archived
+ * before, and a single read draws no conclusion. Each list ends when HubSpot names no next page,
+ * and the ends of both lists together are the proof of completeness.
  *
- * `changes` uses the search only to find who changed, because its index is late: values from it
- * could be older than what an event has read already. The values are read by id. The search does
- * not find archived contacts, nor does any order by time; the next full reading finds them, or an
- * event. HubSpot's clock says when a reading began, since the times of changes are compared with
- * that.
+ * `changes` uses the search only to find which contacts changed. Because the search index lags
+ * behind, its values could be older than what an event has already read, so the values are read by
+ * id. The search does not find archived contacts, and no list is ordered by time; the next full
+ * read finds them, or an event does. The start time of a read comes from HubSpot's clock, because
+ * it is compared with the times of changes.
  *
- * HubSpot cannot be asked whether anything has changed, so a reading counts for a quarter of an
+ * HubSpot cannot report whether anything has changed, so a read stays valid for a quarter of an
  * hour.
  */
 import { milliseconds } from '../../domain/values/config-value.ts';
@@ -68,8 +68,8 @@ export function hubspotSource(options: HubspotOptions, surroundings: Surrounding
       const api = await open();
       try {
         const { properties, at = fromMs } = await wanted.now(api, { fields, signal });
-        // HubSpot's clock was put back, or it is another account: changes up to then would not be
-        // listed.
+        // HubSpot's clock was set back, or this is another account. Changes made before the old
+        // time would be missing from the list.
         if (fromMs > at) return 'lost';
         const flaws = yield* recordsOf(changedPages({ api, properties, signal }, fromMs), fields);
         return certified(reading, flaws, cursorAt(Math.max(fromMs, at - overlapMs)));
@@ -96,7 +96,7 @@ interface Asked {
   request: ReadRequest;
 }
 
-/** Reads one contact. HubSpot answers with the remaining contact when a merged one is asked for. */
+/** Reads one contact. If a merged contact is requested, HubSpot returns the remaining one. */
 async function single(api: Api, asked: Asked): Promise<SourceRecord | undefined> {
   const { id, properties, request } = asked;
   for (const archived of [false, true]) {
@@ -109,8 +109,8 @@ async function single(api: Api, asked: Asked): Promise<SourceRecord | undefined>
 }
 
 /**
- * Yields the records of all pages. A failure after the first page ends the reading, and what was
- * read is kept.
+ * Yields the records of all pages. A failure after the first page ends the read, and the records
+ * read so far are kept.
  */
 async function* recordsOf(
   sheets: AsyncGenerator<Sheet, void>,

@@ -31,7 +31,7 @@ export const hubspotOptions = z
   });
 export type HubspotOptions = z.infer<typeof hubspotOptions>;
 
-/** Returns whether a text can be sent in an HTTP header and has no space. */
+/** Returns whether a text can be sent in an HTTP header and contains no space. */
 export function isToken(given: string): boolean {
   return /^[\x21-\x7e]+$/.test(given);
 }
@@ -48,7 +48,7 @@ function addressFault(address: string): Fault | undefined {
   return fault('would send people and the token unencrypted', 'use https');
 }
 
-/** The options of reporting opt-outs; the account and the token are those of the source. */
+/** The options for reporting opt-outs. The account and the token are those of the source. */
 export const hubspotReturnsOptions = z.strictObject({
   type: z.literal('hubspot').describe('Changes subscriptions in the HubSpot account of the source'),
   subscriptions: z

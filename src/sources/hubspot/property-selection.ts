@@ -1,4 +1,4 @@
-/** Selects the properties to ask for, so that every field of the configuration is there. */
+/** Selects the properties to request, so that every field of the configuration is included. */
 import type { Clock } from '../../domain/clock.ts';
 import { Invalid } from '../../domain/errors.ts';
 import { quoted, hintsFor } from '../shared/field-suggestions.ts';
@@ -6,24 +6,24 @@ import type { ReadRequest } from '../source.ts';
 import type { Api } from './hubspot-api.ts';
 import { mergedProperties } from './contact-record.ts';
 
-/** How long the names are trusted when a single contact is read. */
+/** How long the property names are trusted when a single contact is read. */
 const HOLDS_MS = 15 * 60_000;
 
 const own = ['id', 'createdAt', 'updatedAt', 'archived', 'archivedAt'];
 const inside = 'properties.';
 
 /**
- * Selects properties. HubSpot silently leaves out a property that it does not have, so the field
- * would look empty and an opt-out could be missed. The names are therefore asked for first. Throws
- * Invalid when one does not exist.
+ * Selects properties. HubSpot silently omits an unknown property, so the field would look empty and
+ * an opt-out could be missed. Therefore the names are requested first. Throws Invalid if a property
+ * does not exist.
  */
 export interface Properties {
   /**
-   * Looks the names up now. Returns the properties, and when that was by HubSpot's clock if it
-   * tells.
+   * Looks the names up now. Returns the properties, and the time of the lookup by HubSpot's clock,
+   * if known.
    */
   now(api: Api, request: ReadRequest): Promise<{ properties: string[]; at: number | undefined }>;
-  /** Returns the properties by names that may have been looked up a while ago. */
+  /** Returns the properties, using names that may have been looked up some time ago. */
   lately(api: Api, request: ReadRequest): Promise<string[]>;
 }
 
@@ -46,7 +46,10 @@ export function createProperties(clock: Clock): Properties {
   };
 }
 
-/** Returns the properties behind fields. Throws Invalid for a field that a contact cannot have. */
+/**
+ * Returns the properties for the given fields. Throws Invalid for a field that a contact cannot
+ * have.
+ */
 function wantedOf(fields: readonly string[], host: string): string[] {
   const strange = fields.find((field) => !own.includes(field) && !field.startsWith(inside));
   if (strange !== undefined) {

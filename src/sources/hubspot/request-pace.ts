@@ -1,11 +1,11 @@
 /**
- * How fast HubSpot may be asked. It has no clock and does not wait: monotonic milliseconds are
- * passed in.
+ * Determines how fast requests may be sent to HubSpot. The pace has no clock and does not wait; the
+ * caller passes in monotonic milliseconds.
  *
- *   the headers say that nothing is left   → nothing more until their interval is over
- *   search, of which no header tells       → four a second, of the five that an account has
- *   come later (429, 423, 477)             → as long as it says, or as its policy implies
- *   429 for the day                        → not waited out: that may be hours
+ *   headers state that nothing is left   → no requests until their interval is over
+ *   search, which has no such headers    → four per second, of the five that an account has
+ *   retry later (429, 423, 477)          → waits as long as stated, or as the policy implies
+ *   429 for the day                      → does not wait, because it could take hours
  */
 import { observe } from '../../http/rate-limit-headers.ts';
 import { fieldAt } from '../../domain/values/record-field.ts';
@@ -18,13 +18,13 @@ const LOCKED_MS = 2_000;
 
 /** The pace of one account. */
 export interface Pace {
-  /** Returns how long to wait before the next question, which then counts as sent. */
+  /** Returns how long to wait before the next request, and counts that request as sent. */
   waitMs(question: { isSearch: boolean }, nowMs: number): number;
-  /** Reads what an answer says is left. */
+  /** Reads from the response headers how many requests are left. */
   hear(headers: Said['headers'], nowMs: number): void;
 }
 
-/** Creates the pace of an account that was not asked yet. */
+/** Creates the pace of an account to which no request has been sent. */
 export function createPace(): Pace {
   let freeAt = Number.NEGATIVE_INFINITY;
   let searchAt = Number.NEGATIVE_INFINITY;
@@ -42,8 +42,8 @@ export function createPace(): Pace {
 }
 
 /**
- * Returns how many milliseconds to wait after such an answer, or that the day's requests are used
- * up. `nowMs` is the time of day, for headers that name one.
+ * Returns how many milliseconds to wait after such a response, or 'day' if the day's requests are
+ * used up. `nowMs` is the wall-clock time, needed for headers that state a time.
  */
 export function laterBy({ status, headers, value }: Said, nowMs: number): number | 'day' {
   const said = `${textOf(value, 'policyName')} ${textOf(value, 'message')}`.toLowerCase();

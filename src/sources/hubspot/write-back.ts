@@ -1,6 +1,7 @@
 /**
- * Reports opt-outs to HubSpot: one subscription by version 3 of its communication preferences, all
- * mail by version 4. Both go by the address. A person who has unsubscribed already counts as told.
+ * Reports opt-outs to HubSpot: an opt-out from one subscription through version 3 of its
+ * communication preferences API, and one from all mail through version 4. Both identify the person
+ * by address. An opt-out of a person who has already unsubscribed counts as reported.
  */
 import { fieldAt } from '../../domain/values/record-field.ts';
 import { RateLimited } from '../../domain/errors.ts';
@@ -22,7 +23,7 @@ const later = [429, 423, 477];
 const mend = { credentials: 'the token', request: 'url' };
 const explanation = 'The person unsubscribed on the email platform.';
 
-/** Returns a way to report to a HubSpot account. */
+/** Returns a write-back for a HubSpot account. */
 export function hubspotReturns(
   options: HubspotOptions,
   { subscriptions = {}, legalBasis }: HubspotReturnsOptions,
@@ -70,7 +71,7 @@ interface Patient extends Surroundings {
   signal: AbortSignal;
 }
 
-/** Sends one report and waits as long as HubSpot asks, up to 20 seconds. */
+/** Sends one report and waits as long as HubSpot demands, up to 20 seconds. */
 async function tellOne(
   asking: Asking,
   question: CrmRequest,

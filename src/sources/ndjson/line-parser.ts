@@ -1,21 +1,24 @@
-/** Turns bytes into lines, holding no more than one line that is not whole yet. */
+/** Converts bytes into lines, and buffers no more than one incomplete line. */
 
-/** Longer than any record. Without a bound a file without line breaks would be held as a whole. */
+/**
+ * Limits the length of a line to more than any record needs. Without a limit, a file without line
+ * breaks would be held in memory as a whole.
+ */
 const LINE_BYTES = 4 * 1024 * 1024;
 
 /** One line of the file. */
 export interface JsonLine {
-  /** The number of the line; the first one is 1. */
+  /** The number of the line; the first line is 1. */
   number: number;
-  /** Undefined when the line is longer than is accepted. */
+  /** The text; undefined if the line exceeds the limit. */
   text: string | undefined;
 }
 
-/** A parser that is fed chunk by chunk. */
+/** A parser that the caller feeds chunk by chunk. */
 export interface LineParser {
-  /** Returns the lines that became whole, without blank lines. */
+  /** Returns the lines completed by this chunk, without blank lines. */
   write(chunk: Buffer): JsonLine[];
-  /** Returns what follows the last line break. */
+  /** Returns the text after the last line break. */
   end(): JsonLine[];
 }
 

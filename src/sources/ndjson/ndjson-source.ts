@@ -1,6 +1,6 @@
 /**
- * A file with one JSON object a line: contacts, or templates with their keys. Blank lines are
- * ignored. The reading is certified like that of a CSV file (line-file.ts).
+ * Reads a file with one JSON object per line: contacts, or templates with their keys. Blank lines
+ * are ignored. A read is certified as for a CSV file (line-file.ts).
  */
 import { Invalid } from '../../domain/errors.ts';
 import { parseJson } from '../../domain/values/lossless-json.ts';
@@ -15,12 +15,12 @@ import type { Source, SourceRecord } from '../source.ts';
 import { type JsonLine, lineParser } from './line-parser.ts';
 import type { NdjsonOptions } from './options.ts';
 
-/** Returns the source of such a file. */
+/** Returns the source for such a file. */
 export function ndjsonSource(options: NdjsonOptions, surroundings: FileSurroundings): Source {
   return lineFile(options, surroundings, batchesOf);
 }
 
-/** Yields the records of each chunk of the file; a chunk is small. */
+/** Yields the records of each chunk of the file; chunks are small. */
 async function* batchesOf({
   name,
   chunks,
@@ -74,8 +74,8 @@ function parsed(text: string, where: string, records: JsonRecords): SourceRecord
 }
 
 /**
- * Returns a function that tells of each chunk in turn whether the text is still UTF-8; call it with
- * undefined at the end. A character may lie across two chunks.
+ * Returns a function that reports for each chunk in order whether the text is still valid UTF-8.
+ * Call it with undefined at the end, because a character may span two chunks.
  */
 function utf8Check(): (chunk: Buffer | undefined) => boolean {
   const decoder = new TextDecoder('utf-8', { fatal: true });
@@ -91,8 +91,7 @@ function utf8Check(): (chunk: Buffer | undefined) => boolean {
 }
 
 /**
- * Throws Invalid when a file that begins with `sample` is UTF-16, which is valid UTF-8 full of
- * NULs.
+ * Throws Invalid if a file that begins with `sample` is UTF-16, which is valid UTF-8 full of NULs.
  */
 function assertNotUtf16(sample: Buffer, path: string): void {
   const marked = sample.length >= 2 && ['fffe', 'feff'].includes(sample.toString('hex', 0, 2));
@@ -101,8 +100,8 @@ function assertNotUtf16(sample: Buffer, path: string): void {
 }
 
 /**
- * Returns whether every other byte is NUL, as in Western text in UTF-16; a stray NUL or two is not
- * that.
+ * Returns whether every other byte is NUL, as in Western text in UTF-16. One or two stray NULs do
+ * not match.
  */
 function hasNulPattern(bytes: Buffer): boolean {
   const nuls: [even: number, odd: number] = [0, 0];

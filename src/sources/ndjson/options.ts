@@ -14,7 +14,7 @@ export const ndjsonOptions = z
   .superRefine(refusePlacedFaults);
 export type NdjsonOptions = z.infer<typeof ndjsonOptions>;
 
-/** The options of reporting opt-outs. */
+/** The options for reporting opt-outs. */
 export const ndjsonReturnsOptions = fileReturnsOptions(
   'ndjson',
   'Adds a line with a JSON object to a file for each opt-out',

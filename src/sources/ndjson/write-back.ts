@@ -1,10 +1,10 @@
-/** Reports opt-outs into a file with one JSON object a line. */
+/** Reports opt-outs to a file with one JSON object per line. */
 import type { OptOutReport } from '../../domain/opt-out-report.ts';
 import { fileReturns } from '../shared/files/file-write-back.ts';
 import type { WriteBack } from '../write-back.ts';
 import type { NdjsonReturnsOptions } from './options.ts';
 
-/** Returns a way to report into such a file. */
+/** Returns a write-back that appends to such a file. */
 export function ndjsonReturns({ path }: NdjsonReturnsOptions): WriteBack {
   return fileReturns(path, { lineOf });
 }

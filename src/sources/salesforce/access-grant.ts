@@ -1,11 +1,11 @@
 /**
- * How to get access: a temporary token, by the secret of an app (client credentials) or by a claim
- * that a private key has signed (JWT bearer, RFC 7523). Both are requested from the address of the
- * organization.
+ * Obtains access: a temporary token, either with an app's secret (client credentials) or with a
+ * claim signed by a private key (JWT bearer, RFC 7523). Both are requested from the organization's
+ * address.
  *
- * The answer also names the address of the API. The token opens everything that the user may see,
- * so that address must be the host of the configuration, or over https one of Salesforce's own
- * hosts.
+ * The response also names the address of the API. The token gives access to everything that the
+ * user may see, so that address must be either the host in the configuration or, over https, one of
+ * Salesforce's own hosts.
  */
 import { z } from 'zod';
 import { Invalid, Unavailable } from '../../domain/errors.ts';
@@ -14,18 +14,18 @@ import type { SalesforceOptions } from './options.ts';
 import { createPrivateKey, type KeyObject, sign } from 'node:crypto';
 import { readSmallFile } from '../../domain/values/config-file.ts';
 
-/** A token and where it is used. */
+/** A token and the place where it is valid. */
 export interface Grant {
   token: string;
   /** The origin of the API. */
   origin: string;
 }
 
-/** The token of one organization. */
+/** Manages the token of one organization. */
 export interface Grants {
-  /** Returns the token that is there, or a new one. */
+  /** Returns the existing token, or a new one. */
   current(signal: AbortSignal): Promise<Grant>;
-  /** Returns a new token, after the one that is there was refused. */
+  /** Returns a new token after the existing one was refused. */
   renew(signal: AbortSignal): Promise<Grant>;
 }
 
@@ -36,7 +36,8 @@ const granted = z.object({
 const refused = z.object({ error: z.string(), error_description: z.string().default('') });
 
 /**
- * Creates the grants. A token is kept for as long as it is accepted, because logins are counted.
+ * Creates the grants. A token is kept for as long as it is accepted, because Salesforce counts
+ * logins.
  */
 export function createGrants(options: SalesforceOptions, surroundings: Surroundings): Grants {
   let grant: Grant | undefined;
@@ -102,7 +103,7 @@ function read({ status, value }: Said, host: string, { url }: SalesforceOptions)
   throw new Invalid(`${host} names an address for its API that is not of Salesforce`, { fix });
 }
 
-/** Returns the origin of the API if it may be trusted with a token. */
+/** Returns the origin of the API if it can be trusted with a token. */
 function apiOf(named: string, configured: string): string | undefined {
   const there = URL.parse(named);
   if (!there || there.username || there.password) return undefined;
@@ -112,7 +113,9 @@ function apiOf(named: string, configured: string): string | undefined {
   return protocol === 'https:' && port === '' && isTheirs ? origin : undefined;
 }
 
-/** Salesforce's words, their meaning, and what to correct; the first row that matches counts. */
+/**
+ * Maps Salesforce's wording to its meaning and to the correction. The first matching row counts.
+ */
 const meanings: readonly [says: RegExp, what: string, fix: string][] = [
   [
     /^invalid_client_id\b|identifier invalid|^app_not_found\b/,
@@ -170,8 +173,8 @@ function refusal(value: unknown, { status, host }: { status: number; host: strin
 const GOOD_FOR_S = 120;
 
 /**
- * Returns the signed claim: who asks, as which user, for which audience, and until when. The key is
- * read anew each time because it may have been replaced. Throws Invalid without one.
+ * Returns the signed claim, which states the issuer, the user, the audience and the expiry. The key
+ * is read again each time, because it may have been replaced. Throws Invalid if there is no key.
  */
 async function assertionOf({ url, auth }: SalesforceOptions, nowMs: number): Promise<string> {
   const claims = {
@@ -196,7 +199,7 @@ function base64(bytes: Buffer): string {
 }
 
 async function pemOf({ privateKey, privateKeyFile }: SalesforceOptions['auth']): Promise<string> {
-  // A variable that cannot contain line breaks often has \n instead.
+  // A variable that cannot contain line breaks often contains instead.
   if (privateKey !== undefined) return privateKey.replaceAll('\\n', '\n');
   try {
     return readSmallFile(privateKeyFile ?? '').toString('utf8');
@@ -209,7 +212,7 @@ async function pemOf({ privateKey, privateKeyFile }: SalesforceOptions['auth']):
   }
 }
 
-/** Returns the key. The error has no cause, because that may quote the key. */
+/** Parses the key. The error has no cause, because the cause may quote the key. */
 function keyOf(pem: string): KeyObject {
   const key = parsed(pem);
   if (key?.asymmetricKeyType === 'rsa') return key;

@@ -1,32 +1,31 @@
-/** Questions to the API of one organization, with a token that is renewed when it has expired. */
+/** Sends requests to the API of one organization, with a token that is renewed when it expires. */
 import { observe } from '../../http/rate-limit-headers.ts';
 import { createAsking, type Asking, type Said, type Surroundings } from '../shared/crm-request.ts';
 import type { Grant, Grants } from './access-grant.ts';
 import type { SalesforceOptions } from './options.ts';
 import { errorOf, refusalOf } from './protocol/api-refusal.ts';
 
-/** One question. */
+/** One request. */
 export interface ApiQuestion {
-  /** The path below the version (/queryAll?q=…), or a whole path that an answer has named. */
+  /** The path below the version (/queryAll?q=…), or a full path named in a response. */
   path: string;
-  /** A JSON document; with it the question is a POST. */
+  /** A JSON document; if present, the request is a POST. */
   body?: object;
-  /** With a body: a record is changed. */
+  /** Set, together with a body, if the request changes a record. */
   method?: 'PATCH';
-  /** Set when the answer is text of this type and not JSON. */
+  /** Set if the response is text of this type instead of JSON. */
   text?: 'text/csv';
-  /** Statuses that are an answer too, whatever their body is. */
+  /** Statuses to accept as a response, whatever their body contains. */
   accepts?: readonly number[];
 }
 
 /** A session with one organization. */
 export interface Session {
   readonly host: string;
-  /** Returns when the first answer was sent, by the organization's own clock. */
+  /** Returns when the first response was sent, by the organization's own clock. */
   startedAt(): number | undefined;
   /**
-   * Asks a question. Throws Invalid, Unavailable, RateLimited, and the signal's reason when
-   * aborted.
+   * Sends a request. Throws Invalid, Unavailable, RateLimited, and the signal's reason if aborted.
    */
   ask(question: ApiQuestion): Promise<Said>;
   close(): Promise<void>;
@@ -39,11 +38,11 @@ export interface SessionOptions extends Surroundings {
   signal: AbortSignal;
 }
 
-/** Answers with these statuses are distinguished by the code in them. */
+/** Statuses whose meaning depends on the code in the response. */
 const refusals = [400, 401, 403, 404];
 const mend = { credentials: 'auth', request: 'where' };
 
-/** Creates a session; it connects with the first question. */
+/** Creates a session. It connects with the first request. */
 export function createSession({ options, grants, signal, ...rest }: SessionOptions): Session {
   const { timeoutMs, version } = options;
   const base = `/services/data/${version}`;

@@ -1,10 +1,10 @@
 /**
- * Reads the records of a query by the Bulk API 2.0: a job that is waited for, with its results as
- * CSV, some thousands at a time. It takes a tenth of the requests.
+ * Reads the records of a query through the Bulk API 2.0: waits for a job and reads its results as
+ * CSV, some thousands at a time. This takes a tenth of the requests.
  *
- *   UploadComplete, InProgress → ask again
+ *   UploadComplete, InProgress → check again later
  *   JobComplete                → read the results
- *   Failed, Aborted            → Unavailable: the same query may be read page by page
+ *   Failed, Aborted            → Unavailable; the same query may still be read page by page
  */
 import { parse } from 'csv-parse/sync';
 import { z } from 'zod';
@@ -15,7 +15,7 @@ import type { Session } from './api-session.ts';
 import { retryDelayMs, retrySchedules } from '../../domain/retry-schedules.ts';
 import { type Query, textOf } from './query-pages.ts';
 
-/** Keeps an answer below 16 MiB. */
+/** Keeps a response below 16 MiB. */
 const CHUNK_RECORDS = 5_000;
 const MOST_WAIT_MS = 4 * 60 * 60_000;
 
@@ -34,8 +34,8 @@ export interface Bulk {
 }
 
 /**
- * Yields the rows of a query and returns how many there are. The query has no order, with which
- * Salesforce could not divide the work.
+ * Yields the rows of a query and returns their total number. The query has no order, because
+ * Salesforce could not divide the work of an ordered query.
  */
 export async function* bulkRows(bulk: Bulk, query: Query): AsyncGenerator<Row[], number> {
   const { session } = bulk;
@@ -86,13 +86,13 @@ function jobIn(value: unknown, session: Session): Job {
 
 interface Chunk {
   rows: Row[];
-  /** Where the next chunk begins. */
+  /** The locator of the next chunk. */
   next: string | undefined;
 }
 
 /**
- * Returns a function that reads the chunk at a locator, from '' on. The first chunk has a header
- * row, others may have one.
+ * Returns a function that reads the chunk at a locator, starting with ''. The first chunk has a
+ * header row; other chunks may have one.
  */
 function chunksOf(session: Session, { shape }: Query, id: string) {
   let columns: Map<string, number> | undefined;
@@ -116,7 +116,7 @@ function chunksOf(session: Session, { shape }: Query, id: string) {
   };
 }
 
-/** Parses CSV. Each row must have the width of the first. */
+/** Parses CSV. Every row must have the width of the first. */
 function linesOf(text: string, session: Session): string[][] {
   try {
     return parse(text, { bom: true });

@@ -1,8 +1,8 @@
 /**
- * Selects what is read of each object: the fields that the configuration names, as far as the
- * object has them, and what this source needs itself. The API describes the fields. A name that no
- * object has is a mistake in the configuration, and a text that could be more than a name reaches
- * no query.
+ * Selects the fields to read for each object: the fields that the configuration names, if the
+ * object has them, and those that this source itself needs. The API describes the fields. A name
+ * that no object has is a mistake in the configuration. A text that could be more than a name never
+ * reaches a query.
  */
 import { z } from 'zod';
 import { Invalid } from '../../domain/errors.ts';
@@ -10,19 +10,19 @@ import { listed, quoted, hintsFor } from '../shared/field-suggestions.ts';
 import type { ObjectName } from './protocol/record-ids.ts';
 import type { Session } from './api-session.ts';
 
-/** How a value is written where everything is text. */
+/** How a value is represented in a format that contains only text. */
 export type Spelling = 'truth' | 'number' | 'text';
 
-/** The fields that are read of one object. */
+/** The fields to read for one object. */
 export interface Shape {
   object: ObjectName;
-  /** Every requested field and how it is written; undefined: this object does not have it. */
+  /** Every requested field with its representation; undefined if this object does not have it. */
   fields: ReadonlyMap<string, Spelling | undefined>;
   /** The fields that a query selects. */
   select: readonly string[];
 }
 
-/** A field that every answer has and no record. */
+/** A field that every response contains but no record has. */
 const ANSWERED = 'attributes.type';
 const fieldName = /^[A-Za-z]\w{0,80}(?:\.[A-Za-z]\w{0,80}){0,5}$/;
 const needed = ['Id', 'IsDeleted', 'MasterRecordId', 'IsConverted', 'ConvertedContactId'];
@@ -35,8 +35,8 @@ const described = z.object({
 type Described = z.infer<typeof described>['fields'];
 
 /**
- * Returns the shapes of objects. Throws Invalid for a text that is no field name or a field that no
- * object has, and what a session throws.
+ * Returns the shapes of objects. Throws Invalid for a text that is not a field name and for a field
+ * that no object has, and passes on the errors of the session.
  */
 export async function shapesOf(
   session: Session,
@@ -66,7 +66,7 @@ function shapeOf(object: ObjectName, there: Described, names: readonly string[])
   return { object, fields, select: [...new Set([...own, ...asked])] };
 }
 
-/** Returns how a field is written. For a path only its first step is checked. */
+/** Returns how a field is represented. Only the first step of a path is checked. */
 function spellingOf(name: string, there: Described): Spelling | undefined {
   const [first, ...rest] = name.split('.');
   if (rest.length > 0) {

@@ -1,27 +1,27 @@
 /**
- * Finds the record that stands for a merged one, or for a lead that was converted;
- * salesforce-source.ts says why. The records that a batch needs are asked for together.
+ * Finds the record that replaces a merged record or a converted lead; salesforce-source.ts explains
+ * why. The records that a batch needs are requested together.
  *
- *   the record           it leads to                       →
- *   is one by itself     ·                                 its own fields
- *   is deleted           ·                                 its own fields, deleted
- *   merged, converted    a record by itself, or deleted    the fields of that one, under its own id
- *   merged               nothing, or in a circle           its own fields, deleted
- *   converted            nothing, or in a circle           nothing: it is no lead any more
+ *   record               leads to                          result
+ *   independent          ·                                 its own fields
+ *   deleted              ·                                 its own fields, deleted
+ *   merged, converted    an independent or deleted one     the fields of that one, under its own id
+ *   merged               nothing, or a circle              its own fields, deleted
+ *   converted            nothing, or a circle              none, because it is no longer a lead
  *
- * Deleted records are left out when the configuration has no field that would tell.
+ * Deleted records are left out if the configuration names no field that shows the deletion.
  */
 import type { ConditionResult } from '../../domain/condition.ts';
 import type { SourceRecord } from '../source.ts';
 import type { Reader } from './record-reader.ts';
 import type { Row } from './query-row.ts';
 
-/** The most merges that are followed from one record. */
+/** The maximum number of merges to follow from one record. */
 const MOST_STEPS = 10;
 
 /**
- * Returns the records, each under its own id, in this order; `around`: other rows that were just
- * read.
+ * Returns the records, each under its own id, in this order. `around` holds other rows that were
+ * just read.
  */
 export async function settle(
   reader: Reader,
@@ -41,8 +41,8 @@ export async function settle(
 }
 
 /**
- * Returns the records that stand for one of these, however far away. When one of these changes,
- * they change too, and their own data does not tell.
+ * Returns all records that resolve to one of these, directly or over several steps. They change
+ * when their target changes, although their own data does not show it.
  */
 export async function standIns(reader: Reader, rows: readonly Row[]): Promise<Row[]> {
   const found = new Map<string, Row>();
@@ -59,8 +59,8 @@ export async function standIns(reader: Reader, rows: readonly Row[]): Promise<Ro
 type Way = { chain: Row[] } | { needs: string } | 'lost';
 
 /**
- * Follows a record to the one that it stands for, the last of the chain. A circle counts as too
- * long.
+ * Follows a record to the last one of its chain, which replaces it. A circle counts as a chain that
+ * is too long.
  */
 function walk(from: Row, known: ReadonlyMap<string, Row | null>): Way {
   const chain = [from];
@@ -90,10 +90,10 @@ function recordOf(reader: Reader, row: Row, way: Way): SourceRecord | undefined 
   return { where: `${row.object} ${row.id}`, value: { attributes, ...value, Id: row.id } };
 }
 
-/** Fields that say who the person is, and not what they want. */
+/** Fields that identify the person and do not express consent. */
 const naming = new Set(['Id', 'Email', 'IsDeleted']);
 
-/** Returns the fields of the last record, with the opt-out of any in the chain. */
+/** Returns the fields of the last record, with the opt-out of any record in the chain. */
 function strictestOf({ optOuts, optsOut }: Reader, chain: readonly Row[]): Record<string, unknown> {
   const stated = optOuts.flatMap(({ field, says }): [string, unknown][] => {
     const values = chain.map((each) => each.values[field]);
@@ -108,7 +108,8 @@ function strictestOf({ optOuts, optsOut }: Reader, chain: readonly Row[]): Recor
   const last: Record<string, unknown> = rows.at(-1) ?? {};
   const out = optsOut && rows.find((values) => mayBeTrue(optsOut.judge(values)));
   if (!out) return last;
-  // Takes all fields that the condition reads, because with one alone it could be judged otherwise.
+  // All fields that the condition reads must be taken together, because a single one could change
+  // its result.
   const judged = Object.entries(out).filter(
     ([field]) => optsOut.fields.includes(field) && !naming.has(field),
   );
@@ -116,8 +117,8 @@ function strictestOf({ optOuts, optsOut }: Reader, chain: readonly Row[]): Recor
 }
 
 /**
- * Returns whether a condition may be true. One that cannot be evaluated makes an invalid record,
- * which opts nobody in either.
+ * Returns whether a condition may be true. A condition that cannot be evaluated makes the record
+ * invalid, so it opts nobody in either.
  */
 function mayBeTrue(verdict: ConditionResult): boolean {
   return 'failsOn' in verdict || verdict.gives !== false;

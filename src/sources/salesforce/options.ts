@@ -22,7 +22,7 @@ const auth = z
   })
   .describe('Login: clientSecret alone, or username and a private key');
 
-/** Returns faults in how the fields fit together, each with its field. */
+/** Returns conflicts between fields, each with the name of the field at fault. */
 function authFaults(given: Record<string, unknown>): [field: string, fault: Fault][] {
   const has = (field: string) => given[field] !== undefined;
   if (has('clientSecret')) {
@@ -92,7 +92,7 @@ function addressFault(address: string): Fault | undefined {
   return fault('would send people and secrets unencrypted', 'use https');
 }
 
-/** The options of reporting opt-outs; the organization and the access are those of the source. */
+/** The options for reporting opt-outs. The organization and the access are those of the source. */
 export const salesforceReturnsOptions = z.strictObject({
   type: z
     .literal('salesforce')

@@ -1,6 +1,6 @@
 /**
- * Reads the records of a query page by page. Only checked names, ids, times and the condition of
- * the options enter a query.
+ * Reads the records of a query page by page. A query contains only checked names, ids, times and
+ * the condition from the options.
  */
 import { z } from 'zod';
 import { Unavailable } from '../../domain/errors.ts';
@@ -18,9 +18,9 @@ const page = z.object({
 /** One page of a query. */
 export interface QueryPage {
   rows: Row[];
-  /** The number of records of the query in all. */
+  /** The total number of records of the query. */
   total: number;
-  /** The path of the next page; undefined: this is the last one. */
+  /** The path of the next page; undefined on the last page. */
   next: string | undefined;
 }
 
@@ -33,8 +33,8 @@ export async function firstPage(session: Session, query: Query): Promise<QueryPa
 }
 
 /**
- * Yields all records of a query from its first page on, and returns how many the query says there
- * are.
+ * Yields all records of a query starting with its first page, and returns the number that the query
+ * reports.
  */
 export async function* rowsFrom(
   session: Session,
@@ -71,7 +71,7 @@ async function pageAt(session: Session, { shape }: Query, path: string): Promise
 /** A query for one object. */
 export interface Query {
   shape: Shape;
-  /** Conditions that all have to hold. */
+  /** Conditions that must all be true. */
   where?: readonly (string | undefined)[];
   order?: string;
 }
@@ -86,7 +86,7 @@ export function textOf({ shape, where = [], order }: Query): string {
   ].join(' ');
 }
 
-/** Returns the condition that a field is one of these long ids. */
+/** Returns the condition that a field equals one of these long ids. */
 export function isOneOf(field: string, ids: readonly string[]): string {
   return `${field} IN (${ids.map((id) => `'${id}'`).join(', ')})`;
 }

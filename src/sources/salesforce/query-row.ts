@@ -1,26 +1,26 @@
-/** One record as it was read, before it is known which record it stands for. */
+/** Represents a record as it was read, before merges and conversions are resolved. */
 import { Unavailable } from '../../domain/errors.ts';
 import { longId, type ObjectName } from './protocol/record-ids.ts';
 import type { Shape, Spelling } from './field-selection.ts';
 
-/** A record with the fields that merging needs. */
+/** A record with the fields needed to resolve merges. */
 export interface Row {
   id: string;
   object: ObjectName;
   isDeleted: boolean;
-  /** The id of the record that remained when this one was merged into it. */
+  /** The id of the remaining record, if this one was merged into it. */
   master: string | undefined;
-  /** Whether a lead was converted, and the id of the contact that it became. */
+  /** Whether the lead was converted, and the id of the contact that it became. */
   isConverted: boolean;
   contact: string | undefined;
-  /** Every requested field, by its name in the configuration; null: it has none, or it is empty. */
+  /** Every requested field, under its name in the configuration; null if it is empty or missing. */
   values: Record<string, unknown>;
 }
 
 /** Returns the value of a field by its name or dotted path. */
 type Reads = (name: string, spelling: Spelling) => unknown;
 
-/** Returns the row of a record. Throws Unavailable for a record without an id. */
+/** Returns the row for a record. Throws Unavailable for a record without an id. */
 export function rowOf({ object, fields }: Shape, read: Reads): Row {
   const id = idIn(read('Id', 'text'));
   if (id === undefined) {
@@ -41,12 +41,12 @@ export function rowOf({ object, fields }: Shape, read: Reads): Row {
   };
 }
 
-/** Reads from JSON: each step of a path is a field of its own, in the case that Salesforce uses. */
+/** Reads fields from JSON. Each step of a path is a nested field, in Salesforce's spelling. */
 export function fromJson(record: unknown): Reads {
   return (name) => name.split('.').reduce(stepInto, record);
 }
 
-/** Reads from a row of CSV. */
+/** Reads fields from a row of CSV. */
 export function fromText(columns: ReadonlyMap<string, number>, cells: readonly string[]): Reads {
   return (name, spelling) => {
     const cell = cells[columns.get(name.toLowerCase()) ?? -1] ?? '';
@@ -63,7 +63,10 @@ function stepInto(value: unknown, name: string): unknown {
   return other === undefined ? undefined : Reflect.get(value, other);
 }
 
-/** Returns a value with a time in ISO 8601: Salesforce writes +0000 for Z. */
+/**
+ * Converts a time to ISO 8601, because Salesforce writes +0000 instead of Z. Returns other values
+ * unchanged.
+ */
 function plain(value: unknown): unknown {
   if (typeof value !== 'string') return value ?? null;
   return value.replace(/^(\d{4}-\d\d-\d\dT[\d:.]+)\+0000$/, '$1Z');

@@ -1,6 +1,6 @@
 /**
- * Yields all records, or those that changed, object by object, each as the record that it stands
- * for.
+ * Yields all records, or those that changed, object by object. Each one is replaced by the record
+ * to which it resolves.
  */
 import type { Clock } from '../../domain/clock.ts';
 import { type Flaw, markOf, stoppedBy } from '../shared/read-certificate.ts';
@@ -14,14 +14,14 @@ import { settle, standIns } from './merged-records.ts';
 
 const BATCH_RECORDS = 500;
 
-/** Yields rows and returns how many there are in all. */
+/** Yields rows and returns their total number. */
 type Rows = AsyncGenerator<Row[], number>;
 
-/** Yields records and returns what prevents a certificate. */
+/** Yields records and returns the flaws that prevent a certificate. */
 type Listing = AsyncGenerator<SourceRecord[], Flaw[]>;
 
 interface Ways {
-  /** An object with more records than this is read by the Bulk API. */
+  /** The number of records above which an object is read through the Bulk API. */
   bulkAbove: number;
   clock: Clock;
   signal: AbortSignal;
@@ -39,7 +39,7 @@ export function everybody(reader: Reader, { bulkAbove, ...ways }: Ways): Listing
   return listingOf(reader, all, async () => []);
 }
 
-/** Yields the records that changed since `time`, as SOQL writes it. */
+/** Yields the records that changed since `time`, in SOQL's notation. */
 export function changedSince(reader: Reader, time: string): Listing {
   const { session, where } = reader;
   const changed = async function* (shape: Shape): Rows {
@@ -50,7 +50,10 @@ export function changedSince(reader: Reader, time: string): Listing {
   return listingOf(reader, changed, async (rows) => standIns(reader, rows));
 }
 
-/** Yields the records of all objects; `besides` returns further rows to read because of some. */
+/**
+ * Yields the records of all objects. `besides` returns further rows that must be read because of
+ * the given ones.
+ */
 async function* listingOf(
   reader: Reader,
   rowsOf: (shape: Shape) => Rows,

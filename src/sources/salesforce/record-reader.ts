@@ -1,4 +1,4 @@
-/** One reading of an organization: what of it is read, and single records by their ids. */
+/** Defines the scope of one read of an organization, and reads single records by their ids. */
 import type { Condition } from '../../domain/condition.ts';
 import { type ObjectName, objectOf } from './protocol/record-ids.ts';
 import type { SalesforceOptions } from './options.ts';
@@ -7,19 +7,19 @@ import type { Row } from './query-row.ts';
 import type { Session } from './api-session.ts';
 import type { Shape } from './field-selection.ts';
 
-/** An address may have 16 KB. */
+/** Limits the ids in one query, because an address may have 16 KB. */
 const IDS_AT_ONCE = 250;
 
 /**
- * A field that may state an opt-out. unknown: it cannot be told, and the record is not trusted
- * otherwise.
+ * A field that may state an opt-out. If `says` returns unknown, the value is unclear and the record
+ * is not trusted otherwise.
  */
 export interface OptOutField {
   field: string;
   says(value: unknown): 'yes' | 'no' | 'unknown';
 }
 
-/** Reads records of one organization, and knows how they are read. */
+/** Reads records of one organization, and holds the settings for reading them. */
 export interface Reader {
   session: Session;
   shapes: readonly Shape[];
@@ -27,18 +27,21 @@ export interface Reader {
   fields: readonly string[];
   /** The fields that may state an opt-out from all mail. */
   optOuts: readonly OptOutField[];
-  /** A condition that states one when it is true. */
+  /** A condition that states an opt-out from all mail if it is true. */
   optsOut: Condition | undefined;
   where: string | undefined;
-  /** Returns records by their long ids, without those that do not exist or are not to be read. */
+  /**
+   * Returns records by their long ids, without those that do not exist or that the options exclude.
+   */
   lookUp(ids: readonly string[]): Promise<Row[]>;
   /**
-   * Returns the records that were merged into one of these, and the leads that became one of them.
+   * Returns the records that were merged into one of these, and the leads that were converted to
+   * one of them.
    */
   lookUpThose(ids: readonly string[]): Promise<Row[]>;
 }
 
-/** The parts that a reader is made of. */
+/** The parts from which a reader is created. */
 export interface ReaderOptions {
   session: Session;
   shapes: readonly Shape[];
@@ -48,7 +51,7 @@ export interface ReaderOptions {
   optsOut: Condition | undefined;
 }
 
-/** Creates the reader of one reading. */
+/** Creates the reader for one read. */
 export function createReader({ session, shapes, options, ...rest }: ReaderOptions): Reader {
   const { where } = options;
   const find = async (shape: Shape, field: string, ids: readonly string[]): Promise<Row[]> => {

@@ -1,24 +1,27 @@
 /**
- * A Salesforce organization as a source: its contacts, its leads, or both, by the REST API, and by
- * the Bulk API where there are many.
+ * Reads the contacts of a Salesforce organization, its leads, or both, through the REST API, and
+ * through the Bulk API if there are many.
  *
- * Deleted records are in the recycle bin for 15 days. They are read when the configuration names
- * `IsDeleted`, and else not at all. Three kinds of record are no person any more, but stand for
+ * Deleted records stay in the recycle bin for 15 days. They are read only if the configuration
+ * names `IsDeleted`. Three kinds of record no longer represent a person of their own, but refer to
  * one:
  *
- * - Of two records that were merged, one is deleted and names the other. It comes as the remaining
- * record under its own id. To the engine that is a person whose address changed, so that what is
- * recorded of them moves along; and it is a second record of the same address, of which the
- * strictest counts. The person has opted out when one of the two says so. - The remaining record
- * may have been merged again, or deleted: that is followed. If it leads nowhere, the merged record
- * is a deleted person. - A lead that was converted became a contact, and comes as that under its
- * own id, likewise. If contacts are not read, or not that one, it does not come.
+ * - Of two merged records, one is deleted and names the other. It is yielded with the fields of the
+ *   remaining record under its own id. To the engine it is a person whose address changed, so that
+ *   everything recorded about the person moves along. It is also a second record with the same
+ *   address, and the strictest record of an address counts. The person has opted out if either
+ *   record says so.
+ * - The remaining record may itself have been merged or deleted, so the chain is followed. If it
+ *   leads nowhere, the merged record counts as a deleted person.
+ * - A converted lead became a contact, and is yielded with the fields of that contact under its own
+ *   id in the same way. If contacts are not read, or that contact is excluded, the lead is not
+ *   yielded.
  *
- * Nothing in these records changes when the remaining one does, so `changes` looks for them.
+ * These records do not change when the remaining record changes, so `changes` looks them up.
  *
- * The certificate depends on the count that each query tells, by different ids. When an answer
- * cannot be had after something was yielded, the reading ends without one. The cursor is when the
- * reading began, by the organization's own clock, less the overlap.
+ * The certificate depends on the count that each query reports, compared with the number of
+ * distinct ids. If a request fails after the first record, the read ends without a certificate. The
+ * cursor is the start time of the read by the organization's own clock, minus the overlap.
  */
 import type { Condition } from '../../domain/condition.ts';
 import type { Surroundings } from '../shared/crm-request.ts';
@@ -39,7 +42,7 @@ const SHAPES_HOLD_MS = 10 * 60_000;
 
 type SalesforceSource = Source & Required<Pick<Source, 'changes' | 'one' | 'still'>>;
 
-/** A field that may state an opt-out besides Salesforce's own, or a condition. */
+/** A field that may state an opt-out in addition to Salesforce's own field, or a condition. */
 type OptOut = OptOutField | { readonly when: Condition } | undefined;
 
 /** Returns the source of an organization. */
@@ -108,9 +111,9 @@ type ReaderOf = (
 ) => Promise<Reader>;
 
 /**
- * Returns a function that creates readers. It asks what fields an object has at the beginning of
- * each reading, because the answer also tells when that was. For a single record an answer of a few
- * minutes ago is enough.
+ * Returns a function that creates readers. At the start of each read it requests the fields of each
+ * object, because the response also provides the start time. For a single record, a response that
+ * is a few minutes old is enough.
  */
 function readers(
   options: SalesforceOptions,
@@ -135,7 +138,7 @@ function readers(
   };
 }
 
-/** Salesforce's own field, a checkbox. */
+/** Salesforce's own opt-out field, a checkbox. */
 const standardOptOut: OptOutField = {
   field: 'HasOptedOutOfEmail',
   says: (value) => (value === true || value === 'true' ? 'yes' : 'no'),
@@ -144,13 +147,16 @@ const standardOptOut: OptOutField = {
 const MOST_AGE_MS = 14 * 86_400_000;
 
 /**
- * Cursors of this source: a time of the organization's clock and a mark of what was read. Deleted
- * records are in the recycle bin for 15 days, so an older cursor would miss some.
+ * Cursors of this source: a time of the organization's clock and a mark of what was read. An older
+ * cursor than 15 days would miss deleted records, because they leave the recycle bin by then.
  */
 interface Cursors {
-  /** Returns the cursor after a reading that began then, never before the one it continued from. */
+  /**
+   * Returns the cursor after a read that began then. It is never before the cursor from which that
+   * read continued.
+   */
   after(startedAtMs: number | undefined, since?: string): string | undefined;
-  /** Returns the time in a cursor; undefined when it was made for something else or is too old. */
+  /** Returns the time in a cursor, or undefined if it was made for other settings or is too old. */
   read(cursor: string, nowMs: number | undefined): string | undefined;
 }
 

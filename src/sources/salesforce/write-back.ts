@@ -1,12 +1,12 @@
 /**
- * Reports opt-outs to Salesforce, on the contact or lead itself: for all mail in its own field,
- * HasOptedOutOfEmail; for a channel in the checkbox that is named for it.
+ * Reports opt-outs to Salesforce, on the contact or lead itself: for all mail in Salesforce's own
+ * field HasOptedOutOfEmail, and for a channel in the checkbox configured for it.
  *
- *   204                            told
- *   ENTITY_IS_DELETED              told: nobody can be written to under that id
+ *   204                            reported
+ *   ENTITY_IS_DELETED              reported: nobody can receive mail under that id
  *   404                            the organization does not have this record: rejected
- *   400 of the record itself       rejected, with the code
- *   anything else                  handled as for a question (protocol/api-refusal.ts); no more
+ *   400 about the record itself    rejected, with the code
+ *   anything else                  handled as for a read (protocol/api-refusal.ts); no more
  *                                  reports in this run
  */
 import type { OptOutReport } from '../../domain/opt-out-report.ts';
@@ -20,7 +20,7 @@ import { createSession, type Session } from './api-session.ts';
 
 const AT_ONCE = 20;
 
-/** Codes that concern this record and no other. */
+/** Codes that concern only this record. */
 const ofRecord = new Set([
   'CANNOT_UPDATE_CONVERTED_LEAD',
   'DUPLICATES_DETECTED',
@@ -33,7 +33,7 @@ const ofRecord = new Set([
   'REQUIRED_FIELD_MISSING',
 ]);
 
-/** Returns a way to report to an organization. */
+/** Returns a write-back for an organization. */
 export function salesforceReturns(
   options: SalesforceOptions,
   { fields = {} }: SalesforceReturnsOptions,

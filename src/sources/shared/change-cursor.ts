@@ -1,16 +1,20 @@
-/** Cursors from which changes are read: a time, and a mark of what was read until then. */
+/**
+ * Defines cursors from which changes are read. A cursor consists of a time and a mark of what was
+ * read up to then.
+ */
 import { hash } from 'node:crypto';
 
 export interface MarkedCursors {
-  /** Returns the cursor of a time, as the source writes it. */
+  /** Returns the cursor for a time in the source's notation. */
   at(time: string): string;
-  /** Returns the time in a cursor; undefined when it was made for something else. */
+  /** Returns the time in a cursor, or undefined if the cursor was made for other settings. */
   timeIn(cursor: string): string | undefined;
 }
 
 /**
- * Returns the cursors of one reading. The mark is a hash of `what` is read, with so many digits:
- * with other fields, conditions or another account every record counts as changed.
+ * Returns the cursors of one read. The mark is a hash of `what` is read, with this many digits.
+ * With other fields, conditions or another account, the mark differs, so every record counts as
+ * changed.
  */
 export function markedCursors(what: readonly unknown[], digits: number): MarkedCursors {
   const mark = hash('sha256', JSON.stringify(what)).slice(0, digits);

@@ -1,8 +1,9 @@
 /**
- * Asks the CRM one question until there is an answer or none can be had: waits as 429 and 503 say,
- * and repeats failed requests. So it only reads, whatever its method, or sends what may be sent
- * twice. It follows no redirect, because the headers are for one host. No message contains a
- * header, an address beyond its host, or anything of an answer.
+ * Sends one request to the CRM until it gets a response or gives up: waits as 429 and 503 demand,
+ * and repeats failed requests. Therefore it is used only for requests that read, whatever their
+ * method, or that can safely be sent twice. It follows no redirect, because the headers are meant
+ * for one host. No message contains a header, any part of an address except its host, or anything
+ * from a response.
  */
 import { observe } from '../../http/rate-limit-headers.ts';
 import { createRetry, resend } from '../../http/retry.ts';
@@ -15,30 +16,33 @@ import { parseJson } from '../../domain/values/lossless-json.ts';
 const WAIT_MS = 10_000;
 const LEAST_WAIT_MS = 1_000;
 /**
- * The longest total wait for one answer; a source that asks for more is tried again by the next
+ * The longest total wait for one response. A source that demands more is tried again by the next
  * run.
  */
 const MOST_WAIT_MS = 10 * 60_000;
 
-/** A question by its full address, which must be of the host of the options. */
+/** A request with its full address, which must be on the host of the options. */
 export interface CrmRequest {
   address: string;
-  /** Without it POST when there is a body, else GET. */
+  /** The method. The default is POST if there is a body, and GET otherwise. */
   method?: Method;
   body?: { type: 'application/json' | 'application/x-www-form-urlencoded'; text: string };
   headers?: Readonly<Record<string, string>>;
-  /** Statuses that are an answer too, whatever their body is. Their waits are not observed. */
+  /**
+   * Statuses to accept as a response, whatever their body contains. Waits that they demand are not
+   * observed.
+   */
   accepts?: readonly number[];
 }
 
-/** An answer of the CRM. */
+/** A response from the CRM. */
 export interface Said {
   status: number;
-  /** Header names are in lower case. */
+  /** The headers, with names in lower case. */
   headers: Readonly<Record<string, string>>;
-  /** The JSON value; undefined when an accepted status came without JSON. */
+  /** The JSON value; undefined if an accepted status came without JSON. */
   value: unknown;
-  /** The text that the value was read from. */
+  /** The text from which the value was parsed. */
   text: string;
 }
 
@@ -46,32 +50,32 @@ export interface Said {
 export interface Asking {
   readonly host: string;
   /**
-   * Returns the answer; undefined for a 404. Throws Invalid for what only a person can mend,
-   * Unavailable, RateLimited, and the signal's reason when aborted.
+   * Returns the response, or undefined for a 404. Throws Invalid for a problem that only a person
+   * can fix, Unavailable, RateLimited, and the signal's reason if aborted.
    */
   ask(question: CrmRequest, signal: AbortSignal): Promise<Said | undefined>;
   close(): Promise<void>;
 }
 
-/** The clock and the random numbers of a source. */
+/** The clock and the random generator for a source. */
 export interface Surroundings {
   clock: Clock;
   random: Random;
 }
 
-/** How a host is asked. */
+/** The options for requests to a host. */
 export interface AskingOptions {
-  /** An address of the host; its path does not matter. */
+  /** Any address on the host; its path does not matter. */
   url: string;
   headers?: Readonly<Record<string, string>> | undefined;
   timeoutMs: number;
-  /** The options of the source to correct when it refuses the credentials or a request. */
+  /** The options of the source to correct if the host refuses the credentials or a request. */
   mend: Mend;
-  /** The longest total wait for one answer; default ten minutes. */
+  /** The longest total wait for one response; the default is ten minutes. */
   mostWaitMs?: number;
 }
 
-/** The options to correct. `of` says where they are; default: in the source. */
+/** The options to correct. `of` says where they are; the default is the source. */
 interface Mend {
   credentials: string;
   request: string;
@@ -125,7 +129,7 @@ export function createAsking(options: AskingOptions, { clock, random }: Surround
   };
 }
 
-/** Returns headers with their names in lower case. */
+/** Returns the headers with their names in lower case. */
 export function lowerCased(headers: Readonly<Record<string, string>> = {}): Record<string, string> {
   return Object.fromEntries(
     Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]),
@@ -141,8 +145,8 @@ interface Patient {
 }
 
 /**
- * Returns the first answer that does not ask to wait. Throws RateLimited when the waits become too
- * long.
+ * Returns the first response that does not demand a wait. Throws RateLimited if the waits become
+ * too long.
  */
 export async function outwaited<T extends Pick<Said, 'status' | 'headers'>>(
   send: () => Promise<T>,
@@ -192,7 +196,7 @@ function read(answer: Answer, asked: Asked): Said | undefined {
   return { status, headers, value, text };
 }
 
-/** Returns why the CRM did not do what was asked, and what to mend. */
+/** Returns why the CRM did not execute a request, and what to fix. */
 export function refusal(status: number, { host, mend }: Refused): Invalid {
   const { of = 'the source' } = mend;
   if (status === 401 || status === 403) {

@@ -1,15 +1,15 @@
-/** Names of columns and fields, for messages. */
+/** Formats names of columns and fields for messages. */
 
 const LISTED = 30;
 
-/** Returns a name in quotes, on one line and cut to 60 characters. */
+/** Returns a name in quotes, on one line and truncated to 60 characters. */
 export function quoted(name: string): string {
   return JSON.stringify(name.length > 60 ? `${name.slice(0, 60)}…` : name);
 }
 
 /**
- * Returns the first names that were found, and how many more there are. A name with an @ is masked:
- * where records are named by their addresses, it names a person.
+ * Returns the first names found and the number of further names. A name that contains an @ is
+ * masked, because it identifies a person if records are named by their addresses.
  */
 export function listed(names: readonly string[]): string {
   const more = names.length > LISTED ? ` and ${names.length - LISTED} more` : '';
@@ -20,7 +20,7 @@ function found(name: string): string {
   return name.includes('@') ? '"…@…"' : quoted(name);
 }
 
-/** Returns the name that differs least; undefined when none is near enough to be a misspelling. */
+/** Returns the most similar name, or undefined if none is close enough to be a misspelling. */
 export function nearest(wanted: string, names: readonly string[]): string | undefined {
   let best: { name: string; distance: number } | undefined;
   for (const name of names) {
@@ -31,9 +31,7 @@ export function nearest(wanted: string, names: readonly string[]): string | unde
   return best && best.distance <= Math.max(1, wanted.length / 3) ? best.name : undefined;
 }
 
-/**
- * Returns a question for each missing name that resembles one of `names`: did you mean "a" for "b"?
- */
+/** Returns a hint for each missing name that resembles one of `names`: did you mean "a" for "b"? */
 export function hintsFor(missing: readonly string[], names: readonly string[]): string[] {
   return missing.flatMap((name) => {
     const near = nearest(name, names);
@@ -41,12 +39,12 @@ export function hintsFor(missing: readonly string[], names: readonly string[]): 
   });
 }
 
-/** Returns a name without case, spaces and punctuation: "E-Mail" is a near miss of "email". */
+/** Returns a name without case, spaces and punctuation, so that "E-Mail" is close to "email". */
 function plain(name: string): string {
   return name.toLowerCase().replaceAll(/[\s_.-]/g, '');
 }
 
-/** Returns Levenshtein's distance, computed one row of the matrix at a time. */
+/** Returns the Levenshtein distance, computed one row of the matrix at a time. */
 function distanceOf(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, at) => at);
   for (let i = 1; i <= a.length; i += 1) {

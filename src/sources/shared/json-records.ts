@@ -1,23 +1,26 @@
-/** Checks JSON records, and fills in the fields that are asked for. */
+/** Checks JSON records, and adds the requested fields that are missing. */
 import { fieldAt } from '../../domain/values/record-field.ts';
 import { listed, quoted } from './field-suggestions.ts';
 import type { SourceRecord } from '../source.ts';
 
 const LISTED_DEPTH = 3;
 
-/** The checks of one reading. */
+/** The checks of one read. */
 export interface JsonRecords {
-  /** Returns the record for a value; `text`: the text that it was read from, or more. */
+  /**
+   * Returns the record for a value. `text` is the text from which the value was parsed; it may
+   * contain more.
+   */
   recordOf(value: unknown, where: string, text: string): SourceRecord;
   /**
-   * Returns what is wrong when no record had a field that is asked for; undefined when all were
-   * seen.
+   * Returns the error if no record had one of the requested fields, or undefined if all fields were
+   * found.
    */
   lacking(): string | undefined;
 }
 
 /**
- * Creates the checks of a reading. A field that only some records have is empty in the others; one
+ * Creates the checks of a read. A field that only some records have is empty in the others. A field
  * that no record has is a mistake in the configuration.
  */
 export function jsonRecords(fields: readonly string[]): JsonRecords {
@@ -54,8 +57,8 @@ function isRecord(value: unknown): value is Record<string, unknown> {
 }
 
 /**
- * Returns whether a value contains a NUL character. It works without recursion because a value may
- * be nested very deeply.
+ * Returns whether a value contains a NUL character. It avoids recursion because a value may be
+ * nested very deeply.
  */
 function holdsNul(value: unknown): boolean {
   const rest = [value];

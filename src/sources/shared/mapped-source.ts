@@ -1,8 +1,8 @@
 /**
- * A source whose records go through a function first. A record that the function fails on, or
- * returns nothing for, is broken like a row that cannot be read: the person does not count as
- * absent, and the reading has no certificate. So the function cannot silently hide an opt-out.
- * Records that a mirror is not about are named by `include`, which keeps them.
+ * Wraps a source so that its records pass through a function first. If the function throws for a
+ * record or returns nothing, the record is broken, like a row that cannot be read: the person does
+ * not count as absent, and the read has no certificate. So the function cannot silently hide an
+ * opt-out. To exclude records from a mirror, use `include`, which does not drop them.
  */
 import { Invalid } from '../../domain/errors.ts';
 import type { MapRecord } from '../../domain/record-mapping.ts';
@@ -10,7 +10,7 @@ import { brokenFlaw } from './read-certificate.ts';
 import { jsonRecords, type JsonRecords } from './json-records.ts';
 import type { Certificate, Source, SourceRecord } from '../source.ts';
 
-/** The function, and what it needs. */
+/** The function with its settings. */
 export interface Mapping {
   /** The name for messages. */
   name: string;
@@ -19,7 +19,10 @@ export interface Mapping {
   reads: readonly string[];
 }
 
-/** Returns a source of mapped records. The fields of a request are those after the mapping. */
+/**
+ * Returns a source of mapped records. The fields in a request are those that exist after the
+ * mapping.
+ */
 export function mappedSource(source: Source, mapping: Mapping): Source {
   const { reads: fields } = mapping;
   const { changes, one, still } = source;
@@ -78,7 +81,7 @@ function createThrough({ name, map }: Mapping, wanted: readonly string[]) {
       if (found.complete) return { complete: false, reading, ...flaw };
       return { ...found, why: `${found.why}; ${flaw.why}`, fix: `${found.fix}; ${flaw.fix}` };
     },
-    /** Throws Invalid when no record has a field that is asked for. */
+    /** Throws Invalid if no record has a requested field. */
     demand() {
       const lack = records.lacking();
       if (lack !== undefined) throw new Invalid(`${name}: after it ${lack}`);
@@ -87,8 +90,8 @@ function createThrough({ name, map }: Mapping, wanted: readonly string[]) {
 }
 
 /**
- * Maps one record. An error of the function is not repeated in the reason, because it may quote the
- * record.
+ * Maps one record. The reason does not repeat an error of the function, because the error may quote
+ * the record.
  */
 function mapOne(
   map: MapRecord,

@@ -1,17 +1,17 @@
-/** Options that several sources have. */
+/** Defines options that several sources share. */
 import { z } from 'zod';
 import type { Fault } from '../../domain/record.ts';
 import { fault, issueOf, says } from '../../domain/schema-fault.ts';
 import { durationForm, isLoopback, numeric, truth } from '../../domain/values/config-value.ts';
 
-/** Returns the schema of a text that is not empty. */
+/** Returns the schema of a non-empty text. */
 export const text = (what: string) => z.string().min(1).describe(what);
 
-/** Returns the schema of a whole number, which may be written as text. */
+/** Returns the schema of an integer, which may be written as text. */
 export const whole = (min: number, max: number, what: string) =>
   z.preprocess(numeric, z.number().int().min(min).max(max)).describe(what);
 
-/** Returns the schema of true or false, which may be written as text. */
+/** Returns the schema of a boolean, which may be written as text. */
 export const flag = (what: string) => z.preprocess(truth, z.boolean()).describe(what);
 
 const noDuration = says('is not a duration', 'write a number from 1 and s, m, h or d: 2m');
@@ -20,7 +20,7 @@ const noDuration = says('is not a duration', 'write a number from 1 and s, m, h 
 export const overlap = (what: string) =>
   z.string().regex(durationForm, noDuration).describe(what).default('2m');
 
-/** Headers that the client sends itself. */
+/** Headers that the client sets itself. */
 const own = [
   'connection',
   'content-length',
@@ -53,7 +53,7 @@ function headerFault(name: string, value: string): Fault | undefined {
   );
 }
 
-/** Returns what is wrong with a web address; undefined when it can be used. */
+/** Returns what is wrong with a web address, or undefined if it can be used. */
 export function addressFault(address: string, allowHttp: boolean): Fault | undefined {
   const url = URL.parse(address);
   if (!url || !/^https?:$/.test(url.protocol))

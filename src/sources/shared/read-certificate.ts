@@ -1,16 +1,18 @@
-/** The certificate of a reading: what proves that it was complete, and for how long it counts. */
+/**
+ * Creates the certificate of a read: the proof that it was complete, and how long it stays valid.
+ */
 import { Interrupted, isExpected } from '../../domain/errors.ts';
 import type { Certificate } from '../source.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { hash } from 'node:crypto';
 
-/** A reason why a reading is not proven to be complete, and how to mend it. */
+/** A reason why a read is not proven to be complete, and how to fix it. */
 export interface Flaw {
   why: string;
   fix: string;
 }
 
-/** Returns the certificate of a reading: complete when there is no flaw. */
+/** Returns the certificate of a read, which is complete if there are no flaws. */
 export function certificateOf(reading: string, flaws: readonly Flaw[]): Certificate {
   if (flaws.length === 0) return { complete: true, reading };
   return {
@@ -22,16 +24,16 @@ export function certificateOf(reading: string, flaws: readonly Flaw[]): Certific
 }
 
 /**
- * Adds where changes go on after the reading, if that is known. A reading without proof gets no
- * cursor.
+ * Adds the cursor from which changes continue after the read, if it is known. A read without proof
+ * gets no cursor.
  */
 export function withCursor(certificate: Certificate, cursor: string | undefined): Certificate {
   return certificate.complete ? { ...certificate, cursor } : certificate;
 }
 
 /**
- * Returns the flaw of a reading that an error ended at `where`. Throws the error itself when
- * nothing was read before it, when it is an interruption, and when it is a bug.
+ * Returns the flaw of a read that an error ended at `where`. Rethrows the error if nothing was read
+ * before it, if it is an interruption, and if it is a bug.
  */
 export function stoppedBy(
   error: unknown,
@@ -42,7 +44,10 @@ export function stoppedBy(
   return { why: `reading stopped ${where}: ${reason}`, fix };
 }
 
-/** Returns the flaw of records that could not be read; `what`: one of them, in the singular. */
+/**
+ * Returns the flaw for records that could not be read; `what` names one such record in the
+ * singular.
+ */
 export function brokenFlaw(
   what: string,
   { count, first, fix }: { count: number; first: string | undefined; fix: string },
@@ -54,7 +59,7 @@ export function brokenFlaw(
 const HOLDS_MS = 15 * 60_000;
 
 /**
- * Remembers the last reading for a quarter of an hour, for a source that cannot be asked whether it
+ * Remembers the latest read for a quarter of an hour, for a source that cannot report whether it
  * has changed.
  */
 export function holding(clock: Clock): {
@@ -72,7 +77,7 @@ export function holding(clock: Clock): {
   };
 }
 
-/** Returns 52 bits of a hash. A number takes a fraction of the memory of a text. */
+/** Returns 52 bits of a hash. A number takes far less memory than a text. */
 export function markOf(text: string): number {
   return Number.parseInt(hash('sha1', text).slice(0, 13), 16);
 }

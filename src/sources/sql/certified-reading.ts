@@ -1,7 +1,7 @@
 /**
- * One reading of a database: of everything, or of what has changed. It was complete when its last
- * page was not full, as many rows were read as the database counts in the same state, each has a
- * key and an id of its own, and each could be read.
+ * Reads a database once, either everything or only what has changed. The read was complete if its
+ * last page was not full, the number of rows equals the database's own count in the same state,
+ * each row has a unique key and id, and each row could be read.
  */
 import { Invalid } from '../../domain/errors.ts';
 import {
@@ -32,11 +32,11 @@ interface Certified {
   id: string;
   request: ReadRequest;
   reading: string;
-  /** Reads only what has changed since then; undefined: everything. */
+  /** The time since which changes are read; undefined reads everything. */
   sinceMs?: number;
 }
 
-/** Yields the records in batches of a page, and returns the certificate. */
+/** Yields the records in batches of one page, and returns the certificate. */
 export async function* certified(
   session: Session,
   { options, id, request, reading, sinceMs }: Certified,
@@ -46,8 +46,8 @@ export async function* certified(
   const column = relation.columns[relation.at.updatedAt ?? -1];
   const { zone, pageSize } = options;
   const changes = column && { session, from: relation.from, column, zone };
-  // A full reading looks too, so that a column that cannot be compared is reported now and not by
-  // the first fast run.
+  // A full read checks the column too, so that a column that cannot be compared is reported now and
+  // not by the first fast run.
   const since = changes && (await sinceIn(changes, sinceMs ?? session.now));
   const isWhole = sinceMs === undefined;
   const cursor = column && cursorAfter(session.now, options, sinceMs);
@@ -58,7 +58,7 @@ export async function* certified(
   const count = await countOf(paged);
   const proof = createProof(count);
   yield* batchesOf(paged, { records, proof, most: count.rows });
-  /** Returns what is missing for the proof. */
+  /** Returns the flaws that prevent the proof. */
   const flaws = proof.flaws();
   const lack = json.lacking();
   if (isWhole && lack !== undefined && flaws.length === 0) {
@@ -70,11 +70,11 @@ export async function* certified(
 interface Reading {
   records: Records;
   proof: QueryProof;
-  /** The number of rows in all. */
+  /** The total number of rows. */
   most: number;
 }
 
-/** Yields the records, and reports to the proof how the reading ended. */
+/** Yields the records, and reports to the proof how the read ended. */
 async function* batchesOf(
   paged: Paged,
   { records, proof, most }: Reading,
@@ -107,16 +107,16 @@ async function* batchesOf(
   else if (keyless.length > 0) yield batchOf(keyless);
 }
 
-/** Gathers what proves a reading complete. */
+/** Gathers the facts that prove a read complete. */
 interface QueryProof {
   /** Adds a record that was read, with its key and its id. */
   add(record: SourceRecord, key: string, id: string): void;
-  /** Notes that the reading ended early. */
+  /** Notes that the read ended early. */
   stop(flaw: Flaw): void;
   flaws(): Flaw[];
 }
 
-/** Creates the proof of a reading, from what the database counts. */
+/** Creates the proof for a read from the database's own counts. */
 function createProof(count: Count): QueryProof {
   const broken: string[] = [];
   let rows = 0;

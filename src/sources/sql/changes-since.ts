@@ -1,6 +1,6 @@
 /**
- * Selects what has changed since a time: the time as the column of changes writes it, so that an
- * index of that column can be used, and the cursor that names it.
+ * Selects what has changed since a time. Provides that time in the notation of the change column,
+ * so that an index on the column can be used, and the cursor for it.
  */
 import { type MarkedCursors, markedCursors } from '../shared/change-cursor.ts';
 import { Invalid } from '../../domain/errors.ts';
@@ -10,7 +10,10 @@ import { milliseconds } from '../../domain/values/config-value.ts';
 import { placeOf } from './drivers/database-address.ts';
 import type { SqlOptions } from './options.ts';
 
-/** The scales of a number of seconds, milliseconds or microseconds, by its size today. */
+/**
+ * Recognizes by its present magnitude whether a number counts seconds, milliseconds or
+ * microseconds.
+ */
 const scales: readonly [from: number, perMs: number][] = [
   [1e14, 1000],
   [1e11, 1],
@@ -20,18 +23,18 @@ const LEAST = 1e8;
 
 const text = /^\d{4}-\d\d-\d\d(?:([ T])\d\d:\d\d(?::\d\d(?:\.\d+)?)?(Z|[+-]00:?00)?)?$/;
 
-/** The column of changes, and where it is. */
+/** The change column and its relation. */
 export interface Changes {
   session: Session;
-  /** The relation, as it follows `from`. */
+  /** The relation, as it appears after `from`. */
   from: string;
   column: Column;
   zone: string | undefined;
 }
 
 /**
- * Returns the value to compare the column with; undefined when no row says when it was changed.
- * Throws Invalid when the column cannot be compared.
+ * Returns the value to compare the column with, or undefined if no row states when it was changed.
+ * Throws Invalid if the column cannot be compared.
  */
 export async function sinceIn(changes: Changes, atMs: number): Promise<Raw | undefined> {
   const { column, zone, session } = changes;
@@ -60,7 +63,7 @@ function odd({ session, column }: Changes): Invalid {
   return new Invalid(`${session.name}: ${what}`, { fix });
 }
 
-/** Returns the least and the greatest value, of those above a number if one is given. */
+/** Returns the smallest and the largest value, optionally only of those above a number. */
 async function boundsOf({ session, from, column }: Changes, above?: number): Promise<Raw[]> {
   const name = session.quote(column.name);
   const condition = above === undefined ? '' : ` where ${name} > ${above}`;
@@ -72,8 +75,8 @@ async function boundsOf({ session, from, column }: Changes, above?: number): Pro
 }
 
 /**
- * Returns the time as a number. Zeros and the like, for "never", are left out. Numbers of two
- * scales cannot be compared.
+ * Returns the time as a number. Zeros and similar values that mean "never" are left out. Numbers of
+ * different scales cannot be compared.
  */
 async function numberIn(changes: Changes, atMs: number): Promise<Raw> {
   const bounds = await boundsOf(changes, LEAST);
@@ -89,8 +92,9 @@ async function numberIn(changes: Changes, atMs: number): Promise<Raw> {
 }
 
 /**
- * Returns the least of all spellings of the time. A space is less than a T, and a day less than any
- * time of it: rows in mixed spellings are read once too often rather than not at all.
+ * Returns the smallest of all notations of the time. A space sorts before a T, and a day sorts
+ * before any time of that day. If rows use mixed notations, some are read once too often, but none
+ * is missed.
  */
 function textIn(changes: Changes, bounds: readonly Raw[], atMs: number): Raw {
   const forms = bounds.map((value) => text.exec(typeof value === 'string' ? value : ''));
@@ -102,7 +106,9 @@ function textIn(changes: Changes, bounds: readonly Raw[], atMs: number): Raw {
   return forms.every((form) => form?.[1] === 'T') ? at.replace(' ', 'T') : at;
 }
 
-/** Returns the first digits of a time in a zone: 10 for the day, 19 up to the second. */
+/**
+ * Returns the first digits of a time in a zone: 10 for the day, 19 for the precision of a second.
+ */
 function local(atMs: number, zone: string, digits: number): string {
   const [, sign, hours = '0', minutes = '0'] = /^([+-])(\d\d):(\d\d)$/.exec(zone) ?? [];
   const offsetMs = (Number(hours) * 60 + Number(minutes)) * 60_000 * (sign === '-' ? -1 : 1);
@@ -110,7 +116,8 @@ function local(atMs: number, zone: string, digits: number): string {
 }
 
 /**
- * Returns the time in a cursor, in milliseconds; undefined when it was not made for these options.
+ * Returns the time in a cursor in milliseconds, or undefined if the cursor was not made for these
+ * options.
  */
 export function readCursor(cursor: string, options: SqlOptions): number | undefined {
   const atMs = Date.parse(cursorsOf(options).timeIn(cursor) ?? '');
@@ -118,16 +125,16 @@ export function readCursor(cursor: string, options: SqlOptions): number | undefi
 }
 
 /**
- * Returns the cursor after a reading. It lies before the state that was read by the overlap, so
- * that a row that was written then and became visible later is read next time; and never before the
- * cursor that the reading continued from.
+ * Returns the cursor after a read. It is earlier than the state that was read by the overlap, so
+ * that a row that was written before then but became visible later is read next time. It is never
+ * before the cursor from which the read continued.
  */
 export function cursorAfter(nowMs: number, options: SqlOptions, sinceMs = 0): string {
   const atMs = Math.max(sinceMs, nowMs - milliseconds(options.overlap), 0);
   return cursorsOf(options).at(new Date(atMs).toISOString());
 }
 
-/** Returns the cursors of these options: another table or column has other changes. */
+/** Returns the cursors for these options. Another table or column has other cursors. */
 function cursorsOf({ url, table, query, updatedAt, zone }: SqlOptions): MarkedCursors {
   const place = placeOf(url);
   const where = 'reason' in place ? place : { ...place, password: undefined };

@@ -1,4 +1,4 @@
-/** Opens a session with the database that the options name. */
+/** Opens a session with the database named in the options. */
 import { Invalid } from '../../domain/errors.ts';
 import { smallText } from '../shared/files/local-file.ts';
 import { placeOf } from './drivers/database-address.ts';
@@ -9,11 +9,12 @@ import { openPostgres, writePostgres } from './drivers/postgres.ts';
 import type { Opening, Session, Writing } from './drivers/database-session.ts';
 import { openSqlite, writeSqlite } from './drivers/sqlite.ts';
 
-/** The database, and how to get access. */
+/** The options that locate the database and give access to it. */
 export type Reach = Pick<SqlOptions, 'url' | 'password' | 'ca' | 'allowPlain' | 'timeoutMs'>;
 
 /**
- * Opens a session to read. It is encrypted unless it stays on this machine or the options allow it.
+ * Opens a session to read. It is encrypted, unless it stays on this machine or the options allow
+ * plain text.
  */
 export async function open(reach: Reach, around: Around): Promise<Session> {
   const opening = { ...around, timeoutMs: reach.timeoutMs };
@@ -22,7 +23,7 @@ export async function open(reach: Reach, around: Around): Promise<Session> {
   return access.system === 'postgres' ? openPostgres(access, opening) : openMysql(access, opening);
 }
 
-/** Opens a session to write, likewise. */
+/** Opens a session to write, under the same conditions. */
 export async function openToWrite(reach: Reach, around: Around): Promise<Writing> {
   const opening = { ...around, timeoutMs: reach.timeoutMs };
   const access = await accessOf(reach, around.signal);

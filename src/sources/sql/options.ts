@@ -44,7 +44,7 @@ export const sqlOptions = z
   });
 export type SqlOptions = z.infer<typeof sqlOptions>;
 
-/** Returns faults in how the fields fit together, each with its field. */
+/** Returns conflicts between fields, each with the name of the field at fault. */
 function faultsOf(given: SqlOptions): [field: string, mistake: Fault][] {
   const faults: [string, Fault][] = [];
   const { url, password, table, query, ca, allowPlain } = given;
@@ -77,7 +77,7 @@ function faultsOf(given: SqlOptions): [field: string, mistake: Fault][] {
   return faults;
 }
 
-/** The options of reporting opt-outs; without `url` the database of the source is used. */
+/** The options for reporting opt-outs. Without `url`, the database of the source is used. */
 export const sqlReturnsOptions = z
   .strictObject({
     type: z.literal('sql').describe('Executes a statement for each opt-out'),
@@ -127,13 +127,13 @@ export function withPaths<T extends { url?: string | undefined; ca?: string | un
   };
 }
 
-/** The names that a statement may contain, with a colon before them: `where id = :id`. */
+/** The names that a statement may contain with a colon before them: `where id = :id`. */
 
 const parameters = ['id', 'email', 'channel', 'cause', 'at', 'return'] as const;
 
 type Parameter = (typeof parameters)[number];
 
-/** Parts that contain no parameter: texts, quoted names, comments, and `::`. */
+/** Matches parts that contain no parameter: texts, quoted names, comments, and `::`. */
 const opaque = [
   String.raw`'(?:[^']|'')*'`,
   String.raw`"(?:[^"]|"")*"`,
@@ -146,7 +146,7 @@ const opaque = [
 
 const tokens = new RegExp(String.raw`${opaque}|(?<![\w:]):([A-Za-z]\w*)`, 'g');
 
-/** Splits a statement at its named parameters. Unknown names stay text. */
+/** Splits a statement at its named parameters. Unknown names remain text. */
 export function namedIn(statement: string): (string | { name: Parameter })[] {
   const pieces: (string | { name: Parameter })[] = [];
   let from = 0;
@@ -159,7 +159,7 @@ export function namedIn(statement: string): (string | { name: Parameter })[] {
   return [...pieces, statement.slice(from)];
 }
 
-/** Returns the first name that stands for nothing; undefined: there is none. */
+/** Returns the first unknown parameter name, or undefined if there is none. */
 function unknownIn(statement: string): string | undefined {
   const names = [...statement.matchAll(tokens)].flatMap((found) => found[2] ?? []);
   return names.find((name) => !parameters.some((known) => known === name));

@@ -1,22 +1,22 @@
 /**
- * The columns of a table or query that matter, and its rows page by page, in the order of its key,
- * or of changes and then the key.
+ * Reads the relevant columns of a table or query page by page, in the order of its key, or of the
+ * change time and then the key.
  *
- * A page begins with the rows equal to the last one of the page before, and leaves out those that
- * were yielded. A database may take different values for equal, by case or spaces, and a page may
- * end between them. After a whole page of known rows it goes on behind them. Rows without a key
- * come last, as many as one page holds.
+ * A page begins with the rows equal to the last row of the previous page, and leaves out those
+ * already yielded. This is necessary because a database may treat different values as equal, for
+ * instance by case or spaces, and a page may end between them. After a whole page of known rows,
+ * the read continues behind them. Rows without a key come last, at most one page of them.
  */
 import { Invalid } from '../../domain/errors.ts';
 import { listed, quoted, hintsFor } from '../shared/field-suggestions.ts';
 import type { SqlOptions } from './options.ts';
 import type { Column, Raw, Session } from './drivers/database-session.ts';
 
-/** The table or query that is read. */
+/** The table or query to read. */
 export interface Relation {
-  /** The relation, as it follows `from`. */
+  /** The relation, as it appears after `from`. */
   from: string;
-  /** Every column that is read; `at` has the places of some of them. */
+  /** Every column to read; `at` holds the positions of some of them. */
   columns: Column[];
   at: { key: number; id: number; updatedAt: number | undefined };
 }
@@ -29,8 +29,8 @@ export interface RelationQuery {
 }
 
 /**
- * Returns the relation. Throws Invalid when a column does not exist; a part of a JSON column may be
- * named by a dotted path.
+ * Returns the relation. Throws Invalid if a column does not exist. A part of a JSON column may be
+ * named with a dotted path.
  */
 export async function relationOf(
   session: Session,
@@ -69,12 +69,13 @@ export async function relationOf(
 
 function fromOf(session: Session, { table = '', query }: SqlOptions): string {
   if (query === undefined) return table.split('.').map(session.quote).join('.');
-  // A comment at the end of the query would swallow what follows.
+  // A comment at the end of the query would swallow the text after it.
   return `(\n${query.replace(/[\s;]+$/, '')}\n) ${session.quote('crm')}`;
 }
 
 /**
- * Returns the column with the exact name of a field, else with the beginning of its dotted path.
+ * Returns the column that is named exactly like a field, or otherwise like the beginning of its
+ * dotted path.
  */
 function columnFor(field: string, all: readonly Column[]): Column | undefined {
   const parts = field.split('.');
@@ -102,7 +103,7 @@ function lack(missing: readonly string[], all: readonly Column[]): string {
   ].join('; ');
 }
 
-/** A statement that grows, and the values that are bound in it so far. */
+/** A statement under construction, with the values bound to it so far. */
 interface Statement {
   values: Raw[];
   bind(value: Raw, column: Column): string;
@@ -116,28 +117,31 @@ function statementFor(session: Session): Statement {
   };
 }
 
-/** The parts that reading pages needs. */
+/** The parts needed to read pages. */
 export interface Paged {
   session: Session;
   relation: Relation;
   pageSize: number;
-  /** Reads only what has changed since this value; undefined: everything. */
+  /** The value since which changes are read; undefined reads everything. */
   since: Raw | undefined;
 }
 
-/** How a page begins: with rows equal to the last one, or behind them. */
+/** How a page begins: with the rows equal to the last one, or behind them. */
 type From = '>=' | '>';
 
-/** The numbers that the database counts, to compare with what was read. */
+/** The database's own counts, to compare with what was read. */
 export interface Count {
   rows: number;
-  /** Rows with a key, rows with an id, and how many different ids they have. */
+  /** The number of rows with a key, of rows with an id, and of distinct ids. */
   keys: number;
   ids: number;
   different: number;
 }
 
-/** Counts the rows. Where the id is the key, duplicates are not counted: they show in the order. */
+/**
+ * Counts the rows. If the id is the key, duplicates are not counted, because the order reveals
+ * them.
+ */
 export async function countOf({ session, relation, since }: Paged): Promise<Count> {
   const { from, at } = relation;
   const key = nameAt(session, relation, at.key);
@@ -153,7 +157,7 @@ export async function countOf({ session, relation, since }: Paged): Promise<Coun
   return { rows, keys, ids, different };
 }
 
-/** Yields the pages; the last one is not full. */
+/** Yields the pages. The last one is not full. */
 export async function* pagesOf(paged: Paged): AsyncGenerator<Raw[][], undefined> {
   const { session, pageSize } = paged;
   const limit = pageSize + 1;
@@ -172,7 +176,7 @@ export async function* pagesOf(paged: Paged): AsyncGenerator<Raw[][], undefined>
   }
 }
 
-/** Returns the rows without a key, which have no place in the order. */
+/** Returns the rows without a key, which have no position in the order. */
 export async function keylessOf(paged: Paged): Promise<Raw[][]> {
   const { session, relation, since, pageSize } = paged;
   const statement = statementFor(session);
@@ -182,7 +186,7 @@ export async function keylessOf(paged: Paged): Promise<Raw[][]> {
   return session.rows(text, statement.values);
 }
 
-/** Returns the rows whose column is equal to one of these values. */
+/** Returns the rows in which the column equals one of these values. */
 export async function rowsWith(
   { session, relation }: Pick<Paged, 'session' | 'relation'>,
   at: number,
@@ -196,7 +200,7 @@ export async function rowsWith(
   return session.rows(text, statement.values);
 }
 
-/** More values never differ by case or spaces alone. */
+/** Limits how many values can be equal by case or spaces; in practice there are never more. */
 const MOST_EQUAL = 100;
 
 interface After {

@@ -1,13 +1,14 @@
 /**
- * A row as a record. Values of the database become:
+ * Converts a row into a record. Values of the database become:
  *
  *   numbers   decimal text, with all digits and no zeros at the end: 12.50 is "12.5"
  *   booleans  true and false
- *   moments   ISO 8601 in UTC; those without a zone with the zone of the options, or without one
- *   a day     ISO 8601
- *   no time   MySQL's 0000-00-00 and PostgreSQL's infinity: null
+ *   times     ISO 8601 in UTC; a time without a zone gets the zone of the options, or stays without
+ *   days      ISO 8601
+ *   no time   null, for MySQL's 0000-00-00 and PostgreSQL's infinity
  *   JSON      its value
- *   bytes     hexadecimal digits; bits: the number they are
+ *   bytes     hexadecimal digits
+ *   bits      the number that they encode
  *   others    the text that the database writes
  */
 import { textOf } from '../../domain/values/record-field.ts';
@@ -17,13 +18,13 @@ import type { Relation } from './relation-pages.ts';
 import type { Column, Raw } from './drivers/database-session.ts';
 import { parseJson } from '../../domain/values/lossless-json.ts';
 
-/** Makes records of rows. */
+/** Converts rows into records. */
 export interface Records {
-  /** Returns the record with its key and its id as texts; '' where it has none. */
+  /** Returns the record with its key and its id as texts, or '' if it has none. */
   of(row: readonly Raw[], where: string): { record: SourceRecord; key: string; id: string };
 }
 
-/** Creates the records of a relation. */
+/** Creates the converter for a relation. */
 export function recordsOf(
   { columns, at }: Relation,
   { json, zone }: { json: JsonRecords; zone: string | undefined },
@@ -41,7 +42,7 @@ export function recordsOf(
   };
 }
 
-/** Returns whether a value may contain a NUL, itself or in JSON. */
+/** Returns whether a value may contain a NUL, directly or within JSON. */
 function mayHoldNul(raw: Raw): boolean {
   return typeof raw === 'string' && (raw.includes('\0') || raw.includes(String.raw`\u0000`));
 }
@@ -64,7 +65,7 @@ function shown(raw: Raw, { holds, type = '' }: Column, zone: string | undefined)
   return text;
 }
 
-/** Converts a value of SQLite, which only knows the declared type of a column. */
+/** Converts a value from SQLite, which only knows the declared type of a column. */
 function dynamic(text: string, declared: string, zone: string | undefined): unknown {
   if (/^(datetime|timestamp)/i.test(declared)) return moment(text, suffix(zone ?? 'UTC'));
   return /^jsonb?$/i.test(declared) ? (parseJson(text) ?? text) : text;

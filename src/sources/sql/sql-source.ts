@@ -1,15 +1,16 @@
 /**
- * A table or query of a database as a source of contacts: PostgreSQL, MySQL, MariaDB, SQLite. It is
- * read in one transaction that cannot write, so that a reading shows one state.
+ * Reads contacts from a table or query of a database: PostgreSQL, MySQL, MariaDB or SQLite. Each
+ * read uses one transaction that cannot write, so that it shows a single state.
  *
- * certified-reading.ts explains the certificate. A failure after the first page ends the reading
- * without one, and opt-outs that were read are not lost. A reading counts for a quarter of an hour,
- * and each has a new name.
+ * certified-reading.ts explains the certificate. A failure after the first page ends the read
+ * without one, and the opt-outs read so far are kept. A read stays valid for a quarter of an hour,
+ * and each read has a new name.
  *
- * `changes`, with `updatedAt`: the rows that according to that column were written since the time
- * in the cursor, by the database's clock. A row is written at one time and visible to others later,
- * when its transaction ends; the overlap covers that. A row that becomes visible even later is
- * found by the next full run, like rows that do not say when they were changed.
+ * With `updatedAt`, `changes` reads the rows that were written since the time in the cursor,
+ * according to that column and the database's clock. A row becomes visible to others only when its
+ * transaction ends, some time after it was written; the overlap covers that delay. A row that
+ * becomes visible even later is found by the next full run, and so are rows that do not state when
+ * they were changed.
  */
 import type { Clock } from '../../domain/clock.ts';
 import { jsonRecords } from '../shared/json-records.ts';
@@ -25,12 +26,14 @@ import type { Session } from './drivers/database-session.ts';
 
 const HOLDS_MS = 15 * 60_000;
 
-/** Returns the source of a database; `id`: the column of a record's id. */
+/** Returns the source of a database; `id` is the column of a record's id. */
 export function sqlSource(
   options: SqlOptions,
   { clock, id }: { clock: Clock; id: string },
 ): Source {
-  /** When each reading ended: the last one of everything, and those of changes since. */
+  /**
+   * The end time of each valid read: the latest read of everything, and the reads of changes since.
+   */
   const readings = new Map<string, number>();
   const opened = (signal: AbortSignal) => open(options, { signal, clock });
   return {
@@ -64,7 +67,7 @@ export function sqlSource(
         if (sinceMs === undefined) return 'lost' as const;
         const session = await opened(request.signal);
         try {
-          // With a clock that was put back nothing can be said of what was written meanwhile.
+          // If the clock was set back, it is unknown what was written meanwhile.
           if (session.now < sinceMs) return 'lost' as const;
           const reading = `sql-changes-${clock.now()}`;
           const asked = { options, id, request, reading, sinceMs };
@@ -86,7 +89,10 @@ interface Single {
   wanted: string;
 }
 
-/** Reads one record. Ids that are equal to the database by case or spaces are not equal here. */
+/**
+ * Reads one record. Ids that the database considers equal despite different case or spaces do not
+ * match here.
+ */
 async function single(
   session: Session,
   { options, id, fields, wanted }: Single,

@@ -1,7 +1,7 @@
 /**
- * Reports opt-outs to a database: one statement for each, with its values bound and never written
- * into it. A batch is one transaction. If the database refuses one report, that one is undone and
- * the rest is reported. A statement with an unknown outcome is repeated.
+ * Reports opt-outs to a database: one statement per report, with its values bound and never written
+ * into the statement. A batch is one transaction. If the database refuses one report, that report
+ * is rolled back and the rest is reported. A statement with an unknown outcome is repeated.
  */
 import type { Clock } from '../../domain/clock.ts';
 import { Invalid } from '../../domain/errors.ts';
@@ -16,8 +16,8 @@ import type { Writing } from './drivers/database-session.ts';
 const AT_ONCE = 100;
 
 /**
- * Returns a way to report by a statement with named parameters; `reach` says which database, and
- * how to get access.
+ * Returns a write-back that runs a statement with named parameters; `reach` names the database and
+ * gives access to it.
  */
 export function sqlReturns(
   statement: string,
@@ -82,7 +82,7 @@ function valuesOf({ id, email, crmId, channel, cause, by }: OptOutReport, { time
   return { return: id, id: crmId, email, channel, cause, at: time(by) };
 }
 
-/** Returns an error of the statement with the statement to correct, not the source. */
+/** Returns a statement's error with a fix that points to the statement instead of the source. */
 function mended(error: unknown): unknown {
   if (!(error instanceof Invalid)) return error;
   const [{ code, reason }] = error.problems;

@@ -1,7 +1,7 @@
 /**
- * Cursors of this source: a time of the server's clock, and a mark of what was read. With another
- * database, user or fields every record counts as changed; likewise when a category is renamed or
- * removed, which no party tells.
+ * Defines the cursors of this source: a time of the server's clock, and a mark of what was read.
+ * With another database, user or fields, every record counts as changed. The same applies after a
+ * category is renamed or removed, because no party shows that change.
  */
 import { markedCursors } from '../shared/change-cursor.ts';
 import { milliseconds } from '../../domain/values/config-value.ts';
@@ -10,15 +10,18 @@ import type { SelectedFields } from './field-selection.ts';
 import type { TrytonOptions } from './options.ts';
 
 const PAGE = 1000;
-/** The server's clock tells no fraction of a second. */
+/** The server's clock has no fractions of a second. */
 const SECOND_MS = 1000;
 
-/** The cursors of one reading. */
+/** The cursors of one read. */
 export interface Cursors {
-  /** Returns the cursor after a reading that began then, never before the one it continued from. */
+  /**
+   * Returns the cursor after a read that began then. It is never before the cursor from which that
+   * read continued.
+   */
   after(startedAtMs: number | undefined, sinceMs?: number): string | undefined;
   /**
-   * Returns the time in a cursor; undefined when it was made for something else or lies in the
+   * Returns the time in a cursor, or undefined if it was made for other settings or is in the
    * future.
    */
   read(cursor: string, startedAtMs: number | undefined): number | undefined;
@@ -29,7 +32,7 @@ interface Read {
   wanted: SelectedFields;
 }
 
-/** Returns the cursors of a reading; asks for the categories where they are read. */
+/** Returns the cursors of a read. Requests the categories if they are read. */
 export async function cursorsOf(
   api: Api,
   options: TrytonOptions,
@@ -49,7 +52,8 @@ export async function cursorsOf(
     read(cursor, startedAtMs) {
       const ms = Date.parse(timeIn(cursor) ?? '');
       if (Number.isNaN(ms)) return undefined;
-      // The clock was put back, or it is another database: changes up to then would not be listed.
+      // The clock was set back, or this is another database. Changes made before the old time would
+      // be missing from the list.
       const isAhead = startedAtMs !== undefined && ms >= startedAtMs + SECOND_MS;
       return isAhead ? undefined : ms;
     },

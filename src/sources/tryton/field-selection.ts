@@ -1,4 +1,4 @@
-/** Selects the fields to ask for, so that every field of the configuration is there. */
+/** Selects the fields to request, so that every field of the configuration is included. */
 import type { Clock } from '../../domain/clock.ts';
 import { Invalid } from '../../domain/errors.ts';
 import { nearest, quoted } from '../shared/field-suggestions.ts';
@@ -7,39 +7,39 @@ import type { Api } from './tryton-api.ts';
 /** How long the fields are trusted when a single party is read. */
 const HOLDS_MS = 10 * 60_000;
 
-/** Fields that a record always has, or that are derived from what Tryton has. */
+/** Fields that a record always has, or that are derived from Tryton's data. */
 const own = ['id', 'active', 'inactive', 'email', 'emails', 'lang', 'categories'];
 
-/** Types whose value a record could not contain. */
+/** Types whose values a record cannot contain. */
 const unreadable = new Set(['one2many', 'many2many', 'binary']);
 
-/** A further field of a party. */
+/** An additional field of a party. */
 export interface Extra {
   name: string;
-  /** Whether it is a boolean, which is not always written as one. */
+  /** Whether it is a boolean, which is not always represented as one. */
   isTruth: boolean;
-  /** Whether it is a link to a record with a name. */
+  /** Whether it is a link to a record that has a name. */
   isLink: boolean;
 }
 
-/** The fields to ask for of each party. */
+/** The fields to request for each party. */
 export interface SelectedFields {
   extras: readonly Extra[];
   lang: boolean;
   categories: boolean;
 }
 
-/** Selects fields. Throws Invalid when one does not exist. */
+/** Selects fields. Throws Invalid if one does not exist. */
 export interface Fields {
   now(api: Api, fields: readonly string[]): Promise<SelectedFields>;
-  /** Uses fields that may have been looked up a while ago. */
+  /** Selects fields using definitions that may have been looked up some time ago. */
   lately(api: Api, fields: readonly string[]): Promise<SelectedFields>;
 }
 
-/** Creates a selection that remembers the fields. */
+/** Creates a selection that remembers the field definitions. */
 export function createFields(clock: Clock): Fields {
   let known: { types: ReadonlyMap<string, string>; at: number } | undefined;
-  /** Looks the fields up now. */
+  /** Looks the field definitions up now. */
   const now: Fields['now'] = async (api, fields) => {
     const types = await api.fields();
     known = { types, at: clock.monotonic() };
@@ -55,8 +55,8 @@ export function createFields(clock: Clock): Fields {
 }
 
 /**
- * Returns the names to ask Tryton for: a field of a linked record has the name of the link, a dot
- * and its own.
+ * Returns the names to request from Tryton. A field of a linked record is named by the link, a dot
+ * and its own name.
  */
 export function askedFor({ extras, lang, categories }: SelectedFields): string[] {
   return [
@@ -87,7 +87,7 @@ function wantedOf(
   return { extras, lang: fields.includes('lang'), categories: fields.includes('categories') };
 }
 
-/** Returns the name of a field; for a path into a dictionary that of the dictionary. */
+/** Returns the name of a field. For a path into a dictionary, this is the dictionary's name. */
 function nameOf(field: string, types: ReadonlyMap<string, string>): string {
   const [head = ''] = field.split('.', 1);
   return types.get(head) === 'dict' ? head : field;

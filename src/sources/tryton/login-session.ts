@@ -1,6 +1,6 @@
 /**
- * How to get access: a session, by the name and password of a user. It is kept for as long as it is
- * accepted, because each login costs the server the work of its password hash.
+ * Obtains access: a session, opened with a user's name and password. It is kept for as long as it
+ * is accepted, because each login costs the server the computation of a password hash.
  */
 import { z } from 'zod';
 import { Invalid, RateLimited, Unavailable } from '../../domain/errors.ts';
@@ -9,18 +9,18 @@ import { smallText } from '../shared/files/local-file.ts';
 import { quoted } from '../shared/field-suggestions.ts';
 import type { TrytonOptions } from './options.ts';
 
-/** The time for which Tryton counts wrong passwords. */
+/** The period for which Tryton counts wrong passwords. */
 const HELD_BACK_MS = 5 * 60_000;
 
-/** The session of one user. */
+/** Manages the session of one user. */
 export interface Logins {
-  /** Returns the header that opens the database: of the session that is there, or of a new one. */
+  /** Returns the header that opens the database, from the existing session or a new one. */
   current(asking: Asking, signal: AbortSignal): Promise<string>;
-  /** Returns a new header after `refused` was refused, unless there is a newer one already. */
+  /** Returns a new header after `refused` was refused, unless a newer one already exists. */
   renew(refused: string, asking: Asking, signal: AbortSignal): Promise<string>;
 }
 
-/** Creates the logins of a user, without a session yet. */
+/** Creates the logins of a user, without a session. */
 export function createLogins(options: TrytonOptions): Logins {
   let known: string | undefined;
   const enter = async (asking: Asking, signal: AbortSignal) =>
@@ -45,7 +45,7 @@ async function logIn(options: TrytonOptions, asking: Asking, signal: AbortSignal
   const { data } = session.safeParse(said.value);
   if (data) {
     const [user, key] = data.result;
-    // The server splits it at the colons, and uses the number and the key.
+    // The server splits the header at the colons, and uses only the number and the key.
     const parts = [username.replaceAll(':', ' '), user, key];
     return `Session ${Buffer.from(parts.join(':')).toString('base64')}`;
   }
@@ -53,8 +53,8 @@ async function logIn(options: TrytonOptions, asking: Asking, signal: AbortSignal
 }
 
 /**
- * Returns the error for a failed login, by the name that the answer gives; undefined: it gives
- * none.
+ * Returns the error for a failed login, based on the error name in the response (undefined if there
+ * is none).
  */
 function failure(kind: string | undefined, host: string, { database }: TrytonOptions): Error {
   if (kind === 'LoginException') {
@@ -86,7 +86,10 @@ function refusal({ status }: Said, host: string, { database }: TrytonOptions): E
   return new Invalid(`${host} refused the credentials (${status})`, { fix: mend });
 }
 
-/** Returns the password. A file is read anew each time, so that it may be changed at any time. */
+/**
+ * Returns the password. A file is read again each time, so that the password can be changed at any
+ * time.
+ */
 async function passwordOf({ password = '', passwordFile }: TrytonOptions): Promise<string> {
   if (passwordFile === undefined) return password;
   const text = smallText(passwordFile);
@@ -98,8 +101,8 @@ async function passwordOf({ password = '', passwordFile }: TrytonOptions): Promi
 }
 
 /**
- * Returns a call of JSON-RPC. Because it has an id, a failure is told in the answer and not by its
- * status.
+ * Returns a JSON-RPC call. Because it has an id, a failure is reported in the response and not by
+ * its status.
  */
 export function questionOf(
   { url, database }: TrytonOptions,

@@ -4,7 +4,7 @@ import { fault, issueOf } from '../../domain/schema-fault.ts';
 import { isLoopback } from '../../domain/values/config-value.ts';
 import { flag, overlap, text, whole } from '../shared/option-fields.ts';
 
-/** The options of this source. Relative paths are made absolute before they are used. */
+/** The options of this source. Relative paths are made absolute before the options are used. */
 export const trytonOptions = z
   .strictObject({
     type: z.literal('tryton').describe('The parties of a Tryton database'),

@@ -1,15 +1,15 @@
 /**
- * Reads parties: all of them, those that changed, or some by their ids; each as the party that it
- * stands for. This is another one after a merge (Tryton's "Replace"):
+ * Reads parties: all of them, those that changed, or some by their ids; each as the party to which
+ * it resolves. After a merge (Tryton's "Replace") that is another party:
  *
- *   was            leads to                          comes as
+ *   party          leads to                          yielded as
  *   not merged     ·                                 itself
- *   merged         a party, itself merged or not     the last of them, under its own id
- *   merged         nothing, or in a circle           itself, inactive
+ *   merged         a party, itself merged or not     the last party, under its own id
+ *   merged         nothing, or a circle              itself, inactive
  *
- * A merged party is thus a person whose address has changed to that of the remaining one, and whose
- * opt-outs move along. A party that is inactive in the end and has no address, not even a former
- * one, was never a contact, or was erased: it is no record.
+ * A merged party is thus a person whose address has changed to that of the remaining party, and
+ * whose opt-outs move along. If the resulting party is inactive and has no address, not even a
+ * former one, it was never a contact or was erased, so it yields no record.
  */
 import { Unavailable } from '../../domain/errors.ts';
 import { type Flaw, stoppedBy } from '../shared/read-certificate.ts';
@@ -19,7 +19,7 @@ import { momentOf, type Party, partyOf } from './party-record.ts';
 import { askedFor, type SelectedFields } from './field-selection.ts';
 import type { JsonRecords } from '../shared/json-records.ts';
 
-/** Yields records and returns what prevents a certificate. */
+/** Yields records and returns the flaws that prevent a certificate. */
 type Listing = AsyncGenerator<SourceRecord[], Flaw[]>;
 
 /** Yields all parties, and counts them before and after. */
@@ -41,13 +41,16 @@ export async function* everybody(settling: Settling): Listing {
 /** Yields the parties that changed since `sinceMs`, by the server's clock. */
 export function changedSince(settling: Settling, sinceMs: number): Listing {
   const moment = momentOf(sinceMs);
-  // A party that was never changed has no time of change.
+  // A party that was never changed has no change time, so its creation time is checked too.
   const touched = ['OR', ['create_date', '>=', moment], ['write_date', '>=', moment]];
   const domain = ['OR', touched, ['contact_mechanisms', 'where', touched]];
   return listing(settling, domain, async (page) => standIns(settling.parties, page));
 }
 
-/** Yields the records of a condition; `besides` returns further parties to read because of some. */
+/**
+ * Yields the records that match a condition. `besides` returns further parties that must be read
+ * because of the given ones.
+ */
 async function* listing(
   settling: Settling,
   domain: Domain,
@@ -68,21 +71,21 @@ async function* listing(
 
 const PAGE = 500;
 
-/** Reads parties as Tryton has them. */
+/** Reads parties as Tryton returns them. */
 export interface Parties {
   readonly api: Api;
   /**
-   * Yields pages by rising ids, each from above the last one, because a party that changes
-   * meanwhile would move in another order.
+   * Yields pages in ascending order of ids, each starting above the last id, because in any other
+   * order a party that changes meanwhile would move.
    */
   pages(domain: Domain): AsyncGenerator<Party[], void>;
-  /** Returns the parties with these ids that exist. */
+  /** Returns the existing parties with these ids. */
   some(ids: readonly number[]): Promise<Party[]>;
   /** Returns the parties that were merged into these. */
   losers(ids: readonly number[]): Promise<Party[]>;
 }
 
-/** Creates the reader of one reading. */
+/** Creates the reader for one read. */
 export function createParties(api: Api, wanted: SelectedFields): Parties {
   const pages: Parties['pages'] = async function* (domain) {
     const fields = askedFor(wanted);
@@ -92,14 +95,14 @@ export function createParties(api: Api, wanted: SelectedFields): Parties {
       if (values.length === 0) return;
       const page = values.map((value) => partyOf(value, wanted, text) ?? odd(api.host));
       for (const { id } of page) {
-        // Otherwise parties between two pages would be skipped.
+        // If ids did not increase, parties between two pages would be skipped.
         if (id <= above) throw circling(api.host);
         above = id;
       }
       yield page;
     }
   };
-  /** Returns the parties of a condition; `most`: there cannot be more. */
+  /** Returns the parties that match a condition; `most` is an upper bound of their number. */
   const those = async (domain: Domain, most = Infinity) => {
     const found: Party[] = [];
     for await (const page of pages(domain)) {
@@ -126,10 +129,10 @@ function circling(host: string): Unavailable {
   return new Unavailable(why, { fix: 'read it again', acted: 'maybe' });
 }
 
-/** The most merges that are followed from one party. */
+/** The maximum number of merges to follow from one party. */
 const MOST_STEPS = 10;
 
-/** The parts that following merges needs. */
+/** The parts needed to follow merges. */
 interface Settling {
   parties: Parties;
   records: JsonRecords;
@@ -155,7 +158,10 @@ export async function settle(
   });
 }
 
-/** Returns the parties that were merged into one of these, however far: they change with it. */
+/**
+ * Returns the parties that were merged into one of these, directly or over several steps, because
+ * they change with it.
+ */
 async function standIns(parties: Parties, rows: readonly Party[]): Promise<Party[]> {
   const seen = new Set(rows.map(({ id }) => id));
   const found: Party[] = [];
@@ -171,7 +177,7 @@ async function standIns(parties: Parties, rows: readonly Party[]): Promise<Party
 
 type Known = ReadonlyMap<number, Party | null>;
 
-/** Returns the id that has to be looked up next; undefined: none. */
+/** Returns the id that has to be looked up next, or undefined if there is none. */
 function needOf(row: Party, known: Known): number | undefined {
   let at = row;
   for (let steps = 0; steps <= MOST_STEPS && at.replacedBy !== undefined; steps += 1) {

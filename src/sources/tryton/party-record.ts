@@ -1,13 +1,13 @@
 /**
- * A party of Tryton as it was read, and as a record: `{ id, active, inactive, email, emails, lang,
- * categories, …the fields that are asked for }`.
+ * Defines a Tryton party as it was read, and converts it into a record: `{ id, active, inactive,
+ * email, emails, lang, categories, …the requested fields }`.
  *
  *   email        the first active address, in Tryton's order; for an inactive party without one the
- *                first inactive address, which says who is gone
+ *                first inactive address, which identifies who was removed
  *   emails       all active addresses, joined by commas
- *   categories   the names of all, joined by commas; a comma within a name becomes a semicolon, so
- *                that no part of it is taken for another category
- *   lang         its code
+ *   categories   all category names, joined by commas; a comma within a name becomes a semicolon,
+ *                so that no part of it looks like another category
+ *   lang         the language code
  */
 import { z } from 'zod';
 import type { Listed } from './tryton-api.ts';
@@ -17,12 +17,12 @@ import type { SelectedFields } from './field-selection.ts';
 export interface Party {
   id: number;
   isActive: boolean;
-  /** The id of the party that it was merged into. */
+  /** The id of the party into which it was merged. */
   replacedBy: number | undefined;
-  /** Whether any address is known. Other parties do not matter once they are inactive. */
+  /** Whether any address is known. An inactive party without one is irrelevant. */
   isReachable: boolean;
   values: Record<string, unknown>;
-  /** The text that it was read from, or more. */
+  /** The text from which it was parsed; it may contain more than this party. */
   text: string;
 }
 
@@ -37,7 +37,7 @@ const read = z.object({
   'lang.': z.object({ code: z.string() }).nullish(),
 });
 
-/** Returns a party; undefined when the answer has another shape. */
+/** Returns a party, or undefined if the response has a different shape. */
 export function partyOf(value: Listed, wanted: SelectedFields, text: string): Party | undefined {
   const { data } = read.safeParse(value);
   if (!data) return undefined;
@@ -96,7 +96,7 @@ type Day = z.infer<typeof day>;
 
 type Clock = z.infer<typeof clock>;
 
-/** Values that JSON has no word for; a time is in UTC. */
+/** Values that JSON cannot represent. A time is in UTC. */
 const spelt = z.union([
   z
     .object({ __class__: z.literal('datetime'), ...day.shape, ...clock.shape })
@@ -112,7 +112,7 @@ const spelt = z.union([
 ]);
 
 /**
- * Returns a value of Tryton's JSON as a record has it. Several choices become one text, joined by
+ * Converts a value of Tryton's JSON for a record. Several choices become one text, joined by
  * commas.
  */
 export function plain(value: unknown): unknown {
@@ -123,12 +123,12 @@ export function plain(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, plain(inner)]));
 }
 
-/** Returns whether a value is true; SQLite has numbers for booleans. */
+/** Returns whether a value is true. SQLite represents booleans as numbers. */
 function isTrue(value: unknown): boolean {
   return value === true || value === 1;
 }
 
-/** Returns a time for a condition. */
+/** Formats a time for a condition. */
 export function momentOf(ms: number): object {
   const at = new Date(ms);
   return {

@@ -1,7 +1,7 @@
 /**
- * The questions to Tryton by JSON-RPC, in a session that is renewed once when it has expired. All
- * only read, and are asked with `active_test: false`: otherwise inactive parties would be left out
- * and look absent.
+ * Sends requests to Tryton over JSON-RPC, in a session that is renewed once if it has expired. All
+ * requests only read, and they are sent with `active_test: false`; otherwise inactive parties would
+ * be left out and look absent.
  */
 import { z } from 'zod';
 import { observe } from '../../http/rate-limit-headers.ts';
@@ -10,9 +10,9 @@ import { createAsking, type Surroundings } from '../shared/crm-request.ts';
 import { type Logins, questionOf } from './login-session.ts';
 import type { TrytonOptions } from './options.ts';
 
-/** The models that are read. */
+/** The models that this source reads. */
 export type Model = 'party.party' | 'party.category';
-/** A condition as Tryton writes it. */
+/** A condition in Tryton's notation. */
 export type Domain = readonly unknown[];
 
 /** One page of a model. */
@@ -24,18 +24,21 @@ export interface PartyListing {
 }
 
 /**
- * The questions. Each throws what asking throws, and Invalid where the user has no right or there
- * is no such model.
+ * The requests. Each throws the errors of a request, and Invalid if the user lacks the permission
+ * or the model does not exist.
  */
 export interface Api {
   readonly host: string;
-  /** Returns when the first answer was sent, by the clock of the server. */
+  /** Returns when the first response was sent, by the server's clock. */
   startedAt(): number | undefined;
-  /** Returns the fields of a party that the user may read, each with its type. */
+  /** Returns the party fields that the user may read, each with its type. */
   fields(): Promise<Map<string, string>>;
   /** Returns the number of parties. */
   count(): Promise<number>;
-  /** Returns a page above an id, by rising ids; `text` is what it was read from. */
+  /**
+   * Returns a page of records above an id, in ascending order; `text` is the text from which it was
+   * parsed.
+   */
   list(model: Model, listing: PartyListing): Promise<{ values: Listed[]; text: string }>;
   close(): Promise<void>;
 }
@@ -112,8 +115,8 @@ const failed = z.object({ error: z.array(z.unknown()) });
 const answered = z.object({ result: z.unknown() });
 
 /**
- * Returns the result of an answer. The text of a failure may be personal data, so only its type is
- * passed on.
+ * Returns the result in a response. Only the type of a failure is passed on, because its text may
+ * contain personal data.
  */
 function resultOf<T>(
   shape: z.ZodType<T>,

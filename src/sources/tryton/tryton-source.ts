@@ -1,14 +1,15 @@
 /**
- * The parties of a Tryton as a source, by JSON-RPC. party-listing.ts explains merged parties.
+ * Reads the parties of a Tryton server over JSON-RPC. party-listing.ts explains merged parties.
  *
- * `read` reads all parties by rising ids, inactive ones too. The count that Tryton tells is the
- * proof: nobody is missing when as many were read as there were before, or are after.
+ * `read` reads all parties in ascending order of ids, including inactive ones. The count that
+ * Tryton reports is the proof: nobody is missing if the number of parties read equals the count
+ * before or after the read.
  *
- * `changes` asks for the parties that were created or changed since then, and those with a changed
- * contact mechanism, because editing an address does not touch its party. A party that was never
- * changed has no time of change. Nothing tells of deleted parties; full readings find them.
+ * `changes` requests the parties that were created or changed since then, and those with a changed
+ * contact mechanism, because editing an address does not update its party. A party that was never
+ * changed has no change time. Nothing reports deleted parties; full reads find them.
  *
- * Tryton cannot be asked whether anything has changed, so a reading counts for a quarter of an
+ * Tryton cannot report whether anything has changed, so a read stays valid for a quarter of an
  * hour.
  */
 import { Invalid } from '../../domain/errors.ts';
@@ -25,7 +26,7 @@ import type { TrytonOptions } from './options.ts';
 
 type TrytonSource = Source & Required<Pick<Source, 'changes' | 'one' | 'still'>>;
 
-/** Returns the source of a Tryton. */
+/** Returns the source for a Tryton server. */
 export function trytonSource(options: TrytonOptions, surroundings: Surroundings): TrytonSource {
   const { clock } = surroundings;
   const logins = createLogins(options);
@@ -50,7 +51,7 @@ export function trytonSource(options: TrytonOptions, surroundings: Surroundings)
         const { reading, cursors, settling } = await begin(api, request);
         const flaws = yield* everybody(settling);
         const lack = settling.records.lacking();
-        // A party that was not read may have the field.
+        // A party that could not be read may contain the field.
         if (lack !== undefined && flaws.length === 0) throw new Invalid(`${api.host}: ${lack}`);
         return end(reading, flaws, cursors.after(api.startedAt()));
       } finally {

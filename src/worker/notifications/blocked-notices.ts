@@ -3,17 +3,19 @@ import { explain } from '../../cli/output/failure-report.ts';
 import type { Shell } from '../../cli/compose/process-shell.ts';
 
 /**
- * Prints what keeps a worker from its work. A worker may stand by, or be paused, for a long time:
- * that is printed once.
+ * Prints what prevents a worker from working. A worker may stand by, or be paused, for a long time,
+ * so this is printed only once.
  */
 export interface Complaints {
   /** Prints the error. */
   of(error: unknown): void;
-  /** All is well again: the next error is printed in any case. */
+  /**
+   * Resets the state after everything works again, so that the next error is printed in any case.
+   */
   no(): void;
 }
 
-/** Creates the complaints about one mirror. */
+/** Creates the printer for one mirror. */
 export function complaintsOf(mirror: string, { note }: Pick<Shell, 'note'>): Complaints {
   let said = '';
   return {

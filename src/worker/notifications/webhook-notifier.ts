@@ -1,10 +1,10 @@
 /**
- * Sends what is wrong with a mirror to a webhook, in the form of Standard Webhooks. It works beside
- * the runs: none waits for it, and none fails because of it.
+ * Sends the troubles of a mirror to a webhook, in the format of Standard Webhooks. It works in
+ * parallel with runs: no run waits for it or fails because of it.
  *
  *   a notice was sent          remembered in the snapshot and not sent again, even after a restart
- *   it could not be sent       tried a few times, and again after the next run
- *   the trouble is over        not sent
+ *   sending failed             retried a few times, and again after the next run
+ *   the trouble has ended      not sent
  */
 import { existsSync } from 'node:fs';
 import type { Config } from '../../config/config.ts';
@@ -29,13 +29,13 @@ import { retryDelayMs, retrySchedules } from '../../domain/retry-schedules.ts';
 
 /** Sends notices about one mirror. */
 export interface Notifier {
-  /** Call after a run: what is new is sent in a moment. Never throws. */
+  /** Starts sending what is new; call it after a run. Never throws. */
   ran(): void;
-  /** Waits for what is under way. The next worker sends what is not sent by then. */
+  /** Waits for deliveries in progress. Anything not sent by then is left to the next worker. */
   close(): Promise<void>;
 }
 
-/** The parts of a notifier besides the configuration. */
+/** The parts of a notifier in addition to the configuration. */
 export interface NotifierOptions {
   shell: Pick<Shell, 'stop' | 'abort'>;
   log: Pick<Log, 'noticed'>;
@@ -46,7 +46,7 @@ export interface NotifierOptions {
 const timeoutMs = 5_000;
 const name = 'notices';
 
-/** Creates the notifier; undefined if the configuration names no webhook. */
+/** Creates the notifier, or returns undefined if the configuration names no webhook. */
 export function createNotifier(config: Config, options: NotifierOptions): Notifier | undefined {
   const { notices } = config;
   if (!notices) return undefined;
@@ -65,7 +65,8 @@ export function createNotifier(config: Config, options: NotifierOptions): Notifi
   };
   return {
     ran() {
-      // Now, not later: once the next run is under way nobody knows how it ends.
+      // The status must be read now, because once the next run has started, the outcome of the last
+      // one is no longer visible.
       seen = lookNow(delivery);
       underWay ??= tellAll();
     },
@@ -82,10 +83,10 @@ interface Notification extends NotifierOptions {
   send: Send;
 }
 
-/** The state of a mirror when a run had ended. */
+/** The state of a mirror at the end of a run. */
 interface Seen {
   attention: Attention[];
-  /** The id of the newest run about everybody. */
+  /** The id of the newest run about all people. */
   run: string | null;
 }
 
@@ -101,7 +102,9 @@ function lookNow({ config, log }: Notification): Seen | undefined {
   }
 }
 
-/** Sends each notice. Stops at the first failure: the next run brings up what was not sent. */
+/**
+ * Sends each notice. Stops at the first failure, because the next run sends the remaining notices.
+ */
 async function tell(delivery: Notification, { attention, run }: Seen): Promise<void> {
   const { config, shell, log, clock } = delivery;
   let notice: Notice | undefined;
@@ -121,7 +124,7 @@ function sayWhy(error: unknown): string {
   return isExpected(error) ? why : `a bug: ${why}`;
 }
 
-/** Tries a few times under one id, and throws the error of the last try. */
+/** Makes several attempts under one id, and throws the error of the last attempt. */
 async function deliver(
   delivery: Notification,
   { type, reason, fix }: Notice,
@@ -144,8 +147,8 @@ async function deliver(
 }
 
 /**
- * Sends one try with a time and a signature of its own, because the receiver refuses an old one.
- * Throws Unavailable for an answer other than 2xx.
+ * Makes one attempt with its own time and signature, because the receiver rejects an old one.
+ * Throws Unavailable for a response other than 2xx.
  */
 async function post(
   { send, target, clock, shell }: Notification,
@@ -169,8 +172,8 @@ function toldIn(file: string): NoticeLines {
 }
 
 /**
- * Writes what was sent by a connection of its own: the one that was open at the beginning may be
- * closed.
+ * Stores what was sent through a separate connection, because the one opened at the beginning may
+ * be closed.
  */
 function keepTold(file: string, now: NoticeLines): void {
   if (!existsSync(file)) return;

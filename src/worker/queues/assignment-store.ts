@@ -1,12 +1,13 @@
 /**
- * Assigns a mirror to one worker, in Redis: which snapshot is the newest, and which worker serves
- * it. Two machines may each have a snapshot, and the lease beside a snapshot says nothing about the
- * other.
+ * Assigns a mirror to one worker. Redis stores which snapshot is the newest and which worker serves
+ * it. This is needed because two machines may each have a snapshot, and the lease of one says
+ * nothing about the other.
  *
- *   Redis knows                               this worker has             answer
- *   nothing                                   any snapshot                home; if it stood by just
- *                                                                         now: untold, so that the
- *                                                                         home can tell Redis first
+ *   Redis knows                               this worker has             result
+ *   nothing                                   any snapshot                home; but untold if it
+ *                                                                         stood by just now, so
+ *                                                                         that the home can tell
+ *                                                                         Redis first
  *   this snapshot, of an earlier generation   a later one, not restored   home: the worker before
  *                                             from a backup               has lost its lease
  *   anything else, and a worker is alive      any                         taken
@@ -15,8 +16,8 @@
  *                                             else                        older
  *   another snapshot                          any                         older
  *
- * A worker that is not heard of for fifteen seconds is dead. `acceptLost` makes a worker the home
- * wherever no other is alive.
+ * A worker that has been silent for fifteen seconds counts as dead. With `acceptLost`, a worker
+ * becomes the home in every case in which no other worker is alive.
  */
 import { z } from 'zod';
 import { prefix } from './queue-names.ts';
@@ -24,24 +25,24 @@ import type { Quick } from './redis-connections.ts';
 
 /** A worker's claim to a mirror. */
 export interface Candidate {
-  /** The name of the snapshot; its copies have the same name. */
+  /** The name of the snapshot; its copies share it. */
   snapshot: string;
-  /** How often the snapshot was opened for writing. */
+  /** How many times the snapshot was opened for writing. */
   generation: number;
   /** Whether the snapshot was restored from a backup. */
   restored: boolean;
   acceptLost: boolean;
-  /** Whether this worker was told to stand by in the last fifteen seconds. */
+  /** Whether this worker was told to stand by within the last fifteen seconds. */
   stoodBy: boolean;
 }
 
-/** The answer to a claim; `home`: the mirror is this worker's. */
+/** The result of a claim. `home` means that the mirror is assigned to this worker. */
 export type Claim =
-  /** `generation`: the generation that the snapshot has to have from now on. */
+  /** `generation` is the generation that the snapshot must have from now on. */
   | { is: 'home'; generation: number }
   | { is: 'taken' }
   | { is: 'older'; generation: number }
-  /** Redis is empty: the worker that was the home has time to tell it so. */
+  /** Redis is empty, so the previous home gets time to register again. */
   | { is: 'untold' };
 
 /** The assignment of one mirror. Every function throws Unavailable while Redis is away. */
@@ -49,17 +50,17 @@ export interface AssignmentStore {
   /** Claims the mirror. */
   claim(candidate: Candidate): Promise<Claim>;
   /**
-   * Returns whether the mirror is still this worker's; call it every few seconds. A Redis that was
-   * emptied is told again.
+   * Returns whether the mirror is still assigned to this worker. It must be called every few
+   * seconds. If Redis was emptied, stores the assignment again.
    */
   keep(own: Pick<Candidate, 'snapshot' | 'generation'>): Promise<boolean>;
-  /** Gives the mirror up, so that another worker can have it at once. */
+  /** Releases the mirror, so that another worker can claim it immediately. */
   leave(): Promise<void>;
   /** Returns whether any worker is alive. */
   isServed(): Promise<boolean>;
 }
 
-/** A worker that is silent for longer is dead. */
+/** The period of silence after which a worker counts as dead. */
 export const aliveMs = 15_000;
 
 const claimScript = `
@@ -104,7 +105,7 @@ const answer = z.discriminatedUnion('is', [
   z.object({ is: z.literal('older'), generation: z.number() }),
 ]);
 
-/** Creates the store. `worker` is a name that only this process has. */
+/** Creates the store. `worker` is a name that is unique to this process. */
 export function homeRecord({ redis, ask }: Quick, mirror: string, worker: string): AssignmentStore {
   const record = `${prefix}:${mirror}:{home}`;
   const alive = `${record}:alive`;

@@ -1,7 +1,7 @@
 /**
- * Hands commands over to the worker that holds a mirror, in Redis (BullMQ), and brings back their
- * outcome. Both are encrypted, because they may hold addresses and Redis stores plain text. They
- * are deleted when the answer is read, and after an hour in any case.
+ * Passes commands through Redis (BullMQ) to the worker that has a mirror, and returns their
+ * outcome. Both are encrypted, because they may contain addresses and Redis stores plain text. They
+ * are deleted once the outcome has been read, and after an hour in any case.
  */
 import { type Job, QueueEvents } from 'bullmq';
 import type { Clock } from '../../domain/clock.ts';
@@ -10,43 +10,43 @@ import { takeJobs } from './job-consumer.ts';
 import { commandsOf, prefix } from './queue-names.ts';
 import { connectPatiently, connectQuickly } from './redis-connections.ts';
 
-/** In seconds. */
+/** The retention period of ended jobs, in seconds. */
 const kept = { age: 3_600 };
 
-/** A Redis and a mirror. */
+/** The Redis server and the mirror. */
 export interface CommandQueueOptions {
-  /** redis:// or rediss://. */
+  /** A redis:// or rediss:// URL. */
   url: string;
   mirror: string;
   clock: Clock;
 }
 
-/** A command to hand over. */
+/** A command to pass to the worker. */
 export interface HandedOver {
   /** The command, encrypted. */
   sealed: string;
-  /** Beside whatever runs, or alone. */
+  /** Whether it runs in parallel with other work or alone. */
   how: 'beside' | 'alone';
-  /** Whether it goes before all others that wait. */
+  /** Whether it goes ahead of all other waiting commands. */
   urgent: boolean;
-  /** Called with each piece of progress, encrypted, as it comes. */
+  /** Called with each encrypted progress message as it arrives. */
   tell(sealed: string): void;
-  /** Aborted when the caller stops waiting: a command that has not begun is taken back. */
+  /** Aborted when the caller stops waiting. A command that has not started is then withdrawn. */
   signal: AbortSignal;
-  /** Asked every few seconds; if it stays false, no worker is there. */
+  /** Checked every few seconds. If it stays false, no worker is available. */
   isServed(): Promise<boolean>;
 }
 
-/** The most commands at a time that run beside others. */
+/** The maximum number of commands that run in parallel with other work. */
 const atOnce = 4;
-/** How often `isServed` is asked. */
+/** How often `isServed` is checked. */
 const lookMs = 5_000;
-/** After so many answers without a worker none is expected to take over. */
+/** After this many checks without a worker, no worker is expected to take over. */
 const goneAfter = 6;
 
 /**
- * Hands a command over and returns its outcome, encrypted. Throws Unavailable, Invalid with the
- * worker's message, and the signal's reason.
+ * Passes a command to the worker and returns its encrypted outcome. Throws Unavailable, Invalid
+ * with the worker's message, and the signal's reason.
  */
 export async function handOver(
   { url, mirror, clock }: CommandQueueOptions,
@@ -60,7 +60,7 @@ export async function handOver(
   events.on('error', () => undefined);
   try {
     const priority = handed.urgent ? 1 : 2;
-    // An error's stack may hold more than what is encrypted.
+    // An error's stack may contain more than the encrypted parts.
     const opts = { priority, removeOnComplete: kept, removeOnFail: kept, stackTraceLimit: 0 };
     const job = await quick.ask(async () => {
       await events.waitUntilReady();
@@ -83,7 +83,7 @@ async function answerOf(
     if (jobId === job.id && typeof data === 'string') tell(data);
   });
   const ended = job.waitUntilFinished(events).catch((error: unknown) => {
-    // Redis holds the worker's message: the worker did nothing.
+    // Redis holds the worker's message; the worker has done nothing.
     throw new Invalid(error instanceof Error ? error.message : String(error), { cause: error });
   });
   ended.catch(() => undefined);
@@ -92,7 +92,7 @@ async function answerOf(
     return await Promise.race([ended, watched.gone]);
   } finally {
     watched.end();
-    // Redis refuses this for a job that is worked on: that job goes on.
+    // Redis refuses to remove a job that is being processed; that job continues.
     await job.remove().catch(() => undefined);
   }
 }
@@ -120,9 +120,9 @@ function watch({
 }
 
 /**
- * Calls `work` with each command that is handed over, until it is closed: those that have to be
- * alone one after the other, the others a few at a time. What `work` tells goes to the caller;
- * `elsewhere` means that another process has to do it.
+ * Calls `work` for each command that is passed to this worker, until it is closed. Commands that
+ * must run alone run one after the other, the others a few at a time. Progress that `work` reports
+ * goes to the caller. `elsewhere` means that another process has to run the command.
  */
 export function serveCommands(
   { url, mirror, clock }: CommandQueueOptions,

@@ -1,16 +1,16 @@
 /**
- * Keeps the events of a CRM in Redis (BullMQ): one job for each record, which holds the record's id
- * and nothing else, and one of another kind for each record that the CRM has erased.
+ * Stores the events of a CRM in Redis (BullMQ): one job for each changed record, which holds only
+ * the record's id, and one job of another kind for each record that the CRM has erased.
  *
- * an event comes   its job waits          it joins that job
- *                  its job is worked on   one more job when that one has ended: never two at a
- *                                         time, and what is read is never older than the event
- *                  there is no job        a new job, which begins a moment later because events
- *                                         come in groups
- * the work ends    done                   the job is deleted
- *                  elsewhere              tried again a moment later: another process has to do it
- *                  again, or it threw     tried again, for ever, less and less often
- *                  never, it died         another process has it within 11 s
+ *   event arrives   its job waits          it joins that job
+ *                   its job is running     another job starts when that one has ended: never two at
+ *                                          a time, and data read is never older than the event
+ *                   there is no job        a new job starts a moment later, because events arrive
+ *                                          in groups
+ *   work ends       done                   the job is deleted
+ *                   elsewhere              retried a moment later: another process has to do it
+ *                   again, or it threw     retried without limit, at growing intervals
+ *                   never (process died)   another process takes it within 11 s
  */
 import { createHash } from 'node:crypto';
 import type { Queue } from 'bullmq';
@@ -20,67 +20,80 @@ import { takeJobs } from './job-consumer.ts';
 import { eventsOf, prefix } from './queue-names.ts';
 import { retryDelayMs, retrySchedules } from '../../domain/retry-schedules.ts';
 
-/** A Redis and a mirror. */
+/** The Redis server and the mirror. */
 export interface EventQueueOptions {
-  /** redis:// or rediss://. */
+  /** A redis:// or rediss:// URL. */
   url: string;
   mirror: string;
   clock: Clock;
-  /** Called with the reason when Redis is lost, with undefined when it is there, first or again. */
+  /**
+   * Called with the reason when the connection to Redis is lost, and with undefined when it is
+   * established or restored.
+   */
   notice(lost: string | undefined): void;
 }
 
-/** An event about a record; `erased`: for privacy, which is more than deleted. */
+/**
+ * The kind of event about a record. `erased` is a privacy deletion, which is more than an ordinary
+ * deletion.
+ */
 export type Heard = 'changed' | 'erased';
 
-/** The result of working on an event: done, for another process to do, or to be tried again. */
+/**
+ * The result of processing an event: it is done, another process has to do it, or it must be
+ * retried.
+ */
 export type Worked = 'done' | 'elsewhere' | 'again';
 
-/** How to work on events. */
+/** The settings for processing events. */
 export interface ServeOptions {
-  /** The number of records worked on at a time. */
+  /** The number of records processed at a time. */
   concurrency: number;
-  /** Called if the work throws, which it should not. It is tried again. */
+  /** Called if the work throws, which it should not. The work is then retried. */
   failed(error: unknown): void;
 }
 
-/** The numbers of jobs; one that is tried again later counts as delayed. */
+/** The numbers of jobs. A job to be retried later counts as delayed. */
 export interface QueueCounts {
   waiting: number;
   active: number;
   delayed: number;
 }
 
-/** Works on what was heard of one record. */
+/** Processes the events received for one record. */
 export type Work = (id: string, heard: Heard) => Promise<Worked>;
 
 /**
- * The events of one mirror. While Redis is away every function but `serve` and `close` throws
- * Unavailable at once.
+ * The events of one mirror. While Redis is away, every function except `serve` and `close` throws
+ * Unavailable immediately.
  */
 export interface EventQueue {
-  /** Adds events. Resolves when Redis has them; when it throws, Redis may have some of them. */
+  /**
+   * Adds events. Resolves once Redis has stored them. If it throws, Redis may have stored some of
+   * them.
+   */
   add(ids: readonly string[], heard?: Heard): Promise<void>;
-  /** Returns whether this delivery was remembered in the last eleven minutes. */
+  /** Returns whether this delivery was remembered within the last eleven minutes. */
   knows(delivery: string): Promise<boolean>;
   /**
-   * Remembers a delivery. Call it after its events were added: a known delivery is not added again.
+   * Remembers a delivery, so that it is not added again. It must be called after the delivery's
+   * events were added.
    */
   remember(delivery: string): Promise<void>;
-  /** Calls `work` for each record of which something was heard, until `close`. */
+  /** Calls `work` for each record with events, until `close`. */
   serve(work: Work, options: ServeOptions): void;
   counts(): Promise<QueueCounts>;
-  /** Returns how long ago the oldest event that is not done came; undefined: there is none. */
+  /** Returns the age of the oldest unfinished event, or undefined if there is none. */
   lagMs(): Promise<number | undefined>;
-  /** Takes nothing more, waits for the work under way, and closes its connections. */
+  /** Takes no more events, waits for the work in progress, and closes its connections. */
   close(): Promise<void>;
 }
 
 const gatherMs = 300;
-/** A larger batch would keep others waiting for Redis. */
+/** Limits the size of a batch, because a larger one would keep other clients of Redis waiting. */
 const batch = 500;
 
-/** A signature is valid for five minutes before and after its time. */
+/** Exceeds the validity of a signature, which is five minutes before and after its time. */
 const rememberMs = 11 * 60_000;
 
 const jobOptions = {
@@ -88,11 +101,11 @@ const jobOptions = {
   attempts: retrySchedules.event.tries,
   backoff: { type: 'rising' },
   removeOnComplete: true,
-  // An error's stack may hold more than an id.
+  // An error's stack may contain more than an id.
   stackTraceLimit: 0,
 };
 
-/** Opens the queue. Nothing is worked on before `serve`. */
+/** Opens the queue. Nothing is processed before `serve`. */
 export function openEventQueue({ url, mirror, clock, notice }: EventQueueOptions): EventQueue {
   const quick = connectQuickly(url);
   const heard = hearOf(quick.redis, notice);
@@ -135,7 +148,7 @@ interface Data {
   erased?: true;
 }
 
-/** Returns the job for a record. Erasures are not joined with other events of the record. */
+/** Returns the job for a record. Erasures are not merged with other events of the record. */
 function jobOf(id: string, heard: Heard) {
   const isErased = heard === 'erased';
   const data: Data = isErased ? { id, erased: true } : { id };
@@ -143,14 +156,14 @@ function jobOf(id: string, heard: Heard) {
   return { name: isErased ? 'erased' : 'event', data, opts: { ...jobOptions, deduplication } };
 }
 
-/** Returns a text of fixed length: ids may be long and hold any character. */
+/** Returns a text of fixed length, because ids may be long and contain any character. */
 function hash(text: string): string {
   return createHash('sha256').update(text).digest('base64url');
 }
 
 /**
- * Returns when the oldest job came. Redis looks at each job, and there are many only after a long
- * outage.
+ * Returns when the oldest job arrived. Redis examines every job, but there are many only after a
+ * long outage.
  */
 async function oldest({ redis, ask }: Quick, queue: Queue): Promise<number | undefined> {
   const timestamp = `${queue.toKey('')}*->timestamp`;
@@ -161,7 +174,7 @@ async function oldest({ redis, ask }: Quick, queue: Queue): Promise<number | und
   return times.length === 0 ? undefined : Math.min(...times);
 }
 
-/** Begins the work, on a connection of its own that waits for Redis however long it is away. */
+/** Starts the work on a separate connection that waits for Redis, no matter how long it is away. */
 function startWork(
   { url, mirror, clock }: Omit<EventQueueOptions, 'notice'>,
   work: Work,

@@ -1,33 +1,34 @@
-/** Takes the jobs of a queue (BullMQ), and ends cleanly whatever Redis does. */
+/** Takes the jobs of a queue (BullMQ), and shuts down cleanly whatever happens to Redis. */
 import { DelayedError, type Job, Worker, type WorkerOptions } from 'bullmq';
 import type { Clock } from '../../domain/clock.ts';
 import { prefix } from './queue-names.ts';
 import type { Patient } from './redis-connections.ts';
 import { retrySchedules } from '../../domain/retry-schedules.ts';
 
-/** How long Redis has to hear that the last job is over. */
+/** How long to wait for Redis to record that the last job has ended. */
 const farewellMs = 1_000;
 
 /**
- * The job of a worker that died goes to another when its lock has expired and it was looked at
- * twice: within 11 s. It stays to be done however many workers die with it.
+ * The job of a dead worker goes to another one when its lock has expired and two checks have found
+ * it stalled, that is, within 11 s. It is never given up, no matter how many workers die while
+ * processing it.
  */
 const dead = { lockDuration: 5_000, stalledInterval: 3_000, maxStalledCount: 1_000_000 };
 
-/** How to take jobs. */
+/** The settings for taking jobs. */
 export interface TakeOptions<Data> extends Pick<WorkerOptions, 'concurrency' | 'settings'> {
   connection: Patient;
   clock: Clock;
   /**
-   * Works on a job. The answer is kept with the job; `elsewhere`: another process has to do it, and
-   * it is offered again a moment later.
+   * Processes a job. The returned text is stored with the job. `elsewhere` means that another
+   * process has to do it; it is offered again a moment later.
    */
   work(job: Job<Data>): Promise<string>;
 }
 
 /**
- * A worker that can be abandoned: if Redis is lost while it closes, it never ends closing, and its
- * locks keep the process alive.
+ * A worker that can be abandoned. If the connection to Redis is lost during closing, the closing
+ * never ends, and the worker's locks would keep the process alive.
  */
 class Taker<Data> extends Worker<Data> {
   abandon(): void {
@@ -36,8 +37,8 @@ class Taker<Data> extends Worker<Data> {
 }
 
 /**
- * Works on what is due until it is closed. Closing takes no more jobs, waits for the work under
- * way, and ends the connection.
+ * Processes jobs until it is closed. Closing takes no more jobs, waits for the work in progress,
+ * and ends the connection.
  */
 export function takeJobs<Data>(
   name: string,
@@ -56,7 +57,7 @@ export function takeJobs<Data>(
   worker.on('error', () => undefined);
   return {
     async close() {
-      // Without Redis, BullMQ waits for ever.
+      // Without Redis, BullMQ waits forever.
       const closing = worker.close(redis.status !== 'ready');
       while (underWay.size > 0) await Promise.allSettled(underWay);
       leave();

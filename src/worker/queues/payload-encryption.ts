@@ -1,7 +1,7 @@
 /**
- * Encrypts what may name a person before it goes through Redis: AES-256-GCM, with a key derived
- * (HKDF-SHA-256) from the key of the do-not-contact list, which every process that may write a
- * mirror has.
+ * Encrypts data that may identify a person before it goes through Redis. It uses AES-256-GCM with a
+ * key derived (HKDF-SHA-256) from the key of the do-not-contact list, which every process that may
+ * write a mirror has.
  */
 import { createCipheriv, createDecipheriv, hkdfSync } from 'node:crypto';
 import { Invalid } from '../../domain/errors.ts';
@@ -9,7 +9,7 @@ import { Invalid } from '../../domain/errors.ts';
 /** Encrypts and decrypts texts, in Base64. */
 export interface Seal {
   close(text: string): string;
-  /** Throws Invalid for what was encrypted with another key, or was changed. */
+  /** Decrypts a text. Throws Invalid if the text was encrypted with another key or was modified. */
   open(sealed: string): string;
 }
 
@@ -18,8 +18,8 @@ const nonceBytes = 12;
 const tagBytes = 16;
 
 /**
- * Creates a seal. `key` is the key of the do-not-contact list in hexadecimal; `random` returns that
- * many unguessable bytes.
+ * Creates a seal. `key` is the key of the do-not-contact list in hexadecimal. `random` returns the
+ * given number of unpredictable bytes.
  */
 export function sealOf(key: string, random: (bytes: number) => Uint8Array): Seal {
   const secret = Buffer.from(

@@ -1,4 +1,4 @@
-/** The names of a mirror's queues in Redis, and the prefix of all keys. */
+/** The prefix of all keys in Redis. The functions below return the names of a mirror's queues. */
 export const prefix = 'crm-mirror';
 
 /** Returns the name of the queue of runs. */
@@ -12,8 +12,8 @@ export function eventsOf(mirror: string): string {
 }
 
 /**
- * Returns the name of the queue of commands: one for those that run alone and may take hours, and
- * one for the others, which do not wait for them.
+ * Returns the name of a queue of commands. Commands that run alone may take hours, so the others
+ * have a queue of their own and do not wait for them.
  */
 export function commandsOf(mirror: string, how: 'beside' | 'alone'): string {
   return how === 'alone' ? `commands-${mirror}` : `errands-${mirror}`;

@@ -1,4 +1,4 @@
-/** A view on the queues of a mirror that does not wait for Redis. */
+/** Provides a view of a mirror's queues that never waits for Redis. */
 import type { Queue } from 'bullmq';
 import { countsOf, type QueueCounts } from './event-queue.ts';
 import { eventsOf, runsOf } from './queue-names.ts';
@@ -10,10 +10,10 @@ export interface Depth extends QueueCounts {
   queue: 'runs' | 'events';
 }
 
-/** The queues to show; close it afterwards. */
+/** The queues to show. The caller closes the view. */
 export interface QueueView {
   queues: readonly Queue[];
-  /** Throws Unavailable while Redis is away. */
+  /** Returns the depth of each queue. Throws Unavailable while Redis is away. */
   depths(): Promise<Depth[]>;
   close(): void;
 }

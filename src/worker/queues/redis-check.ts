@@ -1,13 +1,13 @@
-/** Asks a Redis for its name, and whether it keeps what it is given. */
+/** Reads a Redis server's name, and checks whether it keeps stored data. */
 import { connectQuickly } from './redis-connections.ts';
 
-/** The answer of a Redis about itself. */
+/** What a Redis server reports about itself. */
 export interface Looked {
-  /** Name and version, such as `Redis 7.0.15` or `Valkey 8.1.0`. */
+  /** The name and version, such as `Redis 7.0.15` or `Valkey 8.1.0`. */
   name: string;
   /**
-   * The policy by which it drops keys once its memory is full; undefined: it drops nothing, or does
-   * not say.
+   * The policy by which it drops keys when its memory is full; undefined if it drops none or does
+   * not report it.
    */
   evictsBy: string | undefined;
 }
@@ -16,7 +16,7 @@ const fix =
   'start it, or correct `redis` in the configuration; Node trusts an authority of your own by ' +
   'NODE_EXTRA_CA_CERTS';
 
-/** Asks the Redis at this address. Throws Unavailable with the reason and the fix. */
+/** Queries the Redis server at this address. Throws Unavailable with the reason and the fix. */
 export async function lookAtRedis(url: string): Promise<Looked> {
   const quick = connectQuickly(url);
   try {

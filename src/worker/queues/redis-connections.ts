@@ -1,4 +1,7 @@
-/** The two kinds of connection to Redis: one fails at once while Redis is away, one waits. */
+/**
+ * Provides two kinds of connection to Redis: one fails immediately while Redis is away, the other
+ * waits.
+ */
 import { Queue } from 'bullmq';
 import { Redis } from 'ioredis';
 import { Unavailable } from '../../domain/errors.ts';
@@ -6,15 +9,15 @@ import { prefix } from './queue-names.ts';
 import { retryMs, waitsForNothing } from '../../rate-limit/shared/redis-reconnect.ts';
 
 /**
- * A connection that does not wait: while Redis is away, or if it does not answer within a second, a
- * command fails, and nothing is sent twice. Its queues fail in the same way.
+ * A connection that does not wait. If Redis is away or does not respond within a second, a command
+ * fails, and nothing is sent twice. Its queues fail in the same way.
  */
 export interface Quick {
   redis: Redis;
   queue<Data = unknown, Answer = unknown>(name: string): Queue<Data, Answer>;
   /**
-   * Runs a command, after the first attempt to connect has ended. Throws Unavailable if Redis is
-   * away, slow or refuses, with `fix` in its message.
+   * Runs a command once the first connection attempt has ended. Throws Unavailable, with `fix` in
+   * its message, if Redis is away, slow, or refuses the command.
    */
   ask<T>(command: () => Promise<T>, fix?: string): Promise<T>;
   close(): void;
@@ -32,7 +35,8 @@ export function connectQuickly(url: string): Quick {
   return {
     redis,
     queue<Data, Answer>(name: string) {
-      // Otherwise it never recovers from a Redis that was away when it was made.
+      // Without these options, the queue never recovers if Redis was away when the queue was
+      // created.
       const recovers = { skipWaitingForReady: true, skipVersionCheck: true };
       const queue = new Queue<Data, Answer>(name, { connection: redis, prefix, ...recovers });
       queue.on('error', () => undefined);
@@ -54,8 +58,8 @@ export function connectQuickly(url: string): Quick {
 }
 
 /**
- * Calls `notice` once when the connection is lost, with the reason, and once with undefined when it
- * is there again, until `ignore` is called.
+ * Calls `notice` with the reason when the connection is lost, and with undefined when it is
+ * restored, once each time, until `ignore` is called.
  */
 export function hearOf(
   connection: Redis,
@@ -76,10 +80,13 @@ export function hearOf(
   return { ignore: () => void (ignored = true) };
 }
 
-/** A connection to Redis for work: it waits however long Redis is away, until it is left. */
+/**
+ * A connection for processing jobs. It waits for Redis, no matter how long it is away, until
+ * `leave` is called.
+ */
 export interface Patient {
   redis: Redis;
-  /** Stops waiting: once the connection is lost, whatever needs it fails. */
+  /** Stops waiting. If the connection is lost after that, everything that needs it fails. */
   leave(): void;
   close(): void;
 }
@@ -95,8 +102,8 @@ export function connectPatiently(url: string): Patient {
     leave: () => void (isLeft = true),
     close() {
       isLeft = true;
-      // Between two attempts to connect it would never end, nor would those that wait: one more
-      // try.
+      // Between two connection attempts it would never end, and neither would its waiting callers,
+      // so it makes one more attempt.
       if (redis.status === 'reconnecting') redis.once('ready', () => redis.disconnect());
       else redis.disconnect();
     },

@@ -1,10 +1,11 @@
 /**
- * Keeps the runs of one mirror in Redis (BullMQ): due by cron patterns, and one at a time on
- * however many machines. The sentinel has a queue of its own and runs beside them. A tick that
- * comes while its run waits joins that run: what was missed is done once.
+ * Stores the runs of one mirror in Redis (BullMQ). They are due by cron patterns, and only one runs
+ * at a time, on however many machines. The sentinel has a queue of its own and runs in parallel. A
+ * tick that arrives while its run is waiting joins that run, so missed ticks are made up for only
+ * once.
  *
- * A job holds the name of its tick and nothing else. While Redis is away nothing is due; BullMQ
- * tries again and again, and goes on when Redis is there.
+ * A job holds only the name of its tick. While Redis is away, nothing is due; BullMQ keeps trying
+ * to reconnect, and continues when Redis is back.
  */
 import { type Job, Queue } from 'bullmq';
 import type { Clock } from '../../domain/clock.ts';
@@ -13,33 +14,39 @@ import { takeJobs } from './job-consumer.ts';
 import { looksOf, prefix, runsOf } from './queue-names.ts';
 import { dueIn, looks, runs, type Schedule, type Tick, ticks } from './run-schedule.ts';
 
-/** A Redis and a mirror. */
+/** The Redis server and the mirror. */
 export interface RunQueueOptions {
-  /** redis:// or rediss://. */
+  /** A redis:// or rediss:// URL. */
   url: string;
   mirror: string;
   clock: Clock;
-  /** Called with the reason when Redis is lost, with undefined when it is there, first or again. */
+  /**
+   * Called with the reason when the connection to Redis is lost, and with undefined when it is
+   * established or restored.
+   */
   notice(lost: string | undefined): void;
 }
 
 /** The runs of one mirror. */
 export interface RunQueue {
-  /** Makes this the schedule, in place of the one before. Waits for Redis. */
+  /** Replaces the schedule with this one. Waits for Redis. */
   follow(schedule: Schedule): Promise<void>;
   /**
-   * Calls `run` for what is due, one after the other, until `close`. `run` never throws, and
-   * answers `elsewhere` if another process has to do it; it is offered again a moment later.
+   * Calls `run` for due runs, one after the other, until `close`. `run` never throws. It returns
+   * `elsewhere` if another process has to do the run, which is then offered again a moment later.
    */
   serve(run: (tick: Tick) => Promise<'over' | 'elsewhere'>): void;
-  /** Takes nothing more, waits for the run under way, and closes its connections. */
+  /** Takes no more runs, waits for the run in progress, and closes its connections. */
   close(): Promise<void>;
 }
 
-/** The number of ended jobs that BullMQ keeps for its own counts; the snapshot has the history. */
+/**
+ * The number of ended jobs that BullMQ keeps for its own statistics; the history is in the
+ * snapshot.
+ */
 const kept = { count: 100 };
 
-/** Opens the queue. Nothing is run before `serve`. */
+/** Opens the queue. Nothing runs before `serve`. */
 export function openRunQueue({ url, mirror, clock, notice }: RunQueueOptions): RunQueue {
   const asking = connectPatiently(url);
   const { redis } = asking;

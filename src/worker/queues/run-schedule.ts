@@ -1,15 +1,15 @@
-/** The runs that a schedule may hold, and the sentinel, which runs beside them. */
+/** The runs that a schedule may contain. The sentinel runs in parallel with them. */
 export const runs = ['full', 'fast', 'templates'] as const;
 export const looks = ['sentinel'] as const;
 export const ticks = [...runs, ...looks];
 /** One entry of a schedule. */
 export type Tick = (typeof ticks)[number];
 
-/** When the entries are due. */
+/** Defines when the entries are due. */
 export interface Schedule {
-  /** Cron patterns; six fields begin with seconds. */
+  /** Cron patterns; a pattern with six fields begins with seconds. */
   patterns: Readonly<Record<Tick, string | undefined>>;
-  /** An IANA name. */
+  /** An IANA time zone name. */
   timezone: string;
 }
 

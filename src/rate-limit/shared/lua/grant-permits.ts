@@ -1,9 +1,9 @@
 /**
  * Decides how many permits a worker gets and when to ask again: src/rate-limit/route-budget.ts in
- * Lua, for budget-script.ts. One difference: no worker hears of another worker's answers, so a
- * worker that gets nothing is told a time. It is the time at which something is back, if that is
- * known; else about a round trip, and longer where the limit is so low that asking would be all
- * that is done.
+ * Lua, for budget-script.ts. There is one difference: workers do not see each other's responses, so
+ * a worker that gets nothing is given a time. It is the time at which capacity is back, if that is
+ * known. Otherwise it is about one round trip, or longer if the limit is so low that workers would
+ * do nothing but ask.
  */
 export const decide = `
 local LEAST_FOR_SENSORS = 8

@@ -1,8 +1,8 @@
 /**
- * Learns for the whole fleet from one answer: src/rate-limit/limit-learning.ts in Lua, for
- * budget-script.ts, with the leases of all workers in place of the requests in flight of one
- * process. A lease records how many answers had come when it was given. The causal rule needs no
- * more: no clock of a worker is trusted.
+ * Learns for the whole fleet from one response: src/rate-limit/limit-learning.ts in Lua, for
+ * budget-script.ts, with the leases of all workers in place of one process's requests in flight. A
+ * lease records how many responses had arrived when it was granted. The causal rule needs nothing
+ * else, so no clock of a worker has to be trusted.
  */
 export const learn = `
 local COMPANY_WINDOWS = 10

@@ -1,8 +1,8 @@
 /**
- * Counts the fleet's requests that a server may still count, and the permits that are out: in Lua,
- * for budget-script.ts. src/rate-limit/request-usage.ts describes the conclusions.
+ * Counts, in Lua for budget-script.ts, the fleet's requests that a server may still count, and the
+ * outstanding permits. src/rate-limit/request-usage.ts describes the conclusions.
  *
- * A lease is a handful of permits of one worker, all used at once. One that runs out counts as
+ * A lease is a handful of permits for one worker, all used at once. A lease that expires counts as
  * spent, because its worker may have died before or after it sent.
  */
 export const usage = `

@@ -1,6 +1,6 @@
 /**
- * Says what a refusal of the API means, in one line. Its own words are not repeated because they
- * quote the query, and conditions may contain anything. Only names of fields are taken from them.
+ * Explains an error of the API in one line. The API's own words are not repeated, because they
+ * quote the query, and conditions may contain anything. Only field names are taken from them.
  */
 import { z } from 'zod';
 import { Invalid, RateLimited, Unavailable } from '../../../domain/errors.ts';
@@ -11,20 +11,20 @@ const LIMIT_WAIT_MS = 60 * 60_000;
 
 const errors = z.array(z.object({ errorCode: z.string(), message: z.string().default('') }));
 
-/** An answer with an error. */
+/** An error response. */
 export interface Refusal {
   status: number;
-  /** Such as INVALID_FIELD; '' when the answer names none. */
+  /** The error code, such as INVALID_FIELD; '' if the response contains none. */
   code: string;
   message: string;
   /**
-   * How many of the organization's requests of the day are used up; undefined: the answer does not
-   * tell.
+   * How many of the organization's daily requests are used up; undefined if the response does not
+   * state it.
    */
   usage: string | undefined;
 }
 
-/** Reads an answer with an error. */
+/** Parses an error response. */
 export function refusalOf({ status, value, headers }: Said): Refusal {
   const [first] = errors.safeParse(value).data ?? [];
   const code = /^[A-Z][A-Z_]{1,60}$/.exec(first?.errorCode ?? '')?.[0] ?? '';
@@ -35,7 +35,7 @@ export function refusalOf({ status, value, headers }: Said): Refusal {
 
 type Line = (refusal: Refusal) => [what: string, fix: string];
 
-/** Refusals that a person has to mend. */
+/** Errors that a person has to fix. */
 const toMend: Record<string, Line> = {
   INVALID_SESSION_ID: () => [
     'does not accept the token it has just given',
@@ -65,7 +65,7 @@ const toMend: Record<string, Line> = {
   ],
 };
 
-/** Refusals that pass by themselves. */
+/** Errors that resolve themselves. */
 const passing: Record<string, Line> = {
   QUERY_TIMEOUT: () => [
     'took too long for the query',
@@ -96,8 +96,8 @@ export function errorOf(refusal: Refusal, host: string): Error {
 }
 
 /**
- * Returns the error for too many requests at once or in a day. The day's limit is no matter of
- * rights, whatever the status says.
+ * Returns the error for too many requests at once or in a day. The daily limit is not a permission
+ * problem, whatever the status says.
  */
 function limitError({ status, message, usage }: Refusal, host: string): Error {
   if (/concurrent/i.test(message)) {

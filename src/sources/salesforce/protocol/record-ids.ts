@@ -1,15 +1,15 @@
 /**
- * Ids of records: 15 characters that distinguish upper and lower case, or these with three more
- * that encode the case. Both name the same record; the long form is its id here.
+ * Handles record ids: 15 characters in which case matters, or the same with three more that encode
+ * the case. Both forms name the same record; this source uses the long form.
  */
 const spelled = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ012345';
 
-/** The objects that are read. */
+/** The objects that this source reads. */
 export type ObjectName = 'Contact' | 'Lead';
 
 const prefixes: Readonly<Record<string, ObjectName>> = { '003': 'Contact', '00Q': 'Lead' };
 
-/** Returns the long form of an id; undefined when the text is no id of a record. */
+/** Returns the long form of an id, or undefined if the text is not a record id. */
 export function longId(text: string): string | undefined {
   if (!/^[0-9A-Za-z]{15}(?:[0-9A-Za-z]{3})?$/.test(text)) return undefined;
   const short = text.slice(0, 15);
@@ -17,12 +17,12 @@ export function longId(text: string): string | undefined {
   return text.length === 15 || text === long ? long : undefined;
 }
 
-/** Returns the object of a long id; undefined for other objects. */
+/** Returns the object of a long id, or undefined for other objects. */
 export function objectOf(id: string): ObjectName | undefined {
   return prefixes[id.slice(0, 3)];
 }
 
-/** Encodes the case of five characters, one bit each: set for a capital. */
+/** Encodes the case of five characters, one bit each; a set bit means a capital. */
 function casesOf(five: string): string {
   const bits = [...five].map((char, at) => (/[A-Z]/.test(char) ? 2 ** at : 0));
   return spelled.charAt(bits.reduce((sum, bit) => sum + bit, 0));

@@ -1,22 +1,22 @@
-/** The options of a file: where it lies, and how to get it from there. */
+/** Defines the options of a file: its location, and how to read it from there. */
 import { z } from 'zod';
 import type { Fault } from '../../../domain/record.ts';
 import { fault, issueOf } from '../../../domain/schema-fault.ts';
 import { placeOf } from '../../../domain/values/config-file.ts';
 import { addressFault, flag, headers, whole } from '../option-fields.ts';
 
-/** A file that was configured. */
+/** The location of a configured file. */
 export interface PlacedOptions {
   /** An absolute path, `-` for standard input, or a web address. */
   path: string;
   headers?: Readonly<Record<string, string>> | undefined;
   timeoutMs?: number | undefined;
   allowHttp?: boolean | undefined;
-  /** optional: a last line without a line break counts as whole. */
+  /** With `optional`, a last line without a line break counts as complete. */
   finalNewline?: 'required' | 'optional' | undefined;
 }
 
-/** The fields of a source that reads a file. */
+/** The schema fields of a source that reads a file. */
 export const placedShape = {
   path: z
     .string()
@@ -39,12 +39,12 @@ export const placedShape = {
     .optional(),
 };
 
-/** Reports how the fields of a file do not fit together. */
+/** Reports conflicts between the fields of a file. */
 export function refusePlacedFaults(value: PlacedOptions, context: z.core.$RefinementCtx): void {
   for (const [path, mistake] of placedFaults(value)) context.addIssue(issueOf(mistake, [path]));
 }
 
-/** Returns the schema of reporting opt-outs into a file. */
+/** Returns the schema of the options for reporting opt-outs to a file. */
 export function fileReturnsOptions<T extends string>(type: T, what: string) {
   return z.strictObject({
     type: z.literal(type).describe(what),
@@ -52,7 +52,7 @@ export function fileReturnsOptions<T extends string>(type: T, what: string) {
   });
 }
 
-/** Returns faults in how the fields fit together, each with its field. */
+/** Returns conflicts between fields, each with the name of the field at fault. */
 function placedFaults(options: PlacedOptions): [field: string, fault: Fault][] {
   const { path, allowHttp = false } = options;
   if (placeOf(path) === 'address') {

@@ -1,7 +1,7 @@
 /**
- * Reports opt-outs by appending one line for each to a file that others read. Lines are whole and
- * on disk when `tell` yields. Appending is synchronous, so two writers in one process never
- * interleave.
+ * Reports opt-outs by appending one line per report to a file that other programs read. Lines are
+ * complete and on disk when `tell` yields. Appending is synchronous, so two writers in one process
+ * never interleave.
  */
 import type { OptOutReport } from '../../../domain/opt-out-report.ts';
 import type { ReportResult, WriteBack } from '../../write-back.ts';
@@ -22,13 +22,13 @@ import type { Fault } from '../../../domain/record.ts';
 
 const AT_ONCE = 500;
 
-/** How a report is written; `head` is the first line of a new file. */
+/** The format of a report; `head` is the first line of a new file. */
 interface Form {
   head?: string;
   lineOf(one: OptOutReport): string;
 }
 
-/** Returns a way to report into the file at `path`. */
+/** Returns a write-back that appends to the file at `path`. */
 export function fileReturns(path: string, { head, lineOf }: Form): WriteBack {
   return {
     most: AT_ONCE,
@@ -48,18 +48,18 @@ export function fileReturns(path: string, { head, lineOf }: Form): WriteBack {
   };
 }
 
-/** The last lines that were written lie within this many bytes of the end. */
+/** The most recent lines are within this many bytes of the end. */
 const TAIL_BYTES = 1024 * 1024;
 
-/** The file contains addresses, so others must not read it. */
+/** The file contains addresses, so other users must not read it. */
 const MODE = 0o640;
 
 const LF = 0x0a;
 
 /**
- * Appends lines, given without line breaks; `head` is the first line of a new file. A line that a
- * crash cut short is completed if it is one of these, and else ended. Throws Invalid, and
- * Unavailable when part of the lines may be in the file.
+ * Appends lines, given without line breaks; `head` is the first line of a new file. If a crash cut
+ * a line short, it is completed if it belongs to these lines, and otherwise only ended with a line
+ * break. Throws Invalid, or Unavailable if some of the lines may be in the file.
  */
 function appendLines(
   path: string,
@@ -82,7 +82,7 @@ function appendLines(
 }
 
 /**
- * Returns which of these lines are whole at the end of the file; the last line break may be
+ * Returns which of these lines are complete at the end of the file. The last line break may be
  * missing.
  */
 function linesThere(path: string, lines: readonly string[]): ReadonlySet<string> {
@@ -97,7 +97,7 @@ function linesThere(path: string, lines: readonly string[]): ReadonlySet<string>
   }
 }
 
-/** Throws Invalid if the file could not be written. */
+/** Throws Invalid if the file cannot be written. */
 function lookAtFile(path: string): void {
   doing(path, () => {
     if (exists(path)) accessSync(path, constants.W_OK | constants.R_OK);
@@ -113,7 +113,8 @@ const noFile: Fault = {
 };
 
 /**
- * Returns what to write after a line that was cut short: its rest or its end, then the other lines.
+ * Returns the text to append after a line that was cut short: its remainder or a line break, then
+ * the other lines.
  */
 function textAfter(
   begun: Buffer,
@@ -128,7 +129,7 @@ function textAfter(
   return Buffer.from(`\n${lines.map((line) => `${line}\n`).join('')}`);
 }
 
-/** Returns what follows the last line break. */
+/** Returns the bytes after the last line break. */
 function cutShort(tail: Buffer): Buffer {
   return tail.subarray(tail.lastIndexOf(LF) + 1);
 }
@@ -149,13 +150,13 @@ function writeAll(file: number, text: Buffer): void {
   for (let done = 0; done < text.length;) done += writeSync(file, text, done);
 }
 
-/** Makes the name of a new file outlast a power failure. */
+/** Makes the directory entry of a new file survive a power failure. */
 function keepName(path: string): void {
   const folder = openSync(dirname(path), 'r');
   try {
     fsyncSync(folder);
   } catch {
-    // Not every file system can do that; the lines themselves are on disk.
+    // Not every file system supports this; the lines themselves are already on disk.
   } finally {
     closeSync(folder);
   }

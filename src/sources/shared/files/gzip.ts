@@ -1,24 +1,24 @@
-/** Turns stored bytes into readable bytes: full chunks, unpacked where they are packed. */
+/** Converts stored bytes into readable bytes: full chunks, decompressed if necessary. */
 import { createGunzip, type Gunzip } from 'node:zlib';
 import { Invalid, Unavailable } from '../../../domain/errors.ts';
 import { CHUNK_BYTES } from './local-file.ts';
 
-/** A slice may become a thousand times as long when it is unpacked, and no more. */
+/** A slice can grow at most about a thousandfold when it is decompressed. */
 const SLICE_BYTES = 16 * 1024;
-/** A packed file may be packed once more for its transport. */
+/** A compressed file may be compressed once more for its transport. */
 const MOST_LAYERS = 2;
 
 interface Packing {
   /** The name for messages. */
   name: string;
-  /** Whether the bytes must be packed. */
+  /** Whether the bytes must be compressed. */
   isPacked: boolean;
 }
 
 /**
- * Yields the bytes in full chunks, unpacked. Gzip is recognised by its first two bytes, which no
- * text begins with. Throws Unavailable when the data is cut off or damaged, after yielding all that
- * could be unpacked; Invalid when it must be packed and is not.
+ * Yields the decompressed bytes in full chunks. Gzip is recognized by its first two bytes, with
+ * which no text begins. Throws Unavailable if the data is truncated or damaged, after yielding
+ * everything that could be decompressed. Throws Invalid if the data must be compressed but is not.
  */
 export async function* unpacked(
   bytes: AsyncIterable<Buffer>,
@@ -79,8 +79,8 @@ function createHold() {
 }
 
 /**
- * Unpacks by writing each slice itself, so that the reader sets the pace and nothing is lost before
- * an error.
+ * Decompresses by writing each slice itself, so that the reader sets the pace and nothing is lost
+ * before an error.
  */
 async function* gunzipped(bytes: AsyncIterable<Buffer>, name: string): AsyncGenerator<Buffer> {
   const gunzip = createGunzip();

@@ -1,8 +1,8 @@
 /**
- * A file of records as a source, read from its first byte to its last. The reading is certified
- * when it ended without an error, the file was whole and did not change meanwhile, every row could
- * be read, and the last line is complete (`finalNewline`). When it breaks off, what was read
- * counts, without a certificate.
+ * Reads a file of records from its first byte to its last. The read is certified if it ended
+ * without an error, the file was complete and did not change meanwhile, every row could be read,
+ * and the last line is complete (`finalNewline`). If the read breaks off, the records read so far
+ * are kept, without a certificate.
  */
 import { Invalid, Unavailable } from '../../../domain/errors.ts';
 import { brokenFlaw, certificateOf, type Flaw } from '../read-certificate.ts';
@@ -16,7 +16,7 @@ import type { Input } from './standard-input.ts';
 import { addressOrigin } from './web-file.ts';
 import type { Origin } from './origin.ts';
 
-/** The facts of a reading so far. */
+/** The facts gathered during a read. */
 export interface FileTally {
   bytes: number;
   /** Whether the last byte read is a line break. */
@@ -24,21 +24,21 @@ export interface FileTally {
   /** The number of rows that cannot be read. */
   broken: number;
   firstBroken?: string;
-  /** Set when the rest of the file was given up; it counts as one of the broken rows. */
+  /** Set if the rest of the file was abandoned; this counts as one broken row. */
   stopped?: { where: string; why: string; fix: string };
 }
 
-/** One reading of a file. */
+/** One read of a file. */
 export interface FileReading extends ReadRequest {
-  /** The name for messages: the path, or where else the file comes from. */
+  /** The name for messages: the path or another origin of the file. */
   name: string;
-  /** The unpacked bytes; all chunks but the last are full. */
+  /** The decompressed bytes. All chunks but the last are full. */
   chunks: AsyncIterable<Buffer>;
   tally: FileTally;
 }
 
 /**
- * Returns the source of a file. It is read anew each time by `recordsOf`, which keeps the tally.
+ * Returns the source for a file. Each time, `recordsOf` reads the file again and updates the tally.
  */
 export function lineFile(
   options: PlacedOptions,
@@ -73,9 +73,9 @@ export function lineFile(
 }
 
 /**
- * Returns the flaws of a reading. A file that was cut in mid-line looks like one that merely lacks
- * its last line break. So the line break is required, unless the export never writes one; then a
- * last row of another width is broken like any other.
+ * Returns the flaws of a read. A file cut off in the middle of a line looks like one that merely
+ * lacks its last line break, so the line break is required unless the export never writes one. In
+ * that case a last row with a different width counts as broken, like any other row.
  */
 function flawsOf(tally: FileTally, cut: Flaw | undefined, found: readonly Flaw[]): Flaw[] {
   const flaws: Flaw[] = cut ? [cut] : [];
@@ -100,11 +100,11 @@ function flawsOf(tally: FileTally, cut: Flaw | undefined, found: readonly Flaw[]
   return flaws;
 }
 
-/** The surroundings of a source in a file. */
+/** The environment of a source that reads a file. */
 export interface FileSurroundings {
   clock: Clock;
   random: Random;
-  /** Standard input; undefined: there is none. */
+  /** Standard input; undefined if there is none. */
   input?: Input | undefined;
 }
 

@@ -1,4 +1,7 @@
-/** Files of this machine: their bytes, the versions of a file, and why one cannot be read. */
+/**
+ * Reads files on this machine: their bytes, their versions, and the reason why a file cannot be
+ * read.
+ */
 import { type FileHandle, open, stat } from 'node:fs/promises';
 import { Busy, Invalid, Unavailable } from '../../../domain/errors.ts';
 import { readSmallFile } from '../../../domain/values/config-file.ts';
@@ -9,14 +12,14 @@ import type { Origin } from './origin.ts';
 
 export const CHUNK_BYTES = 64 * 1024;
 
-/** Opens a file for reading; the caller closes it. Throws what `unreadable` returns. */
+/** Opens a file for reading. The caller closes it. Throws the errors that `unreadable` returns. */
 async function opened(path: string): Promise<FileHandle> {
   return open(path, 'r').catch((error: unknown) => {
     throw unreadable(path, error);
   });
 }
 
-/** Returns the text of a file that holds one small thing. Throws what `unreadable` returns. */
+/** Returns the text of a small file. Throws the errors that `unreadable` returns. */
 export function smallText(path: string): string {
   try {
     return readSmallFile(path).toString('utf8');
@@ -25,7 +28,7 @@ export function smallText(path: string): string {
   }
 }
 
-/** Yields the bytes in chunks, all full but the last. A chunk is never written to again. */
+/** Yields the bytes in chunks. All but the last are full, and a chunk is never written to again. */
 export async function* chunksOf(
   handle: FileHandle,
   { path, signal }: { path: string; signal: AbortSignal },
@@ -59,7 +62,10 @@ const REASONS = new Map([
   ['ENAMETOOLONG', 'the path is too long; correct it in the configuration'],
 ]);
 
-/** Returns what an error of the file system means: Invalid when only a person can mend it. */
+/**
+ * Converts a file system error into an error of this project, which is Invalid if only a person can
+ * fix it.
+ */
 export function unreadable(path: string, error: unknown, what = 'file'): unknown {
   if (!(error instanceof Error && 'code' in error && 'syscall' in error)) return error;
   const reason = REASONS.get(String(error.code));
@@ -74,22 +80,22 @@ const QUIET_MS = 2_000;
 
 const WAIT_MS = 60_000;
 
-/** Distinguishes the versions of a file. */
+/** Identifies a version of a file. */
 interface FileState {
   size: number;
   mtimeMs: number;
   ino: number;
 }
 
-/** Returns whether two states are the same version. */
+/** Returns whether two states describe the same version. */
 function sameState(a: FileState | undefined, b: FileState | undefined): boolean {
   return a?.size === b?.size && a?.mtimeMs === b?.mtimeMs && a?.ino === b?.ino;
 }
 
 /**
- * Waits until nobody has written to the file for two seconds, and returns its state. Throws Busy
- * after a minute, Invalid when there is no readable file. If the modification time lies far in the
- * future, two equal states two seconds apart are the proof.
+ * Waits until the file has not been written for two seconds, and returns its state. Throws Busy
+ * after a minute, and Invalid if there is no readable file. If the modification time is far in the
+ * future, two equal states two seconds apart are sufficient proof.
  */
 async function settled(
   path: string,
@@ -126,13 +132,16 @@ async function look(path: string): Promise<FileState> {
   return pick(stats);
 }
 
-/** Returns the state of the file behind a path or a handle; undefined when it is gone. */
+/**
+ * Returns the state of the file behind a path or a handle, or undefined if the file no longer
+ * exists.
+ */
 async function stateOf(file: FileHandle | string): Promise<FileState | undefined> {
   const stats = typeof file === 'string' ? stat(file) : file.stat();
   return stats.then(pick, () => undefined);
 }
 
-/** Returns the same without waiting. */
+/** Returns the same state synchronously. */
 function stateNow(path: string): FileState | undefined {
   try {
     return pick(statSync(path));
@@ -146,15 +155,16 @@ function pick({ size, mtimeMs, ino }: Stats): FileState {
 }
 
 /**
- * Returns the name of a reading: a file of the same size and time is the same reading, wherever it
- * lies.
+ * Returns the name of a read. Two files of the same size and time give the same name, wherever they
+ * are stored.
  */
 function readingOf({ size, mtimeMs }: FileState): string {
   return `${size}-${mtimeMs}`;
 }
 
 /**
- * Returns whether the file is still the state `latest`, and that was read under the name `reading`.
+ * Returns whether the file still has the state `latest` and that state was read under the name
+ * `reading`.
  */
 function isStill(path: string, latest: FileState | undefined, reading: string): boolean {
   const isLatest = latest !== undefined && readingOf(latest) === reading;
@@ -162,8 +172,8 @@ function isStill(path: string, latest: FileState | undefined, reading: string): 
 }
 
 /**
- * Returns the origin of a local file. It is read anew each time, and waits up to a minute for a
- * file that is still being written.
+ * Returns the origin of a local file. The file is read again each time. If it is still being
+ * written, the read waits up to a minute.
  */
 export function fileOrigin(path: string, clock: Clock): Origin {
   let latest: FileState | undefined;

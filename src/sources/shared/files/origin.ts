@@ -1,24 +1,24 @@
-/** Where the bytes of a file come from: a path, a web address or standard input. */
+/** Defines where the bytes of a file come from: a path, a web address or standard input. */
 import type { Flaw } from '../read-certificate.ts';
 
-/** One place that bytes come from. */
+/** An origin of bytes. */
 export interface Origin {
   /** The name for messages: a path or a host. */
   name: string;
-  /** Whether its name says that it is compressed. */
+  /** Whether the file name indicates compression. */
   isPacked: boolean;
-  /** Opens it. Throws Invalid, Busy and Unavailable when it cannot be read. */
+  /** Opens the file. Throws Invalid, Busy or Unavailable if it cannot be read. */
   open(signal: AbortSignal): Promise<Opened>;
-  /** Does the same as `still` of a source. */
+  /** Works like `still` of a source. */
   still(reading: string): boolean;
 }
 
 /** An opened file. It can be read once, from its first byte to its last. */
 export interface Opened {
   reading: string;
-  /** The bytes as they are stored. Throws Unavailable when they break off. */
+  /** The bytes as they are stored. Throws Unavailable if they break off. */
   bytes: AsyncIterable<Buffer>;
-  /** Returns what suggests that the bytes are not all; `whole`: they were read to their end. */
+  /** Returns the signs that bytes are missing. `whole` states whether they were read to the end. */
   flaws(whole: boolean): Promise<Flaw[]>;
   close(): Promise<void>;
 }

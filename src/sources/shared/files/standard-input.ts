@@ -1,7 +1,7 @@
 /**
- * Standard input as a file. It can be read only once, so it is copied into a nameless temporary
- * file that only this process can read and that ends with it. The copy never changes. Input that is
- * the same to the last byte is the same reading.
+ * Reads standard input as a file. Because it can be read only once, it is copied into an unnamed
+ * temporary file, which only this process can read and which disappears with the process. The copy
+ * never changes. Byte-identical input counts as the same read.
  */
 import { createHash } from 'node:crypto';
 import { type FileHandle, mkdtemp, open, rm } from 'node:fs/promises';
@@ -14,7 +14,7 @@ import type { Origin } from './origin.ts';
 
 const NAME = 'standard input';
 
-/** The origin of standard input. */
+/** The origin for standard input. */
 export type Input = Origin;
 
 interface Spool {
@@ -22,7 +22,7 @@ interface Spool {
   reading: string;
 }
 
-/** Returns the origin of `stream`, which is called when it is first read. */
+/** Returns the origin for `stream`, which is called at the first read. */
 export function standardInput(stream: () => Readable & { isTTY?: boolean }): Input {
   let spool: Promise<Spool> | undefined;
   let known: Spool | undefined;

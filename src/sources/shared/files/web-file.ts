@@ -1,7 +1,8 @@
 /**
- * A file behind a web address, read as it arrives. Its ETag, or the time of its last modification,
- * names the reading; without either each reading is new. It cannot be asked whether it has changed,
- * so a reading counts for a quarter of an hour. When it breaks off, what arrived is not lost.
+ * Reads a file from a web address as it arrives. Its ETag, or the time of its last modification,
+ * names the read; without either, each read is new. The server cannot report whether the file has
+ * changed, so a read stays valid for a quarter of an hour. If the download breaks off, the records
+ * that arrived are kept.
  */
 import { hash } from 'node:crypto';
 import { download, type Download } from '../../../http/download.ts';
@@ -15,7 +16,7 @@ import type { PlacedOptions } from './file-options.ts';
 const SILENCE_MS = 30_000;
 const mend = { credentials: 'the headers', request: 'path', address: 'path' };
 
-/** Returns the origin of a web address. */
+/** Returns the origin for a web address. */
 export function addressOrigin(options: PlacedOptions, surroundings: Surroundings): Origin {
   const { clock } = surroundings;
   const { host } = new URL(options.path);
@@ -39,8 +40,8 @@ interface Asked extends Surroundings {
 }
 
 /**
- * Returns the answer that contains the file. The request is repeated until the answer begins, and
- * not after.
+ * Returns the response that contains the file. The request is repeated until a response begins, but
+ * not after that.
  */
 async function fetched(options: PlacedOptions, asked: Asked): Promise<Download> {
   const { host, clock, random, signal } = asked;
@@ -101,7 +102,7 @@ function nameOf({ etag, 'last-modified': modified, ...rest }: Download['headers'
 }
 
 /**
- * Counts the bytes. An answer that is neither chunked nor names its length ends wherever the
+ * Counts the bytes. A response that is neither chunked nor states its length ends wherever the
  * connection is cut.
  */
 function counted({ headers, body }: Download): Pick<Opened, 'bytes' | 'flaws'> {

@@ -1,22 +1,22 @@
-/** Parses the address of a database, the option `url`. */
+/** Parses the address of a database (the option `url`). */
 import type { Fault } from '../../../domain/record.ts';
 import { fault } from '../../../domain/schema-fault.ts';
 import { isLoopback } from '../../../domain/values/config-value.ts';
 
-/** Where a database is. */
+/** The location of a database. */
 export type DatabasePlace = { system: 'sqlite'; path: string } | ServerPlace;
 
-/** Where a database server is, and how to log in. */
+/** The location of a database server and its login. */
 export interface ServerPlace {
   system: 'postgres' | 'mysql';
-  /** A host; or for a socket its folder (PostgreSQL) or file (MySQL), which begins with a slash. */
+  /** A host. For a socket, its folder (PostgreSQL) or file (MySQL), which begins with a slash. */
   host: string;
   port: number;
   user: string;
-  /** Undefined: the address has none. */
+  /** The password; undefined if the address has none. */
   password: string | undefined;
   database: string;
-  /** Whether nothing that is sent there leaves this machine. */
+  /** Whether traffic to the server never leaves this machine. */
   local: boolean;
   /** Whether the address itself demands encryption. */
   encrypted: boolean;
@@ -36,8 +36,8 @@ const none = fault(
 );
 
 /**
- * Returns the place, or what is wrong with the address: "what → how to mend it", which quotes no
- * part of it.
+ * Returns the location, or the fault in the address as "what → how to fix it", which quotes no part
+ * of it.
  */
 export function placeOf(address: string): DatabasePlace | Fault {
   const file = fileOf(address);
@@ -70,12 +70,12 @@ export function placeOf(address: string): DatabasePlace | Fault {
   };
 }
 
-/** Returns the file in an address of SQLite; undefined for another database. */
+/** Returns the file in an SQLite address, or undefined for another database. */
 function fileOf(address: string): string | undefined {
   return /^sqlite:(?:\/\/)?(.*)$/is.exec(address)?.[1];
 }
 
-/** Returns the address with its file made absolute. */
+/** Returns the address with its file path made absolute. */
 export function absoluteAddress(address: string, absolute: (path: string) => string): string {
   const file = fileOf(address);
   return file === undefined ? address : `sqlite:${absolute(file)}`;

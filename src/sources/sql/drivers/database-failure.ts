@@ -1,13 +1,13 @@
 /**
- * Says what went wrong with a database, in one line. It names the database and quotes nothing of
- * its message but the name of a table or column, because messages contain values. A failure that
- * may pass by itself is Unavailable; a person has to mend the others.
+ * Explains a database error in one line. It names the database and quotes nothing from its message
+ * except the name of a table or column, because messages contain values. An error that may resolve
+ * itself is Unavailable; a person has to fix the others.
  */
 import { Invalid, isExpected, type ProblemCode, Unavailable } from '../../../domain/errors.ts';
 import { quoted } from '../../shared/field-suggestions.ts';
 
 interface Said {
-  /** SQLSTATE, a number of MySQL, or the name that Node.js or a driver uses. */
+  /** An SQLSTATE, a MySQL error number, or the name that Node.js or a driver uses. */
   codes: string[];
   message: string;
 }
@@ -17,8 +17,9 @@ type Verdict = [codes: RegExp, what: string, fix?: string, code?: ProblemCode];
 const SLOW = 'raise timeoutMs of the source, or have an index made for key and updatedAt';
 
 /**
- * The first row that matches one of the codes counts. A failure without a fix may pass by itself.
- * 'database-access': the address or the way in is wrong, whatever was asked.
+ * Maps error codes to verdicts; the first row that matches one of the codes counts. An error
+ * without a fix may resolve itself. 'database-access' means that the address or the credentials are
+ * wrong, regardless of the query.
  */
 const verdicts: readonly Verdict[] = [
   [
@@ -101,7 +102,7 @@ const verdicts: readonly Verdict[] = [
   [/^(57P|1053$|1927$)/, 'is being shut down or started'],
 ];
 
-/** Messages of drivers that come without a code. */
+/** Maps driver messages that have no code to a code. */
 const unnamed: readonly [message: RegExp, code: string][] = [
   [/^no such table: /, '42P01'],
   [/^no such column: /, '42703'],
@@ -114,7 +115,7 @@ const unnamed: readonly [message: RegExp, code: string][] = [
   [/terminated|not queryable|connection.*closed|closed state/i, 'LOST'],
 ];
 
-/** A failure that a person has to mend, with the code by which the database or driver calls it. */
+/** An error that a person has to fix, with the code that the database or driver uses for it. */
 export class DatabaseError extends Invalid {
   readonly databaseCode: string;
   constructor(
@@ -126,7 +127,7 @@ export class DatabaseError extends Invalid {
   }
 }
 
-/** Returns the error for a failure of the database `name`. Bugs are returned as they are. */
+/** Returns the error for a failure of the database `name`. Returns bugs unchanged. */
 export function failureOf(error: unknown, name: string): unknown {
   if (!(error instanceof Error) || isExpected(error)) return error;
   const said = saidBy(error);
@@ -151,7 +152,10 @@ function saidBy(error: Error): Said {
   return { codes: [...named, ...codes.map(String).toReversed()], message };
 }
 
-/** Returns the name of a table or column in a message: it is no value, and says what to correct. */
+/**
+ * Returns the name of a table or column in a message. Such a name is not a value, and it shows what
+ * to correct.
+ */
 function nameIn(message: string): string {
   const found = /(?:relation|table|column):? ['"]?([\w.$]{1,60})['"]?(?: does|$|')/i.exec(message);
   const other = /Table '([\w.$]{1,60})'|Unknown column '([\w.$]{1,60})'/.exec(message);
@@ -159,12 +163,12 @@ function nameIn(message: string): string {
   return name === undefined ? 'of that name' : quoted(name);
 }
 
-/** Returns whether the database refused a text as a value of a column. */
+/** Returns whether the database refused a text as a value for a column. */
 export function isNoValue(error: unknown): error is DatabaseError {
   return error instanceof DatabaseError && /^22[0-9A-Z]{3}$/.test(error.databaseCode);
 }
 
-/** Returns whether the database refused what is written, and works otherwise. */
+/** Returns whether the database works but refused the statement. */
 export function isRefused(error: unknown): error is DatabaseError {
   return error instanceof DatabaseError && error.problems[0].code === 'database-refusal';
 }

@@ -1,22 +1,26 @@
 /**
- * One connection to a database within one transaction, to read or to write. A reading transaction
- * cannot write and shows one state from beginning to end. What a writing one has not committed when
- * it is closed has not happened. What differs between databases is here and in one file for each.
+ * Represents one connection to a database within one transaction, to read or to write. A reading
+ * transaction cannot write and shows a single state from beginning to end. In a writing
+ * transaction, everything that is not committed at closing is discarded. Differences between
+ * databases are handled here and in one file per database.
  */
 
 import type { Clock } from '../../../domain/clock.ts';
 
-/** A value as the driver has it, so that it can be bound again unchanged. */
+/** A value in the driver's representation, so that it can be bound again unchanged. */
 export type Raw = string | number | bigint | Uint8Array | null;
 
-/** The values that a column holds. any: the database does not say, and rows may differ. */
+/**
+ * The kind of values that a column holds. `any` means that the database does not declare it and
+ * that rows may differ.
+ */
 export type Holds =
   | 'text'
   | 'integer'
   | 'decimal'
   | 'float'
   | 'boolean'
-  /** A moment; a moment without a zone; a day. */
+  /** In order: a point in time, a local time without a zone, a day. */
   | 'instant'
   | 'time'
   | 'day'
@@ -29,58 +33,58 @@ export type Holds =
 export interface Column {
   name: string;
   holds: Holds;
-  /** The type that a value is cast to for comparison; undefined: none is needed. */
+  /** The type to which a value is cast for comparison; undefined if no cast is needed. */
   type?: string;
 }
 
-/** A connection that reads. */
+/** A connection for reading. */
 export interface Session {
   /** The name of the database in messages. */
   readonly name: string;
-  /** The database's own clock before the state was fixed, in milliseconds since the epoch. */
+  /**
+   * The time of the database's own clock before the state was fixed, in milliseconds since the
+   * epoch.
+   */
   readonly now: number;
   quote(name: string): string;
-  /** Returns the placeholder of value `number`, from 1, in a comparison with a column. */
+  /** Returns the placeholder for value `number` (from 1) in a comparison with a column. */
   place(number: number, column: Column): string;
-  /** Returns an expression that compares exact bytes, whatever the database takes for equal. */
-  exact(quoted: string): string;
   /**
-   * Returns the values that a text may stand for in a column; none: no value is written like that.
+   * Returns an expression that compares exact bytes, regardless of what the database considers
+   * equal.
    */
+  exact(quoted: string): string;
+  /** Returns the values that a text may represent in a column; empty if no value has this form. */
   meant(text: string, column: Column): Raw[];
   columns(relation: string): Promise<Column[]>;
-  /**
-   * Runs one statement. Throws Invalid, Unavailable, and the signal's reason when it is aborted.
-   */
+  /** Runs one statement. Throws Invalid, Unavailable, and the signal's reason if it is aborted. */
   rows(statement: string, values: readonly Raw[]): Promise<Raw[][]>;
-  /** Ends the connection. Never throws. */
+  /** Closes the connection. Never throws. */
   close(): Promise<void>;
 }
 
-/** The surroundings of a session. */
+/** The environment of a session. */
 export interface Opening {
   clock: Clock;
   signal: AbortSignal;
   timeoutMs: number;
 }
 
-/** Returns the bytes for hexadecimal digits; undefined for another text. */
+/** Converts hexadecimal digits to bytes. Returns undefined for any other text. */
 export function bytesOf(text: string): Buffer | undefined {
   return /^([\da-f]{2})+$/.test(text) ? Buffer.from(text, 'hex') : undefined;
 }
 
-/** A connection that writes. */
+/** A connection for writing. */
 export interface Writing {
-  /** Returns the placeholder of value `number`, from 1. */
+  /** Returns the placeholder for value `number` (from 1). */
   place(number: number): string;
-  /** Returns a time, given in milliseconds since the epoch, as the database writes it. */
+  /** Converts a time in milliseconds since the epoch to the database's notation. */
   time(at: number): string;
-  /**
-   * Runs one statement. Throws Invalid, Unavailable, and the signal's reason when it is aborted.
-   */
+  /** Runs one statement. Throws Invalid, Unavailable, and the signal's reason if it is aborted. */
   run(statement: string, values: readonly Raw[]): Promise<void>;
-  /** Runs a command of the transaction: a savepoint, or its end. Throws likewise. */
+  /** Runs a command of the transaction, such as a savepoint or its end. Throws the same errors. */
   command(text: string): Promise<void>;
-  /** Ends the connection. Never throws. */
+  /** Closes the connection. Never throws. */
   close(): Promise<void>;
 }

@@ -1,6 +1,6 @@
 /**
- * MySQL and MariaDB, by the driver `mysql2`. Values with more digits than a double come as text,
- * and so do times, in UTC.
+ * Connects to MySQL and MariaDB with the driver `mysql2`. Values with more digits than a double are
+ * returned as text, and so are times, in UTC.
  */
 import type { Connection, ConnectionOptions } from 'mysql2/promise';
 import { z } from 'zod';
@@ -22,7 +22,7 @@ import {
 } from './database-session.ts';
 
 /**
- * The values of a column by the number of its type in the protocol; others are text or bytes.
+ * Maps the protocol's type number of a column to its kind of values. Other types are text or bytes.
  */
 const kinds: Record<number, Holds> = {
   0: 'decimal',
@@ -124,7 +124,7 @@ function begun({ socket }: ServerConnection, { host, port }: ServerAccess) {
   return host.startsWith('/') ? socket.connect(host) : socket.connect(port, host);
 }
 
-/** Opens a session to write. Throws likewise. */
+/** Opens a session to write. Throws the same errors. */
 export async function writeMysql(access: ServerAccess, opening: Opening): Promise<Writing> {
   const { timeoutMs } = opening;
   const { createConnection } = await import('mysql2/promise');
@@ -158,8 +158,8 @@ export async function writeMysql(access: ServerAccess, opening: Opening): Promis
 }
 
 /**
- * Returns the settings of the session. The clock is read before them, because they fix the state
- * that is read.
+ * Returns the settings of the session. The clock is read before they are applied, because they fix
+ * the state to read.
  */
 function settings(version: string, timeoutMs: number): string[] {
   const isMaria = /mariadb/i.test(version);
@@ -201,8 +201,8 @@ async function columnsOf(connection: Connection, relation: string): Promise<Colu
 }
 
 /**
- * Returns the type for comparisons. Without it, a text and a number are compared as doubles, and
- * two ids become one.
+ * Returns the type for comparisons. Without a cast, a text and a number are compared as doubles, so
+ * that two different ids can become equal.
  */
 function typeOf(holds: Holds, { isUnsigned, decimals }: { isUnsigned: boolean; decimals: number }) {
   if (holds === 'integer') return isUnsigned ? 'unsigned' : 'signed';

@@ -1,7 +1,7 @@
 /**
- * PostgreSQL, by the driver `pg`. Settings apply to the one transaction only, so that a connection
- * pool (PgBouncer) passes none of them on. Values come and go as the database writes them: no
- * driver rounds a number or a time.
+ * Connects to PostgreSQL with the driver `pg`. Settings apply only to the one transaction, so that
+ * a connection pool (PgBouncer) does not pass them on. Values are transferred in the database's own
+ * notation, so that no driver rounds a number or a time.
  */
 import type { Client, ClientConfig } from 'pg';
 import { z } from 'zod';
@@ -33,7 +33,7 @@ const kinds: Record<number, Holds> = {
 const started = z.tuple([z.string(), z.string()]);
 const raws = z.array(z.string().nullable());
 const MOST_MS = 10_000;
-/** The longest pause of a reader between two pages; after that the server ends the transaction. */
+/** The longest pause of a reader between two pages. After that, the server ends the transaction. */
 const IDLE = '15min';
 
 /** Opens a session to read. Throws Invalid, Unavailable, and the signal's reason. */
@@ -44,7 +44,7 @@ export async function openPostgres(access: ServerAccess, opening: Opening): Prom
   const line = createServerConnection(name, opening);
   const config = configOf(access, timeoutMs);
   const client = new Connection({ ...config, stream: () => line.socket });
-  // A failure between two questions is reported to the next one.
+  // An error between two statements is reported by the next one.
   client.on('error', () => undefined);
   const close = () => line.close(() => client.end());
   try {
@@ -73,7 +73,7 @@ export async function openPostgres(access: ServerAccess, opening: Opening): Prom
   }
 }
 
-/** Opens a session to write. Throws likewise. */
+/** Opens a session to write. Throws the same errors. */
 export async function writePostgres(access: ServerAccess, opening: Opening): Promise<Writing> {
   const { timeoutMs } = opening;
   const { Client: Connection } = await import('pg');
@@ -103,7 +103,8 @@ export async function writePostgres(access: ServerAccess, opening: Opening): Pro
 const CLOCK = 'select pg_backend_pid(), extract(epoch from now()) * 1000';
 
 /**
- * Returns the configuration. The environment (PGPASSWORD, PGSSLMODE and others) does not affect it.
+ * Returns the configuration. Environment variables (PGPASSWORD, PGSSLMODE and others) do not affect
+ * it.
  */
 function configOf(access: ServerAccess, timeoutMs: number): ClientConfig {
   const { host, port, user, password = '', database, tls } = access;
@@ -137,7 +138,7 @@ function configured(text: string, values: readonly Raw[]) {
     values: [...values],
     rowMode: 'array' as const,
     types: { getTypeParser: () => (value: string) => value },
-    // This protocol runs one statement only, whatever it contains.
+    // This protocol runs only one statement, whatever the text contains.
     queryMode: 'extended',
   };
 }
@@ -158,7 +159,7 @@ function meant(text: string, { holds }: Column): Raw[] {
   return [holds === 'bytes' ? `\\x${text}` : text];
 }
 
-/** Cancels the running statement by a second connection, because the first one is busy. */
+/** Cancels the running statement through a second connection, because the first one is busy. */
 async function cancel(client: Client, backend: string): Promise<void> {
   client.on('error', () => undefined);
   try {

@@ -1,25 +1,29 @@
-/** The connection to a server. It answers one question at a time and is always released. */
+/** Manages the connection to a server. It runs one operation at a time and is always released. */
 import { Socket } from 'node:net';
 import type { Clock } from '../../../domain/clock.ts';
 import type { ServerPlace } from './database-address.ts';
 import { failureOf } from './database-failure.ts';
 import type { Opening } from './database-session.ts';
 
-/** Where the server is, and how to get access. */
+/** The location of the server and the access to it. */
 export interface ServerAccess extends ServerPlace {
-  /** Undefined: not encrypted. Without `ca` the authorities that Node.js trusts count. */
+  /**
+   * The encryption settings; undefined if the connection is not encrypted. Without `ca`, the
+   * authorities that Node.js trusts apply.
+   */
   tls: { ca?: string } | undefined;
 }
 
-/** The longest wait for a cancellation or a farewell. */
+/** The longest wait for a cancellation or for a clean disconnect. */
 export const BRIEF_MS = 3_000;
 
 /**
- * The client waits longer than the server's own limit, so that the server reports a slow statement.
+ * The client waits longer than the server's own limit, so that the server is the one to report a
+ * slow statement.
  */
 const GRACE_MS = 5_000;
 
-/** Returns the milliseconds after which the client takes the connection for dead. */
+/** Returns the milliseconds after which the client considers the connection dead. */
 export function patienceOf(timeoutMs: number): number {
   return timeoutMs + GRACE_MS;
 }
@@ -27,15 +31,18 @@ export function patienceOf(timeoutMs: number): number {
 /** The connection to one server. */
 export interface ServerConnection {
   readonly socket: Socket;
-  /** Runs `work`. Throws failures as errors of ours, and the signal's reason once it is aborted. */
+  /**
+   * Runs `work`. Converts failures to this project's errors, and throws the signal's reason once it
+   * is aborted.
+   */
   ask<T>(work: () => Promise<T>): Promise<T>;
-  /** Sets how the server is told to stop when the signal is aborted during a statement. */
+  /** Sets the function that stops the server when the signal is aborted during a statement. */
   onAbort(cancel: () => Promise<void>): void;
-  /** Ends the connection. Never throws. */
+  /** Closes the connection. Never throws. */
   close(farewell?: () => Promise<void>): Promise<void>;
 }
 
-/** Creates a connection that is not open yet; `name` is for messages. */
+/** Creates a connection that is not yet open; `name` is for messages. */
 export function createServerConnection(name: string, { signal, clock }: Opening): ServerConnection {
   const socket = new Socket();
   // The drivers add and remove their own listeners.
@@ -56,10 +63,10 @@ export function createServerConnection(name: string, { signal, clock }: Opening)
     socket,
     async ask(work) {
       signal.throwIfAborted();
-      // Between two questions an abandoned reader must not keep the process alive.
+      // Between two operations, an abandoned reader must not keep the process alive.
       socket.ref();
       busy = true;
-      // Each question has its own promise, because a long-lived one keeps everything that it was
+      // Each operation has its own promise, because a long-lived one retains everything that it was
       // raced against.
       asked = Promise.withResolvers();
       try {
@@ -84,8 +91,8 @@ export function createServerConnection(name: string, { signal, clock }: Opening)
 }
 
 /**
- * Says farewell, but not for long: a server that does not answer any more does not answer a
- * farewell either.
+ * Disconnects cleanly, with a time limit, because a server that no longer responds does not respond
+ * to the disconnect either.
  */
 async function brief(farewell: () => Promise<void>, clock: Clock): Promise<void> {
   const enough = new AbortController();

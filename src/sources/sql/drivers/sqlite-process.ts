@@ -1,12 +1,12 @@
 /**
- * A program of its own in which one session reads or writes a file of SQLite. Nothing interrupts a
- * statement inside SQLite, not even the end of its thread. So statements run in a second thread,
- * and the first one, which is never busy, kills this process when a statement takes longer than it
- * may, and when the process that started this one closes the channel or dies.
+ * A separate program in which one session reads or writes an SQLite file. Nothing can interrupt a
+ * statement inside SQLite, not even the end of its thread. Therefore statements run in a second
+ * thread. The first thread, which is never busy, kills this process if a statement takes too long,
+ * and if the process that started this one closes the channel or dies.
  *
- * Arguments: the file, `read` or `write`, and the milliseconds that a statement may take. The first
- * `Answer`, serialized like all, says that the file is open; then one follows for each `Question`,
- * and the next question waits for it.
+ * The arguments are the file, `read` or `write`, and the time limit of a statement in milliseconds.
+ * The first `Answer` reports that the file is open. After that, one `Answer` follows each
+ * `Question`, and the next question waits for it. All messages are serialized.
  */
 import type { Database, Statement } from 'better-sqlite3';
 import { serialize } from 'node:v8';
@@ -15,11 +15,11 @@ import type { Raw } from './database-session.ts';
 
 /** A question to this program. */
 export type SqliteQuestion =
-  /** Answered by the rows, each an array of `Raw`. */
+  /** Returns the rows, each an array of `Raw`. */
   | { ask: 'rows'; text: string; values: readonly Raw[] }
-  /** Answered by `[name, declared type or null]` of each column of a statement. */
+  /** Returns `[name, declared type or null]` for each column of a statement. */
   | { ask: 'columns'; text: string }
-  /** Answered by nothing. */
+  /** Returns nothing. */
   | { ask: 'run'; text: string; values: readonly Raw[] };
 
 /** The answer to a question. */
@@ -31,10 +31,10 @@ interface Failed {
   code?: string;
 }
 
-/** The time in which a write may end by itself, so that no journal of it stays behind. */
+/** The time in which a write may end by itself, so that its journal does not remain. */
 const BRIEF_MS = 3_000;
 
-/** The failure of a statement that took too long, in SQLite's own words. */
+/** The error of a statement that took too long, in SQLite's format. */
 const late: Failed = { name: 'Error', message: 'too late', code: 'SQLITE_INTERRUPT' };
 
 if (isMainThread) watch(process.argv[3] === 'write', Number(process.argv[4]));
@@ -55,7 +55,7 @@ function watch(writes: boolean, timeoutMs: number): void {
     worker.postMessage(question, []);
   });
   worker.on('exit', kill);
-  // A signal to the whole process group is handled by the process that started this one.
+  // A signal to the whole process group is handled by the parent process.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
     process.on(signal, () => undefined);
   const leave = () => {

@@ -1,7 +1,7 @@
 /**
- * A file of SQLite, opened in a process of its own: a statement that takes too long or has to stop
- * ends together with that process, and nothing here waits for it. A program that writes the file
- * waits for the end of the reading, unless the file has a write-ahead log (WAL).
+ * Opens an SQLite file in a separate process. A statement that takes too long or has to stop ends
+ * together with that process, and nothing in this process waits for it. A program that writes to
+ * the file waits for the end of the read, unless the file has a write-ahead log (WAL).
  */
 import { access, constants, stat } from 'node:fs/promises';
 import { z } from 'zod';
@@ -38,7 +38,7 @@ export async function openSqlite(path: string, opening: Opening): Promise<Sessio
   try {
     const [[now] = []] = await unlocked(() => rows(CLOCK, []), waiting);
     await ask(() => line.ask({ ask: 'run', text: 'begin', values: [] }));
-    // The first read fixes the state.
+    // The first query fixes the state that is read.
     await unlocked(() => rows('select 1 from sqlite_schema limit 1', []), waiting);
     return {
       name: path,
@@ -62,7 +62,8 @@ export async function openSqlite(path: string, opening: Opening): Promise<Sessio
 }
 
 /**
- * Opens a session to write, and waits for another writer. No other program can write until it ends.
+ * Opens a session to write, and waits for another writer. No other program can write until the
+ * session ends.
  */
 export async function writeSqlite(path: string, opening: Opening): Promise<Writing> {
   await assertFile(path);
@@ -92,8 +93,8 @@ interface Waiting extends Opening {
 }
 
 /**
- * Throws Invalid when there is no readable file, because SQLite only says that it cannot be opened.
- * The file is not opened here: closing it would release what this process has locked in it.
+ * Throws Invalid if there is no readable file, because SQLite only reports that the file cannot be
+ * opened. The file is not opened here, because closing it would release this process's locks on it.
  */
 async function assertFile(path: string): Promise<void> {
   try {
@@ -109,8 +110,8 @@ async function assertFile(path: string): Promise<void> {
 }
 
 /**
- * Returns a function that runs work and throws its failures as errors of ours, or the signal's
- * reason once it is aborted.
+ * Returns a function that runs work. The function converts failures to this project's errors, and
+ * throws the signal's reason once it is aborted.
  */
 function asking(path: string, signal: AbortSignal) {
   return async <T>(work: () => Promise<T>): Promise<T> => {
@@ -124,7 +125,7 @@ function asking(path: string, signal: AbortSignal) {
   };
 }
 
-/** Runs `look` again until nobody writes to the file. */
+/** Repeats `look` until no other program writes to the file. */
 async function unlocked<T>(
   look: () => Promise<T>,
   { path, clock, signal, timeoutMs }: Waiting,
@@ -148,14 +149,15 @@ function isLocked(error: unknown): boolean {
 function columnsOf(described: readonly [name: string, type: string | null][]): Column[] {
   const names = new Set(described.map(([name]) => name));
   return described.map(([name, type]) => {
-    // SQLite numbers a second column of the same name, and silently uses the first.
+    // SQLite appends a number to a second column with the same name, and silently uses the first
+    // one.
     const own = name.replace(/:\d+$/, '');
     return { name: names.has(own) ? own : name, holds: 'any', ...(type !== null && { type }) };
   });
 }
 
 /**
- * Returns the values that a text may stand for: any column may hold any type, and values of
+ * Returns the values that a text may represent. Any column may hold any type, and values of
  * different types are never equal.
  */
 function meant(text: string): Raw[] {
@@ -163,14 +165,14 @@ function meant(text: string): Raw[] {
   return [text, ...number, bytesOf(text) ?? []].flat();
 }
 
-/** The channel to the process of one session. It answers one question at a time. */
+/** The channel to the process of one session. It handles one question at a time. */
 interface SqliteLine {
   /**
-   * Returns the value of the answer. Throws what SQLite says as an error with its `code`,
-   * Unavailable when the process ended, and at once the signal's reason when it is aborted.
+   * Returns the value of the answer. Throws an error from SQLite with its `code`, Unavailable if
+   * the process ended, and the signal's reason as soon as it is aborted.
    */
   ask(question: SqliteQuestion): Promise<unknown>;
-  /** Ends the process. Never throws, and nothing of the process is left afterwards. */
+  /** Ends the process and leaves nothing of it behind. Never throws. */
   close(): Promise<void>;
 }
 
@@ -178,10 +180,10 @@ const failed = z.object({ name: z.string(), message: z.string(), code: z.string(
 
 const answers = z.union([z.object({ failed }), z.object({ value: z.unknown() })]);
 
-/** The program, as TypeScript or as it was built. */
+/** The program, either in TypeScript or in its built form. */
 const program = new URL(`sqlite-process${extname(import.meta.url)}`, import.meta.url);
 
-/** Starts the process, which opens the file. Throws as `ask` does. */
+/** Starts the process, which opens the file. Throws the same errors as `ask`. */
 async function startSqlite(
   path: string,
   access: 'read' | 'write',
@@ -215,8 +217,9 @@ async function startSqlite(
 }
 
 /**
- * Reads the answers of the process. `answer` waits for the next one, to a question or that the file
- * is open; after `end` it throws what `end` was given.
+ * Reads the answers of the process. `answer` waits for the next one, which either answers a
+ * question or reports that the file is open. After `end`, it throws the error that was passed to
+ * `end`.
  */
 function answersOf(child: ChildProcess, path: string, access: 'read' | 'write') {
   const ended = Promise.withResolvers<void>();
@@ -241,10 +244,10 @@ function answersOf(child: ChildProcess, path: string, access: 'read' | 'write') 
   const answer = async (question?: SqliteQuestion): Promise<unknown> => {
     if (over) throw over.why;
     waiting = Promise.withResolvers();
-    // Between two questions an abandoned reader must not keep the process alive.
+    // Between two questions, an abandoned reader must not keep the process alive.
     child.ref();
     child.channel?.ref();
-    // If it cannot be sent, the process has ended, which is noticed anyway.
+    // If sending fails, the process has ended, which is noticed elsewhere.
     if (question) child.send(question, () => undefined);
     try {
       return valueOf(await waiting.promise);
