@@ -88,7 +88,10 @@ export const guardClasses = table([
     shapes: true,
     holdsAllFrom: Infinity,
     words: {
-      schema: { what: 'Deletes, and opt-outs for absence', of: 'the owned people' },
+      schema: {
+        what: 'Deletes, and opt-outs for absence or a changed address',
+        of: 'the people that this mirror owns',
+      },
       would: 'who left the CRM, or an address there, would be deleted or opted out',
       of: 'people we own',
       cause: 'often an export that lacks people',
@@ -115,7 +118,7 @@ export const guardClasses = table([
     // With fewer subscribers it is impossible to tell whether it is an accident.
     holdsAllFrom: 4,
     words: {
-      schema: { what: 'Opt-outs that the CRM states', of: 'the people subscribed' },
+      schema: { what: 'Opt-outs that the CRM states', of: 'the subscribed people' },
       would: 'would be opted out on the word of the CRM',
       of: 'people subscribed',
       cause: 'often a wrong column, or an export with other words in it',
@@ -137,7 +140,7 @@ export const guardClasses = table([
     // Nobody is opted in while one of their opt-outs is held.
     withoutHeldOf: 'opt_out',
     words: {
-      schema: { what: 'Opt-ins and creations', of: 'the people the CRM wants' },
+      schema: { what: 'Opt-ins and creations', of: 'the people that the CRM wants in a channel' },
       would: 'would be created or opted in',
       of: 'people the CRM wants',
       cause: 'often a column or a condition that changed its meaning',
@@ -157,7 +160,10 @@ export const guardClasses = table([
     shapes: false,
     holdsAllFrom: Infinity,
     words: {
-      schema: { what: 'Changes of templates', of: 'the owned templates' },
+      schema: {
+        what: 'Updates and archives of templates',
+        of: 'the templates that this mirror owns',
+      },
       would: 'would be changed or archived',
       of: 'templates we own',
       cause: 'often a folder that was exchanged, or a build that wrote all of them anew',

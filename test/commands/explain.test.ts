@@ -280,8 +280,8 @@ describe('explain', () => {
       { id: 'opt-ins-off', row: 27, asks: 'policy.optIns is off', held: true },
     ]);
     const { out } = await world.call('explain', ann);
-    expect(out).toContain('YES 12  wanted in; not on the platform');
-    expect(out).toContain('no      gate: most of its members lost this channel at once');
+    expect(out).toContain('YES 12  opt-in wanted; not on the platform');
+    expect(out).toContain('no      gate: most members lost this channel at the same time');
     expect(out).toContain('YES 27  gate: policy.optIns is off');
   });
 
@@ -339,9 +339,7 @@ describe('explain', () => {
     await world.call('sync');
     const { out } = await world.call('explain', 'eve@example.com');
     expect(out).toContain('the CRM does not name this person; recorded –; the platform shows');
-    expect(out).toContain(
-      'YES  1  not named by the CRM, or gone there; not on the platform, or not',
-    );
+    expect(out).toContain('YES  1  missing from the CRM, flagged as deleted, or out of scope; not');
     expect(out).not.toMatch(/wants gone|left the CRM/);
     world.csv(`id,email,news,product,lost,gone\n1,${bob},yes,,,yes\n`);
     const config = JSON.parse(readFileSync(world.file, 'utf8'));
@@ -366,7 +364,7 @@ describe('explain', () => {
     expect(contact.notSynced).toMatchObject({ firstName: 'Annabel' });
     const seen = (await world.seen('explain', ann)).out;
     expect(seen).toContain('not synced: name "Annabel"');
-    expect(seen).toContain('YES 10  wanted in; subscribed');
+    expect(seen).toContain('YES 10  opt-in wanted; subscribed');
   });
 
   test('announces only opt-outs while the outcome of a change is unknown', async () => {

@@ -87,7 +87,7 @@ describe('one mistake', () => {
     [
       'policy: keep',
       '6:9  policy  is not a mapping  → write "name: value" lines' +
-        ' (What happens where the CRM and the platform disagree)',
+        ' (What to do if the CRM and the platform disagree)',
     ],
     [
       'policy: { missing: x }',
@@ -123,12 +123,12 @@ describe('one mistake', () => {
     [
       'timeoutMs: 1.5',
       'platform.timeoutMs  is not a whole number  → write a whole number' +
-        ' (Longest wait for one request, in milliseconds)',
+        ' (Time-out of a request, in milliseconds)',
     ],
     [
       'timeoutMs: .inf',
       'platform.timeoutMs  is not a number  → write a number' +
-        ' (Longest wait for one request, in milliseconds)',
+        ' (Time-out of a request, in milliseconds)',
     ],
     ['reserve: 0.91', 'platform.reserve  is above 0.9  → write 0.9 or less'],
     ['reserve: -0.1', 'platform.reserve  is below 0  → write 0 or more'],
@@ -147,29 +147,28 @@ describe('one mistake', () => {
     [
       '',
       '6:1  contacts.channels  is missing  → add "channels: …"' +
-        ' (The channels to keep equal, at least one)',
+        ' (Channels to keep equal, at least one)',
     ],
     [
       '  channels: []',
-      '10:13  contacts.channels  is empty  → fill it' +
-        ' (The channels to keep equal, at least one)',
+      '10:13  contacts.channels  is empty  → fill it' + ' (Channels to keep equal, at least one)',
     ],
     [
       '  channels: { id: a }',
       '10:13  contacts.channels  is not a list  → write "- entry" lines' +
-        ' (The channels to keep equal, at least one)',
+        ' (Channels to keep equal, at least one)',
     ],
     [
       '  channels: [a]',
       '10:14  contacts.channels[0]  is not a mapping  → write "name: value" lines' +
-        ' (id and subscription of one channel)',
+        ' (One channel: its id and the subscription field)',
     ],
     ['  channels:\n    -', '11:6  contacts.channels[0]  is empty  → fill the entry or remove it'],
     [
       '  channels: [{ id: a }]',
       '10:14  contacts.channels[0].subscription  is missing' +
         '  → add "subscription: …" (Column or dotted path of the CRM record:' +
-        ' what this person wants of the channel; or a field with its own words; or a condition)',
+        ' whether this person wants the channel; or a field with its own words, or a condition)',
     ],
     [
       '  channels: [{ id: a, subscription: s }, { id: a, subscription: t }]',
@@ -189,7 +188,7 @@ describe('one mistake', () => {
     [
       `${channels}\n  deleted: ''`,
       '11:12  contacts.deleted  is empty  → fill it (Column or dotted' +
-        ' path of the CRM record: yes when the CRM says this person is gone; or a field with its own words; or a condition)',
+        ' path of the CRM record: yes if the CRM flags this person as deleted; or a field with its own words, or a condition)',
     ],
   ])('contacts with %j', (lines, expected) => {
     expect(mistakes(contacts(lines))).toEqual([`mirror.yaml:${expected}`]);
@@ -213,7 +212,7 @@ describe('one mistake', () => {
     [
       '{ type: csv }',
       '7:3  contacts.source.path  is missing  → add "path: …"' +
-        ' (Path of the file, relative to the configuration; or an https address; or - for standard input)',
+        ' (Path of the file, relative to the configuration file; or an https address; or - for standard input)',
     ],
     [
       '{ type: csv, path: p, header: x }',
@@ -258,7 +257,7 @@ describe('several mistakes', () => {
   it('are reported together, in the order of the file', () => {
     expect(mistakes(content.join('\n'), { URL: 'http://example.com' })).toEqual([
       'mirror.yaml:1:1  snapshot  is missing  → add "snapshot: …"' +
-        ' (File of the snapshot; relative paths are relative to this file)',
+        ' (Path of the snapshot file, relative to the configuration file)',
       'mirror.yaml:2:1  mirror  is already given in line 1  → keep one of the two',
       'mirror.yaml:4:8  platform.url  would send the key unencrypted (it comes from ${URL})' +
         '  → use https, or add allowHttp: true',
@@ -268,11 +267,11 @@ describe('several mistakes', () => {
       'mirror.yaml:7:1  contacts.email  is missing  → add "email: …"' +
         ' (Column or dotted path of the CRM record: the email address)',
       'mirror.yaml:8:30  contacts.source.path  is not a text  → write a text' +
-        ' (Path of the file, relative to the configuration; or an https address; or - for standard input)',
+        ' (Path of the file, relative to the configuration file; or an https address; or - for standard input)',
       'mirror.yaml:9:3  contacts.emial  is not known here  → did you mean email?',
       'mirror.yaml:12:13  contacts.channels[0].id  is not a text  → put it in quotes',
       'mirror.yaml:13:3  contacts.webhook.secret  is missing  → add "secret: …"' +
-        ' (Secret that the CRM signs with)',
+        ' (Secret with which the CRM signs its events)',
       'mirror.yaml:13:12  contacts.webhook  needs a source that reads a single record' +
         '  → use http with `one`, hubspot, salesforce, sql or tryton, or remove it',
       'mirror.yaml:13:22  contacts.webhook.format  is not known here  → use standard or hubspot',

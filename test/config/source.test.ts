@@ -172,7 +172,7 @@ describe('a mistake in an API source', () => {
     [
       `${url}, total: ''`,
       'total',
-      'is empty  → fill it (Dotted path of the total number of records in an answer)',
+      'is empty  → fill it (Dotted path of the total number of records in a response)',
     ],
   ])('%s', (rest, path, words) => {
     const lines = mistakes(http(rest))?.map((line) => line.replace(/^mirror.yaml:7:\d+ {2}/, ''));

@@ -62,14 +62,12 @@ function complaint(text: string): Fault | undefined {
 
 const platform = z
   .strictObject({
-    url: address.describe('Address of the platform: https, with its base path if there is one'),
+    url: address.describe('Address of the platform: https, with a base path if it has one'),
     apiKey: secret(
-      'API key of the organization; take it from the environment by ${NAME}',
+      'API key of the organization; take it from the environment with ${NAME}',
     ).optional(),
-    apiKeyFile: text('File that holds the API key, instead of apiKey').optional(),
-    timeoutMs: number(whole(1, 600_000), 'Longest wait for one request, in milliseconds').prefault(
-      10_000,
-    ),
+    apiKeyFile: text('File that contains the API key, instead of apiKey').optional(),
+    timeoutMs: number(whole(1, 600_000), 'Time-out of a request, in milliseconds').prefault(10_000),
     reserve: number(
       z.number().min(0).max(0.9),
       'Share of each rate limit that is left to other programs of the organization',
@@ -93,51 +91,53 @@ const policy = z
       .enum(['keep', 'opt_out'])
       .default('opt_out')
       .describe(
-        'What happens to contacts of this mirror that are missing from the CRM: opted out, or left subscribed',
+        'What to do with contacts of this mirror that are missing from the CRM: keep leaves them subscribed, opt_out opts them out',
       ),
     deletes: z
       .enum(['off', 'created', 'owned'])
       .default('off')
       .describe(
-        'Which contacts are deleted on the platform when they are missing from the CRM: none, those that this mirror created, or all that it owns',
+        'Which contacts are deleted on the platform if they are missing from the CRM: none, those that this mirror created, or all that it owns',
       ),
     deleteAfter: delay(
-      'Time from the opt-out of a missing person to the deletion; 0s: at once, as with a deletion' +
-        ' flag in the CRM',
+      'Time from the opt-out of a missing person to the deletion. 0s means immediately. People with a' +
+        ' deletion flag in the CRM do not wait',
     ).default('30d'),
     optIns: z
       .enum(['on', 'off'])
       .default('on')
-      .describe('off: nobody is created or opted in; opt-outs, deletes and templates continue'),
+      .describe('off: no contact is created or opted in; opt-outs, deletes and templates continue'),
     resubscribe: z
       .enum(['never', 'newer'])
       .default('never')
-      .describe('Whether a newer consent in the CRM outweighs an opt-out on the platform'),
+      .describe('Whether a newer consent in the CRM overrides an opt-out on the platform'),
     missing: z
       .enum(['respect', 'recreate'])
       .default('respect')
       .describe(
-        'What happens to a contact of this mirror that somebody deleted on the platform: left deleted, or created again',
+        'What to do if a contact of this mirror was deleted on the platform: respect leaves it deleted, recreate creates it again',
       ),
     templates: z
       .enum(['keep', 'overwrite'])
       .default('keep')
-      .describe('What happens to a template that was edited on the platform'),
+      .describe('What to do with a template that was edited on the platform'),
     absentTemplates: z
       .enum(['keep', 'archive'])
       .default('keep')
-      .describe('What happens to a template of this mirror that is missing from its source'),
+      .describe('What to do with a template of this mirror that is missing from its source'),
   })
-  .describe('What happens where the CRM and the platform disagree');
+  .describe('What to do if the CRM and the platform disagree');
 
 function limit({ defaults, words: { schema } }: Guard): z.ZodType<Guard['defaults']> {
   const { percent, floor, holdFor } = defaults;
   const both = z
     .strictObject({
-      percent: number(z.number().min(0).max(100), `Percent of ${schema.of}`).prefault(percent),
+      percent: number(z.number().min(0).max(100), `Limit as a percentage of ${schema.of}`).prefault(
+        percent,
+      ),
       floor: number(
         whole(0, 1_000_000_000),
-        'The limit is at least this number, whatever the percentage',
+        'Minimum of the limit, whatever the percentage',
       ).prefault(floor),
     })
     .describe(schema.what);
@@ -153,13 +153,13 @@ const guards = z
     ...byGuardKey((guard) => limit(guard).prefault({})),
     absentReadings: number(
       whole(1, 100),
-      'Number of complete exports in which a person must be missing',
+      'Number of complete exports from which a person must be missing',
     ).prefault(2),
     absentFor: delay(
-      'Shortest time between the first and the last of these exports; 0s: none',
+      'Minimum time between the first and the last of these exports; 0s for none',
     ).default('20h'),
   })
-  .describe('Limits above which the changes of a run need approval');
+  .describe('Limits above which changes of a run need approval');
 
 /**
  * The schema of the whole file. In its output, defaults are filled in, while paths and durations
@@ -171,9 +171,9 @@ export const fileSchema = z
       .string()
       .regex(/^[a-z0-9-]{1,40}$/, says('is no mirror name', 'use 1 to 40 of a-z, 0-9 and -'))
       .describe('Name of the mirror: 1 to 40 characters of a-z, 0-9 and -'),
-    snapshot: text('File of the snapshot; relative paths are relative to this file'),
+    snapshot: text('Path of the snapshot file, relative to the configuration file'),
     ledgerKeyFile: text(
-      'File of the key of the do-not-contact list, created at first use; by default beside the snapshot',
+      'File that contains the key of the do-not-contact list, created at first use; by default beside the snapshot',
     ).optional(),
     platform,
     contacts: contacts.optional(),
@@ -208,5 +208,5 @@ export const fileSchema = z
   }, onMapping)
   .meta({
     title: 'Configuration of one crm-mirror',
-    description: 'One mirror: an organization on the email platform, kept equal to its CRM',
+    description: 'One mirror: an organization on the email platform that is kept equal to its CRM',
   });

@@ -22,7 +22,7 @@ const word = (what: string) =>
     )
     .describe(what);
 const words = (what: string) =>
-  z.array(word('A word; spaces around it and case do not count')).describe(what);
+  z.array(word('A word; case and surrounding spaces are ignored')).describe(what);
 
 const fieldName = text('Column or dotted path of the CRM record');
 
@@ -36,7 +36,7 @@ const flagWords = z
         z.literal('any').describe('Every value that is neither empty nor a word for no'),
       ])
       .describe(
-        'Further words that mean yes; any: every value that is neither empty nor a word for no',
+        'Further words that mean yes; any means every value that is neither empty nor a word for no',
       )
       .optional(),
     no: words('Further words that mean no').optional(),
@@ -72,15 +72,15 @@ function refuseTwice(lists: readonly string[]) {
 }
 
 const field = (what: string) => text(`Column or dotted path of the CRM record: ${what}`);
-const otherwise = '; or a field with its own words; or a condition';
+const otherwise = '; or a field with its own words, or a condition';
 const flagged = (what: string) =>
   z
     .union([
-      field(`yes when ${what}`),
-      z.strictObject({ when: condition(false, `true when ${what}`) }),
+      field(`yes if ${what}`),
+      z.strictObject({ when: condition(false, `true if ${what}`) }),
       flagWords,
     ])
-    .describe(`Column or dotted path of the CRM record: yes when ${what}${otherwise}`);
+    .describe(`Column or dotted path of the CRM record: yes if ${what}${otherwise}`);
 
 /** The schema of `contacts.protect`: addresses, and conditions on the CRM record. */
 export const protect = z
@@ -108,23 +108,23 @@ const onList = { when: ({ value }: { value: unknown }) => Array.isArray(value) }
 const channel = z
   .strictObject({
     id: text('Id of the channel on the platform'),
-    name: text('Name of the channel in messages').optional(),
+    name: text('Name of the channel, used in messages').optional(),
     subscription: z
       .union([
-        field('what this person wants of the channel'),
+        field('whether this person wants the channel'),
         z.strictObject({
           when: condition(true, 'true opts in, false opts out, null does neither'),
         }),
         subscriptionWords,
       ])
       .describe(
-        `Column or dotted path of the CRM record: what this person wants of the channel${otherwise}`,
+        `Column or dotted path of the CRM record: whether this person wants the channel${otherwise}`,
       ),
     replaces: text(
-      'Id of the channel that this one replaces: a person who left that one is not opted in here',
+      'Id of the channel that this one replaces; people who left the replaced channel are not opted in',
     ).optional(),
   })
-  .describe('id and subscription of one channel');
+  .describe('One channel: its id and the subscription field');
 
 /** Returns the id of an entry, which may not be a channel at all. */
 function idOf(entry: unknown): unknown {
@@ -158,19 +158,19 @@ const channels = z
       context.addIssue(issueOf(mistake, [index, 'replaces']));
     }
   }, onList)
-  .describe('The channels to keep equal, at least one');
+  .describe('Channels to keep equal, at least one');
 
 /** The schema of `contacts`. */
 export const contacts = z
   .strictObject({
     source: contactSource,
-    map: text('Module in TypeScript or JavaScript that converts each record first').optional(),
+    map: text('TypeScript or JavaScript module that converts each record first').optional(),
     id: field('its stable id'),
     email: field('the email address'),
-    deleted: flagged('the CRM says this person is gone').optional(),
+    deleted: flagged('the CRM flags this person as deleted').optional(),
     unsubscribed: flagged('this person wants no mail at all').optional(),
-    consentAt: field('when this person last stated their will (ISO 8601)').optional(),
-    include: condition(false, 'false takes it out of scope').optional(),
+    consentAt: field('when this person last gave or withdrew consent (ISO 8601)').optional(),
+    include: condition(false, 'false excludes the record').optional(),
     protect: protect.optional(),
     channels,
     webhook: webhook.optional(),
@@ -197,14 +197,14 @@ export const contacts = z
     );
     context.addIssue(issueOf(mistake, ['id']));
   }, onMapping)
-  .describe('The people to keep equal');
+  .describe('People to keep equal');
 
 /** The schema of `templates`. */
 export const templates = z
   .strictObject({
     source: templateSource,
   })
-  .describe('The templates to keep equal');
+  .describe('Templates to keep equal');
 
 /**
  * Returns the conflicts between `returns` and the rest of `contacts`, each with its path and

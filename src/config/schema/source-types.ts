@@ -42,7 +42,7 @@ export const returns = z
     salesforceReturnsOptions,
   ])
   .describe(
-    'Write-back: how opt-outs on the platform are reported to the CRM; by default they are not',
+    'Write-back: how opt-outs on the platform are reported to the CRM; by default they are not reported',
   );
 
 /** The sources that can always read a single record. */

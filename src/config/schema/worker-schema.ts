@@ -18,7 +18,7 @@ const cron = (what: string) =>
     .string()
     .refine(isPattern, noPattern)
     .nullable()
-    .describe(`${what}: a cron pattern, with seconds where it has six fields`)
+    .describe(`${what}: a cron pattern with five fields, or six if it begins with seconds`)
     .optional();
 const noZone = says('is no time zone', 'write one such as Europe/Berlin, or UTC');
 
@@ -27,8 +27,8 @@ export const schedule = z
   .strictObject({
     full: cron('Full runs'),
     fast: cron('Fast runs'),
-    templates: cron('Templates'),
-    sentinel: cron('Watch for people who unsubscribed from all mail, one request each time'),
+    templates: cron('Runs for templates only'),
+    sentinel: cron('Checks for people who unsubscribed from all mail, one request each'),
     timezone: z
       .string()
       .refine(isTimeZone, noZone)
@@ -47,7 +47,7 @@ export const redis = z
   .regex(/^rediss?:\/\/[^\s/]/, { ...noRedis, abort: true })
   .refine((url) => URL.canParse(url) && isReadable(url), noRedis)
   .describe(
-    'Address of Redis: the worker needs it, and several processes share rate limits through it',
+    'Address of Redis: required by the worker; several processes share rate limits through it',
   );
 
 /** Returns whether the user and password can be decoded; a literal % must be written as %25. */
@@ -67,12 +67,12 @@ export const server = z
   .strictObject({
     host: text('Address to listen on').default('127.0.0.1'),
     port: number(whole(0, 65_535), 'Port to listen on').prefault(8080),
-    token: secret('Token that everything requires except health checks and webhooks').optional(),
+    token: secret('Token required for all requests except health checks and webhooks').optional(),
     publicUrl: z
       .string()
       .refine(isBase, noBase)
       .transform((url) => url.replace(/\/+$/, ''))
-      .describe('Address by which the CRM reaches this server behind a proxy')
+      .describe('Public address of this server for the CRM, if it is behind a proxy')
       .optional(),
   })
   .superRefine(({ host, token }, context) => {
@@ -83,7 +83,7 @@ export const server = z
     );
     context.addIssue(issueOf(mistake, ['token']));
   }, onMapping)
-  .describe("The worker's own server: health, metrics, status page, webhooks");
+  .describe("The worker's HTTP server: health, metrics, status page, webhooks");
 
 /**
  * Returns whether a host refers to this machine only. A value of another type is refused elsewhere.
@@ -110,9 +110,9 @@ const noWebhookSecret = fault(
 export const webhook = z
   .strictObject({
     format: z.enum(['standard', 'hubspot']).describe('How the CRM signs its events'),
-    secret: secret('Secret that the CRM signs with'),
+    secret: secret('Secret with which the CRM signs its events'),
     id: text(
-      'Dotted path of the id of the CRM record in an event; by default data.id, or objectId with hubspot',
+      'Dotted path in an event to the id of the CRM record; by default data.id, or objectId for hubspot',
     ).optional(),
   })
   .superRefine(({ format, secret: given }, context) => {
@@ -120,7 +120,7 @@ export const webhook = z
     context.addIssue(issueOf(noWebhookSecret, ['secret']));
   }, onMapping)
   .transform(({ id, ...rest }) => ({ ...rest, id: id ?? ids[rest.format] }))
-  .describe('Events from the CRM: each one updates a single person at once');
+  .describe('Events from the CRM; each one updates a single person immediately');
 
 const ids = { standard: 'data.id', hubspot: 'objectId' };
 
@@ -145,8 +145,8 @@ const noNoticeSecret = fault(
  */
 export const notices = z
   .strictObject({
-    url: z.string().refine(isTarget, noUrl).describe('Address that each notification is sent to'),
-    secret: secret('Secret for the signature, in the form of Standard Webhooks'),
+    url: z.string().refine(isTarget, noUrl).describe('Address to which notifications are sent'),
+    secret: secret('Secret for the signature, in the format of Standard Webhooks'),
   })
   .superRefine(({ url, secret: given }, context) => {
     const wrong = (path: string, mistake: Fault) => context.addIssue(issueOf(mistake, [path]));
@@ -154,7 +154,7 @@ export const notices = z
     if (typeof given === 'string' && given !== '' && !isBase64(given))
       wrong('secret', noNoticeSecret);
   }, onMapping)
-  .describe('Where a worker reports that something is wrong with the mirror, and that it is over');
+  .describe('Where a worker reports problems with the mirror, and when they are solved');
 
 /** Returns whether a value is a web address without a user and password. */
 function isTarget(text: unknown): boolean {

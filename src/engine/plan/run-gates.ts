@@ -24,19 +24,19 @@ export interface RunGate {
 export const runGates: readonly RunGate[] = [
   {
     id: 'outcome-open',
-    asks: 'an earlier request for this record has no known outcome: only stated opt-outs are sent',
+    asks: 'an earlier request for this record has no known outcome, so only stated opt-outs are sent',
     holds: (change, { open }) =>
       open.length > 0 && (!isStatedOptOut(change) || isOpen(change, open)),
   },
   {
     id: 'refused-before',
-    asks: 'the platform refused it, or the creation that it depends on: opt-outs wait for a time, others until the record changes or `retry` is called',
+    asks: 'the platform refused the change, or the creation that it depends on: opt-outs are retried later, other changes after the record changes or `retry` is called',
     holds: (change, { refused }) =>
       refused.includes(change) || (change.target === undefined && refused.some(isCreation)),
   },
   {
     id: 'quarantined',
-    asks: 'the mirror is quarantined: only stated opt-outs are sent',
+    asks: 'the mirror is quarantined, so only stated opt-outs are sent',
     holds: (change, { isQuarantined }) => isQuarantined && !isStatedOptOut(change),
   },
 ];

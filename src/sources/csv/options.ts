@@ -15,13 +15,13 @@ export const csvOptions = z
     encoding: z
       .enum(encodings)
       .describe(
-        'Encoding of the text, utf-8 by default. A byte order mark in the file takes precedence',
+        'Encoding of the text; by default utf-8. A byte order mark in the file takes precedence',
       )
       .optional(),
     delimiter: z
       .enum([...delimiters, 'tab'])
       .transform((given) => (given === 'tab' ? '\t' : given))
-      .describe("Character between two fields: ',', ';', '|' or tab. By default it is detected")
+      .describe("Character between two fields: ',', ';', '|' or tab; by default it is detected")
       .optional(),
   })
   .superRefine(refusePlacedFaults);

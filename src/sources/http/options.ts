@@ -5,19 +5,19 @@ import { addressFault, flag, headers, overlap, text, whole } from '../shared/opt
 
 const page = z
   .strictObject({
-    cursor: text('Dotted path of the next cursor in an answer').optional(),
+    cursor: text('Dotted path of the next cursor in a response').optional(),
     param: text('Query parameter for the cursor').optional(),
-    number: text('Query parameter for the number of the page').optional(),
+    number: text('Query parameter for the page number').optional(),
     first: whole(0, 1, 'Number of the first page').optional(),
-    size: text('Query parameter for the size of a page').optional(),
-    sizeValue: whole(1, 100_000, 'Number of records in a page').optional(),
+    size: text('Query parameter for the page size').optional(),
+    sizeValue: whole(1, 100_000, 'Number of records per page').optional(),
   })
   .superRefine((value, context) => {
     for (const [path, mistake] of pageFaults(value)) {
       context.addIssue(issueOf(mistake, [path]));
     }
   })
-  .describe('How to get the next page: by cursor and param, or by number');
+  .describe('How to request the next page: with cursor and param, or with number');
 
 /** Returns conflicts between fields, each with the name of the field at fault. */
 function pageFaults(given: Record<string, unknown>): [field: string, fault: Fault][] {
@@ -50,12 +50,12 @@ const changes = z
     url: text('Address of the list of changed records, with {since} in place of the time'),
     format: z
       .enum(['iso', 'unix', 'unixMs'])
-      .describe('Form of the time: ISO 8601, or seconds or milliseconds since 1970')
+      .describe('Format of the time: ISO 8601, or seconds or milliseconds since 1970')
       .default('iso'),
-    overlap: overlap('How late that list may show a change'),
+    overlap: overlap('Maximum delay until that list shows a change'),
   })
   .describe(
-    'How to ask for the changes since a time; answers and pages are like those of the list',
+    'How to request the changes since a given time; responses and pages are like those of the list',
   );
 export type ChangesOptions = z.infer<typeof changes>;
 
@@ -63,16 +63,16 @@ export type ChangesOptions = z.infer<typeof changes>;
 export const httpOptions = z
   .strictObject({
     type: z.literal('http').describe('An HTTP API that lists its records as JSON'),
-    url: text('Address of the list with its query: https'),
+    url: text('Address of the list, including its query: https'),
     headers: headers.optional(),
     records: text(
-      'Dotted path of the list in an answer; by default the answer itself is the list',
+      'Dotted path of the list in a response; by default, the response itself is the list',
     ).optional(),
-    total: text('Dotted path of the total number of records in an answer').optional(),
+    total: text('Dotted path of the total number of records in a response').optional(),
     page: page.optional(),
     one: text('Address of a single record, with {id} in place of its id').optional(),
     changes: changes.optional(),
-    timeoutMs: whole(1, 600_000, 'Longest wait for one answer, in milliseconds').prefault(30_000),
+    timeoutMs: whole(1, 600_000, 'Time-out of a request, in milliseconds').prefault(30_000),
     allowHttp: flag('Allows plain HTTP to another machine').prefault(false),
   })
   .superRefine(({ url, one, page: paging, changes: told, allowHttp }, context) => {
@@ -128,14 +128,18 @@ const placeForm = /\{(\w*)\}/g;
 export const httpReturnsOptions = z
   .strictObject({
     type: z.literal('http').describe('Sends a request to an HTTP API for each opt-out'),
-    url: text('Address of the request: https, with {id} or {email} in their places'),
+    url: text(
+      'Address of the request: https; {id} and {email} are replaced by the values of the person',
+    ),
     method: z.enum(['PUT', 'PATCH', 'POST']).describe('Method of the request').default('POST'),
     headers: headers.optional(),
     body: z
       .preprocess(nulled, z.union([z.record(z.string(), z.json()), z.array(z.json())]))
-      .describe('JSON to send; {email}, {id}, {channel}, {cause}, {at}, {return} are filled in')
+      .describe(
+        'JSON to send; {email}, {id}, {channel}, {cause}, {at} and {return} are replaced by their values',
+      )
       .optional(),
-    timeoutMs: whole(1, 600_000, 'Longest wait for one answer, in milliseconds').prefault(30_000),
+    timeoutMs: whole(1, 600_000, 'Time-out of a request, in milliseconds').prefault(30_000),
     allowHttp: flag('Allows plain HTTP to another machine').prefault(false),
   })
   .superRefine(({ url, body, allowHttp }, context) => {

@@ -13,12 +13,12 @@ export const hubspotOptions = z
     token: z
       .string()
       .refine(isToken, noToken)
-      .describe('Access token of an app of the account; take it from the environment by ${NAME}')
+      .describe('Access token of an app of the account; take it from the environment with ${NAME}')
       .optional(),
-    tokenFile: text('File that holds the token, instead of token').optional(),
+    tokenFile: text('File that contains the token, instead of token').optional(),
     url: text("Address of HubSpot's API").prefault('https://api.hubapi.com'),
-    timeoutMs: whole(1, 600_000, 'Longest wait for one answer, in milliseconds').prefault(30_000),
-    overlap: overlap("How late HubSpot's search may show a change"),
+    timeoutMs: whole(1, 600_000, 'Time-out of a request, in milliseconds').prefault(30_000),
+    overlap: overlap("Maximum delay until HubSpot's search shows a change"),
   })
   .superRefine(({ token, tokenFile, url }, context) => {
     const wrong = (path: string, mistake: Fault | undefined) =>
@@ -57,7 +57,7 @@ export const hubspotReturnsOptions = z.strictObject({
       z.coerce.string().regex(/^\d{1,19}$/, says('is no id of a subscription', 'write its number')),
     )
     .describe(
-      "For each channel the id of HubSpot's subscription type; other channels are not reported",
+      "For each channel, the id of HubSpot's subscription type; other channels are not reported",
     )
     .optional(),
   legalBasis: z

@@ -6,13 +6,15 @@ import { text, whole } from '../shared/option-fields.ts';
 
 const auth = z
   .strictObject({
-    clientId: text('Consumer key of the app; take it from the environment by ${NAME}'),
+    clientId: text('Consumer key of the app; take it from the environment with ${NAME}'),
     clientSecret: text('Consumer secret of the app, for the client credentials flow').optional(),
-    username: text('User whose rights apply, for the JWT bearer flow').optional(),
-    privateKey: text('Private key in PEM, instead of privateKeyFile').optional(),
-    privateKeyFile: text('File of the private key in PEM, for the JWT bearer flow').optional(),
+    username: text('User whose permissions apply, for the JWT bearer flow').optional(),
+    privateKey: text('Private key in PEM format, instead of privateKeyFile').optional(),
+    privateKeyFile: text(
+      'File that contains the private key in PEM format, for the JWT bearer flow',
+    ).optional(),
     audience: text(
-      'Audience of the JWT; by default the login of production or of sandboxes',
+      'Audience of the JWT; by default the login host for production or sandboxes',
     ).optional(),
   })
   .superRefine((value, context) => {
@@ -20,7 +22,7 @@ const auth = z
       context.addIssue(issueOf(mistake, [path]));
     }
   })
-  .describe('Login: clientSecret alone, or username and a private key');
+  .describe('Login: only clientSecret, or username and a private key');
 
 /** Returns conflicts between fields, each with the name of the field at fault. */
 function authFaults(given: Record<string, unknown>): [field: string, fault: Fault][] {
@@ -53,23 +55,25 @@ export const salesforceOptions = z
       .refine((names) => new Set(names).size === names.length, says('names one twice', 'remove it'))
       .describe('Objects to read: Contact, Lead or both')
       .default(['Contact']),
-    where: text('Condition in SOQL; records that do not meet it are not read').optional(),
+    where: text('SOQL condition; records that do not match it are not read').optional(),
     version: z
       .string()
       .regex(/^v\d{2}\.0$/, says('is no version of the API', 'write one such as v62.0'))
-      .describe('Version of the API')
+      .describe('Version of the Salesforce API')
       .default('v62.0'),
     overlap: z
       .string()
       .regex(/^[1-9]\d{0,3}[smh]$/, says('is not a duration', 'write a number and s, m or h: 2m'))
-      .describe('How far before the last reading changes are read again: 2m, 1h')
+      .describe(
+        'Length of the period before the last read for which changes are read again: 2m, 1h',
+      )
       .default('2m'),
     bulkAbove: whole(
       1,
       1_000_000_000,
-      'Number of records above which an object is read by the Bulk API',
+      'Number of records above which an object is read with the Bulk API',
     ).prefault(50_000),
-    timeoutMs: whole(1, 600_000, 'Longest wait for one answer, in milliseconds').prefault(120_000),
+    timeoutMs: whole(1, 600_000, 'Time-out of a request, in milliseconds').prefault(120_000),
   })
   .superRefine(({ url }, context) => {
     const mistake = addressFault(url);
@@ -104,7 +108,9 @@ export const salesforceReturnsOptions = z.strictObject({
         .string()
         .regex(/^[A-Za-z]\w{0,79}$/, says('is no name of a field', 'write one: Newsletter__c')),
     )
-    .describe('For each channel the checkbox that is set to false; other channels are not reported')
+    .describe(
+      'For each channel, the checkbox that is set to false; other channels are not reported',
+    )
     .optional(),
 });
 export type SalesforceReturnsOptions = z.infer<typeof salesforceReturnsOptions>;

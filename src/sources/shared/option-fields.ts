@@ -40,7 +40,7 @@ export const headers = z
       if (mistake) context.addIssue(issueOf(mistake, [name]));
     }
   })
-  .describe('Headers of every request; take a secret from the environment by ${NAME}');
+  .describe('Headers of every request; take secrets from the environment with ${NAME}');
 
 function headerFault(name: string, value: string): Fault | undefined {
   if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name)) return fault('is no name of a header', 'correct it');

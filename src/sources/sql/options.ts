@@ -10,17 +10,15 @@ export const sqlOptions = z
   .strictObject({
     type: z.literal('sql').describe('A table or query of PostgreSQL, MySQL, MariaDB or SQLite'),
     url: text('Address: postgres://USER@HOST/DATABASE, mysql://USER@HOST/DATABASE or sqlite:FILE'),
-    password: text('Password of the user; take it from the environment by ${NAME}').optional(),
-    table: text('Table or view to read, with its schema if needed: crm.contacts').optional(),
+    password: text('Password of the user; take it from the environment with ${NAME}').optional(),
+    table: text('Table or view to read, with its schema if necessary: crm.contacts').optional(),
     query: text('Select statement to read, instead of table').optional(),
     key: text('Column with unique values and an index; by default contacts.id').optional(),
-    updatedAt: text(
-      'Column with the time at which a row was last changed, for fast runs',
-    ).optional(),
+    updatedAt: text('Column with the time of the last change to a row, for fast runs').optional(),
     overlap: z
       .string()
       .regex(durationForm, says('is no duration', 'write a number and s, m, h or d: 2m'))
-      .describe('How long after its time stamp a changed row may become visible')
+      .describe('Maximum delay between the time stamp of a changed row and its visibility')
       .prefault('2m'),
     zone: z
       .string()
@@ -28,14 +26,12 @@ export const sqlOptions = z
         /^(UTC|[+-]\d\d:\d\d)$/,
         says('is no such zone', 'write UTC, or an offset such as +01:00'),
       )
-      .describe('Zone of times that are stored without one: UTC, or an offset such as +01:00')
+      .describe('Time zone of times that are stored without one: UTC, or an offset such as +01:00')
       .optional(),
-    ca: text(
-      'File with the certificate of the authority that signed that of the database',
-    ).optional(),
-    allowPlain: flag('Allows a connection to another machine without encryption').prefault(false),
-    timeoutMs: whole(1, 3_600_000, 'Longest wait for one answer, in milliseconds').prefault(30_000),
-    pageSize: whole(1, 50_000, 'Number of rows that are read at a time').prefault(2_000),
+    ca: text('File with the CA certificate that signed the certificate of the database').optional(),
+    allowPlain: flag('Allows unencrypted connections to another machine').prefault(false),
+    timeoutMs: whole(1, 3_600_000, 'Time-out of a query, in milliseconds').prefault(30_000),
+    pageSize: whole(1, 50_000, 'Number of rows to read at a time').prefault(2_000),
   })
   .superRefine((given, context) => {
     for (const [path, mistake] of faultsOf(given)) {
@@ -81,14 +77,12 @@ function faultsOf(given: SqlOptions): [field: string, mistake: Fault][] {
 export const sqlReturnsOptions = z
   .strictObject({
     type: z.literal('sql').describe('Executes a statement for each opt-out'),
-    url: text('Address of the database; by default that of the source').optional(),
-    password: text('Password of the user; take it from the environment by ${NAME}').optional(),
+    url: text('Address of the database; by default the database of the source').optional(),
+    password: text('Password of the user; take it from the environment with ${NAME}').optional(),
     statement: text("Statement to execute: update people set newsletter = 'no' where id = :id"),
-    ca: text(
-      'File with the certificate of the authority that signed that of the database',
-    ).optional(),
-    allowPlain: flag('Allows a connection to another machine without encryption').optional(),
-    timeoutMs: whole(1, 3_600_000, 'Longest wait for one answer, in milliseconds').prefault(30_000),
+    ca: text('File with the CA certificate that signed the certificate of the database').optional(),
+    allowPlain: flag('Allows unencrypted connections to another machine').optional(),
+    timeoutMs: whole(1, 3_600_000, 'Time-out of a statement, in milliseconds').prefault(30_000),
   })
   .superRefine(({ url, password, ca, allowPlain, statement }, context) => {
     const wrong = (path: string, mistake: Fault | undefined) =>

@@ -10,14 +10,16 @@ export const trytonOptions = z
     type: z.literal('tryton').describe('The parties of a Tryton database'),
     url: text('Address of the server: https://HOST or https://HOST:PORT'),
     database: text('Name of the database'),
-    username: text('Login of a user who can read parties, contact mechanisms and categories'),
-    password: text('Password of the user; take it from the environment by ${NAME}').optional(),
-    passwordFile: text('File that holds the password, instead of password').optional(),
+    username: text('Login name of a user who can read parties, contact mechanisms and categories'),
+    password: text('Password of the user; take it from the environment with ${NAME}').optional(),
+    passwordFile: text('File that contains the password, instead of password').optional(),
     language: text(
-      'Language of the names of categories, such as de; by default that of the database',
+      'Language of category names, such as de; by default the language of the database',
     ).optional(),
-    overlap: overlap('How far before the last reading changes are read again: 2m, 1h'),
-    timeoutMs: whole(1, 600_000, 'Longest wait for one answer, in milliseconds').prefault(60_000),
+    overlap: overlap(
+      'Length of the period before the last read for which changes are read again: 2m, 1h',
+    ),
+    timeoutMs: whole(1, 600_000, 'Time-out of a request, in milliseconds').prefault(60_000),
     allowHttp: flag('Allows plain HTTP to another machine').prefault(false),
   })
   .superRefine(({ url, password, passwordFile, allowHttp }, context) => {

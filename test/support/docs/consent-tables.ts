@@ -15,7 +15,8 @@ const actions: Record<Rule['action'], string> = {
 
 /** What decide.ts makes of a gate, where that is not what its action says alone. */
 const outcomes: Record<string, string> = {
-  'address-replaced': 'delete our contact without an opt-out; opt the others of the address out',
+  'address-replaced':
+    'delete our contact without an opt-out; opt out the other contacts with the address',
   'renamed-claimed': 'report a conflict; opt out only the contacts that no such record claims',
 };
 
@@ -30,13 +31,13 @@ export const consentParts: Parts = {
     rules.map(({ id, row, asks, action }) => [String(row), `\`${id}\``, asks, actions[action]]),
   ),
   'consent gates': table(
-    ['No.', 'Gate', 'Asked about', 'The gate stops it if', 'What happens instead'],
+    ['No.', 'Gate', 'Applies to', 'The gate stops it if', 'What happens instead'],
     gates.map(({ id, row = '', about, asks, action }) => {
       return [String(row), `\`${id}\``, aboutOf(about), asks, outcomeOf({ id, action })];
     }),
   ),
   'gates of a run': table(
-    ['Gate', 'The change is kept back if'],
+    ['Gate', 'The change is withheld if'],
     runGates.map(({ id, asks }) => [`\`${id}\``, asks]),
   ),
 };

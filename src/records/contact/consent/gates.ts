@@ -39,7 +39,7 @@ const enrols: readonly Action[] = ['create', 'opt_in'];
 export const gates: readonly Gate[] = [
   {
     id: 'channel-lost',
-    asks: 'most of its members lost this channel at once, so nothing is concluded from it',
+    asks: 'most members lost this channel at the same time, so the loss proves nothing about the person',
     about: [...enrols, 'conflict'],
     holds: ({ person, channel }) => person.states.lost.has(channel),
     action: 'nothing',
@@ -47,7 +47,7 @@ export const gates: readonly Gate[] = [
   {
     id: 'protected',
     row: 26,
-    asks: 'contacts.protect names the person, and the CRM does not state an opt-out',
+    asks: 'contacts.protect covers the person, and the change is not an opt-out that the CRM states',
     about: [...enrols, 'opt_out', 'delete'],
     holds: ({ person }, { action, cause }) =>
       person.isProtected && !(action === 'opt_out' && cause === 'stated'),
@@ -66,7 +66,7 @@ export const gates: readonly Gate[] = [
   {
     id: 'left-former-address',
     row: 19,
-    asks: 'the person unsubscribed, was blocked or complained under a former address; a bounce does not count',
+    asks: 'the person unsubscribed, was blocked or complained under a former address (a bounce does not count)',
     about: enrols,
     holds: (facts) => facts.person.former.some((past) => leftUnder(past, facts)),
     action: 'conflict',
@@ -74,7 +74,7 @@ export const gates: readonly Gate[] = [
   {
     id: 'our-opt-out-former-address',
     row: 28,
-    asks: 'opted out by us under a former address, and the CRM does not take that back',
+    asks: 'opted out by us under a former address, and the CRM does not withdraw that opt-out',
     about: enrols,
     holds: ({ person: { former, states }, channel }) =>
       former.some(({ channels }) => isCarried(channels[channel], channel, states)),
@@ -91,7 +91,7 @@ export const gates: readonly Gate[] = [
   {
     id: 'our-opt-out-recorded',
     row: 16,
-    asks: 'recorded as opted out by us, and no CRM record that stated the opt-out says in now',
+    asks: 'recorded as opted out by us, and no CRM record that stated the opt-out now states an opt-in',
     about: enrols,
     holds: ({ person: { now, states }, channel }) =>
       isOurs(now.channels[channel]) && !isTakenBack(now.channels[channel], channel, states),
@@ -100,7 +100,7 @@ export const gates: readonly Gate[] = [
   {
     id: 'left-before-vanishing',
     row: 20,
-    asks: 'the person unsubscribed, was blocked or suppressed, and then the contact vanished on the platform',
+    asks: 'the person unsubscribed, was blocked or suppressed before the contact vanished from the platform',
     about: ['create'],
     holds: ({ person: { recorded }, channel }) =>
       recorded !== undefined &&
@@ -110,7 +110,7 @@ export const gates: readonly Gate[] = [
   {
     id: 'erased',
     row: 24,
-    asks: 'the do-not-contact list: the person was erased on request',
+    asks: 'according to the do-not-contact list, the person was erased on request',
     about: enrols,
     holds: (facts, { action }) => listedAs(facts, action) === 'erased',
     action: 'conflict',
@@ -118,7 +118,7 @@ export const gates: readonly Gate[] = [
   {
     id: 'left-before',
     row: 23,
-    asks: 'the do-not-contact list: the person unsubscribed, was blocked or suppressed before',
+    asks: 'according to the do-not-contact list, the person unsubscribed, was blocked or suppressed before',
     about: enrols,
     holds: (facts, { action }) => listedAs(facts, action) === 'left-before',
     action: 'conflict',
@@ -126,7 +126,7 @@ export const gates: readonly Gate[] = [
   {
     id: 'vanished-before',
     row: 25,
-    asks: 'the do-not-contact list: the contact was ours and vanished (policy.missing: respect)',
+    asks: 'according to the do-not-contact list, the contact was ours and vanished (policy.missing: respect)',
     about: ['create'],
     holds: (facts, { action }) => listedAs(facts, action) === 'vanished-before',
     action: 'conflict',
@@ -134,7 +134,7 @@ export const gates: readonly Gate[] = [
   {
     id: 'stated-for-new-address',
     row: 29,
-    asks: 'the CRM has a new address for the person, and states an opt-out there',
+    asks: 'the CRM has a new address for the person and states an opt-out for it',
     about: ['nothing', ...enrols, 'opt_out', 'delete', 'conflict'],
     holds: ({ person, channel }) => isForbidden(person.states, channel),
     action: 'opt_out',
@@ -142,7 +142,7 @@ export const gates: readonly Gate[] = [
   {
     id: 'address-replaced',
     row: 22,
-    asks: 'ours, not protected; the CRM has a new address, in place in every channel, and policy.deletes covers the old contact',
+    asks: 'ours and not protected; the CRM has a new address, which is in place in every channel, and policy.deletes covers the old contact',
     about: ['nothing', 'opt_out'],
     holds: (facts, verdict) => facts.person.replaced && isMovedAway(facts, verdict),
     action: 'delete',
@@ -151,7 +151,7 @@ export const gates: readonly Gate[] = [
   {
     id: 'address-changed',
     row: 22,
-    asks: 'ours, not protected; the CRM has a new address, in place in this channel',
+    asks: 'ours and not protected; the CRM has a new address, which is in place in this channel',
     about: ['nothing'],
     holds: isMovedAway,
     action: 'opt_out',
@@ -160,7 +160,7 @@ export const gates: readonly Gate[] = [
   {
     id: 'renamed-claimed',
     row: 30,
-    asks: 'wanted out, not subscribed here; renamed on the platform to an address whose CRM record says in',
+    asks: 'opt-out wanted, not subscribed here; renamed on the platform to an address whose CRM record states an opt-in',
     about: ['nothing', 'opt_out'],
     holds: (facts, verdict) => isRenamed(facts, verdict) && renamedTo(facts).isClaimed,
     action: 'conflict',
@@ -168,7 +168,7 @@ export const gates: readonly Gate[] = [
   {
     id: 'renamed',
     row: 30,
-    asks: 'wanted out, not subscribed here; subscribed under a new address on the platform, for which the CRM has no opinion',
+    asks: 'opt-out wanted, not subscribed here; subscribed under a new address on the platform, for which the CRM has no opinion',
     about: ['nothing', 'opt_out'],
     holds: (facts, verdict) => isRenamed(facts, verdict) && renamedTo(facts).contacts.length > 0,
     action: 'opt_out',
@@ -182,7 +182,7 @@ export const gates: readonly Gate[] = [
   },
   {
     id: 'uncertified',
-    asks: 'the CRM was not read completely: only opt-outs are sent',
+    asks: 'the CRM was not read completely, so only opt-outs are sent',
     about: enrols,
     holds: ({ person }) => !person.states.certified,
     action: 'nothing',

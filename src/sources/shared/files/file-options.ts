@@ -22,19 +22,19 @@ export const placedShape = {
     .string()
     .min(1)
     .describe(
-      'Path of the file, relative to the configuration; or an https address; or - for standard input',
+      'Path of the file, relative to the configuration file; or an https address; or - for standard input',
     ),
   headers: headers.optional(),
   timeoutMs: whole(
     1,
     600_000,
-    'Longest wait for the next data from an address, in milliseconds; by default 30000',
+    'Time-out while waiting for data from an address, in milliseconds; by default 30000',
   ).optional(),
   allowHttp: flag('Allows plain HTTP to another machine').optional(),
   finalNewline: z
     .enum(['required', 'optional'])
     .describe(
-      'optional: the export need not end with a line break; then its last row must be complete',
+      'optional: the export does not have to end with a line break, but its last row must be complete',
     )
     .optional(),
 };
@@ -48,7 +48,7 @@ export function refusePlacedFaults(value: PlacedOptions, context: z.core.$Refine
 export function fileReturnsOptions<T extends string>(type: T, what: string) {
   return z.strictObject({
     type: z.literal(type).describe(what),
-    path: z.string().min(1).describe('Path of the file, relative to the configuration'),
+    path: z.string().min(1).describe('Path of the file, relative to the configuration file'),
   });
 }
 
