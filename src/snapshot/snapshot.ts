@@ -5,7 +5,7 @@
  * Each function runs one statement and opens no transaction; a caller with several steps that
  * belong together calls `transaction`.
  */
-import { chmodSync, existsSync } from 'node:fs';
+import { chmodSync, existsSync, statSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { Busy } from '../domain/errors.ts';
 import { type Absences, absencesIn } from './tables/absence-counts.ts';
@@ -71,8 +71,12 @@ export interface Snapshot {
    * only this process may write. A process calls it once, when it has taken the lease.
    */
   fence(least?: number): void;
+  /** Undoes `fence`, where the process has written nothing since and gives the lease up. */
+  withdrawFence(): void;
   /** Returns the fencing token: how often the snapshot was opened for writing. */
   generation(): number;
+  /** Returns the number of the file on its disk, which a copy of the file does not share. */
+  fileNumber(): string;
   absences: Absences;
   guarded: GuardedChanges;
   shaping: Shaping;
@@ -249,7 +253,9 @@ function snapshotOf(
     shaping: shapingIn(statements),
     awaitingApproval: awaitingApprovalIn(statements),
     fence: (least) => patiently(() => db.transaction(() => fence.raise(least)).immediate()),
+    withdrawFence: () => patiently(() => db.transaction(() => fence.withdraw()).immediate()),
     generation: fence.generation,
+    fileNumber: () => (db.memory ? '' : String(statSync(path).ino)),
     stage(work) {
       try {
         within(() => db.transaction(checked(work)).deferred(), work);

@@ -81,6 +81,8 @@ export interface Fence {
    * process beside it may write. Within a transaction.
    */
   raise(least?: number): void;
+  /** Undoes the last `raise` of this process, which has written nothing since. */
+  withdraw(): void;
   /** Returns the token of the snapshot: how often it was raised. */
   generation(): number;
   /**
@@ -108,6 +110,11 @@ export function fenceIn(db: Database.Database, path: string, shared: Token): Fen
       const token = String(Math.max(least, Number(meta.get(name) ?? 0) + 1));
       shared.own = { token, file: fileNow() };
       meta.set(name, token);
+    },
+    withdraw() {
+      const { own } = shared;
+      if (own && meta.get(name) === own.token) meta.set(name, String(Number(own.token) - 1));
+      shared.own = undefined;
     },
     check() {
       const { own } = shared;
