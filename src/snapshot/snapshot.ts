@@ -5,7 +5,7 @@
  * Each function runs one statement and opens no transaction. A caller with several steps that
  * belong together calls `transaction`.
  */
-import { chmodSync, existsSync } from 'node:fs';
+import { chmodSync, existsSync, statSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { Busy } from '../domain/errors.ts';
 import { type Absences, absencesIn } from './tables/absence-counts.ts';
@@ -71,8 +71,12 @@ export interface Snapshot {
    * only this process may write. A process calls it once, after taking the lease.
    */
   fence(least?: number): void;
+  /** Undoes `fence`, for a process that has written nothing since and releases the lease. */
+  withdrawFence(): void;
   /** Returns the fencing token, which counts how often the snapshot was opened for writing. */
   generation(): number;
+  /** Returns the inode number of the file, which a copy of the file does not share. */
+  fileNumber(): string;
   absences: Absences;
   guarded: GuardedChanges;
   shaping: Shaping;
@@ -249,7 +253,9 @@ function snapshotOf(
     shaping: shapingIn(statements),
     awaitingApproval: awaitingApprovalIn(statements),
     fence: (least) => patiently(() => db.transaction(() => fence.raise(least)).immediate()),
+    withdrawFence: () => patiently(() => db.transaction(() => fence.withdraw()).immediate()),
     generation: fence.generation,
+    fileNumber: () => (db.memory ? '' : String(statSync(path).ino)),
     stage(work) {
       try {
         within(() => db.transaction(checked(work)).deferred(), work);

@@ -52,6 +52,7 @@ export function assignmentIn(
       const claim = await record.claim({
         snapshot: idOf(snapshot),
         generation,
+        file: snapshot.fileNumber(),
         restored,
         acceptLost,
         stoodBy: clock.monotonic() - refusedAt < aliveMs,
@@ -60,12 +61,16 @@ export function assignmentIn(
         if (claim.generation > generation) snapshot.fence(claim.generation);
         return;
       }
+      // Failed attempts must not make an old copy look newer than the snapshot in use.
+      snapshot.withdrawFence();
       if (claim.is !== 'untold') refusedAt = clock.monotonic();
       throw why[claim.is](mirror);
     },
     async keep(snapshot) {
       try {
-        return await record.keep({ snapshot: idOf(snapshot), generation: snapshot.generation() });
+        const generation = snapshot.generation();
+        const file = snapshot.fileNumber();
+        return await record.keep({ snapshot: idOf(snapshot), generation, file });
       } catch (error) {
         if (!isExpected(error)) throw error;
         return true;

@@ -2,11 +2,17 @@
  * Which worker is the home of a mirror: the table of src/worker/queues/assignment-store.ts, on a
  * real Redis.
  */
+import { cpSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { systemClock } from '../../src/http/system-clock.ts';
+import { openSnapshot } from '../../src/snapshot/snapshot.ts';
+import { assignmentIn } from '../../src/worker/mirror-assignment.ts';
 import { homeRecord, type Candidate } from '../../src/worker/queues/assignment-store.ts';
 import { connectQuickly, type Quick } from '../../src/worker/queues/redis-connections.ts';
 import { ownRedis, type TestRedis } from '../support/redis.ts';
+import { scratch } from '../support/sources/source-reading.ts';
 
 let redis: TestRedis;
 let quick: Quick;
@@ -24,6 +30,7 @@ const worker = (name: string) => homeRecord(quick, 'acme', name);
 const first: Candidate = {
   snapshot: 's',
   generation: 5,
+  file: '11',
   restored: false,
   acceptLost: false,
   stoodBy: false,
@@ -32,7 +39,8 @@ const first: Candidate = {
 describe.each([
   ['the same snapshot, opened since', { generation: 6 }, 'home', 'home'],
   ['the same snapshot, of the same generation', {}, 'taken', 'older'],
-  ['an older copy of it', { generation: 3 }, 'taken', 'older'],
+  ['a copy of its file, opened since', { generation: 6, file: '12' }, 'taken', 'home'],
+  ['an older copy of it', { generation: 3, file: '12' }, 'taken', 'older'],
   ['a backup of it, put back', { generation: 3, restored: true }, 'taken', 'home'],
   ['its last backup, put back', { generation: 6, restored: true }, 'taken', 'home'],
   ['another snapshot', { snapshot: 't', generation: 9 }, 'taken', 'older'],
@@ -99,4 +107,31 @@ test('no worker claims anything without Redis', async () => {
     else break;
   }
   expect((await worker('one').claim(first)).is).toBe('home');
+});
+
+test('a worker on a copy of the snapshot never displaces the worker that serves the mirror', async () => {
+  const folder = await scratch();
+  const open = (name: string) => {
+    const opened = openSnapshot(join(folder, name));
+    opened.fence();
+    return opened;
+  };
+  const side = (name: string) =>
+    assignmentIn(worker(name), { mirror: 'acme', acceptLost: false, clock: systemClock });
+  const [one, two] = [side('one'), side('two')];
+  const used = open('used.sqlite');
+  await one.claim(used);
+  used.transaction(() => used.meta.set('any', 'thing'));
+  cpSync(join(folder, 'used.sqlite'), join(folder, 'copy.sqlite'));
+  cpSync(join(folder, 'used.sqlite-wal'), join(folder, 'copy.sqlite-wal'));
+
+  // As a worker on standby does, again and again.
+  for (let time = 0; time < 3; time += 1) {
+    const copy = open('copy.sqlite');
+    await expect(two.claim(copy)).rejects.toThrow('another worker serves acme');
+    expect(copy.generation()).toBe(used.generation());
+    copy.close();
+  }
+  expect(await one.keep(used)).toBe(true);
+  used.close();
 });

@@ -81,6 +81,8 @@ export interface Fence {
    * same process, may write. Must be called within a transaction.
    */
   raise(least?: number): void;
+  /** Undoes the last `raise` of this process if it has written nothing since. */
+  withdraw(): void;
   /** Returns the snapshot's token, which is the number of times it was raised. */
   generation(): number;
   /**
@@ -108,6 +110,11 @@ export function fenceIn(db: Database.Database, path: string, shared: Token): Fen
       const token = String(Math.max(least, Number(meta.get(name) ?? 0) + 1));
       shared.own = { token, file: fileNow() };
       meta.set(name, token);
+    },
+    withdraw() {
+      const { own } = shared;
+      if (own && meta.get(name) === own.token) meta.set(name, String(Number(own.token) - 1));
+      shared.own = undefined;
     },
     check() {
       const { own } = shared;

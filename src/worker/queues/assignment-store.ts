@@ -9,7 +9,9 @@
  *                                                                         that the home can tell
  *                                                                         Redis first
  *   this snapshot, of an earlier generation   a later one, not restored   home: the worker before
- *                                             from a backup               has lost its lease
+ *                                             from a backup; while a      has lost its lease
+ *                                             worker is alive, only in
+ *                                             the same file
  *   anything else, and a worker is alive      any                         taken
  *   this snapshot, of a later generation      one restored from a backup  home, and its generation
  *                                                                         becomes the latest
@@ -29,6 +31,8 @@ export interface Candidate {
   snapshot: string;
   /** How many times the snapshot was opened for writing. */
   generation: number;
+  /** The number of the snapshot's file, which a copy of the file does not share. */
+  file: string;
   /** Whether the snapshot was restored from a backup. */
   restored: boolean;
   acceptLost: boolean;
@@ -53,7 +57,7 @@ export interface AssignmentStore {
    * Returns whether the mirror is still assigned to this worker. It must be called every few
    * seconds. If Redis was emptied, stores the assignment again.
    */
-  keep(own: Pick<Candidate, 'snapshot' | 'generation'>): Promise<boolean>;
+  keep(own: Pick<Candidate, 'snapshot' | 'generation' | 'file'>): Promise<boolean>;
   /** Releases the mirror, so that another worker can claim it immediately. */
   leave(): Promise<void>;
   /** Returns whether any worker is alive. */
@@ -66,13 +70,14 @@ export const aliveMs = 15_000;
 const claimScript = `
 local worker, snapshot = ARGV[1], ARGV[2]
 local generation, restored, accept = tonumber(ARGV[3]), ARGV[4] == '1', ARGV[5] == '1'
-local stoodBy, ms = ARGV[6] == '1', ARGV[7]
+local stoodBy, ms, file = ARGV[6] == '1', ARGV[7], ARGV[8]
 local known = redis.call('HGET', KEYS[1], 'snapshot')
 local latest = tonumber(redis.call('HGET', KEYS[1], 'generation') or '0')
 local mine = known == snapshot
 local alive = redis.call('GET', KEYS[2])
 local another = alive and alive ~= worker
-if another and (restored or not (mine and generation > latest)) then
+local there = redis.call('HGET', KEYS[1], 'file') or file
+if another and (restored or not (mine and there == file and generation > latest)) then
   return cjson.encode({ is = 'taken' })
 end
 if not known and stoodBy then return cjson.encode({ is = 'untold' }) end
@@ -80,7 +85,8 @@ if known and not accept and not (mine and (generation > latest or restored)) the
   return cjson.encode({ is = 'older', generation = latest })
 end
 if mine and generation <= latest then generation = latest + 1 end
-redis.call('HSET', KEYS[1], 'snapshot', snapshot, 'generation', generation, 'worker', worker)
+redis.call('HSET', KEYS[1], 'snapshot', snapshot, 'generation', generation, 'worker', worker,
+  'file', file)
 redis.call('SET', KEYS[2], worker, 'PX', ms)
 return cjson.encode({ is = 'home', generation = generation })
 `;
@@ -88,7 +94,8 @@ return cjson.encode({ is = 'home', generation = generation })
 const keepScript = `
 local worker = redis.call('HGET', KEYS[1], 'worker')
 if worker and worker ~= ARGV[1] then return 0 end
-redis.call('HSET', KEYS[1], 'snapshot', ARGV[2], 'generation', ARGV[3], 'worker', ARGV[1])
+redis.call('HSET', KEYS[1], 'snapshot', ARGV[2], 'generation', ARGV[3], 'worker', ARGV[1],
+  'file', ARGV[5])
 redis.call('SET', KEYS[2], ARGV[1], 'PX', ARGV[4])
 return 1
 `;
@@ -112,13 +119,13 @@ export function homeRecord({ redis, ask }: Quick, mirror: string, worker: string
   const run = (script: string, ...values: (string | number)[]): Promise<unknown> =>
     ask(() => redis.eval(script, 2, record, alive, ...values));
   return {
-    async claim({ snapshot, generation, restored, acceptLost, stoodBy }) {
+    async claim({ snapshot, generation, file, restored, acceptLost, stoodBy }) {
       const flags = [restored, acceptLost, stoodBy].map(Number);
-      const told = await run(claimScript, worker, snapshot, generation, ...flags, aliveMs);
+      const told = await run(claimScript, worker, snapshot, generation, ...flags, aliveMs, file);
       return answer.parse(JSON.parse(String(told)));
     },
-    keep: async ({ snapshot, generation }) =>
-      (await run(keepScript, worker, snapshot, generation, aliveMs)) === 1,
+    keep: async ({ snapshot, generation, file }) =>
+      (await run(keepScript, worker, snapshot, generation, aliveMs, file)) === 1,
     leave: async () => void (await run(leaveScript, worker)),
     isServed: async () => (await ask(() => redis.exists(alive))) === 1,
   };
