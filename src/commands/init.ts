@@ -26,7 +26,7 @@ interface Flags {
 /** Declares the arguments and flags of `init`. */
 export function options(command: Command): void {
   command
-    .argument('<file>', 'the export: .csv, .tsv, .txt, .ndjson or .jsonl')
+    .argument('<file>', 'the export: .csv, .tsv, .txt, .ndjson, .jsonl or .sqlite')
     .option('--yes', 'accept what is proposed')
     .option('--output <file>', 'the configuration to write; never overwritten', 'mirror.yaml')
     .option('--mirror <name>', 'name of the mirror (default: from the name of the file)')
@@ -58,7 +58,8 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     throw new Invalid(`${flags.output} exists, and init overwrites nothing`, { fix });
   }
   const sample = await readSample(given, shell.stop);
-  if (sample.records === 0) throw new Invalid(`${given}: the file has no records`, { fix: 'export it again' });
+  if (sample.records === 0)
+    throw new Invalid(`${given}: the file has no records`, { fix: 'export it again' });
   const choices = choicesOf(flags, shell.terminal || flags.addresses === true);
   const proposal = propose(sample, choices);
   for (const line of told(sample, proposal)) shell.print(line);
@@ -71,7 +72,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   const file = resolve(given);
   const mirror = flags.mirror ?? nameOf(given);
   const folder = dirname(output);
-  const text = configurationText({ mirror, file, folder, sample, proposal, asTheyAre: false });
+  const text = configurationText({ mirror, file, folder, sample, proposal });
   writeFileSync(output, text, { flag: 'wx', mode: 0o644 });
   shell.print('');
   shell.print(`Wrote ${flags.output}.`);
@@ -88,7 +89,11 @@ async function next(output: string, shell: Shell): Promise<number> {
   print('');
   const code = await call(['check', '-c', output], shell);
   print('');
-  print(code === exitCode('done') || code === exitCode('rejected') ? `Next: crm-mirror plan -c ${output}` : `Next: correct ${output}, then crm-mirror check -c ${output}`);
+  print(
+    code === exitCode('done') || code === exitCode('rejected')
+      ? `Next: crm-mirror plan -c ${output}`
+      : `Next: correct ${output}, then crm-mirror check -c ${output}`,
+  );
   return code;
 }
 

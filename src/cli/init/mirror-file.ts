@@ -1,7 +1,7 @@
 /** Writes the configuration that `init` proposes, with its reasons as comments. */
 import { relative, sep } from 'node:path';
 import { stringify } from 'yaml';
-import type { Choices, Chosen, Proposal, Words } from './propose-columns.ts';
+import type { Chosen, Proposal, Words } from './propose-columns.ts';
 import type { Sample, Value } from './read-sample.ts';
 
 /** What a configuration is written from. */
@@ -13,14 +13,15 @@ export interface Draft {
   folder: string;
   sample: Sample;
   proposal: Proposal;
-  asTheyAre: Choices['asTheyAre'];
 }
 
 /** Returns the text of the configuration. Values that may be personal data are not in it. */
 export function configurationText({ mirror, file, folder, sample, proposal }: Draft): string {
   const { id, email, unsubscribed, deleted, channels } = proposal;
   const path = relative(folder, file).split(sep).join('/');
-  const source = { type: sample.options['type'], path: placed(path), ...sample.options };
+  const { type } = sample.options;
+  const place = type === 'sql' ? { url: `sqlite:${placed(path)}` } : { path: placed(path) };
+  const source = { type, ...place, ...sample.options };
   const flag = (name: string, chosen: Chosen | undefined, none: string): string[] =>
     chosen
       ? [...comments(chosen), `  ${name}: ${inline(statementOf(chosen))}`]
@@ -76,7 +77,7 @@ function reason({ why }: Chosen): string[] {
 function comments(chosen: Chosen): string[] {
   const { column, unknown } = chosen;
   const empty = column.filled === 0 ? ['it is empty'] : [];
-  const counts = frequent(column.values);
+  const counts = column.values.length <= mostWords ? frequent(column.values) : [];
   const strange = unknown.reduce((sum, { records }) => sum + records, 0);
   const invalid = `${strange} records hold a word without a known meaning, and are invalid until it is named`;
   return [
@@ -89,6 +90,8 @@ function comments(chosen: Chosen): string[] {
 }
 
 const mostCounted = 8;
+/** A column with more different values holds dates or free text. */
+const mostWords = 30;
 
 /** Returns the values that several records hold, with their counts; others may be personal data. */
 function frequent(values: readonly Value[]): string[] {

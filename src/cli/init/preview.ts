@@ -2,7 +2,7 @@
 import { systemClock } from '../../http/system-clock.ts';
 import { contactDesire } from '../../records/contact/observe/desired-contact.ts';
 import { decodeContact } from '../../records/contact/observe/contact-rows.ts';
-import { cell } from '../output/visible-text.ts';
+import { visibleLine } from '../output/visible-text.ts';
 import type { Chosen, Proposal } from './propose-columns.ts';
 import type { Sample } from './read-sample.ts';
 
@@ -45,9 +45,11 @@ function fieldOf({ column, words }: Chosen, kind: 'flag' | 'channel') {
 }
 
 function table(rows: readonly (readonly string[])[]): string[] {
-  const texts = rows.map((row) => row.map((text) => cell(text)));
+  const texts = rows.map((row) => row.map((text) => visibleLine(text)));
   const widths = (texts[0] ?? []).map((_, at) =>
     Math.max(...texts.map((row) => row[at]?.length ?? 0)),
   );
-  return texts.map((row) => `  ${row.map((text, at) => text.padEnd(widths[at] ?? 0)).join('  ')}`.trimEnd());
+  return texts.map((row) =>
+    `  ${row.map((text, at) => text.padEnd(widths[at] ?? 0)).join('  ')}`.trimEnd(),
+  );
 }

@@ -73,11 +73,7 @@ function plain({ column, why }: { column: Column; why: string }): Chosen {
   return { column, why, words: {}, unknown: [] };
 }
 
-function said(
-  { columns }: Sample,
-  role: 'id' | 'email',
-  choices: Choices,
-): Chosen | undefined {
+function said({ columns }: Sample, role: 'id' | 'email', choices: Choices): Chosen | undefined {
   const name = choices[role];
   if (name === undefined) return undefined;
   const column = columnNamed(columns, name, `--${role} …`);
@@ -167,11 +163,12 @@ function columnNamed(columns: readonly Column[], name: string, option: string): 
   const column = columns.find((one) => one.name === name);
   if (column) return column;
   const names = columns.map((one) => one.name);
-  const hints = hintsFor([name], names).map((hint) => `; ${hint}`).join('');
-  throw new Invalid(
-    `there is no column ${quoted(name)}; columns found: ${listed(names)}${hints}`,
-    { fix: `correct ${option}` },
-  );
+  const hints = hintsFor([name], names)
+    .map((hint) => `; ${hint}`)
+    .join('');
+  throw new Invalid(`there is no column ${quoted(name)}; columns found: ${listed(names)}${hints}`, {
+    fix: `correct ${option}`,
+  });
 }
 
 function noChannel(columns: readonly Column[]): Invalid {

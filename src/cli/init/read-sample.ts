@@ -9,7 +9,8 @@ import { contactKey } from '../../records/contact/observe/observed-contact.ts';
 import { csvSource } from '../../sources/csv/csv-source.ts';
 import type { Encoding } from '../../sources/csv/text-encoding.ts';
 import { ndjsonSource } from '../../sources/ndjson/ndjson-source.ts';
-import type { Certificate, Source } from '../../sources/source.ts';
+import type { Certificate, Source, SourceRecord } from '../../sources/source.ts';
+import { sampleSqlite } from '../../sources/sql/sqlite-sample.ts';
 
 /** One value of a column, in the spelling of its first record. */
 export interface Value {
@@ -48,6 +49,12 @@ const deepest = 4;
 /** Reads the file at `path`. Throws Invalid if it cannot be read as an export. */
 export async function readSample(path: string, signal: AbortSignal): Promise<Sample> {
   const type = typeOf(path);
+  if (type === 'sql') {
+    const { table, rows } = sampleSqlite(resolve(path));
+    const collected = collecting();
+    collected.add(rows);
+    return { options: { type, table }, ...collected.end(), flaw: undefined };
+  }
   if (type === 'ndjson') return completed({ type }, (more) => read(type, path, more, signal));
   try {
     return await completed({ type }, (more) => read(type, path, more, signal));
@@ -58,11 +65,12 @@ export async function readSample(path: string, signal: AbortSignal): Promise<Sam
   }
 }
 
-function typeOf(path: string): 'csv' | 'ndjson' {
+function typeOf(path: string): 'csv' | 'ndjson' | 'sql' {
+  if (/\.(sqlite3?|db3?)$/i.test(path)) return 'sql';
   if (/\.(ndjson|jsonl)(\.gz)?$/i.test(path)) return 'ndjson';
   if (/\.(csv|tsv|txt|tab)(\.gz)?$/i.test(path)) return 'csv';
   throw new Invalid(`${path}: init cannot tell what kind of file this is`, {
-    fix: 'name it .csv, .tsv, .txt, .ndjson or .jsonl, or write the configuration by hand',
+    fix: 'name it .csv, .tsv, .txt, .ndjson, .jsonl or .sqlite, or write the configuration by hand',
   });
 }
 
@@ -96,25 +104,34 @@ async function read(
   signal: AbortSignal,
 ): Promise<Sample> {
   const reading = sourceOf(type, path, options).read({ fields: [], signal });
+  const collected = collecting();
+  let step = await reading.next();
+  while (!step.done) {
+    collected.add(step.value);
+    step = await reading.next();
+  }
+  return { options: { ...options, type }, ...collected.end(), flaw: flawOf(step.value) };
+}
+
+/** Collects records into columns. */
+function collecting() {
   const columns = new Map<string, Tally>();
   const first: Sample['first'][number][] = [];
   let records = 0;
-  let step = await reading.next();
-  while (!step.done) {
-    for (const record of step.value) {
-      if (!('value' in record)) continue;
-      records += 1;
-      if (first.length < mostPreviewed) first.push(record);
-      for (const [name, value] of fieldsOf(record.value)) add(columns, name, value);
-    }
-    step = await reading.next();
-  }
   return {
-    options: { ...options, type },
-    records,
-    columns: [...columns].map(([name, tally]) => columnOf(name, tally)),
-    first,
-    flaw: flawOf(step.value),
+    add(batch: readonly SourceRecord[]): void {
+      for (const record of batch) {
+        if (!('value' in record)) continue;
+        records += 1;
+        if (first.length < mostPreviewed) first.push(record);
+        for (const [name, value] of fieldsOf(record.value)) add(columns, name, value);
+      }
+    },
+    end: (): Pick<Sample, 'records' | 'columns' | 'first'> => ({
+      records,
+      columns: [...columns].map(([name, tally]) => columnOf(name, tally)),
+      first,
+    }),
   };
 }
 
@@ -157,7 +174,8 @@ interface Tally {
 }
 
 function add(columns: Map<string, Tally>, name: string, value: unknown): void {
-  const tally = columns.get(name) ?? { filled: 0, addresses: 0, values: new Map() };
+  const values = new Map<string, Value>();
+  const tally = columns.get(name) ?? { filled: 0, addresses: 0, values };
   columns.set(name, tally);
   const text = textOf(value);
   if (text === undefined || text === '') return;

@@ -62,10 +62,7 @@ const flagNames = {
 const beside = /sms|fax|phone|telefon|whatsapp|reason|grund|campaign|comment|source/i;
 
 /** Returns the columns whose names say that they hold this flag; columns without values are not. */
-export function flagColumns(
-  columns: readonly Column[],
-  use: 'unsubscribed' | 'deleted',
-): Column[] {
+export function flagColumns(columns: readonly Column[], use: 'unsubscribed' | 'deleted'): Column[] {
   return columns.filter(
     ({ name, filled }) => filled > 0 && flagNames[use].test(name) && !beside.test(name),
   );
