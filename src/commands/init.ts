@@ -83,7 +83,8 @@ export async function run(command: Command, shell: Shell): Promise<number> {
 async function next(output: string, shell: Shell): Promise<number> {
   const { env, print, call } = shell;
   if (env['PLATFORM_API_KEY'] === undefined || call === undefined) {
-    print('Next: export PLATFORM_URL=… PLATFORM_API_KEY=… and crm-mirror check -c ' + output);
+    print('Next: set PLATFORM_URL and PLATFORM_API_KEY in the environment, then');
+    print(`  crm-mirror check -c ${output}`);
     return exitCode('done');
   }
   print('');

@@ -55,13 +55,13 @@ export async function readSample(path: string, signal: AbortSignal): Promise<Sam
     collected.add(rows);
     return { options: { type, table }, ...collected.end(), flaw: undefined };
   }
-  if (type === 'ndjson') return completed({ type }, (more) => read(type, path, more, signal));
+  if (type === 'ndjson') return completed({ type }, (more) => read({ type, path }, more, signal));
   try {
-    return await completed({ type }, (more) => read(type, path, more, signal));
+    return await completed({ type }, (more) => read({ type, path }, more, signal));
   } catch (error) {
     const encoding = error instanceof Invalid ? encodingOf(path) : undefined;
     if (encoding === undefined) throw error;
-    return completed({ type, encoding }, (more) => read(type, path, more, signal));
+    return completed({ type, encoding }, (more) => read({ type, path }, more, signal));
   }
 }
 
@@ -97,13 +97,14 @@ async function completed(
   return tolerant.flaw === undefined ? tolerant : sample;
 }
 
-async function read(
-  type: 'csv' | 'ndjson',
-  path: string,
-  options: Options,
-  signal: AbortSignal,
-): Promise<Sample> {
-  const reading = sourceOf(type, path, options).read({ fields: [], signal });
+interface File {
+  type: 'csv' | 'ndjson';
+  path: string;
+}
+
+async function read(file: File, options: Options, signal: AbortSignal): Promise<Sample> {
+  const { type } = file;
+  const reading = sourceOf(file, options).read({ fields: [], signal });
   const collected = collecting();
   let step = await reading.next();
   while (!step.done) {
@@ -139,7 +140,7 @@ function flawOf(certificate: Certificate): string | undefined {
   return certificate.complete ? undefined : certificate.why;
 }
 
-function sourceOf(type: 'csv' | 'ndjson', path: string, options: Options): Source {
+function sourceOf({ type, path }: File, options: Options): Source {
   const surroundings = { clock: systemClock, random: Math.random };
   const finalNewline = options['finalNewline'] === 'optional' ? 'optional' : 'required';
   const place = { path: resolve(path), finalNewline } as const;

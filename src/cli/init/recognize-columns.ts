@@ -15,8 +15,9 @@ export function chooseEmail({ columns, records }: Sample): Found {
     .toSorted((a, b) => b.addresses - a.addresses);
   const [first] = found;
   if (!first) {
+    const names = listed(columns.map(({ name }) => name));
     throw new Invalid('no column holds an email address in most of its records', {
-      fix: `name it: --email COLUMN; columns found: ${listed(columns.map(({ name }) => name))}`,
+      fix: `name it: --email COLUMN; columns found: ${names}`,
     });
   }
   const rivals = found.filter(({ addresses }) => addresses * 10 > first.addresses * 9);
@@ -48,17 +49,18 @@ export function chooseId({ columns, records }: Sample): Found {
     const why = `its name says so, and ${first.values.length} of ${records} records differ`;
     return { column: first, why };
   }
+  const names = listed(columns.map(({ name }) => name));
   throw new Invalid('no column is recognized as the stable id of a record', {
-    fix: `name it: --id COLUMN (the address, if there is no other); columns found: ${listed(columns.map(({ name }) => name))}`,
+    fix: `name it: --id COLUMN (the address, if there is no other); columns found: ${names}`,
   });
 }
 
 const flagNames = {
   unsubscribed:
-    /unsub|opt[ _-]?(ed[ _-]?)?out|abgemeldet|abmeld|do[ _-]?not[ _-]?(e?mail|contact)|d[ée]sinscri/i,
+    /unsub|opt[ _-]?(ed[ _-]?)?out|abge?meld|do[ _-]?not[ _-]?(e?mail|contact)|d[ée]sin/i,
   deleted: /delet|gel(ö|oe)scht|archived|archiviert|supprim|elimin/i,
 } as const;
-/** Other ways to reach a person, and what is told about an opt-out beside it. */
+/** Columns about other ways to reach a person, or about why a person opted out. */
 const beside = /sms|fax|phone|telefon|whatsapp|reason|grund|campaign|comment|source/i;
 
 /** Returns the columns whose names say that they hold this flag; columns without values are not. */
