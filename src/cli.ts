@@ -19,6 +19,10 @@ const commands: Readonly<Record<string, Entry>> = {
     'everything at once, on the embedded emulator and a sample CRM export, explained',
     () => import('./commands/demo.ts'),
   ],
+  init: [
+    'propose a configuration for an export, show what it would mean, and write it',
+    () => import('./commands/init.ts'),
+  ],
   check: [
     'validate the configuration and reach the source and the platform, read-only',
     () => import('./commands/check.ts'),

@@ -1,0 +1,78 @@
+/** Recognizes the columns of an export by their names and by what they hold. */
+import { Invalid } from '../../domain/errors.ts';
+import { listed, quoted } from '../../sources/shared/field-suggestions.ts';
+import type { Column, Sample } from './read-sample.ts';
+
+interface Found {
+  column: Column;
+  why: string;
+}
+
+/** Returns the column of email addresses. Throws Invalid if there is none, or more than one. */
+export function chooseEmail({ columns, records }: Sample): Found {
+  const found = columns
+    .filter(({ addresses, filled }) => addresses * 2 > filled && addresses * 4 > records)
+    .toSorted((a, b) => b.addresses - a.addresses);
+  const [first] = found;
+  if (!first) {
+    const names = listed(columns.map(({ name }) => name));
+    throw new Invalid('no column holds an email address in most of its records', {
+      fix: `name it: --email COLUMN; columns found: ${names}`,
+    });
+  }
+  const rivals = found.filter(({ addresses }) => addresses * 10 > first.addresses * 9);
+  const byName = rivals.filter(({ name }) => /mail|adress/i.test(name));
+  const [chosen, second] = byName.length > 0 ? byName : rivals;
+  if (!chosen || second) throw several(rivals, 'email', 'hold email addresses');
+  return { column: chosen, why: `${chosen.addresses} of ${records} records hold an address` };
+}
+
+/** Names of ids, the surest first. */
+const idNames = [
+  /^(id|uuid|guid|record id|contact id|customer id)$/i,
+  /(^|[^a-z])id$|[a-z]Id$|_id$/,
+  /(nr|no|nummer|number|num|key)\.?$/i,
+];
+const otherNumbers = /tel|phone|fax|mobil|plz|zip|post|haus/i;
+
+/** Returns the column of ids. Throws Invalid if there is none. */
+export function chooseId({ columns, records }: Sample): Found {
+  const able = columns.filter(({ name, filled, values, addresses }) => {
+    const isUnique = values.length * 10 >= filled * 9;
+    return isUnique && filled * 5 >= records * 4 && addresses === 0 && !otherNumbers.test(name);
+  });
+  for (const form of idNames) {
+    const [first] = able
+      .filter(({ name }) => form.test(name))
+      .toSorted((a, b) => b.values.length - a.values.length);
+    if (!first) continue;
+    const why = `its name says so, and ${first.values.length} of ${records} records differ`;
+    return { column: first, why };
+  }
+  const names = listed(columns.map(({ name }) => name));
+  throw new Invalid('no column is recognized as the stable id of a record', {
+    fix: `name it: --id COLUMN (the address, if there is no other); columns found: ${names}`,
+  });
+}
+
+const flagNames = {
+  unsubscribed:
+    /unsub|opt[ _-]?(ed[ _-]?)?out|abge?meld|do[ _-]?not[ _-]?(e?mail|contact)|d[ée]sin/i,
+  deleted: /delet|gel(ö|oe)scht|archived|archiviert|supprim|elimin/i,
+} as const;
+/** Columns about other ways to reach a person, or about why a person opted out. */
+const beside = /sms|fax|phone|telefon|whatsapp|reason|grund|campaign|comment|source/i;
+
+/** Returns the columns whose names say that they hold this flag; columns without values are not. */
+export function flagColumns(columns: readonly Column[], use: 'unsubscribed' | 'deleted'): Column[] {
+  return columns.filter(
+    ({ name, filled }) => filled > 0 && flagNames[use].test(name) && !beside.test(name),
+  );
+}
+
+function several(columns: readonly Column[], role: string, what: string): Invalid {
+  const names = columns.map(({ name }) => quoted(name));
+  return new Invalid(`the columns ${names.join(', ')} ${what}`, {
+    fix: `name one: --${role} COLUMN`,
+  });
+}

@@ -1,0 +1,137 @@
+/** What `init` shows, writes and refuses. test/e2e/first-contact tries it with whole exports. */
+import { existsSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { calling } from '../support/commands/mirrored-contacts.ts';
+import { scratch } from '../support/sources/source-reading.ts';
+
+const text = [
+  'Customer ID,Email,Newsletter,Do not mail,Archived',
+  '1,ann@example.com,Ja,,no',
+  '2,bob@example.com,Nein,,no',
+  '3,cy@example.com,Ja,yes,no',
+  '4,,Ja,,no',
+  '5,dee@example.com,vielleicht,,yes',
+  '',
+].join('\n');
+
+async function exported(content = text) {
+  const folder = await scratch();
+  const path = join(folder, 'People 2026.csv');
+  writeFileSync(path, content);
+  const before = new Date(Date.now() - 60_000);
+  utimesSync(path, before, before);
+  const output = join(folder, 'mirror.yaml');
+  const init = (...flags: string[]) => calling(['init', path, '--output', output, ...flags]);
+  return { output, init };
+}
+
+const news = ['--channel', 'ch_news=Newsletter'];
+
+test('proposes each column with its reason, and previews the first people', async () => {
+  const { init, output } = await exported();
+  const { code, out } = await init('--yes', '--addresses', ...news);
+  expect(code).toBe(0);
+  expect(out).toMatch(/^ {2}id +Customer ID +its name says so, and 5 of 5 records differ$/m);
+  expect(out).toMatch(/^ {2}email +Email +4 of 5 records hold an address$/m);
+  expect(out).toMatch(/^ {2}unsubscribed +Do not mail +its name says so/m);
+  expect(out).toMatch(/^ {2}ch_news +Newsletter +as you said$/m);
+  expect(out).toMatch(/^ {2}ann@example.com +in$/m);
+  expect(out).toMatch(/^ {2}cy@example.com +out$/m);
+  expect(out).toMatch(/^ {2} +– +skipped: no address$/m);
+  expect(out).toMatch(/^ {2}dee@example.com +– +invalid: /m);
+  expect(readFileSync(output, 'utf8')).toContain(
+    'subscription: { field: Newsletter, in: [ Ja ], out: [ Nein ] }',
+  );
+});
+
+test('names the mirror after the file, and the source relative to the configuration', async () => {
+  const { init, output } = await exported();
+  await init('--yes', ...news);
+  const written = readFileSync(output, 'utf8');
+  expect(written).toContain('mirror: people-2026\n');
+  expect(written).toContain('source: { type: csv, path: ./People 2026.csv }');
+  expect(written).not.toContain('ann@example.com');
+});
+
+test('shows no address where stdout is no terminal', async () => {
+  const { init } = await exported();
+  const { said } = await init('--yes', ...news);
+  expect(said).not.toContain('@example.com');
+  expect(said).toMatch(/^ {2}line 2 +in$/m);
+});
+
+test('writes nothing without --yes', async () => {
+  const { init, output } = await exported();
+  const { code, err } = await init(...news);
+  expect(code).toBe(2);
+  expect(err).toContain('nothing is written yet → if this is right, add --yes');
+  expect(existsSync(output)).toBe(false);
+});
+
+test('overwrites nothing', async () => {
+  const { init, output } = await exported();
+  writeFileSync(output, 'mine');
+  const { code, err } = await init('--yes', ...news);
+  expect([code, err]).toEqual([2, expect.stringContaining('exists, and init overwrites nothing')]);
+  expect(readFileSync(output, 'utf8')).toBe('mine');
+});
+
+describe('refuses with the option that decides', () => {
+  const second = text.replace('Archived', 'Email opt-out');
+  const strange = text.replace(/,yes,no$/m, ',maybe,no');
+
+  test.each([
+    ['no channel', text, [], 'add --channel ID=COLUMN for each channel'],
+    ['a channel without a column', text, ['--channel', 'ch_news'], 'write ID=COLUMN'],
+    [
+      'a column that is not there',
+      text,
+      ['--channel', 'ch_news=Newsleter'],
+      'did you mean "Newsletter"',
+    ],
+    [
+      'words without a meaning',
+      text,
+      [...news, '--words', 'Newsletter=Ja'],
+      'write COLUMN:in=WORD',
+    ],
+    ['two columns of opt-outs', second, news, '--unsubscribed "Do not mail"'],
+    ['an opt-out that cannot be read', strange, news, '--words "Do not mail:yes=WORD,WORD"'],
+    ['no address', 'id,name\n1,Ann\n', news, '--email COLUMN'],
+    ['no id', 'Email,Newsletter\nann@example.com,yes\n', news, '--id COLUMN'],
+    ['no record', 'id,Email\n', news, 'export it again'],
+  ])('%s', async (_, content, flags, fix) => {
+    const { init, output } = await exported(content);
+    const { code, err } = await init('--yes', ...flags);
+    expect(err).toContain(fix);
+    expect(code).toBe(2);
+    expect(existsSync(output)).toBe(false);
+  });
+});
+
+test('takes the columns and words that the user names', async () => {
+  const { init, output } = await exported();
+  const flags = ['--id', 'Email', '--unsubscribed', 'Archived', '--deleted', 'Do not mail'];
+  const words = ['--words', 'Newsletter:none=vielleicht', '--mirror', 'acme'];
+  const { code } = await init('--yes', ...news, ...flags, ...words);
+  expect(code).toBe(0);
+  const written = readFileSync(output, 'utf8');
+  expect(written).toContain('mirror: acme\n');
+  expect(written).toMatch(/^ {2}id: Email$/m);
+  expect(written).toMatch(/^ {2}unsubscribed: Archived$/m);
+  expect(written).toMatch(/^ {2}deleted: Do not mail$/m);
+  expect(written).toContain('none: [ vielleicht ]');
+});
+
+test('names an encoding that is not UTF-8, and says what kind of file it cannot read', async () => {
+  const folder = await scratch();
+  const path = join(folder, 'a.csv');
+  writeFileSync(path, Buffer.from('ID,Email,Straße\n1,ann@example.com,ja\n', 'latin1'));
+  utimesSync(path, new Date(0), new Date(0));
+  const output = join(folder, 'mirror.yaml');
+  await calling(['init', path, '--yes', '--output', output, '--channel', 'ch_news=Straße']);
+  expect(readFileSync(output, 'utf8')).toContain('encoding: windows-1252');
+  const other = await calling(['init', join(folder, 'a.pdf'), '--output', `${output}2`]);
+  expect([other.code, other.err]).toEqual([2, expect.stringContaining('.csv, .tsv')]);
+});
