@@ -151,7 +151,7 @@ describe('one mistake', () => {
     ],
     [
       '  channels: []',
-      '10:13  contacts.channels  is empty  → fill it' + ' (Channels to keep equal, at least one)',
+      '10:13  contacts.channels  is empty  → fill it (Channels to keep equal, at least one)',
     ],
     [
       '  channels: { id: a }',
