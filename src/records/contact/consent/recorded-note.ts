@@ -4,6 +4,7 @@ import { hasLeft } from './absence.ts';
 import { isProtectedByRecord, type PersonFacts } from './facts.ts';
 import { isOurs } from './own-opt-outs.ts';
 import { leftSince } from './platform-opt-outs.ts';
+import { hiddenOptOuts } from './renamed-contact.ts';
 import type { RecordedContactRow } from '../observe/contact-rows.ts';
 import type { Membership, RecordedContact } from '../observe/contact-state.ts';
 import { defaultsIn } from '../observe/last-observed.ts';
@@ -19,6 +20,7 @@ export function noteOf(facts: PersonFacts, isSettled: boolean): RecordedRow {
     channels: now.channels,
     contacts: shown.length > 0 ? shown : (recorded?.contacts ?? []),
     defaults: recorded ? defaultsIn(shown, states, recorded) : [],
+    hidden: shown.length > 0 ? hiddenOptOuts(recorded, shown, now.channels) : recorded?.hidden,
     left: leftSince(states, recorded, shown),
     outgrown: now.outgrown,
     protected: isProtectedByRecord(states.desired, recorded),

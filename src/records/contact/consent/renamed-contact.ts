@@ -38,7 +38,7 @@ export function renamedOf(
 ): RenamedContact[] {
   return renamed.flatMap((one) => {
     const known = recorded?.renamed?.find(({ id }) => id === one.id);
-    const ours = [...(known?.outByUs ?? []), ...outBeforeRename(recorded, one.id)];
+    const ours = [...(known?.outByUs ?? []), ...outByUs(recorded, one.id)];
     const contact = one.row ? withOutByUs(one.row.value, ours) : known;
     return contact ? [{ contact, wants: (channel) => wishOf(one, channel) }] : [];
   });
@@ -48,9 +48,27 @@ export function renamedOf(
  * Returns the channels from which we opted the contact out, or may have, while it had this address.
  * If another contact gets the address later, the opt-outs recorded there are that contact's own.
  */
-function outBeforeRename(recorded: RecordedContact | undefined, contact: string): string[] {
+function outByUs(recorded: RecordedContact | undefined, contact: string): string[] {
   if (!recorded?.contacts.some(({ id }) => id === contact)) return [];
-  return Object.keys(recorded.channels).filter((id) => mayBeOutByUs(recorded.channels[id]));
+  const shared = Object.keys(recorded.channels).filter((id) => mayBeOutByUs(recorded.channels[id]));
+  return [...(recorded.hidden?.[contact] ?? []), ...shared];
+}
+
+/**
+ * Returns, by contact, the channels from which we opted it out while `channels` holds the opt-out
+ * of another contact with the address; undefined if there are none.
+ */
+export function hiddenOptOuts(
+  recorded: RecordedContact | undefined,
+  shown: readonly ObservedContact[],
+  channels: RecordedContact['channels'],
+): RecordedContact['hidden'] {
+  const found = shown.flatMap((contact): [string, string[]][] => {
+    const before = outByUs(recorded, contact.id).filter((id) => !mayBeOutByUs(channels[id]));
+    const { outByUs: still } = withOutByUs(contact, before);
+    return still ? [[contact.id, still]] : [];
+  });
+  return found.length > 0 ? Object.fromEntries(found) : undefined;
 }
 
 function withOutByUs(contact: ObservedContact, before: readonly string[]): RecordedRenamed {
@@ -99,8 +117,9 @@ export function withoutOurs(
   );
   if (same.length === 0) return channels;
   const known = Object.entries(channels).map(([channel, is]): [string, Membership] => {
-    const isOutById = ({ renamed = [] }: RecordedContact): boolean =>
-      renamed.some((one) => isShown(one) && one.outByUs?.includes(channel));
+    const isOutById = ({ renamed = [], hidden = {} }: RecordedContact): boolean =>
+      renamed.some((one) => isShown(one) && one.outByUs?.includes(channel)) ||
+      shown.some(({ id }) => hidden[id]?.includes(channel));
     const isOurs = same.some((past) => mayBeOutByUs(past.channels[channel]) || isOutById(past));
     const wasIn = is.made !== undefined && is.made.after !== null;
     return [

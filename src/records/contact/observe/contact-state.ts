@@ -127,6 +127,11 @@ export const recordedBody = z.object({
   /** When one of the contacts left all mail; undefined if unknown, or if none did. */
   left: bracket.optional(),
   /**
+   * By contact, the channels from which we opted it out, where `channels` holds the opt-out of
+   * another contact that shares the address.
+   */
+  hidden: z.record(z.string(), z.array(z.string())).optional(),
+  /**
    * The channels that the person joined on their own after leaving the channels that these replace.
    */
   outgrown: z.array(z.string()).default([]),

@@ -39,11 +39,14 @@ export function acknowledge(
   const isOutByUs = change.op === 'opt_out' && !ack.found;
   const outByUs = isOutByUs ? [change.part] : [];
   const { contacts, renamed } = contactsAfter(recorded, { contact, others, isRenamed, outByUs });
+  const channels = channelsAfter(recorded, change, { ...ack, id, row: before });
+  const isHidden = !isRenamed && !isOurs(channels[change.part]);
   const body: RecordedContact = {
     allowed: recorded.allowed,
-    channels: channelsAfter(recorded, change, { ...ack, id, row: before }),
+    channels,
     contacts,
     defaults: defaultsAfter(recorded, change, ack),
+    hidden: isHidden ? hiddenAfter(recorded, id, outByUs) : recorded.hidden,
     left: recorded.left,
     outgrown: recorded.outgrown,
     protected: recorded.protected,
@@ -94,6 +97,16 @@ function contactsAfter(
   const all = [...new Set([...before, ...outByUs])];
   const moved = all.length > 0 ? { ...contact, outByUs: all } : contact;
   return { contacts, renamed: [...renamed.filter(({ id }) => id !== contact.id), moved] };
+}
+
+/** Adds an opt-out of ours that another contact's opt-out hides. */
+function hiddenAfter(
+  { hidden = {} }: RecordedContact,
+  id: string,
+  outByUs: readonly string[],
+): RecordedContact['hidden'] {
+  if (outByUs.length > 0) return { ...hidden, [id]: [...(hidden[id] ?? []), ...outByUs] };
+  return Object.keys(hidden).length > 0 ? hidden : undefined;
 }
 
 /** Returns the id to record, or undefined if it is that of a renamed contact. */
