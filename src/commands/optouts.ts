@@ -134,7 +134,7 @@ function csvOf(optOuts: readonly ReturnType<typeof told>[], spreadsheet: boolean
   return [head, ...rows].map((row) => row.map((text) => quoted(plain(text))).join(','));
 }
 
-/** Prefixes text that begins like a formula with an apostrophe, which spreadsheets hide. */
+/** Puts an apostrophe, which spreadsheets hide, before text that begins like a formula. */
 function harmless(text: string): string {
   return /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
 }

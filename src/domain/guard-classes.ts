@@ -52,7 +52,7 @@ interface GuardRow<Id extends string = string, Key extends string = string> {
 interface GuardWords {
   /** What the class covers, and what a percentage refers to, in the configuration's schema. */
   schema: { what: string; of: string };
-  /** What would be done to the records, whose number precedes this text. */
+  /** States what would be done to the records. The message puts their number before this text. */
   would: string;
   /** What `percent` refers to. */
   of: string;

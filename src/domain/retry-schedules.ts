@@ -53,7 +53,8 @@ export const retrySchedules = {
   /** A SQLite database of the CRM that is locked. */
   lockedDatabase: every(50),
   /**
-   * The read of a person whose address changed in the meantime. After the last try it is left to a
+   * Another read of a person whose address changed before the person was locked. After the last try
+   * it is left to a
    * later event.
    */
   personRead: { ...every(0), tries: 5 },

@@ -1,5 +1,6 @@
 /**
- * Decodes the rows of a record type where they enter its code. The snapshot and the engine keep the
+ * Decodes the rows of a record type before its code receives them. The snapshot and the engine keep
+ * the
  * body as text, which they store, hash and compare; a record type decides based on the decoded
  * value.
  */

@@ -117,7 +117,9 @@ export interface States<R extends Rows = Rows> {
   certified: boolean;
   /** Whether the recorded rows were restored from a backup and nothing has been listed since. */
   restored: boolean;
-  /** How long the source has not named the record; undefined if that does not count. */
+  /**
+   * How long the record has been missing from the source; undefined if the absence does not count.
+   */
   absence: Absence | undefined;
   /** Whether absence does not count yet, because this run must first announce a new default. */
   announces: boolean;

@@ -21,8 +21,8 @@ export interface Contacts {
    */
   byEmail(email: string, exact?: boolean): ContactRow | undefined;
   /**
-   * Changes a contact. If another contact has the new email in any case, throws Invalid and changes
-   * nothing.
+   * Changes a contact. If another contact has the new email, ignoring case, throws Invalid and
+   * changes nothing.
    */
   change(contact: ContactRow, fields: ContactChange, now: number): void;
   /** Adds a membership, or changes the subscription of an existing one. */

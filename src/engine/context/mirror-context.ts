@@ -63,7 +63,7 @@ interface Unstated extends AbsenceDue {
   deleteAfterMs: number;
 }
 
-/** The account on the platform whose records a mirror keeps equal. */
+/** The account on the platform whose records a mirror keeps in step with the CRM. */
 export interface Account {
   url: string;
   apiKey: string;

@@ -142,8 +142,9 @@ export function desiredFingerprint(desired: readonly { fingerprint: string }[]):
 }
 
 /**
- * Returns the refused changes that still wait: until the record changes or, for an opt-out, until
- * its delay is over. Deletes the refusal of a change that is no longer planned.
+ * Returns the refused changes that may not be sent again yet. Each waits until its record changes
+ * or, for an opt-out, until its delay is over. Deletes the refusal of a change that is no longer
+ * planned.
  */
 function refusedOf(run: RunContext, tally: RunTally, { type, states, changes }: Decided): Change[] {
   const { problems } = run.snapshot;

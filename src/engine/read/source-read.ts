@@ -97,7 +97,8 @@ export function refuseEmpty(
 }
 
 /**
- * Passes a reading through, and reports what it returns at its end. Closes the reading if the
+ * Yields everything that a reading yields, then passes its return value to `told`. Closes the
+ * reading if the
  * caller stops early.
  */
 export async function* endingIn<End>(

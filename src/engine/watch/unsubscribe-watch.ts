@@ -17,9 +17,9 @@
  * The platform sorts by when a contact was created, not by when the person unsubscribed, so a new
  * opt-out may be on any page. Finding as many new people as a count rose by proves nothing, because
  * each person who resubscribed hides another one. A listing is therefore always read to the end. It
- * uses at most a quarter of the route's limit per window, and continues with the next check. Only
- * at its end are the counts from before it stored, because opt-outs since then have raised a
- * counter again.
+ * uses at most a quarter of the route's limit per window, and continues with the next check. The
+ * counts from before the listing are stored only when it ends, so that an opt-out made during the
+ * listing still shows as a raised counter in the next check.
  *
  * The caller holds the lease.
  */

@@ -28,7 +28,10 @@ export interface Desired {
    * without a key.
    */
   noteStrange(kind: RecordTypeName, range: KeyRange | 'keyless'): void;
-  /** Finds ids that several addresses share, including unreadable ones, by ranges of ids. */
+  /**
+   * Finds, within a range of ids, those that several addresses share. An unreadable address counts
+   * as one of them.
+   */
   findSharedIds(kind: RecordTypeName, range: KeyRange): void;
   /** Marks all records with the shared ids as invalid. */
   invalidateSharedIds(kind: RecordTypeName, fault: { reason: string; fix: string }): void;

@@ -16,8 +16,9 @@ export interface Absences {
   /** Returns the absence of a record, or undefined if none is counted. */
   get(kind: RecordTypeName, key: Key): Absence | undefined;
   /**
-   * Counts the staged, complete reading for the recorded records of the range that it does not
-   * name, except those in `reading.but`. A reading with the same name as the previous one is not
+   * Counts the staged, complete reading as an absence of every recorded record in the range that it
+   * does not contain, except those in `reading.but`. A reading with the same name as the previous
+   * one is not
    * counted again.
    */
   count(kind: RecordTypeName, range: KeyRange, reading: Counted): void;

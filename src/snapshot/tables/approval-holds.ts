@@ -15,8 +15,9 @@ import { isGuarded, rangesBy, type Guarded, type KeyRange } from '../database/ke
  */
 export interface ApprovalHolds {
   /**
-   * Stores that what this run withholds in a range awaits approval since `since`. A record that
-   * already waits keeps its time, even if it waits under a former key. With `byPart`, each part of
+   * Stores that what this run withholds in a range awaits approval since `since`. A record that is
+   * already waiting keeps the time at which its wait began, even if it was stored under a former
+   * key. With `byPart`, each part of
    * a record waits separately.
    */
   stand(guarded: Guarded, since: HeldSince & { byPart: boolean }): void;

@@ -10,7 +10,7 @@ export interface Recorded {
   ofOrigins(kind: RecordTypeName, ids: readonly string[], notKey: Key): RecordedRow[];
   /** Returns the other keys under which this run's reading has the source ids of a key. */
   successors(kind: RecordTypeName, key: Key): Key[];
-  /** Returns whether this run's reading lacks any of the source ids of a key. */
+  /** Returns whether at least one source id of a key is missing from this run's reading. */
   hasStrays(kind: RecordTypeName, key: Key): boolean;
   /** Returns every source id that a record has had while it was recorded. */
   originsOf(kind: RecordTypeName, key: Key): string[];

@@ -3,7 +3,7 @@
  * outstanding permits. src/rate-limit/request-usage.ts describes the conclusions.
  *
  * A lease is a handful of permits for one worker, all used at once. A lease that expires counts as
- * spent, because its worker may have died before or after it sent.
+ * spent, because its worker may have sent the requests before it died.
  */
 export const usage = `
 local HUGE = 1e15

@@ -42,7 +42,10 @@ export interface PersonFacts {
   status: PersonStatus;
   /** Whether contacts.protect covers the person, by address or by a condition on a CRM record. */
   isProtected: boolean;
-  /** Whether the policy would delete the person now, or the contact of a former address. */
+  /**
+   * Whether the policy would delete this contact now, because the person is gone or because a
+   * contact with a new address has replaced it.
+   */
   mayDelete: boolean;
   /** Whether another contact has replaced this one, and the policy deletes this one. */
   replaced: boolean;

@@ -15,9 +15,10 @@ export interface Observation {
 }
 
 /**
- * Returns the new recorded state R after a reading, before anything is sent. An opt-out or a lost
- * membership that no acknowledged request of ours explains was made by the platform, whatever the
- * CRM wants, and not later than it was read. If the contact has changed, the opt-out may have been
+ * Returns the new recorded state R after a reading, before anything is sent. If no acknowledged
+ * request of ours explains an opt-out or a lost membership, it counts as made by the platform, no
+ * later than the reading, whatever the CRM wants. If the contact has changed, the opt-out may have
+ * been
  * made again.
  *
  *   R                O     present  →  R

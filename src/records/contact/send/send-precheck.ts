@@ -15,8 +15,9 @@ import {
  * Returns the outcome of a change that must not be sent, or undefined if it may be sent. Throws the
  * errors of the requests.
  *
- * A creation needs proof that the contact does not exist, an opt_in a recent reading, and a delete
- * a reading immediately before it. An opt-out needs none, because it can do no harm, unless it is
+ * A creation needs proof that the contact does not exist, an opt_in needs a recent reading, and a
+ * delete needs a reading immediately before it. An opt-out needs none, because it can do no harm,
+ * unless it is
  * for an old address and the contact may now have the new one.
  */
 export async function precheck(
