@@ -1,6 +1,8 @@
 /**
  * The classes of changes that guards count and may withhold. Configuration, approvals, `held` in
- * JSON, metrics, status and messages iterate over this table, so a new class is one row.
+ * JSON, metrics, status and messages iterate over this table, so a new class is one row. A change
+ * belongs to one class, whose id the snapshot stores: if an operation moves to another class, a
+ * migration has to move the stored rows, or changes that await approval pass without it.
  */
 import type { RecordTypeName } from './record.ts';
 

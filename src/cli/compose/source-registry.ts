@@ -1,5 +1,6 @@
-/** Creates the source that a configuration names. This is the only list of sources. */
+/** Creates the source that a configuration names. config/schema/source-types.ts lists the types. */
 import type { Config } from '../../config/config.ts';
+import { traitsOf } from '../../config/schema/source-types.ts';
 import { systemClock } from '../../http/system-clock.ts';
 import { vocabulary } from '../../records/contact/observe/value-vocabulary.ts';
 import { Invalid } from '../../domain/errors.ts';
@@ -29,15 +30,12 @@ const surroundings = { clock: systemClock, random: Math.random, input };
 
 type Contacts = NonNullable<Config['contacts']>;
 
-/** These sources return only the requested fields. */
-const sparing: ReadonlySet<string> = new Set(['hubspot', 'salesforce', 'sql', 'tryton']);
-
 /** Creates the source of contacts. Throws Invalid if `contacts.map` cannot be used. */
 export function contactSource(contacts: Contacts): Source {
   if (contacts.map === undefined) return unmapped(contacts);
   const mapping = loadMap(contacts.map);
   const { type } = contacts.source;
-  if (sparing.has(type) && !mapping.saysReads) {
+  if (traitsOf(type)?.readsNamedFields && !mapping.saysReads) {
     const why = `does not say which fields it reads, and ${type} gives none unasked`;
     throw new Invalid(`${mapping.name}: ${why}`, { fix: "export const reads = ['…']" });
   }

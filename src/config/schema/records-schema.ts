@@ -9,7 +9,7 @@ import { fault, issueOf, says } from '../../domain/schema-fault.ts';
 import { wordOf } from '../../domain/values/record-field.ts';
 import { condition } from './cel-condition.ts';
 import { onMapping, text } from './field-types.ts';
-import { contactSource, prescribedIds, readsOne, returns, templateSource } from './source-types.ts';
+import { contactSource, readsOne, returns, templateSource, traitsOf } from './source-types.ts';
 import { webhook } from './worker-schema.ts';
 
 const word = (what: string) =>
@@ -189,7 +189,7 @@ export const contacts = z
     context.addIssue(issueOf(mistake, ['webhook']));
   }, onMapping)
   .superRefine(({ source, id }, context) => {
-    const given = prescribedIds[source?.type ?? ''];
+    const given = traitsOf(source?.type)?.id;
     if (given === undefined || id === undefined || id === given) return;
     const mistake = fault(
       'is not what tells its records apart',

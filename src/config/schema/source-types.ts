@@ -45,22 +45,38 @@ export const returns = z
     'Write-back: how opt-outs on the platform are reported to the CRM; by default they are not reported',
   );
 
-/** The sources that can always read a single record. */
-const readers: ReadonlySet<unknown> = new Set(['hubspot', 'salesforce', 'sql', 'tryton']);
-
-/** Returns whether a source can read a single record. The source may otherwise be invalid. */
-export function readsOne(source: unknown): boolean {
-  if (typeof source !== 'object' || source === null) return false;
-  if ('type' in source && readers.has(source.type)) return true;
-  return 'one' in source && Boolean(source.one);
+/** The properties of a type of source. */
+interface Traits {
+  /** Whether it can always read a single record; `http` can if `one` is configured. */
+  readsOne: boolean;
+  /** The field that holds the id of a record; undefined: the configuration may name any. */
+  id?: string;
+  /** Whether it reads only the fields that the configuration names. */
+  readsNamedFields: boolean;
 }
 
-/** The id fields prescribed by some sources. */
-export const prescribedIds: Readonly<Record<string, string>> = {
-  hubspot: 'id',
-  salesforce: 'Id',
-  tryton: 'id',
+/** The properties of each type of contact source. */
+const traits: Readonly<Record<z.output<typeof contactSource>['type'], Traits>> = {
+  csv: { readsOne: false, readsNamedFields: false },
+  ndjson: { readsOne: false, readsNamedFields: false },
+  http: { readsOne: false, readsNamedFields: false },
+  hubspot: { readsOne: true, id: 'id', readsNamedFields: true },
+  salesforce: { readsOne: true, id: 'Id', readsNamedFields: true },
+  sql: { readsOne: true, readsNamedFields: true },
+  tryton: { readsOne: true, id: 'id', readsNamedFields: true },
 };
+
+/** Returns the properties of a type of contact source; undefined: there is no such type. */
+export function traitsOf(type: unknown): Traits | undefined {
+  return new Map<unknown, Traits>(Object.entries(traits)).get(type);
+}
+
+/** Returns whether a source can read a single record. The source may be invalid otherwise. */
+export function readsOne(source: unknown): boolean {
+  if (typeof source !== 'object' || source === null) return false;
+  if ('type' in source && traitsOf(source.type)?.readsOne) return true;
+  return 'one' in source && Boolean(source.one);
+}
 
 type Options =
   z.output<typeof contactSource> | z.output<typeof templateSource> | z.output<typeof returns>;
