@@ -2,7 +2,7 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
 import type { Command } from 'commander';
-import { configurationText, mergeWords } from '../cli/init/mirror-file.ts';
+import { configurationText, mergeWords, said } from '../cli/init/mirror-file.ts';
 import { previewOf } from '../cli/init/preview.ts';
 import { type Choices, type Proposal, propose, type Words } from '../cli/init/propose-columns.ts';
 import { readSample, type Sample } from '../cli/init/read-sample.ts';
@@ -166,5 +166,17 @@ function told({ records, columns, options: source, flaw }: Sample, proposal: Pro
       const why = chosen ? (chosen.why ?? 'as you said') : 'none is recognized';
       return `  ${role.padEnd(14)}${name.padEnd(28)}${why}`;
     }),
+    ...unusedLines(proposal),
+  ];
+}
+
+function unusedLines({ unused, unsubscribed }: Proposal): string[] {
+  if (unused.length === 0) return [];
+  const fix = unsubscribed ? '' : ' or --unsubscribed COLUMN';
+  return [
+    '',
+    'These columns are not used. If one says that a person must not be mailed, or is gone, add',
+    `--deleted COLUMN${fix}:`,
+    ...unused.map((column) => `  ${said(column)}`),
   ];
 }

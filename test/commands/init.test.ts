@@ -132,6 +132,35 @@ test('names an encoding that is not UTF-8, and says what kind of file it cannot 
   const output = join(folder, 'mirror.yaml');
   await calling(['init', path, '--yes', '--output', output, '--channel', 'ch_news=Straße']);
   expect(readFileSync(output, 'utf8')).toContain('encoding: windows-1252');
+  writeFileSync(join(folder, 'a.pdf'), '');
   const other = await calling(['init', join(folder, 'a.pdf'), '--output', `${output}2`]);
   expect([other.code, other.err]).toEqual([2, expect.stringContaining('.csv, .tsv')]);
+  const none = await calling(['init', join(folder, 'b.csv'), '--output', `${output}2`]);
+  expect([none.code, none.err]).toEqual([2, expect.stringContaining('there is no such file')]);
+});
+
+test('lists columns that look like flags and are not used', async () => {
+  const content = text.replace('Do not mail', 'Blocked by legal').replace(',yes,no', ',X,no');
+  const { init, output } = await exported(content);
+  const { code, out } = await init('--yes', ...news);
+  expect(code).toBe(0);
+  expect(out).toMatch(
+    /^These columns are not used\. If one says that a person must not be mailed/m,
+  );
+  expect(out).toMatch(/^ {2}Blocked by legal$/m);
+  expect(readFileSync(output, 'utf8')).toContain('# not used: Blocked by legal\n');
+});
+
+test('previews and writes the words of a flag, and any value as a yes', async () => {
+  const marked = text
+    .replace(',yes,no', ',X,no')
+    .replace('2,bob@example.com,Nein,,', '2,bob@example.com,Ja,Nein,');
+  const { init, output } = await exported(marked);
+  const words = ['--words', 'Do not mail:yes=any'];
+  const { out } = await init('--yes', '--addresses', ...news, ...words);
+  expect(out).toMatch(/^ {2}bob@example.com +in$/m);
+  expect(out).toMatch(/^ {2}cy@example.com +out$/m);
+  expect(readFileSync(output, 'utf8')).toContain(
+    'unsubscribed: { field: Do not mail, yes: any, no: [ Nein ] }',
+  );
 });

@@ -96,6 +96,11 @@ describe('a file that is no CSV', () => {
     expect(await refusal(Buffer.from(unmarked).swap16())).toContain('the text is UTF-16');
   });
 
+  test('an Excel workbook', async () => {
+    const archive = Buffer.from('PK\u0003\u0004 and more');
+    expect(await refusal(archive)).toContain('this is an Excel workbook');
+  });
+
   test('UTF-16 that ends within a character', async () => {
     const cut = Buffer.from('\uFEFFid,name\n1,Ann\n', 'utf16le').subarray(0, -1);
     expect(await refusal(cut)).toMatch(/not UTF-16 \(at or soon after line 2\) → set the encoding/);

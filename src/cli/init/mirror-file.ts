@@ -1,8 +1,8 @@
 /** Writes the configuration that `init` proposes, with its reasons as comments. */
 import { relative, sep } from 'node:path';
 import { stringify } from 'yaml';
-import type { Chosen, Proposal, Words } from './propose-columns.ts';
-import type { Sample, Value } from './read-sample.ts';
+import { anyOr, type Chosen, type Proposal, type Words } from './propose-columns.ts';
+import type { Column, Sample, Value } from './read-sample.ts';
 
 /** What a configuration is written from. */
 export interface Draft {
@@ -31,7 +31,7 @@ export function configurationText({ mirror, file, folder, sample, proposal }: Dr
     '# Check each line that has a reason above it, then run: crm-mirror plan',
     '',
     `mirror: ${mirror}`,
-    `snapshot: ${mirror}.sqlite # made at the first run`,
+    `snapshot: ./var/${mirror}.sqlite # made at the first run`,
     '',
     'platform:',
     '  url: ${PLATFORM_URL:-http://127.0.0.1:4010}',
@@ -45,6 +45,7 @@ export function configurationText({ mirror, file, folder, sample, proposal }: Dr
     `  email: ${inline(email.column.name)}`,
     ...flag('unsubscribed', unsubscribed, 'yes = this person wants no mail at all'),
     ...flag('deleted', deleted, 'yes = the CRM says that this person is gone'),
+    ...proposal.unused.map((column) => `  # not used: ${said(column)}`),
     '  channels:',
     ...channels.flatMap((channel) => [
       `    - id: ${inline(channel.id)}`,
@@ -61,13 +62,21 @@ function placed(path: string): string {
 
 function statementOf({ column, words }: Chosen): unknown {
   const isPlain = Object.keys(words).length === 0;
-  return isPlain ? column.name : { field: column.name, ...words };
+  if (isPlain) return column.name;
+  const { yes, ...others } = words;
+  return { field: column.name, ...(yes && { yes: anyOr(yes) }), ...others };
 }
 
 /** Returns a value as YAML on one line. */
 function inline(value: unknown): string {
   const text = stringify(value, { collectionStyle: 'flow', lineWidth: 0 });
   return text.trimEnd();
+}
+
+/** Returns the name of a column with its frequent values. */
+export function said(column: Column): string {
+  const values = frequent(column.values);
+  return [column.name, ...(values.length > 0 ? [`(${values.join(', ')})`] : [])].join(' ');
 }
 
 function reason({ why }: Chosen): string[] {

@@ -3,7 +3,7 @@ import { systemClock } from '../../http/system-clock.ts';
 import { contactDesire } from '../../records/contact/observe/desired-contact.ts';
 import { decodeContact } from '../../records/contact/observe/contact-rows.ts';
 import { visibleLine } from '../output/visible-text.ts';
-import type { Chosen, Proposal } from './propose-columns.ts';
+import { anyOr, type Chosen, type Proposal } from './propose-columns.ts';
 import type { Sample } from './read-sample.ts';
 
 const said = { opt_in: 'in', opt_out: 'out' } as const;
@@ -15,9 +15,9 @@ export function previewOf({ first }: Sample, proposal: Proposal, asTheyAre: bool
     {
       id: id.column.name,
       email: email.column.name,
-      unsubscribed: unsubscribed && fieldOf(unsubscribed, 'flag'),
-      deleted: deleted && fieldOf(deleted, 'flag'),
-      channels: channels.map((one) => ({ id: one.id, subscription: fieldOf(one, 'channel') })),
+      unsubscribed: unsubscribed && flagOf(unsubscribed),
+      deleted: deleted && flagOf(deleted),
+      channels: channels.map((one) => ({ id: one.id, subscription: subscriptionOf(one) })),
     },
     systemClock.now,
   );
@@ -37,11 +37,13 @@ export function previewOf({ first }: Sample, proposal: Proposal, asTheyAre: bool
   return table([['', ...channels.map((one) => one.id), ''], ...rows]);
 }
 
-function fieldOf({ column, words }: Chosen, kind: 'flag' | 'channel') {
-  const { yes, no, none } = words;
-  return kind === 'flag'
-    ? { field: column.name, yes, no, none }
-    : { field: column.name, in: words.in, out: words.out, none };
+/** Options that are undefined would count as stated, so each form has its own words only. */
+function flagOf({ column, words }: Chosen) {
+  return { field: column.name, yes: anyOr(words.yes), no: words.no };
+}
+
+function subscriptionOf({ column, words }: Chosen) {
+  return { field: column.name, in: words.in, out: words.out, none: words.none };
 }
 
 function table(rows: readonly (readonly string[])[]): string[] {

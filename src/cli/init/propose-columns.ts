@@ -14,6 +14,11 @@ import type { Column, Sample, Value } from './read-sample.ts';
 /** The words of a column: `in`, `out` and `none` for a channel, `yes` and `no` for a flag. */
 export type Words = Partial<Record<'in' | 'out' | 'none' | 'yes' | 'no', readonly string[]>>;
 
+/** Returns the words as the configuration has them: `any` stands for every value but a no. */
+export function anyOr(words: readonly string[] | undefined): readonly string[] | 'any' | undefined {
+  return words?.length === 1 && words[0] === 'any' ? 'any' : words;
+}
+
 /** What the user has said; everything else is proposed. */
 export interface Choices {
   id?: string | undefined;
@@ -44,6 +49,8 @@ export interface Proposal {
   unsubscribed: Chosen | undefined;
   deleted: Chosen | undefined;
   channels: readonly (Chosen & { id: string })[];
+  /** Columns without a purpose whose values look like a yes, a no, a mark or a date. */
+  unused: readonly Column[];
 }
 
 /** Proposes all columns. Throws Invalid for what cannot be decided without a guess. */
@@ -60,13 +67,21 @@ export function propose(sample: Sample, choices: Choices): Proposal {
   if (channels.length === 0) throw noChannel(columns);
   const taken = [id, email, ...channels].map(({ column }) => column.name);
   const free = columns.filter(({ name }) => !taken.includes(name));
-  return {
-    id,
-    email,
-    channels,
-    unsubscribed: flagOf({ ...sample, columns: free }, 'unsubscribed', choices),
-    deleted: flagOf({ ...sample, columns: free }, 'deleted', choices),
-  };
+  const unsubscribed = flagOf({ ...sample, columns: free }, 'unsubscribed', choices);
+  const deleted = flagOf({ ...sample, columns: free }, 'deleted', choices);
+  const unused = free.filter(
+    (column) => ![unsubscribed?.column, deleted?.column].includes(column) && looksLikeFlag(column),
+  );
+  return { id, email, channels, unsubscribed, deleted, unused };
+}
+
+/** Returns whether most values of a column would be known as a flag, or are single marks. */
+function looksLikeFlag(column: Column): boolean {
+  const { unknown } = withWords(column, 'unsubscribed');
+  const strange = unknown
+    .filter(({ text }) => text.length > 1)
+    .reduce((sum, { records }) => sum + records, 0);
+  return column.filled > 0 && strange * 2 < column.filled;
 }
 
 function plain({ column, why }: { column: Column; why: string }): Chosen {
@@ -118,25 +133,27 @@ const noWords = ['nein', 'non', 'não', 'nao', 'nee', 'nej', 'nie', 'falsch', 'f
 /** Returns a column with its words: those that the user gives, and those of other languages. */
 function withWords(column: Column, use: Use, given: Words = {}): Chosen {
   const [yes, no] = use === 'subscription' ? (['in', 'out'] as const) : (['yes', 'no'] as const);
-  const own = { yes: given[yes] ?? [], no: given[no] ?? [], none: given.none ?? [] };
+  const all = use === 'subscription' ? given[yes] : anyOr(given[yes]);
+  const own = { yes: all ?? [], no: given[no] ?? [], none: given.none ?? [] };
   const unknownTo = (words: typeof own): Value[] => {
     const read = vocabulary(use, words, systemClock.now);
     return column.values.filter(({ text }) => typeof read(text) === 'object');
   };
+  const named = { ...own, yes: own.yes === 'any' ? [] : own.yes };
   const foreign = (list: readonly string[]) =>
-    unknownTo(own).flatMap(({ text }) => (list.includes(wordOf(text)) ? [text] : []));
-  const all = {
-    yes: [...own.yes, ...foreign(yesWords)],
+    unknownTo(named).flatMap(({ text }) => (list.includes(wordOf(text)) ? [text] : []));
+  const meant = {
+    yes: own.yes === 'any' ? own.yes : [...own.yes, ...foreign(yesWords)],
     no: [...own.no, ...foreign(noWords)],
     none: own.none,
   };
   const lists: [keyof Words, readonly string[]][] = [
-    [yes, all.yes],
-    [no, all.no],
-    ['none', all.none],
+    [yes, meant.yes === 'any' ? ['any'] : meant.yes],
+    [no, meant.no],
+    ['none', meant.none],
   ];
   const words: Words = Object.fromEntries(lists.filter(([, list]) => list.length > 0));
-  return { column, why: undefined, words, unknown: unknownTo(all) };
+  return { column, why: undefined, words, unknown: unknownTo(meant) };
 }
 
 /** Throws Invalid if most of the values that are not empty are unknown. */

@@ -1,5 +1,5 @@
 /** Reads an export for `init`: which options it takes to read it, and what its columns hold. */
-import { closeSync, openSync, readSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Invalid } from '../../domain/errors.ts';
 import { textOf, wordOf } from '../../domain/values/record-field.ts';
@@ -48,6 +48,9 @@ const deepest = 4;
 
 /** Reads the file at `path`. Throws Invalid if it cannot be read as an export. */
 export async function readSample(path: string, signal: AbortSignal): Promise<Sample> {
+  if (!existsSync(path)) {
+    throw new Invalid(`${path}: there is no such file`, { fix: 'correct the path' });
+  }
   const type = typeOf(path);
   if (type === 'sql') {
     const { table, rows } = sampleSqlite(resolve(path));

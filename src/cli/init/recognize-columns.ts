@@ -57,8 +57,8 @@ export function chooseId({ columns, records }: Sample): Found {
 
 const flagNames = {
   unsubscribed:
-    /unsub|opt[ _-]?(ed[ _-]?)?out|abge?meld|do[ _-]?not[ _-]?(e?mail|contact)|d[ée]sin/i,
-  deleted: /delet|gel(ö|oe)scht|archived|archiviert|supprim|elimin/i,
+    /unsub|opt[ _-]?(ed[ _-]?)?out|abge?meld|(do[ _-]?not|não|no|ne pas|non) ?_?-?(e?mail|conta)/i,
+  deleted: /delet|gel(ö|oe)scht|archived|archiviert|supprim|elimin|anulad|borrad|cancellat/i,
 } as const;
 /** Columns about other ways to reach a person, or about why a person opted out. */
 const beside = /sms|fax|phone|telefon|whatsapp|reason|grund|campaign|comment|source/i;

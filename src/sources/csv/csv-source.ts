@@ -96,6 +96,7 @@ async function* rowsOf(reading: Reading): AsyncGenerator<Row[]> {
   let parser: RowParser | undefined;
   try {
     for await (const bytes of chunks) {
+      if (!decoder) refuseArchive(bytes, name);
       decoder ??= chunkDecoder(bytes, options.encoding);
       const chunk = decoder.decode(bytes);
       if (!chunk) throw decoder.refusal(name, parser?.line() ?? 1);
@@ -116,6 +117,14 @@ async function* rowsOf(reading: Reading): AsyncGenerator<Row[]> {
   } finally {
     parser?.close();
   }
+}
+
+/** Throws Invalid if a file begins like a zip archive, as workbooks do. */
+function refuseArchive(bytes: Buffer, name: string): void {
+  if (!bytes.subarray(0, 4).equals(Buffer.from('PK\u0003\u0004'))) return;
+  throw new Invalid(`${name}: this is an Excel workbook, or another zip archive, and no CSV file`, {
+    fix: 'save the sheet as CSV in UTF-8',
+  });
 }
 
 const QUOTE_FIX =

@@ -130,7 +130,11 @@ const line = (row: Row) => {
 const empty = columns.replaceAll(/[^;]/g, '');
 
 /** The whole file: UTF-8 with a byte order mark, CRLF, and no line break at its end. */
-export function makeExport(): string {
+export const makeExport = (): string => made;
+
+const made = draw();
+
+function draw(): string {
   const special = [...odd, ...twins, ...noAddress].map(line);
   special.splice(20, 0, empty);
   special.splice(70, 0, empty, empty, '');
