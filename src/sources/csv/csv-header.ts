@@ -1,6 +1,4 @@
-/** Interprets the beginning of a CSV file: its delimiter, and which column holds which field. */
-import { Invalid } from '../../domain/errors.ts';
-import { listed, quoted, hintsFor } from '../shared/field-suggestions.ts';
+/** Interprets the beginning of a CSV file: its delimiter, and a line that states it. */
 
 /** The delimiters that a file may use. */
 export const delimiters = [',', ';', '\t', '|'] as const;
@@ -83,66 +81,4 @@ function firstRecords(text: string): string[] {
   // The header is needed even if the sample holds nothing else.
   if (records.length === 0 && text.length > 0) records.push(text.slice(start));
   return records.map((record) => record.replace(/^\uFEFF/, ''));
-}
-
-/** The columns of a file. */
-export interface Columns {
-  width: number;
-  /** Returns the record for a row with this many fields. */
-  valueOf(fields: readonly string[]): Record<string, unknown>;
-}
-
-/**
- * Returns the columns of a file. Throws Invalid unless each requested field matches exactly one
- * column. Other columns are passed on too, because conditions may name them. Columns without a name
- * and columns with a duplicate name are left out.
- */
-export function columnsOf(
-  header: readonly string[],
-  { name: file, fields }: { name: string; fields: readonly string[] },
-): Columns {
-  const names = header.map((name) => name.trim());
-  if (names.some((name) => name.includes('\0'))) {
-    throw new Invalid(`${file}: the header row holds a NUL byte; save the file as UTF-8 text`);
-  }
-  const places = Map.groupBy(names.keys(), (at) => names[at] ?? '');
-  const missing = fields.filter((field) => !places.has(field));
-  if (missing.length > 0) throw new Invalid(`${file}: ${missingMessage(missing, names)}`);
-  for (const field of fields) {
-    const columns = (places.get(field) ?? []).map((at) => at + 1);
-    if (columns.length === 1) continue;
-    throw new Invalid(
-      `${file}: ${columns.length} columns are named ${quoted(field)} ` +
-        `(columns ${columns.join(', ')}); rename or remove all but one`,
-    );
-  }
-  const named = [...places].flatMap(([name, [at = 0, ...more]]): [string, number][] =>
-    name === '' || more.length > 0 ? [] : [[name, at]],
-  );
-  return {
-    width: header.length,
-    valueOf: (row) => Object.fromEntries(named.map(([name, at]) => [name, row[at]])),
-  };
-}
-
-/**
- * Returns the message about missing columns. If the file has no header row, its first row is a
- * person's data, which the message does not repeat.
- */
-function missingMessage(missing: readonly string[], names: readonly string[]): string {
-  const what = missing.length === 1 ? 'there is no column' : 'there are no columns';
-  if (names.some((name) => name.includes('@'))) {
-    return [
-      `${what} ${missing.map(quoted).join(', ')}`,
-      'the first row holds an address, so it looks like a person and is not repeated here',
-      'export the file again with column names in line 1',
-    ].join('; ');
-  }
-  const hints = hintsFor(missing, names);
-  return [
-    `${what} ${missing.map(quoted).join(', ')}`,
-    `columns found: ${listed(names)}`,
-    ...hints,
-    'correct the configuration or the export',
-  ].join('; ');
 }

@@ -9,20 +9,14 @@
  */
 import { Invalid } from '../../domain/errors.ts';
 import type { Source, SourceRecord } from '../source.ts';
-import { type Columns, columnsOf, delimiterOf, isSeparatorLine } from './csv-header.ts';
-import {
-  type FileReading,
-  type FileSurroundings,
-  type FileTally,
-  lineFile,
-} from '../shared/files/line-file.ts';
+import { delimiterOf, isSeparatorLine } from './csv-header.ts';
+import { brokenRow, type FileTally } from '../shared/files/file-tally.ts';
+import { type FileReading, type FileSurroundings, lineFile } from '../shared/files/line-file.ts';
+import { untilCut } from '../shared/files/record-batches.ts';
+import { type Columns, columnsOf, fieldFault } from '../shared/table-columns.ts';
 import type { CsvOptions } from './options.ts';
 import { type Row, rowParser, type RowParser } from './row-parser.ts';
 import { chunkDecoder, type ChunkDecoder } from './text-encoding.ts';
-
-const BATCH_RECORDS = 500;
-const BATCH_BYTES = 4 * 1024 * 1024;
-const FIELD_BYTES = 1024 * 1024;
 
 /** Returns the source of a CSV file. */
 export function csvSource(options: CsvOptions, surroundings: FileSurroundings): Source {
@@ -30,23 +24,6 @@ export function csvSource(options: CsvOptions, surroundings: FileSurroundings): 
     const tally: Tally = Object.assign(reading.tally, { nul: false });
     return untilCut(recordsOf({ ...reading, tally, options }), tally);
   });
-}
-
-/** Yields what was read before a failure, then throws. */
-async function* untilCut(
-  groups: AsyncIterable<SourceRecord[]>,
-  tally: Tally,
-): AsyncGenerator<SourceRecord[], void> {
-  const failures: unknown[] = [];
-  async function* quietly() {
-    try {
-      yield* groups;
-    } catch (error) {
-      failures.push(error);
-    }
-  }
-  yield* batchesOf(quietly(), tally);
-  if (failures.length > 0) throw failures[0];
 }
 
 /** The facts gathered during a read, for its certificate. */
@@ -67,7 +44,7 @@ async function* recordsOf(reading: Reading): AsyncGenerator<SourceRecord[]> {
     const group: SourceRecord[] = [];
     for (const row of rows) {
       if (columns === undefined && isSeparatorLine(row.fields)) continue;
-      if (columns === undefined) columns = columnsOf(row.fields, reading);
+      if (columns === undefined) columns = columnsIn(row, reading);
       else group.push(recordOf(row, columns, reading.tally));
     }
     const { stopped } = reading.tally;
@@ -75,7 +52,7 @@ async function* recordsOf(reading: Reading): AsyncGenerator<SourceRecord[]> {
       if (columns === undefined) {
         throw new Invalid(`${reading.name}: the header row ${stopped.why}; ${QUOTE_FIX}`);
       }
-      group.push(broken(reading.tally, stopped.where, stopped));
+      group.push(brokenRow(reading.tally, stopped.where, stopped));
     }
     yield group;
   }
@@ -85,6 +62,14 @@ async function* recordsOf(reading: Reading): AsyncGenerator<SourceRecord[]> {
       `${reading.name}: the file ${why}; export it again with column names in line 1`,
     );
   }
+}
+
+function columnsIn({ fields }: Row, reading: Reading): Columns {
+  if (fields.some((field) => field.includes('\0'))) {
+    const why = 'the header row holds a NUL byte; save the file as UTF-8 text';
+    throw new Invalid(`${reading.name}: ${why}`);
+  }
+  return columnsOf(fields, reading);
 }
 
 /**
@@ -138,54 +123,14 @@ function recordOf({ line, fields }: Row, columns: Columns, tally: Tally): Source
   const where = `line ${line}`;
   if (fields.length !== columns.width) {
     const found = fields.length === 1 ? '1 field' : `${fields.length} fields`;
-    return broken(tally, where, {
+    return brokenRow(tally, where, {
       why: `has ${found} where the header has ${columns.width}`,
       fix: 'put quotes around fields that hold the delimiter or a line break',
     });
   }
   for (const field of fields) {
-    // A character takes at most three bytes, so the exact count is taken only if it could matter.
-    if (field.length > FIELD_BYTES / 3 && Buffer.byteLength(field) > FIELD_BYTES) {
-      return broken(tally, where, {
-        why: 'holds a field above 1 MiB',
-        fix: 'shorten it, or leave the column out of the export',
-      });
-    }
-    if (tally.nul && field.includes('\0')) {
-      return broken(tally, where, { why: 'holds a NUL byte', fix: 'remove it from the record' });
-    }
+    const fault = fieldFault(field, tally.nul);
+    if (fault) return brokenRow(tally, where, fault);
   }
   return { where, value: columns.valueOf(fields) };
-}
-
-function broken(tally: Tally, where: string, { why, fix }: { why: string; fix: string }) {
-  tally.broken += 1;
-  tally.firstBroken ??= where;
-  return { where, broken: why, fix };
-}
-
-/**
- * Regroups records by number and by bytes, because hundreds of rows of a megabyte each must not be
- * in memory at the same time.
- */
-async function* batchesOf(
-  groups: AsyncIterable<SourceRecord[]>,
-  tally: Tally,
-): AsyncGenerator<SourceRecord[], void> {
-  let held: SourceRecord[] = [];
-  let heldSince = 0;
-  for await (const group of groups) {
-    for (const record of group) {
-      held.push(record);
-      if (held.length < BATCH_RECORDS) continue;
-      yield held;
-      held = [];
-      heldSince = tally.bytes;
-    }
-    if (held.length === 0 || tally.bytes - heldSince < BATCH_BYTES) continue;
-    yield held;
-    held = [];
-    heldSince = tally.bytes;
-  }
-  if (held.length > 0) yield held;
 }

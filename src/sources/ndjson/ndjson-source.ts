@@ -4,12 +4,8 @@
  */
 import { Invalid } from '../../domain/errors.ts';
 import { parseJson } from '../../domain/values/lossless-json.ts';
-import {
-  type FileReading,
-  type FileSurroundings,
-  type FileTally,
-  lineFile,
-} from '../shared/files/line-file.ts';
+import type { FileTally } from '../shared/files/file-tally.ts';
+import { type FileReading, type FileSurroundings, lineFile } from '../shared/files/line-file.ts';
 import { jsonRecords, type JsonRecords } from '../shared/json-records.ts';
 import type { Source, SourceRecord } from '../source.ts';
 import { type JsonLine, lineParser } from './line-parser.ts';

@@ -5,7 +5,8 @@
  * are kept, without a certificate.
  */
 import { Invalid, Unavailable } from '../../../domain/errors.ts';
-import { brokenFlaw, certificateOf, type Flaw } from '../read-certificate.ts';
+import { certificateOf, type Flaw } from '../read-certificate.ts';
+import { type FileTally, flawsOf } from './file-tally.ts';
 import { unpacked } from './gzip.ts';
 import type { PlacedOptions } from './file-options.ts';
 import type { ReadRequest, Source, SourceRecord } from '../../source.ts';
@@ -15,18 +16,6 @@ import { fileOrigin } from './local-file.ts';
 import type { Input } from './standard-input.ts';
 import { addressOrigin } from './web-file.ts';
 import type { Origin } from './origin.ts';
-
-/** The facts gathered during a read. */
-export interface FileTally {
-  bytes: number;
-  /** Whether the last byte read is a line break. */
-  lineEnded: boolean;
-  /** The number of rows that cannot be read. */
-  broken: number;
-  firstBroken?: string;
-  /** Set if the rest of the file was abandoned; this counts as one broken row. */
-  stopped?: { where: string; why: string; fix: string };
-}
 
 /** One read of a file. */
 export interface FileReading extends ReadRequest {
@@ -70,34 +59,6 @@ export function lineFile(
     },
     still: origin.still,
   };
-}
-
-/**
- * Returns the flaws of a read. A file cut off in the middle of a line looks like one that merely
- * lacks its last line break, so the line break is required unless the export never writes one. In
- * that case a last row with a different width counts as broken, like any other row.
- */
-function flawsOf(tally: FileTally, cut: Flaw | undefined, found: readonly Flaw[]): Flaw[] {
-  const flaws: Flaw[] = cut ? [cut] : [];
-  const { stopped, firstBroken } = tally;
-  const count = tally.broken - (stopped ? 1 : 0);
-  if (stopped) {
-    flaws.push({ why: `reading stopped: ${stopped.where} ${stopped.why}`, fix: stopped.fix });
-  }
-  flaws.push(...found);
-  if (count > 0) {
-    const fix = 'mend those rows and export the file again';
-    flaws.push(brokenFlaw('row', { count, first: firstBroken, fix }));
-  }
-  if (!stopped && !cut && !tally.lineEnded) {
-    flaws.push({
-      why: 'the last line has no line break, so the file may be cut off',
-      fix:
-        'end the file with a line break, or, where the export never does, ' +
-        'set finalNewline: optional in the source',
-    });
-  }
-  return flaws;
 }
 
 /** The environment of a source that reads a file. */

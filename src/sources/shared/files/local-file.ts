@@ -171,19 +171,58 @@ function isStill(path: string, latest: FileState | undefined, reading: string): 
   return isLatest && sameState(stateNow(path), latest);
 }
 
-/**
- * Returns the origin of a local file. The file is read again each time. If it is still being
- * written, the read waits up to a minute.
- */
-export function fileOrigin(path: string, clock: Clock): Origin {
+/** One version of a local file, opened for reading. The caller closes the handle. */
+interface OpenedFile {
+  handle: FileHandle;
+  size: number;
+  /** The name of the read. */
+  reading: string;
+  /** Returns a flaw if the file is no longer the same. */
+  flaws(): Promise<Flaw[]>;
+}
+
+/** A local file that is opened again for each read. */
+interface LocalFile {
+  /**
+   * Opens the current version. If the file is still being written, waits up to a minute. Throws
+   * Busy or Invalid.
+   */
+  open(signal: AbortSignal): Promise<OpenedFile>;
+  /** Works like `still` of a source. */
+  still(reading: string): boolean;
+}
+
+/** Returns the local file at a path. */
+export function localFile(path: string, clock: Clock): LocalFile {
   let latest: FileState | undefined;
   return {
-    name: path,
-    isPacked: /\.gz$/i.test(path),
     async open(signal) {
       const before = await settled(path, { clock, signal });
       latest = before;
       const handle = await opened(path);
+      return {
+        handle,
+        size: before.size,
+        reading: readingOf(before),
+        async flaws() {
+          const after = [await stateOf(handle), await stateOf(path)];
+          if (after.every((state) => sameState(state, before))) return [];
+          return [{ why: 'the file changed while it was read', fix: 'read it again' }];
+        },
+      };
+    },
+    still: (reading) => isStill(path, latest, reading),
+  };
+}
+
+/** Returns the origin of a local file. The file is read again each time. */
+export function fileOrigin(path: string, clock: Clock): Origin {
+  const file = localFile(path, clock);
+  return {
+    name: path,
+    isPacked: /\.gz$/i.test(path),
+    async open(signal) {
+      const { handle, size, reading, flaws } = await file.open(signal);
       let count = 0;
       async function* bytes() {
         for await (const chunk of chunksOf(handle, { path, signal })) {
@@ -192,19 +231,16 @@ export function fileOrigin(path: string, clock: Clock): Origin {
         }
       }
       return {
-        reading: readingOf(before),
+        reading,
         bytes: bytes(),
         async flaws(whole) {
-          const after = [await stateOf(handle), await stateOf(path)];
-          if (after.some((state) => !sameState(state, before))) {
-            return [{ why: 'the file changed while it was read', fix: 'read it again' }];
-          }
-          return whole ? shortFlaws(count, before.size) : [];
+          const changed = await flaws();
+          return changed.length === 0 && whole ? shortFlaws(count, size) : changed;
         },
         close: () => handle.close(),
       };
     },
-    still: (reading) => isStill(path, latest, reading),
+    still: file.still,
   };
 }
 
