@@ -2,14 +2,15 @@
  * Reads contacts from a CSV file: one record per row, with the column names as its fields.
  *
  * The read is certified if it ended without an error, the file did not change meanwhile, every row
- * could be read and has the header's width, and the last line is complete. A file cut off in the
- * middle of a row looks like one that merely lacks its last line break, and confusing the two would
- * lose people, so the line break is required. A cut exactly between two rows leaves no trace; the
- * guards protect against that case.
+ * could be read and has the header's width (or belongs to the footer), and the last line is
+ * complete. A file cut off in the middle of a row looks like one that merely lacks its last line
+ * break, and confusing the two would lose people, so the line break is required. A cut exactly
+ * between two rows leaves no trace; the guards protect against that case.
  */
 import { Invalid } from '../../domain/errors.ts';
 import type { Source, SourceRecord } from '../source.ts';
 import { delimiterOf, isSeparatorLine } from './csv-header.ts';
+import { footerOf } from './footer.ts';
 import { brokenRow, type FileTally } from '../shared/files/file-tally.ts';
 import { type FileReading, type FileSurroundings, lineFile } from '../shared/files/line-file.ts';
 import { untilCut } from '../shared/files/record-batches.ts';
@@ -39,29 +40,67 @@ interface Reading extends FileReading {
 
 /** Yields one group of records for each chunk of the file. */
 async function* recordsOf(reading: Reading): AsyncGenerator<SourceRecord[]> {
-  let columns: Columns | undefined;
-  for await (const rows of rowsOf(reading)) {
-    const group: SourceRecord[] = [];
-    for (const row of rows) {
-      if (columns === undefined && isSeparatorLine(row.fields)) continue;
-      if (columns === undefined) columns = columnsIn(row, reading);
-      else group.push(recordOf(row, columns, reading.tally));
-    }
-    const { stopped } = reading.tally;
-    if (stopped) {
-      if (columns === undefined) {
-        throw new Invalid(`${reading.name}: the header row ${stopped.why}; ${QUOTE_FIX}`);
-      }
-      group.push(brokenRow(reading.tally, stopped.where, stopped));
-    }
-    yield group;
+  const { name, tally } = reading;
+  const begun: Begun = {};
+  try {
+    for await (const rows of rowsOf(reading)) yield groupOf(rows, begun, reading);
+  } catch (error) {
+    yield begun.table?.cut() ?? [];
+    throw error;
   }
-  if (columns === undefined) {
-    const why = reading.tally.bytes === 0 ? 'is empty' : 'has no header row';
-    throw new Invalid(
-      `${reading.name}: the file ${why}; export it again with column names in line 1`,
-    );
+  if (!begun.table) {
+    const why = tally.bytes === 0 ? 'is empty' : 'has no header row';
+    throw new Invalid(`${name}: the file ${why}; export it again with column names in line 1`);
   }
+  yield begun.table.end();
+}
+
+/** Holds the table of the file after its header has been read. */
+interface Begun {
+  table?: Table;
+}
+
+function groupOf(rows: readonly Row[], begun: Begun, reading: Reading): SourceRecord[] {
+  const { name, tally } = reading;
+  const group: SourceRecord[] = [];
+  for (const row of rows) {
+    if (begun.table) begun.table.add(row, group);
+    else if (!isSeparatorLine(row.fields)) begun.table = tableOf(columnsIn(row, reading), tally);
+  }
+  const { stopped } = tally;
+  if (!stopped) return group;
+  if (begun.table)
+    return [...group, ...begun.table.cut(), brokenRow(tally, stopped.where, stopped)];
+  throw new Invalid(`${name}: the header row ${stopped.why}; ${QUOTE_FIX}`);
+}
+
+/** The rows under a header. */
+interface Table {
+  /** Adds a row. Puts the records that are certain now into `group`. */
+  add(row: Row, group: SourceRecord[]): void;
+  /** Returns the records of the rows held back, if the rest of the file cannot be read. */
+  cut(): SourceRecord[];
+  /** Returns the records of the rows held back at the end of the file. */
+  end(): SourceRecord[];
+}
+
+function tableOf(columns: Columns, tally: Tally): Table {
+  const footer = footerOf(columns.width);
+  const cut = () =>
+    footer.release().map(({ line }) => wrongWidth({ line, count: 1 }, columns, tally));
+  const empty = columns.valueOf(Array.from({ length: columns.width }, () => ''));
+  return {
+    add(row, group) {
+      if (footer.takes(row)) return;
+      if (footer.isHolding()) group.push(...cut());
+      group.push(recordOf(row, columns, tally));
+    },
+    cut,
+    end() {
+      if (!tally.lineEnded) return cut();
+      return footer.release().map(({ line }) => ({ where: `line ${line}`, value: { ...empty } }));
+    },
+  };
 }
 
 function columnsIn({ fields }: Row, reading: Reading): Columns {
@@ -122,15 +161,23 @@ function stoppedAt(parser: RowParser, why: string): NonNullable<Tally['stopped']
 function recordOf({ line, fields }: Row, columns: Columns, tally: Tally): SourceRecord {
   const where = `line ${line}`;
   if (fields.length !== columns.width) {
-    const found = fields.length === 1 ? '1 field' : `${fields.length} fields`;
-    return brokenRow(tally, where, {
-      why: `has ${found} where the header has ${columns.width}`,
-      fix: 'put quotes around fields that hold the delimiter or a line break',
-    });
+    return wrongWidth({ line, count: fields.length }, columns, tally);
   }
   for (const field of fields) {
     const fault = fieldFault(field, tally.nul);
     if (fault) return brokenRow(tally, where, fault);
   }
   return { where, value: columns.valueOf(fields) };
+}
+
+function wrongWidth(
+  { line, count }: { line: number; count: number },
+  columns: Columns,
+  tally: Tally,
+): SourceRecord {
+  const found = count === 1 ? '1 field' : `${count} fields`;
+  return brokenRow(tally, `line ${line}`, {
+    why: `has ${found} where the header has ${columns.width}`,
+    fix: 'put quotes around fields that hold the delimiter or a line break',
+  });
 }

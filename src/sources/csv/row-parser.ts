@@ -16,6 +16,8 @@ export interface Row {
   /** The physical line on which the row begins. The first line of the file is 1. */
   line: number;
   fields: string[];
+  /** Whether a blank line precedes it. */
+  isAfterBlank: boolean;
 }
 
 /** A parser that the caller feeds chunk by chunk. */
@@ -46,7 +48,7 @@ export function rowParser(delimiter: Delimiter): RowParser {
     skip_empty_lines: true,
     max_record_size: RECORD_CHARACTERS,
     on_record: (fields: string[], info) => {
-      rows.push({ line: lines.startOf(fields, info), fields });
+      rows.push({ ...lines.placeOf(fields, info), fields });
       return null;
     },
   });
@@ -102,12 +104,13 @@ function lineCount() {
   const next = (info: Pick<Counts, 'empty_lines'>) => line + info.empty_lines - seen.empty_lines;
   return {
     next,
-    startOf(fields: readonly string[], info: Counts): number {
+    placeOf(fields: readonly string[], info: Counts): Omit<Row, 'fields'> {
       const start = next(info);
+      const isAfterBlank = start > line;
       const oneLine = info.lines - seen.lines === start - line + 1;
       line = start + 1 + (oneLine ? 0 : breaksIn(fields));
       seen = { lines: info.lines, empty_lines: info.empty_lines };
-      return start;
+      return { line: start, isAfterBlank };
     },
   };
 }

@@ -9,7 +9,7 @@ interface ByteCount {
   bytes: number;
 }
 
-/** Yields what was read before a failure, then throws. */
+/** Yields the records read before a failure, then throws. */
 export async function* untilCut(
   groups: AsyncIterable<SourceRecord[]>,
   tally: ByteCount,
