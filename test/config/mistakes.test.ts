@@ -197,7 +197,7 @@ describe('one mistake', () => {
   it.each([
     [
       '{ type: xml, path: p }',
-      '7:19  contacts.source.type  is not known here  → use csv or ndjson or http or hubspot or salesforce or sql or tryton',
+      '7:19  contacts.source.type  is not known here  → use csv or xlsx or ndjson or http or hubspot or salesforce or sql or tryton',
     ],
     [
       '{ path: p }',

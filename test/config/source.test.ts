@@ -209,6 +209,27 @@ describe('a mistake in a file source', () => {
   });
 });
 
+describe('a workbook', () => {
+  const source = (rest: string) => contacts(`{ type: xlsx, ${rest} }`);
+
+  it('has a path and perhaps a sheet', () => {
+    const path = join(folder, 'people.xlsx');
+    expect(load(source('path: people.xlsx')).contacts?.source).toEqual({ type: 'xlsx', path });
+    expect(load(source('path: people.xlsx, sheet: Old')).contacts?.source).toEqual({
+      type: 'xlsx',
+      path,
+      sheet: 'Old',
+    });
+  });
+
+  it.each(['https://crm.example/people.xlsx', '"-"'])('cannot be read from %s', (path) => {
+    const lines = mistakes(source(`path: ${path}`))?.join() ?? '';
+    expect(lines).toContain(
+      'contacts.source.path  is not a file on this machine  → save the workbook there first',
+    );
+  });
+});
+
 describe('a HubSpot source', () => {
   it('needs a token, and nothing else', () => {
     expect(load(hubspot('token: "${T}"'), { T: 'pat-1' }).contacts?.source).toEqual({

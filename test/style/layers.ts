@@ -110,8 +110,10 @@ const owners: Readonly<Record<string, readonly string[]>> = {
   pg: ['sources/sql'],
   'prom-client': ['server'],
   re2js: ['config/schema'],
+  saxes: ['sources/xlsx'],
   standardwebhooks: ['server'],
   undici: ['http'],
+  yauzl: ['sources/xlsx'],
 };
 
 /** Folders in these know nothing of each other, only of what is shared. */

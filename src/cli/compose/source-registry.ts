@@ -22,6 +22,7 @@ import type { Source } from '../../sources/source.ts';
 import { sqlReturns } from '../../sources/sql/write-back.ts';
 import { sqlSource } from '../../sources/sql/sql-source.ts';
 import { trytonSource } from '../../sources/tryton/tryton-source.ts';
+import { xlsxSource } from '../../sources/xlsx/xlsx-source.ts';
 import { loadMap } from './mapping-module.ts';
 
 /** Shared by the whole process, because standard input can be read only once. */
@@ -51,6 +52,7 @@ function unmapped({ source, id, unsubscribed }: Contacts): Source {
   if (source.type === 'salesforce') {
     return salesforceSource(source, { ...surroundings, unsubscribed: optOutOf(unsubscribed) });
   }
+  if (source.type === 'xlsx') return xlsxSource(source, surroundings);
   return source.type === 'csv'
     ? csvSource(source, surroundings)
     : ndjsonSource(source, surroundings);

@@ -12,11 +12,13 @@ import { ndjsonOptions, ndjsonReturnsOptions } from '../../sources/ndjson/option
 import { salesforceOptions, salesforceReturnsOptions } from '../../sources/salesforce/options.ts';
 import { sqlOptions, sqlReturnsOptions, withPaths } from '../../sources/sql/options.ts';
 import { trytonOptions } from '../../sources/tryton/options.ts';
+import { xlsxOptions } from '../../sources/xlsx/options.ts';
 
 /** The schema of `contacts.source`. */
 export const contactSource = z
   .discriminatedUnion('type', [
     csvOptions,
+    xlsxOptions,
     ndjsonOptions,
     httpOptions,
     hubspotOptions,
@@ -58,6 +60,7 @@ interface Traits {
 /** The properties of each type of contact source. */
 const traits: Readonly<Record<z.output<typeof contactSource>['type'], Traits>> = {
   csv: { readsOne: false, readsNamedFields: false },
+  xlsx: { readsOne: false, readsNamedFields: false },
   ndjson: { readsOne: false, readsNamedFields: false },
   http: { readsOne: false, readsNamedFields: false },
   hubspot: { readsOne: true, id: 'id', readsNamedFields: true },

@@ -179,7 +179,8 @@ export function makeParts(): Map<string, string> {
 /** The fields of a zip's headers that Excel always writes alike: version, method, year 1980. */
 const fixed = [20, 0, 8, 0, 33];
 
-function zip(parts: ReadonlyMap<string, string>): Buffer {
+/** The parts as a file that Excel opens. */
+export function zip(parts: ReadonlyMap<string, string>): Buffer {
   const locals: Buffer[] = [];
   const entries: Buffer[] = [];
   let offset = 0;

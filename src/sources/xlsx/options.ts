@@ -1,0 +1,20 @@
+import { z } from 'zod';
+import { fault, issueOf } from '../../domain/schema-fault.ts';
+import { placeOf } from '../../domain/values/config-file.ts';
+import { text } from '../shared/option-fields.ts';
+
+/** The options of this source. The path is made absolute before they are used. */
+export const xlsxOptions = z.strictObject({
+  type: z.literal('xlsx').describe('A sheet of an Excel workbook, with a header row'),
+  path: z
+    .string()
+    .min(1)
+    .superRefine((path, context) => {
+      if (placeOf(path) === 'file') return;
+      const mistake = fault('is not a file on this machine', 'save the workbook there first');
+      context.addIssue(issueOf(mistake));
+    })
+    .describe('Path of the workbook, relative to the configuration'),
+  sheet: text('Name of the sheet; by default the first one that is not hidden').optional(),
+});
+export type XlsxOptions = z.infer<typeof xlsxOptions>;

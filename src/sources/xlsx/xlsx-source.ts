@@ -1,0 +1,103 @@
+/**
+ * Reads contacts from a sheet of an Excel workbook: one record per row, with the column names as
+ * its fields and texts as values. The header is the first row with more than one cell. Rows above
+ * it are titles.
+ *
+ * The read is certified if the sheet was read to the end, its bytes match their CRC, every row
+ * could be read, and the file did not change meanwhile. If the read breaks off, the records read so
+ * far are kept, without a certificate.
+ */
+import { Invalid } from '../../domain/errors.ts';
+import type { Clock } from '../../domain/clock.ts';
+import { brokenRow, type FileTally, flawsOf } from '../shared/files/file-tally.ts';
+import { localFile } from '../shared/files/local-file.ts';
+import { untilCut } from '../shared/files/record-batches.ts';
+import { certificateOf, type Flaw, stoppedBy } from '../shared/read-certificate.ts';
+import { type Columns, columnsOf } from '../shared/table-columns.ts';
+import type { ReadRequest, Source, SourceRecord } from '../source.ts';
+import type { XlsxOptions } from './options.ts';
+import type { SheetRow } from './sheet-rows.ts';
+import { openSheet, type Sheet } from './workbook.ts';
+
+/** Returns the source of a workbook. */
+export function xlsxSource(
+  { path, sheet: name }: XlsxOptions,
+  { clock }: { clock: Clock },
+): Source {
+  const file = localFile(path, clock);
+  return {
+    async *read(request) {
+      const { signal } = request;
+      const { handle, reading, flaws } = await file.open(signal);
+      try {
+        const sheet = await openSheet({ path, handle, signal }, name);
+        const tally: Tally = { bytes: 0, lineEnded: true, broken: 0, records: 0 };
+        let cut: Flaw | undefined;
+        try {
+          yield* untilCut(recordsOf(sheet, request, tally), tally);
+        } catch (error) {
+          const where = `at row ${sheet.rows.last()}`;
+          cut = stoppedBy(error, { hasBegun: tally.records > 0, where });
+        }
+        return certificateOf(reading, flawsOf(tally, cut, await flaws()));
+      } finally {
+        await handle.close();
+      }
+    },
+    still: file.still,
+  };
+}
+
+interface Tally extends FileTally {
+  records: number;
+}
+
+/** Yields one group of records for each chunk of the sheet. */
+async function* recordsOf(
+  sheet: Sheet,
+  { fields }: ReadRequest,
+  tally: Tally,
+): AsyncGenerator<SourceRecord[]> {
+  let columns: Columns | undefined;
+  for await (const bytes of sheet.read()) {
+    tally.bytes += bytes;
+    const group: SourceRecord[] = [];
+    for (const row of sheet.rows.take()) {
+      if (columns) group.push(recordOf(row, columns, { fields, tally }));
+      else if (isHeader(row)) columns = columnsOf(namesIn(row), { name: sheet.name, fields });
+    }
+    tally.records += group.length;
+    yield group;
+  }
+  if (columns) return;
+  throw new Invalid(`${sheet.name} has no row with more than one cell`, {
+    fix: 'name another sheet in the source, or add a row of column names',
+  });
+}
+
+function namesIn({ cells }: SheetRow): string[] {
+  return Array.from(cells, (cell) => (typeof cell === 'string' ? cell.trim() : ''));
+}
+
+function isHeader(row: SheetRow): boolean {
+  return namesIn(row).filter((name) => name !== '').length > 1;
+}
+
+/**
+ * Returns the record of a row. The record is broken if a cell of a requested field cannot be read.
+ * If no fields are requested, every cell counts. Other unreadable cells are left out.
+ */
+function recordOf(
+  { number, cells }: SheetRow,
+  columns: Columns,
+  { fields, tally }: { fields: readonly string[]; tally: Tally },
+): SourceRecord {
+  const where = `row ${number}`;
+  const all = columns.valueOf(Array.from({ length: columns.width }, (_, at) => cells[at] ?? ''));
+  if (cells.every((cell) => typeof cell === 'string')) return { where, value: all };
+  const asked = fields.length === 0 ? Object.keys(all) : fields;
+  const fault = asked.map((field) => all[field]).find((cell) => typeof cell === 'object');
+  if (fault) return brokenRow(tally, where, fault);
+  const texts = Object.entries(all).filter(([, cell]) => typeof cell === 'string');
+  return { where, value: Object.fromEntries(texts) };
+}

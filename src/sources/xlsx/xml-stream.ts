@@ -1,0 +1,94 @@
+/** Parses XML as it arrives, in bounded memory, because a small zip can hold gigabytes of XML. */
+import { SaxesParser } from 'saxes';
+
+const MIB = 1024 * 1024;
+/** The maximum length between two tags. A cell may hold 1 MiB. */
+const TEXT_CHARACTERS = 4 * MIB;
+/** The maximum length of one piece: a row, a shared string, or the whole of a small part. */
+const PIECE_CHARACTERS = 32 * MIB;
+const MOST_LEVELS = 64;
+
+/** The attributes of an element. Their names include the prefix. */
+export type Attributes = Readonly<Record<string, string>>;
+
+/** Receives the parts of a document. Names of elements come without a prefix. */
+export interface XmlReader {
+  opened(name: string, attributes: Attributes): void;
+  /** Returns whether a piece ends here. */
+  closed(name: string): boolean;
+  text?(text: string): void;
+}
+
+/** XML that cannot be read any further. The message states the reason and begins with a verb. */
+export class XmlFault extends Error {}
+
+/**
+ * Parses a document. After the reader has received a chunk, yields the number of its bytes. Throws
+ * XmlFault.
+ */
+export async function* parseXml(
+  chunks: AsyncIterable<Buffer>,
+  reader: XmlReader,
+): AsyncGenerator<number> {
+  const decoder = new TextDecoder('utf-8', { fatal: true });
+  const parser = boundedParser(reader);
+  for await (const chunk of chunks) {
+    parser.write(decoded(() => decoder.decode(chunk, { stream: true })));
+    yield chunk.length;
+  }
+  parser.write(decoded(() => decoder.decode()));
+  parser.end();
+}
+
+function boundedParser(reader: XmlReader) {
+  const parser = new SaxesParser({ xmlns: false, position: false });
+  let fault: XmlFault | undefined;
+  let [levels, sinceTag, sincePiece] = [0, 0, 0];
+  // After an error, saxes continues with a guess.
+  parser.on('error', () => void (fault ??= new XmlFault('holds no well-formed XML')));
+  parser.on('opentag', ({ name, attributes }) => {
+    sinceTag = 0;
+    levels += 1;
+    if (levels > MOST_LEVELS) fault ??= new XmlFault('nests its elements too deeply');
+    if (!fault) reader.opened(localName(name), attributes);
+  });
+  parser.on('closetag', ({ name }) => {
+    sinceTag = 0;
+    levels -= 1;
+    if (!fault && reader.closed(localName(name))) sincePiece = 0;
+  });
+  const text = (found: string) => {
+    if (!fault) reader.text?.(found);
+  };
+  parser.on('text', text);
+  parser.on('cdata', text);
+  return {
+    write(part: string) {
+      sinceTag += part.length;
+      sincePiece += part.length;
+      if (sinceTag > TEXT_CHARACTERS || sincePiece > PIECE_CHARACTERS) {
+        throw new XmlFault('holds more than 32 MiB in one row, or 4 MiB in one cell');
+      }
+      parser.write(part);
+      if (fault) throw fault;
+    },
+    end() {
+      parser.close();
+      if (fault) throw fault;
+    },
+  };
+}
+
+function decoded(decode: () => string): string {
+  try {
+    return decode();
+  } catch (error) {
+    if (error instanceof TypeError) throw new XmlFault('holds text that is not UTF-8');
+    throw error;
+  }
+}
+
+/** Removes the prefix, which some programs write before each name. */
+function localName(name: string): string {
+  return name.slice(name.indexOf(':') + 1);
+}

@@ -1,0 +1,290 @@
+import { appendFile, readFile, unlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { expectedOf } from '../e2e/first-contact/expected-outcome.ts';
+import { readExport } from '../e2e/first-contact/read-export.ts';
+import { mirrored } from '../support/commands/mirrored-contacts.ts';
+import {
+  type Edits,
+  header,
+  openXlsx,
+  readXlsx,
+  rowsUnder,
+  SHEET,
+  sheetOf,
+  workbook,
+} from '../support/sources/workbook.ts';
+import { readAll, scratch, write, WRITTEN } from '../support/sources/source-reading.ts';
+
+const folder = await scratch();
+const path = join(folder, 'people.xlsx');
+const contacts = join(import.meta.dirname, '../e2e/first-contact/xlsx/contacts.xlsx');
+const open = () => openXlsx(path);
+const read = (content: Buffer, options: Parameters<typeof readXlsx>[2] = {}) =>
+  readXlsx(path, content, options);
+
+/** The values of column x, of one row for each cell. */
+async function valuesOf(cells: readonly string[], edits: Edits = {}) {
+  const rows = cells.map((cell) => `<row><c t="n"><v>1</v></c>${cell}</row>`);
+  const { values } = await read(rowsUnder(rows.join(''), edits));
+  return values.map((value) => value['x']);
+}
+
+describe('the exported workbook', () => {
+  test('has the rows of its first sheet as texts, without the title and the empty row', async () => {
+    const rows = readExport('xlsx').map(({ line, values }) => {
+      const texts = Object.entries(values).map(([name, value]) => [name, textOf(value)]);
+      return { where: `row ${line}`, value: Object.fromEntries(texts) };
+    });
+    const { records, certificate } = await read(await readFile(contacts), { fields: ['Email'] });
+    expect(records).toEqual(rows);
+    expect(records.map(({ where }) => where)).not.toContain('row 19');
+    expect(certificate).toMatchObject({ complete: true });
+  });
+
+  /** The text of a value of the simple reader, which takes days for instants and cuts them off. */
+  const textOf = (value: unknown) => {
+    const text = value === null ? '' : JSON.stringify(value).replaceAll('"', '');
+    if (!/^\d{4}-.*T.*Z$/.test(text)) return text;
+    const exact = new Date(Math.round(Date.parse(text) / 1000) * 1000).toISOString();
+    return exact.replace('T00:00:00.000Z', '').replace('.000Z', '');
+  };
+
+  test('leads to the expected people on an empty platform', async () => {
+    const expected = expectedOf('xlsx');
+    const { id, email, unsubscribed, deleted, channels } = expected.columns;
+    const world = await mirrored();
+    const source = { type: 'xlsx', path: contacts };
+    const named = Object.entries(channels).map(([id, subscription]) => ({ id, subscription }));
+    world.config({ contacts: { source, id, email, unsubscribed, deleted, channels: named } });
+    const { code, json } = await world.call('plan', '--json');
+    expect(code).toBe(4);
+    expect(json.contacts).toMatchObject({
+      desired: expected.desired,
+      invalid: expected.invalid.length,
+      skipped: expected.skipped.count,
+    });
+    expect(json.contacts.changes).toMatchObject(expected.plan);
+  });
+});
+
+describe('a sheet', () => {
+  test('is chosen by its name', async () => {
+    const { values } = await read(await readFile(contacts), { sheet: 'Old', fields: ['Email'] });
+    expect(values.map((value) => value['Email'])).toEqual([
+      'carl@beispiel.example',
+      'gus@example.com',
+    ]);
+  });
+
+  test('is the first one that is not hidden, if none is named', async () => {
+    const hidden = (xml: string) => xml.replace('name="Contacts"', '$& state="hidden"');
+    const { values } = await read(workbook({ 'xl/workbook.xml': hidden }), { fields: ['Email'] });
+    expect(values).toHaveLength(2);
+  });
+
+  test('lies where the workbook says', async () => {
+    const { values } = await read(
+      workbook({
+        'xl/_rels/workbook.xml.rels': (xml) =>
+          xml.replace('"worksheets/sheet1.xml"', '"/other/Sheet.xml"'),
+        'other/sheet.xml': sheetOf(`${header}<row><c><v>7</v></c></row>`),
+      }),
+    );
+    expect(values).toEqual([{ id: '7', x: '' }]);
+  });
+
+  test('may be written with prefixes and without places', async () => {
+    const rows = '<x:row><x:c><x:v>1</x:v></x:c><x:c t="b"><x:v>1</x:v></x:c></x:row>';
+    const names = header.replaceAll('<', '<x:').replaceAll('<x:/', '</x:');
+    const data = `<x:sheetData>${names}${rows}</x:sheetData>`;
+    const { records } = await read(
+      workbook({ [SHEET]: `<x:worksheet xmlns:x="urn:x">${data}</x:worksheet>` }),
+    );
+    expect(records).toEqual([{ where: 'row 2', value: { id: '1', x: 'true' } }]);
+  });
+
+  test('is read in batches, and characters may cross its chunks', async () => {
+    const name = 'é😀'.repeat(50);
+    const row = (_: unknown, at: number) =>
+      `<row><c><v>${at}</v></c><c t="inlineStr"><is><t>${name}</t></is></c></row>`;
+    const { batches, values } = await read(rowsUnder(Array.from({ length: 1_200 }, row).join('')));
+    expect(batches.map((batch) => batch.length)).toEqual([500, 500, 200]);
+    expect(new Set(values.map((value) => value['x']))).toEqual(new Set([name]));
+  });
+});
+
+describe('a cell', () => {
+  test.each([
+    ['491512345678', '491512345678'],
+    ['12345678901234567890', '12345678901234567890'],
+    ['1.23456789012345E+16', '12345678901234500'],
+    ['4.9151234567800001E+11', '491512345678'],
+    ['0.30000000000000004', '0.3'],
+    ['120.5', '120.5'],
+    ['-1', '-1'],
+    ['1001.0', '1001'],
+    ['-0', '0'],
+    ['', ''],
+    ['what', 'what'],
+  ])('with the number %s is %j', async (stored, text) => {
+    expect(await valuesOf([`<c r="B2"><v>${stored}</v></c>`])).toEqual([text]);
+  });
+
+  test('is a text, a result of a formula, a word for yes or no, or an error', async () => {
+    const cells = [
+      '<c t="inlineStr"><is><r><t>a &amp;</t></r><r><t> b</t></r><rPh><t>c</t></rPh></is></c>',
+      '<c t="str"><f>A1&amp;"x"</f><v>a_x000D_b_x005F_</v></c>',
+      '<c t="str"><f>""</f><v></v></c>',
+      '<c t="b"><v>1</v></c>',
+      '<c t="b"><f>FALSE()</f><v>0</v></c>',
+      '<c t="e"><v>#N/A</v></c>',
+      '<c t="d"><v>2026-01-31</v></c>',
+      '<c t="s"><v>0</v></c>',
+      '<c t="str"><v><![CDATA[<a>]]></v></c>',
+      '<c s="1"/>',
+    ];
+    const strings = '<sst><si><rPh><t>x</t></rPh><r><t>sha</t></r><r><t>red</t></r></si></sst>';
+    expect(await valuesOf(cells, { 'xl/sharedStrings.xml': strings })).toEqual([
+      'a & b',
+      'a\rb_',
+      '',
+      'true',
+      'false',
+      '#N/A',
+      '2026-01-31',
+      'shared',
+      '<a>',
+      '',
+    ]);
+  });
+
+  const formats = (codes: readonly string[]) => {
+    const described = codes.map(
+      (code, at) => `<numFmt numFmtId="${164 + at}" formatCode="${code}"/>`,
+    );
+    const xfs = codes.map((_, at) => `<xf numFmtId="${164 + at}"/>`).join('');
+    return {
+      'xl/styles.xml':
+        `<styleSheet><numFmts>${described.join('')}</numFmts><cellStyleXfs><xf numFmtId="0"/>` +
+        `</cellStyleXfs><cellXfs>${xfs}<xf numFmtId="22"/><xf numFmtId="45"/></cellXfs></styleSheet>`,
+    };
+  };
+  const dated = (days: number, style: number) => `<c s="${style}"><v>${days}</v></c>`;
+
+  test.each([
+    ['yyyy\\-mm\\-dd', 45_429, '2024-05-17'],
+    ['[$-407]d. mmm yyyy;@', 45_429.999_999, '2024-05-17T23:59:59.914'],
+    ['dd/mm/yyyy\\ hh:mm', 45_232.604_166_666_664, '2023-11-02T14:30:00'],
+    ['mmm', 45_429, '2024-05-17'],
+    ['h:mm AM/PM', 0.75, '18:00:00'],
+    ['h:mm', 45_429.75, '2024-05-17T18:00:00'],
+    ['[h]:mm', 45_429, '45429'],
+    ['0 &quot;days&quot;', 45_429, '45429'],
+    ['[Red]0.00;\\d', 45_429, '45429'],
+    ['#,##0\\ [$EUR/d]', 45_429, '45429'],
+    ['General', 45_429, '45429'],
+    ['yyyy', 1, '1900-01-01'],
+    ['yyyy', 59, '1900-02-28'],
+    ['yyyy', 60, '1900-02-29'],
+    ['yyyy', 61, '1900-03-01'],
+    ['yyyy', 0, '1900-01-00'],
+    ['yyyy', -1, '-1'],
+    ['yyyy', 2_958_465, '9999-12-31'],
+    ['yyyy', 2_958_466, '2958466'],
+  ])('with the format %s and the number %s is %s', async (code, days, text) => {
+    expect(await valuesOf([dated(days, 0)], formats([code]))).toEqual([text]);
+  });
+
+  test('may have a format that no file describes', async () => {
+    const cells = [dated(45_429.5, 1), dated(0.5, 2), dated(45_429, 9)];
+    expect(await valuesOf(cells, formats(['0']))).toEqual([
+      '2024-05-17T12:00:00',
+      '12:00:00',
+      '45429',
+    ]);
+  });
+
+  test.each(['1', 'true'])('counts its days from 1904 where the workbook does (%s)', async (is) => {
+    const edit = (xml: string) => xml.replace('<sheets>', `<workbookPr date1904="${is}"/><sheets>`);
+    const edits = { ...formats(['yyyy']), 'xl/workbook.xml': edit };
+    expect(await valuesOf([dated(0, 0), dated(43_967, 0)], edits)).toEqual([
+      '1904-01-01',
+      '2024-05-17',
+    ]);
+  });
+});
+
+describe('the certificate', () => {
+  const many = rowsUnder('<row><c><v>1</v></c></row>'.repeat(20_000));
+
+  test('names the reading by size and time, and is the same until the file changes', async () => {
+    await write(path, workbook());
+    const source = open();
+    const { certificate } = await readAll(source, ['Email']);
+    const { reading } = certificate;
+    expect(reading).toBe(`${workbook().length}-${WRITTEN}`);
+    expect(source.still?.(reading)).toBe(true);
+    await write(path, workbook(), WRITTEN + 1);
+    expect(source.still?.(reading)).toBe(false);
+  });
+
+  test.each([
+    ['grows', () => appendFile(path, 'x')],
+    ['is removed', () => unlink(path)],
+    ['is written again', () => write(path, many, WRITTEN + 5)],
+  ])('is not given when the file %s meanwhile', async (_, meanwhile) => {
+    await write(path, many);
+    const reading = open().read({ fields: ['id'], signal: new AbortController().signal });
+    await reading.next();
+    await meanwhile();
+    let step = await reading.next();
+    while (!step.done) step = await reading.next();
+    expect(step.value).toMatchObject({
+      complete: false,
+      why: 'the file changed while it was read',
+    });
+  });
+
+  const brokenOff = [
+    ['does not end', sheetOf(header).slice(0, -14), 'holds no well-formed XML'],
+    ['is not UTF-8', undefined, 'is not what was stored'],
+  ] as const;
+  test.each(brokenOff)(
+    'is not given when the sheet %s, and what was read counts',
+    async (kind, xml, why) => {
+      const rows = '<row><c><v>1</v></c></row>'.repeat(600);
+      const content =
+        xml === undefined
+          ? rowsUnder(rows)
+          : workbook({ [SHEET]: sheetOf(header + rows).slice(0, -14) });
+      if (kind === 'is not UTF-8') spoilSum(content);
+      const { values, certificate } = await read(content);
+      expect(values).toHaveLength(600);
+      expect(certificate).toMatchObject({
+        complete: false,
+        why: expect.stringMatching(`^reading stopped at row 601: .*${why}$`),
+        fix: expect.stringContaining('save it again'),
+      });
+    },
+  );
+
+  /** Changes the sum of the sheet in the directory. */
+  function spoilSum(content: Buffer): void {
+    const at = content.lastIndexOf(SHEET) - 46 + 16;
+    content.writeUInt32LE((content.readUInt32LE(at) ^ 1) >>> 0, at);
+  }
+
+  test('is not reached by a reading that is stopped', async () => {
+    await writeFile(path, many);
+    const stop = new AbortController();
+    const reading = open().read({ fields: ['id'], signal: stop.signal });
+    await reading.next();
+    const reason = new Error('stop');
+    stop.abort(reason);
+    const drain = async () => {
+      while (!(await reading.next()).done);
+    };
+    await expect(drain()).rejects.toBe(reason);
+  });
+});
