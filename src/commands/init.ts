@@ -26,7 +26,7 @@ interface Flags {
 /** Declares the arguments and flags of `init`. */
 export function options(command: Command): void {
   command
-    .argument('<file>', 'the export: .csv, .tsv, .txt, .ndjson, .jsonl or .sqlite')
+    .argument('<file>', 'the export: .csv, .tsv, .txt, .ndjson, .jsonl, .xlsx or .sqlite')
     .option('--yes', 'accept what is proposed')
     .option('--output <file>', 'the configuration to write; never overwritten', 'mirror.yaml')
     .option('--mirror <name>', 'name of the mirror (default: from the name of the file)')

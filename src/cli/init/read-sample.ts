@@ -11,6 +11,7 @@ import type { Encoding } from '../../sources/csv/text-encoding.ts';
 import { ndjsonSource } from '../../sources/ndjson/ndjson-source.ts';
 import type { Certificate, Source, SourceRecord } from '../../sources/source.ts';
 import { sampleSqlite } from '../../sources/sql/sqlite-sample.ts';
+import { xlsxSource } from '../../sources/xlsx/xlsx-source.ts';
 
 /** One value of a column, in the spelling of its first record. */
 export interface Value {
@@ -58,6 +59,7 @@ export async function readSample(path: string, signal: AbortSignal): Promise<Sam
     collected.add(rows);
     return { options: { type, table }, ...collected.end(), flaw: undefined };
   }
+  if (type === 'xlsx') return read({ type, path }, { type }, signal);
   if (type === 'ndjson') return completed({ type }, (more) => read({ type, path }, more, signal));
   try {
     return await completed({ type }, (more) => read({ type, path }, more, signal));
@@ -68,12 +70,13 @@ export async function readSample(path: string, signal: AbortSignal): Promise<Sam
   }
 }
 
-function typeOf(path: string): 'csv' | 'ndjson' | 'sql' {
+function typeOf(path: string): File['type'] | 'sql' {
   if (/\.(sqlite3?|db3?)$/i.test(path)) return 'sql';
+  if (/\.xlsx$/i.test(path)) return 'xlsx';
   if (/\.(ndjson|jsonl)(\.gz)?$/i.test(path)) return 'ndjson';
   if (/\.(csv|tsv|txt|tab)(\.gz)?$/i.test(path)) return 'csv';
   throw new Invalid(`${path}: init cannot tell what kind of file this is`, {
-    fix: 'name it .csv, .tsv, .txt, .ndjson, .jsonl or .sqlite, or write the configuration by hand',
+    fix: 'name it .csv, .tsv, .txt, .ndjson, .jsonl, .xlsx or .sqlite, or write the configuration by hand',
   });
 }
 
@@ -101,7 +104,7 @@ async function completed(
 }
 
 interface File {
-  type: 'csv' | 'ndjson';
+  type: 'csv' | 'ndjson' | 'xlsx';
   path: string;
 }
 
@@ -145,6 +148,7 @@ function flawOf(certificate: Certificate): string | undefined {
 
 function sourceOf({ type, path }: File, options: Options): Source {
   const surroundings = { clock: systemClock, random: Math.random };
+  if (type === 'xlsx') return xlsxSource({ type, path: resolve(path) }, surroundings);
   const finalNewline = options['finalNewline'] === 'optional' ? 'optional' : 'required';
   const place = { path: resolve(path), finalNewline } as const;
   if (type === 'ndjson') return ndjsonSource({ ...place, type }, surroundings);

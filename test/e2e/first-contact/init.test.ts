@@ -35,9 +35,11 @@ const files: Record<string, [name: string, content: (from: string) => Buffer | s
   'excel-semicolon': ['kunden.csv', copied('kunden.csv')],
   cp1252: ['kontakte.csv', copied('kontakte.csv')],
   utf16: ['contacts.txt', copied('contacts.txt')],
+  'salesforce-report': ['report.csv', copied('report1743412320123.csv')],
   audience: ['audience.csv', copied('audience.csv')],
   'ndjson-nested': ['people.ndjson', copied('people.ndjson')],
   'sqlite-dump': ['crm.sqlite', loadedDump],
+  xlsx: ['contacts.xlsx', copied('contacts.xlsx')],
   'free-text': ['contacts.csv', copied('contacts.csv')],
 };
 

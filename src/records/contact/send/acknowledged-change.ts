@@ -40,13 +40,12 @@ export function acknowledge(
   const outByUs = isOutByUs ? [change.part] : [];
   const { contacts, renamed } = contactsAfter(recorded, { contact, others, isRenamed, outByUs });
   const channels = channelsAfter(recorded, change, { ...ack, id, row: before });
-  const isHidden = !isRenamed && !isOurs(channels[change.part]);
   const body: RecordedContact = {
     allowed: recorded.allowed,
     channels,
     contacts,
     defaults: defaultsAfter(recorded, change, ack),
-    hidden: isHidden ? hiddenAfter(recorded, id, outByUs) : recorded.hidden,
+    hidden: hiddenAfter(recorded, { id, isRenamed, outByUs, is: channels[change.part] }),
     left: recorded.left,
     outgrown: recorded.outgrown,
     protected: recorded.protected,
@@ -71,23 +70,24 @@ function isElsewhere({ renamed = [] }: RecordedContact, id: string, ack: Answer)
   return ack.renamed === true || renamed.some((one) => one.id === id);
 }
 
+/** The contact that a change was sent to, and the others of its address. */
+interface Sent {
+  contact: ObservedContact;
+  others: ObservedContact[];
+  isRenamed: boolean;
+  /** The channel from which the change opted the contact out, if it did. */
+  outByUs: string[];
+}
+
+type Member = Membership | undefined;
+
 /**
  * Returns the contacts after the change. A renamed contact belongs to this address only while the
  * address has no other contact.
  */
 function contactsAfter(
   { renamed = [] }: RecordedContact,
-  {
-    contact,
-    others,
-    isRenamed,
-    outByUs,
-  }: {
-    contact: ObservedContact;
-    others: ObservedContact[];
-    isRenamed: boolean;
-    outByUs: string[];
-  },
+  { contact, others, isRenamed, outByUs }: Sent,
 ): Pick<RecordedContact, 'contacts' | 'renamed'> {
   if (!isRenamed) {
     return { contacts: [...others, contact], renamed: renamed.length > 0 ? renamed : undefined };
@@ -99,14 +99,13 @@ function contactsAfter(
   return { contacts, renamed: [...renamed.filter(({ id }) => id !== contact.id), moved] };
 }
 
-/** Adds an opt-out of ours that another contact's opt-out hides. */
+/** Adds an opt-out of ours if the channel holds the opt-out of another contact of the address. */
 function hiddenAfter(
-  { hidden = {} }: RecordedContact,
-  id: string,
-  outByUs: readonly string[],
+  { hidden }: RecordedContact,
+  { id, isRenamed, outByUs, is }: Pick<Sent, 'isRenamed' | 'outByUs'> & { id: string; is: Member },
 ): RecordedContact['hidden'] {
-  if (outByUs.length > 0) return { ...hidden, [id]: [...(hidden[id] ?? []), ...outByUs] };
-  return Object.keys(hidden).length > 0 ? hidden : undefined;
+  if (isRenamed || isOurs(is) || outByUs.length === 0) return hidden;
+  return { ...hidden, [id]: [...(hidden?.[id] ?? []), ...outByUs] };
 }
 
 /** Returns the id to record, or undefined if it is that of a renamed contact. */
