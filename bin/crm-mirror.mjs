@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Runs the command line on a Node that is new enough: this one, else the one packaged with the
-// project. Plain JavaScript, so that an old Node can read it and say what is missing.
+// Runs the command line on a Node that is new enough: this one, or else the one packaged with the
+// project. This file is plain JavaScript, so that an old Node can run it and report what is missing.
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import * as module from 'node:module';
@@ -12,11 +12,11 @@ const here = dirname(fileURLToPath(import.meta.url));
 const [major, minor] = process.versions.node.split('.').map(Number);
 
 if (major > 22 || (major === 22 && minor >= 20)) {
-  // What is read lives until its batch is written. From a moment when all of it lives, V8 concludes
-  // that it stays for good: every other large run would take half as much memory again. Of a Node
-  // that nobody has tried it with, V8 might say that it knows no such option.
+  // Records stay in memory until their batch is written. If V8 measures at such a moment, it treats
+  // all of them as long-lived, and about every second large run needs up to 50 % more memory. Newer
+  // versions of Node are excluded because V8 may not recognize the option there.
   if (major <= 24) setFlagsFromString('--no-allocation-site-pretenuring');
-  // What was compiled once is kept, so that the next start takes half the time.
+  // Compiled code is cached, so that the next start takes half the time.
   module.enableCompileCache(join(here, '../node_modules/.cache/crm-mirror'));
   const source = join(here, '../src/cli.ts');
   const { start } = await import(existsSync(source) ? '../src/cli.ts' : '../dist/cli.js');
@@ -41,7 +41,7 @@ function delegate(node) {
   const bin = join(here, '../node_modules/.bin');
   const env = { ...process.env, PATH: [dirname(node), bin, process.env.PATH].join(delimiter) };
   const args = [fileURLToPath(import.meta.url), ...process.argv.slice(2)];
-  // The channel tells the child when this process is gone, however it went.
+  // The IPC channel closes when this process ends for any reason, so the child notices.
   const child = spawn(node, args, { stdio: ['inherit', 'inherit', 'inherit', 'ipc'], env });
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
     process.on(signal, () => child.kill(signal));

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Whether what runs in this container is well, for HEALTHCHECK. A worker has to answer; any other
-// command is well for as long as it runs. By default asked of process 1 and the port that is usual.
+// The container's HEALTHCHECK. A worker has to respond to a request; any other command counts as
+// healthy while it runs. By default, it checks process 1 and the worker's usual port.
 import { readFileSync } from 'node:fs';
 
 const [cmdline = '/proc/1/cmdline', url = 'http://127.0.0.1:8080/healthz'] = process.argv.slice(2);
