@@ -1,4 +1,7 @@
-/** Stores in a snapshot the account that it belongs to: URL, hash of the API key, organization. */
+/**
+ * Stores in a snapshot which account it belongs to: the URL, a hash of the API key, and the
+ * organization.
+ */
 import { createHmac } from 'node:crypto';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import type { Account } from '../context/mirror-context.ts';

@@ -21,14 +21,14 @@ export interface ApplyContext {
   toBeListed: boolean;
   breaker: CircuitBreaker;
   tally: RunTally;
-  /** Lets changes whose records are read again through one at a time. */
+  /** Limits changes whose records are read again to one at a time. */
   oneByOne: LimitFunction;
   /** Records that have a request in flight (in-flight.ts). */
   inFlight: Map<Key, InFlightRecord>;
   /**
-   * Decides a record again immediately after its creation, because the rest of its changes was
-   * planned before it was known what the platform made of the creation. Returns whether there is
-   * anything to send.
+   * Makes a new decision for a record immediately after its creation, because its other changes
+   * were planned before the result of the creation was known. Returns whether there is anything to
+   * send.
    */
   replan(key: Key, isSettled: boolean): boolean;
   /** How long a request may be in flight, in milliseconds. */
@@ -41,7 +41,7 @@ export interface ApplyContext {
 
 /** A record that has a request in flight. */
 export interface InFlightRecord {
-  /** The ids that the record has in this reading of the source. */
+  /** The record's ids in this reading of the source. */
   ids: readonly string[];
   who: Identity;
   /** Returns the entries of the do-not-contact list for this record. */

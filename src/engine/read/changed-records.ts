@@ -57,7 +57,9 @@ function requestOf({ stop }: RunContext, { fields }: RecordType) {
 interface Changes {
   /** The current records by id. */
   rows: Map<string, DesiredRow>;
-  /** Ids that the source named more than once, so it is unknown which record is the newest. */
+  /**
+   * Ids that occurred more than once in the source, so it is unknown which record is the newest.
+   */
   twice: Set<string>;
   /** Records without an id, which cannot be requested. */
   nameless: DesiredRow[];

@@ -61,7 +61,7 @@ export interface Shape {
 /** How far back the guards look, and the maximum duration of an approval, in milliseconds. */
 export const weekMs = 7 * 86_400_000;
 
-/** The page sizes of a CRM's export, or of the program that produces it. */
+/** Common page sizes of CRM exports, and of the programs that produce them. */
 const pages: readonly number[] = [100, 200, 250, 500, 1000];
 const oneDomainFrom = 0.9;
 /**

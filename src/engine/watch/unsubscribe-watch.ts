@@ -81,7 +81,7 @@ const stored = z.object({
       /** The ways still to list; the first is being listed. */
       ways: z.array(z.string()),
       page: z.number(),
-      /** The number of rows on the pages before. */
+      /** The number of rows on earlier pages. */
       seen: z.number(),
     })
     .optional(),
@@ -202,7 +202,9 @@ function lower(began: UnsubscribeCounts, now: UnsubscribeCounts): UnsubscribeCou
   return Object.fromEntries(ways.map(([way, count]) => [way, Math.min(count, now[way] ?? count)]));
 }
 
-/** Returns how many pages may be requested now, given what was used within a window. */
+/**
+ * Returns how many pages may be requested now, given the pages requested within the last window.
+ */
 function mayList(
   { limits, clock }: Mirror,
   { route }: UnsubscribeListing,
