@@ -5,7 +5,7 @@
  * longer count.
  *
  * The list counts how often it was written. If a snapshot knows of more writes than the list has,
- * the list is an older copy that lacks some opt-outs.
+ * the list is an older copy in which some opt-outs are missing.
  */
 import type { Database } from 'better-sqlite3';
 import type {
@@ -195,7 +195,7 @@ function erasuresIn({ prepare }: Statements, newest: () => number) {
   let none = 0;
   return (): ((address: string) => boolean) | undefined => {
     const upTo = newest();
-    // A smaller number means that another file has taken its place.
+    // A smaller number means that another file has replaced the list.
     if (upTo < none) none = 0;
     if (any.get(none)) return (address) => of.get(address) !== undefined;
     none = upTo;

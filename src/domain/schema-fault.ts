@@ -1,6 +1,6 @@
 /**
- * Represents as data what a schema says about a value that it refuses: the zod issue carries the
- * reason as its message, and how to fix it as `params.fix`.
+ * Represents as data why a schema refuses a value: the zod issue carries the reason as its message,
+ * and how to fix it as `params.fix`.
  */
 import type { Fault } from './record.ts';
 

@@ -1,6 +1,6 @@
 /**
- * Reports to the CRM at the end of a run who unsubscribed, as much as one run allows, and journals
- * each opt-out like a change. A failure is stored and printed, and the run continues.
+ * At the end of a run, reports to the CRM who unsubscribed, within the limits of one run, and
+ * journals each opt-out like a change. A failure is stored and printed, and the run continues.
  */
 import {
   isExpected,

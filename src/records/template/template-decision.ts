@@ -42,7 +42,9 @@ import {
   type TemplateStates,
 } from './template-state.ts';
 
-/** The policy for templates that were edited, and for templates that the source lacks. */
+/**
+ * The policy for templates that were edited, and for templates that are missing from the source.
+ */
 export interface TemplatePolicy {
   templates: 'keep' | 'overwrite';
   absentTemplates: 'keep' | 'archive';
@@ -169,7 +171,7 @@ function vanished(facts: Owned, none: Decision): Decision {
 }
 
 /**
- * Returns whether somebody edited a stated field on the platform. The platform may also reformat a
+ * Returns whether a stated field was edited on the platform. The platform may also reformat a
  * field, which leaves `updatedAt` unchanged.
  */
 function isEdited(

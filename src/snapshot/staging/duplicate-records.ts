@@ -10,8 +10,8 @@ import type { Statements } from '../database/prepared-statements.ts';
  */
 export interface Duplicates {
   /**
-   * Notes the duplicates that this run has read in a range of keys. `read` leaves out records that
-   * ask for something, because most of those are about to be recorded. `done` leaves none out.
+   * Notes the duplicates that this run has read in a range of keys. `read` skips records that
+   * request something, because most of those are about to be recorded. `done` skips none.
    */
   note(kind: RecordTypeName, range: KeyRange, when: 'read' | 'done'): void;
   /** Drops the duplicates that this run has not read, and those that origins now show. */

@@ -21,8 +21,7 @@ export interface Staging extends Desired, Observed {
   clear(): void;
   addPlanned(change: Change): void;
   /**
-   * Yields the plan by phase, record type and key. Nothing else may use the snapshot in the
-   * meantime.
+   * Yields the plan by phase, record type and key. Nothing else may use the snapshot while it runs.
    */
   planned(): IterableIterator<Change & { held: boolean }>;
   /** Yields the chunks of the whole plan. */
