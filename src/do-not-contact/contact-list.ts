@@ -1,8 +1,8 @@
 /**
- * The do-not-contact list (the ledger): what must be remembered about people after their record is
- * gone, in a separate file that outlives the snapshot. It stores keyed hashes of addresses and of
- * CRM ids, never an address or an id. Ended entries are kept, with the time and the reason, and no
- * longer count.
+ * The do-not-contact list (the ledger): the facts to remember about people whose record is gone, in
+ * a separate file that outlives the snapshot. It stores keyed hashes of addresses and of CRM ids,
+ * never an address or an id. Ended entries are kept, with the time and the reason, and no longer
+ * count.
  *
  * The list counts how often it was written. If a snapshot knows of more writes than the list has,
  * the list is an older copy in which some opt-outs are missing.
@@ -40,7 +40,7 @@ export interface DoNotContactList {
   reached(): number;
   /** Returns the number of the newest entry; later entries have greater numbers. */
   newest(): number;
-  /** Calls `told` with the number of writes after every later write, once it is on disk. */
+  /** After every later write, once it is on disk, calls `told` with the number of writes. */
   follow(told: (reached: number) => void): void;
   /**
    * Returns the same list with a separate follower, for another run of this process, because a

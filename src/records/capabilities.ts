@@ -9,8 +9,8 @@ import type { ReturnCause } from '../domain/opt-out-report.ts';
 import type { PlatformFacts } from './platform-facts.ts';
 
 /**
- * The capabilities of a record type. A missing one is not supported. Contacts have all of them,
- * templates have none.
+ * The capabilities of a record type. A missing capability is not supported. Contacts have all of
+ * them, templates have none.
  */
 export interface Capabilities {
   /** The parts of the platform that records belong to; contacts belong to channels. */

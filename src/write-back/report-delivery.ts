@@ -140,9 +140,9 @@ async function tellBatch(delivery: ReportDelivery, due: readonly ReturnedRow[]):
 }
 
 /**
- * Marks opt-outs as sent, on disk before the request leaves, and returns them. Drops opt-outs of
- * people who are subscribed again, and opt-outs that the CRM no longer accepts. Leaves opt-outs
- * that another run has taken.
+ * Marks opt-outs as sent, on disk before the request is sent, and returns them. Drops opt-outs of
+ * people who are subscribed again, and opt-outs that the CRM no longer accepts. Skips opt-outs that
+ * another run has taken.
  */
 function claim(delivery: ReportDelivery, due: readonly ReturnedRow[]): ReturnedRow[] {
   const { run, returns } = delivery;

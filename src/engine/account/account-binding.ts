@@ -18,7 +18,7 @@ const names = {
  */
 export type BindingState = 'free' | 'ours' | 'other key' | 'other url';
 
-/** Compares the account that the snapshot is bound to with this one. */
+/** Compares this account with the one that the snapshot is bound to. */
 export function bindingState(snapshot: Snapshot, { url, apiKey }: Account): BindingState {
   const bound = boundTo(snapshot);
   if (bound.url === undefined || snapshot.recorded.isEmpty()) return 'free';

@@ -181,7 +181,7 @@ async function tryOnce(
   const provenAt = known.fresh ? known.at : run.clock.now();
   const looked = await type.look(change, known);
   if (looked) {
-    // The outcome is recorded, which is not allowed while another run has locked the person.
+    // The outcome will be recorded, which is not allowed while another run has locked the person.
     if (!beginInFlight(applying, change.key)) return 'superseded';
     return looked.is === 'unknown' ? { is: 'unsent', why: looked.why } : looked;
   }
@@ -200,8 +200,8 @@ async function tryOnce(
         if (isPastSlice(applying, change)) throw new NotSent('the source is read again first');
         late = isOutdated() ? 'outdated' : undefined;
         if (change.op !== 'opt_out' && !isFresh(run, provenAt)) late ??= 'too old';
-        // This check comes last, so that no other run waits for a change whose record is read again
-        // first.
+        // This check comes last, so that no other run waits while the record of a change is read
+        // again.
         if (!late && !beginInFlight(applying, change.key)) late = 'superseded';
         if (late) throw new NotSent(`what is known of it is ${late}`);
         if (change.op === 'delete') rememberDeleted(applying, change);

@@ -49,7 +49,7 @@ export interface InFlightRecord {
 }
 
 /**
- * Returns what this run knows about a record, and since when. What earlier runs observed does not
+ * Returns what this run knows about a record, and since when. Observations of earlier runs do not
  * count, because their clocks may have differed.
  */
 export function knownOf(
@@ -63,7 +63,7 @@ export function knownOf(
   const sighted = change.op === 'create' ? 0 : (staging.sightedAt(type.name, change.key) ?? 0);
   const at = Math.max(listed, alone, sighted);
   return {
-    // Read on demand, because most changes need no second read of the record.
+    // Read on demand, because for most changes the record is not read a second time.
     get recorded() {
       return recorded.get(type.name, change.key);
     },

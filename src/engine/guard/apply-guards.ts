@@ -143,7 +143,7 @@ function tellHeld(context: RunState, found: HoldReason, volume: ChangeVolume): v
   const { guard: of } = volume;
   const isTimed = timedGuards.has(of);
   const withheld = guarded.countWithheld(of);
-  // A later round may withhold a few more; the report states the total.
+  // A later round may withhold a few more changes; the report states the total.
   const told = { ...volume, fresh: withheld + (isTimed ? review.unplanned : 0) };
   // An earlier plan also shows the people that this run has not read.
   const shown = told.fresh === withheld ? undefined : largestOf(awaitingApproval.current(), of);

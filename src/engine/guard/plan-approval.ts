@@ -62,7 +62,7 @@ export function* approveThisPlan(context: RunState): Generator<undefined, boolea
 }
 
 /**
- * Holds what a round withholds in later runs too. Returns a function that stores the plan of the
+ * Holds, in later runs too, what a round withholds. Returns a function that stores the plan of the
  * run; call it in the transaction that writes the rest of the plan. Later rounds add nothing to the
  * plan.
  */

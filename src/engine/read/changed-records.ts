@@ -104,7 +104,7 @@ async function readRelated(
 ): Promise<boolean> {
   const { type, source } = part;
   const waiting = waitingKeys(run, type);
-  // For people who are not recorded, not all ids are known.
+  // The ids of people who are not recorded are not all known.
   if (waiting.some((key) => !run.snapshot.recorded.get(type.name, key))) return false;
   const asked = new Set([...rows.keys()].filter((id) => !twice.has(id)));
   let others = 0;

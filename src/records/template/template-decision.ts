@@ -206,7 +206,7 @@ function change(
   op: Change['op'],
   { target, ...body }: TemplateChange['value'] & { target?: string },
 ): Change {
-  // No guard counts a creation or its second step, because they replace nothing.
+  // No guard counts a creation or its second step, because neither replaces anything.
   const guard = guardOf({ kind: 'template', op });
   const rest = { part: '', target, body: canonicalJson(body), phase: 0, guard } as const;
   return { kind: 'template', key, op, ...rest };

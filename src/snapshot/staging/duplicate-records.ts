@@ -3,10 +3,10 @@ import { inRange, type KeyRange } from '../database/key-range.ts';
 import type { Statements } from '../database/prepared-statements.ts';
 
 /**
- * Stores the ids of source records that share a key, if origins do not show it: several records
- * with one key, and records that are not recorded. Reading one of them requires the others too,
- * because another record may state an opt-out, or may be gone, and may be older than the one that
- * asks for an opt-in.
+ * Stores ids of source records by key if the table `origin` does not show them: those of several
+ * records with one key, and of records that are not recorded. If one record of a key is read, the
+ * others must be read too, because another record may state an opt-out or may be gone, even if it
+ * is older than the record that opts in.
  */
 export interface Duplicates {
   /**

@@ -20,7 +20,7 @@ export interface KeptRun {
 export interface Runs {
   start(run: { id: string; mode: string; at: number }): void;
   finish(run: { id: string; status: string; plan: string; summary: string; at: number }): void;
-  /** Deletes a run that changed nothing. */
+  /** Deletes a run that is not worth listing. */
   drop(id: string): void;
   get(id: string): KeptRun | undefined;
   /** Returns the newest runs, newest first. */

@@ -114,16 +114,16 @@ export type Membership = z.infer<typeof membership>;
 export const recordedBody = z.object({
   /**
    * Whether `allow` revoked an erasure of the person and the platform has not been read since. An
-   * opt-out that it shows next may be ours.
+   * opt-out that the platform shows next may be ours.
    */
   allowed: z.literal(true).optional(),
   channels: z.record(z.string(), membership),
   /**
-   * The contacts with this address as the platform last showed them. They are kept when they
-   * vanish.
+   * The contacts with this address as the platform last showed them. A contact that vanishes is
+   * kept.
    */
   contacts: z.array(observedBody),
-  /** The channels in which the creation itself set an opt-out that nobody made. */
+  /** The channels in which the creation itself set an opt-out that no person made. */
   defaults: z.array(z.string()),
   /** When one of the contacts left all mail; undefined if unknown, or if none did. */
   left: bracket.optional(),

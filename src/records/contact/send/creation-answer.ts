@@ -1,6 +1,6 @@
 /**
  * Interprets the response to a creation: who made the contact, which channels came with it, and
- * therefore what the platform shows for channels in which nobody was ever enrolled.
+ * therefore what the platform shows for channels in which the contact was never enrolled.
  *
  *   the response          known about the platform      result
  *   lists channels        anything                      its opt-outs in other channels are defaults
