@@ -1,11 +1,11 @@
 /**
- * The do-not-contact list (the ledger): what must be remembered about people after their record is
- * gone, in a separate file that outlives the snapshot. It stores keyed hashes of addresses and of
- * CRM ids, never an address or an id. Ended entries are kept, with the time and the reason, and no
- * longer count.
+ * The do-not-contact list (the ledger): the facts to remember about people whose record is gone, in
+ * a separate file that outlives the snapshot. It stores keyed hashes of addresses and of CRM ids,
+ * never an address or an id. Ended entries are kept, with the time and the reason, and no longer
+ * count.
  *
  * The list counts how often it was written. If a snapshot knows of more writes than the list has,
- * the list is an older copy that lacks some opt-outs.
+ * the list is an older copy in which some opt-outs are missing.
  */
 import type { Database } from 'better-sqlite3';
 import type {
@@ -40,7 +40,7 @@ export interface DoNotContactList {
   reached(): number;
   /** Returns the number of the newest entry; later entries have greater numbers. */
   newest(): number;
-  /** Calls `told` with the number of writes after every later write, once it is on disk. */
+  /** After every later write, once it is on disk, calls `told` with the number of writes. */
   follow(told: (reached: number) => void): void;
   /**
    * Returns the same list with a separate follower, for another run of this process, because a
@@ -195,7 +195,7 @@ function erasuresIn({ prepare }: Statements, newest: () => number) {
   let none = 0;
   return (): ((address: string) => boolean) | undefined => {
     const upTo = newest();
-    // A smaller number means that another file has taken its place.
+    // A smaller number means that another file has replaced the list.
     if (upTo < none) none = 0;
     if (any.get(none)) return (address) => of.get(address) !== undefined;
     none = upTo;

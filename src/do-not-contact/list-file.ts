@@ -142,7 +142,8 @@ function find({ path, keyFile }: LedgerPlace, { readonly = false } = {}): Found 
         db.close();
         return none;
       }
-      // The list is small compared with the snapshot, and damage is found here or never.
+      // The list is small compared with the snapshot, and damage that is not found here is never
+      // found.
       if (!readonly) check(db);
       const id = metaOf(db, 'id');
       const isSound = key !== undefined && metaOf(db, 'proof') === proofOf(key, id);

@@ -67,8 +67,8 @@ export function isStatedOptOut({ op, guard }: Pick<Change, 'op' | 'guard'>): boo
  * The states of a change in the journal.
  *
  *   planned                  may still be dropped
- *   sent                     committed before the request leaves
- *   acked, rejected, stale   final; stale means that what the plan was based on no longer holds
+ *   sent                     committed before the request is sent
+ *   acked, rejected, stale   final; stale means that the plan's assumptions no longer hold
  *   unknown                  sent without a known outcome, to be found out by a later read
  */
 export type ChangeState = 'planned' | 'sent' | 'acked' | 'rejected' | 'stale' | 'unknown';

@@ -11,8 +11,8 @@ export interface Condition {
 }
 
 /**
- * The value that a condition returned, of any type; or the fields because of which it could not be
- * evaluated, as far as they are known. `longest` is set if a field's text is too long to read; it
- * is the maximum number of characters that a condition reads.
+ * The value that a condition returned, of any type; or, if known, the fields because of which it
+ * could not be evaluated. `longest` is set if a field's text is too long to read; it is the maximum
+ * number of characters that a condition reads.
  */
 export type ConditionResult = { gives: unknown } | { failsOn: readonly string[]; longest?: number };

@@ -1,4 +1,7 @@
-/** The entries of the do-not-contact list: what outlives a deleted record (docs/erasure.md). */
+/**
+ * The entries of the do-not-contact list: the facts that outlive a deleted record
+ * (docs/erasure.md).
+ */
 import type { Key } from './record.ts';
 
 /**

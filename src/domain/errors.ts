@@ -127,8 +127,8 @@ export class Interrupted extends ExpectedError {
 
 /**
  * No usable response: network, timeout, 5xx or an unreadable body. `acted` says whether the request
- * may have had its effect: 'no' is proof that it had none (it never left), 'maybe' must be resolved
- * by reading.
+ * may have had its effect: 'no' is proof that it had none (it was never sent), and 'maybe' must be
+ * resolved by reading.
  */
 export class Unavailable extends ExpectedError {
   override readonly name = 'Unavailable';

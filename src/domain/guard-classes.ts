@@ -46,7 +46,7 @@ interface GuardRow<Id extends string = string, Key extends string = string> {
    * floor.
    */
   holdsAllFrom: number;
-  /** The class whose held records are left out of this one. It must come earlier in the table. */
+  /** The class whose held records this class excludes. It must come earlier in the table. */
   withoutHeldOf?: NoInfer<Id>;
   words: GuardWords;
 }
@@ -65,7 +65,7 @@ interface GuardWords {
   planned: string;
   /** What the class counts. */
   counted: string;
-  /** A suffix for "The next run does it", if not every run can. */
+  /** A suffix for "The next run does it", if not every run can do it. */
   doneLater?: string;
 }
 

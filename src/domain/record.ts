@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 
-/** The record types that a mirror keeps equal. */
+/** The record types that a mirror can keep in step with the source. */
 export type RecordTypeName = 'contact' | 'template';
 
 /**
@@ -17,8 +17,8 @@ export type Key = string;
 export type Ownership = 'created' | 'adopted' | 'noted';
 
 /**
- * Whether the source names a record as present. flagged: the record itself says that it is gone.
- * outside: it is out of scope, and treated as if the source did not name it. An invalid record is
+ * Whether a record is present in the source. flagged: a field of the record states that it is
+ * deleted. outside: it is out of scope, and treated as if it were missing. An invalid record is
  * always present.
  */
 export type Presence = 'present' | 'flagged' | 'outside';
@@ -41,7 +41,7 @@ export interface DesiredRow {
   body: string;
   fingerprint: string;
   /**
-   * Whether the record asks for something that may not exist yet. A record without this flag is not
+   * Whether the record requests something that may not exist yet. A record without this flag is not
    * looked up if it is missing on the platform.
    */
   wants: boolean;
@@ -56,10 +56,11 @@ export interface DesiredRow {
 }
 
 /**
- * How often the source did not name an owned record. Only readings of the complete source count.
+ * How often an owned record was missing from the source. Only readings of the complete source
+ * count.
  */
 export interface Absence {
-  /** The number of consecutive readings that did not name the record. */
+  /** The number of consecutive readings without the record. */
   readings: number;
   /**
    * When the first and the last of these readings were made, by our clock, in milliseconds since
@@ -81,7 +82,7 @@ export interface Absence {
 
 /** When an absence counts: both conditions have to hold. */
 export interface AbsenceDue {
-  /** The minimum number of readings that did not name the record. */
+  /** The minimum number of readings without the record. */
   absentReadings: number;
   /** The minimum time between the first and the last of them, in milliseconds. */
   absentForMs: number;
@@ -104,7 +105,7 @@ export interface Fault {
 
 /** The value of a field without a known meaning. It may be personal data. */
 export interface UnknownWord {
-  /** The option of the configuration that names the field. */
+  /** The configuration option with the field's name. */
   option: string;
   /** How to assign a meaning to such a value. */
   fix: string;
@@ -142,8 +143,8 @@ export interface RecordedRow {
    */
   shown: string | undefined;
   /**
-   * The fingerprint of the desired state for which nothing was left to do; if undefined, the record
-   * must be decided again.
+   * The fingerprint of the desired state for which nothing was left to do; if undefined, a new
+   * decision must be made for the record.
    */
   desired: string | undefined;
   /** When the platform last showed the record, by our clock, in milliseconds since the epoch. */

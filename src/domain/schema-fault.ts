@@ -1,6 +1,6 @@
 /**
- * Represents as data what a schema says about a value that it refuses: the zod issue carries the
- * reason as its message, and how to fix it as `params.fix`.
+ * Represents as data why a schema refuses a value: the zod issue carries the reason as its message,
+ * and how to fix it as `params.fix`.
  */
 import type { Fault } from './record.ts';
 
@@ -26,7 +26,7 @@ export function says(reason: string, fix: string): { error: (issue: object) => s
   return { error: told({ reason, fix }) };
 }
 
-/** Returns how to fix what an issue is about, if the issue carries that. */
+/** Returns the fix that an issue carries, if any. */
 export function fixOf(issue: object): string | undefined {
   const params: unknown = 'params' in issue ? issue.params : undefined;
   if (typeof params !== 'object' || params === null || !('fix' in params)) return undefined;

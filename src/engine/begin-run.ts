@@ -1,4 +1,4 @@
-/** Begins a run: gives it an id, and deals with what earlier runs left behind. */
+/** Begins a run: gives it an id, and handles the unfinished work of earlier runs. */
 import type { Problem } from '../domain/errors.ts';
 import { createCircuitBreaker } from './context/circuit-breaker.ts';
 import { approvalsOf } from './guard/plan-approval.ts';

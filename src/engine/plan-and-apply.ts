@@ -37,7 +37,10 @@ export async function selectCandidates(state: RunState, type: RecordType): Promi
   }
 }
 
-/** Decides the candidates. The first round also lists the invalid records of the CRM. */
+/**
+ * Makes the decisions for the candidates. The first round also lists the invalid records of the
+ * CRM.
+ */
 export async function decide(state: RunState): Promise<void> {
   const { run, tally } = state;
   for (const { type } of state.parts) {
@@ -106,7 +109,7 @@ async function readChanged(state: RunState, part: MirrorPart): Promise<boolean> 
   return findings !== undefined;
 }
 
-/** Plans the remaining changes of a record type again, based on what its source says now. */
+/** Plans the remaining changes of a record type again, based on the current source. */
 async function planAgain(state: RunState, type: RecordType): Promise<void> {
   const { run, tally } = state;
   await selectCandidates(state, type);

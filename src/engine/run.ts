@@ -3,7 +3,7 @@
  * stopped before anything is written.
  *
  * If a run learns something on the way (a person is found on the platform, or has been removed from
- * it), it decides again in a further round, with three rounds at most.
+ * it), it makes new decisions in a further round, with three rounds at most.
  */
 import { Busy, type ExpectedError, Invalid, isExpected } from '../domain/errors.ts';
 import { bindAccount, keepBinding } from './account/account-proof.ts';

@@ -22,8 +22,8 @@ export interface Allowed {
   /** Whether the recorded row of a vanished contact was dropped. */
   dropped: boolean;
   /**
-   * The channels from which we opted the person out because the CRM said so, and whose opt-outs are
-   * released (row 16).
+   * The channels from which we opted the person out because the CRM stated it, and whose opt-outs
+   * are released (row 16).
    */
   released: readonly string[];
   /**
@@ -35,7 +35,7 @@ export interface Allowed {
 
 /**
  * Ends every entry of the do-not-contact list that concerns the person, drops what would create one
- * again, and releases the opt-outs that we sent because the CRM said so. Sends nothing. Throws
+ * again, and releases the opt-outs that we sent because the CRM stated them. Sends nothing. Throws
  * Interrupted, and unexpected errors.
  */
 export async function allow(
@@ -57,7 +57,7 @@ export async function allow(
   if (entries.length > 0) mirror.doNotContact.write([{ ...who, adds: [], ends, frees }], at);
   const released = mirror.snapshot.transaction(() => {
     end(mirror.snapshot, key);
-    // The person's record may be older than every change from now on.
+    // The person's record may not be among the changes that an incremental reading returns.
     invalidateCursor(mirror.snapshot, part.type);
     return release(mirror, part.type, { key, isErased });
   });

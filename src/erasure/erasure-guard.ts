@@ -19,8 +19,8 @@ const dayMs = 86_400_000;
 const times = z.array(z.number());
 
 /**
- * Returns whether one more person may be erased, and counts the person if so. An erasure that
- * `forget` has begun, or was called for, always passes. Call it within a transaction.
+ * Returns whether one more person may be erased, and counts the person if so. An erasure always
+ * passes if `forget` has begun it or was called for it. Call it within a transaction.
  */
 export function passesGuard(
   { snapshot, guards, clock }: Pick<Mirror, 'snapshot' | 'guards' | 'clock'>,

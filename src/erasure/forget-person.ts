@@ -21,8 +21,8 @@ export interface Person {
   part: MirrorPart;
   key: Key;
   /**
-   * All ids that the CRM has for the address, if each was requested individually. The CRM is not
-   * read then.
+   * All ids that the CRM has for the address, if each was requested individually. In that case the
+   * CRM is not read.
    */
   ids?: readonly string[];
 }

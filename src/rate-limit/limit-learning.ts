@@ -29,7 +29,7 @@ export interface LearnedLimits {
   sent: number;
   /** The number of responses that have arrived so far. */
   answers: number;
-  /** The slow start: `inFlight` is the maximum, `round` the clean responses since it last grew. */
+  /** The slow start: at most `inFlight`; `round` counts the clean responses since that grew. */
   pace: { inFlight: number; round: number; readonly slow: number; readonly ceiling: number };
   mark: Mark | undefined;
   /** The remaining numbers stated by the latest responses. */
@@ -140,7 +140,7 @@ function latest(memory: LearnedLimits, { answers }: Ticket, shown: number): numb
   return Math.min(shown, ...meanwhile.map((one) => one.shown));
 }
 
-/** Records a response that never arrived, because its request may have counted. */
+/** Records that a response never arrived, because its request may have counted. */
 export function miss(memory: LearnedLimits, { sentMs }: Ticket, nowMs: number): void {
   memory.answers += 1;
   memory.usage.add({ sentMs, nowMs });
@@ -223,7 +223,7 @@ function rememberBefore(memory: LearnedLimits, left: number, nowMs: number): num
 
 type Back = 'nothing' | 'window' | 'units';
 
-/** Returns what came back beyond our own requests: a whole window at once, or single units. */
+/** Returns the capacity regained beyond our own requests: a whole window, or single units. */
 function whatCameBack(
   memory: LearnedLimits,
   { ticket, nowMs }: Event,

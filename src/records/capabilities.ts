@@ -9,8 +9,8 @@ import type { ReturnCause } from '../domain/opt-out-report.ts';
 import type { PlatformFacts } from './platform-facts.ts';
 
 /**
- * The capabilities of a record type. A missing one is not supported. Contacts have all of them,
- * templates have none.
+ * The capabilities of a record type. A missing capability is not supported. Contacts have all of
+ * them, templates have none.
  */
 export interface Capabilities {
   /** The parts of the platform that records belong to; contacts belong to channels. */
@@ -25,7 +25,7 @@ export interface Capabilities {
   readonly optOuts?: PlatformOptOuts;
   /** Lists the people who unsubscribed on the platform. */
   readonly departures?: UnsubscribeListing;
-  /** The time after which a record that the source does not name counts as absent. */
+  /** The time after which a record that is missing from the source counts as absent. */
   readonly absence?: AbsenceDue;
 }
 
@@ -44,7 +44,7 @@ export interface PersonRead {
 
 /** The parts of the platform that records belong to, as contacts belong to channels. */
 export interface Parts {
-  /** The parts that are kept equal. */
+  /** The configured parts. */
   names: readonly string[];
   /** Returns the parts that a record is recorded in. */
   recorded(row: RecordedRow): string[];
@@ -112,7 +112,7 @@ export interface Deadlines {
 
 /** Finds the opt-outs to report to the source. The functions are pure. */
 export interface PlatformOptOuts {
-  /** Returns the recorded opt-outs from the parts that are kept equal. */
+  /** Returns the recorded opt-outs from the configured parts. */
   recorded(row: Pick<RecordedRow, 'body' | 'seenAt'>, facts: PlatformFacts): PlatformOptOut[];
   /**
    * Returns the opt-out that an entry of the do-not-contact list represents, or undefined if the
@@ -134,7 +134,7 @@ export interface PlatformOptOuts {
  * An opt-out that the platform shows and that we did not send. It was made after `after` (null if
  * unknown) and not later than `by`, both in milliseconds since the epoch.
  *
- * A doubtful opt-out may not be anybody's decision: it may be the default of a channel, or the
+ * A doubtful opt-out may not be a person's decision: it may be the default of a channel, or the
  * result of a request of ours that got no response. It is not reported to the source.
  */
 export interface PlatformOptOut {

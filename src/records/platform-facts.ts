@@ -19,7 +19,7 @@ export const platformFacts = z.object({
   /** Whether a contact names every channel, with a default where it has no subscription. */
   namesAll: z.boolean().optional(),
   /**
-   * The subscription that a contact shows in a channel where nobody ever enrolled it, by channel.
+   * The subscription that a contact shows in a channel in which it was never enrolled, by channel.
    */
   defaults: z.record(z.string(), z.enum(['opt_in', 'opt_out'])).default({}),
   /** Whether an acknowledged enrolment changes the contact's `updatedAt`. */

@@ -32,7 +32,10 @@ export interface RecordType {
   readonly needsCertificate: boolean;
   /** Whether the platform id identifies the record, whatever its name there. */
   readonly keyedById: boolean;
-  /** Whether full and fast runs decide recorded records that the source does not name. */
+  /**
+   * Whether full and fast runs make decisions about recorded records that are missing from the
+   * source.
+   */
   readonly decidesAbsent: Readonly<Record<'full' | 'fast', boolean>>;
   /** The optional abilities of the type. */
   readonly capabilities: Capabilities;
@@ -90,14 +93,14 @@ export interface States<R extends Rows = Rows> {
   former: readonly { row: R['recorded']; seen: readonly R['observed'][] }[];
   /**
    * The other keys that the source now gives to ids that once had this key. Empty while the source
-   * names this key.
+   * contains this key.
    */
   successors: readonly Successor<R>[];
   /** The platform records that are recorded under this key and now have another one. */
   renamed: readonly Renamed<R>[];
   /**
    * Whether a source id that once had this key is missing from the source now. Looked up only if
-   * there are successors, or if a complete reading names the key as gone; otherwise false.
+   * there are successors, or if the key is gone according to a complete reading; otherwise false.
    */
   strays: boolean;
   /** The source ids that are known to have had this key. */
@@ -121,7 +124,7 @@ export interface States<R extends Rows = Rows> {
    * How long the record has been missing from the source; undefined if the absence does not count.
    */
   absence: Absence | undefined;
-  /** Whether absence does not count yet, because this run must first announce a new default. */
+  /** Whether the absence does not count yet, because this run must first announce a new default. */
   announces: boolean;
   /** Whether this run may delete. False in a first load, and after an incomplete full listing. */
   mayDelete: boolean;
@@ -129,7 +132,7 @@ export interface States<R extends Rows = Rows> {
   at: number;
   /** When that reading ended, by our clock. */
   by: number;
-  /** The same time as `by`, by the clock that is ahead, ours or the platform's. */
+  /** The same time as `by`, by our clock or the platform's, whichever is ahead. */
   latest: number;
   /** The parts that so many records lost together that the loss does not count as an opt-out. */
   lost: ReadonlySet<string>;
@@ -231,7 +234,8 @@ export interface Acked {
   /** Whether the change may have been made and then undone by the person. */
   undone?: boolean;
   /**
-   * Whether this request, or nobody, may have made the opt-out. It does not count as the person's.
+   * Whether the opt-out may come from this request or be a default. It does not count as the
+   * person's.
    */
   doubtful?: boolean;
   /** The evidence about the platform that the response contains. */
@@ -244,7 +248,7 @@ export interface Acked {
  * An acknowledgement in the form in which it is recorded.
  *
  *   at          when the change was acknowledged, by our clock, in milliseconds since the epoch
- *   latest      the same time by the clock that is ahead, ours or the platform's
+ *   latest      the same time by our clock or the platform's, whichever is ahead
  *   wanted      the fingerprint of the key's only source record; undefined if none or several
  *   elsewhere   whether the change was sent under another key of the same record
  */

@@ -89,8 +89,8 @@ export interface Snapshot {
   /**
    * Runs work all or nothing. It is on disk when this returns or, within another transaction, when
    * that one returns. Waits while another process has the file locked, and throws Busy if that
-   * lasts; after one wait in vain, it no longer waits. Throws Busy, and writes nothing, if another
-   * process has raised the fencing token since this one did.
+   * takes too long. After one such failure, it no longer waits. Throws Busy, and writes nothing, if
+   * another process has raised the fencing token since this one did.
    */
   transaction<T>(work: () => T): T;
   /**

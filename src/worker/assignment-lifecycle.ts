@@ -60,7 +60,7 @@ export async function close(state: State, failure?: unknown): Promise<void> {
 
 /**
  * Returns the open mirror, claiming it first if necessary. Throws Busy if it is assigned to another
- * worker, Unavailable while Redis cannot tell the assignment, and the errors of `assemble`.
+ * worker, Unavailable while Redis cannot report the assignment, and the errors of `assemble`.
  */
 export async function come(state: State): Promise<Opened> {
   if (state.opened) return state.opened;

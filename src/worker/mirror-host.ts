@@ -63,7 +63,7 @@ export interface Home {
    */
   record(id: string, heard: Heard): Promise<Worked>;
   /**
-   * Does the work in parallel with whatever runs, or alone. `stop` is also aborted if the mirror is
+   * Does the work in parallel with other work, or alone. `stop` is also aborted if the mirror is
    * lost. Throws Busy if it is assigned to another worker.
    */
   hold<T>(

@@ -1,5 +1,5 @@
 /**
- * Does runs about one person, a few at a time, each on its own connection to the snapshot. The
+ * Performs runs about one person, a few at a time, each on its own connection to the snapshot. The
  * connections are reused, because opening one takes longer than most of these runs.
  */
 import pLimit from 'p-limit';

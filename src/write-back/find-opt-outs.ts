@@ -188,7 +188,7 @@ function stepOf(finding: Finding, one: One, row: ReturnedRow | undefined): Step 
   const isWaiting = row !== undefined && isOpen.has(row.state);
   const verdict = verdictOn(finding, one);
   if (verdict === 'unread' && row) return { waits: isWaiting ? 1 : 0 };
-  // The next certified reading covers everybody that a failed one left out.
+  // The next certified reading covers everybody who was missing from a failed one.
   if (verdict === 'unread' && !finding.known.certified) return { waits: 0 };
   if (verdict === 'needless') {
     if (!row) return { waits: 0, write: () => add(finding, one, 'needless') };
@@ -242,7 +242,7 @@ function idOf({ snapshot }: RunContext, { email, crmId, channel, by }: One): str
 
 type Verdict = 'tell' | 'needless' | 'unread';
 
-/** Compares the opt-out with what the CRM now says about the record, under any address. */
+/** Compares the opt-out with what the CRM now states in the record, under any address. */
 function verdictOn({ run, type, conclusive }: Finding, one: One): Verdict {
   const rows = standing(run, type.name, one);
   if (rows.length === 0) return conclusive ? 'needless' : 'unread';

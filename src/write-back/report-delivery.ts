@@ -1,6 +1,6 @@
 /**
- * Reports to the CRM at the end of a run who unsubscribed, as much as one run allows, and journals
- * each opt-out like a change. A failure is stored and printed, and the run continues.
+ * At the end of a run, reports to the CRM who unsubscribed, within the limits of one run, and
+ * journals each opt-out like a change. A failure is stored and printed, and the run continues.
  */
 import {
   isExpected,
@@ -140,9 +140,9 @@ async function tellBatch(delivery: ReportDelivery, due: readonly ReturnedRow[]):
 }
 
 /**
- * Marks opt-outs as sent, on disk before the request leaves, and returns them. Drops opt-outs of
- * people who are subscribed again, and opt-outs that the CRM no longer accepts. Leaves opt-outs
- * that another run has taken.
+ * Marks opt-outs as sent, on disk before the request is sent, and returns them. Drops opt-outs of
+ * people who are subscribed again, and opt-outs that the CRM no longer accepts. Skips opt-outs that
+ * another run has taken.
  */
 function claim(delivery: ReportDelivery, due: readonly ReturnedRow[]): ReturnedRow[] {
   const { run, returns } = delivery;

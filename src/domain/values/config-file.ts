@@ -5,8 +5,9 @@ import { closeSync, openSync, readSync } from 'node:fs';
 const mostBytes = 1024 * 1024;
 
 /**
- * Returns the bytes of the file at `path`. Reads at most one mebibyte, because a device may never
- * end. Throws an error with the code EFBIG for a larger file, and file system errors.
+ * Returns the bytes of the file at `path`. Reads at most one mebibyte, because reading from a
+ * device may never end. Throws an error with the code EFBIG for a larger file, and file system
+ * errors.
  */
 export function readSmallFile(path: string): Buffer {
   const file = openSync(path, 'r');

@@ -1,4 +1,7 @@
-/** Stores in a snapshot the account that it belongs to: URL, hash of the API key, organization. */
+/**
+ * Stores in a snapshot which account it belongs to: the URL, a hash of the API key, and the
+ * organization.
+ */
 import { createHmac } from 'node:crypto';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import type { Account } from '../context/mirror-context.ts';
@@ -15,7 +18,7 @@ const names = {
  */
 export type BindingState = 'free' | 'ours' | 'other key' | 'other url';
 
-/** Compares the account that the snapshot is bound to with this one. */
+/** Compares this account with the one that the snapshot is bound to. */
 export function bindingState(snapshot: Snapshot, { url, apiKey }: Account): BindingState {
   const bound = boundTo(snapshot);
   if (bound.url === undefined || snapshot.recorded.isEmpty()) return 'free';

@@ -1,7 +1,7 @@
 /**
  * Binds a snapshot to one platform, API key and organization, and proves that a new key belongs to
- * the same organization. The recorded state is valid in that account only: an opt-out that we made
- * there may be the person's own opt-out in another account.
+ * the same organization. The recorded state is valid in that account only, because an opt-out that
+ * we made in one account may have been made by the person in another.
  *
  *   the snapshot is bound to  the mirror uses      result
  *   no account, or is empty   any account          bound before anything is recorded
@@ -11,8 +11,9 @@
  *   platform A                platform B           refused; `rebind` proves the organization and
  *                                                  moves the snapshot
  *
- * The proof: a template names the organization; if none does, more than half of 20 recorded records
- * must exist in the account. The proof only reads, and what it cannot read proves nothing.
+ * The proof is a template that names the organization. If no template does, more than half of a
+ * sample of 20 recorded records must exist in the account. The proof only reads; a failed read
+ * proves nothing.
  */
 import { contactKey } from '../../records/contact/observe/observed-contact.ts';
 import { Invalid, Rejected, type Problem } from '../../domain/errors.ts';
@@ -133,7 +134,7 @@ async function templatesThere(
 
 /**
  * Proves that the recorded state is valid for the mirror's account. Returns the proof in words, or
- * undefined if nothing had to be proven. Throws Invalid, and the errors of the requests.
+ * undefined if no proof was needed. Throws Invalid, and the errors of the requests.
  */
 export async function proveOwn(
   { snapshot, account }: Pick<Mirror, 'snapshot' | 'account'>,

@@ -1,6 +1,6 @@
 /**
- * Sends the planned changes. The journal has the state `sent` on disk before a request leaves, and
- * the recorded state changes in the same transaction that writes `acked`.
+ * Sends the planned changes. The journal stores the state `sent` on disk before a request is sent,
+ * and the recorded state changes in the same transaction that writes `acked`.
  */
 import { isStatedOptOut, type JournaledChange } from '../../domain/change.ts';
 import { NotSent } from '../../domain/errors.ts';
@@ -49,8 +49,9 @@ async function* planned(
 
 /**
  * Sends the changes of one record in order. If a response brings news about the record, the rest of
- * its plan is dropped. If a creation returns the contact as the platform made it, the record is
- * decided again immediately, so that no person stays subscribed against the CRM's word.
+ * its plan is dropped. If a creation returns the contact as the platform made it, a new decision is
+ * made for the record immediately, so that the person does not stay subscribed if the CRM states an
+ * opt-out.
  */
 async function applyTo(
   applying: ApplyContext,
@@ -66,8 +67,8 @@ async function applyTo(
 }
 
 /**
- * Sends the changes of one record. Returns whether the record was decided again and more changes
- * are planned. `urgent`: opt-outs are sent even if the run was asked to stop.
+ * Sends the changes of one record. Returns whether a new decision was made for the record and more
+ * changes are planned. `urgent`: opt-outs are sent even if the run was asked to stop.
  */
 async function sendAll(
   applying: ApplyContext,
@@ -81,13 +82,14 @@ async function sendAll(
     if (breaker.holds(type, planned)) continue;
     const change = withTarget(applying, planned);
     if (change.target === undefined && change.op !== 'create') {
-      // Nothing was read, so nothing is concluded, least of all that the person is absent.
+      // The platform was not read, so nothing is concluded, and certainly not that the person is
+      // absent.
       dropStale(run, [change], 'its creation did not come to pass');
       continue;
     }
     const outcome = await attempt(applying, change, stays ? run.abort : run.stop);
     if (typeof outcome === 'string') {
-      // This run cannot decide the record again; the next run reads what the source says now.
+      // This run cannot make a new decision for the record. The next run reads the current source.
       dropStale(run, [change], reasonOf[outcome]);
       continue;
     }
@@ -120,7 +122,7 @@ const reasonOf: Readonly<Record<Late, string>> = {
   superseded: 'another run brought this person in line meanwhile',
 };
 
-/** Marks changes as stale: what they were based on no longer holds. */
+/** Marks changes as stale because the state they were based on has changed. */
 function dropStale(
   { snapshot, clock }: RunContext,
   changes: readonly JournaledChange[],
@@ -140,9 +142,9 @@ export function withTarget({ run, type }: ApplyContext, change: JournaledChange)
 
 /**
  * Reads the record from the platform if what is known about it is too old, then sends the change.
- * If the change waits for the rate limit until that read is too old as well, it is not sent. The
- * record is then read again, one record at a time, because many reads together would all be too old
- * again.
+ * If the change waits for the rate limit for so long that this read is too old as well, the change
+ * is not sent yet. Such records are then read again one at a time, because with many reads at once,
+ * all of them would be too old again.
  */
 async function attempt(
   applying: ApplyContext,
@@ -160,9 +162,8 @@ async function attempt(
 }
 
 /**
- * Tries to send a change. The change is marked as `sent` at the moment the request leaves; until
- * then nothing has happened. A delete may have waited for hours, so at that moment the source is
- * checked again as well.
+ * Tries to send a change. The change is marked as `sent` only at the moment the request is sent. A
+ * delete may have waited for hours, so the source is checked again at that moment too.
  */
 async function tryOnce(
   applying: ApplyContext,
@@ -180,7 +181,7 @@ async function tryOnce(
   const provenAt = known.fresh ? known.at : run.clock.now();
   const looked = await type.look(change, known);
   if (looked) {
-    // The outcome is recorded, which is not allowed while another run has locked the person.
+    // The outcome will be recorded, which is not allowed while another run has locked the person.
     if (!beginInFlight(applying, change.key)) return 'superseded';
     return looked.is === 'unknown' ? { is: 'unsent', why: looked.why } : looked;
   }
@@ -199,8 +200,8 @@ async function tryOnce(
         if (isPastSlice(applying, change)) throw new NotSent('the source is read again first');
         late = isOutdated() ? 'outdated' : undefined;
         if (change.op !== 'opt_out' && !isFresh(run, provenAt)) late ??= 'too old';
-        // This check comes last, so that no other run waits for a change whose record is read again
-        // first.
+        // This check comes last, so that no other run waits while the record of a change is read
+        // again.
         if (!late && !beginInFlight(applying, change.key)) late = 'superseded';
         if (late) throw new NotSent(`what is known of it is ${late}`);
         if (change.op === 'delete') rememberDeleted(applying, change);

@@ -21,14 +21,14 @@ export interface ApplyContext {
   toBeListed: boolean;
   breaker: CircuitBreaker;
   tally: RunTally;
-  /** Lets changes whose records are read again through one at a time. */
+  /** Limits changes whose records are read again to one at a time. */
   oneByOne: LimitFunction;
   /** Records that have a request in flight (in-flight.ts). */
   inFlight: Map<Key, InFlightRecord>;
   /**
-   * Decides a record again immediately after its creation, because the rest of its changes was
-   * planned before it was known what the platform made of the creation. Returns whether there is
-   * anything to send.
+   * Makes a new decision for a record immediately after its creation, because its other changes
+   * were planned before the result of the creation was known. Returns whether there is anything to
+   * send.
    */
   replan(key: Key, isSettled: boolean): boolean;
   /** How long a request may be in flight, in milliseconds. */
@@ -41,7 +41,7 @@ export interface ApplyContext {
 
 /** A record that has a request in flight. */
 export interface InFlightRecord {
-  /** The ids that the record has in this reading of the source. */
+  /** The record's ids in this reading of the source. */
   ids: readonly string[];
   who: Identity;
   /** Returns the entries of the do-not-contact list for this record. */
@@ -49,7 +49,7 @@ export interface InFlightRecord {
 }
 
 /**
- * Returns what this run knows about a record, and since when. What earlier runs observed does not
+ * Returns what this run knows about a record, and since when. Observations of earlier runs do not
  * count, because their clocks may have differed.
  */
 export function knownOf(
@@ -63,7 +63,7 @@ export function knownOf(
   const sighted = change.op === 'create' ? 0 : (staging.sightedAt(type.name, change.key) ?? 0);
   const at = Math.max(listed, alone, sighted);
   return {
-    // Read on demand, because most changes need no second read of the record.
+    // Read on demand, because for most changes the record is not read a second time.
     get recorded() {
       return recorded.get(type.name, change.key);
     },

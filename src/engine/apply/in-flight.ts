@@ -1,7 +1,7 @@
 /**
- * Tracks the records that have a request in flight, and what the do-not-contact list says about
- * them. No other run touches such a record until the outcome is recorded, so the list is queried
- * once for each request.
+ * Tracks the records that have a request in flight, and their entries in the do-not-contact list.
+ * No other run touches such a record until the outcome is recorded, so the list is queried once for
+ * each request.
  */
 import type { RecordType } from '../../records/record-type.ts';
 import type { Entry } from '../../domain/do-not-contact.ts';

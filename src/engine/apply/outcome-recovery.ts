@@ -49,7 +49,7 @@ async function find(
   change: JournaledChange,
 ): Promise<SendOutcome | undefined> {
   const { run, type, breaker } = applying;
-  // An opt-out is sent without reading first, and the person may have unsubscribed since an earlier
+  // An opt-out is sent without a prior read, and the person may have unsubscribed since an earlier
   // read.
   const unseen = change.op === 'opt_out' && !knownOf(applying, change).fresh;
   const late = change.run !== run.id || unseen || !isFresh(run, change.sentAt ?? 0);

@@ -54,8 +54,8 @@ function acknowledge(
   const { at } = times;
   const before = recorded.get(type.name, change.key);
   const wanted = change.op === 'create' ? wantedOf(applying, change.key) : undefined;
-  // A renamed contact may be opted out under both keys; the second opt-out finds what the first has
-  // done.
+  // A renamed contact may be opted out under both keys. In that case, the second opt-out finds the
+  // contact already opted out by the first.
   const found = outcome.found && !(change.op === 'opt_out' && journal.isDone(change));
   const doubtful = outcome.doubtful || (found && isUnderWayElsewhere(applying, change));
   const row = type.acknowledge(before, change, { ...outcome, found, doubtful, ...times, wanted });
@@ -80,8 +80,8 @@ function acknowledge(
 }
 
 /**
- * Drops an observation of a record that is decided again, because it is older than the change just
- * made. A listing that follows is newer, so nothing is dropped then.
+ * Drops the observation of a record that needs a new decision, because it is older than the change
+ * just made. If a listing follows, its observation is newer, so nothing is dropped.
  */
 function dropOlderLook({ run, type, toBeListed }: ApplyContext, key: Key): void {
   const { candidates, staging } = run.snapshot;
@@ -99,8 +99,8 @@ function isUnderWayElsewhere({ run, type }: ApplyContext, change: JournaledChang
 
 /**
  * Records an opt-out under the contact's other keys too, current and former ones, because it was
- * sent by the contact's id. If the contact was merely found opted out, only the current keys are
- * concerned.
+ * sent by the contact's id. If the contact had been opted out before, this applies to the current
+ * keys only.
  */
 function acknowledgeElsewhere(
   { run, type }: ApplyContext,
@@ -135,8 +135,9 @@ function wantedOf({ run, type }: ApplyContext, key: Key): string | undefined {
 }
 
 /**
- * Decides the record's former keys again, because they may have waited for this change. The
- * decision is based on the recorded state. Keys with a change whose outcome is unknown are skipped.
+ * Requests new decisions for the record's former keys, because they may have waited for this
+ * change. The decision is based on the recorded state. Keys with a change whose outcome is unknown
+ * are skipped.
  */
 function reconsiderFormer(applying: ApplyContext, key: Key): void {
   const { run, type, known } = applying;
@@ -151,15 +152,16 @@ function reconsiderFormer(applying: ApplyContext, key: Key): void {
   for (const old of former.filter((one) => !open.includes(one))) {
     const isListed = known.listing && staging.lookedAt(type.name, old) === undefined;
     if (isListed && staging.observed(type.name, old).length === 0) continue;
-    // A run without a listing has already decided this key, based on what it had observed.
+    // A run without a listing has already made a decision for this key, based on what it had
+    // observed.
     if (isListed || !known.listing) staging.assume(type.name, old);
     reconsider(applying, old);
   }
 }
 
 /**
- * Has a record decided again. If the record was changed after it was observed, the decision is
- * based on the recorded state.
+ * Requests a new decision for a record. If the record was changed after it was observed, the
+ * decision is based on the recorded state.
  */
 function reconsider({ run, type, known, toBeListed }: ApplyContext, key: Key): void {
   const { staging, candidates, journal } = run.snapshot;
@@ -206,8 +208,8 @@ function reject(
 }
 
 /**
- * Replaces what the listing said about a record with what was read just now, and has the record
- * decided again. If another listing follows, it is newer still, so nothing is replaced.
+ * Replaces the listed state of a record with what was read just now, and requests a new decision.
+ * If another listing follows, that listing is newer still, so nothing is replaced.
  */
 function replaceObserved(
   { run, type, toBeListed }: ApplyContext,

@@ -28,7 +28,7 @@ export interface CircuitBreaker {
   refuses(error: unknown): boolean;
   /** Returns what was stopped and why, each stop once. */
   reasons(): Problem[];
-  /** Returns what the outcomes of the whole run say about the platform. */
+  /** Returns the verdict on the platform, based on the outcomes of the whole run. */
   verdict(): BreakerVerdict;
   /** Returns whether the whole run is stopped. */
   stopped(): boolean;

@@ -1,13 +1,16 @@
 /**
- * Binds a snapshot to its do-not-contact list, and stores how many of the list's writes the
- * snapshot has followed.
+ * Binds a snapshot to its do-not-contact list, and stores how many of the writes to the list the
+ * snapshot has taken into account.
  */
 import type { Key, RecordedRow } from '../../domain/record.ts';
 import type { KnownLedger } from '../../do-not-contact/list-file.ts';
 import type { Meta } from '../../snapshot/database/meta-table.ts';
 import type { Mirror } from './mirror-context.ts';
 
-/** The meta keys of the list's id, and of the number of writes that the snapshot has followed. */
+/**
+ * The meta keys of the list's id, and of the number of writes that the snapshot has taken into
+ * account.
+ */
 const names = { id: 'ledger', reached: 'ledger-reached' } as const;
 
 const pageOfRows = 500;
@@ -22,16 +25,17 @@ export function boundDoNotContactList(meta: Meta): KnownLedger | undefined {
 }
 
 /**
- * Binds the snapshot to the list. From then on the snapshot follows every write, either before
- * anything that depends on the write or in the same transaction. A list that the snapshot does not
- * know yet first receives all recorded facts, because either of the two may be new.
+ * Binds the snapshot to the list. From then on the snapshot stores the number of every write,
+ * either before anything that depends on the write or in the same transaction. A list that the
+ * snapshot does not know yet first receives all recorded facts, because either of the two may be
+ * new.
  */
 export function bindDoNotContactList(mirror: Mirror): void {
   const { snapshot, doNotContact } = mirror;
   const { meta, transaction } = snapshot;
   const keep = (reached: number) => meta.set(names.reached, String(reached));
   const known = boundDoNotContactList(meta);
-  // The count of another list says nothing about the list that the snapshot still knows.
+  // While the snapshot is still bound to another list, the count of this one is not stored.
   const hear = (reached: number) => meta.get(names.id) === doNotContact.id && keep(reached);
   doNotContact.follow((reached) => transaction(() => void hear(reached)));
   if (known?.id !== doNotContact.id) fill(mirror);

@@ -1,6 +1,6 @@
 /**
- * Tracks the first load of a mirror. It lasts until a full run whose source named at least one
- * person has ended.
+ * Tracks the first load of a mirror. It ends with the first completed full run whose source
+ * contained at least one person.
  */
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import type { RunContext } from './run-context.ts';

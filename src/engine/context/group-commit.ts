@@ -1,6 +1,6 @@
 /**
- * Writes what many changes store at nearly the same time in one transaction. Otherwise a fast
- * platform would wait for the disk twice for every change.
+ * Combines what many changes write at nearly the same time into one transaction. Otherwise, with a
+ * fast platform, every change would wait for the disk twice.
  *
  *   a job throws NotSent         it has written nothing yet, and only its promise rejects
  *   a job throws anything else   all jobs of the transaction are undone and reject with that error
@@ -10,7 +10,9 @@ import type { Clock } from '../../domain/clock.ts';
 import { NotSent } from '../../domain/errors.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 
-/** Does the work in a transaction that others share. Resolves when the work is on disk. */
+/**
+ * Does the work in a transaction that is shared with other work. Resolves when the work is on disk.
+ */
 export type GroupCommit = <T>(work: () => T) => Promise<T>;
 
 interface Part {

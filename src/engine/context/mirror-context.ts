@@ -98,8 +98,8 @@ export interface RunOptions {
   /** If undefined, the run covers every part of the mirror. */
   only: 'contacts' | 'templates' | undefined;
   /**
-   * Receives the plan before any of it is done, and throws Invalid to refuse it. A run with this
-   * option does what it has planned and plans nothing more.
+   * Receives the plan before any of its changes is sent, and throws Invalid to refuse it. A run
+   * with this option sends what it has planned and does not plan again.
    */
   agrees?(plan: Plan): void;
   /** Receives the forecast before the first change is sent. */

@@ -25,13 +25,13 @@ export interface PlatformListing {
 export interface Sizes {
   /** The number of keys that have a valid record. */
   valid: number;
-  /** The number of keys whose records ask for something, such as a subscription or a template. */
+  /** The number of keys whose records request something, such as a subscription or a template. */
   wanted: number;
   /** The number of invalid records. */
   invalid: number;
-  /** The number of records that name no person. */
+  /** The number of records that identify no person. */
   skipped: number;
-  /** Words in the records that the configuration does not know. */
+  /** Words in the records that the configuration does not define. */
   unknown: readonly UnknownWords[];
 }
 
@@ -39,7 +39,7 @@ export interface Sizes {
 export interface Findings {
   /** Whether the source certified that its reading is complete. */
   certified: boolean;
-  /** Whether the reading names every record of the source, rather than only changed ones. */
+  /** Whether the reading contains every record of the source, rather than only changed ones. */
   whole: boolean;
   /**
    * The position from which the next incremental reading continues; undefined if the source
@@ -48,7 +48,9 @@ export interface Findings {
   cursor: string | undefined;
   /** Undefined if nothing was listed, as in a fast run. */
   listing: PlatformListing | undefined;
-  /** Channels that so many people have lost together that nothing is concluded from it. */
+  /**
+   * Channels that so many people lost at the same time that the loss does not count as opt-outs.
+   */
   lost: ReadonlySet<string>;
   /** The source's name for what was read; '' if nothing was read. */
   reading: string;

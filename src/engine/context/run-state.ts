@@ -22,7 +22,10 @@ import type { Mirror, MirrorPart, RunOptions } from './mirror-context.ts';
 import type { RunContext } from './run-context.ts';
 import type { RunTally } from './run-tally.ts';
 
-/** Holds what is fixed when a run begins. The tally and the circuit breaker collect on the way. */
+/**
+ * Holds what is fixed when a run begins. Only the contents of the tally and the circuit breaker
+ * change during the run.
+ */
 export interface Started {
   readonly mirror: Mirror;
   readonly options: RunOptions;
@@ -51,8 +54,8 @@ export interface Started {
  */
 export interface RunState extends Started {
   /**
-   * The context as the run began. A run about one record learns which person that is when it reads
-   * the record.
+   * The context as the run began. A run about one record finds out which person the record belongs
+   * to when it reads the record.
    */
   run: RunContext;
   /** The record types still in the run; one that cannot be read or listed is left out. */
@@ -65,7 +68,7 @@ export interface RunState extends Started {
   reasons: Problem[];
   notes: Problem[];
   plan: Plan | undefined;
-  /** The estimated duration of that plan. */
+  /** The estimated duration of the plan. */
   forecast: Forecast | undefined;
   failure: ExpectedError | undefined;
   readonly review: ReviewState;

@@ -69,7 +69,7 @@ type Ranks = [ListedProblem[], ...ListedProblem[][]];
 export function createTally(snapshot: Snapshot): RunTally {
   const adopted: Record<RecordTypeName, number> = { contact: 0, template: 0 };
   const settled: Record<RecordTypeName, number> = { contact: 0, template: 0 };
-  // Four ranks: awaiting approval, failed opt-outs, new problems, known problems.
+  // The four ranks: awaiting approval, failed opt-outs, new problems, known problems.
   const ranks: Ranks = [[], [], [], []];
   const words = unknownWords();
   const stopped: Record<Stop, number> = { protect: 0, optIns: 0 };

@@ -40,9 +40,10 @@ export async function finishRun(found: RunState): Promise<Summary> {
   const people = state.parts.find(({ type }) => type.capabilities.erasure)?.type;
   const looked = run.writes && run.mode === 'full' ? people : undefined;
   const erased = looked ? await findErased(run, looked) : [];
-  // Nothing waits from here on, so that the summary agrees with what is stored.
+  // There is no await from here until the end is stored, so that the summary agrees with the
+  // snapshot.
   dropSuperseded(run);
-  // A record that was decided again may have been the last one awaiting approval.
+  // A new decision may have been made for the last record that awaited approval.
   const held = countAwaitingApproval(state);
   state.tally.released(guardNames.filter((of) => held[of] === 0));
   if (looked) run.snapshot.transaction(() => noteUnfinished(run, looked, erased));
@@ -63,7 +64,7 @@ function keep(state: RunState, summary: Summary): RecordType[] {
   keepParked(state);
   const { problems: _, reasonCodes: __, ...kept } = summary;
   const { status, plan } = summary;
-  // Most events change nothing, and would only fill the list of runs.
+  // Most events cause no change, and their runs would only fill the list of runs.
   const wasTold = (summary.returns?.told ?? 0) > 0;
   const isQuiet = isRecord(state.options.mode) && status === 'done' && !wasTold;
   const isIdle = isQuiet && !journal.holds(id);

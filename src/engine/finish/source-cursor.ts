@@ -3,7 +3,7 @@
  * processed. A cursor exists only while no work is left other than refused changes and invalid
  * records. Without a cursor, everything is read.
  *
- *   a run about all people begins       takes the cursor away, so a killed run leaves none
+ *   a run about all people begins       removes the cursor, so a killed run leaves none
  *   it succeeds, and nothing of the     stores the cursor of its own reading
  *   record type awaits approval
  *   a fast run does not succeed         puts back the cursor that it began with
@@ -53,7 +53,8 @@ export function loadCursors(
 }
 
 /**
- * Invalidates the cursor, because a person may wait whose record no later source change will name.
+ * Invalidates the cursor, because a person with unfinished work may have no later change in the
+ * source.
  */
 export function invalidateCursor(
   { meta }: Pick<Mirror['snapshot'], 'meta'>,

@@ -197,8 +197,8 @@ function reasonsOf(state: RunState, tally: readonly JournalTally[]): Problem[] {
 }
 
 /**
- * For a refusal, only what was refused is reported. The explanation may be long, and is listed with
- * the records.
+ * For a refusal, only the message is reported. The explanation may be long, and is listed with the
+ * records.
  */
 function problemsOf(failure: ExpectedError): readonly Problem[] {
   if (!(failure instanceof Rejected)) return failure.problems;

@@ -28,7 +28,8 @@ import type { PlanAwaitingApproval } from '../../snapshot/tables/awaiting-approv
 import type { Guarded } from '../../snapshot/database/key-range.ts';
 
 /**
- * The reason for what an earlier run held: it stays held until it is approved or no longer wanted.
+ * The reason for changes that an earlier run withheld: they stay withheld until they are approved
+ * or no longer wanted.
  */
 const heldBefore: HoldReason = { by: 'earlier run' };
 
@@ -39,7 +40,7 @@ export async function applyGuards(context: RunState): Promise<void> {
 }
 
 /**
- * Applies the guards, without yielding, to a record that was decided again because its creation was
+ * Applies the guards, without yielding, to the new decision for a record whose creation was
  * acknowledged. Opt-outs from channels that came with the creation, and template fields that only
  * an update can set, count as part of the creation.
  */
@@ -142,7 +143,7 @@ function tellHeld(context: RunState, found: HoldReason, volume: ChangeVolume): v
   const { guard: of } = volume;
   const isTimed = timedGuards.has(of);
   const withheld = guarded.countWithheld(of);
-  // A later round may withhold a few more; the report states the total.
+  // A later round may withhold a few more changes; the report states the total.
   const told = { ...volume, fresh: withheld + (isTimed ? review.unplanned : 0) };
   // An earlier plan also shows the people that this run has not read.
   const shown = told.fresh === withheld ? undefined : largestOf(awaitingApproval.current(), of);
@@ -160,7 +161,7 @@ function largestOf(plans: readonly PlanAwaitingApproval[], of: GuardClass): stri
   return plans.toSorted((a, b) => b.held[of] - a.held[of])[0]?.plan;
 }
 
-/** Counts the people with held opt-outs that an incremental reading did not name. */
+/** Counts the people with held opt-outs that an incremental reading did not contain. */
 function* countUnplanned(context: RunState, of: GuardClass): Generator<undefined, number> {
   const { snapshot } = context.run;
   const { recordType: kind } = guardRows[of];

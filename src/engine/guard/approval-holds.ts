@@ -20,7 +20,7 @@ import { onlyKey } from '../context/mirror-context.ts';
 import { eachRange, forEachRange } from '../context/work-in-parts.ts';
 import { yielding } from '../plan/commit-plan.ts';
 
-/** Holds the changes that this run withholds in later runs too. A new hold starts now. */
+/** Holds, in later runs too, the changes that this run withholds. A new hold starts now. */
 export function* addHolds(run: RunContext): Generator<undefined, void> {
   const { snapshot } = run;
   const { awaitingApproval, transaction } = snapshot;
@@ -82,8 +82,9 @@ export async function closeHolds(context: RunState, settled: readonly RecordType
 
 /**
  * Ends the holds of records for which the run plans nothing and, after a full run, the holds whose
- * approval ends with it. It follows the run itself: if the process dies halfway, the rest stays
- * held until another such run plans nothing for it, or until it is approved again.
+ * approval ends with it. This happens after the end of the run is stored: if the process dies
+ * halfway, the other holds last until another such run plans nothing for the record, or until the changes
+ * are approved again.
  */
 async function endObsolete(
   { run, approvals }: RunState,

@@ -1,7 +1,7 @@
 /**
  * Releases held changes that a person has approved. An approval names the hash of the plan that
- * showed the changes. It is in force until the first full run that began later and could do all of
- * it has ended, and for seven days at most.
+ * showed the changes. It ends with the first full run that began after the approval and could do
+ * everything, and after seven days at the latest.
  */
 import type { RecordType } from '../../records/record-type.ts';
 import { byGuard, type GuardClass, guardNames, timedGuards } from '../../domain/guard-classes.ts';
@@ -62,7 +62,7 @@ export function* approveThisPlan(context: RunState): Generator<undefined, boolea
 }
 
 /**
- * Holds what a round withholds in later runs too. Returns a function that stores the plan of the
+ * Holds, in later runs too, what a round withholds. Returns a function that stores the plan of the
  * run; call it in the transaction that writes the rest of the plan. Later rounds add nothing to the
  * plan.
  */
@@ -75,9 +75,9 @@ export async function storeAwaitingApproval(context: RunState, round: number): P
 }
 
 /**
- * Stores what the run withholds under the hash of its plan. It replaces what earlier runs stored,
- * as far as this run could decide it. Names the batch again if another run has taken some of its
- * people since.
+ * Stores what the run withholds under the hash of its plan. It replaces the changes stored by
+ * earlier runs for which this run could make a decision. The name of the batch is computed again if
+ * another run has locked some of its people since.
  */
 function keepPlan(context: RunState, before: Batch): void {
   const { run, plan } = context;
@@ -95,9 +95,9 @@ function keepPlan(context: RunState, before: Batch): void {
 
 /**
  * Ends the first load and the approvals after a full run that was completed, and returns the record
- * types for which it could do everything. The first load continues if the source named no person
- * who could be read. Only approvals that the run began with end, and only if they concern these
- * record types alone. What happened to another record type, or to a single channel, does not
+ * types for which it could do everything. The first load continues if the source contained no
+ * person who could be read. An approval ends only if it was in force when the run began, and if it
+ * concerns only these record types. Failures of another record type or of a single channel do not
  * matter.
  */
 export function closeApprovals(context: RunState): RecordType[] {

@@ -5,8 +5,8 @@
  * number of distinct ids created before the listing began is at least the total that the first page
  * stated. "Before" is by the platform's own clock: the Date of its response, or the newest record
  * on page one. If the count falls short, the list is read again with other page boundaries and
- * merged with the first pass. Then the recorded records that appeared in neither are requested one
- * by one.
+ * merged with the first pass. Then the recorded records that appeared in neither pass are requested
+ * one by one.
  *
  * The first passes of all record types are indexed in one step, so all of them come before any
  * proof.

@@ -14,7 +14,7 @@ export interface PersonFindings {
 }
 
 /**
- * Locks the keys and ids that the source currently gives the person, and reads into staging what
+ * Locks the keys and ids that the person currently has in the source, and reads into staging what
  * the platform shows about them. Throws Busy if another run has locked one of these.
  */
 export async function observePerson(
@@ -49,7 +49,7 @@ export function keysOf(run: RunContext, type: RecordType, single: PersonFindings
   return [single.key, ...former.filter((key) => staging.desired(type.name, key).length === 0)];
 }
 
-/** Returns the other keys under which the person is recorded, based on what the source says now. */
+/** Returns the other keys under which the person is recorded, based on the current source. */
 function formerKeys(run: RunContext, type: RecordType, single: PersonFindings): Key[] {
   return [...new Set(statesOf(run, type, single).former.map(({ row }) => row.key))];
 }

@@ -95,9 +95,8 @@ export function withoutYielding<T>(taken: Generator<undefined, T>): T {
 }
 
 /**
- * Drops the decisions about people that another run has locked since, so that nothing of them is
- * recorded, added to the do-not-contact list or sent. Call it before any of these decisions is
- * written.
+ * Drops the decisions about people that another run has locked since, so that these decisions are
+ * not recorded, added to the do-not-contact list or sent. Call it before any decision is written.
  */
 export function dropSuperseded(run: RunContext): void {
   const { staging, stage } = run.snapshot;

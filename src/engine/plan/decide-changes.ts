@@ -1,4 +1,6 @@
-/** Decides the candidates of one record type by its rules, and stages the results. */
+/**
+ * Makes the decisions for the candidates of one record type by its rules, and stages the results.
+ */
 import type { Change } from '../../domain/change.ts';
 import type { Key, RecordedRow } from '../../domain/record.ts';
 import type { Decision, RecordType, States } from '../../records/record-type.ts';
@@ -21,12 +23,12 @@ interface Deciding {
   onKeptBack?: ((change: Change, gate: RunGate) => void) | undefined;
 }
 
-/** The number of keys that can be decided before other tasks need a turn. */
+/** The number of decisions that can be made before other tasks need a turn. */
 const pageOfKeys = 100;
 
 /**
- * Decides all candidates. If a change of a record has no known outcome, only opt-outs are planned
- * for that record.
+ * Makes the decisions for all candidates. If a change of a record has no known outcome, only
+ * opt-outs are planned for that record.
  */
 export async function decideChanges(deciding: Deciding): Promise<void> {
   const { run, type } = deciding;
@@ -53,8 +55,8 @@ export async function decideChanges(deciding: Deciding): Promise<void> {
 }
 
 /**
- * Decides one record immediately, based on what is now recorded about it, unless it is already as
- * desired. `review` applies the guards. Returns whether anything is planned.
+ * Makes a new decision for one record immediately, based on its current recorded state, unless the
+ * record is already as desired. `review` applies the guards. Returns whether anything is planned.
  */
 export function decideAgain(
   deciding: Deciding,
@@ -71,7 +73,7 @@ export function decideAgain(
   return planned > 0;
 }
 
-/** Decides one record. Returns the number of planned changes. */
+/** Makes the decision for one record. Returns the number of planned changes. */
 function decideOne(deciding: Deciding, key: Key): number {
   const { run, type, known, tally } = deciding;
   const { staging } = run.snapshot;

@@ -57,7 +57,9 @@ function requestOf({ stop }: RunContext, { fields }: RecordType) {
 interface Changes {
   /** The current records by id. */
   rows: Map<string, DesiredRow>;
-  /** Ids that the source named more than once, so it is unknown which record is the newest. */
+  /**
+   * Ids that occurred more than once in the source, so it is unknown which record is the newest.
+   */
   twice: Set<string>;
   /** Records without an id, which cannot be requested. */
   nameless: DesiredRow[];
@@ -102,7 +104,7 @@ async function readRelated(
 ): Promise<boolean> {
   const { type, source } = part;
   const waiting = waitingKeys(run, type);
-  // For people who are not recorded, not all ids are known.
+  // The ids of people who are not recorded are not all known.
   if (waiting.some((key) => !run.snapshot.recorded.get(type.name, key))) return false;
   const asked = new Set([...rows.keys()].filter((id) => !twice.has(id)));
   let others = 0;

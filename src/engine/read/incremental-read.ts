@@ -7,7 +7,7 @@ import type { Sizes } from '../context/run-findings.ts';
 
 const stagedAtOnce = 1_000;
 
-/** Stages a few records. Returns how many of them name no person. */
+/** Stages a few records. Returns how many of them identify no person. */
 export async function stageIncremental(
   { snapshot: { staging, stage }, clock }: Pick<RunContext, 'snapshot' | 'clock'>,
   kind: RecordTypeName,

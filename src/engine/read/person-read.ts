@@ -40,7 +40,7 @@ interface PersonRecords {
 export interface PersonRead {
   /** Keeps other runs from the person until it is released. */
   lock: PersonLock;
-  /** The person's key; undefined if this record does not and never did belong to a known person. */
+  /** The person's key; undefined if this record belongs to no known person and never did. */
   key: Key | undefined;
   findings: Findings;
 }

@@ -1,4 +1,4 @@
-/** Collects what is known about one record when it is decided. */
+/** Collects what is known about one record for the decision about it. */
 import type { Entry } from '../../domain/do-not-contact.ts';
 import type { DesiredRow, Key, ObservedRow, RecordedRow } from '../../domain/record.ts';
 import type { RecordType, States } from '../../records/record-type.ts';
@@ -73,7 +73,7 @@ interface Gone extends Pick<States, 'key' | 'successors'> {
   isNamed: boolean;
 }
 
-/** Collects what matters only for a record that the source does not name as present. */
+/** Collects what matters only for a record that is not present in the source. */
 function goneStates(
   run: RunContext,
   { name }: RecordType,
@@ -100,8 +100,8 @@ function mayDelete(run: RunContext, { listing }: Findings): boolean {
 
 /**
  * Returns 'assumed' if the do-not-contact list has an entry for the person that is newer than the
- * listing. The recorded state is then newer than the listing, because something else observed the
- * opt-out.
+ * listing. In that case the recorded state is newer than the listing, because the opt-out was
+ * observed in another way.
  */
 function outrun(
   { listing }: Findings,
@@ -169,7 +169,7 @@ function renamedOf(
   });
 }
 
-/** Returns the records that have replaced a record that the source does not name. */
+/** Returns the records that have replaced a record that is missing from the source. */
 function successorsOf(
   { snapshot }: RunContext,
   { name }: RecordType,

@@ -11,7 +11,7 @@ import { forEachRange } from '../context/work-in-parts.ts';
 import type { Sizes } from '../context/run-findings.ts';
 
 /**
- * The result of reading a source. If `whole` is true, a record that the reading does not name is
+ * The result of reading a source. If `whole` is true, a record that is missing from the reading is
  * not in the source.
  */
 export type SourceRead = Certificate & { whole: boolean; sizes: Sizes };
@@ -120,7 +120,7 @@ async function sortIn(run: RunContext, kind: RecordTypeName): Promise<void> {
 
 /**
  * Finds ids that several records share, and names invalid records by the keys of their ids. Returns
- * the ranges of all keys, including the names added here, and how many records name no person.
+ * the ranges of all keys, including the names added here, and how many records identify no person.
  */
 async function resolveIds(
   run: RunContext,

@@ -1,9 +1,10 @@
 /**
  * Reads a source again during a long run. A run works in slices and checks between them whether the
- * source is unchanged, so that hour 50 of a first load never sends what was true in hour 0.
+ * source is unchanged, so that in hour 50 of a first load it does not send what was true only in
+ * hour 0.
  *
  *   the source is unchanged                 the run continues with the plan
- *   it changed, and was read completely     the rest is planned again, based on what it says now
+ *   it changed, and was read completely     the rest is planned again, based on its new content
  *   it changed, and is not certified now    only opt-outs are planned, and the run reports it
  *   it cannot be read now                   nothing more is sent, and the run reports it
  *   it changed, and the user agreed to      nothing more is sent, because it would be another plan

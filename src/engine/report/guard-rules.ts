@@ -1,6 +1,6 @@
 /**
- * Decides whether a run requests so many changes of one class that a person should check first. All
- * functions are pure.
+ * Decides whether a run requests so many changes of one class that a person should check them
+ * first. All functions are pure.
  *
  *   what the class requests in this run                          → held, as
  *   people that an earlier run held, until they are approved     earlier run
@@ -61,7 +61,7 @@ export interface Shape {
 /** How far back the guards look, and the maximum duration of an approval, in milliseconds. */
 export const weekMs = 7 * 86_400_000;
 
-/** The page sizes of a CRM's export, or of the program that produces it. */
+/** Common page sizes of CRM exports, and of the programs that produce them. */
 const pages: readonly number[] = [100, 200, 250, 500, 1000];
 const oneDomainFrom = 0.9;
 /**
@@ -72,7 +72,7 @@ const rounding = 1e-6;
 export type HoldReason =
   { by: 'earlier run' | 'everybody' | 'run' | 'week' | 'domain' } | { by: 'block'; length: number };
 
-/** Judges the people by their number. Returns undefined if they are not too many. */
+/** Judges by the number of people. Returns undefined if there are not too many. */
 export function judge(volume: ChangeVolume, limit: Limit): HoldReason | undefined {
   if (volume.fresh === 0) return undefined;
   if (volume.isEverybody && limit.percent < 100) return { by: 'everybody' };
@@ -95,7 +95,7 @@ export function hasShape({ guard, fresh }: ChangeVolume, { floor }: Limit): bool
 }
 
 /**
- * Judges the people by their shared traits. Returns undefined if nothing needs a person's
+ * Judges by the traits that the people share. Returns undefined if nothing needs a person's
  * attention.
  */
 export function judgeShape({ domainShare, rows }: Shape): HoldReason | undefined {

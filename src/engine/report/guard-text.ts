@@ -1,4 +1,4 @@
-/** Describes what guards hold, why, and how to release it. */
+/** Describes what guards hold, why they hold it, and how to release it. */
 import { Invalid } from '../../domain/errors.ts';
 import type { Fault, RecordTypeName } from '../../domain/record.ts';
 import { guardRows, type Limit } from '../../domain/guard-classes.ts';

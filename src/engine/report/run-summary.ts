@@ -24,7 +24,9 @@ export interface Summary {
   contacts: KindSummary & {
     /** The number of people by guard class. */
     held: Record<Exclude<GuardClass, 'template'>, number>;
-    /** Records that name no person, because they have no address and were never known. */
+    /**
+     * Records that identify no person, because they have no address and their id was never known.
+     */
     skipped: number;
     invalid: number;
   };

@@ -30,7 +30,7 @@ interface Sight {
 export interface Departed {
   /** The number of people newly known to have unsubscribed. */
   learnt: number;
-  /** The open changes that caused people to be left out. */
+  /** The open changes because of which people were not recorded. */
   open: number[];
 }
 
@@ -95,7 +95,7 @@ function peopleIn(
 
 /**
  * Returns what the platform shows about a person, and what is recorded. The source was not read, so
- * a person who is not recorded but has a planned change counts as named by the source.
+ * a person who is not recorded but has a planned change counts as present in the source.
  */
 function statesOf(
   { mirror, type, restored }: Departing,

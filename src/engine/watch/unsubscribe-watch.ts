@@ -15,11 +15,11 @@
  *   listing                                            because removed rows moved others up
  *
  * The platform sorts by when a contact was created, not by when the person unsubscribed, so a new
- * opt-out may be on any page. Finding as many new people as a count rose by proves nothing, because
- * each person who resubscribed hides another one. A listing is therefore always read to the end. It
- * uses at most a quarter of the route's limit per window, and continues with the next check. The
- * counts from before the listing are stored only when it ends, so that an opt-out made during the
- * listing still shows as a raised counter in the next check.
+ * opt-out may be on any page. If a count rose by some number, finding that many new people proves
+ * nothing, because each person who resubscribed hides another one. A listing is therefore always
+ * read to the end. It uses at most a quarter of the route's limit per window, and continues with
+ * the next check. The counts from before the listing are stored only when it ends, so that an
+ * opt-out made during the listing still shows as a raised counter in the next check.
  *
  * The caller holds the lease.
  */
@@ -81,7 +81,7 @@ const stored = z.object({
       /** The ways still to list; the first is being listed. */
       ways: z.array(z.string()),
       page: z.number(),
-      /** The number of rows on the pages before. */
+      /** The number of rows on earlier pages. */
       seen: z.number(),
     })
     .optional(),
@@ -202,7 +202,9 @@ function lower(began: UnsubscribeCounts, now: UnsubscribeCounts): UnsubscribeCou
   return Object.fromEntries(ways.map(([way, count]) => [way, Math.min(count, now[way] ?? count)]));
 }
 
-/** Returns how many pages may be requested now, given what was used within a window. */
+/**
+ * Returns how many pages may be requested now, given the pages requested within the last window.
+ */
 function mayList(
   { limits, clock }: Mirror,
   { route }: UnsubscribeListing,
@@ -218,8 +220,8 @@ function mayList(
 const changeName = (seq: number): string => `change ${seq}`;
 
 /**
- * Names the runs in progress. Until a run has written its plan, and then until it has ended, it may
- * record people from a listing that is older than ours.
+ * Names the runs in progress. A run may record people from a listing that is older than ours until
+ * it has written its plan, and after that until it has ended.
  */
 function runsUnderWay({ snapshot: { runs, journal } }: Mirror): string[] {
   return runs

@@ -32,16 +32,16 @@ const unfinished = z.object({
   /** A hash that identifies the person wherever no address may appear. */
   hash: z.string(),
   /**
-   * Undefined once only the file has to be rewritten, because the file must not contain an address
-   * then.
+   * Undefined once only the file has to be rewritten, because from then on the file must not
+   * contain an address.
    */
   key: z.string().optional(),
   /** When the erasure was first requested, in milliseconds since the epoch. */
   since: z.number(),
   by: z.enum(['forget', 'run']),
   /**
-   * The CRM's id of the record, if an event requested the erasure. By then nothing else may know
-   * the id.
+   * The CRM's id of the record, if an event requested the erasure. It may be stored nowhere else by
+   * then.
    */
   told: z.string().optional(),
   /** Whether a guard holds the erasure. */
@@ -111,9 +111,9 @@ export async function findErased(run: RunContext, { name: of }: RecordType): Pro
 }
 
 /**
- * Stores the erased people that a full run found, replacing those that an earlier run stored.
- * Leaves out people that another run has locked meanwhile, because this run may have read them
- * before they were erased. Call it within a transaction.
+ * Stores the erased people that a full run found, replacing those that an earlier run stored. Skips
+ * people that another run has locked during this one, because this run may have read them before
+ * they were erased. Call it within a transaction.
  */
 export function noteUnfinished(run: RunContext, type: RecordType, erased: readonly Key[]): void {
   const { snapshot, startedAt } = run;

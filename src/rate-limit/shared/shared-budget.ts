@@ -107,7 +107,7 @@ interface State extends Setting {
   leases: WeakMap<Ticket, string>;
   flying: number;
   reports: Report[];
-  /** How many requests are waiting, as far as is known. */
+  /** The last known number of waiting requests. */
   waiting: number;
   /** Whether a request for permits is in flight, or will be in a moment. */
   asking: 'no' | 'soon' | 'now';

@@ -157,14 +157,14 @@ function answeredById(change: Change, answer: Enrolled, sendContext: SendContext
 }
 
 /**
- * Returns whether a state that no response explains may not be ours: others may have made the
+ * Returns whether a state that no response explains may not be our doing: others may have made the
  * contact, or the person may have unsubscribed unnoticed.
  */
 function isAnybodys({ op }: Change, { late }: { late: boolean }): boolean {
   return op === 'create' || (op === 'opt_out' && late);
 }
 
-/** Reads the contact after a 409. A subscription as wanted is done; no other is changed. */
+/** Reads the contact after a 409. Acknowledges the change if the subscription is as wanted. */
 async function readBack(
   access: ReadAccess,
   { change, ...theirs }: { change: Change; found: boolean; doubtful: boolean },
@@ -174,7 +174,7 @@ async function readBack(
   const [row] = rows;
   if (!row) return anew(access, change, { why: 'gone from the platform', signal, known: rows });
   if (rows.length > 1) return stale(rows, 'several contacts of this address');
-  // late: what else the contact shows may not come from the creation.
+  // `late`: anything else that the contact shows may not come from the creation.
   const renamed = row.alias === change.key ? {} : { renamed: true };
   if (holds(row, change)) {
     return acked({ id: row.id, observed: row, ...theirs, late: true, ...renamed });
@@ -221,8 +221,8 @@ async function remove(
 
 /**
  * Finds the outcome of an unanswered change from what the platform shows. An opt_in that is not
- * shown may have been undone by the person: it is sent again only if it certainly was not made. An
- * opt-out that may be older, or the channel's default, is not counted as the person's.
+ * shown may have been undone by the person: the opt_in is sent again only if it certainly was not
+ * made. An opt-out that may be older, or the channel's default, is not counted as the person's.
  */
 async function recover(access: ReadAccess, change: Change, asked: Recovery): Promise<SendOutcome> {
   const { late, signal } = asked;
@@ -241,7 +241,7 @@ async function recover(access: ReadAccess, change: Change, asked: Recovery): Pro
   const renamed = alone && alone.alias !== change.key ? { renamed: true } : {};
   if (alone && holds(alone, change)) {
     const doubtful = found && change.op === 'opt_out';
-    // late: other channels may by now show what the person did.
+    // `late`: other channels may already show later actions of the person.
     const isLate = late || change.op === 'create';
     return acked({ id: alone.id, observed: alone, found, late: isLate, doubtful, ...renamed });
   }

@@ -42,7 +42,9 @@ import {
   type TemplateStates,
 } from './template-state.ts';
 
-/** The policy for templates that were edited, and for templates that the source lacks. */
+/**
+ * The policy for templates that were edited, and for templates that are missing from the source.
+ */
 export interface TemplatePolicy {
   templates: 'keep' | 'overwrite';
   absentTemplates: 'keep' | 'archive';
@@ -169,7 +171,7 @@ function vanished(facts: Owned, none: Decision): Decision {
 }
 
 /**
- * Returns whether somebody edited a stated field on the platform. The platform may also reformat a
+ * Returns whether a stated field was edited on the platform. The platform may also reformat a
  * field, which leaves `updatedAt` unchanged.
  */
 function isEdited(
@@ -204,7 +206,7 @@ function change(
   op: Change['op'],
   { target, ...body }: TemplateChange['value'] & { target?: string },
 ): Change {
-  // No guard counts a creation or its second step, because they replace nothing.
+  // No guard counts a creation or its second step, because neither replaces anything.
   const guard = guardOf({ kind: 'template', op });
   const rest = { part: '', target, body: canonicalJson(body), phase: 0, guard } as const;
   return { kind: 'template', key, op, ...rest };

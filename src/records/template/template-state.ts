@@ -92,7 +92,7 @@ export const decodeTemplate = {
 /** The body of a file or record that cannot be read. It names no template. */
 export const unreadBody = canonicalJson({ name: '' } satisfies TemplateFields);
 
-/** Returns a platform template in canonical form. Its fingerprint leaves out `updatedAt`. */
+/** Returns a platform template in canonical form. Its fingerprint excludes `updatedAt`. */
 export function observeTemplate(template: Template): ObservedRow {
   const tooDeep = isTooDeep(template.content);
   const shown: ObservedTemplate = {

@@ -31,10 +31,11 @@ export type Wait = <T>(work: () => T) => T;
 export const patienceMs = 5_000;
 
 /**
- * Returns a function that runs work on this database. SQLite waits for a lock on its own and fails
- * with a code after waiting in vain. In the middle of a run many changes are in progress; if each
- * of them waited that long, the end of the run would take minutes. After the first failure nothing
- * waits until some work succeeds. `what` names the file at `path` in messages.
+ * Returns a function that runs work on this database. SQLite waits for a lock by itself, and fails
+ * with a code if it does not get the lock. In the middle of a run many changes are in progress. If
+ * each of them waited that long, the end of the run would take minutes. After the first failure,
+ * therefore, no work waits until some work has succeeded. `what` names the file at `path` in
+ * messages.
  */
 export function waiterFor(db: Database.Database, path: string, what: string): Wait {
   let isPatient = true;

@@ -130,7 +130,7 @@ export const migrations: readonly string[] = [
   // A change moves from state to state; without `state` the index is not rewritten each time.
   `drop index change_by_run;
    create index change_by_run on change (run, phase, kind, key);`,
-  // Contacts with an opt-out of ours are decided once more, to record who stated the opt-out.
+  // A new decision is made for contacts with an opt-out of ours, to record who stated the opt-out.
   `update recorded set desired = null
    where kind = 'contact' and desired is not null and exists (
      select 1 from json_each(recorded.body, '$.channels') c

@@ -1,12 +1,12 @@
 /**
  * Ensures that one process at a time writes a mirror, by two means.
  *
- * The lease is a lock of the operating system. It is safe if its holder dies, and if its holder is
- * suspended, because the lock then stays with it. It is not safe if a network file system loses the
- * lock, if the lease file is removed, or if the snapshot is replaced by a backup while it is being
- * written. Two processes may then believe that they hold the mirror. The fencing token, a counter
- * in the snapshot that every holder of the lease raises, and the identity of the file show which of
- * them still does.
+ * The lease is a lock of the operating system. It is safe if its holder dies, and also if its
+ * holder is suspended, because a suspended process keeps its lock. It is not safe if a network file
+ * system loses the lock, if the lease file is removed, or if the snapshot is replaced by a backup
+ * while it is being written. Two processes may then believe that they hold the mirror. The fencing
+ * token, a counter in the snapshot that every holder of the lease raises, and the identity of the
+ * file show which of them still does.
  */
 import { chmodSync, existsSync, statSync } from 'node:fs';
 import Database from 'better-sqlite3';

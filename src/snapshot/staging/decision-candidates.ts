@@ -3,14 +3,13 @@ import type { Key, RecordTypeName } from '../../domain/record.ts';
 import { inRange, type KeyRange } from '../database/key-range.ts';
 
 /**
- * Selects the records that need a decision. SQL compares fingerprints, so that only the few records
- * that differ from their recorded, converged state are decided.
+ * Selects the records that need a decision. SQL compares fingerprints, so that decisions are made
+ * only for the few records that differ from their recorded, converged state.
  */
 export interface DecisionCandidates {
   /**
    * Adds the candidates of a range after the platform was listed. If `absent` is true, recorded
-   * records that the source no longer names, or names only as gone or out of scope, are candidates
-   * too.
+   * records that are no longer in the source, or only as gone or out of scope, are candidates too.
    */
   full(kind: RecordTypeName, range: KeyRange, absent: boolean): void;
   /** Adds the candidates of a range, using the recorded state instead of a listing. */
@@ -19,7 +18,7 @@ export interface DecisionCandidates {
   named(kind: RecordTypeName): void;
   /** Adds the records for which the platform refused a change. */
   parked(kind: RecordTypeName): void;
-  /** Adds one record that was read individually since it was last decided. */
+  /** Adds one record that was read individually since the last decision about it. */
   add(kind: RecordTypeName, key: Key): void;
   /** Returns whether the record is a candidate. */
   has(kind: RecordTypeName, key: Key): boolean;

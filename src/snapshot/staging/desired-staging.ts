@@ -48,13 +48,11 @@ export interface Desired {
   countAddressless(kind: RecordTypeName): number;
   /** Returns the records with this key. */
   desired(kind: RecordTypeName, key: Key): DesiredRow[];
-  /**
-   * Returns the ids of the records with this key, each once. Records without an id are left out.
-   */
+  /** Returns the ids of the records with this key, each once. Records without an id are skipped. */
   idsOf(kind: RecordTypeName, key: Key): string[];
   /** Returns the keys of the records that have these ids. */
   keysOf(kind: RecordTypeName, ids: readonly string[]): Key[];
-  /** Counts the keys with a valid record, and how many of them ask for something. */
+  /** Counts the keys with a valid record, and how many of them request something. */
   countDesired(kind: RecordTypeName, range: KeyRange): { valid: number; wanted: number };
   countInvalid(kind: RecordTypeName): number;
   /** Returns invalid records in reading order, each once, after row `after`. */

@@ -3,15 +3,15 @@ import { inRange, type KeyRange } from '../database/key-range.ts';
 import type { Statements } from '../database/prepared-statements.ts';
 
 /**
- * Stores the ids of source records that share a key, if origins do not show it: several records
- * with one key, and records that are not recorded. Reading one of them requires the others too,
- * because another record may state an opt-out, or may be gone, and may be older than the one that
- * asks for an opt-in.
+ * Stores ids of source records by key if the table `origin` does not show them: those of several
+ * records with one key, and of records that are not recorded. If one record of a key is read, the
+ * others must be read too, because another record may state an opt-out or may be gone, even if it
+ * is older than the record that opts in.
  */
 export interface Duplicates {
   /**
-   * Notes the duplicates that this run has read in a range of keys. `read` leaves out records that
-   * ask for something, because most of those are about to be recorded. `done` leaves none out.
+   * Notes the duplicates that this run has read in a range of keys. `read` skips records that
+   * request something, because most of those are about to be recorded. `done` skips none.
    */
   note(kind: RecordTypeName, range: KeyRange, when: 'read' | 'done'): void;
   /** Drops the duplicates that this run has not read, and those that origins now show. */

@@ -23,7 +23,7 @@ export interface Observed {
    */
   addObserved(rows: readonly ObservedRow[], key?: Key): void;
   /**
-   * Gives every listed record the key under which the source knows it, found by the recorded id or
+   * Gives every listed record the key that it has in the source, found by the recorded id or
    * otherwise by name.
    */
   resolveKeys(kind: RecordTypeName): void;

@@ -21,8 +21,7 @@ export interface Staging extends Desired, Observed {
   clear(): void;
   addPlanned(change: Change): void;
   /**
-   * Yields the plan by phase, record type and key. Nothing else may use the snapshot in the
-   * meantime.
+   * Yields the plan by phase, record type and key. Nothing else may use the snapshot while it runs.
    */
   planned(): IterableIterator<Change & { held: boolean }>;
   /** Yields the chunks of the whole plan. */
@@ -30,7 +29,7 @@ export interface Staging extends Desired, Observed {
   plannedIn(stretch: Stretch): Change[];
   /** Notes a row to record. `isAlone` means that its decision depended on no other record. */
   addNoted(row: RecordedRow, isAlone: boolean): void;
-  /** Records the noted rows of a range that were decided independently of other records. */
+  /** Records the noted rows of a range whose decisions did not depend on other records. */
   adoptAlone(kind: RecordTypeName, range: KeyRange): void;
   /** Records the other noted rows. */
   adoptNoted(): void;

@@ -4,7 +4,7 @@ import { inRange, type KeyRange } from '../database/key-range.ts';
 
 /**
  * Counts in how many consecutive readings of a source a recorded record was missing, flagged as
- * gone or out of scope. The count of a record that is named again starts from zero.
+ * gone or out of scope. If the record returns to the source, its count starts from zero again.
  *
  * Time is added up from one mark to the next; a mark is a reading, or an opt-out of ours. Each step
  * adds the smaller of the times measured by the platform's clock and by ours, and nothing if either
@@ -32,7 +32,7 @@ export interface Absences {
   summary(kind: RecordTypeName, adopted: boolean): Missed;
   /** Restarts the wait of a record whose absence is due. */
   waitAnew(kind: RecordTypeName, key: Key, now: Times): void;
-  /** Drops the absences of records that the staged reading names, or that are not recorded. */
+  /** Drops the absences of records that the staged reading contains, or that are not recorded. */
   dropNamed(kind: RecordTypeName): void;
   /** Does the same for one record. */
   dropIfNamed(kind: RecordTypeName, key: Key): void;
@@ -61,13 +61,13 @@ interface Missed {
  */
 interface Counted extends Times {
   name: string;
-  /** The keys to leave out, because another run has read their records more recently. */
+  /** The keys to skip, because another run has read their records more recently. */
   but: readonly Key[];
   absentReadings: number;
   absentForMs: number;
 }
 
-/** Selects the rows that the staged reading names in scope. An invalid record is not absent. */
+/** Selects the rows that the staged reading contains in scope. An invalid record is not absent. */
 const isNamed = (of: string) => `exists (
   select 1 from temp.desired d where d.kind = @kind and d.key = ${of}.key
     and (d.presence = 'present' or d.reason is not null))`;

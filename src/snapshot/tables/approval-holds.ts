@@ -93,7 +93,7 @@ export function standsOf(table: string, also = 'true'): string {
 
 /** Prepares the statements about records that await approval. */
 export function approvalHoldsIn(db: Statements): ApprovalHolds {
-  // With a plain join SQLite would scan all ids.
+  // With a plain join, SQLite would scan all ids.
   const formerKeys = `
     select o.key from temp.staged d cross join origin o on o.kind = d.kind and o.id = d.id
     where d.kind = w.kind and d.key = w.key and d.id <> ''

@@ -47,8 +47,8 @@ export interface GuardedChanges {
   counts(guarded: Guarded): { all: number; unapproved: number; judged: number };
   /**
    * Counts the records for which other runs sent an unapproved change since `since`, in
-   * milliseconds since the epoch. It leaves out records with an unapproved change of the class in
-   * this run, which `counts` returns.
+   * milliseconds since the epoch. It excludes records with an unapproved change of the class in
+   * this run, because `counts` counts those.
    */
   sentSince(guard: GuardClass, since: number, run: string): number;
   /** Withholds the changes of a range that `fresh` counts. */
@@ -74,7 +74,7 @@ export interface GuardedChanges {
   withheldOps(kind: RecordTypeName): { op: Change['op']; n: number }[];
   /** Counts the staged changes that may be sent. */
   countPassing(): number;
-  /** Drops the withheld changes of a record that is decided again. */
+  /** Drops the withheld changes of a record for which a new decision is made. */
   forget(kind: RecordTypeName, key: Key): void;
 }
 

@@ -9,7 +9,7 @@ import { inStretch, most, stretchesOf, whole, type Stretch } from '../database/p
  *
  *   planned → sent → acked | rejected | stale | unknown
  *
- * `sent` is on disk before the request leaves. If the process is killed, or cannot store the
+ * `sent` is on disk before the request is sent. If the process is killed, or cannot store the
  * response (because of a full disk or a locked file), the next run marks the change as unknown.
  * Reading the record on the platform resolves `unknown`; a change that certainly did not happen
  * returns to planned.

@@ -8,8 +8,8 @@ import type { Key, RecordTypeName } from '../../domain/record.ts';
  * Stores the known problems, so that each is listed once and counted in every run. A change that
  * the platform rejected is stored for a later retry (parked): it is not sent again until the
  * desired fingerprint of its record differs from `desired`. Only an opt-out is sent again without
- * that, from `retryAt` on. All other problems have no `desired`; the first run that no longer
- * notices them deletes them.
+ * that, from `retryAt` on. All other problems have no `desired`; they are deleted by the first run
+ * that does not find them again.
  */
 export interface Problems {
   /** Returns a problem, or undefined if it is not known. */
@@ -24,7 +24,7 @@ export interface Problems {
   /**
    * Deletes the problems that this run did not notice and that are not parked: those of one record,
    * or of a range without the keys in `but`. After an incremental reading it deletes only problems
-   * of records that the reading names.
+   * of records that the reading contains.
    */
   forgetUnnoticed(kind: RecordTypeName, which: Key | (Others & { range: KeyRange })): void;
   /** Yields the key ranges of the known problems. */
@@ -36,7 +36,7 @@ export interface Problems {
   /** Deletes the problems, of every class, of a record's part or of one of its contacts. */
   drop(problem: Omit<Name, 'class'>): void;
   /**
-   * Deletes the parked problems of records that the source no longer names, except the keys in
+   * Deletes the parked problems of records that are no longer in the source, except the keys in
    * `but`. Rejected changes that the absence itself caused are kept, and so are opt-outs, which
    * only a decision deletes. After an incremental reading it deletes only those of former keys of
    * records that the reading has under another key.
@@ -45,7 +45,7 @@ export interface Problems {
 }
 
 interface Others {
-  /** The keys to leave out, because another run has taken over their records. */
+  /** The keys to skip, because another run has taken over their records. */
   but: readonly Key[];
   /** Whether this run has read the whole source. */
   whole: boolean;
@@ -62,8 +62,9 @@ interface Name extends Pick<RecordProblem, 'kind' | 'key' | 'class' | 'part'> {
 export interface KnownProblem {
   reason: string;
   /**
-   * The desired fingerprint of the record when the platform rejected the change ('' if the source
-   * did not name it), or 'released' after a release; undefined if the problem is not parked.
+   * The desired fingerprint of the record when the platform rejected the change ('' if the record
+   * was missing from the source), or 'released' after a release; undefined if the problem is not
+   * parked.
    */
   desired: string | undefined;
   /** The number of times that the change was rejected. */

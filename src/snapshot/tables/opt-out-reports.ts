@@ -9,7 +9,7 @@ import { inRange, type KeyRange } from '../database/key-range.ts';
  *
  *   needless → planned → sent → acked | rejected | unknown
  *
- * `sent` is on disk before the report leaves. If the process is killed, the next run marks the
+ * `sent` is on disk before the report is sent. If the process is killed, the next run marks the
  * report as unknown. An unknown report is sent again under the same id; so is a rejected one, after
  * a day or when it is released. An acked report is not sent again while its row exists.
  */

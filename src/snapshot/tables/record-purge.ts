@@ -4,7 +4,7 @@ import type { Key, RecordTypeName } from '../../domain/record.ts';
 
 /** Removes all traces of a record from the snapshot. */
 export interface Purge {
-  /** Deletes every row that names the record; `ids` are its ids in the source. */
+  /** Deletes every row about the record; `ids` are its ids in the source. */
   rows(kind: RecordTypeName, key: Key, ids: readonly string[]): Purged;
   /**
    * Rewrites the file, so that it contains no bytes of deleted rows. Call it outside transactions.

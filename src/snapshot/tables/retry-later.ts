@@ -21,7 +21,7 @@ export interface RetryLater {
   /** Returns the records with a parked problem. */
   records(): Named[];
   /**
-   * Counts the problems of records in a range that this run's incremental reading does not name.
+   * Counts the problems of records in a range that this run's incremental reading does not contain.
    */
   countUnread(kind: RecordTypeName, range: KeyRange): UnreadCounts;
   /** Returns up to 100 rejected opt-outs of such records, oldest first. */
@@ -43,7 +43,7 @@ interface UnreadCounts {
   refused: number;
 }
 
-/** The problems of records that an incremental reading does not name. */
+/** The problems of records that an incremental reading does not contain. */
 export interface Unread extends UnreadCounts {
   /** The oldest rejected opt-outs. */
   optOuts: RefusedOptOut[];
@@ -120,7 +120,7 @@ export function retryLaterIn(db: Statements): RetryLater {
   };
 }
 
-/** Selects the problems of records that this run's reading names, by key or only by id. */
+/** Selects the problems of records that this run's reading contains, found by key or only by id. */
 export const isNamed = `(
   exists (select 1 from temp.staged s where s.kind = problem.kind and s.key = problem.key)
   or problem.key like 'id %' and exists (

@@ -20,7 +20,7 @@ export interface KeptRun {
 export interface Runs {
   start(run: { id: string; mode: string; at: number }): void;
   finish(run: { id: string; status: string; plan: string; summary: string; at: number }): void;
-  /** Deletes a run that has nothing to show. */
+  /** Deletes a run that is not worth listing. */
   drop(id: string): void;
   get(id: string): KeptRun | undefined;
   /** Returns the newest runs, newest first. */
@@ -125,7 +125,7 @@ export function outcomesIn(db: Statements): Outcomes {
 export interface RecordHistory {
   /** Yields every key that occurs in any table of the snapshot, each once. */
   keys(kind: RecordTypeName): IterableIterator<Key>;
-  /** Yields every recorded record in key order; nothing may be written in the meantime. */
+  /** Yields every recorded record in key order; nothing may be written while it runs. */
   records(kind: RecordTypeName): IterableIterator<Pick<RecordedRow, 'key' | 'body' | 'seenAt'>>;
   /**
    * Returns the keys that have a conflict but no recorded row: people who are not added to the

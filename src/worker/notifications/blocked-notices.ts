@@ -9,9 +9,7 @@ import type { Shell } from '../../cli/compose/process-shell.ts';
 export interface Complaints {
   /** Prints the error. */
   of(error: unknown): void;
-  /**
-   * Resets the state after everything works again, so that the next error is printed in any case.
-   */
+  /** Resets the state after everything works again, so that the next error is always printed. */
   no(): void;
 }
 

@@ -46,7 +46,7 @@ export interface NotifierOptions {
 const timeoutMs = 5_000;
 const name = 'notices';
 
-/** Creates the notifier, or returns undefined if the configuration names no webhook. */
+/** Creates the notifier, or returns undefined if the configuration has no webhook. */
 export function createNotifier(config: Config, options: NotifierOptions): Notifier | undefined {
   const { notices } = config;
   if (!notices) return undefined;

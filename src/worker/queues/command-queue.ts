@@ -1,7 +1,7 @@
 /**
  * Passes commands through Redis (BullMQ) to the worker that has a mirror, and returns their
  * outcome. Both are encrypted, because they may contain addresses and Redis stores plain text. They
- * are deleted once the outcome has been read, and after an hour in any case.
+ * are deleted once the outcome has been read, and after an hour at the latest.
  */
 import { type Job, QueueEvents } from 'bullmq';
 import type { Clock } from '../../domain/clock.ts';

@@ -10,7 +10,7 @@ const farewellMs = 1_000;
 
 /**
  * The job of a dead worker goes to another one when its lock has expired and two checks have found
- * it stalled, that is, within 11 s. It is never given up, no matter how many workers die while
+ * it stalled, that is, within 11 s. A job is never abandoned, no matter how many workers die while
  * processing it.
  */
 const dead = { lockDuration: 5_000, stalledInterval: 3_000, maxStalledCount: 1_000_000 };

@@ -5,7 +5,7 @@ import type { AbsenceRules } from './our-contacts.ts';
 
 /**
  * Returns whether the CRM has no person with this address: every record with it is gone, flagged or
- * out of scope. An uncertified reading proves nothing about people it does not name.
+ * out of scope. An uncertified reading proves nothing about people whom it does not contain.
  */
 export function hasLeft({ desired, certified }: States): boolean {
   return desired.length === 0 ? certified : isGone(desired);
@@ -20,9 +20,9 @@ export function isGone(desired: readonly DesiredRow[]): boolean {
 }
 
 /**
- * Returns whether the absence counts: the CRM flags the person as deleted, or enough readings over
- * a long enough time did not name the person. Returns false for an uncertified reading, which may
- * lack a record.
+ * Returns whether the absence counts: the CRM flags the person as deleted, or the person was
+ * missing from enough readings over a long enough time. Returns false for an uncertified reading,
+ * because a record may be missing from it.
  */
 export function isDue(states: States, rules: AbsenceRules): boolean {
   if (!states.certified || states.announces || !hasLeft(states)) return false;
@@ -38,7 +38,7 @@ export function isFlagged({ desired, strays }: States): boolean {
   return desired.length > 0 && isSaid && !strays;
 }
 
-/** Returns whether enough readings over a long enough time did not name the person. */
+/** Returns whether the person was missing from enough readings over a long enough time. */
 export function isLongEnough(
   absence: Absence | undefined,
   { absentReadings, absentForMs }: AbsenceDue,

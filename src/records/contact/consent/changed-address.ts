@@ -3,7 +3,7 @@
  * out under the old address once the new one is in place. Per channel, for the new address:
  *
  *   the CRM wants    recorded                  →
- *   out              any                       opt_out immediately, if the record that says so had
+ *   out              any                       opt_out immediately, if the record stating it had
  *                                              the old address
  *   in               in, or out by the         opt_out
  *                    person, or by us and
@@ -11,7 +11,7 @@
  *   in               anything else             nothing yet: the new address is opted in first
  *   no opinion       there                     opt_out
  *   no opinion       not there                 nothing yet
- *   gone             any                       nothing: the person is gone from the CRM
+ *   gone             any                       nothing: the person was removed from the CRM
  *
  * An opt-out that no record states needs a certified reading. It also waits while a record that
  * once had the old address is missing from the reading, until the old address has been absent for

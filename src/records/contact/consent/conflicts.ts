@@ -3,7 +3,7 @@ import type { Fault } from '../../../domain/record.ts';
 
 interface Subject {
   channel: string;
-  /** Whether it is unknown if any person decided the recorded opt-out. */
+  /** Whether it is uncertain that the recorded opt-out was a person's decision. */
   isDoubtful: boolean;
   /** The number of contacts on the platform that have the address. */
   contacts: number;
@@ -11,9 +11,7 @@ interface Subject {
 
 const recordIt = 'record the opt-out in the CRM; only the person can come back';
 
-/**
- * The conflicts by the rule or gate that decided them; any other rule or gate uses `leftChannel`.
- */
+/** The conflicts by the rule or gate that found them; any other rule or gate uses `leftChannel`. */
 const conflicts: Record<string, Fault> = {
   'left-all-mail': {
     reason: 'unsubscribed from all mail, blocked or suppressed on the platform',

@@ -117,7 +117,7 @@ function changesOf(decision: Decision, { facts, channel, verdict }: Decided): Ch
     const isFirst = !decision.changes.some(({ op }) => op === 'create');
     return [changeOf(key, isFirst ? 'create' : 'opt_in', about)];
   }
-  // A conflict over a renamed contact does not keep the person's other contacts subscribed.
+  // Even if a renamed contact causes a conflict, the person's other contacts are opted out.
   const optsOut = verdict.by === 'renamed-claimed' || isOut(verdict);
   if (!optsOut) return [];
   // A delete opts out first, because it may await approval or be refused.

@@ -58,7 +58,7 @@ export interface PersonFacts {
   /** The same contacts, or the last known ones if nothing was read. */
   shown: ObservedContact[];
   /**
-   * The same, without the opt-outs that a creation set by default, because nobody requested those.
+   * The same, without the opt-outs that a creation set by default, because no person made those.
    */
   contacts: ObservedContact[];
   /** The person's contacts that now have another address on the platform. */
@@ -114,7 +114,7 @@ export function factsOf(states: ContactStates, rules: PersonRules): PersonFacts 
     desired,
     status: {
       present: contacts.length > 0,
-      // If the CRM names the person, the contact is adopted, and is ours from now on.
+      // If the CRM contains the person, the contact is adopted, and is ours from now on.
       owned: isOurs || (contacts.length > 0 && named),
       left: contacts.some((contact) => contact.left),
       due,
@@ -184,7 +184,8 @@ export function newerWill(facts: PersonFacts, channel: string): number | undefin
 }
 
 /**
- * Returns what the CRM wants. An uncertified reading says nothing about people it does not name.
+ * Returns what the CRM wants. An uncertified reading shows nothing about people whom it does not
+ * contain.
  */
 function wishesOf(
   { desired, certified }: ContactStates,

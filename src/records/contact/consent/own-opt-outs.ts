@@ -9,7 +9,8 @@
  *   any                                            `allow`
  *
  * An opt-out recorded by an earlier version has no cause. It counts as stated by the records that
- * opt out when the person is next decided; if there are none, by all records known for the address.
+ * opt out when the next decision about the person is made; if no record opts out then, by all
+ * records known for the address.
  */
 import type { DesiredContactRow } from '../observe/contact-rows.ts';
 import type { Membership } from '../observe/contact-state.ts';

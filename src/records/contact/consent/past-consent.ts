@@ -10,7 +10,7 @@ import { strictestOf, type DesiredSubscription } from '../observe/strictest-cons
 /** Maps a channel to the one that it replaces. */
 export type Replaces = ReadonlyMap<string, string>;
 
-/** The channels that are kept equal, and the channels that they replace. */
+/** The configured channels, and the channels that they replace. */
 export interface Channels {
   channels: readonly string[];
   replaces: Replaces;
@@ -22,10 +22,10 @@ export interface PastSource extends Pick<ContactStates, 'restored' | 'facts' | '
 }
 
 /**
- * Returns what a restored snapshot may still say about a person. An opt-out recorded as ours, or as
- * a default, may have become the person's own. It is dropped if the contact has changed since, and
- * doubtful if the platform is not known to change `updatedAt` with a subscription. Nobody is opted
- * in against a doubtful opt-out.
+ * Returns which recorded facts about a person still count in a restored snapshot. An opt-out
+ * recorded as ours, or as a default, may have become the person's own. It is dropped if the contact
+ * has changed since, and doubtful if the platform is not known to change `updatedAt` with a
+ * subscription. Nobody is opted in against a doubtful opt-out.
  */
 export function distrusted(
   recorded: RecordedContact,
@@ -50,7 +50,7 @@ export function distrusted(
 
 /**
  * Marks as doubtful the opt-outs that appear for the first time after an erasure was revoked,
- * because the erasure, or an opt-out sent in the meantime, may have made them.
+ * because the erasure, or an opt-out sent since, may have made them.
  */
 export function sinceErasure(
   channels: RecordedContact['channels'],
@@ -93,8 +93,9 @@ function isOutAnew(
 }
 
 /**
- * Updates the recorded channels with what the contacts show. A replaced channel changes only if it
- * is shown: it may have been deleted, which is not a person's decision to unsubscribe.
+ * Updates the recorded channels with what the contacts show. A replaced channel changes only if a
+ * contact shows it, because a missing channel may have been deleted, which is not a person's
+ * decision to unsubscribe.
  */
 export function memberships(
   recorded: RecordedContact | undefined,
@@ -157,7 +158,8 @@ export function outgrown(
 
 /**
  * Returns what is known about the person under a former address, from the recorded state and from
- * what was observed since. Defaults and a restored snapshot are treated as for the current address.
+ * later observations. Defaults and a restored snapshot are handled as they are for the current
+ * address.
  */
 export function pastOf(
   { row, seen: rows }: ContactStates['former'][number],

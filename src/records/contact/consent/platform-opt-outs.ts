@@ -1,6 +1,4 @@
-/**
- * Lists the opt-outs that people made on the platform, with their times as far as they are known.
- */
+/** Lists the opt-outs that people made on the platform, with their times if known. */
 import { all, type Entry } from '../../../domain/do-not-contact.ts';
 import type { PlatformOptOut, PlatformOptOuts } from '../../capabilities.ts';
 import { mayBeDefault, type PlatformFacts } from '../../platform-facts.ts';
@@ -18,7 +16,7 @@ import type {
 } from '../observe/contact-state.ts';
 
 /**
- * Returns what is reported to the CRM: opt-outs from the channels kept equal, and from all mail.
+ * Returns what is reported to the CRM: opt-outs from the configured channels, and from all mail.
  */
 export function outsOf(
   channels: readonly string[],

@@ -10,8 +10,8 @@ import type { Membership, RecordedContact } from '../observe/contact-state.ts';
 import { defaultsIn } from '../observe/last-observed.ts';
 
 /**
- * Returns the row to record. `isSettled`: nothing is left to do, so the person is not decided again
- * until the CRM or the platform changes.
+ * Returns the row to record. `isSettled`: nothing is left to do, so no new decision is made until
+ * the person changes in the CRM or on the platform.
  */
 export function noteOf(facts: PersonFacts, isSettled: boolean): RecordedRow {
   const { states, recorded, shown, renamed, now } = facts;
@@ -44,7 +44,7 @@ function isUnseen({ observed, sight }: PersonFacts['states']): boolean {
 
 /**
  * Returns the id of the recorded contact while it exists. Another contact takes its place only if
- * the CRM names the person.
+ * the CRM contains the person.
  */
 function idOf({ states, shown }: PersonFacts): string | undefined {
   const before = shown.find((contact) => contact.id === states.recorded?.id);
@@ -53,8 +53,8 @@ function idOf({ states, shown }: PersonFacts): string | undefined {
 }
 
 /**
- * Returns the ownership. A person that the CRM never named as present is not ours. A different
- * contact is adopted.
+ * Returns the ownership. A contact is not ours if the person was never present in the CRM. A
+ * contact with another id is adopted.
  */
 function ownershipOf(facts: PersonFacts): RecordedRow['ownership'] {
   const { recorded: before, desired } = facts.states;
@@ -66,8 +66,8 @@ function ownershipOf(facts: PersonFacts): RecordedRow['ownership'] {
 }
 
 /**
- * Returns the fingerprint of what the one recorded contact shows; undefined means that the person
- * is decided again next time.
+ * Returns the fingerprint of what the one recorded contact shows; undefined means that the next run
+ * makes a new decision about the person.
  */
 function shownOf(facts: PersonFacts): Pick<RecordedRow, 'shown' | 'seenAt'> {
   const { observed, recorded, desired, lost, at } = facts.states;

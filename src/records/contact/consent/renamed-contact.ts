@@ -7,7 +7,7 @@
  *   out                         nothing here: that address has its own opt-out
  *   no opinion, gone, unknown   opt_out
  *
- * A record of the former address never opts anybody in under the new one.
+ * A CRM record with the former address never opts the contact in under the new one.
  */
 import { isForbidden } from './changed-address.ts';
 import type { ContactRenamed, ContactStates, RecordedContactRow } from '../observe/contact-rows.ts';
@@ -55,8 +55,8 @@ function outByUs(recorded: RecordedContact | undefined, contact: string): string
 }
 
 /**
- * Returns, by contact, the channels from which we opted it out while `channels` holds the opt-out
- * of another contact with the address; undefined if there are none.
+ * Returns, by contact, the channels from which we opted the contact out while `channels` holds the
+ * opt-out of another contact with the address; undefined if there are none.
  */
 export function hiddenOptOuts(
   recorded: RecordedContact | undefined,

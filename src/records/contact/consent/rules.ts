@@ -4,7 +4,7 @@
  * consent decision of a run. A delete concerns the person, not a channel: see `planDeletes` in
  * decide.ts. `forget` erases on request and uses no rule.
  *
- *   wanted     what the CRM wants: in, out, no opinion, or gone (it does not name the person, or
+ *   wanted     what the CRM wants: in, out, no opinion, or gone (it does not contain the person, or
  *              says that the person is deleted or out of scope)
  *   recorded   what was last acknowledged or observed; for an opt-out, also who made it
  *   observed   what the platform shows; for a person who is gone, on our contact only

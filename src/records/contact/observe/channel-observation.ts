@@ -8,7 +8,7 @@ export interface Observation {
   present: boolean;
   /** When the person was previously read; null if never. */
   before: number | null;
-  /** When the reading ended, by the clock that is ahead, ours or the platform's. */
+  /** When the reading ended, by our clock or the platform's, whichever is ahead. */
   by: number;
   /** Whether the contact is not the one that was read before, or has changed in any way since. */
   changed: boolean;

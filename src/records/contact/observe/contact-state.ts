@@ -60,8 +60,8 @@ export type ObservedContact = z.infer<typeof observedBody>;
 /** A contact of the person that now has another address on the platform, as last observed. */
 const renamedBody = observedBody.extend({
   /**
-   * The channels from which we opted the contact out by its id, for as long as it shows the
-   * opt-out.
+   * The channels from which we opted the contact out by its id. A channel is listed for as long as
+   * the contact shows the opt-out.
    */
   outByUs: z.array(z.string()).optional(),
 });
@@ -69,8 +69,8 @@ export type RecordedRenamed = z.infer<typeof renamedBody>;
 
 /**
  * The time range of an event without a date, in milliseconds since the epoch: later than `after` by
- * our clock (null if unknown), and not later than `by` by the clock that is ahead, ours or the
- * platform's.
+ * our clock (null if unknown), and not later than `by`, by whichever of our clock and the
+ * platform's is ahead.
  */
 const bracket = z.object({ after: z.number().nullable(), by: z.number() });
 export type Bracket = z.infer<typeof bracket>;
@@ -80,7 +80,7 @@ const optOutCause = z.enum(['stated', 'absence', 'flag', 'address']);
 /** The state of one channel: what was last acknowledged or observed, and who made an opt-out. */
 const membership = z.object({
   /**
-   * When our opt-out was acknowledged, by the clock that is ahead, ours or the platform's, in
+   * When our opt-out was acknowledged, by our clock or the platform's, whichever is ahead, in
    * milliseconds since the epoch. Rows of earlier versions lack it.
    */
   acked: z.number().optional(),
@@ -93,7 +93,8 @@ const membership = z.object({
   /** The reason for our opt-out. Rows of earlier versions lack it. */
   cause: optOutCause.optional(),
   /**
-   * Whether a request of ours without a response may have made the opt-out, or it existed before.
+   * Whether a request of ours that got no response may have made the opt-out, or whether it existed
+   * before.
    */
   doubtful: z.literal(true).optional(),
   is: subscription,
@@ -113,22 +114,22 @@ export type Membership = z.infer<typeof membership>;
 export const recordedBody = z.object({
   /**
    * Whether `allow` revoked an erasure of the person and the platform has not been read since. An
-   * opt-out that it shows next may be ours.
+   * opt-out that the platform shows next may be ours.
    */
   allowed: z.literal(true).optional(),
   channels: z.record(z.string(), membership),
   /**
-   * The contacts with this address as the platform last showed them. They are kept when they
-   * vanish.
+   * The contacts with this address as the platform last showed them. A contact that vanishes is
+   * kept.
    */
   contacts: z.array(observedBody),
-  /** The channels in which the creation itself set an opt-out that nobody made. */
+  /** The channels in which the creation itself set an opt-out that no person made. */
   defaults: z.array(z.string()),
   /** When one of the contacts left all mail; undefined if unknown, or if none did. */
   left: bracket.optional(),
   /**
-   * By contact, the channels from which we opted it out, where `channels` holds the opt-out of
-   * another contact that shares the address.
+   * By contact, the channels from which we opted the contact out while `channels` holds the opt-out
+   * of another contact with the address.
    */
   hidden: z.record(z.string(), z.array(z.string())).optional(),
   /**

@@ -1,8 +1,8 @@
 /**
- * Detects creations after which nothing is left to decide; in all other cases the person is decided
- * again. When the change is planned, nothing else may be known about the person (`settles`). When
- * it is acknowledged (records/contact/send/acknowledged-change.ts), nothing else may be recorded,
- * and the response must show only the created channel (`showsOnly`).
+ * Detects creations after which nothing is left to decide; in all other cases a new decision about
+ * the person is made. When the change is planned, nothing else may be known about the person
+ * (`settles`). When it is acknowledged (records/contact/send/acknowledged-change.ts), nothing else
+ * may be recorded, and the response must show only the created channel (`showsOnly`).
  */
 import type { Decision, States } from '../../record-type.ts';
 import type { ObservedContact } from './contact-state.ts';

@@ -33,7 +33,7 @@ const skewMs = 10 * 60_000;
  * starts in the earliest zone (UTC+14). `now` is in milliseconds since the epoch.
  */
 export function dateIn(text: string, now: number): 'past' | 'future' | 'zero' | undefined {
-  // Most values are words, and this check avoids matching them against all forms.
+  // Most values are words. This check avoids matching those against all date forms.
   if (!/^\d/.test(text)) return undefined;
   if (zero.test(text)) return 'zero';
   const found = form.exec(text)?.groups ?? {};

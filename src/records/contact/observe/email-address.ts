@@ -1,8 +1,8 @@
 /**
- * Decides what an email address is. The part before the @ follows zod's rule for RFC 5322, the
- * domain its rule for host names. That rule accepts ASCII only, so a domain with other letters
- * (müller.de) is checked in its ASCII form. Before the @, letters of any script and a plus sign are
- * allowed; quotes, a comma or a dot at the end, and a domain without a dot are not.
+ * Decides what an email address is. The part before the @ follows zod's rule for RFC 5322, and the
+ * domain follows zod's rule for host names. The latter accepts ASCII only, so a domain with other
+ * letters (müller.de) is checked in its ASCII form. Before the @, letters of any script and a plus
+ * sign are allowed; quotes, a comma or a dot at the end, and a domain without a dot are not.
  */
 import { domainToASCII } from 'node:url';
 import { z } from 'zod';

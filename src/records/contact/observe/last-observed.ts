@@ -23,8 +23,8 @@ export function contactsOf(
 
 /**
  * Returns the channels in which the contact that we made still shows the opt-out it was created
- * with. Returns none if the platform turned out to show no defaults, because a person made these
- * opt-outs then.
+ * with. Returns none if the platform turned out to show no defaults, because in that case a person
+ * made these opt-outs.
  */
 export function defaultsIn(
   shown: ObservedContact[],
@@ -37,8 +37,8 @@ export function defaultsIn(
 }
 
 /**
- * Returns the contacts with only the subscriptions that somebody stated: the contact that we made
- * is returned without its defaults.
+ * Returns the contacts without subscriptions that are mere defaults: those of the contact that we
+ * made are removed.
  */
 export function statedContacts(
   shown: ObservedContact[],

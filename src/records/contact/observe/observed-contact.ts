@@ -86,8 +86,8 @@ function suppressionOf(reason: string): Cause {
 }
 
 /**
- * Returns the fingerprint of everything that decisions depend on. It leaves out `changed`, because
- * any other change to the contact is not a reason to decide again.
+ * Returns the fingerprint of everything that decisions depend on. It excludes `changed`, because a
+ * change to anything else is not a reason for a new decision.
  */
 export function fingerprintOf({ causes, channels, id, left }: ObservedContact): string {
   const form: Record<Exclude<keyof ObservedContact, 'changed'>, unknown> = {
@@ -109,14 +109,15 @@ export function isChanged(
   return !contacts.every(isKnown);
 }
 
-/** Returns the channels that the contacts on a page name, with any subscription. */
+/** Returns the channels that occur in the contacts on a page, whatever the subscription. */
 export function namedIn(contacts: readonly Pick<Contact, 'channels'>[]): NamedParts | undefined {
   const [first, ...others] = contacts.map(({ channels }) => channels.map(({ id }) => id));
   return first && { names: first, differ: !others.every((names) => isSame(first, names)) };
 }
 
 /**
- * Returns opt_out for any word other than opt_in, so that an unknown word never subscribes anybody.
+ * Returns opt_out for any word other than opt_in, so that an unknown word never subscribes a
+ * contact.
  */
 function strict(word: string): Subscription {
   return word === 'opt_in' ? 'opt_in' : 'opt_out';

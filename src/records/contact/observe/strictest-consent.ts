@@ -8,8 +8,8 @@ export type DesiredSubscription = Subscription | 'gone' | null;
 
 /**
  * Returns the strictest statement of the CRM records with one address, by channel. Any opt-out
- * wins, even from a deleted or invalid record. With an invalid record, nobody is opted in. The
- * person is gone only when every record is.
+ * wins, even from a deleted or invalid record. If one of the records is invalid, the person is not
+ * opted in. The person counts as gone only if every record does.
  */
 export function strictest(
   rows: readonly DesiredContactRow[],
@@ -62,9 +62,9 @@ export function strictestOf(
 }
 
 /**
- * Returns the subscription if only some of the contacts are subscribed. If one of them opted out,
- * that wins, so that nobody is opted in. Otherwise they count as subscribed, so that an opt-out
- * still reaches them.
+ * Returns the subscription if only some of the contacts are subscribed. If any of the others opted
+ * out, the opt-out wins, so that no contact is opted in. Otherwise the contacts count as
+ * subscribed, so that an opt-out still reaches the subscribed ones.
  */
 function mixed(shown: (Subscription | undefined)[]): Subscription {
   return shown.includes('opt_out') ? 'opt_out' : 'opt_in';

@@ -54,14 +54,14 @@ export function acknowledge(
   return {
     kind: 'contact',
     key: change.key,
-    // One contact is ours, even if another contact of the address was opted out last.
+    // The same contact remains ours, even if another contact with the address was opted out last.
     id: before && change.op !== 'create' ? idAfter(before, id, isRenamed) : id,
     ownership: ownershipAfter(before, change, ack),
     body: canonicalJson(body),
     shown: whole && !isRenamed && others.length === 0 ? fingerprintOf(contact) : undefined,
     desired: before ? undefined : settledNow(change, ack),
-    // A response to a request by id shows nothing of the contact, so the time of the last reading
-    // is kept.
+    // A response to a request by id shows nothing about the contact, so the time of the last
+    // reading is kept.
     seenAt: change.op === 'create' || observed ? ack.at : (before?.seenAt ?? 0),
   };
 }
@@ -118,7 +118,7 @@ type Answer = Omit<Acknowledged, 'observed'> & { answered: ObservedContact | und
 
 /**
  * Returns the fingerprint to record as done if the response to a creation shows exactly what was
- * sent. Returns undefined to have the person decided again.
+ * sent. Returns undefined if a new decision about the person has to be made.
  */
 function settledNow(
   { part, value }: ContactChange,
@@ -181,8 +181,8 @@ function membership(
 }
 
 /**
- * Returns an opt-out that existed before and may have been made again; it stays as doubtful as it
- * was.
+ * Returns an opt-out that existed before and may have been made again. If it was doubtful, it
+ * remains so.
  */
 function again(before: Membership | undefined, theirs: Membership & { made: Bracket }): Membership {
   if (before?.is !== 'opt_out' || before.by !== 'platform') return theirs;

@@ -1,6 +1,6 @@
 /**
  * Interprets the response to a creation: who made the contact, which channels came with it, and
- * therefore what the platform shows for channels in which nobody was ever enrolled.
+ * therefore what the platform shows for channels in which the contact was never enrolled.
  *
  *   the response          known about the platform      result
  *   lists channels        anything                      its opt-outs in other channels are defaults
@@ -30,7 +30,10 @@ interface Made {
  * of a request and the difference between the platform's clocks.
  */
 const madeWithinMs = 60_000;
-/** The time within which nobody notices a new contact and changes it, in milliseconds. */
+/**
+ * The time within which it is assumed that nobody has noticed and changed a new contact, in
+ * milliseconds.
+ */
 const atOnceMs = 10_000;
 
 /** Returns the outcome of a creation based on its response. Throws the errors of the requests. */

@@ -35,8 +35,8 @@ export async function precheck(
     if (found.length > 0) return stale(found, 'found on the platform');
     return lookBack(access, change, known);
   }
-  // Captured before the request, because the plan did not consider what is recorded in the
-  // meantime.
+  // Read before the request, because the plan does not take into account what is recorded during
+  // it.
   const recorded = known.recorded && decodeContact.recorded(known.recorded);
   const target = change.target ?? recorded?.id;
   if (target === undefined) return undefined;
@@ -72,7 +72,7 @@ function isUnchanged(now: ObservedContactRow, { value }: ContactChange): boolean
 /**
  * Returns `stale` if a contact under a former address has changed since it was last observed: a
  * person who unsubscribed there is not opted in under the new address. It searches for the address,
- * which may have another contact by now.
+ * because the address may belong to another contact by now.
  */
 async function lookBack(
   access: ReadAccess,
