@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // Runs the command line on a Node that is new enough: this one, or else the one packaged with the
-// project. This file is plain JavaScript, so that an old Node can run it and report what is missing.
+// project. This file is plain JavaScript, so that an old Node can run it and say what is missing.
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import * as module from 'node:module';

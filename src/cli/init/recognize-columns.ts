@@ -61,12 +61,12 @@ const flagNames = {
   deleted: /delet|gel(ö|oe)scht|archived|archiviert|supprim|elimin|anulad|borrad|cancellat/i,
 } as const;
 /** Columns about other ways to reach a person, or about why a person opted out. */
-const beside = /sms|fax|phone|telefon|whatsapp|reason|grund|campaign|comment|source/i;
+const aboutOtherMail = /sms|fax|phone|telefon|whatsapp|reason|grund|campaign|comment|source/i;
 
 /** Returns the columns whose names say that they hold this flag; columns without values are not. */
 export function flagColumns(columns: readonly Column[], use: 'unsubscribed' | 'deleted'): Column[] {
   return columns.filter(
-    ({ name, filled }) => filled > 0 && flagNames[use].test(name) && !beside.test(name),
+    ({ name, filled }) => filled > 0 && flagNames[use].test(name) && !aboutOtherMail.test(name),
   );
 }
 
