@@ -39,7 +39,7 @@ interface GuardRow<Id extends string = string, Key extends string = string> {
   exempt: readonly Exemption[];
   /** Whether changes that an earlier run held count in the run that judges new changes. */
   countsHeld: boolean;
-  /** Whether deletes from one mail domain, or of one page of CRM ids, are held too. */
+  /** Whether deletes of contacts with one mail domain, or of one page of CRM ids, are held too. */
   shapes: boolean;
   /**
    * If at least this many people are subscribed, a change to all of them is held, regardless of the

@@ -83,8 +83,8 @@ export async function closeHolds(context: RunState, settled: readonly RecordType
 /**
  * Ends the holds of records for which the run plans nothing and, after a full run, the holds whose
  * approval ends with it. This happens after the end of the run is stored: if the process dies
- * halfway, the other holds last until another such run plans nothing for the record, or until the changes
- * are approved again.
+ * halfway, the other holds last until another such run plans nothing for the record, or until the
+ * changes are approved again.
  */
 async function endObsolete(
   { run, approvals }: RunState,

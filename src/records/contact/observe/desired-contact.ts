@@ -28,7 +28,7 @@ import {
 export interface ContactFields {
   id: string;
   email: string;
-  /** The setting for deleted records. Yes means that the CRM says this person is gone. */
+  /** The setting for deleted records. Yes means that the person was deleted in the CRM. */
   deleted?: Flag | undefined;
   /** The setting for people who want no mail at all. Yes means that this person wants none. */
   unsubscribed?: Flag | undefined;
