@@ -30,7 +30,7 @@ export interface RecordType {
   readonly phases: readonly number[];
   /** Whether an incomplete reading of the source fails the run, so that it sends only opt-outs. */
   readonly needsCertificate: boolean;
-  /** Whether the platform id identifies the record, whatever its name there. */
+  /** Whether the platform id identifies the record, whatever its name on the platform. */
   readonly keyedById: boolean;
   /**
    * Whether full and fast runs make decisions about recorded records that are missing from the

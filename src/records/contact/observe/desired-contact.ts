@@ -62,9 +62,9 @@ export function fieldNames(fields: ContactFields): string[] {
 
 /**
  * Returns the function that converts a CRM record to canonical form. An invalid record keeps only
- * the opt-outs that it states. So does a record that is out of scope: it needs no id and no
- * address, but its subscriptions must be readable, because they may be opt-outs. `now` returns
- * milliseconds since the epoch.
+ * the opt-outs that it states. A record that is out of scope also keeps only these. It needs no id
+ * and no address, but its subscriptions must be readable, because they may be opt-outs. `now`
+ * returns milliseconds since the epoch.
  */
 export function contactDesire(fields: ContactFields, now: () => number): RecordType['desire'] {
   const formOf = forms();
