@@ -42,8 +42,8 @@ export interface Change {
 }
 
 /**
- * Returns the class that counts a change. If it is undefined, no guard counts the change, and it is
- * never held.
+ * Returns the class that counts a change. If undefined, no guard counts the change, and the change
+ * is never held.
  */
 export function guardOf(
   { kind, op }: Pick<Change, 'kind' | 'op'>,

@@ -39,7 +39,7 @@ interface GuardRow<Id extends string = string, Key extends string = string> {
   exempt: readonly Exemption[];
   /** Whether changes that an earlier run held count in the run that judges new changes. */
   countsHeld: boolean;
-  /** Whether deletes from one mail domain, or of one page of CRM ids, are held too. */
+  /** Whether deletes of contacts with one mail domain, or of one page of CRM ids, are held too. */
   shapes: boolean;
   /**
    * If at least this many people are subscribed, a change to all of them is held, regardless of the
@@ -117,7 +117,7 @@ export const guardClasses = table([
     exempt: ['creation', 'single run'],
     countsHeld: false,
     shapes: false,
-    // With fewer subscribers it is impossible to tell whether it is an accident.
+    // With fewer subscribers, a guard cannot tell whether opting out all of them is an accident.
     holdsAllFrom: 4,
     words: {
       schema: { what: 'Opt-outs that the CRM states', of: 'the subscribed people' },
@@ -195,7 +195,7 @@ export function byGuard<T>(of: (guard: GuardClass, row: Guard) => T): Record<Gua
   return keyed(inOrder.map((row) => [row.id, of(row.id, row)]));
 }
 
-/** Returns the same, by configuration key. */
+/** Returns an object with one value for each class, by configuration key. */
 export function byGuardKey<T>(of: (row: Guard) => T): Record<GuardKey, T> {
   return keyed(inOrder.map((row) => [row.configKey, of(row)]));
 }

@@ -3,8 +3,8 @@
  */
 
 /**
- * How a person opted out. No other causes exist, so every report is an opt-out by its type.
- * all_mail: from all mail, if the exact cause is unknown.
+ * How a person opted out. No other causes exist, so the type ensures that every report is an
+ * opt-out. all_mail: from all mail, if the exact cause is unknown.
  */
 export const returnCauses = [
   'opt_out',

@@ -21,9 +21,9 @@ export interface RecordProblem {
   class: ProblemClass;
   /** The part of the record: a channel or an operation; '' for the whole record. */
   part: string;
-  /** Says what is wrong. */
+  /** States what is wrong. */
   reason: string;
-  /** Says how to fix it. */
+  /** States how to fix it. */
   fix: string;
   /**
    * Set if an opt-out that the source states cannot be sent. Such a problem is listed first in

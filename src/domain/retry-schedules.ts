@@ -39,7 +39,7 @@ export const retrySchedules = {
   event: { firstMs: 1_000, factor: 2, longestMs: 60_000, ...endless },
   /** A job of a queue that another worker has to do. */
   jobElsewhere: every(1_000),
-  /** A notice to the webhook. After the last try the next run sends it. */
+  /** A notice to the webhook. After the last try, the next run sends the notice. */
   notification: { firstMs: 1_000, factor: 5, longestMs: 25_000, tries: 4, jitter: 'half' },
   /**
    * A worker that waits for the lease of a mirror, or for Redis to state which worker has it. The
@@ -53,9 +53,8 @@ export const retrySchedules = {
   /** A SQLite database of the CRM that is locked. */
   lockedDatabase: every(50),
   /**
-   * Another read of a person whose address changed before the person was locked. After the last try
-   * it is left to a
-   * later event.
+   * Another read of a person whose address changed before the person was locked. After the last
+   * try, the person is left to a later event.
    */
   personRead: { ...every(0), tries: 5 },
 } as const satisfies Record<string, RetrySchedule>;

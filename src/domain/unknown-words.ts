@@ -66,7 +66,7 @@ const plainRecords = 3;
 /**
  * Renders the unknown values of one option: `312 records hold "Nein", 4 hold "-", which are no
  * known words (the first: line 7)`. With `asTheyAre` every value is shown. Otherwise a value that
- * may be personal data is shown only by its form, and the text says so.
+ * may be personal data is shown only by its form, and the text points that out.
  */
 export function sayUnknown(
   { values, others, first: place }: UnknownWords,

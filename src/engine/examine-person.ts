@@ -24,7 +24,7 @@ export interface Examined {
   unread: 'not asked' | ExpectedError | undefined;
   states: States;
   decision: Decision;
-  /** The changes to send, excluding those that wait. Only opt-outs while an outcome is unknown. */
+  /** The changes to send now. While an outcome is unknown, these are only opt-outs. */
   sends: Change[];
   /**
    * Changes that were decided but are withheld in this run, each with the gate that withholds it.

@@ -29,7 +29,7 @@ export async function selectCandidates(state: RunState, type: RecordType): Promi
   run.snapshot.stage(() => {
     for (const loss of losses) tally.notice(loss);
   });
-  // A run with a lost channel counts as failed each time; a plan only mentions it.
+  // A lost channel makes every run fail; a plan only mentions it.
   const said = run.writes ? reasons : notes;
   for (const { part, reason, fix } of losses) {
     const lost: Problem = { code: 'part-lost', reason: `${part}: ${reason}`, fix };

@@ -2,8 +2,8 @@
  * One run of a mirror: read → observe → plan → guard → apply → finish. A plan is the same run,
  * stopped before anything is written.
  *
- * If a run learns something on the way (a person is found on the platform, or has been removed from
- * it), it makes new decisions in a further round, with three rounds at most.
+ * If a run learns something while it applies changes (a person is found on the platform, or has
+ * been removed from it), it makes new decisions in a further round, with three rounds at most.
  */
 import { Busy, type ExpectedError, Invalid, isExpected } from '../domain/errors.ts';
 import { bindAccount, keepBinding } from './account/account-proof.ts';

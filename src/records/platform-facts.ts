@@ -28,7 +28,8 @@ export const platformFacts = z.object({
 export type PlatformFacts = z.infer<typeof platformFacts>;
 
 /**
- * The parts that the first contact on a page names, and whether other contacts on it name others.
+ * The parts that the first contact on a page names, and whether other contacts on the page name
+ * other parts.
  */
 export interface NamedParts {
   names: readonly string[];

@@ -21,7 +21,7 @@ import type {
 } from '../domain/record.ts';
 import type { Capabilities } from './capabilities.ts';
 
-/** One record type. Its functions throw platform errors only if their comments say so. */
+/** One record type. A function throws platform errors only if its comment states that. */
 export interface RecordType {
   readonly name: RecordTypeName;
   /** The names of the source fields that the type reads. */
@@ -30,7 +30,7 @@ export interface RecordType {
   readonly phases: readonly number[];
   /** Whether an incomplete reading of the source fails the run, so that it sends only opt-outs. */
   readonly needsCertificate: boolean;
-  /** Whether the platform id identifies the record, whatever its name there. */
+  /** Whether the platform id identifies the record, whatever its name on the platform. */
   readonly keyedById: boolean;
   /**
    * Whether full and fast runs make decisions about recorded records that are missing from the
@@ -282,7 +282,10 @@ export type SendOutcome =
   | { is: 'stopped'; scope: 'run' | 'part'; why: string }
   | { is: 'stopped'; scope: 'route'; route: string; why: string };
 
-/** Returns an acknowledgement with these fields; without them it says only that it is done. */
+/**
+ * Returns an acknowledgement with these fields; without any, it states only that the change took
+ * effect.
+ */
 export function acked(fields: Partial<Omit<Acked, 'is'>> = {}): Acked {
   return { is: 'acked', id: undefined, observed: undefined, found: false, ...fields };
 }

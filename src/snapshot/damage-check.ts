@@ -9,7 +9,7 @@ import { statementsOf } from './database/prepared-statements.ts';
 const checkedName = 'checked-at';
 const everyMs = 86_400_000;
 
-/** Returns whether an SQLite error says that the file is not a database or is corrupt. */
+/** Returns whether an SQLite error means that the file is not a database or is corrupt. */
 export function isDamage(error: unknown): boolean {
   if (!(error instanceof Database.SqliteError)) return false;
   return error.code === 'SQLITE_NOTADB' || error.code.startsWith('SQLITE_CORRUPT');

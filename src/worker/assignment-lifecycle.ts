@@ -39,7 +39,7 @@ interface Opened extends Assembled {
 export interface State extends HomeOptions {
   /** The open mirror; undefined if it is not open. */
   opened: Opened | undefined;
-  /** Pending while the mirror is being claimed. Nothing is done with the mirror before that. */
+  /** Pending while the mirror is being claimed. Until then, the mirror is not used. */
   coming: Promise<Opened> | undefined;
   /** Aborted when the mirror is lost to another worker, then replaced. */
   left: AbortController;

@@ -25,7 +25,8 @@ export async function apply(applying: ApplyContext): Promise<void> {
 }
 
 /**
- * Returns the planned changes, grouped by record. Nothing else modifies a change before its turn.
+ * Returns the planned changes, grouped by record. No other code modifies a change before it is
+ * sent.
  */
 async function* planned(
   applying: ApplyContext,
@@ -42,7 +43,7 @@ async function* planned(
       [after] = record;
     }
     if (page.size === 0) return;
-    // If sending has stopped, nothing else in this loop waits, so it must yield here.
+    // If sending has stopped, the loop has no other await, so it must yield here.
     await run.clock.sleep(0);
   }
 }

@@ -15,8 +15,8 @@ export interface ApplyContext {
   type: RecordType;
   known: Findings;
   /**
-   * Whether the platform is listed afterwards, so that what is read now will not be the newest
-   * state.
+   * Whether the platform is listed afterwards; that listing will then be newer than what is read
+   * now.
    */
   toBeListed: boolean;
   breaker: CircuitBreaker;

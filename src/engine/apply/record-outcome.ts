@@ -12,7 +12,7 @@ import { retryDelayMs, retrySchedules } from '../../domain/retry-schedules.ts';
 
 /**
  * Records an outcome in the journal, the recorded state, the problems and the run's candidates.
- * Then calls `follow` in the same transaction; `isSettled` says whether the record is as desired.
+ * Then calls `follow` in the same transaction; `isSettled` states whether the record is as desired.
  */
 export async function recordOutcome(
   applying: ApplyContext,

@@ -27,8 +27,8 @@ export function boundDoNotContactList(meta: Meta): KnownLedger | undefined {
 /**
  * Binds the snapshot to the list. From then on the snapshot stores the number of every write,
  * either before anything that depends on the write or in the same transaction. A list that the
- * snapshot does not know yet first receives all recorded facts, because either of the two may be
- * new.
+ * snapshot is not bound to yet first receives all recorded facts, because either the list or the
+ * snapshot may be new.
  */
 export function bindDoNotContactList(mirror: Mirror): void {
   const { snapshot, doNotContact } = mirror;

@@ -1,5 +1,5 @@
 /**
- * Stores what a run knows about the platform: the facts that responses prove, and the platform's
+ * Provides what a run knows about the platform: the facts that responses prove, and the platform's
  * time.
  */
 import {

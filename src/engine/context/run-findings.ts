@@ -52,7 +52,7 @@ export interface Findings {
    * Channels that so many people lost at the same time that the loss does not count as opt-outs.
    */
   lost: ReadonlySet<string>;
-  /** The source's name for what was read; '' if nothing was read. */
+  /** The name by which the source identifies this reading; '' if nothing was read. */
   reading: string;
   sizes: Sizes;
   /** Returns whether the source is unchanged since it was read. */

@@ -49,8 +49,8 @@ export interface Started {
 }
 
 /**
- * Holds what the run has found so far. Each step returns what it finds, and it is stored here
- * immediately, because a failed run still reports what it found before.
+ * Holds what the run has found so far. Each step returns its findings, which are stored here
+ * immediately, because a failed run still reports what it found before the failure.
  */
 export interface RunState extends Started {
   /**

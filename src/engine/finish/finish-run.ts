@@ -115,7 +115,7 @@ function* keepNoticed({ run, parts, known, plan }: RunState): Generator<undefine
   }
 }
 
-/** Deletes what is too old. It scans everything, so a run about one person skips it. */
+/** Deletes rows that are too old. It scans all of them, so a run about one person skips it. */
 async function prune(run: RunContext, keepMs: number): Promise<void> {
   const { snapshot, clock } = run;
   const { runs, journal, optOutReports, awaitingApproval, transaction } = snapshot;

@@ -175,8 +175,8 @@ function isEarly({ retryAt = 0 }: Parked, now: number): boolean {
 }
 
 /**
- * Returns whether a refusal is obsolete. It is not if the record is merely absent from this
- * listing.
+ * Returns whether a refusal is obsolete. A refusal is not obsolete merely because the record is
+ * absent from this listing.
  */
 function isOver(parked: Parked, { sight }: States, wish: string): boolean {
   return sight === 'listed' || parked.desired !== wish;

@@ -1,7 +1,7 @@
 /**
  * Reads one record of a source by its id, and the other records of the same person. Several records
  * with one address are one person, and the strictest of them counts. Earlier readings show which
- * records these are. Nothing is concluded about any other person.
+ * records belong to the person. Nothing is concluded about any other person.
  */
 import type { RecordType } from '../../records/record-type.ts';
 import { Busy } from '../../domain/errors.ts';
@@ -46,8 +46,8 @@ export interface PersonRead {
 }
 
 /**
- * Locks the person of the record with this id, and stages what the source says about them. Throws
- * the source's errors, and Busy if the person's address changes on every attempt.
+ * Locks the person of the record with this id, and stages the person's records in the source.
+ * Throws the source's errors, and Busy if the person's address changes on every attempt.
  */
 export async function readPerson(
   run: RunContext,

@@ -16,10 +16,11 @@
  *     in a row as exports have on a page
  *   anything else                                                passes
  *
- * The first matching row wins. The caller applies the first row, which holds only those people.
- * People are counted, not changes. Only new people are held; those held since an earlier run count
- * with them. People covered by an approval pass, and count in this run only. Stated opt-outs that
- * were held or approved do not count against others, so a later one passes below the limit.
+ * The first matching row wins. The first row holds only the people whom an earlier run held, and is
+ * applied by the caller. People are counted, not changes. Only new people are held; those held
+ * since an earlier run count with them. People covered by an approval pass, and count in this run
+ * only. Stated opt-outs that were held or approved do not count against others, so a later one
+ * passes below the limit.
  */
 import { guardRows, type GuardClass, type Limit } from '../../domain/guard-classes.ts';
 

@@ -108,7 +108,8 @@ function inMemory(path: string, what: string): Buffer {
     });
   }
   const bytes = readFileSync(path);
-  // Bytes 18 and 19 allow other processes to use the file, which SQLite refuses in memory.
+  // Bytes 18 and 19 state that other processes may use the file. SQLite refuses that for a database
+  // in memory.
   bytes.fill(1, 18, 20);
   return bytes;
 }

@@ -47,7 +47,7 @@ export const migrations: readonly string[] = [
    ) without rowid;`,
 
   // The platform may reject a change for each of several contacts with one address. Existing
-  // rejections do not say which contact they concern, so these changes are sent once more.
+  // rejections do not show which contact they concern, so these changes are sent once more.
   `create table problem_new (
      kind text not null, key text not null, class text not null, part text not null,
      target text not null default '',

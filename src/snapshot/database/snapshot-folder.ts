@@ -57,8 +57,7 @@ function make(folder: string, path: string): void {
 const ends = ['-shm', '-wal', ''];
 
 /**
- * The suffix, after the name of a snapshot, in the name of a damaged snapshot that was moved out of
- * the way.
+ * The suffix, after the name of a snapshot, in the name of a damaged snapshot that was moved aside.
  */
 export const broken = '.broken-';
 

@@ -13,8 +13,8 @@ export interface Observed {
   /** The steps that index the listing. Each must run once the listing has ended or failed. */
   readonly sortings: readonly (() => void)[];
   /**
-   * Keeps only the last of the rows that were listed several times. Call it after indexing, for
-   * each range of ids.
+   * If a row was listed several times, keeps only the last one. Call it after indexing, for each
+   * range of ids.
    */
   forgetRelisted(kind: RecordTypeName, range: KeyRange): void;
   /**

@@ -74,7 +74,7 @@ export function runsIn(db: Statements): Runs {
 
 /** Returns the outcomes of changes; the journal itself is in journal.ts. */
 export interface Outcomes {
-  /** Returns the changes of a run, most urgent states first, and opt-outs before others. */
+  /** Returns the changes of a run, most urgent states first, and opt-outs before other changes. */
   gravest(run: string, count: number): KeptChange[];
   /** Counts the changes of all runs that were sent and have no known outcome. */
   countOpen(): OpenCount[];

@@ -1,7 +1,7 @@
 /**
  * Assigns a mirror to one worker. Redis stores which snapshot is the newest and which worker serves
- * it. This is needed because two machines may each have a snapshot, and the lease of one says
- * nothing about the other.
+ * it. This is needed because two machines may each have a snapshot, and the lease of one does not
+ * cover the other.
  *
  *   Redis knows                               this worker has             result
  *   nothing                                   any snapshot                home; but untold if it

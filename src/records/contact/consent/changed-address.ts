@@ -30,8 +30,8 @@ import { strictest, type DesiredSubscription } from '../observe/strictest-consen
 
 /**
  * Returns whether every new address is in place in the channel, so that the old one is opted out of
- * it although no record states that. `due`: the old address has been absent from the CRM for long
- * enough.
+ * the channel although no record states an opt-out. `due`: the old address has been absent from the
+ * CRM for long enough.
  */
 export function hasMoved(states: ContactStates, channel: string, due: boolean): boolean {
   const { successors, strays, certified, by } = states;

@@ -55,10 +55,11 @@ export interface PersonFacts {
   former: RecordedContact[];
   /** The contacts on the platform as just read. */
   seen: ObservedContact[];
-  /** The same contacts, or the last known ones if nothing was read. */
+  /** The contacts as just read, or as last known if nothing was read. */
   shown: ObservedContact[];
   /**
-   * The same, without the opt-outs that a creation set by default, because no person made those.
+   * The contacts of `shown` without the opt-outs that a creation set by default, because no person
+   * made those.
    */
   contacts: ObservedContact[];
   /** The person's contacts that now have another address on the platform. */

@@ -16,7 +16,7 @@ import type { DesiredContactRow } from '../observe/contact-rows.ts';
 import type { Membership } from '../observe/contact-state.ts';
 import { statedAt } from '../observe/strictest-consent.ts';
 
-/** What the CRM says about the person now. */
+/** What the CRM now states about the person. */
 interface Said {
   desired: readonly DesiredContactRow[];
   /** The ids of all CRM records that were known under this address before. */
@@ -62,7 +62,7 @@ export function isCarried(
   return isOurs(membership) && isBound && !isTakenBack(membership, channel, said);
 }
 
-/** Returns whether what the CRM says now withdraws an opt-out of ours. */
+/** Returns whether the CRM's current statement withdraws an opt-out of ours. */
 export function isTakenBack(
   membership: Membership | undefined,
   channel: string,

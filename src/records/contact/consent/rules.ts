@@ -5,7 +5,7 @@
  * decide.ts. `forget` erases on request and uses no rule.
  *
  *   wanted     what the CRM wants: in, out, no opinion, or gone (it does not contain the person, or
- *              says that the person is deleted or out of scope)
+ *              marks the person as deleted or out of scope)
  *   recorded   what was last acknowledged or observed; for an opt-out, also who made it
  *   observed   what the platform shows; for a person who is gone, on our contact only
  *   present    on the platform, whatever the status
@@ -14,7 +14,7 @@
  *   deletable  due, and the policy deletes: immediately, or `deleteAfter` after the opt-out
  *   newer      `resubscribe: newer`, and what the CRM wants was stated after the opt-out can have
  *              been made, and not in the future
- *   takenBack  our opt-out was not stated by the CRM, or what the CRM says now may withdraw it
+ *   takenBack  our opt-out was not stated by the CRM, or its current statement may withdraw it
  *              (own-opt-outs.ts)
  */
 import type { Subscription } from '../../../platform/request-schemas.ts';

@@ -10,7 +10,7 @@ const zone = String.raw`(?<zone>Z|UTC|GMT|[+-]\d{2}(?::?\d{2})?)`;
 const form = new RegExp(String.raw`^(?<day>[\d./-]+)(?:(?:T|,? +)${time} ?${zone}?)?$`, 'i');
 
 /**
- * The ways to write a day, and their groups for year, month and day. A date with slashes has two
+ * The patterns of a day, and their groups for year, month and day. A date with slashes has two
  * possible orders.
  */
 const days: readonly [RegExp, ...(readonly [number, number, number])[]][] = [

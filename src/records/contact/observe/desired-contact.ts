@@ -28,7 +28,7 @@ import {
 export interface ContactFields {
   id: string;
   email: string;
-  /** The setting for deleted records. Yes means that the CRM says this person is gone. */
+  /** The setting for deleted records. Yes means that the person was deleted in the CRM. */
   deleted?: Flag | undefined;
   /** The setting for people who want no mail at all. Yes means that this person wants none. */
   unsubscribed?: Flag | undefined;
@@ -62,9 +62,9 @@ export function fieldNames(fields: ContactFields): string[] {
 
 /**
  * Returns the function that converts a CRM record to canonical form. An invalid record keeps only
- * the opt-outs that it states. So does a record that is out of scope: it needs no id and no
- * address, but its subscriptions must be readable, because they may be opt-outs. `now` returns
- * milliseconds since the epoch.
+ * the opt-outs that it states. A record that is out of scope also keeps only these. It needs no id
+ * and no address, but its subscriptions must be readable, because they may be opt-outs. `now`
+ * returns milliseconds since the epoch.
  */
 export function contactDesire(fields: ContactFields, now: () => number): RecordType['desire'] {
   const formOf = forms();

@@ -68,7 +68,7 @@ function ownWords(stated: Exclude<Flag | StatedField, string | When>): OwnWords 
 
 function askingField(field: string, own: OwnWords, { use, option, now }: Asked): Ask {
   const read = vocabulary(use, own, now);
-  // YAML reads every quoted word as text; an unquoted word may be read otherwise, such as -.
+  // YAML reads every quoted word as text. An unquoted word, such as -, may have another meaning.
   const lists = use === 'subscription' ? 'in: ["…"], out: ["…"]' : 'yes: ["…"], no: ["…"]';
   const fix = `name it: ${use}: { field: ${JSON.stringify(field)}, ${lists} }`;
   return (record) => {

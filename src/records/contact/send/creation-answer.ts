@@ -63,9 +63,10 @@ export async function made(
 }
 
 /**
- * Returns `found` and `late` if the contact is older than our creation by the platform's clocks:
- * others made it, none of it is a default, and it is not deleted as one that we made. Times are in
- * milliseconds since the epoch; if one is unknown, the contact counts as ours.
+ * Returns `found` and `late` if the contact is older than our creation by the platform's clocks: in
+ * that case others made it, none of its subscriptions is a default, and it is not deleted as one
+ * that we made. Times are in milliseconds since the epoch; if one is unknown, the contact counts as
+ * ours.
  */
 function whose(createdAt: number | undefined, date: number | undefined) {
   const age = createdAt === undefined || date === undefined ? 0 : date - createdAt;
