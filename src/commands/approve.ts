@@ -12,7 +12,10 @@ import { instant } from '../cli/output/format-values.ts';
 /** Declares the flags of `approve`. */
 export function options(command: Command): void {
   lookOptions(command)
-    .argument('<hash>', 'the plan under which it was held, as the run and `status` name it')
+    .argument(
+      '<hash>',
+      'hash of the plan whose changes were held, as shown by the run and by `status`',
+    )
     .addHelpText(
       'after',
       '\nRuns nothing: the next runs do, each once, what was shown under this plan and is still\n' +

@@ -45,6 +45,8 @@ test('explain says when a person who is due will be deleted', async () => {
 test('explain does not mention deletion where policy deletes nobody', async () => {
   const world = await missing({});
   wait(world, 18 * day);
-  expect((await world.call('explain', ann)).out).not.toMatch(/; due, deleted |the first is deleted/);
+  expect((await world.call('explain', ann)).out).not.toMatch(
+    /; due, deleted |the first is deleted/,
+  );
   expect((await world.call('status', '--json')).json.missing).toMatchObject({ deletedInMs: null });
 });

@@ -4,8 +4,9 @@
  * When contacts are merged, the ids of the merged contacts no longer refer to contacts of their
  * own. HubSpot lists these ids in the remaining contact, and returns that contact when one of them
  * is requested. The engine knows an opt-out of a merged contact by the merged id. The remaining
- * contact is therefore yielded again under the id of each merged contact, like a person whose
- * address has changed and whose opt-outs move along. Several records with the same address are one
+ * contact is therefore yielded again under the id of each merged contact, so that the opt-outs
+ * recorded under that id carry over, as they do when a person's address changes. Several records
+ * with the same address are one
  * person, and the strictest of them counts.
  */
 import { fieldAt } from '../../domain/values/record-field.ts';

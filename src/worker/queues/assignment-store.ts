@@ -31,7 +31,7 @@ export interface Candidate {
   snapshot: string;
   /** How many times the snapshot was opened for writing. */
   generation: number;
-  /** The number of the snapshot's file, which a copy of the file does not share. */
+  /** The inode number of the snapshot's file, which distinguishes the file from its copies. */
   file: string;
   /** Whether the snapshot was restored from a backup. */
   restored: boolean;

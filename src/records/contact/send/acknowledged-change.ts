@@ -144,8 +144,8 @@ function anew({ channels, outgrown, renamed }: RecordedContact): RecordedContact
 }
 
 /**
- * Returns the channels after the change. If the change was sent under another address and this one
- * now has another contact, nothing changes.
+ * Returns the channels after the change. If the change was sent under another address of the same
+ * record, and this address now has another contact, the channels stay as they were.
  */
 function channelsAfter(
   recorded: RecordedContact,
