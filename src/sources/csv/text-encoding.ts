@@ -1,5 +1,6 @@
 /** Converts the bytes of a CSV file to UTF-8 from whatever encoding it was exported in. */
 import { Invalid } from '../../domain/errors.ts';
+import { hasUtf16Pattern } from '../shared/files/utf16-pattern.ts';
 
 export const encodings = ['utf-8', 'utf-16', 'windows-1252'] as const;
 export type Encoding = (typeof encodings)[number];
@@ -22,7 +23,7 @@ export interface ChunkDecoder {
 export function chunkDecoder(sample: Buffer, encoding: Encoding = 'utf-8'): ChunkDecoder {
   const label = markedEncoding(sample) ?? (encoding === 'utf-16' ? 'utf-16le' : encoding);
   const isUtf8 = label === 'utf-8';
-  const isUnmarkedUtf16 = isUtf8 && hasNulPattern(sample.subarray(0, 1024));
+  const isUnmarkedUtf16 = isUtf8 && hasUtf16Pattern(sample);
   const decoder = new TextDecoder(label, { fatal: true });
   return {
     decode(chunk) {
@@ -56,14 +57,4 @@ function markedEncoding(sample: Buffer): 'utf-8' | 'utf-16le' | 'utf-16be' | und
   const mark = sample.toString('hex', 0, 2);
   if (mark === 'fffe') return 'utf-16le';
   return mark === 'feff' ? 'utf-16be' : undefined;
-}
-
-/**
- * Returns whether every other byte is NUL, as in Western text in UTF-16. One or two stray NULs do
- * not match.
- */
-function hasNulPattern(bytes: Buffer): boolean {
-  const nuls: [even: number, odd: number] = [0, 0];
-  for (let at = 0; at < bytes.length; at += 1) if (bytes[at] === 0) nuls[at % 2 === 0 ? 0 : 1] += 1;
-  return Math.max(...nuls) >= 4 && Math.max(...nuls) > bytes.length / 4;
 }

@@ -6,6 +6,7 @@ import { Invalid } from '../../domain/errors.ts';
 import { parseJson } from '../../domain/values/lossless-json.ts';
 import type { FileTally } from '../shared/files/file-tally.ts';
 import { type FileReading, type FileSurroundings, lineFile } from '../shared/files/line-file.ts';
+import { hasUtf16Pattern } from '../shared/files/utf16-pattern.ts';
 import { jsonRecords, type JsonRecords } from '../shared/json-records.ts';
 import type { Source, SourceRecord } from '../source.ts';
 import { type JsonLine, lineParser } from './line-parser.ts';
@@ -91,16 +92,6 @@ function utf8Check(): (chunk: Buffer | undefined) => boolean {
  */
 function assertNotUtf16(sample: Buffer, path: string): void {
   const marked = sample.length >= 2 && ['fffe', 'feff'].includes(sample.toString('hex', 0, 2));
-  if (!marked && !hasNulPattern(sample.subarray(0, 1024))) return;
+  if (!marked && !hasUtf16Pattern(sample)) return;
   throw new Invalid(`${path}: the text is UTF-16; save the file as UTF-8`);
-}
-
-/**
- * Returns whether every other byte is NUL, as in Western text in UTF-16. One or two stray NULs do
- * not match.
- */
-function hasNulPattern(bytes: Buffer): boolean {
-  const nuls: [even: number, odd: number] = [0, 0];
-  for (let at = 0; at < bytes.length; at += 1) if (bytes[at] === 0) nuls[at % 2 === 0 ? 0 : 1] += 1;
-  return Math.max(...nuls) >= 4 && Math.max(...nuls) > bytes.length / 4;
 }
