@@ -69,9 +69,11 @@ const traits: Readonly<Record<z.output<typeof contactSource>['type'], Traits>> =
   tryton: { readsOne: true, id: 'id', readsNamedFields: true },
 };
 
+const traitsByType = new Map<unknown, Traits>(Object.entries(traits));
+
 /** Returns the properties of a type of contact source; undefined: there is no such type. */
 export function traitsOf(type: unknown): Traits | undefined {
-  return new Map<unknown, Traits>(Object.entries(traits)).get(type);
+  return traitsByType.get(type);
 }
 
 /** Returns whether a source can read a single record. The source may be invalid otherwise. */
