@@ -2,7 +2,7 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
 import type { Command } from 'commander';
-import { configurationText, mergeWords, said } from '../cli/init/mirror-file.ts';
+import { configurationText, said } from '../cli/init/mirror-file.ts';
 import { previewOf } from '../cli/init/preview.ts';
 import { type Choices, type Proposal, propose, type Words } from '../cli/init/propose-columns.ts';
 import { readSample, type Sample } from '../cli/init/read-sample.ts';
@@ -120,20 +120,22 @@ function channelOf(text: string): Choices['channels'][number] {
 }
 
 function wordsOf(all: readonly string[]): Map<string, Words> {
-  const parts = all.map((text) => {
+  const byColumn = new Map<string, Words>();
+  for (const text of all) {
     const found = /^(?<column>.+?):(?<meaning>in|out|none|yes|no)=(?<list>.+)$/s.exec(text)?.groups;
     const { column, meaning, list } = found ?? {};
-    if (column !== undefined && meaning !== undefined && list !== undefined) {
-      return { column, words: { [meaning]: list.split(',').map((word) => word.trim()) } };
+    if (column === undefined || meaning === undefined || list === undefined) {
+      throw new Invalid(`--words ${text} is not understood`, {
+        fix: 'write COLUMN:in=WORD,WORD, or out, none, yes, no instead of in',
+      });
     }
-    throw new Invalid(`--words ${text} is not understood`, {
-      fix: 'write COLUMN:in=WORD,WORD, or out, none, yes, no instead of in',
-    });
-  });
-  const byColumn = Map.groupBy(parts, ({ column }) => column);
-  return new Map(
-    [...byColumn].map(([column, of]) => [column, mergeWords(of.map(({ words }) => words))]),
-  );
+    const words: Record<string, readonly string[] | 'any'> = { ...byColumn.get(column) };
+    const before = words[meaning] ?? [];
+    const isAny = before === 'any' || (meaning === 'yes' && list === 'any');
+    words[meaning] = isAny ? 'any' : [...before, ...list.split(',').map((word) => word.trim())];
+    byColumn.set(column, words);
+  }
+  return byColumn;
 }
 
 /** Returns a name for the mirror from that of the file: lower case, with hyphens. */

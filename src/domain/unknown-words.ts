@@ -97,7 +97,8 @@ export function sayUnknown(
 const masked =
   '; here letters are shown as a and digits as 9, the values on a terminal and with --addresses';
 
-function isPlain({ text = '', records }: Value): boolean {
+/** Returns whether a value may be shown: it is a word or a mark, and no personal data. */
+export function isPlain({ text = '', records }: Pick<Value, 'text' | 'records'>): boolean {
   const isKnown = text.length <= plainLength && records >= plainRecords && !text.includes('@');
   return isKnown || formOf(text) === text;
 }

@@ -1,7 +1,8 @@
 /** Writes the configuration that `init` proposes, with its reasons as comments. */
 import { relative, sep } from 'node:path';
 import { stringify } from 'yaml';
-import { anyOr, type Chosen, type Proposal, type Words } from './propose-columns.ts';
+import { isPlain } from '../../domain/unknown-words.ts';
+import type { Chosen, Proposal, Words } from './propose-columns.ts';
 import type { Column, Sample, Value } from './read-sample.ts';
 
 /** What a configuration is written from. */
@@ -60,11 +61,9 @@ function placed(path: string): string {
   return path.startsWith('.') ? path : `./${path}`;
 }
 
-function statementOf({ column, words }: Chosen): unknown {
-  const isPlain = Object.keys(words).length === 0;
-  if (isPlain) return column.name;
-  const { yes, ...others } = words;
-  return { field: column.name, ...(yes && { yes: anyOr(yes) }), ...others };
+/** Returns a column as the configuration states it: its name, or with the words that it needs. */
+export function statementOf({ column, words }: Chosen): string | ({ field: string } & Words) {
+  return Object.keys(words).length === 0 ? column.name : { field: column.name, ...words };
 }
 
 /** Returns a value as YAML on one line. */
@@ -104,18 +103,8 @@ const mostWords = 30;
 
 /** Returns the values that several records hold, with their counts; others may be personal data. */
 function frequent(values: readonly Value[]): string[] {
-  const plain = values.filter(({ text, records }) => records >= 3 && text.length <= 20);
+  const plain = values.filter((value) => value.records >= 3 && isPlain(value));
   const shown = plain.slice(0, mostCounted).map(({ text, records }) => `${text} ${records}`);
   const others = values.length - shown.length;
   return others > 0 && shown.length > 0 ? [...shown, `${others} other values`] : shown;
-}
-
-/** Returns the words of several options for one column, as one. */
-export function mergeWords(all: readonly Words[]): Words {
-  const names = ['in', 'out', 'none', 'yes', 'no'] as const;
-  return Object.fromEntries(
-    names
-      .map((name): [string, string[]] => [name, all.flatMap((words) => [...(words[name] ?? [])])])
-      .filter(([, list]) => list.length > 0),
-  );
 }

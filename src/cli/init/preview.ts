@@ -3,7 +3,9 @@ import { systemClock } from '../../http/system-clock.ts';
 import { contactDesire } from '../../records/contact/observe/desired-contact.ts';
 import { decodeContact } from '../../records/contact/observe/contact-rows.ts';
 import { visibleLine } from '../output/visible-text.ts';
-import { anyOr, type Chosen, type Proposal } from './propose-columns.ts';
+import { table } from '../../engine/report/summary-text.ts';
+import { statementOf } from './mirror-file.ts';
+import type { Proposal } from './propose-columns.ts';
 import type { Sample } from './read-sample.ts';
 
 const said = { opt_in: 'in', opt_out: 'out' } as const;
@@ -15,9 +17,9 @@ export function previewOf({ first }: Sample, proposal: Proposal, asTheyAre: bool
     {
       id: id.column.name,
       email: email.column.name,
-      unsubscribed: unsubscribed && flagOf(unsubscribed),
-      deleted: deleted && flagOf(deleted),
-      channels: channels.map((one) => ({ id: one.id, subscription: subscriptionOf(one) })),
+      unsubscribed: unsubscribed && statementOf(unsubscribed),
+      deleted: deleted && statementOf(deleted),
+      channels: channels.map((one) => ({ id: one.id, subscription: statementOf(one) })),
     },
     systemClock.now,
   );
@@ -34,24 +36,6 @@ export function previewOf({ first }: Sample, proposal: Proposal, asTheyAre: bool
     const note = why ?? (presence === 'flagged' ? 'gone: the CRM says so' : '');
     return [who, ...each, note];
   });
-  return table([['', ...channels.map((one) => one.id), ''], ...rows]);
-}
-
-/** Options that are undefined would count as stated, so each form has its own words only. */
-function flagOf({ column, words }: Chosen) {
-  return { field: column.name, yes: anyOr(words.yes), no: words.no };
-}
-
-function subscriptionOf({ column, words }: Chosen) {
-  return { field: column.name, in: words.in, out: words.out, none: words.none };
-}
-
-function table(rows: readonly (readonly string[])[]): string[] {
-  const texts = rows.map((row) => row.map((text) => visibleLine(text)));
-  const widths = (texts[0] ?? []).map((_, at) =>
-    Math.max(...texts.map((row) => row[at]?.length ?? 0)),
-  );
-  return texts.map((row) =>
-    `  ${row.map((text, at) => text.padEnd(widths[at] ?? 0)).join('  ')}`.trimEnd(),
-  );
+  const all = [['', ...channels.map((one) => one.id), ''], ...rows];
+  return table(all.map((row) => row.map((text) => visibleLine(text)))).map((line) => `  ${line}`);
 }

@@ -12,12 +12,10 @@ import { chooseEmail, chooseId, flagColumns } from './recognize-columns.ts';
 import type { Column, Sample, Value } from './read-sample.ts';
 
 /** The words of a column: `in`, `out` and `none` for a channel, `yes` and `no` for a flag. */
-export type Words = Partial<Record<'in' | 'out' | 'none' | 'yes' | 'no', readonly string[]>>;
-
-/** Returns the words as the configuration has them: `any` stands for every value but a no. */
-export function anyOr(words: readonly string[] | undefined): readonly string[] | 'any' | undefined {
-  return words?.length === 1 && words[0] === 'any' ? 'any' : words;
-}
+export type Words = Partial<Record<'in' | 'out' | 'none' | 'no', readonly string[]>> & {
+  /** `any` stands for every value that is neither empty nor a no. */
+  yes?: readonly string[] | 'any';
+};
 
 /** What the user has said; everything else is proposed. */
 export interface Choices {
@@ -133,22 +131,23 @@ const noWords = ['nein', 'non', 'não', 'nao', 'nee', 'nej', 'nie', 'falsch', 'f
 /** Returns a column with its words: those that the user gives, and those of other languages. */
 function withWords(column: Column, use: Use, given: Words = {}): Chosen {
   const [yes, no] = use === 'subscription' ? (['in', 'out'] as const) : (['yes', 'no'] as const);
-  const all = use === 'subscription' ? given[yes] : anyOr(given[yes]);
-  const own = { yes: all ?? [], no: given[no] ?? [], none: given.none ?? [] };
+  const own = { yes: given[yes] ?? [], no: given[no] ?? [], none: given.none ?? [] };
   const unknownTo = (words: typeof own): Value[] => {
     const read = vocabulary(use, words, systemClock.now);
     return column.values.filter(({ text }) => typeof read(text) === 'object');
   };
-  const named = { ...own, yes: own.yes === 'any' ? [] : own.yes };
+  const isAny = own.yes === 'any';
   const foreign = (list: readonly string[]) =>
-    unknownTo(named).flatMap(({ text }) => (list.includes(wordOf(text)) ? [text] : []));
+    unknownTo({ ...own, yes: isAny ? [] : own.yes }).flatMap(({ text }) =>
+      list.includes(wordOf(text)) ? [text] : [],
+    );
   const meant = {
     yes: own.yes === 'any' ? own.yes : [...own.yes, ...foreign(yesWords)],
     no: [...own.no, ...foreign(noWords)],
     none: own.none,
   };
-  const lists: [keyof Words, readonly string[]][] = [
-    [yes, meant.yes === 'any' ? ['any'] : meant.yes],
+  const lists: [keyof Words, readonly string[] | 'any'][] = [
+    [yes, meant.yes],
     [no, meant.no],
     ['none', meant.none],
   ];

@@ -7,10 +7,14 @@ import { systemClock } from '../../http/system-clock.ts';
 import { isAddress } from '../../records/contact/observe/email-address.ts';
 import { contactKey } from '../../records/contact/observe/observed-contact.ts';
 import { csvSource } from '../../sources/csv/csv-source.ts';
+import { csvOptions } from '../../sources/csv/options.ts';
 import type { Encoding } from '../../sources/csv/text-encoding.ts';
 import { ndjsonSource } from '../../sources/ndjson/ndjson-source.ts';
+import { ndjsonOptions } from '../../sources/ndjson/options.ts';
+import { hasUtf16Pattern } from '../../sources/shared/files/utf16-pattern.ts';
 import type { Certificate, Source, SourceRecord } from '../../sources/source.ts';
 import { sampleSqlite } from '../../sources/sql/sqlite-sample.ts';
+import { xlsxOptions } from '../../sources/xlsx/options.ts';
 import { xlsxSource } from '../../sources/xlsx/xlsx-source.ts';
 
 /** One value of a column, in the spelling of its first record. */
@@ -80,25 +84,24 @@ function typeOf(path: string): File['type'] | 'sql' {
   });
 }
 
-/** Returns the encoding to try if a file is not UTF-8. UTF-16 without a mark has many NULs. */
+/** Returns the encoding to try if a file is not UTF-8. */
 function encodingOf(path: string): Encoding {
-  const bytes = Buffer.alloc(4_096);
+  const bytes = Buffer.alloc(1_024);
   const file = openSync(path, 'r');
   const length = readSync(file, bytes);
   closeSync(file);
-  const nuls = bytes.subarray(0, length).filter((byte) => byte === 0).length;
-  return nuls > length / 4 ? 'utf-16' : 'windows-1252';
+  return hasUtf16Pattern(bytes.subarray(0, length)) ? 'utf-16' : 'windows-1252';
 }
 
 type Options = Record<string, string>;
 
-/** Reads once more with `finalNewline: optional` if only the last line break is missing. */
+/** Reads once more with `finalNewline: optional` if the reading is complete with that option. */
 async function completed(
   options: Options,
   readWith: (options: Options) => Promise<Sample>,
 ): Promise<Sample> {
   const sample = await readWith(options);
-  if (!sample.flaw?.includes('line break')) return sample;
+  if (sample.flaw === undefined) return sample;
   const tolerant = await readWith({ ...options, finalNewline: 'optional' });
   return tolerant.flaw === undefined ? tolerant : sample;
 }
@@ -148,15 +151,12 @@ function flawOf(certificate: Certificate): string | undefined {
 
 function sourceOf({ type, path }: File, options: Options): Source {
   const surroundings = { clock: systemClock, random: Math.random };
-  if (type === 'xlsx') return xlsxSource({ type, path: resolve(path) }, surroundings);
-  const finalNewline = options['finalNewline'] === 'optional' ? 'optional' : 'required';
-  const place = { path: resolve(path), finalNewline } as const;
-  if (type === 'ndjson') return ndjsonSource({ ...place, type }, surroundings);
-  const encoding = encodings.find((one) => one === options['encoding']);
-  return csvSource({ ...place, type, encoding }, surroundings);
+  const given = { ...options, type, path: resolve(path) };
+  if (type === 'xlsx') return xlsxSource(xlsxOptions.parse(given), surroundings);
+  return type === 'ndjson'
+    ? ndjsonSource(ndjsonOptions.parse(given), surroundings)
+    : csvSource(csvOptions.parse(given), surroundings);
 }
-
-const encodings: readonly Encoding[] = ['utf-8', 'utf-16', 'windows-1252'];
 
 /** Yields the fields of a record; those of nested objects by their dotted paths. */
 function* fieldsOf(
