@@ -8,7 +8,7 @@ async function started(...argv: string[]): Promise<string[]> {
   const stop = AbortSignal.abort();
   const code = await main(['emulator', '--port', '0', ...argv], {
     env: {},
-    print: (line) => void out.push(line),
+    print: (line) => void out.push(String(line)),
     note: (line) => expect.unreachable(line),
     progress: () => undefined,
     terminal: false,

@@ -1,8 +1,9 @@
-/** Renders a run, a plan or a forecast as lines of text. All functions are pure. */
+/** Renders a run or a plan as lines of text. All functions are pure. */
 import { renderProblem } from '../../domain/errors.ts';
 import type { Change } from '../../domain/change.ts';
 import { guardNames, guardRows } from '../../domain/guard-classes.ts';
-import { heldIn, type Summary } from './run-summary.ts';
+import { heldIn, type Summary } from '../../engine/report/run-summary.ts';
+import { table } from './table.ts';
 
 const shownChanges = 20;
 const shownProblems = 20;
@@ -120,18 +121,6 @@ export function renderChanges(
   const more = count - shownChanges;
   const rest = more > 0 ? [`  … and ${more} more change${more === 1 ? '' : 's'}`] : [];
   return ['', 'What a run would send:', ...lines, ...rest];
-}
-
-/** Aligns the columns: each is as wide as its widest cell, with two spaces between columns. */
-export function table(rows: string[][]): string[] {
-  const widths =
-    rows[0]?.map((_, at) => Math.max(...rows.map((row) => (row[at] ?? '').length))) ?? [];
-  return rows.map((row) =>
-    row
-      .map((cell, at) => cell.padEnd(widths[at] ?? 0))
-      .join('  ')
-      .trimEnd(),
-  );
 }
 
 function yesNo(value: boolean | null): string {
