@@ -106,7 +106,8 @@ export function isPlain({ text = '', records }: Pick<UnknownValue, 'text' | 'rec
 }
 
 /**
- * Returns a value in quotes. Without `asTheyAre`, one that may be personal data is shown by its form.
+ * Returns a value in quotes. One that may be personal data needs `asTheyAre`, otherwise its form is
+ * shown.
  */
 export function nameOf(value: UnknownValue, asTheyAre: boolean): string {
   const { text, unknown } = value;

@@ -1,4 +1,4 @@
-/** Groups everything that a run has found, by cause. The list of problems is capped, this is not. */
+/** Groups all problems that a run has found by cause. The list of problems has a limit. */
 import { guardNames, type GuardClass, guardRows } from '../../domain/guard-classes.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 import { onlyKey } from '../context/mirror-context.ts';

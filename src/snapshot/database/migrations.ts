@@ -181,7 +181,7 @@ export const migrations: readonly string[] = [
      end;`,
   // `since` is when a source id became known under a key; ids from earlier versions sort first.
   'alter table origin add column since integer not null default 0;',
-  // Problems are grouped by their cause. The next run names the causes of those of earlier versions;
+  // Problems are grouped by cause. The next run sets the causes of those of earlier versions;
   // refused changes are not sent again, so their cause is set here.
   `alter table problem add column cause text not null default 'unknown';
    alter table problem add column about text not null default '';
