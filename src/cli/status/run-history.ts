@@ -52,7 +52,7 @@ export interface ToldChanges {
   templates: Outcomes;
 }
 
-/** Returns the document of a run. `isRunning` tells which of the unfinished runs are in progress. */
+/** Returns the document of a run. `isRunning` tells which unfinished runs are in progress. */
 export function tellRun(run: KeptRun, isRunning: (run: KeptRun) => boolean): ToldRun {
   const { only, requests, certificate, reasons } = kept.parse(JSON.parse(run.summary ?? '{}'));
   const ended = run.endedAt !== null;
@@ -76,8 +76,8 @@ export function tellRun(run: KeptRun, isRunning: (run: KeptRun) => boolean): Tol
 }
 
 /**
- * Returns a function that tells whether a run is in progress: it has not ended, and the process that
- * has the lease began it. Of runs about one person, only the newest can be.
+ * Returns a function that tells whether a run is in progress: it has not ended, and the process
+ * that has the lease began it. Of runs about one person, only the newest can be.
  */
 export function runningOf(snapshot: Snapshot, leased: boolean): (run: KeptRun) => boolean {
   if (!leased) return () => false;
