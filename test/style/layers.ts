@@ -56,6 +56,7 @@ export const layers: readonly (readonly string[])[] = [
   ['server'],
   ['cli/output'],
   ['cli/compose'],
+  ['cli/progress'],
   ['cli/init'],
   ['cli/remote'],
   ['cli/lookup'],
