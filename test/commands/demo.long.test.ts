@@ -143,6 +143,7 @@ const summary: Summary = {
   only: null,
   certificate: { source: true, platform: true },
   problems: [],
+  groups: [],
   reasons: [],
   reasonCodes: [],
   known: 0,

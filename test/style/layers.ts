@@ -57,6 +57,7 @@ export const layers: readonly (readonly string[])[] = [
   ['cli/output'],
   ['cli/compose'],
   ['cli/init/sample'],
+  ['cli/progress'],
   ['cli/init'],
   ['cli/init/conversation'],
   ['cli/remote'],

@@ -38,7 +38,7 @@ export function described(sample: Sample, proposal: Proposal, asTheyAre: boolean
 /** How many unknown words of a column are named. */
 const mostNamed = 5;
 
-/** Returns a line for each channel whose column holds unknown words, with the flag for the first. */
+/** Returns lines for each channel whose column holds unknown words, with the flag to name one. */
 function strangeLines({ channels }: Proposal, asTheyAre: boolean): string[] {
   return channels.flatMap(({ column, unknown }) => {
     const plain = unknown.filter((value) => asTheyAre || isPlain(value));

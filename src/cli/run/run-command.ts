@@ -4,6 +4,7 @@ import type { Config } from '../../config/config.ts';
 import { loadConfig } from '../../config/load-config.ts';
 import { Invalid, renderProblem } from '../../domain/errors.ts';
 import { nothingDone, type Plan, type Summary } from '../../engine/report/run-summary.ts';
+import { renderGroups, shownGroups, type ShownGroup } from '../output/problem-groups.ts';
 import { renderSummary } from '../output/summary-text.ts';
 import {
   isRecord,
@@ -16,11 +17,11 @@ import { run } from '../../engine/run.ts';
 import { assemble } from '../compose/assemble-mirror.ts';
 import { codeOfStop, exitCode } from '../output/exit-codes.ts';
 import { explain } from '../output/failure-report.ts';
-import { foreseeing } from './forecast-notice.ts';
+import { followRun } from './follow-run.ts';
 import { createLog } from './run-log.ts';
 import { orHandOver } from '../remote/worker-handover.ts';
 import { keyOf, type Names, namesOf } from '../lookup/person-names.ts';
-import { createProgress } from './progress-line.ts';
+import { outletsOf } from '../progress/progress-line.ts';
 import { clearRestored, copiedAt } from '../compose/snapshot-marks.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { type LookFlags, namingOptions } from '../lookup/snapshot-command.ts';
@@ -81,7 +82,7 @@ export async function pass(flags: PassFlags, shell: Shell, wanted: Pass): Promis
   } catch (error) {
     const reasons = explain(error).text.split('\n');
     const summary = nothingDone({ mirror, mode: modeName(mode), reasons });
-    if (flags.json) shell.print(documentOf(summary));
+    if (flags.json) shell.print(documentOf(summary, []));
     throw error;
   }
 }
@@ -97,35 +98,39 @@ async function runOnce(config: Config, { flags, shell, wanted }: Call): Promise<
   const log = createLog(shell, config.mirror);
   const { acceptLostLedger = false } = flags;
   const { mirror, close } = assemble(config, shell, { ...wanted, acceptLostLedger });
-  const line = createProgress(shell, mirror);
+  let followed: ReturnType<typeof followRun> | undefined;
   let failure: unknown;
   try {
     const addresses = flags.addresses ?? shell.terminal;
     const { writes, firstLoad = false, approve, agrees } = wanted;
     wanted.begins?.(mirror);
     const mode = wanted.mode === 'fast' ? 'fast' : 'full';
-    const said = foreseeing(shell, mirror, { config, mode, firstLoad });
+    followed = followRun(shell, mirror, {
+      config,
+      mode,
+      firstLoad,
+      writes,
+      isForAll: typeof wanted.mode === 'string',
+      outlets: outletsOf(shell),
+    });
+    const { progress, foresees } = followed;
     const summary = await runNow(mirror, shell, {
       mode: wanted.mode,
       writes,
       firstLoad,
       approve,
       only,
-      progress(progress) {
-        said.progress(progress);
-        line.progress(progress);
-      },
-      foresees(forecast) {
-        if (writes) line.foresees(forecast);
-        said.foresees(forecast);
-      },
+      progress,
+      foresees,
       ...(agrees && { agrees: (plan) => agrees(plan, mirror) }),
     });
     const names = namesOf(mirror.snapshot, addresses);
     log.ended(summary, writes ? 'run' : 'plan');
     const told = { ...summary, problems: named(summary, names, addresses) };
-    if (flags.json) shell.print(documentOf(told));
-    else for (const row of renderSummary(told, wanted)) shell.print(row);
+    const groups = shownGroups(summary.groups, { names, addresses });
+    const rows = () => [...renderSummary(told, wanted), ...renderGroups(groups)];
+    if (flags.json) shell.print(documentOf(told, groups));
+    else for (const row of rows()) shell.print(row);
     const unsaid = summary.reasons.filter((reason) => !mirror.notes.includes(reason));
     const lines = [...unsaid, ...heldLines(summary)];
     if (!flags.json) for (const text of lines) shell.note(`crm-mirror: ${text}`);
@@ -135,7 +140,7 @@ async function runOnce(config: Config, { flags, shell, wanted }: Call): Promise<
     failure = error;
     throw error;
   } finally {
-    line.close();
+    followed?.close();
     await close(failure);
   }
 }
@@ -217,14 +222,14 @@ function named(summary: Summary, names: Names, addresses: boolean): Summary['pro
 }
 
 /** Returns the document for --json. A side that was not read counts as not certified. */
-function documentOf({ reasonCodes: _, ...summary }: Summary): string {
+function documentOf({ reasonCodes: _, ...summary }: Summary, groups: ShownGroup[]): string {
   const { source, platform } = summary.certificate;
   const certificate = { source: source ?? false, platform: platform ?? false };
-  const problems = summary.problems.map(({ part: __, isNew, ...problem }) => ({
-    ...problem,
-    new: isNew,
-  }));
-  return JSON.stringify({ ...summary, certificate, problems }, null, 2);
+  const problems = summary.problems.map(({ isNew, ...problem }) => {
+    const { kind, key, class: of, cause, reason, fix } = problem;
+    return { kind, key, class: of, cause, reason, fix, new: isNew };
+  });
+  return JSON.stringify({ ...summary, certificate, problems, groups }, null, 2);
 }
 
 function onlyOf(word: string | undefined): RunOptions['only'] {

@@ -20,6 +20,7 @@ export type SourceRead = Certificate & { whole: boolean; sizes: Sizes };
 const sortedAtOnce = 75_000;
 
 const sharedId = {
+  cause: 'id-shared' as const,
   reason: 'several records with different addresses have this id',
   fix: 'give every record an id of its own in the CRM',
 };
@@ -31,7 +32,12 @@ export async function readSource(
 ): Promise<SourceRead> {
   const { staging, stage } = run.snapshot;
   const end: { certificate?: Certificate } = {};
-  const records = source.read({ fields: type.fields, signal: run.stop });
+  let share: number | undefined;
+  const records = source.read({
+    fields: type.fields,
+    signal: run.stop,
+    progress: (read) => void (share = read),
+  });
   const unknown = countUnknown();
   let count = 0;
   let sorted = 0;
@@ -44,7 +50,7 @@ export async function readSource(
       await sortIn(run, type.name);
       sorted = count;
     }
-    run.progress({ stage: 'reading', kind: type.name, done: count, of: undefined });
+    run.progress({ stage: 'reading', kind: type.name, done: count, of: undefined, share });
     if (run.stop.aborted) throw reasonOf(run.stop);
   }
   const { certificate } = end;
@@ -176,7 +182,7 @@ export function desiredOf(type: RecordType, record: SourceRecord): DesiredRow {
     fingerprint: '',
     wants: false,
     presence: 'present',
-    invalid: { reason: record.broken, fix: record.fix },
+    invalid: { cause: 'unreadable-record', reason: record.broken, fix: record.fix },
   };
 }
 
