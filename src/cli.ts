@@ -234,6 +234,7 @@ function processShell(): Shell {
       drawn = true;
     },
     terminal: isatty(process.stdout.fd),
+    canAsk: isatty(process.stdin.fd) && isatty(process.stdout.fd),
     colored: takesColors(process.stdout),
     interactive,
     stop,

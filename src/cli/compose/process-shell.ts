@@ -21,6 +21,8 @@ export interface Shell {
   terminal: boolean;
   /** Whether results are coloured. */
   colored?: boolean;
+  /** Whether stdin and stdout are terminals, so that questions can be asked. */
+  canAsk?: boolean;
   /** Whether stderr is a terminal. */
   interactive: boolean;
   /** Aborted when the process is asked to stop; the reason is Interrupted. */
