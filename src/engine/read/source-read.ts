@@ -58,8 +58,8 @@ export async function readSource(
 }
 
 /**
- * Withdraws the certificate if most recorded people have lost their address, which means that a
- * column is empty.
+ * Withdraws the certificate if most recorded people have lost their valid address, which means that
+ * the column is empty, or another one.
  */
 function withAddresses(
   { snapshot: { recorded, staging } }: RunContext,
@@ -71,8 +71,8 @@ function withAddresses(
   // A single person proves nothing about a column.
   if (lost < 2 || lost * 2 <= known) return certificate;
   const flaw = {
-    why: `${lost} of ${known} recorded people have lost their address`,
-    fix: 'check the column that contacts.email names, and export it again',
+    why: `${lost} of ${known} recorded people have no valid address any more`,
+    fix: 'check that contacts.email names the column with the addresses, and export it again',
   };
   const { reading } = certificate;
   if (certificate.complete) return { complete: false, reading, ...flaw };

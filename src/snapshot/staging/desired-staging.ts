@@ -44,7 +44,7 @@ export interface Desired {
   nameByOrigin(kind: RecordTypeName, count: number): void;
   /** Drops the records that have no address and were never known. Returns their number. */
   skipUnknown(kind: RecordTypeName): number;
-  /** Counts recorded people whose present records all lack an address. */
+  /** Counts recorded people whose present records all lack a valid address. */
   countAddressless(kind: RecordTypeName): number;
   /** Returns the records with this key. */
   desired(kind: RecordTypeName, key: Key): DesiredRow[];
@@ -139,8 +139,8 @@ function unsortedIn(db: Statements, formOf: (row: DesiredRow) => number): Adding
 
 function faultOf(invalid: DesiredRow['invalid']): unknown[] {
   if (!invalid) return [null, null, null, null];
-  const { reason, fix, option = null, noAddress = false } = invalid;
-  return [reason, fix, option, noAddress ? 1 : null];
+  const { reason, fix, option = null, noAddress } = invalid;
+  return [reason, fix, option, noAddress === undefined ? null : Number(noAddress)];
 }
 
 function sortingIn(db: Statements): Pick<Adding, 'beginSorting' | 'sortIn' | 'endSorting'> {

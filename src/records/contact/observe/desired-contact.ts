@@ -95,7 +95,7 @@ export function contactDesire(fields: ContactFields, now: () => number): RecordT
       place,
       ...formOf({ presence, channels, consentAt, protected: isKept || undefined }),
       presence,
-      ...brokenBy(found, address === '' ? fields.email : undefined),
+      ...brokenBy(found, { field: fields.email, address, isValid: key !== undefined }),
     };
   };
 }
@@ -106,17 +106,14 @@ interface Found {
   unknown: UnknownWord[];
 }
 
-/**
- * Returns why a record is invalid. `lacks`: the address field, if it is empty; no other fault is
- * returned in that case.
- */
+/** Returns why a record is invalid. If the address is empty, no other fault is returned. */
 function brokenBy(
   { faults: [first], unknown }: Found,
-  lacks: string | undefined,
+  { field, address, isValid }: { field: string; address: string; isValid: boolean },
 ): Pick<DesiredRow, 'invalid' | 'unknown'> {
   if (first === undefined) return { invalid: undefined };
-  if (lacks !== undefined) return { invalid: { ...blank(lacks), noAddress: true } };
-  return { invalid: first, unknown };
+  if (address === '') return { invalid: { ...blank(field), noAddress: true } };
+  return { invalid: isValid ? first : { ...first, noAddress: false }, unknown };
 }
 
 interface Asks {
