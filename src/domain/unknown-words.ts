@@ -106,8 +106,16 @@ export function isPlain({ text = '', records }: Pick<Value, 'text' | 'records'>)
 function nameOf(value: Value, asTheyAre: boolean): string {
   const { text, unknown } = value;
   if (text === undefined) return 'a list or an object';
-  const shown = JSON.stringify(asTheyAre || isPlain(value) ? text : formOf(text));
+  const shown = JSON.stringify(shownText({ ...value, text }, asTheyAre));
   return unknown === 'future' ? `${shown} (in the future)` : shown;
+}
+
+/** Returns a value as it may be shown: itself, or its form if it may be personal data. */
+export function shownText(
+  { text, records }: { text: string; records: number },
+  asTheyAre: boolean,
+): string {
+  return asTheyAre || isPlain({ text, records }) ? text : formOf(text);
 }
 
 /**

@@ -123,7 +123,8 @@ interface Asks {
   channels: readonly { id: string; ask: Ask }[];
 }
 
-function asksOf(fields: ContactFields, now: () => number): Asks {
+/** Returns what the settings ask each record. `now` returns milliseconds since the epoch. */
+export function asksOf(fields: ContactFields, now: () => number): Asks {
   const { deleted, unsubscribed, channels } = fields;
   const flag = (use: 'deleted' | 'unsubscribed', stated: Flag | undefined): Ask => {
     const option = `contacts.${use}`;
