@@ -5,7 +5,8 @@
 import { readFileSync } from 'node:fs';
 import { isatty } from 'node:tty';
 import { Command, CommanderError } from 'commander';
-import { visibleLine, visibleLines } from './cli/output/visible-text.ts';
+import { renderLine, takesColors } from './cli/output/text-style.ts';
+import { visibleLines } from './cli/output/visible-text.ts';
 import { exitCode } from './cli/output/exit-codes.ts';
 import { explain, type Failure } from './cli/output/failure-report.ts';
 import type { CommandGroup, CommandModule, Shell } from './cli/compose/process-shell.ts';
@@ -160,7 +161,8 @@ function documented(argv: readonly string[], real: Shell) {
   const shown = real.terminal ? visibleLines : (text: string) => text;
   const print: Shell['print'] = (line) => {
     isPrinted = true;
-    real.print(isData ? shown(line) : visibleLine(line));
+    const isText = isData && typeof line === 'string';
+    real.print(isText ? shown(line) : renderLine(line, real.colored ?? false));
   };
   const note: Shell['note'] = (text) => real.note(visibleLines(text));
   return {
@@ -218,7 +220,7 @@ function processShell(): Shell {
   };
   return {
     env: process.env,
-    print: (line) => {
+    print: (line: string) => {
       clear();
       process.stdout.write(`${line}\n`);
     },
@@ -232,6 +234,7 @@ function processShell(): Shell {
       drawn = true;
     },
     terminal: isatty(process.stdout.fd),
+    colored: takesColors(process.stdout),
     interactive,
     stop,
     abort,

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { changeCount } from '../engine/report/run-summary.ts';
-import { renderChanges, renderForecast } from '../engine/report/summary-text.ts';
+import { renderForecast } from '../engine/report/forecast-text.ts';
+import { renderChanges } from '../cli/output/summary-text.ts';
 import { absenceRulesOf } from '../cli/compose/assemble-mirror.ts';
 import { missingOf, missingWords } from '../cli/lookup/missing-people.ts';
 import { pass, passOptions, type Pass, type PassFlags } from '../cli/run/run-command.ts';

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { Invalid, renderProblem } from '../domain/errors.ts';
-import { table } from '../engine/report/summary-text.ts';
+import { table } from '../cli/output/table.ts';
 import type { KeptChange, KeptRun } from '../snapshot/tables/run-history.ts';
 import {
   type CommandAnswer,

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { renderProblem } from '../domain/errors.ts';
-import { table } from '../engine/report/summary-text.ts';
+import { table } from '../cli/output/table.ts';
 import { type Attention, attentionOf } from '../cli/status/attention-list.ts';
 import { look, type LookFlags, namingOptions } from '../cli/lookup/snapshot-command.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';

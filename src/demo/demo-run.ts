@@ -1,6 +1,6 @@
 /** Does one run within the demo, in the same way as the commands `plan` and `sync`. */
 import type { LoggedRequest } from '../emulator/ui/emulated-world.ts';
-import { renderSummary } from '../engine/report/summary-text.ts';
+import { renderSummary } from '../cli/output/summary-text.ts';
 import type { Summary } from '../engine/report/run-summary.ts';
 import { run } from '../engine/run.ts';
 import { assemble } from '../cli/compose/assemble-mirror.ts';

@@ -128,7 +128,7 @@ describe('crm-mirror emulator', () => {
     const { promise: printed, resolve } = Promise.withResolvers<void>();
     const exit = run(command, {
       env: {},
-      print: (line) => {
+      print: (line: string) => {
         lines.push(line);
         setImmediate(resolve);
       },

@@ -105,6 +105,7 @@ const owners: Readonly<Record<string, readonly string[]>> = {
   '@marcbachmann/cel-js': ['config/schema'],
   'better-sqlite3': ['snapshot', 'do-not-contact', 'emulator/store', 'sources/sql'],
   bullmq: ['worker'],
+  'cli-table3': ['cli/output'],
   fastify: ['server', 'emulator'],
   ioredis: ['worker', 'rate-limit/shared'],
   mysql2: ['sources/sql'],

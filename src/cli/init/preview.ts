@@ -3,7 +3,7 @@ import { systemClock } from '../../http/system-clock.ts';
 import { contactDesire } from '../../records/contact/observe/desired-contact.ts';
 import { decodeContact } from '../../records/contact/observe/contact-rows.ts';
 import { visibleLine } from '../output/visible-text.ts';
-import { table } from '../../engine/report/summary-text.ts';
+import { table } from '../output/table.ts';
 import { statementOf } from './mirror-file.ts';
 import type { Proposal } from './propose-columns.ts';
 import type { Sample } from './read-sample.ts';

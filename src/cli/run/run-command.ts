@@ -4,7 +4,7 @@ import type { Config } from '../../config/config.ts';
 import { loadConfig } from '../../config/load-config.ts';
 import { Invalid, renderProblem } from '../../domain/errors.ts';
 import { nothingDone, type Plan, type Summary } from '../../engine/report/run-summary.ts';
-import { renderSummary } from '../../engine/report/summary-text.ts';
+import { renderSummary } from '../output/summary-text.ts';
 import {
   isRecord,
   type Mirror,

@@ -1,9 +1,9 @@
-/** Renders a run, a plan or a forecast as lines of text. All functions are pure. */
+/** Renders a run or a plan as lines of text. All functions are pure. */
 import { renderProblem } from '../../domain/errors.ts';
 import type { Change } from '../../domain/change.ts';
 import { guardNames, guardRows } from '../../domain/guard-classes.ts';
-import { heldIn, type Summary } from './run-summary.ts';
-import { type Forecast, leastMs } from './duration-forecast.ts';
+import { heldIn, type Summary } from '../../engine/report/run-summary.ts';
+import { table } from './table.ts';
 
 const shownChanges = 20;
 const shownProblems = 20;
@@ -123,60 +123,7 @@ export function renderChanges(
   return ['', 'What a run would send:', ...lines, ...rest];
 }
 
-/** Aligns the columns: each is as wide as its widest cell, with two spaces between columns. */
-export function table(rows: string[][]): string[] {
-  const widths =
-    rows[0]?.map((_, at) => Math.max(...rows.map((row) => (row[at] ?? '').length))) ?? [];
-  return rows.map((row) =>
-    row
-      .map((cell, at) => cell.padEnd(widths[at] ?? 0))
-      .join('  ')
-      .trimEnd(),
-  );
-}
-
 function yesNo(value: boolean | null): string {
   if (value === null) return 'not read';
   return value ? 'yes' : 'no';
-}
-
-/** Reading times below this are not mentioned. */
-const longReadMs = 60_000;
-
-/** Renders the forecast lines of a plan. */
-export function renderForecast(
-  { readMs, routes, ms }: Forecast,
-  range: (ms: number) => string,
-): string[] {
-  if (routes.length === 0) return [];
-  const time = ms === null ? atLeast(leastMs({ routes }), range) : about(ms, range);
-  const after = readMs < longReadMs ? '' : `, after ${range(readMs)} of reading both sides`;
-  const lines = routes.map((one) => lineOf(one, range));
-  return [`${time}${after}, by the limits that were seen:`, ...lines];
-}
-
-function atLeast(ms: number, range: (ms: number) => string): string {
-  return ms === 0 ? 'nobody knows yet how long' : `at least ${range(ms)}`;
-}
-
-function about(ms: number, range: (ms: number) => string): string {
-  return ms === 0 ? 'a moment' : `about ${range(ms)}`;
-}
-
-function lineOf(
-  { route, requests, limit, windowMs, others }: Forecast['routes'][number],
-  range: (ms: number) => string,
-): string {
-  const count = `  ${route}  ${requests.toLocaleString('en')} request${requests === 1 ? '' : 's'}`;
-  if (limit === null || windowMs === null) return `${count}, its limit was not seen yet`;
-  return `${count}, ${limitWords({ limit, windowMs, others }, range)}`;
-}
-
-/** Renders a limit as "30 every 60 s, 20 % used by others". */
-export function limitWords(
-  { limit, windowMs, others }: { limit: number; windowMs: number; others: number },
-  range: (ms: number) => string,
-): string {
-  const share = others >= 0.05 ? `, ${Math.round(others * 100)} % used by others` : '';
-  return `${limit.toLocaleString('en')} every ${range(windowMs)}${share}`;
 }
