@@ -232,7 +232,7 @@ describe('exit code 1', () => {
     const { code, out } = await world.call('check');
     expect(code).toBe(1);
     expect(out).toMatch(/FAIL source of contacts: most are invalid: 5 records, 3 of them invalid/);
-    expect(out).toContain('3  "Oui"  unknown\n        2  "Ja"   in');
+    expect(out).toContain('3  "Oui"  unknown\n  2  "Ja"   in');
   });
 
   test('is for an address column that holds no addresses any more', async () => {

@@ -2,6 +2,7 @@
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import type { Names } from '../lookup/person-names.ts';
 import { counted } from '../output/format-values.ts';
+import { type Line, lineOf, styled } from '../output/text-style.ts';
 import { columnDocument, renderColumns } from './column-values.ts';
 import type { Finding } from './finding.ts';
 import { renderPeople } from './mapped-people.ts';
@@ -20,12 +21,16 @@ export interface CheckReport {
   asTheyAre: boolean;
 }
 
-const marks = { ok: 'ok  ', note: 'NOTE', fail: 'FAIL' };
+const marks = {
+  ok: styled('green', 'ok  '),
+  note: styled('yellow', 'NOTE'),
+  fail: styled('red', 'FAIL'),
+};
 
 /** Renders the findings, then the columns and people of the contacts. */
-export function renderCheck(report: CheckReport): string[] {
-  const lines = report.findings.map(
-    ({ what, level, found }) => `${marks[level]} ${what}: ${found}`,
+export function renderCheck(report: CheckReport): Line[] {
+  const lines = report.findings.map(({ what, level, found }) =>
+    lineOf(marks[level], ` ${what}: ${found}`),
   );
   const source = sourceOf(report, 'contact');
   if (!source) return lines;

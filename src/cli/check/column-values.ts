@@ -1,13 +1,13 @@
 /** Counts the values of each configured column while the source is read, and shows them. */
 import { shownText } from '../../domain/unknown-words.ts';
 import { wordOf } from '../../domain/values/record-field.ts';
-import { table } from '../../engine/report/summary-text.ts';
 import type {
   ColumnMeaning,
   ColumnValue,
   MappedColumn,
 } from '../../records/contact/observe/column-meanings.ts';
-import { visibleLine } from '../output/visible-text.ts';
+import { styledTable } from '../output/table.ts';
+import { type Line, styled } from '../output/text-style.ts';
 
 /** A value of a column, the number of records that hold it, and what it means. */
 interface CountedValue {
@@ -126,23 +126,24 @@ const words: Record<ColumnMeaning, string> = {
 };
 
 /** Renders the columns, each with its values and what they mean. */
-export function renderColumns(counts: readonly ColumnCount[], asTheyAre: boolean): string[] {
+export function renderColumns(counts: readonly ColumnCount[], asTheyAre: boolean): Line[] {
   return counts.flatMap((count) => {
     const { option, channel, fields } = count;
     const { values, others } = told(count, asTheyAre);
     const named = fields.map((field) => JSON.stringify(field)).join(', ');
     const of = channel === undefined ? '' : ` of ${channel}`;
-    const rows = values.map(({ value, records, means }) => [
-      records.toLocaleString('en').padStart(9),
+    const rows = values.map(({ value, records, means }): Line[] => [
+      records.toLocaleString('en'),
       valueWords(value),
-      words[means],
+      means === 'unknown' ? styled('red', words[means]) : styled('dim', words[means]),
     ]);
-    const rest = others > 0 ? [[others.toLocaleString('en').padStart(9), 'other values', '']] : [];
-    return ['', visibleLine(`${option}${of}: ${named}`), ...table([...rows, ...rest])];
+    const rest = others > 0 ? [[others.toLocaleString('en'), 'other values', '']] : [];
+    const lines = styledTable([...rows, ...rest], { indent: 2, right: [0] });
+    return ['', styled('bold', `${option}${of}: ${named}`), ...lines];
   });
 }
 
 function valueWords(value: string | null): string {
   if (value === null) return 'a list or an object';
-  return value === '' ? '(empty)' : visibleLine(JSON.stringify(value));
+  return value === '' ? '(empty)' : JSON.stringify(value);
 }

@@ -2,9 +2,9 @@
 import type { DesiredRow } from '../../domain/record.ts';
 import { decodeContact } from '../../records/contact/observe/contact-rows.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
-import { table } from '../../engine/report/summary-text.ts';
 import type { Names } from '../lookup/person-names.ts';
-import { visibleLine } from '../output/visible-text.ts';
+import { table } from '../output/table.ts';
+import { type Line, styled } from '../output/text-style.ts';
 
 /** The kinds of people, in the order in which one of each is shown. */
 const kinds = ['mapped', 'invalid', 'gone', 'unsubscribed', 'outside'] as const;
@@ -140,7 +140,7 @@ const states: Record<PersonKind, string> = {
 };
 
 /** Renders the people, then the places of records that are skipped. */
-export function renderPeople({ people, skipped }: PeopleSample, count: number): string[] {
+export function renderPeople({ people, skipped }: PeopleSample, count: number): Line[] {
   const rows = people.map(({ person, place, state, reason, channels }) => [
     person ?? place,
     Object.entries(channels)
@@ -148,11 +148,11 @@ export function renderPeople({ people, skipped }: PeopleSample, count: number): 
       .join(', '),
     reason === null ? states[state] : `invalid: ${reason}`,
   ]);
-  const lines = table(rows).map((line) => visibleLine(`  ${line}`));
-  const shown = people.length === 0 ? [] : ['', 'Some of the people:', ...lines];
+  const lines = table(rows, { indent: 2 });
+  const shown = people.length === 0 ? [] : ['', styled('bold', 'Some of the people:'), ...lines];
   if (count === 0) return shown;
   const rest = count > skipped.length ? ' …' : '';
   const places = `${skipped.join(', ')}${rest}`;
   const what = `Skipped, without an address: ${count.toLocaleString('en')} (${places})`;
-  return [...shown, '', visibleLine(what)];
+  return [...shown, '', what];
 }

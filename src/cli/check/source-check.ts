@@ -52,7 +52,7 @@ export interface SourceToCheck {
   /** The snapshot; an empty one if none exists yet. */
   snapshot: Snapshot;
   shell: Shell;
-  /** Is called with each row. */
+  /** Receives each row. */
   each(row: DesiredRow): void;
 }
 

@@ -28,7 +28,7 @@ export interface Summary {
      * Records that identify no person, because they have no address and their id was never known.
      */
     skipped: number;
-    /** Recorded people whom this reading is the first to lack. */
+    /** The number of recorded people who are missing from the source for the first time. */
     missing: number;
     invalid: number;
   };
