@@ -1,5 +1,7 @@
 /** Does one run within the demo, in the same way as the commands `plan` and `sync`. */
 import type { LoggedRequest } from '../emulator/ui/emulated-world.ts';
+import { renderGroups, shownGroups } from '../cli/output/problem-groups.ts';
+import { renderLine } from '../cli/output/text-style.ts';
 import { renderSummary } from '../cli/output/summary-text.ts';
 import type { Summary } from '../engine/report/run-summary.ts';
 import { run } from '../engine/run.ts';
@@ -10,7 +12,6 @@ import type { DemoPage } from './page-writer.ts';
 import type { Stage } from './demo-platform.ts';
 
 const everyMs = 3_000;
-const shownPerClass = 2;
 
 /** A completed run. */
 export interface Passed {
@@ -56,17 +57,10 @@ function tellProgress(requests: readonly LoggedRequest[], { note, interactive }:
   note(`  … ${changes.length.toLocaleString('en')} changes accepted by the platform so far`);
 }
 
-/** Prints the table and the first few problems of each class. */
+/** Prints the table and, after a run, its problems. */
 function printSummary(summary: Summary, page: DemoPage, writes: boolean): void {
-  const shown = summary.problems.filter(
-    (problem) =>
-      summary.problems.filter((other) => other.class === problem.class).indexOf(problem) <
-      shownPerClass,
-  );
-  const problems = writes ? shown : [];
-  page.lines(renderSummary({ ...summary, problems }, { writes }));
-  const more = summary.problems.length - problems.length;
-  if (writes && more > 0)
-    page.lines([`  … and ${more} more (crm-mirror sync --json lists up to 100)`]);
+  page.lines(renderSummary(summary, { writes }));
+  const groups = shownGroups(summary.groups, { names: ({ key }) => key, addresses: true });
+  if (writes) page.lines(renderGroups(groups).map((line) => renderLine(line, false)));
   for (const reason of summary.reasons) page.lines([`crm-mirror: ${reason}`]);
 }

@@ -1,5 +1,6 @@
 /** Counts the values of each configured column while the source is read, and shows them. */
-import { shownText } from '../../domain/unknown-words.ts';
+import { isPlain } from '../../domain/unknown-words.ts';
+import { formOf } from '../../domain/values/masked-text.ts';
 import { wordOf } from '../../domain/values/record-field.ts';
 import type {
   ColumnMeaning,
@@ -75,18 +76,14 @@ function isCountedByForm({ text, means }: ColumnValue, { holds }: MappedColumn):
   return holds === 'own' || /^\d{1,4}[-./]\d/.test(text);
 }
 
-/** Returns a value by its form: letters as a, digits as 9, and nothing of an address. */
-function formOf(text: string): string {
-  return shownText({ text, records: 0 }, false);
-}
-
 type Holds = MappedColumn['holds'];
 
 function shown(value: CountedValue, holds: Holds, asTheyAre: boolean): string | null {
   const { text, means, records } = value;
   if (text === undefined) return null;
   if (holds === 'words' && means !== 'unknown') return text;
-  return shownText({ text, records: holds === 'own' ? 0 : records }, asTheyAre);
+  const isShown = asTheyAre || (holds !== 'own' && isPlain({ text, records }));
+  return isShown ? text : formOf(text);
 }
 
 /** Merges values that look the same, and counts those that are not shown. */

@@ -1,12 +1,10 @@
 /** Renders a run or a plan as lines of text. All functions are pure. */
-import { renderProblem } from '../../domain/errors.ts';
 import type { Change } from '../../domain/change.ts';
 import { guardNames, guardRows } from '../../domain/guard-classes.ts';
 import { heldIn, type Summary } from '../../engine/report/run-summary.ts';
 import { table } from './table.ts';
 
 const shownChanges = 20;
-const shownProblems = 20;
 
 const words: Record<string, string> = {
   create: 'created',
@@ -21,10 +19,10 @@ const words: Record<string, string> = {
 
 const heads = ['CRM', 'platform', 'conflicts', 'rejected', 'invalid', 'skipped'];
 
-/** Renders the counts of a run, then its problems. */
+/** Renders the counts of a run. */
 export function renderSummary(summary: Summary, { writes }: { writes: boolean }): string[] {
   const { contacts, templates, requests, certificate } = summary;
-  const lines = [
+  return [
     `${writes ? 'Run' : 'Plan'} ${summary.run} of ${summary.mirror}: ${outcomeOf(summary)}`,
     '',
     ...table([
@@ -39,7 +37,6 @@ export function renderSummary(summary: Summary, { writes }: { writes: boolean })
       `readings certified: source ${yesNo(certificate.source)}, platform ${yesNo(certificate.platform)}`,
     ...(summary.plan === '' ? [] : [`plan ${summary.plan}`]),
   ];
-  return [...lines, ...renderProblems(summary)];
 }
 
 function heldLine(summary: Summary): string[] {
@@ -84,23 +81,6 @@ function rowOf(kind: Shown, writes: boolean): string[] {
   const text = done.map(([op, n]) => `${n} ${writes ? (words[op] ?? op) : op}`).join(', ');
   const numbers = [kind.conflicts, kind.rejected, kind.invalid, kind.skipped].map(String);
   return [String(kind.desired), String(kind.observed), ...numbers, text || 'nothing'];
-}
-
-function renderProblems({ problems, known }: Summary): string[] {
-  if (problems.length === 0) return [];
-  const shown = problems
-    .slice(0, shownProblems)
-    .map(({ class: name, key, kind, reason, fix, isNew }) => {
-      const mark = isNew ? '' : ' (known)';
-      return `  ${name}${mark} ${kind} ${key}: ${renderProblem({ reason, fix })}`;
-    });
-  const more = problems.length - shown.length;
-  return [
-    '',
-    `Problems${known > 0 ? `, ${known} of them known from earlier runs` : ''}:`,
-    ...shown,
-    ...(more > 0 ? [`  … and ${more} more (--json lists up to 100)`] : []),
-  ];
 }
 
 /** Renders the first changes of a plan, one line each. */

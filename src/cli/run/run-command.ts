@@ -4,6 +4,7 @@ import type { Config } from '../../config/config.ts';
 import { loadConfig } from '../../config/load-config.ts';
 import { Invalid, renderProblem } from '../../domain/errors.ts';
 import { nothingDone, type Plan, type Summary } from '../../engine/report/run-summary.ts';
+import { renderGroups, shownGroups, type ShownGroup } from '../output/problem-groups.ts';
 import { renderSummary } from '../output/summary-text.ts';
 import {
   isRecord,
@@ -81,7 +82,7 @@ export async function pass(flags: PassFlags, shell: Shell, wanted: Pass): Promis
   } catch (error) {
     const reasons = explain(error).text.split('\n');
     const summary = nothingDone({ mirror, mode: modeName(mode), reasons });
-    if (flags.json) shell.print(documentOf(summary));
+    if (flags.json) shell.print(documentOf(summary, []));
     throw error;
   }
 }
@@ -124,8 +125,10 @@ async function runOnce(config: Config, { flags, shell, wanted }: Call): Promise<
     const names = namesOf(mirror.snapshot, addresses);
     log.ended(summary, writes ? 'run' : 'plan');
     const told = { ...summary, problems: named(summary, names, addresses) };
-    if (flags.json) shell.print(documentOf(told));
-    else for (const row of renderSummary(told, wanted)) shell.print(row);
+    const groups = shownGroups(summary.groups, { names, addresses });
+    const rows = () => [...renderSummary(told, wanted), ...renderGroups(groups)];
+    if (flags.json) shell.print(documentOf(told, groups));
+    else for (const row of rows()) shell.print(row);
     const unsaid = summary.reasons.filter((reason) => !mirror.notes.includes(reason));
     const lines = [...unsaid, ...heldLines(summary)];
     if (!flags.json) for (const text of lines) shell.note(`crm-mirror: ${text}`);
@@ -217,14 +220,14 @@ function named(summary: Summary, names: Names, addresses: boolean): Summary['pro
 }
 
 /** Returns the document for --json. A side that was not read counts as not certified. */
-function documentOf({ reasonCodes: _, ...summary }: Summary): string {
+function documentOf({ reasonCodes: _, ...summary }: Summary, groups: ShownGroup[]): string {
   const { source, platform } = summary.certificate;
   const certificate = { source: source ?? false, platform: platform ?? false };
-  const problems = summary.problems.map(({ part: __, isNew, ...problem }) => ({
-    ...problem,
-    new: isNew,
-  }));
-  return JSON.stringify({ ...summary, certificate, problems }, null, 2);
+  const problems = summary.problems.map(({ isNew, ...problem }) => {
+    const { kind, key, class: of, cause, reason, fix } = problem;
+    return { kind, key, class: of, cause, reason, fix, new: isNew };
+  });
+  return JSON.stringify({ ...summary, certificate, problems, groups }, null, 2);
 }
 
 function onlyOf(word: string | undefined): RunOptions['only'] {
