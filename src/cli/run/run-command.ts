@@ -17,11 +17,11 @@ import { run } from '../../engine/run.ts';
 import { assemble } from '../compose/assemble-mirror.ts';
 import { codeOfStop, exitCode } from '../output/exit-codes.ts';
 import { explain } from '../output/failure-report.ts';
-import { foreseeing } from './forecast-notice.ts';
+import { followRun } from './follow-run.ts';
 import { createLog } from './run-log.ts';
 import { orHandOver } from '../remote/worker-handover.ts';
 import { keyOf, type Names, namesOf } from '../lookup/person-names.ts';
-import { createProgress } from './progress-line.ts';
+import { outletsOf } from '../progress/progress-line.ts';
 import { clearRestored, copiedAt } from '../compose/snapshot-marks.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { type LookFlags, namingOptions } from '../lookup/snapshot-command.ts';
@@ -98,28 +98,30 @@ async function runOnce(config: Config, { flags, shell, wanted }: Call): Promise<
   const log = createLog(shell, config.mirror);
   const { acceptLostLedger = false } = flags;
   const { mirror, close } = assemble(config, shell, { ...wanted, acceptLostLedger });
-  const line = createProgress(shell, mirror);
+  let followed: ReturnType<typeof followRun> | undefined;
   let failure: unknown;
   try {
     const addresses = flags.addresses ?? shell.terminal;
     const { writes, firstLoad = false, approve, agrees } = wanted;
     wanted.begins?.(mirror);
     const mode = wanted.mode === 'fast' ? 'fast' : 'full';
-    const said = foreseeing(shell, mirror, { config, mode, firstLoad });
+    followed = followRun(shell, mirror, {
+      config,
+      mode,
+      firstLoad,
+      writes,
+      isForAll: typeof wanted.mode === 'string',
+      outlets: outletsOf(shell),
+    });
+    const { progress, foresees } = followed;
     const summary = await runNow(mirror, shell, {
       mode: wanted.mode,
       writes,
       firstLoad,
       approve,
       only,
-      progress(progress) {
-        said.progress(progress);
-        line.progress(progress);
-      },
-      foresees(forecast) {
-        if (writes) line.foresees(forecast);
-        said.foresees(forecast);
-      },
+      progress,
+      foresees,
       ...(agrees && { agrees: (plan) => agrees(plan, mirror) }),
     });
     const names = namesOf(mirror.snapshot, addresses);
@@ -138,7 +140,7 @@ async function runOnce(config: Config, { flags, shell, wanted }: Call): Promise<
     failure = error;
     throw error;
   } finally {
-    line.close();
+    followed?.close();
     await close(failure);
   }
 }
