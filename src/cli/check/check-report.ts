@@ -22,7 +22,7 @@ export interface CheckReport {
 }
 
 const marks = {
-  ok: styled('green', 'ok  '),
+  ok: 'ok  ',
   note: styled('yellow', 'NOTE'),
   fail: styled('red', 'FAIL'),
 };
