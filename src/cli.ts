@@ -70,6 +70,10 @@ const commands: Readonly<Record<string, Entry>> = {
     'have the next run try again what the platform refused',
     () => import('./commands/retry.ts'),
   ],
+  resolve: [
+    'settle a conflict of one person, with reason and evidence; sends nothing',
+    () => import('./commands/resolve.ts'),
+  ],
   forget: [
     'erase one person: off the platform, out of the snapshot, and never brought back',
     () => import('./commands/forget.ts'),

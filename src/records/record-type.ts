@@ -19,7 +19,7 @@ import type {
   RecordTypeName,
   Rows,
 } from '../domain/record.ts';
-import type { Capabilities } from './capabilities.ts';
+import type { Capabilities, Settled, SettlementAsked } from './capabilities.ts';
 
 /** One record type. A function throws platform errors only if its comment states that. */
 export interface RecordType {
@@ -50,6 +50,11 @@ export interface RecordType {
    * acknowledged and nothing else has changed, it returns no changes.
    */
   decide(states: States): Decision;
+  /**
+   * Decides, from a reading of both sides, whether an operator may settle a conflict. Undefined for
+   * a type without channels.
+   */
+  settle?(states: States, asked: SettlementAsked): Settled;
   /**
    * Returns the route that an operation uses. A refused route stops only the changes that use it.
    */

@@ -197,7 +197,7 @@ function notSyncedOf({ firstName, lastName, properties, groups }: Contact) {
 function channelsOf({ found, rules, snapshot }: Explaining) {
   const { decision, states } = found;
   return explainPerson(states, rules).channels.map((explained) => {
-    const { channel, asked, tried, gates, verdict, stop } = explained;
+    const { channel, asked, tried, gates, verdict, settlement, stop } = explained;
     const { recorded } = asked;
     const problem = decision.problems.find(({ part }) => part === channel);
     const known = problem && snapshot.problems.get(problem);
@@ -220,6 +220,8 @@ function channelsOf({ found, rules, snapshot }: Explaining) {
       by: verdict.by,
       /** The setting that blocks a change: 'protect' or 'optIns'. */
       stoppedBy: stop ?? null,
+      /** How an operator settled the channel with `resolve`, while that holds. */
+      settlement: settlement && { ...settlement, at: instant(settlement.at) },
       problem: problem
         ? { reason: problem.reason, fix: problem.fix, since: timeOf(known?.since ?? null) }
         : null,

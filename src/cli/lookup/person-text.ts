@@ -156,8 +156,15 @@ function channelLines(channel: Channel, { crm }: ExplainedPerson): string[] {
     ...rows,
     ...(tried.some(({ matches }) => matches) ? [] : ['no rule matches']),
     ...asked,
+    ...settledLines(channel),
     `→ ${decision}${gate}${stop}${why}`,
   ];
+}
+
+function settledLines({ settlement }: Channel): string[] {
+  if (!settlement) return [];
+  const { as, by, at, reason, evidence } = settlement;
+  return [`settled as an opt-${as} by ${by}, ${at}: ${reason} (evidence: ${evidence})`];
 }
 
 /**
