@@ -101,7 +101,10 @@ describe('status', () => {
     world.emulator.seed.contact({ email: bob, channels: { ch_news: 'opt_out' } });
     world.people([ann, bob, 'eve@', 'kim'].map((email) => ({ email, news: 'yes' })));
     const { code, out: said } = await world.call('sync');
-    expect([code, said]).toEqual([4, expect.stringContaining('done, but some records need')]);
+    expect([code, said]).toEqual([
+      4,
+      expect.stringContaining('Done, but some records have problems.'),
+    ]);
     const { json } = await world.call('status', '--json');
     expect(json).toMatchObject({ ok: true, attention: [], invalid: { contacts: 2 } });
     const [first] = (await world.call('status')).out.split('\n');
