@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { changeCount } from '../engine/report/run-summary.ts';
-import { renderForecast } from '../engine/report/summary-text.ts';
+import { renderForecast } from '../engine/report/forecast-text.ts';
 import { apart } from '../cli/output/summary-text.ts';
 import { absenceRulesOf } from '../cli/compose/assemble-mirror.ts';
 import { missingOf, missingWords } from '../cli/lookup/missing-people.ts';

@@ -3,8 +3,9 @@ import type { LoggedRequest } from '../emulator/ui/emulated-world.ts';
 import type { Config } from '../config/config.ts';
 import type { Mirror } from '../engine/context/mirror-context.ts';
 import type { PlanView } from '../engine/report/plan-view.ts';
-import { doneGroups, type ShownGroup } from '../cli/output/change-groups.ts';
-import { renderProblems, renderSummary } from '../cli/output/summary-text.ts';
+import { type CountedChanges, doneGroups } from '../cli/output/change-groups.ts';
+import { renderGroups, shownGroups } from '../cli/output/problem-groups.ts';
+import { renderSummary } from '../cli/output/summary-text.ts';
 import type { Line } from '../cli/output/text-style.ts';
 import { namesOf } from '../cli/lookup/person-names.ts';
 import { approvalLines, doneOf, type Sample, sampleLines, samplesOf } from '../cli/run/run-view.ts';
@@ -17,7 +18,6 @@ import type { DemoPage } from './page-writer.ts';
 import type { Stage } from './demo-platform.ts';
 
 const everyMs = 3_000;
-const shownPerClass = 2;
 /** How many records of each kind of change the demo names. */
 const mostNamed = 3;
 
@@ -73,7 +73,7 @@ function tellProgress(requests: readonly LoggedRequest[], { note, interactive }:
 }
 
 interface Planned {
-  groups: readonly ShownGroup[];
+  groups: readonly CountedChanges[];
   samples: Sample[];
 }
 
@@ -100,17 +100,9 @@ function linesOf(
   ];
 }
 
-/** Prints the first few problems of each class. */
+/** Prints the problems of a run. */
 function printProblems(summary: Summary, page: DemoPage, writes: boolean): void {
-  const shown = summary.problems.filter(
-    (problem) =>
-      summary.problems.filter((other) => other.class === problem.class).indexOf(problem) <
-      shownPerClass,
-  );
-  const problems = writes ? shown : [];
-  page.lines(renderProblems({ ...summary, problems }));
-  const more = summary.problems.length - problems.length;
-  if (writes && more > 0)
-    page.lines([`  … and ${more} more (crm-mirror sync --json lists up to 100)`]);
+  const groups = shownGroups(summary.groups, { names: ({ key }) => key, addresses: true });
+  if (writes) page.lines(renderGroups(groups));
   for (const reason of summary.reasons) page.lines([`crm-mirror: ${reason}`]);
 }

@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import type { ProblemCommon } from './problem-causes.ts';
 
 /** The record types that a mirror can keep in step with the source. */
 export type RecordTypeName = 'contact' | 'template';
@@ -89,7 +90,7 @@ export interface AbsenceDue {
 }
 
 /** States what is wrong and how to fix it, one line each and without personal data. */
-export interface Fault {
+export interface Fault extends Partial<ProblemCommon> {
   reason: string;
   fix: string;
   /**

@@ -7,14 +7,14 @@ import type { DesiredRow, UnknownWord } from './record.ts';
 import { wordOf } from './values/record-field.ts';
 
 /** One value of the field that an option names; `text` is undefined for a list or an object. */
-interface Value extends Pick<UnknownWord, 'text' | 'unknown'> {
+export interface UnknownValue extends Pick<UnknownWord, 'text' | 'unknown'> {
   /** The number of records that contain the value. */
   records: number;
 }
 
 /** The unknown values of one option. */
 export interface UnknownWords extends Pick<UnknownWord, 'option' | 'fix'> {
-  values: readonly Value[];
+  values: readonly UnknownValue[];
   /** The number of records with further values, which are not distinguished. */
   others: number;
   /** The place of the first of these records. */
@@ -23,7 +23,8 @@ export interface UnknownWords extends Pick<UnknownWord, 'option' | 'fix'> {
 
 /** The maximum number of different values that are distinguished for one option. */
 const mostValues = 1_000;
-const mostCharacters = 60;
+/** The maximum number of characters of a value that are kept. */
+export const mostCharacters = 60;
 
 /** Counts unknown values, record by record. */
 export interface UnknownCount {
@@ -35,10 +36,10 @@ export interface UnknownCount {
 
 /** Creates an empty count. */
 export function countUnknown(): UnknownCount {
-  const options = new Map<string, UnknownWords & { byName: Map<string, Value> }>();
+  const options = new Map<string, UnknownWords & { byName: Map<string, UnknownValue> }>();
   const addOne = ({ option, fix, unknown, text }: UnknownWord, place: string): void => {
     const none = { option, fix, values: [], others: 0, first: place };
-    const of = options.get(option) ?? { ...none, byName: new Map<string, Value>() };
+    const of = options.get(option) ?? { ...none, byName: new Map<string, UnknownValue>() };
     options.set(option, of);
     const short = text?.slice(0, mostCharacters);
     const name = `${unknown} ${short === undefined ? '' : wordOf(short)}`;
@@ -91,19 +92,24 @@ export function sayUnknown(
   ];
   const known = all.length === 1 ? 'is no known word' : 'are no known words';
   const isMasked = !asTheyAre && values.some((value) => !isPlain(value));
-  return `${parts.join(', ')}, which ${known} (the first: ${place})${isMasked ? masked : ''}`;
+  return `${parts.join(', ')}, which ${known} (the first: ${place})${isMasked ? maskedNote : ''}`;
 }
 
-const masked =
+/** Explains values that are shown only by their form. */
+export const maskedNote =
   '; here letters are shown as a and digits as 9, the values on a terminal and with --addresses';
 
 /** Returns whether a value may be shown: it is a word or a mark, and no personal data. */
-export function isPlain({ text = '', records }: Pick<Value, 'text' | 'records'>): boolean {
+export function isPlain({ text = '', records }: Pick<UnknownValue, 'text' | 'records'>): boolean {
   const isKnown = text.length <= plainLength && records >= plainRecords && !text.includes('@');
   return isKnown || formOf(text) === text;
 }
 
-function nameOf(value: Value, asTheyAre: boolean): string {
+/**
+ * Returns a value in quotes. One that may be personal data needs `asTheyAre`, otherwise its form is
+ * shown.
+ */
+export function nameOf(value: UnknownValue, asTheyAre: boolean): string {
   const { text, unknown } = value;
   if (text === undefined) return 'a list or an object';
   const shown = JSON.stringify(asTheyAre || isPlain(value) ? text : formOf(text));

@@ -186,7 +186,8 @@ function settle(
           retryAt: at + retrySchedules.rejectedReport.firstMs,
           tried: true,
         });
-        const problem = { kind: type.name, key, class: 'rejected' as const, part };
+        const of = { kind: type.name, key, part };
+        const problem = { ...of, class: 'rejected', cause: 'crm-refused' } as const;
         tally.notReported(
           { ...problem, reason: sayRejected(reason), fix },
           row.state !== 'rejected',

@@ -59,7 +59,8 @@ function listKnown({ run, tally }: RunState, kind: 'contact' | 'template'): void
   for (const row of run.snapshot.optOutReports.rejected(kind, listed)) {
     const { email: key, channel: part, reason, fix } = row;
     if (row.endedAt !== null && row.endedAt >= run.startedAt) continue;
-    const problem = { kind, key, class: 'rejected' as const, part, fix: fix ?? '' };
+    const of = { kind, key, part, fix: fix ?? '' };
+    const problem = { ...of, class: 'rejected', cause: 'crm-refused' } as const;
     tally.notReported({ ...problem, reason: sayRejected(reason ?? '') }, false);
   }
 }

@@ -150,6 +150,7 @@ const summary: Summary = {
   only: null,
   certificate: { source: true, platform: true },
   problems: [],
+  groups: [],
   reasons: [],
   reasonCodes: [],
   known: 0,

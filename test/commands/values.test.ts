@@ -48,6 +48,7 @@ describe('an unknown word', () => {
         kind: 'contact',
         key: 'contacts.deleted',
         class: 'invalid',
+        cause: 'unknown-word',
         reason:
           '1 record holds "aaaaaa 9999", which is no known word (the first: line 6); ' +
           'here letters are shown as a and digits as 9, the values on a terminal and with --addresses',
@@ -62,7 +63,7 @@ describe('an unknown word', () => {
 
     const synced = await world.call('sync');
     expect(synced.code).toBe(4);
-    expect(synced.out.match(/^ {2}invalid/gm)).toHaveLength(2);
+    expect(synced.out.match(/^ +\d+ × invalid/gm)).toHaveLength(2);
     expect(synced.out + synced.err).not.toContain('Privat');
     expect(world.writes()).toEqual([]);
   });

@@ -57,7 +57,7 @@ describe('unsubscribed', () => {
 
   test('is reported with its field when it fails, and another record does not opt in', () => {
     const row = rowOf({ unsubscribed: fails });
-    expect(row.invalid).toEqual({
+    expect(row.invalid).toMatchObject({
       reason: 'contacts.unsubscribed.when cannot be evaluated with this value of "a"',
       fix: 'correct it in the CRM, or have the condition allow for it',
     });

@@ -1,4 +1,6 @@
-/** Renders the changes of a plan or a run like a diff: counts, then samples. All functions are pure. */
+/**
+ * Renders the changes of a plan or a run like a diff: counts, then samples. All functions are pure.
+ */
 import type { Op } from '../../domain/change.ts';
 import type { RecordTypeName } from '../../domain/record.ts';
 import type { PlannedRecord } from '../../engine/report/plan-view.ts';
@@ -8,7 +10,7 @@ import { styledTable } from './table.ts';
 import { type Line, lineOf, styled } from './text-style.ts';
 
 /** Changes that are shown together: how many, and the records to name. */
-export interface ShownGroup {
+export interface CountedChanges {
   kind: RecordTypeName;
   op: Op;
   held: boolean;
@@ -65,7 +67,7 @@ const sorts: readonly Sort[] = [
 ];
 
 /** Returns what a run has done, in the groups of a plan. */
-export function doneGroups({ contacts, templates }: Summary): ShownGroup[] {
+export function doneGroups({ contacts, templates }: Summary): CountedChanges[] {
   const { furtherOptIns: further } = contacts;
   const extra: Record<string, number> = { create: further, opt_in: -further };
   return sorts.map(({ kind, op }) => {
@@ -77,7 +79,7 @@ export function doneGroups({ contacts, templates }: Summary): ShownGroup[] {
 }
 
 /** Returns the rows of counts: a mark, what is done, how many, of what. */
-export function countRows(groups: readonly ShownGroup[], writes: boolean): Line[][] {
+export function countRows(groups: readonly CountedChanges[], writes: boolean): Line[][] {
   return sorts.flatMap((sort): Line[][] => {
     const group = find(groups, sort);
     if (!group || group.n === 0) return [];
@@ -102,9 +104,9 @@ export function adoptedRows({ contacts, templates }: Summary): Line[][] {
   return [...row(people, person), ...row(found, template)];
 }
 
-/** Returns the title of the samples of a group. `shown`: the samples, or all records with --all. */
+/** Returns the title of the samples of a group, which may be all of its records. */
 export function sampleTitle(
-  group: ShownGroup,
+  group: CountedChanges,
   shown: { records: number; parts: number; isDone?: boolean },
 ): Line {
   const sort = sorts.find(({ kind, op }) => kind === group.kind && op === group.op);
@@ -113,7 +115,8 @@ export function sampleTitle(
   const some = isCounted ? shown.records : shown.parts;
   const count = some < all ? `${number(some)} of ${number(all)}` : number(all);
   const word = group.held ? 'awaiting approval: ' : '';
-  const name = `${word}${sort?.words[shown.isDone ? 1 : 0] ?? group.op}${group.kind === 'template' ? ' templates' : ''}`;
+  const what = sort?.words[shown.isDone ? 1 : 0] ?? group.op;
+  const name = `${word}${what}${group.kind === 'template' ? ' templates' : ''}`;
   return styled('bold', lineOf(group.held ? bang : (sort?.mark ?? ''), ` ${name} (${count})`));
 }
 
@@ -129,7 +132,7 @@ export function sampleRows(records: readonly NamedRecord[]): Line[] {
 }
 
 /** Sorts groups as they are shown; what awaits approval comes last. */
-export function inShownOrder<G extends Pick<ShownGroup, 'kind' | 'op' | 'held'>>(
+export function inShownOrder<G extends Pick<CountedChanges, 'kind' | 'op' | 'held'>>(
   groups: readonly G[],
 ): G[] {
   const rank = ({ kind, op, held }: G): number =>
@@ -137,7 +140,7 @@ export function inShownOrder<G extends Pick<ShownGroup, 'kind' | 'op' | 'held'>>
   return groups.toSorted((a, b) => rank(a) - rank(b));
 }
 
-function find(groups: readonly ShownGroup[], { kind, op }: Sort): ShownGroup | undefined {
+function find(groups: readonly CountedChanges[], { kind, op }: Sort): CountedChanges | undefined {
   return groups.find((group) => group.kind === kind && group.op === op && !group.held);
 }
 

@@ -1,7 +1,6 @@
 /** Renders a plan or a run as lines of text: what changes, and what it is based on. */
-import { renderProblem } from '../../domain/errors.ts';
 import type { Summary } from '../../engine/report/run-summary.ts';
-import { adoptedRows, countRows, type ShownGroup } from './change-groups.ts';
+import { adoptedRows, countRows, type CountedChanges } from './change-groups.ts';
 import { counted, lasting } from './format-values.ts';
 import { styledTable } from './table.ts';
 import { type Line, lineOf, styled } from './text-style.ts';
@@ -9,7 +8,7 @@ import { type Line, lineOf, styled } from './text-style.ts';
 /** What a run is shown with, in addition to its summary. */
 export interface RunView {
   writes: boolean;
-  groups: readonly ShownGroup[];
+  groups: readonly CountedChanges[];
   /** What awaits approval, and how to approve it, one line each. */
   approvals: readonly string[];
   /** The settings that prevent changes, if the configuration has them. */
@@ -143,23 +142,4 @@ function yesNo(value: boolean | null): string {
 
 function format(n: number): string {
   return n.toLocaleString('en');
-}
-
-const shownProblems = 20;
-
-export function renderProblems({ problems, known }: Summary): string[] {
-  if (problems.length === 0) return [];
-  const shown = problems
-    .slice(0, shownProblems)
-    .map(({ class: name, key, kind, reason, fix, isNew }) => {
-      const mark = isNew ? '' : ' (known)';
-      return `  ${name}${mark} ${kind} ${key}: ${renderProblem({ reason, fix })}`;
-    });
-  const more = problems.length - shown.length;
-  return [
-    '',
-    `Problems${known > 0 ? `, ${known} of them known from earlier runs` : ''}:`,
-    ...shown,
-    ...(more > 0 ? [`  … and ${more} more (--json lists up to 100)`] : []),
-  ];
 }

@@ -4,7 +4,7 @@ import type { Config } from '../../config/config.ts';
 import { loadConfig } from '../../config/load-config.ts';
 import { Invalid, renderProblem } from '../../domain/errors.ts';
 import { nothingDone, type Plan, type Summary } from '../../engine/report/run-summary.ts';
-import { renderProblems } from '../output/summary-text.ts';
+import { renderGroups, shownGroups, type ShownGroup } from '../output/problem-groups.ts';
 import type { Line } from '../output/text-style.ts';
 import { type Ended, runLines, samplesOf, type Viewed } from './run-view.ts';
 import { type QuietFlags, verboseOptions } from '../output/verbosity.ts';
@@ -89,7 +89,7 @@ export async function pass(flags: PassFlags, shell: Shell, wanted: Pass): Promis
   } catch (error) {
     const reasons = explain(error).text.split('\n');
     const summary = nothingDone({ mirror, mode: modeName(mode), reasons });
-    if (flags.json) shell.print(documentOf(summary));
+    if (flags.json) shell.print(documentOf(summary, []));
     throw error;
   }
 }
@@ -160,12 +160,13 @@ async function printRun(
   const addresses = flags.addresses ?? shell.terminal;
   const names = namesOf(mirror.snapshot, addresses);
   const told = { ...summary, problems: named(summary, names, addresses) };
-  if (flags.json) return shell.print(documentOf(told));
+  const groups = shownGroups(summary.groups, { names, addresses });
+  if (flags.json) return shell.print(documentOf(told, groups));
   const adds = wanted.adds?.(ended) ?? [];
   const { writes, all = false } = wanted;
   const about = { ...flags, writes, all, adds, names };
   for await (const row of runLines(ended, about)) shell.print(row);
-  for (const row of renderProblems(told)) shell.print(row);
+  for (const row of renderGroups(groups)) shell.print(row);
   const unsaid = summary.reasons.filter(
     (reason, at) => !mirror.notes.includes(reason) && summary.reasonCodes[at] !== 'policy',
   );
@@ -249,14 +250,14 @@ function named(summary: Summary, names: Names, addresses: boolean): Summary['pro
 }
 
 /** Returns the document for --json. A side that was not read counts as not certified. */
-function documentOf({ reasonCodes: _, ...summary }: Summary): string {
+function documentOf({ reasonCodes: _, ...summary }: Summary, groups: ShownGroup[]): string {
   const { source, platform } = summary.certificate;
   const certificate = { source: source ?? false, platform: platform ?? false };
-  const problems = summary.problems.map(({ part: __, isNew, ...problem }) => ({
-    ...problem,
-    new: isNew,
-  }));
-  return JSON.stringify({ ...summary, certificate, problems }, null, 2);
+  const problems = summary.problems.map(({ isNew, ...problem }) => {
+    const { kind, key, class: of, cause, reason, fix } = problem;
+    return { kind, key, class: of, cause, reason, fix, new: isNew };
+  });
+  return JSON.stringify({ ...summary, certificate, problems, groups }, null, 2);
 }
 
 function onlyOf(word: string | undefined): RunOptions['only'] {

@@ -76,7 +76,7 @@ export function createLog(shell: Shell, mirror: string): Log {
       if (why === undefined) log.info(notice, notice?.type);
       else log.warn({ ...notice, why }, 'a notice could not be told, the next run tries again');
     },
-    ended({ problems, mirror: _, reasonCodes: __, ...summary }, what) {
+    ended({ problems, groups: _, mirror: __, reasonCodes: ___, ...summary }, what) {
       const at = summary.status === 'failed' ? 'error' : 'info';
       log[at]({ ...summary, problems: problems.length }, `${what} ${summary.status}`);
     },

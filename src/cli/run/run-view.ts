@@ -9,7 +9,7 @@ import {
   type NamedRecord,
   sampleRows,
   sampleTitle,
-  type ShownGroup,
+  type CountedChanges,
 } from '../output/change-groups.ts';
 import { counted } from '../output/format-values.ts';
 import { commandLine } from '../output/printed-commands.ts';
@@ -26,7 +26,7 @@ const rowsAtOnce = 500;
 
 /** The first records of a group. */
 export interface Sample {
-  group: ShownGroup;
+  group: CountedChanges;
   records: PlannedRecord[];
 }
 
@@ -99,7 +99,7 @@ export async function samplesOf(view: PlanView): Promise<Sample[]> {
 /** Returns the samples that the run has done, with the numbers of all that it has done. */
 export function doneOf(
   samples: readonly Sample[],
-  { groups, run, snapshot }: { groups: readonly ShownGroup[]; run: string; snapshot: Snapshot },
+  { groups, run, snapshot }: { groups: readonly CountedChanges[]; run: string; snapshot: Snapshot },
 ): Sample[] {
   const isDone = ({ kind, key, op }: PlannedRecord): boolean =>
     snapshot.recordHistory

@@ -4,7 +4,7 @@
 import { renderProblem } from '../../domain/errors.ts';
 import type { Config } from '../../config/config.ts';
 import { dueAfter } from '../../config/schema/cron-pattern.ts';
-import { limitWords } from '../../engine/report/summary-text.ts';
+import { limitWords } from '../../engine/report/forecast-text.ts';
 import type { MirrorStatus } from '../../server/status-page.ts';
 import { dueIn, type Tick } from '../../worker/queues/run-schedule.ts';
 import { attentionOf, heldWords } from './attention-list.ts';

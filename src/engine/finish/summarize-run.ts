@@ -20,6 +20,8 @@ import {
   type Status,
   type Summary,
 } from '../report/run-summary.ts';
+import type { ProblemGroups } from '../report/problem-groups.ts';
+import { withHeld } from './group-found-problems.ts';
 import { modeName, onlyKey } from '../context/mirror-context.ts';
 import type { Reported } from '../../write-back/report-opt-outs.ts';
 import { findingsNamed } from '../context/run-findings.ts';
@@ -35,10 +37,12 @@ interface Done {
   done: readonly JournalTally[];
   /** The number of people awaiting approval, by guard class. */
   held: Record<GuardClass, number>;
+  /** The problems of the run, collected by cause. */
+  found: ProblemGroups;
 }
 
 /** Builds the summary of a run. */
-export function summaryOf(state: RunState, { reported, done, held }: Done): Summary {
+export function summaryOf(state: RunState, { reported, done, held, found }: Done): Summary {
   const { run, tally, parts, mirror, options } = state;
   const contact = kindSummary(state, 'contact', done);
   const template = kindSummary(state, 'template', done);
@@ -73,6 +77,7 @@ export function summaryOf(state: RunState, { reported, done, held }: Done): Summ
     forecast: state.forecast ?? null,
     certificate: certificateOf(state),
     problems: tally.problems(),
+    groups: withHeld(found, state, held),
     reasons: said.map(renderProblem),
     reasonCodes: said.map(({ code }) => code),
     known: tally.counts().known,

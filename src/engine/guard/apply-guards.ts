@@ -157,7 +157,14 @@ function tellHeld(context: RunState, found: HoldReason, volume: ChangeVolume): v
     plan: shown ?? (run.writes ? plan?.hash : undefined),
     until: isTimed && holdForMs !== undefined ? since + holdForMs : undefined,
   });
-  tally.held({ kind: guardRows[of].recordType, key: of, class: 'held', part: '', ...fault });
+  tally.held({
+    kind: guardRows[of].recordType,
+    key: of,
+    class: 'held',
+    part: '',
+    cause: 'awaiting-approval',
+    ...fault,
+  });
 }
 
 function largestOf(plans: readonly PlanAwaitingApproval[], of: GuardClass): string | undefined {

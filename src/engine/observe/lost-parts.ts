@@ -49,6 +49,7 @@ export function lossOf({ name }: RecordType, part: string): RecordProblem {
     key: part,
     class: 'conflict',
     part,
+    cause: 'channel-lost',
     reason:
       'more than half of the people recorded in this channel have no subscription there any more, ' +
       'so nobody is taken for having left it, and nobody is opted in',

@@ -46,12 +46,17 @@ function noticeOne(
   { row, tally }: { row: DesiredRow; tally: RunTally },
 ): void {
   if (!row.invalid) return;
-  const { reason, fix, option } = row.invalid;
+  const { cause = 'unreadable-record', about, reason, fix, option, value } = row.invalid;
   const problem: RecordProblem = {
     kind: type.name,
     key: nameOf(run, type, row),
     class: 'invalid',
     part: '',
+    cause,
+    about: about ?? reason,
+    option,
+    value,
+    place: row.place,
     reason: `${row.place}: ${reason}`,
     fix,
   };

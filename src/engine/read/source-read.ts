@@ -20,6 +20,7 @@ export type SourceRead = Certificate & { whole: boolean; sizes: Sizes };
 const sortedAtOnce = 75_000;
 
 const sharedId = {
+  cause: 'id-shared' as const,
   reason: 'several records with different addresses have this id',
   fix: 'give every record an id of its own in the CRM',
 };
@@ -176,7 +177,7 @@ export function desiredOf(type: RecordType, record: SourceRecord): DesiredRow {
     fingerprint: '',
     wants: false,
     presence: 'present',
-    invalid: { reason: record.broken, fix: record.fix },
+    invalid: { cause: 'unreadable-record', reason: record.broken, fix: record.fix },
   };
 }
 

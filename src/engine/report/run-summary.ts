@@ -9,6 +9,7 @@ import { canonicalJson, type RecordTypeName } from '../../domain/record.ts';
 import type { ProblemCode } from '../../domain/errors.ts';
 import type { RecordProblem } from '../../domain/record-problem.ts';
 import type { Stop } from '../../records/record-type.ts';
+import type { ProblemGroup } from './problem-groups.ts';
 import type { Forecast } from './duration-forecast.ts';
 
 export type Status = 'done' | 'held' | 'rejected' | 'failed' | 'interrupted';
@@ -44,6 +45,8 @@ export interface Summary {
   /** Null for a side that this run did not read. */
   certificate: { source: boolean | null; platform: boolean | null };
   problems: ListedProblem[];
+  /** All problems, grouped by cause. */
+  groups: ProblemGroup[];
   /** The reasons why the run did not complete successfully, one line each. */
   reasons: string[];
   /** The code of each reason, for use by programs. It is neither stored nor printed. */
@@ -115,6 +118,7 @@ export function nothingDone(of: Pick<Summary, 'mirror' | 'mode' | 'reasons'>): S
     forecast: null,
     certificate: { source: null, platform: null },
     problems: [],
+    groups: [],
     reasonCodes: [],
     known: 0,
     ms: 0,

@@ -9,6 +9,7 @@ import { desiredIn } from './desired-records.ts';
 import { stagingNames } from './staging-tables.ts';
 import { type Observed, observedIn } from './observed-records.ts';
 import { toStored } from '../tables/recorded-state.ts';
+import { problemColumns } from '../tables/known-problems.ts';
 import { inRange, type KeyRange } from '../database/key-range.ts';
 import { inStretch, most, type Stretch, stretchesOf } from '../database/plan-chunks.ts';
 
@@ -162,9 +163,10 @@ function decidedIn(db: Statements): DecidedPart {
     `${those} where ${inStretch} ${order}`,
   );
   const chunks = stretchesOf(db, 'from temp.planned indexed by planned_in_order where true');
-  const notice = db.prepare<RecordProblem>(
-    `insert or replace into temp.noticed (kind, key, class, part, reason, fix)
-     values (@kind, @key, @class, @part, @reason, @fix)`,
+  const notice = db.prepare(
+    `insert or replace into temp.noticed
+       (kind, key, class, part, reason, fix, cause, about, option, value, place)
+     values (@kind, @key, @class, @part, @reason, @fix, @cause, @about, @option, @value, @place)`,
   );
   const unnotice = db.prepare('delete from temp.noticed where kind = ? and key = ?');
   const countNoticed = db.prepare<[string, string], { n: number }>(
@@ -184,7 +186,7 @@ function decidedIn(db: Statements): DecidedPart {
     },
     chunks: () => chunks({}),
     plannedIn: (stretch) => within.all(stretch).map(fromStored),
-    addNoticed: (problem) => void notice.run(problem),
+    addNoticed: (problem) => void notice.run(problemColumns(problem)),
     forgetNoticed: (kind, key) => void unnotice.run(kind, key),
     countNoticed: (kind, name) => countNoticed.get(kind, name)?.n ?? 0,
     addForgotten: (kind, key) => void forget.run(kind, key),

@@ -1,13 +1,13 @@
 /** Decides what happens to one person: each channel first by the rules, then by the gates. */
 import { type Change, guardOf, type Op } from '../../../domain/change.ts';
 import type { RecordProblem } from '../../../domain/record-problem.ts';
-import { canonicalJson, type Fault, type Key } from '../../../domain/record.ts';
+import { canonicalJson, type Key } from '../../../domain/record.ts';
 import { decodedStates } from '../../decoded-rows.ts';
 import type { Decision, States, Stop } from '../../record-type.ts';
 import { oursOf } from './our-contacts.ts';
 import { isFlagged } from './absence.ts';
 import { movedRows } from './changed-address.ts';
-import { conflictOf, contradiction, renamedThere } from './conflicts.ts';
+import { type Conflict, conflictOf, contradiction, renamedThere } from './conflicts.ts';
 import { isErased, newsOfSight } from './do-not-contact-entries.ts';
 import { channelFacts, factsOf, newerWill, type PersonFacts, type PersonRules } from './facts.ts';
 import { type AskedGate, gates, passGates } from './gates.ts';
@@ -78,7 +78,7 @@ function stopsOf({ isProtected, mayDelete }: PersonFacts, stops: (Stop | undefin
 function planChannel(decision: Decision, channel: string, facts: PersonFacts): Stop | undefined {
   const { states } = facts;
   const { verdict, stop } = verdictIn(facts, channel);
-  const conflict = (fault: Fault): void => {
+  const conflict = (fault: Conflict): void => {
     decision.problems.push(conflictProblem(states.key, channel, fault));
   };
   if (verdict.action === 'conflict') {
@@ -192,7 +192,7 @@ function phaseOf(op: Op): number {
   return op === 'delete' ? phase.delete : phase.optIn;
 }
 
-function conflictProblem(key: Key, part: string, fault: Fault): RecordProblem {
+function conflictProblem(key: Key, part: string, fault: Conflict): RecordProblem {
   return { kind: 'contact', key, class: 'conflict', part, ...fault };
 }
 

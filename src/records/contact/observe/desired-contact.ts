@@ -8,6 +8,7 @@ import {
   fingerprint,
   type UnknownWord,
 } from '../../../domain/record.ts';
+import type { ProblemCause } from '../../../domain/problem-causes.ts';
 import type { Subscription } from '../../../platform/request-schemas.ts';
 import type { RecordType } from '../../record-type.ts';
 import { isAddress } from './email-address.ts';
@@ -78,9 +79,9 @@ export function contactDesire(fields: ContactFields, now: () => number): RecordT
     const key = isAddress(address) ? address : undefined;
     if (!isOut) {
       if (id === unreadable) faults.push(noSingleValue(fields.id));
-      if (id === '') faults.push(blank(fields.id));
+      if (id === '') faults.push(blank(fields.id, 'id-missing'));
       if (!key && address !== '') faults.push(notAnAddress(fields.email, address));
-      if (address === '') faults.push(blank(fields.email));
+      if (address === '') faults.push(blank(fields.email, 'address-missing'));
     }
     const presence = isOut ? 'outside' : presenceIn(asks, value, found);
     const channels = wishes(asks, value, found);
@@ -115,7 +116,8 @@ function brokenBy(
   lacks: string | undefined,
 ): Pick<DesiredRow, 'invalid' | 'unknown'> {
   if (first === undefined) return { invalid: undefined };
-  if (lacks !== undefined) return { invalid: { ...blank(lacks), noAddress: true } };
+  if (lacks !== undefined)
+    return { invalid: { ...blank(lacks, 'address-missing'), noAddress: true } };
   return { invalid: first, unknown };
 }
 
@@ -238,6 +240,7 @@ function statedAt(
   const time = readConsentAt(said);
   if (time !== undefined) return time;
   faults.push({
+    cause: 'consent-time-unreadable',
     reason: `"${field}" ${isZoneless(said) ? 'is a time without a zone' : 'is no time that can be told'}`,
     fix: 'write it with its zone (2026-03-01T12:00:00Z), or as a day (2026-03-01), or leave it empty',
   });
@@ -272,12 +275,13 @@ function text(value: unknown): string {
 /** Represents an object or a list where a single value belongs. No word has this text. */
 const unreadable = '\u0000';
 
-function blank(field: string): Fault {
-  return { reason: `"${field}" is empty`, fix: 'fill it in the CRM' };
+function blank(field: string, cause: ProblemCause): Fault {
+  return { cause, reason: `"${field}" is empty`, fix: 'fill it in the CRM' };
 }
 
 function noSingleValue(field: string): Fault {
   return {
+    cause: 'no-single-value',
     reason: `"${field}" is no single value`,
     fix: 'name a field that holds a text or number',
   };
@@ -288,5 +292,5 @@ function notAnAddress(field: string, address: string): Fault {
   const isOdd = end !== '' && isAddress(address.slice(0, -end.length));
   const odd = isOdd ? `, for it ends with ${JSON.stringify(end)}` : '';
   const reason = `"${field}" is not an email address${odd}`;
-  return { reason, fix: 'correct the address in the CRM' };
+  return { cause: 'address-invalid', reason, fix: 'correct the address in the CRM' };
 }
