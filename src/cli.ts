@@ -239,17 +239,24 @@ function processShell(): Shell {
       clear();
       process.stderr.write(`${line}\n`);
     },
-    progress: (line) => {
+    progress: (line, shorter = []) => {
       if (!interactive) return;
-      process.stderr.write(`\r\u001b[K${line.slice(0, (process.stderr.columns ?? 80) - 1)}`);
+      process.stderr.write(`\r\u001b[K${fitting([line, ...shorter], process.stderr.columns)}`);
       drawn = true;
     },
     terminal: isatty(process.stdout.fd),
+    canAsk: isatty(process.stdin.fd) && isatty(process.stdout.fd),
     colored: takesColors(process.stdout),
     interactive,
     stop,
     abort,
   };
+}
+
+/** Returns the first form that fits, or else the last one, cut. A terminal may state 0 columns. */
+function fitting(forms: readonly string[], columns: number | undefined): string {
+  const room = (columns || 80) - 1;
+  return (forms.find((form) => form.length <= room) ?? forms.at(-1) ?? '').slice(0, room);
 }
 
 /** How long after the first signal work in flight is abandoned. */

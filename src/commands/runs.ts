@@ -30,8 +30,8 @@ export function options(command: Command): void {
     )
     .addHelpText(
       'after',
-      '\nRuns older than `keep` are dropped. A run that was killed is interrupted; while another\n' +
-        'process holds the mirror, the newest one may be what it is at.',
+      '\nRuns older than `keep` are dropped. A run that was killed is interrupted; one that is\n' +
+        'still running is shown as such.',
     );
 }
 
@@ -54,9 +54,9 @@ function countOf(text: string | undefined): number | undefined {
 type ListedRun = history.ToldRun & { changes: history.ToldChanges };
 
 function tellAll({ config, snapshot, leased }: Seen, last: number): CommandAnswer {
-  const running = snapshot && history.runningOf(snapshot, leased);
+  const isRunning = snapshot ? history.runningOf(snapshot, leased) : () => false;
   const runs: ListedRun[] = (snapshot?.runs.newest(last) ?? []).map((run) => ({
-    ...history.tellRun(run, running),
+    ...history.tellRun(run, isRunning),
     changes: snapshot ? history.tellChanges(snapshot, run.id) : { contacts: {}, templates: {} },
   }));
   const document = { mirror: config.mirror, runs };

@@ -12,7 +12,7 @@ import { approvalLines, doneOf, type Sample, sampleLines, samplesOf } from '../c
 import type { Summary } from '../engine/report/run-summary.ts';
 import { run } from '../engine/run.ts';
 import { assemble } from '../cli/compose/assemble-mirror.ts';
-import { createProgress } from '../cli/run/progress-line.ts';
+import { createProgress } from '../cli/progress/progress-line.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 import type { DemoPage } from './page-writer.ts';
 import type { Stage } from './demo-platform.ts';
@@ -42,7 +42,7 @@ export async function pass({ stage, shell, page, writes }: Wanted): Promise<Pass
   const before = world.requests().length;
   const { mirror, close } = assemble(stage.config, shell, { writes });
   const watch = setInterval(() => tellProgress(world.requests().slice(before), shell), everyMs);
-  const line = createProgress(shell, mirror);
+  const line = createProgress(shell.interactive ? { draw: shell.progress } : {}, mirror);
   let summary: Summary;
   let plan: Planned = { groups: [], samples: [] };
   let lines: Line[];

@@ -1,6 +1,7 @@
 /** What the command `emulator` prints at its start. */
 import { expect, test } from 'vitest';
 import { main } from '../../src/cli.ts';
+import { renderLine } from '../../src/cli/output/text-style.ts';
 
 /** Starts an emulator that stops as soon as it runs, and returns its lines. */
 async function started(...argv: string[]): Promise<string[]> {
@@ -8,7 +9,7 @@ async function started(...argv: string[]): Promise<string[]> {
   const stop = AbortSignal.abort();
   const code = await main(['emulator', '--port', '0', ...argv], {
     env: {},
-    print: (line: string) => void out.push(line),
+    print: (line) => void out.push(renderLine(line, false)),
     note: (line) => expect.unreachable(line),
     progress: () => undefined,
     terminal: false,

@@ -2,6 +2,10 @@
 import { existsSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { createEmulator } from '../../src/emulator/emulator.ts';
+import { seeded } from '../../src/emulator/shared/seeded-random.ts';
+import { systemClock } from '../../src/http/system-clock.ts';
+import { servePlatform } from '../support/engine/platform-server.ts';
 import { calling } from '../support/commands/mirrored-contacts.ts';
 import { scratch } from '../support/sources/source-reading.ts';
 
@@ -22,8 +26,11 @@ async function exported(content = text) {
   const before = new Date(Date.now() - 60_000);
   utimesSync(path, before, before);
   const output = join(folder, 'mirror.yaml');
-  const init = (...flags: string[]) => calling(['init', path, '--output', output, ...flags]);
-  return { output, init };
+  const inside =
+    (env: Record<string, string>) =>
+    (...flags: string[]) =>
+      calling(['init', path, '--output', output, ...flags], { env });
+  return { output, init: Object.assign(inside({}), { in: inside }) };
 }
 
 const news = ['--channel', 'ch_news=Newsletter'];
@@ -32,12 +39,12 @@ test('proposes each column with its reason, and previews the first people', asyn
   const { init, output } = await exported();
   const { code, out } = await init('--yes', '--addresses', ...news);
   expect(code).toBe(0);
-  expect(out).toMatch(/^ {2}id +Customer ID +its name says so, and 5 of 5 records differ$/m);
-  expect(out).toMatch(/^ {2}email +Email +4 of 5 records hold an address$/m);
-  expect(out).toMatch(/^ {2}unsubscribed +Do not mail +its name says so/m);
+  expect(out).toMatch(/^ {2}id +Customer ID +named like an id; 5 different values in 5 records$/m);
+  expect(out).toMatch(/^ {2}email +Email +4 of 5 records hold an address in it$/m);
+  expect(out).toMatch(/^ {2}unsubscribed +Do not mail +named like an opt-out/m);
   expect(out).toMatch(/^ {2}ch_news +Newsletter +as you said$/m);
-  expect(out).toMatch(/^ {2}ann@example.com +in$/m);
-  expect(out).toMatch(/^ {2}cy@example.com +out$/m);
+  expect(out).toMatch(/^ {2}ann@example.com +in \(Ja\)$/m);
+  expect(out).toMatch(/^ {2}cy@example.com +out +no mail: Do not mail \(yes\)$/m);
   expect(out).toMatch(/^ {2} +– +skipped: no address$/m);
   expect(out).toMatch(/^ {2}dee@example.com +– +invalid: /m);
   expect(readFileSync(output, 'utf8')).toContain(
@@ -58,7 +65,7 @@ test('shows no address where stdout is no terminal', async () => {
   const { init } = await exported();
   const { said } = await init('--yes', ...news);
   expect(said).not.toContain('@example.com');
-  expect(said).toMatch(/^ {2}line 2 +in$/m);
+  expect(said).toMatch(/^ {2}line 2 +in \(Ja\)$/m);
 });
 
 test('writes nothing without --yes', async () => {
@@ -82,7 +89,7 @@ describe('refuses with the option that decides', () => {
   const strange = text.replace(/,yes,no$/m, ',maybe,no');
 
   test.each([
-    ['no channel', text, [], 'add --channel ID=COLUMN for each channel'],
+    ['no channel', text, [], 'add --channel "ID=Newsletter", with the id of the channel'],
     ['a channel without a column', text, ['--channel', 'ch_news'], 'write ID=COLUMN'],
     [
       'a column that is not there',
@@ -99,7 +106,8 @@ describe('refuses with the option that decides', () => {
     ['two columns of opt-outs', second, news, '--unsubscribed "Do not mail"'],
     ['an opt-out that cannot be read', strange, news, '--words "Do not mail:yes=WORD,WORD"'],
     ['no address', 'id,name\n1,Ann\n', news, '--email COLUMN'],
-    ['no id', 'Email,Newsletter\nann@example.com,yes\n', news, '--id COLUMN'],
+    ['no id', 'Email,Newsletter\na@b.example,yes\na@b.example,no\n', news, '--id COLUMN'],
+    ['a name that is none', text, [...news, '--mirror', 'A b'], 'write up to 40 of a-z'],
     ['no record', 'id,Email\n', news, 'export it again'],
   ])('%s', async (_, content, flags, fix) => {
     const { init, output } = await exported(content);
@@ -108,6 +116,93 @@ describe('refuses with the option that decides', () => {
     expect(code).toBe(2);
     expect(existsSync(output)).toBe(false);
   });
+});
+
+test('proposes the address as the id if nothing else is one and no address is there twice', async () => {
+  const { init, output } = await exported(
+    'Email,Newsletter\nann@example.com,yes\nbob@example.com,no\n',
+  );
+  const { code, out } = await init('--yes', ...news);
+  expect(code).toBe(0);
+  const said = 'a changed address then counts as one person gone and a new one';
+  expect(out).toMatch(new RegExp(`^ {2}id +Email +no column is an id, .*; ${said}$`, 'm'));
+  expect(readFileSync(output, 'utf8')).toMatch(new RegExp(`${said}\\n {2}id: Email$`, 'm'));
+});
+
+describe('the channels of the platform', () => {
+  async function platform() {
+    const channels = [
+      { id: 'ch_news', name: 'Newsletter' },
+      { id: 'ch_product', name: 'Product updates' },
+    ];
+    const emulator = createEmulator({
+      clock: systemClock,
+      random: seeded(1),
+      apiKey: 'key',
+      channels,
+    });
+    emulator.dashboard.signUp({ email: 'zoe@example.com', channels: ['ch_news', 'ch_product'] });
+    const { url } = await servePlatform(emulator);
+    return { PLATFORM_URL: url, PLATFORM_API_KEY: 'key' };
+  }
+
+  test('are matched with columns of the same name, and one without a column is named', async () => {
+    const env = await platform();
+    const { init, output } = await exported();
+    const { code, out } = await init.in(env)('--yes');
+    expect(code).toBe(0);
+    expect(out).toMatch(/^ {2}ch_news +Newsletter +it is named like the platform's channel/m);
+    expect(out).toContain("No column for the platform's channel ch_product (Product updates)");
+    expect(readFileSync(output, 'utf8')).toContain('- id: ch_news\n      name: Newsletter\n');
+  });
+
+  test('are named in the refusal if no column is called like one', async () => {
+    const env = await platform();
+    const { init } = await exported(text.replace('Newsletter', 'No newsletter'));
+    const { code, err } = await init.in(env)('--yes');
+    expect(err).toContain(
+      'add --channel "ch_news=No newsletter", or another of its channels: ch_news (Newsletter), ch_product',
+    );
+    expect(code).toBe(2);
+  });
+});
+
+test('lists a flag in an unknown language first, and only counts dates', async () => {
+  const rows = Array.from({ length: 6 }, (_, at) => [
+    at,
+    `p${at}@example.com`,
+    'yes',
+    at % 2 ? 'no' : '',
+    `2024-01-0${at + 1}`,
+    at % 2 ? 'kyllä' : 'ei',
+  ]);
+  const lines = [['id', 'Email', 'Newsletter', 'Vip', 'Changed', 'Kielto'], ...rows];
+  const { init, output } = await exported(`${lines.map((row) => row.join(',')).join('\n')}\n`);
+  const { out } = await init('--yes', ...news);
+  expect(out).toMatch(
+    /:\n {2}Kielto \(ei 3×, kyllä 3×\)\n {2}Vip \(no 3×\)\n {2}Changed \(dates, 6 different\)$/m,
+  );
+  expect(readFileSync(output, 'utf8')).toContain('  # not used: Changed (dates, 6 different)\n');
+});
+
+test('asks nothing without a terminal', async () => {
+  const { code, err } = await calling(['init', '--output', join(await scratch(), 'mirror.yaml')]);
+  expect(err).toBe(
+    'crm-mirror: init asks its questions only on a terminal, and no source is named → ' +
+      'write crm-mirror init FILE --channel ID=COLUMN --yes',
+  );
+  expect(code).toBe(2);
+});
+
+test('names neither a column nor a word so that it becomes another line or a variable', async () => {
+  const { init, output } = await exported(
+    text.replace('Do not mail', '"Do not\nmail: ${X}"').replace('Archived', '"Vip\n${Y}"'),
+  );
+  const flags = ['--unsubscribed', 'Do not\nmail: ${X}', '--no-deleted'];
+  expect((await init('--yes', ...news, ...flags)).code).toBe(0);
+  const written = readFileSync(output, 'utf8');
+  expect(written).toContain('unsubscribed: "Do not\\nmail: $${X}"\n');
+  expect(written).toContain('# not used: Vip\\u000a${Y}');
 });
 
 test('takes the columns and words that the user names', async () => {
@@ -158,8 +253,8 @@ test('previews and writes the words of a flag, and any value as a yes', async ()
   const { init, output } = await exported(marked);
   const words = ['--words', 'Do not mail:yes=any'];
   const { out } = await init('--yes', '--addresses', ...news, ...words);
-  expect(out).toMatch(/^ {2}bob@example.com +in$/m);
-  expect(out).toMatch(/^ {2}cy@example.com +out$/m);
+  expect(out).toMatch(/^ {2}bob@example.com +in \(Ja\)$/m);
+  expect(out).toMatch(/^ {2}cy@example.com +out +no mail: Do not mail \(X\)$/m);
   expect(readFileSync(output, 'utf8')).toContain(
     'unsubscribed: { field: Do not mail, yes: any, no: [ Nein ] }',
   );

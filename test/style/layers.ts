@@ -56,7 +56,10 @@ export const layers: readonly (readonly string[])[] = [
   ['server'],
   ['cli/output'],
   ['cli/compose'],
+  ['cli/init/sample'],
+  ['cli/progress'],
   ['cli/init'],
+  ['cli/init/conversation'],
   ['cli/remote'],
   ['cli/lookup'],
   ['cli/status'],
@@ -100,6 +103,7 @@ const narrower: Readonly<Record<string, readonly string[]>> = {
 /** The only folders that import a package. */
 const owners: Readonly<Record<string, readonly string[]>> = {
   '@bull-board/*': ['server'],
+  '@clack/prompts': ['cli/init/conversation'],
   '@fastify/*': ['server', 'emulator'],
   '@marcbachmann/cel-js': ['config/schema'],
   'better-sqlite3': ['snapshot', 'do-not-contact', 'emulator/store', 'sources/sql'],

@@ -13,8 +13,11 @@ export interface Shell {
   print(line: Line): void;
   /** Prints one line for people to stderr. */
   note(line: string): void;
-  /** Redraws the progress line on stderr. Does nothing if stderr is not a terminal. */
-  progress(line: string): void;
+  /**
+   * Redraws the progress line on stderr, in the first form that fits the terminal. Does nothing if
+   * stderr is not a terminal.
+   */
+  progress(line: string, shorter?: readonly string[]): void;
   /** Whether stdout is a terminal, so that addresses may be shown. */
   terminal: boolean;
   /** Whether results are coloured. */
@@ -23,6 +26,8 @@ export interface Shell {
   logLevel?: LogLevel;
   /** Whether to print results and errors only. */
   quiet?: boolean;
+  /** Whether stdin and stdout are terminals, so that questions can be asked. */
+  canAsk?: boolean;
   /** Whether stderr is a terminal. */
   interactive: boolean;
   /** Aborted when the process is asked to stop; the reason is Interrupted. */

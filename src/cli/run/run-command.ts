@@ -19,11 +19,11 @@ import { run } from '../../engine/run.ts';
 import { assemble } from '../compose/assemble-mirror.ts';
 import { codeOfStop, exitCode } from '../output/exit-codes.ts';
 import { explain } from '../output/failure-report.ts';
-import { foreseeing } from './forecast-notice.ts';
+import { followRun } from './follow-run.ts';
 import { createLog, hushed } from './run-log.ts';
 import { orHandOver } from '../remote/worker-handover.ts';
 import { keyOf, type Names, namesOf } from '../lookup/person-names.ts';
-import { createProgress } from './progress-line.ts';
+import { outletsOf } from '../progress/progress-line.ts';
 import { clearRestored, copiedAt } from '../compose/snapshot-marks.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { type LookFlags, namingOptions } from '../lookup/snapshot-command.ts';
@@ -106,17 +106,22 @@ async function runOnce(config: Config, { flags, shell: own, wanted }: Call): Pro
   const log = createLog(shell, config.mirror);
   const { acceptLostLedger = false } = flags;
   const { mirror, close } = assemble(config, shell, { ...wanted, acceptLostLedger });
-  const line = createProgress(shell, mirror);
+  let followed: ReturnType<typeof followRun> | undefined;
   let failure: unknown;
   try {
     const { writes, firstLoad = false, approve, agrees } = wanted;
     wanted.begins?.(mirror);
     const mode = wanted.mode === 'fast' ? 'fast' : 'full';
-    const said = foreseeing(flags.quiet ? { note: () => undefined } : shell, mirror, {
+    const heard = flags.quiet ? { ...shell, note: () => undefined } : shell;
+    followed = followRun(heard, mirror, {
       config,
       mode,
       firstLoad,
+      writes,
+      isForAll: typeof wanted.mode === 'string',
+      outlets: flags.quiet ? {} : outletsOf(shell),
     });
+    const { progress, foresees } = followed;
     const view: Viewed = { plan: undefined, samples: [] };
     const summary = await runNow(mirror, shell, {
       mode: wanted.mode,
@@ -124,14 +129,8 @@ async function runOnce(config: Config, { flags, shell: own, wanted }: Call): Pro
       firstLoad,
       approve,
       only,
-      progress(progress) {
-        said.progress(progress);
-        line.progress(progress);
-      },
-      foresees(forecast) {
-        if (writes) line.foresees(forecast);
-        said.foresees(forecast);
-      },
+      progress,
+      foresees,
       async shows(plan) {
         view.plan = plan;
         if (!flags.json && !wanted.all) view.samples = await samplesOf(plan);
@@ -146,7 +145,7 @@ async function runOnce(config: Config, { flags, shell: own, wanted }: Call): Pro
     failure = error;
     throw error;
   } finally {
-    line.close();
+    followed?.close();
     await close(failure);
   }
 }

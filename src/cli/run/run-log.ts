@@ -6,9 +6,12 @@ import type { Sighting } from '../../engine/watch/unsubscribe-watch.ts';
 import type { Notice } from '../status/trouble-notice.ts';
 import type { QuietFlags } from '../output/verbosity.ts';
 import type { Shell } from '../compose/process-shell.ts';
+import type { Measured } from '../progress/progress-meter.ts';
 
 /** The machine-readable log: JSON lines on stderr without addresses or secrets. */
 export interface Log {
+  /** Logs how far a run has come. */
+  going(line: string, measured: Measured): void;
   /** Logs a run that has ended. */
   ended(summary: Summary, what: 'run' | 'plan' | 'event'): void;
   /** Logs the sentinel when it has listed something, and once when it cannot work. */
@@ -55,6 +58,10 @@ export function createLog(shell: Shell, mirror: string): Log {
   const log = pino({ base: { mirror }, level }, { write: (line) => shell.note(line.trimEnd()) });
   let before: Sighting['is'] = 'still';
   return {
+    going(line, measured) {
+      const { phase, kind, done, total, perSecond, leftMs } = measured;
+      log.info({ phase, kind, done, total, perSecond, leftMs }, line);
+    },
     saw(sighting) {
       const { is, pages } = sighting;
       const isNews = is !== before;

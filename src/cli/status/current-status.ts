@@ -8,6 +8,7 @@ import { limitWords } from '../../engine/report/forecast-text.ts';
 import type { MirrorStatus } from '../../server/status-page.ts';
 import { dueIn, type Tick } from '../../worker/queues/run-schedule.ts';
 import { attentionOf, heldWords } from './attention-list.ts';
+import { progressWords } from './run-progress.ts';
 import { statusWords, type ToldRun, tookWords } from './run-history.ts';
 import { see, type Seen } from '../lookup/snapshot-command.ts';
 import { missingWords } from '../lookup/missing-people.ts';
@@ -51,13 +52,13 @@ export function readStatusPage(config: Config): MirrorStatus {
 /** Returns the rows of the status table as pairs of a name and a value. */
 export function rowsOf(standing: CurrentStatus, due: readonly Due[]): string[][] {
   const { proven, lastRuns, recorded, conflicts, rejected, invalid } = standing;
-  const { parked, open, paused, quarantine, lease, snapshot } = standing;
+  const { parked, open, paused, quarantine, snapshot } = standing;
   return [
     ['last proven', provenWords(proven)],
     ['last full run', runWords(lastRuns.full)],
     ['last fast run', runWords(lastRuns.fast)],
     ['next', due.map(({ run, at }) => `${run} ${at}`).join(', ') || 'nothing is scheduled'],
-    ['right now', lease.held ? 'another process holds the mirror' : 'nobody is at it'],
+    ['right now', nowWords(standing)],
     ['paused', paused ? `yes, since ${paused.since}` : 'no'],
     ['quarantined', quarantine ? `yes, until ${quarantine.until}` : 'no'],
     ['recorded', perKind(recorded)],
@@ -75,6 +76,11 @@ export function rowsOf(standing: CurrentStatus, due: readonly Due[]): string[][]
     ]),
     ['snapshot', snapshotWords(snapshot)],
   ];
+}
+
+function nowWords({ at, lease, running }: CurrentStatus): string {
+  if (running) return progressWords({ at, running });
+  return lease.held ? 'a process holds the mirror; no full or fast run' : 'no run is in progress';
 }
 
 function heldRow({ held }: CurrentStatus): string {

@@ -130,6 +130,8 @@ export interface Progress {
   done: number;
   /** Undefined while the total is unknown. */
   of: number | undefined;
+  /** The share of the source that has been read, from 0 to 1, if the source knows its size. */
+  share?: number | undefined;
 }
 
 /** Returns the mode under the name that summaries use. */

@@ -32,7 +32,12 @@ export async function readSource(
 ): Promise<SourceRead> {
   const { staging, stage } = run.snapshot;
   const end: { certificate?: Certificate } = {};
-  const records = source.read({ fields: type.fields, signal: run.stop });
+  let share: number | undefined;
+  const records = source.read({
+    fields: type.fields,
+    signal: run.stop,
+    progress: (read) => void (share = read),
+  });
   const unknown = countUnknown();
   let count = 0;
   let sorted = 0;
@@ -45,7 +50,7 @@ export async function readSource(
       await sortIn(run, type.name);
       sorted = count;
     }
-    run.progress({ stage: 'reading', kind: type.name, done: count, of: undefined });
+    run.progress({ stage: 'reading', kind: type.name, done: count, of: undefined, share });
     if (run.stop.aborted) throw reasonOf(run.stop);
   }
   const { certificate } = end;
