@@ -139,6 +139,7 @@ const summary: Summary = {
     ...counts,
     held: splitHeld(byGuard(() => 0)).contacts,
     skipped: 0,
+    missing: 0,
     invalid: 0,
     furtherOptIns: 0,
     prevented: { optIns: 0, protect: 0 },

@@ -53,8 +53,8 @@ export function namedBy(word: string, snapshot: Snapshot): (record: Named) => bo
 
 /**
  * Returns the key of the person that a word means. A hash is looked up in the snapshot, then in the
- * CRM, which is read for this purpose; so is the id of a CRM record. Throws Invalid if no person has
- * it, and passes on the errors of that read.
+ * CRM, which is read for this purpose; so is the id of a CRM record. Throws Invalid if no person
+ * has it, and passes on the errors of that read.
  */
 export async function keyOf(who: string, mirror: Mirror, signal: AbortSignal): Promise<Key> {
   const word = wordOf(who);

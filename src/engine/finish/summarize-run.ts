@@ -70,6 +70,7 @@ export function summaryOf(state: RunState, { reported, done, held, found }: Done
       skipped: findingsNamed(state.known, 'contact').sizes.skipped,
       furtherOptIns: done.reduce((sum, { further }) => sum + further, 0),
       prevented: tally.counts().stopped,
+      missing: findingsNamed(state.known, 'contact').sizes.missing,
     },
     templates: { ...template, held: split.templates },
     returns: reported?.summary ?? null,

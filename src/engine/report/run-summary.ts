@@ -30,6 +30,8 @@ export interface Summary {
      * Records that identify no person, because they have no address and their id was never known.
      */
     skipped: number;
+    /** The number of recorded people who are missing from the source for the first time. */
+    missing: number;
     invalid: number;
     /** How many of `applied.opt_in` are further channels of people whom the run created. */
     furtherOptIns: number;
@@ -111,7 +113,7 @@ export function nothingDone(of: Pick<Summary, 'mirror' | 'mode' | 'reasons'>): S
     only: null,
     status: 'failed',
     plan: '',
-    contacts: { ...counts('contact'), held: held.contacts, skipped: 0, ...noneExtra },
+    contacts: { ...counts('contact'), held: held.contacts, ...noneExtra },
     templates: { ...counts('template'), held: held.templates },
     returns: null,
     requests: { total: 0, byRoute: {}, rateLimited: 0 },
@@ -126,7 +128,12 @@ export function nothingDone(of: Pick<Summary, 'mirror' | 'mode' | 'reasons'>): S
   };
 }
 
-const noneExtra = { furtherOptIns: 0, prevented: { optIns: 0, protect: 0 } };
+const noneExtra = {
+  skipped: 0,
+  missing: 0,
+  furtherOptIns: 0,
+  prevented: { optIns: 0, protect: 0 },
+};
 
 /** Splits the counts of held changes by class into the two places of a summary. */
 export function splitHeld({ template, ...people }: Record<GuardClass, number>) {
