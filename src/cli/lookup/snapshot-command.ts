@@ -9,9 +9,9 @@ import { withSnapshot } from '../compose/assemble-mirror.ts';
 import { orHandOver } from '../remote/worker-handover.ts';
 import { namesOf, type Names } from './person-names.ts';
 import type { Shell } from '../compose/process-shell.ts';
-import type { Line } from '../output/text-style.ts';
 import { defaultConfig } from '../output/printed-commands.ts';
 import { exitCode } from '../output/exit-codes.ts';
+import type { Line } from '../output/text-style.ts';
 
 /** The flags of these commands. */
 export interface LookFlags {
