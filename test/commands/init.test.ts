@@ -61,6 +61,12 @@ test('names the mirror after the file, and the source relative to the configurat
   expect(written).not.toContain('ann@example.com');
 });
 
+test('quotes a name that YAML would read as a number', async () => {
+  const { init, output } = await exported();
+  expect((await init('--yes', '--mirror', '2026', ...news)).code).toBe(0);
+  expect(readFileSync(output, 'utf8')).toContain('mirror: "2026"\n');
+});
+
 test('shows no address where stdout is no terminal', async () => {
   const { init } = await exported();
   const { said } = await init('--yes', ...news);
