@@ -94,8 +94,8 @@ export interface Fault extends Partial<ProblemCommon> {
   reason: string;
   fix: string;
   /**
-   * Whether the fault is a missing address. Such a record is skipped if it never had a known
-   * address.
+   * True if the address is empty; such a record is skipped if it never had a known address. False
+   * if the address field holds something that is no address. Undefined if the address is valid.
    */
   noAddress?: boolean | undefined;
   /**

@@ -4,6 +4,7 @@
  * records.
  */
 import type { DesiredRow, UnknownWord } from './record.ts';
+import { formLength, formOf } from './values/masked-text.ts';
 import { wordOf } from './values/record-field.ts';
 
 /** One value of the field that an option names; `text` is undefined for a list or an object. */
@@ -61,7 +62,7 @@ export function countUnknown(): UnknownCount {
 /** The maximum number of values that one line names. */
 const mostNamed = 8;
 /** A value this short, held by this many records, is not personal data. */
-const plainLength = 20;
+const plainLength = formLength;
 const plainRecords = 3;
 
 /**
@@ -114,17 +115,4 @@ export function nameOf(value: UnknownValue, asTheyAre: boolean): string {
   if (text === undefined) return 'a list or an object';
   const shown = JSON.stringify(asTheyAre || isPlain(value) ? text : formOf(text));
   return unknown === 'future' ? `${shown} (in the future)` : shown;
-}
-
-/**
- * Returns the form of a text: a for letters, 9 for digits. Of a text with an @, nothing more is
- * shown.
- */
-function formOf(text: string): string {
-  if (text.includes('@')) return 'a…@…';
-  const form = text
-    .replaceAll(/[\p{L}\p{M}]/gu, 'a')
-    .replaceAll(/\p{N}/gu, '9')
-    .replaceAll(/[^a9\x20-\x7e]/g, '?');
-  return form.length > plainLength ? `${form.slice(0, plainLength)}…` : form;
 }

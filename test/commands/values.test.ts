@@ -112,7 +112,7 @@ describe('an unknown word', () => {
     const world = await begin();
     world.write('1;p1@example.com;Ja;;');
     const { code, out } = await world.call('check');
-    expect(code).toBe(0);
+    expect(code).toBe(4);
     expect(out).toContain('NOTE contacts.channels[0].subscription: 1 record holds "aa"');
   });
 });

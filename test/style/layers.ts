@@ -63,6 +63,7 @@ export const layers: readonly (readonly string[])[] = [
   ['cli/remote'],
   ['cli/lookup'],
   ['cli/status'],
+  ['cli/check'],
   ['cli/run'],
   ['worker/notifications'],
   ['worker'],

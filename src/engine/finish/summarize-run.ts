@@ -68,6 +68,7 @@ export function summaryOf(state: RunState, { reported, done, held, found }: Done
       ...contact,
       held: split.contacts,
       skipped: findingsNamed(state.known, 'contact').sizes.skipped,
+      missing: findingsNamed(state.known, 'contact').sizes.missing,
     },
     templates: { ...template, held: split.templates },
     returns: reported?.summary ?? null,

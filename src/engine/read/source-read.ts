@@ -1,8 +1,9 @@
 /** Reads a source completely into staging, in canonical form. */
-import { Interrupted, Unavailable } from '../../domain/errors.ts';
+import { Interrupted, type Problem, Unavailable } from '../../domain/errors.ts';
 import type { DesiredRow, RecordTypeName } from '../../domain/record.ts';
 import { countUnknown } from '../../domain/unknown-words.ts';
 import type { KeyRange } from '../../snapshot/database/key-range.ts';
+import type { Snapshot } from '../../snapshot/snapshot.ts';
 import type { Certificate, SourceRecord } from '../../sources/source.ts';
 import type { RecordType } from '../../records/record-type.ts';
 import type { RunContext } from '../context/run-context.ts';
@@ -25,9 +26,12 @@ const sharedId = {
   fix: 'give every record an id of its own in the CRM',
 };
 
+/** What reading a source needs of a run. */
+type ReadingRun = Pick<RunContext, 'snapshot' | 'clock' | 'stop' | 'progress'>;
+
 /** Reads the whole source. Throws Unavailable if it is empty although records are known. */
 export async function readSource(
-  run: RunContext,
+  run: ReadingRun,
   { type, source }: MirrorPart,
 ): Promise<SourceRead> {
   const { staging, stage } = run.snapshot;
@@ -64,11 +68,11 @@ export async function readSource(
 }
 
 /**
- * Withdraws the certificate if most recorded people have lost their address, which means that a
- * column is empty.
+ * Withdraws the certificate if most recorded people have lost their valid address, which means that
+ * the column is empty, or another one.
  */
 function withAddresses(
-  { snapshot: { recorded, staging } }: RunContext,
+  { snapshot: { recorded, staging } }: ReadingRun,
   kind: RecordTypeName,
   certificate: Certificate,
 ): Certificate {
@@ -77,8 +81,8 @@ function withAddresses(
   // A single person proves nothing about a column.
   if (lost < 2 || lost * 2 <= known) return certificate;
   const flaw = {
-    why: `${lost} of ${known} recorded people have lost their address`,
-    fix: 'check the column that contacts.email names, and export it again',
+    why: `${lost} of ${known} recorded people have no valid address any more`,
+    fix: 'check that contacts.email names the column with the addresses, and export it again',
   };
   const { reading } = certificate;
   if (certificate.complete) return { complete: false, reading, ...flaw };
@@ -86,13 +90,30 @@ function withAddresses(
   return { complete: false, reading, why: `${why}; ${flaw.why}`, fix: `${fix}; ${flaw.fix}` };
 }
 
+/** At most this many recorded people, or this share of them, may be missing without a word. */
+const missingAtMost = { people: 10, share: 0.05 };
+
+/**
+ * Returns a note if many recorded people are missing for the first time, as they are in a file that
+ * was cut between two rows. Nothing else follows from one such reading.
+ */
+export function sayMissing(
+  { recorded }: Pick<Snapshot, 'recorded'>,
+  kind: RecordTypeName,
+  { missing }: Pick<Sizes, 'missing'>,
+): Problem[] {
+  if (kind !== 'contact' || missing <= missingAtMost.people) return [];
+  const known = recorded.count(kind);
+  if (missing <= known * missingAtMost.share) return [];
+  const counts = [missing, known].map((n) => n.toLocaleString('en')).join(' of ');
+  const reason = `${counts} recorded people are missing since the last reading`;
+  return [{ code: 'note', reason, fix: 'check that the export is whole' }];
+}
+
 /**
  * Throws Unavailable if records are known, because an empty reading is then a failure, not data.
  */
-export function refuseEmpty(
-  { snapshot }: Pick<RunContext, 'snapshot'>,
-  kind: RecordTypeName,
-): void {
+function refuseEmpty({ snapshot }: Pick<RunContext, 'snapshot'>, kind: RecordTypeName): void {
   const known = snapshot.recorded.count(kind);
   if (known === 0) return;
   throw new Unavailable(
@@ -114,7 +135,7 @@ export async function* endingIn<End>(
   told(yield* reading);
 }
 
-async function sortIn(run: RunContext, kind: RecordTypeName): Promise<void> {
+async function sortIn(run: ReadingRun, kind: RecordTypeName): Promise<void> {
   const { staging, ranges, stage } = run.snapshot;
   staging.beginSorting();
   stage(() => staging.sortIn(kind, 'keyless'));
@@ -129,7 +150,7 @@ async function sortIn(run: RunContext, kind: RecordTypeName): Promise<void> {
  * the ranges of all keys, including the names added here, and how many records identify no person.
  */
 async function resolveIds(
-  run: RunContext,
+  run: ReadingRun,
   kind: RecordTypeName,
   count: number,
 ): Promise<{ all: readonly KeyRange[]; skipped: number }> {
@@ -154,16 +175,17 @@ async function resolveIds(
 }
 
 async function sizesOf(
-  run: RunContext,
+  run: ReadingRun,
   kind: RecordTypeName,
   all: readonly KeyRange[],
-): Promise<Pick<Sizes, 'valid' | 'wanted' | 'invalid'>> {
-  const { staging } = run.snapshot;
-  const sizes = { valid: 0, wanted: 0, invalid: 0 };
+): Promise<Pick<Sizes, 'valid' | 'wanted' | 'invalid' | 'missing'>> {
+  const { staging, absences } = run.snapshot;
+  const sizes = { valid: 0, wanted: 0, invalid: 0, missing: 0 };
   await forEachRange(run, all, (range) => {
     const { valid, wanted } = staging.countDesired(kind, range);
     sizes.valid += valid;
     sizes.wanted += wanted;
+    sizes.missing += absences.countNew(kind, range);
   });
   sizes.invalid = staging.countInvalid(kind);
   return sizes;

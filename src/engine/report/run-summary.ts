@@ -29,6 +29,8 @@ export interface Summary {
      * Records that identify no person, because they have no address and their id was never known.
      */
     skipped: number;
+    /** The number of recorded people who are missing from the source for the first time. */
+    missing: number;
     invalid: number;
   };
   templates: KindSummary & { held: number; invalid: number };
@@ -106,7 +108,7 @@ export function nothingDone(of: Pick<Summary, 'mirror' | 'mode' | 'reasons'>): S
     only: null,
     status: 'failed',
     plan: '',
-    contacts: { ...counts('contact'), held: held.contacts, skipped: 0 },
+    contacts: { ...counts('contact'), held: held.contacts, skipped: 0, missing: 0 },
     templates: { ...counts('template'), held: held.templates },
     returns: null,
     requests: { total: 0, byRoute: {}, rateLimited: 0 },

@@ -66,7 +66,7 @@ function addresslessIn(db: Statements): Pick<Desired, 'skipUnknown' | 'countAddr
   );
   const count = db.prepare<{ kind: string }, { n: number }>(
     `select count(distinct s.key) n from temp.staged s indexed by staged_invalid
-     where s.kind = @kind and s.reason is not null and s.no_address and s.key <> ''
+     where s.kind = @kind and s.reason is not null and s.no_address is not null and s.key <> ''
        and exists (select 1 from recorded r where r.kind = s.kind and r.key = s.key)
        and not exists (
          select 1 from temp.staged e
@@ -195,7 +195,7 @@ function fromStored({
       ...(about !== null && { about }),
       ...(option !== null && { option }),
       ...(value !== null && { value }),
-      ...(noAddress !== null && { noAddress: true }),
+      ...(noAddress !== null && { noAddress: noAddress === 1 }),
     },
   };
 }

@@ -47,7 +47,7 @@ export interface Desired {
   nameByOrigin(kind: RecordTypeName, count: number): void;
   /** Drops the records that have no address and were never known. Returns their number. */
   skipUnknown(kind: RecordTypeName): number;
-  /** Counts recorded people whose present records all lack an address. */
+  /** Counts recorded people whose present records all lack a valid address. */
   countAddressless(kind: RecordTypeName): number;
   /** Returns the records with this key. */
   desired(kind: RecordTypeName, key: Key): DesiredRow[];
@@ -145,7 +145,9 @@ const faultColumns = ['reason', 'fix', 'cause', 'about', 'option', 'value', 'no_
 function faultOf(invalid: DesiredRow['invalid']): unknown[] {
   if (!invalid) return faultColumns.map(() => null);
   const { reason, fix, cause = null, about = null, option = null, value = null } = invalid;
-  return [reason, fix, cause, about, option, value, invalid.noAddress ? 1 : null];
+  const { noAddress } = invalid;
+  const lost = noAddress === undefined ? null : Number(noAddress);
+  return [reason, fix, cause, about, option, value, lost];
 }
 
 function sortingIn(db: Statements): Pick<Adding, 'beginSorting' | 'sortIn' | 'endSorting'> {

@@ -96,7 +96,7 @@ export function contactDesire(fields: ContactFields, now: () => number): RecordT
       place,
       ...formOf({ presence, channels, consentAt, protected: isKept || undefined }),
       presence,
-      ...brokenBy(found, address === '' ? fields.email : undefined),
+      ...brokenBy(found, { field: fields.email, address, isValid: key !== undefined }),
     };
   };
 }
@@ -107,18 +107,14 @@ interface Found {
   unknown: UnknownWord[];
 }
 
-/**
- * Returns why a record is invalid. `lacks`: the address field, if it is empty; no other fault is
- * returned in that case.
- */
+/** Returns why a record is invalid. If the address is empty, no other fault is returned. */
 function brokenBy(
   { faults: [first], unknown }: Found,
-  lacks: string | undefined,
+  { field, address, isValid }: { field: string; address: string; isValid: boolean },
 ): Pick<DesiredRow, 'invalid' | 'unknown'> {
   if (first === undefined) return { invalid: undefined };
-  if (lacks !== undefined)
-    return { invalid: { ...blank(lacks, 'address-missing'), noAddress: true } };
-  return { invalid: first, unknown };
+  if (address === '') return { invalid: { ...blank(field, 'address-missing'), noAddress: true } };
+  return { invalid: isValid ? first : { ...first, noAddress: false }, unknown };
 }
 
 interface Asks {
@@ -128,7 +124,8 @@ interface Asks {
   channels: readonly { id: string; ask: Ask }[];
 }
 
-function asksOf(fields: ContactFields, now: () => number): Asks {
+/** Returns what the settings ask each record. `now` returns milliseconds since the epoch. */
+export function asksOf(fields: ContactFields, now: () => number): Asks {
   const { deleted, unsubscribed, channels } = fields;
   const flag = (use: 'deleted' | 'unsubscribed', stated: Flag | undefined): Ask => {
     const option = `contacts.${use}`;
