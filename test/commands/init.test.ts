@@ -114,7 +114,7 @@ describe('refuses with the option that decides', () => {
     ['no address', 'id,name\n1,Ann\n', news, '--email COLUMN'],
     ['no id', 'Email,Newsletter\na@b.example,yes\na@b.example,no\n', news, '--id COLUMN'],
     ['a name that is none', text, [...news, '--mirror', 'A b'], 'write up to 40 of a-z'],
-    ['no record', 'id,Email\n', news, 'export it again'],
+    ['no record', 'id,Email\n', news, 'it has no records'],
   ])('%s', async (_, content, flags, fix) => {
     const { init, output } = await exported(content);
     const { code, err } = await init('--yes', ...flags);

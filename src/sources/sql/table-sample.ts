@@ -1,4 +1,4 @@
-/** Lists the tables of a database, and reads the first rows of one, in a transaction that only reads. */
+/** Lists the tables of a database and reads the first rows of one, without writing. */
 import type { Clock } from '../../domain/clock.ts';
 import { jsonRecords } from '../shared/json-records.ts';
 import type { SourceRecord } from '../source.ts';

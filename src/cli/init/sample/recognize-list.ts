@@ -70,8 +70,11 @@ export function totalIn(answer: unknown, { records }: FoundList): string | undef
   return found.toSorted(([a], [b]) => a.length - b.length)[0]?.[0];
 }
 
-const cursorName =
-  /^(next|after|cursor|(next_?)?(page_?)?(cursor|token)|next_?page|continuation(_?token)?|end_?cursor|starting_?after|offset)$/i;
+const cursorNames = [
+  /^(next|after|cursor|offset|next_?page|end_?cursor|starting_?after)$/i,
+  /^(next_?)?(page_?)?(cursor|token)$/i,
+  /^continuation(_?token)?$/i,
+];
 
 /** What a response says about the pages after it. */
 export interface PageHints {
@@ -87,7 +90,7 @@ export function hintsIn(answer: unknown, link: string | undefined): PageHints {
     (typeof value === 'string' && value !== '') || typeof value === 'number';
   const found = Array.isArray(answer) ? [] : leavesOf(answer, isText);
   const named = found
-    .filter(([path]) => cursorName.test(lastOf(path)))
+    .filter(([path]) => cursorNames.some((name) => name.test(lastOf(path))))
     .map(([path, value]) => [path, String(value)] as const);
   const isLink = (text: string) => /^(https?:\/)?\//.test(text);
   const header = /<([^>]+)>\s*;\s*rel="?next\b/i.exec(link ?? '')?.[1];
