@@ -58,6 +58,10 @@ const commands: Readonly<Record<string, Entry>> = {
     'all that is known of one person, every rule tried, and what would happen',
     () => import('./commands/explain.ts'),
   ],
+  problems: [
+    'what needs a person, grouped by cause: records that are invalid, rejected or in conflict',
+    () => import('./commands/problems.ts'),
+  ],
   optouts: [
     'who left on the platform, for the CRM; shows addresses',
     () => import('./commands/optouts.ts'),

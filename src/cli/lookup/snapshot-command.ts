@@ -10,6 +10,7 @@ import { orHandOver } from '../remote/worker-handover.ts';
 import { namesOf, type Names } from './person-names.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { exitCode } from '../output/exit-codes.ts';
+import type { Line } from '../output/text-style.ts';
 
 /** The flags of these commands. */
 export interface LookFlags {
@@ -36,7 +37,7 @@ export function namingOptions(command: Command): Command {
 /** The result of a command, as the document for --json and as lines for people. */
 export interface CommandAnswer {
   document: object;
-  lines: string[];
+  lines: readonly Line[];
 }
 
 /** A mirror that is open for reading. */

@@ -120,8 +120,9 @@ function decidedIn(db: Statements): DecidedPart {
   const chunks = stretchesOf(db, 'from temp.planned indexed by planned_in_order where true');
   const notice = db.prepare(
     `insert or replace into temp.noticed
-       (kind, key, class, part, reason, fix, cause, about, option, value, place)
-     values (@kind, @key, @class, @part, @reason, @fix, @cause, @about, @option, @value, @place)`,
+       (kind, key, class, part, reason, fix, cause, about, option, value, place, crm)
+     values (@kind, @key, @class, @part, @reason, @fix, @cause, @about, @option, @value,
+       @place, @crm)`,
   );
   const unnotice = db.prepare('delete from temp.noticed where kind = ? and key = ?');
   const countNoticed = db.prepare<[string, string], { n: number }>(
