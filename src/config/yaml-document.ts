@@ -232,7 +232,7 @@ const reference = /\$\$\{|\$\{(?:([A-Za-z_]\w*)(?::-([^{}]*))?\})?/g;
  * Replaces `${NAME}` and `${NAME:-default}` in a text with values from `env`, and `$${` with `${`.
  * Variables within a value are not replaced.
  */
-function interpolate(text: string, env: Record<string, string | undefined>): Interpolated {
+export function interpolate(text: string, env: Record<string, string | undefined>): Interpolated {
   const found: Interpolated = { text, variables: [], missing: [], malformed: false };
   found.text = text.replace(reference, (whole: string, name?: string, standard?: string) => {
     if (whole === '$${') return '${';

@@ -61,6 +61,12 @@ test('names the mirror after the file, and the source relative to the configurat
   expect(written).not.toContain('ann@example.com');
 });
 
+test('quotes a name that YAML would read as a number', async () => {
+  const { init, output } = await exported();
+  expect((await init('--yes', '--mirror', '2026', ...news)).code).toBe(0);
+  expect(readFileSync(output, 'utf8')).toContain('mirror: "2026"\n');
+});
+
 test('shows no address where stdout is no terminal', async () => {
   const { init } = await exported();
   const { said } = await init('--yes', ...news);
@@ -108,7 +114,7 @@ describe('refuses with the option that decides', () => {
     ['no address', 'id,name\n1,Ann\n', news, '--email COLUMN'],
     ['no id', 'Email,Newsletter\na@b.example,yes\na@b.example,no\n', news, '--id COLUMN'],
     ['a name that is none', text, [...news, '--mirror', 'A b'], 'write up to 40 of a-z'],
-    ['no record', 'id,Email\n', news, 'export it again'],
+    ['no record', 'id,Email\n', news, 'it has no records'],
   ])('%s', async (_, content, flags, fix) => {
     const { init, output } = await exported(content);
     const { code, err } = await init('--yes', ...flags);

@@ -30,7 +30,7 @@ export function configurationText({ mirror, folder, sample, proposal }: Draft): 
     comment(`Proposed by \`crm-mirror init\` from ${readFrom(sample)}.`),
     '# Look at each line that has a reason above it.',
     '',
-    `mirror: ${mirror}`,
+    `mirror: ${literal(mirror)}`,
     `snapshot: ./var/${mirror}.sqlite # made at the first run`,
     '',
     'platform:',
@@ -38,7 +38,8 @@ export function configurationText({ mirror, folder, sample, proposal }: Draft): 
     '  apiKey: ${PLATFORM_API_KEY}',
     '',
     'contacts:',
-    `  source: ${inline(source)}`,
+    ...(sample.notes ?? []).map((note) => comment(note, 2)),
+    ...sourceText(source),
     ...reason(id),
     `  id: ${literal(id.column.name)}`,
     ...reason(email),
@@ -63,6 +64,16 @@ function sourceIn(folder: string, { options, file }: Sample): Record<string, unk
   const { type, ...more } = options;
   const path = escaped(placed(relative(folder, file).split(sep).join('/')));
   return { type, ...(type === 'sql' ? { url: `sqlite:${path}` } : { path }), ...more };
+}
+
+const mostInline = 80;
+
+/** Returns the source on one line, or on several if it is long. */
+function sourceText(source: Record<string, unknown>): string[] {
+  const line = `  source: ${inline(source)}`;
+  if (line.length <= mostInline) return [line];
+  const lines = stringify(source, { lineWidth: 0 }).trimEnd().split('\n');
+  return ['  source:', ...lines.map((one) => `    ${one}`)];
 }
 
 function readFrom({ origin, file, records, isWhole }: Sample): string {

@@ -5,7 +5,7 @@ import type { PlatformChannel } from '../match-channels.ts';
 import { valuesOf } from '../mirror-file.ts';
 import type { Role, Sample } from '../sample/sample.ts';
 import type { Question } from '../sample/undecided.ts';
-import type { Answer, Talk } from './talk.ts';
+import type { MenuItem, Talk } from './talk.ts';
 
 /** What a question is asked about. */
 export interface Subject {
@@ -73,7 +73,7 @@ export async function askChannels(
 }
 
 /** Returns the columns to choose from; those that come into question are first. */
-function columnsOf({ columns }: Sample, among: readonly string[]): Answer[] {
+function columnsOf({ columns }: Sample, among: readonly string[]): MenuItem[] {
   const likely = columns.filter(({ name }) => among.includes(name));
   const others = columns.filter((column) => !likely.includes(column));
   return [...likely, ...others].map((column) => ({
@@ -122,7 +122,7 @@ const meanings = {
     { value: 'no', label: 'no' },
     { value: 'yes', label: 'yes', hint: 'is gone from the CRM' },
   ],
-} as const satisfies Record<WordsQuestion['use'], readonly Answer[]>;
+} as const satisfies Record<WordsQuestion['use'], readonly MenuItem[]>;
 
 /** Asks for the meaning of the most frequent unknown words of a column. */
 export async function nameWords(
@@ -134,7 +134,7 @@ export async function nameWords(
   for (const { text, records } of unknown.slice(0, mostAsked)) {
     const count = `${records.toLocaleString('en')} ${records === 1 ? 'record' : 'records'}`;
     const message = `${column.name}: what does "${text}" mean? (${count})`;
-    const answers: readonly Answer[] = meanings[use];
+    const answers: readonly MenuItem[] = meanings[use];
     const meaning = await talk.choose(message, answers);
     if (meaning === rest) return named;
     if (meaning !== none) named = withWord(named, wordFlag(column.name, meaning, [text]));
