@@ -6,6 +6,7 @@ import { readFileSync } from 'node:fs';
 import { isatty } from 'node:tty';
 import { Command, CommanderError } from 'commander';
 import { renderLine, takesColors } from './cli/output/text-style.ts';
+import { defaultConfig, withConfig } from './cli/output/printed-commands.ts';
 import { visibleLines } from './cli/output/visible-text.ts';
 import { exitCode } from './cli/output/exit-codes.ts';
 import { explain, type Failure } from './cli/output/failure-report.ts';
@@ -163,12 +164,14 @@ function documented(argv: readonly string[], real: Shell) {
   let isPrinted = false;
   const isData = argv.includes('--json') || dataCommands.has(argv[0] ?? '');
   const shown = real.terminal ? visibleLines : (text: string) => text;
+  // A command that was passed to a worker is printed by its caller, whose configuration it names.
+  const config = real.held ? defaultConfig : configIn(argv);
   const print: Shell['print'] = (line) => {
     isPrinted = true;
-    const isText = isData && typeof line === 'string';
-    real.print(isText ? shown(line) : renderLine(line, real.colored ?? false));
+    if (isData && typeof line === 'string') real.print(shown(line));
+    else real.print(withConfig(renderLine(line, real.colored ?? false), config));
   };
-  const note: Shell['note'] = (text) => real.note(visibleLines(text));
+  const note: Shell['note'] = (text) => real.note(visibleLines(withConfig(text, config)));
   return {
     shell: { ...real, print, note, argv },
     fail({ text, code }: Pick<Failure, 'text' | 'code'>): number {
@@ -178,6 +181,14 @@ function documented(argv: readonly string[], real: Shell) {
       return code;
     },
   };
+}
+
+/** Returns the configuration that a command line names. */
+function configIn(argv: readonly string[]): string {
+  const at = argv.findIndex((word) => /^(-c|--config)/.test(word));
+  const word = argv[at] ?? '';
+  if (word === '-c' || word === '--config') return argv[at + 1] ?? defaultConfig;
+  return word.replace(/^(-c|--config=)/, '') || defaultConfig;
 }
 
 /** Adds the command. If the command has parts, adds each part as a subcommand. */
