@@ -124,7 +124,7 @@ describe('refuses with the option that decides', () => {
   });
 });
 
-test('proposes the address as the id if nothing else is one and no address is there twice', async () => {
+test('proposes the address as the id if nothing else is one', async () => {
   const { init, output } = await exported(
     'Email,Newsletter\nann@example.com,yes\nbob@example.com,no\n',
   );
@@ -185,9 +185,8 @@ test('lists a flag in an unknown language first, and only counts dates', async (
   const lines = [['id', 'Email', 'Newsletter', 'Vip', 'Changed', 'Kielto'], ...rows];
   const { init, output } = await exported(`${lines.map((row) => row.join(',')).join('\n')}\n`);
   const { out } = await init('--yes', ...news);
-  expect(out).toMatch(
-    /:\n {2}Kielto \("ei" 3×, "kyllä" 3×\)\n {2}Vip \("no" 3×\)\n {2}Changed \(dates, 6 different\)$/m,
-  );
+  const listed = ['Kielto ("ei" 3×, "kyllä" 3×)', 'Vip ("no" 3×)', 'Changed (dates, 6 different)'];
+  expect(out).toContain(`:\n  ${listed.join('\n  ')}\n`);
   expect(readFileSync(output, 'utf8')).toContain('  # not used: Changed (dates, 6 different)\n');
 });
 
