@@ -105,7 +105,15 @@ const commands: Readonly<Record<string, Entry>> = {
     'print the JSON Schema of the configuration, for editors',
     () => import('./commands/schema.ts'),
   ],
+  completion: [
+    'print the script that completes commands and options in bash, zsh or fish',
+    () => import('./commands/completion.ts'),
+  ],
+  complete: ['complete a command line', () => import('./commands/complete.ts')],
 };
+
+/** Commands that other programs call. The help does not list them. */
+const hiddenCommands: ReadonlySet<string> = new Set(['complete']);
 
 /** Runs the command line of this process and sets its exit code. */
 export async function start(): Promise<void> {
@@ -130,7 +138,8 @@ export async function main(argv: readonly string[], real: Shell): Promise<number
     })
     .showHelpAfterError('(crm-mirror --help lists the commands)');
   for (const [name, [summary, load]] of Object.entries(commands)) {
-    const command = program.command(name).description(summary);
+    const hidden = hiddenCommands.has(name);
+    const command = program.command(name, { hidden }).description(summary);
     if (argv[0] !== name) continue;
     attach(command, await load(), async (run) => void (code = await run(shell)));
   }
@@ -148,7 +157,12 @@ export async function main(argv: readonly string[], real: Shell): Promise<number
 }
 
 /** Commands whose output is meant for programs, like all JSON. */
-const dataCommands: ReadonlySet<string> = new Set(['optouts', 'schema']);
+const dataCommands: ReadonlySet<string> = new Set([
+  'optouts',
+  'schema',
+  'completion',
+  'complete',
+]);
 
 /**
  * Wraps the shell. Control characters are shown as their codes in text for people, and in output
