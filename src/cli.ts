@@ -6,11 +6,12 @@ import { readFileSync } from 'node:fs';
 import { isatty } from 'node:tty';
 import { Command, CommanderError } from 'commander';
 import { renderLine, takesColors } from './cli/output/text-style.ts';
+import { defaultConfig, withConfig } from './cli/output/printed-commands.ts';
 import { visibleLines } from './cli/output/visible-text.ts';
 import { exitCode } from './cli/output/exit-codes.ts';
 import { explain, type Failure } from './cli/output/failure-report.ts';
 import type { CommandGroup, CommandModule, Shell } from './cli/compose/process-shell.ts';
-import { Interrupted } from './domain/errors.ts';
+import { stopSignals } from './cli/compose/stop-signals.ts';
 
 type Entry = [summary: string, load: () => Promise<CommandModule | CommandGroup>];
 
@@ -57,6 +58,10 @@ const commands: Readonly<Record<string, Entry>> = {
   explain: [
     'all that is known of one person, every rule tried, and what would happen',
     () => import('./commands/explain.ts'),
+  ],
+  problems: [
+    'what needs a person, grouped by cause: records that are invalid, rejected or in conflict',
+    () => import('./commands/problems.ts'),
   ],
   optouts: [
     'who left on the platform, for the CRM; shows addresses',
@@ -157,12 +162,7 @@ export async function main(argv: readonly string[], real: Shell): Promise<number
 }
 
 /** Commands whose output is meant for programs, like all JSON. */
-const dataCommands: ReadonlySet<string> = new Set([
-  'optouts',
-  'schema',
-  'completion',
-  'complete',
-]);
+const dataCommands: ReadonlySet<string> = new Set(['optouts', 'schema', 'completion', 'complete']);
 
 /**
  * Wraps the shell. Control characters are shown as their codes in text for people, and in output
@@ -173,12 +173,14 @@ function documented(argv: readonly string[], real: Shell) {
   let isPrinted = false;
   const isData = argv.includes('--json') || dataCommands.has(argv[0] ?? '');
   const shown = real.terminal ? visibleLines : (text: string) => text;
+  // A command that was passed to a worker is printed by its caller, whose configuration it names.
+  const config = real.held ? defaultConfig : configIn(argv);
   const print: Shell['print'] = (line) => {
     isPrinted = true;
-    const isText = isData && typeof line === 'string';
-    real.print(isText ? shown(line) : renderLine(line, real.colored ?? false));
+    if (isData && typeof line === 'string') real.print(shown(line));
+    else real.print(withConfig(renderLine(line, real.colored ?? false), config));
   };
-  const note: Shell['note'] = (text) => real.note(visibleLines(text));
+  const note: Shell['note'] = (text) => real.note(visibleLines(withConfig(text, config)));
   return {
     shell: { ...real, print, note, argv },
     fail({ text, code }: Pick<Failure, 'text' | 'code'>): number {
@@ -188,6 +190,14 @@ function documented(argv: readonly string[], real: Shell) {
       return code;
     },
   };
+}
+
+/** Returns the configuration that a command line names. */
+function configIn(argv: readonly string[]): string {
+  const at = argv.findIndex((word) => /^(-c|--config)/.test(word));
+  const word = argv[at] ?? '';
+  if (word === '-c' || word === '--config') return argv[at + 1] ?? defaultConfig;
+  return word.replace(/^(-c|--config=)/, '') || defaultConfig;
 }
 
 /** Adds the command. If the command has parts, adds each part as a subcommand. */
@@ -260,36 +270,4 @@ function processShell(): Shell {
 function fitting(forms: readonly string[], columns: number | undefined): string {
   const room = (columns || 80) - 1;
   return (forms.find((form) => form.length <= room) ?? forms.at(-1) ?? '').slice(0, room);
-}
-
-/** How long after the first signal work in flight is abandoned. */
-const patienceMs = 8_000;
-const sameSignalMs = 1_000;
-const twinMs = 250;
-
-/**
- * Converts signals into `stop` and `abort`: the first signal stops, and another one more than a
- * second later aborts. The delay is needed because process groups and launchers send the same
- * signal twice in quick succession.
- */
-function stopSignals(): { stop: AbortSignal; abort: AbortSignal } {
-  const stop = new AbortController();
-  const abort = new AbortController();
-  let since = 0;
-  process.channel?.unref();
-  process.on('disconnect', () => process.emit('SIGTERM', 'SIGTERM'));
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    process.on(signal, () => {
-      const reason = new Interrupted(signal);
-      if (!stop.signal.aborted) {
-        since = performance.now();
-        setTimeout(() => abort.abort(reason), patienceMs).unref();
-        // The process must stay alive for the second copy of the signal, which could otherwise hit
-        // it during exit.
-        setTimeout(() => undefined, twinMs);
-        stop.abort(reason);
-      } else if (performance.now() - since > sameSignalMs) abort.abort(reason);
-    });
-  }
-  return { stop: stop.signal, abort: abort.signal };
 }

@@ -19,7 +19,7 @@ interface Flags extends LookFlags {
 
 export function options(command: Command): void {
   namingOptions(command)
-    .argument('<person>', 'an address, or the hash that stands for one')
+    .argument('<person>', 'an address, a CRM id, or a hash (#9cc428f416d4)')
     .option('--offline', 'do not ask the platform: what is recorded stands in for it')
     .addHelpText(
       'after',

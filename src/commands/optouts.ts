@@ -10,6 +10,7 @@ import type { Snapshot } from '../snapshot/snapshot.ts';
 import { boundDoNotContactList } from '../engine/context/do-not-contact-binding.ts';
 import { factsIn } from '../engine/context/platform-knowledge.ts';
 import { look, type LookFlags, lookOptions } from '../cli/lookup/snapshot-command.ts';
+import { csvLines } from '../cli/output/csv-text.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 
 interface Flags extends LookFlags {
@@ -130,21 +131,7 @@ function csvOf(optOuts: readonly ReturnType<typeof told>[], spreadsheet: boolean
     return ids.map((id) => [email, id, channel, cause, after ?? '', by]);
   });
   const head = ['email', 'crm id', 'channel', 'cause', 'after', 'by'];
-  const plain = (text: string): string => (spreadsheet ? harmless(text) : text);
-  return [head, ...rows].map((row) => row.map((text) => quoted(plain(text))).join(','));
-}
-
-/** Puts an apostrophe, which spreadsheets hide, before text that begins like a formula. */
-function harmless(text: string): string {
-  return /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
-}
-
-/**
- * Quotes a cell as in RFC 4180, and also a cell with leading or trailing spaces, which some readers
- * would drop.
- */
-function quoted(cell: string): string {
-  return /[",\r\n]|^\s|\s$/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell;
+  return csvLines([head, ...rows], { spreadsheet });
 }
 
 /**

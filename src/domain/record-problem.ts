@@ -28,6 +28,8 @@ export interface RecordProblem extends ProblemCommon {
   fix: string;
   /** The record's place in the source ("line 17"), if the problem is about the source. */
   place?: string | undefined;
+  /** The id of that record in the CRM. */
+  crmId?: string | undefined;
   /**
    * Set if an opt-out that the source states cannot be sent. Such a problem is listed first in
    * every run.

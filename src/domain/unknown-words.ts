@@ -106,13 +106,15 @@ export function isPlain({ text = '', records }: Pick<UnknownValue, 'text' | 'rec
   return isKnown || formOf(text) === text;
 }
 
-/**
- * Returns a value in quotes. One that may be personal data needs `asTheyAre`, otherwise its form is
- * shown.
- */
-export function nameOf(value: UnknownValue, asTheyAre: boolean): string {
+/** Returns a value. One that may be personal data is shown only by its form, unless `asTheyAre`. */
+export function shownValue(value: Pick<UnknownValue, 'text' | 'records'>, asTheyAre: boolean) {
+  const { text = '' } = value;
+  return asTheyAre || isPlain(value) ? text : formOf(text);
+}
+
+function nameOf(value: UnknownValue, asTheyAre: boolean): string {
   const { text, unknown } = value;
   if (text === undefined) return 'a list or an object';
-  const shown = JSON.stringify(asTheyAre || isPlain(value) ? text : formOf(text));
+  const shown = JSON.stringify(shownValue(value, asTheyAre));
   return unknown === 'future' ? `${shown} (in the future)` : shown;
 }

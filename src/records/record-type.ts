@@ -50,6 +50,8 @@ export interface RecordType {
    * acknowledged and nothing else has changed, it returns no changes.
    */
   decide(states: States): Decision;
+  /** Returns why `decide` plans a change for a record, in the words of the rule that decided. */
+  reason(change: Change, states: States): string;
   /**
    * Returns the route that an operation uses. A refused route stops only the changes that use it.
    */

@@ -78,7 +78,10 @@ test('pressing Tab loads neither the engine nor a database', () => {
     '--import',
     `data:text/javascript,${encodeURIComponent(hook)}`,
     program,
-    ...['complete', '--', 'sync', '--fu'],
+    'complete',
+    '--',
+    'sync',
+    '--fu',
   ]);
   expect(String(stdout)).toContain('--full');
   expect(String(stderr)).toContain('complete-words');

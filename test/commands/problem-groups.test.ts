@@ -31,7 +31,7 @@ describe('the groups of a run', () => {
         kind: 'contact',
         cause: 'unknown-word',
         count: 150,
-        values: [{ value: '"unbekannt"', count: 150 }],
+        values: [{ value: 'unbekannt', count: 150 }],
         samples: ['line 2', 'line 3', 'line 4'].map((place) => ({
           key: expect.stringMatching(/^#[0-9a-f]{12}$/),
           place,
@@ -70,12 +70,12 @@ describe('the groups of a run', () => {
     const { json, out } = await world.call('plan', '--json');
     expect(out).not.toContain('Privat');
     expect(json.groups[0]).toMatchObject({
-      values: [{ value: '"aaaaaa 9999"', count: 1 }],
+      values: [{ value: 'aaaaaa 9999', count: 1 }],
       reason: expect.stringContaining('letters are shown as a'),
     });
     const shown = await world.call('plan', '--json', '--addresses');
     expect(shown.json.groups[0]).toMatchObject({
-      values: [{ value: '"Privat 0815"', count: 1 }],
+      values: [{ value: 'Privat 0815', count: 1 }],
       samples: [{ key: ann }],
       reason: 'contacts.unsubscribed: "Privat 0815" is no known word',
     });

@@ -6,7 +6,7 @@ import { readdirSync } from 'node:fs';
 import { RootCommand, ShellCompDirective } from '@bomb.sh/tab';
 import table from './commands.json' with { type: 'json' };
 
-/** What an option or argument takes: "file", "config" (a YAML file), "text", or choices as "a|b". */
+/** What an option or argument takes: "file", "config" (YAML), "text", or choices as "a|b". */
 type Value = string;
 
 interface Option {
@@ -95,7 +95,8 @@ function fileKind(words: readonly string[]): 'file' | 'config' | undefined {
   const options = Object.entries(command.options);
   const option = options.find(([flag, { short }]) => flag === before || short === before)?.[1];
   const [first] = Object.values(command.arguments);
-  const value = option ? option.value : words.length === depth + 1 ? first : undefined;
+  const argument = words.length === depth + 1 ? first : undefined;
+  const value = option ? option.value : argument;
   return value === 'file' || value === 'config' ? value : undefined;
 }
 
@@ -127,13 +128,14 @@ function entriesOf(folder: string) {
 
 /** Returns the lines that a function of the library prints. It has no other way to return them. */
 function printedBy(act: () => void): string[] {
-  const { log } = console;
+  const output: Pick<Console, 'log'> = console;
+  const { log } = output;
   const lines: string[] = [];
-  console.log = (line) => void lines.push(String(line));
+  output.log = (line) => void lines.push(String(line));
   try {
     act();
   } finally {
-    console.log = log;
+    output.log = log;
   }
   return lines;
 }

@@ -94,9 +94,11 @@ export function unreadable(
   const values = unknown.map((value) => ({ ...value, unknown: 'word' as const }));
   const meanings = use === 'subscription' ? ['in', 'out', 'none'] : ['yes', 'no'];
   const options = meanings.map((one) => `--words ${quoted(`${column.name}:${one}=WORD,WORD`)}`);
-  const which = { option: '', fix: '', values, others: 0, first: 'see the file' };
+  const none = use === 'subscription' ? '' : `, or add --no-${use}`;
+  const other = `name another column${none}`;
+  const which = { option: '', fix: '', values, others: 0, first: 'in the source' };
   return new Undecided(`column ${quoted(column.name)}: ${sayUnknown(which, { asTheyAre })}`, {
-    fix: `say what they mean: ${options.join(', ')}; or name another column`,
+    fix: `say what they mean: ${options.join(', ')}; or ${other}`,
     question: { about: 'words', use, column, unknown },
   });
 }

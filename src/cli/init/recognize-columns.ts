@@ -68,7 +68,7 @@ export function chooseId({ columns, records }: Sample, email: Column): Found {
 }
 
 /** What it means if the address is the id. */
-const addressAsId = 'a changed address then counts as one person gone and a new one';
+export const addressAsId = 'a changed address then counts as one person gone and a new one';
 
 const flagNames = {
   unsubscribed:

@@ -2,7 +2,7 @@
 import { renderProblem } from '../../domain/errors.ts';
 import type { ProblemCause } from '../../domain/problem-causes.ts';
 import type { RecordProblem } from '../../domain/record-problem.ts';
-import { isPlain, maskedNote, nameOf } from '../../domain/unknown-words.ts';
+import { isPlain, maskedNote, shownValue } from '../../domain/unknown-words.ts';
 import type { ProblemGroup } from '../../engine/report/problem-groups.ts';
 import { counted } from './format-values.ts';
 import { type Line, lineOf, styled } from './text-style.ts';
@@ -37,7 +37,7 @@ export function shownGroups(
 function valuesOf({ values }: ProblemGroup, addresses: boolean): ShownGroup['values'] {
   const counts = new Map<string, number>();
   for (const value of values) {
-    const name = nameOf({ ...value, unknown: 'word' }, addresses);
+    const name = shownValue(value, addresses);
     counts.set(name, (counts.get(name) ?? 0) + value.records);
   }
   return [...counts]
@@ -62,9 +62,12 @@ function reasonOf(
   const named = values.slice(0, mostNamed);
   const rest = values.slice(mostNamed).reduce((sum, { count }) => sum + count, others);
   const [one] = named;
-  if (one && named.length === 1 && rest === 0) return `${place}${one.value} ${words[0]}`;
+  const inQuotes = JSON.stringify;
+  if (one && named.length === 1 && rest === 0) {
+    return `${place}${inQuotes(one.value)} ${words[0]}`;
+  }
   const list = [
-    ...named.map(({ value, count }) => `${value} (${count.toLocaleString('en')})`),
+    ...named.map(({ value, count }) => `${inQuotes(value)} (${count.toLocaleString('en')})`),
     ...(rest > 0 ? [`other values (${rest.toLocaleString('en')})`] : []),
   ];
   return `${place}${list.join(', ')} ${words[1]}`;

@@ -4,6 +4,7 @@ import type { RouteLimit } from '../../domain/route-limit.ts';
 import type { AbsenceDue, Key } from '../../domain/record.ts';
 import type { Forecast } from '../report/duration-forecast.ts';
 import type { Guards } from '../report/guard-rules.ts';
+import type { PlanView } from '../report/plan-view.ts';
 import type { Plan, RequestCounts } from '../report/run-summary.ts';
 import type { Platform } from '../../platform/api-client.ts';
 import type { DoNotContactList } from '../../do-not-contact/contact-list.ts';
@@ -102,6 +103,8 @@ export interface RunOptions {
    * with this option sends what it has planned and does not plan again.
    */
   agrees?(plan: Plan): void;
+  /** Receives the plan as people read it, after the guards have judged it. */
+  shows?(view: PlanView): Promise<void>;
   /** Receives the forecast before the first change is sent. */
   foresees?(forecast: Forecast): void;
   /** Whether this is a first load, which deletes nobody and needs no approval for opt-ins. */

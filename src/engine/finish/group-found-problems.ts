@@ -51,7 +51,7 @@ function addRefusedReports(run: RunContext, found: ProblemGroups, only: Key | un
 }
 
 /** Returns the opt-outs that the CRM refused, in the form in which problems are grouped. */
-function refusedReports(rows: readonly ReturnedRow[]) {
+export function refusedReports(rows: readonly ReturnedRow[]) {
   return rows.map(({ email: key, reason, fix }) => ({
     class: 'rejected' as const,
     cause: 'crm-refused' as const,

@@ -57,6 +57,7 @@ function noticeOne(
     option,
     value,
     place: row.place,
+    crmId: row.id === '' ? undefined : row.id,
     reason: `${row.place}: ${reason}`,
     fix,
   };

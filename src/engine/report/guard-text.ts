@@ -8,17 +8,19 @@ import { mostOf, type HoldReason, type ChangeVolume } from './guard-rules.ts';
 export function explainHeld(
   held: HoldReason,
   volume: ChangeVolume,
-  { limit, plan, until }: { limit: Limit; plan: string; until?: number | undefined },
+  { limit, plan, until }: { limit: Limit; plan: string | undefined; until?: number | undefined },
 ): Fault {
   const { guard, fresh } = volume;
   const { recordType, words } = guardRows[guard];
   const often = words.causes?.[held.by] ?? words.cause;
+  const right =
+    plan === undefined
+      ? 'a run will ask for approval'
+      : `and if it is right: \`crm-mirror approve ${plan}\``;
   const anyway = until === undefined ? '' : `; ${sayEnd(until)}`;
   return {
     reason: `${countWords(recordType, fresh)} ${words.would}, and this was held: ${whyOf(held, volume, limit)}`,
-    fix:
-      `${often}; see \`crm-mirror plan\`, and if it is right: ` +
-      `\`crm-mirror approve ${plan}\`${anyway}`,
+    fix: `${often}; see \`crm-mirror plan\`, ${right}${anyway}`,
   };
 }
 

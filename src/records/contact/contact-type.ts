@@ -21,7 +21,7 @@ import { acknowledge } from './send/acknowledged-change.ts';
 import { erase } from './send/contact-erasure.ts';
 import { made } from './send/creation-answer.ts';
 import { contactDesire, type ContactFields, fieldNames } from './observe/desired-contact.ts';
-import { decidePerson, phase } from './consent/decide.ts';
+import { decidePerson, phase, reasonFor } from './consent/decide.ts';
 import { type PersonRules, rulesOf } from './consent/facts.ts';
 import { release, unerased } from './consent/recorded-note.ts';
 import { leavingOf } from './observe/unsubscribe-listing.ts';
@@ -73,6 +73,7 @@ export function contactType(options: ContactOptions): RecordType {
       return { rows, total: page.total, date: page.date, organization: undefined, parts };
     },
     decide: (states) => decidePerson(decodedStates(states, decodeContact), rules),
+    reason: (change, states) => reasonFor(change, states, rules),
     route: (op) => (op === 'delete' ? 'contacts.delete' : 'contacts.enrol'),
     lookRoute: (op) => (op === 'create' ? 'contacts.list' : 'contacts.retrieve'),
     look: (change, known) => settled(() => precheck(access, decodeContact.change(change), known)),

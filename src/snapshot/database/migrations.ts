@@ -188,6 +188,7 @@ export const migrations: readonly string[] = [
    alter table problem add column option text;
    alter table problem add column value text;
    alter table problem add column place text;
+   alter table problem add column crm text;
    update problem set about = reason;
    update problem set cause = iif(retry_at is null, 'platform-refused', 'opt-out-refused')
      where desired is not null;`,

@@ -106,7 +106,7 @@ export const stagingTables = `
   create temp table noticed (
     kind text not null, key text not null, class text not null, part text not null,
     reason text not null, fix text not null,
-    cause text not null, about text not null, option text, value text, place text,
+    cause text not null, about text not null, option text, value text, place text, crm text,
     primary key (kind, key, class, part)
   ) without rowid;
   create temp table forgotten (

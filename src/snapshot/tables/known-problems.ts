@@ -92,14 +92,14 @@ interface Stored {
   since: number;
 }
 
-/** The columns by which problems are grouped, and the place of the record. */
-const common = 'cause, about, option, value, place';
+/** The columns by which problems are grouped, and the place and id of the record. */
+const common = 'cause, about, option, value, place, crm';
 
 /** Returns the columns of a problem, with null for what it lacks. */
 export function problemColumns(problem: RecordProblem) {
   const { kind, key, class: name, part, reason, fix, cause } = problem;
-  const { about = reason, option = null, value = null, place = null } = problem;
-  return { kind, key, class: name, part, reason, fix, cause, about, option, value, place };
+  const { about = reason, option = null, value = null, place = null, crmId: crm = null } = problem;
+  return { kind, key, class: name, part, reason, fix, cause, about, option, value, place, crm };
 }
 
 /** Prepares the statements about problems. */
@@ -111,9 +111,9 @@ export function problemsIn(db: Statements): Problems {
   const put = db.prepare(
     `insert or replace into problem
        (kind, key, class, part, target, reason, fix, cause, about, option, value, place,
-       desired, attempts, retry_at, since, run)
+       crm, desired, attempts, retry_at, since, run)
      values (@kind, @key, @class, @part, @target, @reason, @fix, @cause, @about, @option, @value,
-       @place, @desired, @attempts, @retryAt, @since, @run)`,
+       @place, @crm, @desired, @attempts, @retryAt, @since, @run)`,
   );
   const adopt = db.prepare(
     `insert into problem (kind, key, class, part, reason, fix, ${common}, since, run)

@@ -42,6 +42,7 @@ export interface StoredProblem extends Common {
   part: string;
   reason: string;
   place: string | null;
+  crmId: string | null;
   since: number;
 }
 
@@ -62,7 +63,7 @@ export function problemCountsIn(db: Statements): ProblemCounts {
   const parkedOf = counting('problem', 'kind = @kind and key = @key and desired is not null');
   const isUnread = `(class = 'invalid' or class = 'conflict' and key <> part) and not ${isNamed}`;
   const list = db.prepare<KeyRange & { kind: string }, StoredProblem>(
-    `select key, class, part, reason, fix, cause, about, option, value, place, since
+    `select key, class, part, reason, fix, cause, about, option, value, place, crm "crmId", since
      from problem where ${within} order by key, class, part`,
   );
   return {

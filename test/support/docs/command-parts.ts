@@ -62,9 +62,14 @@ function commonTable(common: readonly string[], commands: readonly Command[]): s
   return table(['Option', 'What it does', 'Commands'], rows);
 }
 
+/** The commands that run the mirror once. */
+const runs = ['apply', 'backfill', 'one', 'plan', 'sync'];
+
 /** Names the commands that have an option, or those that lack it where they are fewer. */
 function commandsOf(having: readonly Command[], all: readonly Command[]): string {
   const names = (some: readonly Command[]) => some.map((one) => code(one.name())).join(', ');
+  const given = having.map((one) => one.name()).toSorted();
+  if (given.join() === runs.join()) return 'runs';
   const lacking = all.filter((one) => !having.includes(one));
   return having.length > lacking.length ? `all but ${names(lacking)}` : names(having);
 }

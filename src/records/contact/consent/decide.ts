@@ -10,7 +10,7 @@ import { movedRows } from './changed-address.ts';
 import { type Conflict, conflictOf, contradiction, renamedThere } from './conflicts.ts';
 import { isErased, newsOfSight } from './do-not-contact-entries.ts';
 import { channelFacts, factsOf, newerWill, type PersonFacts, type PersonRules } from './facts.ts';
-import { type AskedGate, passGates } from './gates.ts';
+import { type AskedGate, gates, passGates } from './gates.ts';
 import { statingOut } from './own-opt-outs.ts';
 import { isDoubtful } from './platform-opt-outs.ts';
 import { noteOf } from './recorded-note.ts';
@@ -77,8 +77,7 @@ function stopsOf({ isProtected, mayDelete }: PersonFacts, stops: (Stop | undefin
  */
 function planChannel(decision: Decision, channel: string, facts: PersonFacts): Stop | undefined {
   const { states } = facts;
-  const asked = channelFacts(facts, channel);
-  const { verdict, stop } = passGates({ person: facts, channel, asked }, decideChannel(asked));
+  const { verdict, stop } = verdictIn(facts, channel);
   const conflict = (fault: Conflict): void => {
     decision.problems.push(conflictProblem(states.key, channel, fault));
   };
@@ -237,6 +236,19 @@ export interface ExplainedChannel {
   stop: Stop | undefined;
 }
 
+/** Returns the words of the rule or gate that calls for a change. */
+export function reasonFor({ op, part }: Change, states: States, rules: PersonRules): string {
+  const facts = factsOf(decodedStates(states, decodeContact), rules);
+  const deletes = facts.status.deletable ? 'gone-deletable' : 'address-replaced';
+  const by = op === 'delete' ? deletes : verdictIn(facts, part).verdict.by;
+  return [...table, ...gates].find(({ id }) => id === by)?.asks ?? '';
+}
+
+function verdictIn(facts: PersonFacts, channel: string): ReturnType<typeof passGates> {
+  const asked = channelFacts(facts, channel);
+  return passGates({ person: facts, channel, asked }, decideChannel(asked));
+}
+
 /** Explains a decision by applying the same rules and gates to the same facts as `decidePerson`. */
 export function explainPerson(states: States, rules: PersonRules): ExplainedPerson {
   const facts = factsOf(decodedStates(states, decodeContact), rules);
@@ -247,12 +259,12 @@ export function explainPerson(states: States, rules: PersonRules): ExplainedPers
       const matching = ruleFor(asked);
       const last = matching ? table.findIndex(({ id }) => id === matching.id) : table.length;
       const tried = table.slice(0, last + 1).map((rule, at) => ({ rule, matches: at === last }));
-      const gates: AskedGate[] = [];
+      const tested: AskedGate[] = [];
       const decided = decideChannel(asked);
       const passed = passGates({ person: facts, channel, asked }, decided, (one) =>
-        gates.push(one),
+        tested.push(one),
       );
-      return { channel, asked, tried, gates, ...passed };
+      return { channel, asked, tried, gates: tested, ...passed };
     }),
   };
 }
