@@ -39,8 +39,8 @@ test('proposes each column with its reason, and previews the first people', asyn
   const { init, output } = await exported();
   const { code, out } = await init('--yes', '--addresses', ...news);
   expect(code).toBe(0);
-  expect(out).toMatch(/^ {2}id +Customer ID +named like an id; 5 different values in 5 records$/m);
-  expect(out).toMatch(/^ {2}email +Email +4 of 5 records hold an address in it$/m);
+  expect(out).toMatch(/^ {2}id +Customer ID +named like an id; 5 different in 5 records$/m);
+  expect(out).toMatch(/^ {2}email +Email +an address in 4 of 5 records$/m);
   expect(out).toMatch(/^ {2}unsubscribed +Do not mail +named like an opt-out/m);
   expect(out).toMatch(/^ {2}ch_news +Newsletter +as you said$/m);
   expect(out).toMatch(/^ {2}ann@example.com +in \(Ja\)$/m);
@@ -188,6 +188,18 @@ test('lists a flag in an unknown language first, and only counts dates', async (
   const listed = ['Kielto ("ei" 3×, "kyllä" 3×)', 'Vip ("no" 3×)', 'Changed (dates, 6 different)'];
   expect(out).toContain(`:\n  ${listed.join('\n  ')}\n`);
   expect(readFileSync(output, 'utf8')).toContain('  # not used: Changed (dates, 6 different)\n');
+});
+
+test('lists at most 20 unused columns, and none that holds a number of marks', async () => {
+  const names = Array.from({ length: 25 }, (_, at) => `Flag ${at}`);
+  const rows = [0, 1, 2, 3, 4, 5].map((id) =>
+    [id, `p${id}@example.com`, 'yes', id + 2, ...names.map(() => 'no')].join(','),
+  );
+  const header = ['id', 'Email', 'Newsletter', 'Grade', ...names].join(',');
+  const { init } = await exported(`${[header, ...rows].join('\n')}\n`);
+  const { out } = await init('--yes', ...news);
+  expect(out).toContain('  Flag 19 ("no" 6×)\n  and 5 more, which the configuration lists\n');
+  expect(out).not.toContain('Grade');
 });
 
 test('asks nothing without a terminal', async () => {

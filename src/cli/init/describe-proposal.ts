@@ -70,13 +70,18 @@ function sourceLines({ options, records, columns, flaw, isWhole, notes = [] }: S
   ];
 }
 
+/** How many unused columns are shown. */
+const mostUnused = 20;
+
 function unusedLines({ unused, unsubscribed }: Proposal): string[] {
   if (unused.length === 0) return [];
+  const more = unused.length - mostUnused;
   const flags = unsubscribed ? '--deleted COLUMN' : '--unsubscribed COLUMN or --deleted COLUMN';
   return [
     '',
     'These columns are not used. If one says that a person must not be mailed, or is gone, add',
     `${flags}:`,
-    ...unused.map((column) => `  ${said(column)}`),
+    ...unused.slice(0, mostUnused).map((column) => `  ${said(column)}`),
+    ...(more > 0 ? [`  and ${more.toLocaleString('en')} more, which the configuration lists`] : []),
   ];
 }

@@ -5,6 +5,7 @@ import { counted } from '../output/format-values.ts';
 import { visibleLine } from '../output/visible-text.ts';
 import { frequent, holdsDates, said } from './column-values.ts';
 import { type Chosen, recordsOf, type Words } from './column-words.ts';
+import { localPlatform } from './platform-channels.ts';
 import type { Proposal } from './propose-columns.ts';
 import type { Sample } from './sample/sample.ts';
 
@@ -33,7 +34,7 @@ export function configurationText({ mirror, folder, sample, proposal }: Draft): 
     `snapshot: ./var/${mirror}.sqlite # made at the first run`,
     '',
     'platform:',
-    '  url: ${PLATFORM_URL:-http://127.0.0.1:4010} # without PLATFORM_URL: the local emulator',
+    `  url: \${PLATFORM_URL:-${localPlatform}} # without PLATFORM_URL: the local emulator`,
     '  apiKey: ${PLATFORM_API_KEY}',
     '',
     'contacts:',
