@@ -11,7 +11,7 @@ import { visibleLines } from './cli/output/visible-text.ts';
 import { exitCode } from './cli/output/exit-codes.ts';
 import { explain, type Failure } from './cli/output/failure-report.ts';
 import type { CommandGroup, CommandModule, Shell } from './cli/compose/process-shell.ts';
-import { Interrupted } from './domain/errors.ts';
+import { stopSignals } from './cli/compose/stop-signals.ts';
 
 type Entry = [summary: string, load: () => Promise<CommandModule | CommandGroup>];
 
@@ -110,7 +110,15 @@ const commands: Readonly<Record<string, Entry>> = {
     'print the JSON Schema of the configuration, for editors',
     () => import('./commands/schema.ts'),
   ],
+  completion: [
+    'print the script that completes commands and options in bash, zsh or fish',
+    () => import('./commands/completion.ts'),
+  ],
+  complete: ['complete a command line', () => import('./commands/complete.ts')],
 };
+
+/** Commands that other programs call. The help does not list them. */
+const hiddenCommands: ReadonlySet<string> = new Set(['complete']);
 
 /** Runs the command line of this process and sets its exit code. */
 export async function start(): Promise<void> {
@@ -135,7 +143,8 @@ export async function main(argv: readonly string[], real: Shell): Promise<number
     })
     .showHelpAfterError('(crm-mirror --help lists the commands)');
   for (const [name, [summary, load]] of Object.entries(commands)) {
-    const command = program.command(name).description(summary);
+    const hidden = hiddenCommands.has(name);
+    const command = program.command(name, { hidden }).description(summary);
     if (argv[0] !== name) continue;
     attach(command, await load(), async (run) => void (code = await run(shell)));
   }
@@ -153,7 +162,7 @@ export async function main(argv: readonly string[], real: Shell): Promise<number
 }
 
 /** Commands whose output is meant for programs, like all JSON. */
-const dataCommands: ReadonlySet<string> = new Set(['optouts', 'schema']);
+const dataCommands: ReadonlySet<string> = new Set(['optouts', 'schema', 'completion', 'complete']);
 
 /**
  * Wraps the shell. Control characters are shown as their codes in text for people, and in output
@@ -261,36 +270,4 @@ function processShell(): Shell {
 function fitting(forms: readonly string[], columns: number | undefined): string {
   const room = (columns || 80) - 1;
   return (forms.find((form) => form.length <= room) ?? forms.at(-1) ?? '').slice(0, room);
-}
-
-/** How long after the first signal work in flight is abandoned. */
-const patienceMs = 8_000;
-const sameSignalMs = 1_000;
-const twinMs = 250;
-
-/**
- * Converts signals into `stop` and `abort`: the first signal stops, and another one more than a
- * second later aborts. The delay is needed because process groups and launchers send the same
- * signal twice in quick succession.
- */
-function stopSignals(): { stop: AbortSignal; abort: AbortSignal } {
-  const stop = new AbortController();
-  const abort = new AbortController();
-  let since = 0;
-  process.channel?.unref();
-  process.on('disconnect', () => process.emit('SIGTERM', 'SIGTERM'));
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    process.on(signal, () => {
-      const reason = new Interrupted(signal);
-      if (!stop.signal.aborted) {
-        since = performance.now();
-        setTimeout(() => abort.abort(reason), patienceMs).unref();
-        // The process must stay alive for the second copy of the signal, which could otherwise hit
-        // it during exit.
-        setTimeout(() => undefined, twinMs);
-        stop.abort(reason);
-      } else if (performance.now() - since > sameSignalMs) abort.abort(reason);
-    });
-  }
-  return { stop: stop.signal, abort: abort.signal };
 }

@@ -9,10 +9,10 @@ import {
   type Pair,
   parseDocument,
   type Scalar,
-  type YAMLError,
   type YAMLMap,
 } from 'yaml';
 import type { ConfigPlace, Mistake, Path } from './config-mistake.ts';
+import { syntaxMistakes } from './yaml-mistakes.ts';
 
 /** A parsed file. */
 export interface Tree {
@@ -69,7 +69,10 @@ export function readTree(bytes: Uint8Array, env: Record<string, string | undefin
     return { line: Math.max(line, 1), col: Math.max(col, 1) };
   };
   const faults = [...document.errors, ...document.warnings];
-  if (faults.length > 0) return broken(faults, placeAt);
+  if (faults.length > 0) {
+    const mistakes = syntaxMistakes(faults, source, placeAt);
+    return { value: undefined, spots: new Map(), mistakes, readable: false };
+  }
   const root = document.contents;
   if (root === null || (isScalar(root) && root.value === null))
     return unreadable('is empty', 'name another with -c FILE; `crm-mirror init FILE` writes one');
@@ -109,34 +112,6 @@ function unreadable(wrong: string, mend: string, place = start): Tree {
   const mistakes = [{ path: [], place, wrong, mend }];
   return { value: undefined, spots: new Map(), mistakes, readable: false };
 }
-
-/**
- * Returns the tree of a file with syntax errors. Each line gets at most one mistake, because the
- * others follow from it. The wording is this project's own, because the parser's may quote values.
- */
-function broken(faults: readonly YAMLError[], placeAt: Walk['placeAt']): Tree {
-  const byLine = new Map<number, Mistake>();
-  for (const fault of faults) {
-    const place = placeAt(fault.pos[0]);
-    const [wrong, mend] = syntax[fault.code] ?? ['is no valid YAML here', 'see config/mirror.yaml'];
-    if (!byLine.has(place.line)) byLine.set(place.line, { path: [], place, wrong, mend });
-  }
-  return { value: undefined, spots: new Map(), mistakes: [...byLine.values()], readable: false };
-}
-
-const syntax: Partial<Record<YAMLError['code'], [wrong: string, mend: string]>> = {
-  TAB_AS_INDENT: ['a tab is used to indent', 'use spaces'],
-  BAD_INDENT: ['the indentation does not fit the lines above', 'indent by two spaces a level'],
-  BLOCK_AS_IMPLICIT_KEY: [
-    'a key stands where the value above or before it goes on',
-    'indent keys of one level alike, and quote values that hold ": "',
-  ],
-  MISSING_CHAR: ['a quote, bracket or colon is missing', 'close what was opened'],
-  BAD_SCALAR_START: ['a value may not begin with this character', 'put the value in quotes'],
-  BAD_DQ_ESCAPE: ['an unknown escape stands in double quotes', 'use single quotes'],
-  MULTIPLE_DOCS: ['a second document begins', 'keep one mirror in a file, without ---'],
-  TAG_RESOLVE_FAILED: ['a tag (!name) is not known here', 'remove it'],
-};
 
 function read(node: unknown, path: Path, walk: Walk): unknown {
   if (isMap(node)) return readMap(node, path, walk);

@@ -8,6 +8,7 @@ import { parse } from 'yaml';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { calling } from '../support/commands/mirrored-contacts.ts';
 import { serve } from '../support/http/test-server.ts';
+import { anyMariadb } from '../support/mariadb.ts';
 import { anyPostgres } from '../support/postgres.ts';
 import { Account, TOKEN } from '../support/sources/hubspot-account.ts';
 import { createOrg } from '../support/sources/salesforce/salesforce-org.ts';
@@ -159,6 +160,22 @@ test.runIf(postgres)('a database is read, and its password is not written', asyn
     url: '${DATABASE_URL}',
     table: 'crm.members',
   });
+});
+
+const mariadb = await anyMariadb();
+afterAll(async () => mariadb?.close());
+
+test.runIf(mariadb)('MariaDB is read in the same way', async () => {
+  const { url, run } = mariadb!;
+  await run(`create table people (id integer primary key, email text, news boolean)`);
+  await run(
+    `insert into people values (1, 'ann@example.com', true), (2, 'bob@example.com', false)`,
+  );
+  const refused = await init([url, ...news('news')]);
+  expect(refused.err).toContain('add --table "people", or another one; tables found: "people"');
+  const { code, contacts } = await init([url, '--table', 'people', ...news('news')]);
+  expect(code).toBe(0);
+  expect(contacts).toMatchObject({ source: { type: 'sql', table: 'people' }, id: 'id' });
 });
 
 test('HubSpot is read by its properties, with the token of the environment', async () => {

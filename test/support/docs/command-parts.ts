@@ -10,9 +10,15 @@ const folder = fileURLToPath(new URL('../../../src/commands', import.meta.url));
 /** An option that at least so many commands have is listed once. */
 const manyCommands = 3;
 
+/** Returns every command that the help lists, with the parts of those that have several. */
+export async function listedCommands(): Promise<Command[]> {
+  const all = (await Promise.all(commandFiles().map(load))).flat();
+  return all.filter((command) => command.name() !== 'complete');
+}
+
 /** Returns a part for each command, and one for the options that many of them have. */
 export async function commandParts(): Promise<Parts> {
-  const commands = (await Promise.all(commandFiles().map(load))).flat();
+  const commands = await listedCommands();
   const count = (option: string) => commands.filter((one) => optionsOf(one).has(option)).length;
   const common = [...new Set(commands.flatMap((one) => [...optionsOf(one).keys()]))]
     .filter((option) => count(option) >= manyCommands)

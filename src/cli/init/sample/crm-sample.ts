@@ -9,8 +9,7 @@ import { createGrants } from '../../../sources/salesforce/access-grant.ts';
 import { createSession } from '../../../sources/salesforce/api-session.ts';
 import { salesforceOptions } from '../../../sources/salesforce/options.ts';
 import { salesforceSource } from '../../../sources/salesforce/salesforce-source.ts';
-import type { SourceRequest } from './read-sample.ts';
-import { closing, mostSampled, type Sample, sampleOf } from './sample.ts';
+import { closing, mostSampled, type Sample, sampleOf, type SourceRequest } from './sample.ts';
 import { withVariables } from './secrets.ts';
 
 const around = { clock: systemClock, random: Math.random };

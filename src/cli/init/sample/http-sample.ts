@@ -5,7 +5,6 @@ import { httpSource } from '../../../sources/http/http-source.ts';
 import { httpOptions } from '../../../sources/http/options.ts';
 import { type Asking, createAsking } from '../../../sources/shared/crm-request.ts';
 import { addressFault } from '../../../sources/shared/option-fields.ts';
-import type { SourceRequest } from './read-sample.ts';
 import {
   addressWith,
   type Candidate,
@@ -15,7 +14,7 @@ import {
   listIn,
   totalIn,
 } from './recognize-list.ts';
-import { closing, mostSampled, type Sample, sampleOf } from './sample.ts';
+import { closing, mostSampled, type Sample, sampleOf, type SourceRequest } from './sample.ts';
 import { headersFrom, refuseSecretIn, withVariables } from './secrets.ts';
 
 const around = { clock: systemClock, random: Math.random };

@@ -3,19 +3,9 @@ import { Invalid } from '../../../domain/errors.ts';
 import { hubspotSample, salesforceSample } from './crm-sample.ts';
 import { fileSample } from './file-sample.ts';
 import { httpSample } from './http-sample.ts';
-import type { Sample } from './sample.ts';
+import type { Sample, SourceRequest } from './sample.ts';
 import { withVariables } from './secrets.ts';
 import { sqlSample } from './sql-sample.ts';
-
-/** Where the data is, and what is needed to read it. */
-export interface SourceRequest {
-  source: string;
-  table?: string | undefined;
-  header?: readonly string[] | undefined;
-  /** The environment variables, for secrets. */
-  env: Readonly<Record<string, string | undefined>>;
-  signal: AbortSignal;
-}
 
 /** Throws Invalid if the source cannot be read, or holds no records. */
 export async function readSample(request: SourceRequest): Promise<Sample> {

@@ -4,6 +4,16 @@ import { isAddress } from '../../../records/contact/observe/email-address.ts';
 import { contactKey } from '../../../records/contact/observe/observed-contact.ts';
 import type { Source, SourceRecord } from '../../../sources/source.ts';
 
+/** Where the data is, and what is needed to read it. */
+export interface SourceRequest {
+  source: string;
+  table?: string | undefined;
+  header?: readonly string[] | undefined;
+  /** The environment variables, for secrets. */
+  env: Readonly<Record<string, string | undefined>>;
+  signal: AbortSignal;
+}
+
 /** One value of a column, in the spelling of its first record. */
 export interface Value {
   text: string;

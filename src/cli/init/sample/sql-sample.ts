@@ -5,8 +5,7 @@ import { listed, quoted } from '../../../sources/shared/field-suggestions.ts';
 import { placeOf } from '../../../sources/sql/drivers/database-address.ts';
 import { sqlOptions } from '../../../sources/sql/options.ts';
 import { listTables, sampleTable } from '../../../sources/sql/table-sample.ts';
-import type { SourceRequest } from './read-sample.ts';
-import { collecting, mostSampled, type Sample } from './sample.ts';
+import { collecting, mostSampled, type Sample, type SourceRequest } from './sample.ts';
 import { withVariables } from './secrets.ts';
 import { Undecided } from './undecided.ts';
 
