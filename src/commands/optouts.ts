@@ -109,7 +109,9 @@ function rememberedIn(snapshot: Snapshot, config: Config, shell: Shell): Left[] 
     }
   } catch (error) {
     if (!isExpected(error)) throw error;
-    shell.note(`crm-mirror: who is known to the ledger alone is left out: ${error.message}`);
+    shell.note(
+      `crm-mirror: people who are only on the do-not-contact list are left out: ${error.message}`,
+    );
     return [];
   }
 }
