@@ -21,7 +21,6 @@ export function options(command: Command): void {
  */
 export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = flagsOf(command);
-  refuseExisting(flags.output);
   if (shell.canAsk === true && flags.yes !== true) {
     const { converse } = await import('../cli/init/conversation/conversation.ts');
     return converse(flags, shell);
@@ -36,6 +35,7 @@ async function byFlags(flags: Flags, shell: Shell): Promise<number> {
       fix: 'write crm-mirror init FILE --channel ID=COLUMN --yes',
     });
   }
+  refuseExisting(output);
   const sample = await readSample({ ...flags, source, env: shell.env, signal: shell.stop });
   const asTheyAre = shell.terminal || flags.addresses === true;
   const { channels: platform, note } = await platformChannels(shell);

@@ -1,8 +1,14 @@
 /** Does one run within the demo, in the same way as the commands `plan` and `sync`. */
 import type { LoggedRequest } from '../emulator/ui/emulated-world.ts';
+import type { Config } from '../config/config.ts';
+import type { Mirror } from '../engine/context/mirror-context.ts';
+import type { PlanView } from '../engine/report/plan-view.ts';
+import { type CountedChanges, doneGroups } from '../cli/output/change-groups.ts';
 import { renderGroups, shownGroups } from '../cli/output/problem-groups.ts';
-import { renderLine } from '../cli/output/text-style.ts';
 import { renderSummary } from '../cli/output/summary-text.ts';
+import type { Line } from '../cli/output/text-style.ts';
+import { namesOf } from '../cli/lookup/person-names.ts';
+import { approvalLines, doneOf, type Sample, sampleLines, samplesOf } from '../cli/run/run-view.ts';
 import type { Summary } from '../engine/report/run-summary.ts';
 import { run } from '../engine/run.ts';
 import { assemble } from '../cli/compose/assemble-mirror.ts';
@@ -12,6 +18,8 @@ import type { DemoPage } from './page-writer.ts';
 import type { Stage } from './demo-platform.ts';
 
 const everyMs = 3_000;
+/** How many records of each kind of change the demo names. */
+const mostNamed = 3;
 
 /** A completed run. */
 export interface Passed {
@@ -36,17 +44,24 @@ export async function pass({ stage, shell, page, writes }: Wanted): Promise<Pass
   const watch = setInterval(() => tellProgress(world.requests().slice(before), shell), everyMs);
   const line = createProgress(shell.interactive ? { draw: shell.progress } : {}, mirror);
   let summary: Summary;
+  let plan: Planned = { groups: [], samples: [] };
+  let lines: Line[];
   try {
     const { stop, abort } = shell;
     const options = { mode: 'full', writes, only: undefined } as const;
-    summary = await run(mirror, { ...options, ...line, stop, abort });
+    const shows = async (view: PlanView): Promise<void> => {
+      plan = { groups: view.groups, samples: await samplesOf(view) };
+    };
+    summary = await run(mirror, { ...options, ...line, shows, stop, abort });
+    lines = linesOf(summary, mirror, { ...plan, writes, config: stage.config });
   } finally {
     line.close();
     clearInterval(watch);
     await close();
   }
   shell.stop.throwIfAborted();
-  printSummary(summary, page, writes);
+  page.lines(lines);
+  printProblems(summary, page, writes);
   return { summary, requests: world.requests().slice(before) };
 }
 
@@ -57,10 +72,37 @@ function tellProgress(requests: readonly LoggedRequest[], { note, interactive }:
   note(`  … ${changes.length.toLocaleString('en')} changes accepted by the platform so far`);
 }
 
-/** Prints the table and, after a run, its problems. */
-function printSummary(summary: Summary, page: DemoPage, writes: boolean): void {
-  page.lines(renderSummary(summary, { writes }));
+interface Planned {
+  groups: readonly CountedChanges[];
+  samples: Sample[];
+}
+
+/** Renders the counts and the samples; names are shown, because nobody in them is real. */
+function linesOf(
+  summary: Summary,
+  { snapshot }: Mirror,
+  { groups, samples, writes, config }: Planned & { writes: boolean; config: Config },
+): Line[] {
+  const shown = writes ? doneGroups(summary) : groups;
+  const about = { groups: shown, run: summary.run, snapshot };
+  const some = writes ? doneOf(samples, about) : samples;
+  const few = some.map(({ group, records }) => ({ group, records: records.slice(0, mostNamed) }));
+  const view = {
+    writes,
+    groups: shown,
+    approvals: approvalLines(summary, snapshot, config.file),
+    policy: { optIns: false, protect: false },
+    isVerbose: false,
+  };
+  return [
+    ...renderSummary(summary, view),
+    ...sampleLines(few, { names: namesOf(snapshot, true), isDone: writes }),
+  ];
+}
+
+/** Prints the problems of a run. */
+function printProblems(summary: Summary, page: DemoPage, writes: boolean): void {
   const groups = shownGroups(summary.groups, { names: ({ key }) => key, addresses: true });
-  if (writes) page.lines(renderGroups(groups).map((line) => renderLine(line, false)));
+  if (writes) page.lines(renderGroups(groups));
   for (const reason of summary.reasons) page.lines([`crm-mirror: ${reason}`]);
 }

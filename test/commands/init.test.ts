@@ -39,8 +39,8 @@ test('proposes each column with its reason, and previews the first people', asyn
   const { init, output } = await exported();
   const { code, out } = await init('--yes', '--addresses', ...news);
   expect(code).toBe(0);
-  expect(out).toMatch(/^ {2}id +Customer ID +named like an id; 5 different values in 5 records$/m);
-  expect(out).toMatch(/^ {2}email +Email +4 of 5 records hold an address in it$/m);
+  expect(out).toMatch(/^ {2}id +Customer ID +named like an id; 5 different in 5 records$/m);
+  expect(out).toMatch(/^ {2}email +Email +an address in 4 of 5 records$/m);
   expect(out).toMatch(/^ {2}unsubscribed +Do not mail +named like an opt-out/m);
   expect(out).toMatch(/^ {2}ch_news +Newsletter +as you said$/m);
   expect(out).toMatch(/^ {2}ann@example.com +in \(Ja\)$/m);
@@ -59,6 +59,12 @@ test('names the mirror after the file, and the source relative to the configurat
   expect(written).toContain('mirror: people-2026\n');
   expect(written).toContain('source: { type: csv, path: ./People 2026.csv }');
   expect(written).not.toContain('ann@example.com');
+});
+
+test('quotes a name that YAML would read as a number', async () => {
+  const { init, output } = await exported();
+  expect((await init('--yes', '--mirror', '2026', ...news)).code).toBe(0);
+  expect(readFileSync(output, 'utf8')).toContain('mirror: "2026"\n');
 });
 
 test('shows no address where stdout is no terminal', async () => {
@@ -108,7 +114,7 @@ describe('refuses with the option that decides', () => {
     ['no address', 'id,name\n1,Ann\n', news, '--email COLUMN'],
     ['no id', 'Email,Newsletter\na@b.example,yes\na@b.example,no\n', news, '--id COLUMN'],
     ['a name that is none', text, [...news, '--mirror', 'A b'], 'write up to 40 of a-z'],
-    ['no record', 'id,Email\n', news, 'export it again'],
+    ['no record', 'id,Email\n', news, 'it has no records'],
   ])('%s', async (_, content, flags, fix) => {
     const { init, output } = await exported(content);
     const { code, err } = await init('--yes', ...flags);
@@ -118,7 +124,7 @@ describe('refuses with the option that decides', () => {
   });
 });
 
-test('proposes the address as the id if nothing else is one and no address is there twice', async () => {
+test('proposes the address as the id if nothing else is one', async () => {
   const { init, output } = await exported(
     'Email,Newsletter\nann@example.com,yes\nbob@example.com,no\n',
   );
@@ -179,10 +185,21 @@ test('lists a flag in an unknown language first, and only counts dates', async (
   const lines = [['id', 'Email', 'Newsletter', 'Vip', 'Changed', 'Kielto'], ...rows];
   const { init, output } = await exported(`${lines.map((row) => row.join(',')).join('\n')}\n`);
   const { out } = await init('--yes', ...news);
-  expect(out).toMatch(
-    /:\n {2}Kielto \(ei 3×, kyllä 3×\)\n {2}Vip \(no 3×\)\n {2}Changed \(dates, 6 different\)$/m,
-  );
+  const listed = ['Kielto ("ei" 3×, "kyllä" 3×)', 'Vip ("no" 3×)', 'Changed (dates, 6 different)'];
+  expect(out).toContain(`:\n  ${listed.join('\n  ')}\n`);
   expect(readFileSync(output, 'utf8')).toContain('  # not used: Changed (dates, 6 different)\n');
+});
+
+test('lists at most 20 unused columns, and none that holds a number of marks', async () => {
+  const names = Array.from({ length: 25 }, (_, at) => `Flag ${at}`);
+  const rows = [0, 1, 2, 3, 4, 5].map((id) =>
+    [id, `p${id}@example.com`, 'yes', id + 2, ...names.map(() => 'no')].join(','),
+  );
+  const header = ['id', 'Email', 'Newsletter', 'Grade', ...names].join(',');
+  const { init } = await exported(`${[header, ...rows].join('\n')}\n`);
+  const { out } = await init('--yes', ...news);
+  expect(out).toContain('  Flag 19 ("no" 6×)\n  and 5 more, which the configuration lists\n');
+  expect(out).not.toContain('Grade');
 });
 
 test('asks nothing without a terminal', async () => {
@@ -205,6 +222,16 @@ test('names neither a column nor a word so that it becomes another line or a var
   expect(written).toContain('# not used: Vip\\u000a${Y}');
 });
 
+test('names unknown words where they may be shown', async () => {
+  const line = (words: string) => `  Unknown in Newsletter: ${words}.\n`;
+  const shown = await exported();
+  const { out } = await shown.init('--yes', '--addresses', ...news);
+  expect(out).toContain(line('"vielleicht" 1×'));
+  const hidden = await exported();
+  const piped = await hidden.init('--yes', ...news);
+  expect(piped.out).toContain(line('1 record with words that only --addresses shows'));
+});
+
 test('takes the columns and words that the user names', async () => {
   const { init, output } = await exported();
   const flags = ['--id', 'Email', '--unsubscribed', 'Archived', '--deleted', 'Do not mail'];
@@ -213,7 +240,7 @@ test('takes the columns and words that the user names', async () => {
   expect(code).toBe(0);
   const written = readFileSync(output, 'utf8');
   expect(written).toContain('mirror: acme\n');
-  expect(written).toMatch(/^ {2}id: Email$/m);
+  expect(written).toMatch(/^ {2}# as you said; a changed address .*\n {2}id: Email$/m);
   expect(written).toMatch(/^ {2}unsubscribed: Archived$/m);
   expect(written).toMatch(/^ {2}deleted: Do not mail$/m);
   expect(written).toContain('none: [ vielleicht ]');

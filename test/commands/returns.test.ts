@@ -59,7 +59,7 @@ describe('an opt-out on the platform', () => {
     });
     expect(told()).toEqual([annLeft]);
     emulator.dashboard.unsubscribe(bob);
-    expect((await call('one', bob)).out).toContain('1 told to the CRM, 0 wait');
+    expect((await call('one', bob)).out).toContain('1 reported to the CRM');
     expect(told()).toEqual([annLeft, bobLeft]);
     for (const words of [['sync'], ['sync', '--fast'], ['one', ann], ['one', bob]]) {
       expect(await returned(...words)).toMatchObject({ told: 0, waiting: 0 });
@@ -192,7 +192,7 @@ describe('a plan, with write-back', () => {
       leftOut: 0,
       doubtful: 0,
     });
-    expect((await call('plan')).out).toContain('1 to be told to the CRM');
+    expect((await call('plan')).out).toContain('1 to be reported to the CRM');
     expect(told()).toEqual([]);
     await call('sync');
     expect(await returned('plan')).toMatchObject({ waiting: 0 });

@@ -55,6 +55,7 @@ export const layers: readonly (readonly string[])[] = [
   ['worker/queues'],
   ['server'],
   ['cli/output'],
+  ['cli/completion'],
   ['cli/compose'],
   ['cli/init/sample'],
   ['cli/progress'],
@@ -103,6 +104,7 @@ const narrower: Readonly<Record<string, readonly string[]>> = {
 
 /** The only folders that import a package. */
 const owners: Readonly<Record<string, readonly string[]>> = {
+  '@bomb.sh/tab': ['cli/completion'],
   '@bull-board/*': ['server'],
   '@clack/prompts': ['cli/init/conversation'],
   '@fastify/*': ['server', 'emulator'],

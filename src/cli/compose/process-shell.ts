@@ -1,6 +1,7 @@
 /** Defines the interfaces between cli.ts, the commands, and the process in which they run. */
 import type { Command } from 'commander';
 import type { Platform } from '../../platform/platform.ts';
+import type { LogLevel } from '../output/verbosity.ts';
 import type { Line } from '../output/text-style.ts';
 import type { Mirror } from '../../engine/context/mirror-context.ts';
 
@@ -21,6 +22,10 @@ export interface Shell {
   terminal: boolean;
   /** Whether results are coloured. */
   colored?: boolean;
+  /** The least important level that is logged; the default depends on the terminal. */
+  logLevel?: LogLevel;
+  /** Whether to print results and errors only. */
+  quiet?: boolean;
   /** Whether stdin and stdout are terminals, so that questions can be asked. */
   canAsk?: boolean;
   /** Whether stderr is a terminal. */

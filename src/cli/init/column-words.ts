@@ -65,17 +65,22 @@ export function recordsOf(values: readonly Value[]): number {
   return values.reduce((sum, { records }) => sum + records, 0);
 }
 
+const mostMarks = 3;
+
 /** Returns whether most values of a column would be known as a flag, or are single marks. */
 export function looksLikeFlag(column: Column): boolean {
   const { unknown } = withWords(column, 'unsubscribed');
-  const strange = recordsOf(unknown.filter(({ text }) => text.length > 1));
+  const marks = unknown.filter(({ text }) => text.length === 1);
+  // Up to three marks are ticks; more of them are grades, or numbers.
+  const words = marks.length > mostMarks ? unknown : unknown.filter((one) => !marks.includes(one));
+  const strange = recordsOf(words);
   return column.filled > 0 && strange * 2 < column.filled;
 }
 
 const shortWord = /^[\p{L}\p{M}]{1,10}$/u;
 
 /**
- * Returns whether a column may be a flag in a language that is not known: it holds two or three
+ * Returns whether a column may be a flag in a language that is not known: it holds up to three
  * different short words, and at least one is unknown.
  */
 export function looksLikeForeignFlag(column: Column): boolean {
@@ -94,9 +99,11 @@ export function unreadable(
   const values = unknown.map((value) => ({ ...value, unknown: 'word' as const }));
   const meanings = use === 'subscription' ? ['in', 'out', 'none'] : ['yes', 'no'];
   const options = meanings.map((one) => `--words ${quoted(`${column.name}:${one}=WORD,WORD`)}`);
-  const which = { option: '', fix: '', values, others: 0, first: 'see the file' };
+  const none = use === 'subscription' ? '' : `, or add --no-${use}`;
+  const other = `name another column${none}`;
+  const which = { option: '', fix: '', values, others: 0, first: 'in the source' };
   return new Undecided(`column ${quoted(column.name)}: ${sayUnknown(which, { asTheyAre })}`, {
-    fix: `say what they mean: ${options.join(', ')}; or name another column`,
+    fix: `say what they mean: ${options.join(', ')}; or ${other}`,
     question: { about: 'words', use, column, unknown },
   });
 }

@@ -1,10 +1,11 @@
 /** Says what was recognized in a source, and why. */
 import { isPlain } from '../../domain/unknown-words.ts';
 import { quoted } from '../../sources/shared/field-suggestions.ts';
+import { counted } from '../output/format-values.ts';
 import { table } from '../output/table.ts';
 import { recordsOf } from './column-words.ts';
 import { wordFlag } from './init-flags.ts';
-import { said } from './mirror-file.ts';
+import { said } from './column-values.ts';
 import type { Proposal } from './propose-columns.ts';
 import type { Sample } from './sample/sample.ts';
 
@@ -44,13 +45,15 @@ function strangeLines({ channels }: Proposal, asTheyAre: boolean): string[] {
     const plain = unknown.filter((value) => asTheyAre || isPlain(value));
     const shown = plain.slice(0, mostNamed);
     const others = recordsOf(unknown) - recordsOf(shown);
-    const words = shown.map(({ text, records }) => `"${text}" ${records.toLocaleString('en')}`);
-    const all = [...words, ...(others > 0 ? [`others ${others.toLocaleString('en')}`] : [])];
+    const words = shown.map(({ text, records }) => `"${text}" ${records.toLocaleString('en')}×`);
+    const more = asTheyAre ? 'other words' : 'words that only --addresses shows';
+    const rest = `${counted(others, 'record')} with ${more}`;
+    const all = [...words, ...(others > 0 ? [rest] : [])];
     if (all.length === 0) return [];
     const flag = wordFlag(column.name, 'in|out|none', [shown[0]?.text ?? 'WORD']);
     return [
-      `  Unknown words of ${column.name}: ${all.join(', ')}; these records are invalid until the`,
-      `  words are named: --words ${quoted(flag)}`,
+      `  Unknown in ${column.name}: ${all.join(', ')}.`,
+      `    These records stay invalid until the words are named: --words ${quoted(flag)}`,
     ];
   });
 }
@@ -68,13 +71,18 @@ function sourceLines({ options, records, columns, flaw, isWhole, notes = [] }: S
   ];
 }
 
+/** How many unused columns are shown. */
+const mostUnused = 20;
+
 function unusedLines({ unused, unsubscribed }: Proposal): string[] {
   if (unused.length === 0) return [];
+  const more = unused.length - mostUnused;
   const flags = unsubscribed ? '--deleted COLUMN' : '--unsubscribed COLUMN or --deleted COLUMN';
   return [
     '',
     'These columns are not used. If one says that a person must not be mailed, or is gone, add',
     `${flags}:`,
-    ...unused.map((column) => `  ${said(column)}`),
+    ...unused.slice(0, mostUnused).map((column) => `  ${said(column)}`),
+    ...(more > 0 ? [`  and ${more.toLocaleString('en')} more, which the configuration lists`] : []),
   ];
 }

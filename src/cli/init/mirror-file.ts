@@ -1,13 +1,13 @@
 /** Writes the configuration that `init` proposes, with its reasons as comments. */
 import { basename, relative, sep } from 'node:path';
 import { stringify } from 'yaml';
-import { isPlain } from '../../domain/unknown-words.ts';
-import { dateIn } from '../../records/contact/observe/date-text.ts';
 import { counted } from '../output/format-values.ts';
 import { visibleLine } from '../output/visible-text.ts';
+import { frequent, holdsDates, said } from './column-values.ts';
 import { type Chosen, recordsOf, type Words } from './column-words.ts';
+import { localPlatform } from './platform-channels.ts';
 import type { Proposal } from './propose-columns.ts';
-import type { Column, Sample, Value } from './sample/sample.ts';
+import type { Sample } from './sample/sample.ts';
 
 /** What a configuration is written from. */
 export interface Draft {
@@ -30,15 +30,16 @@ export function configurationText({ mirror, folder, sample, proposal }: Draft): 
     comment(`Proposed by \`crm-mirror init\` from ${readFrom(sample)}.`),
     '# Look at each line that has a reason above it.',
     '',
-    `mirror: ${mirror}`,
+    `mirror: ${literal(mirror)}`,
     `snapshot: ./var/${mirror}.sqlite # made at the first run`,
     '',
     'platform:',
-    '  url: ${PLATFORM_URL:-http://127.0.0.1:4010} # without PLATFORM_URL: the local emulator',
+    `  url: \${PLATFORM_URL:-${localPlatform}} # without PLATFORM_URL: the local emulator`,
     '  apiKey: ${PLATFORM_API_KEY}',
     '',
     'contacts:',
-    `  source: ${inline(source)}`,
+    ...(sample.notes ?? []).map((note) => comment(note, 2)),
+    ...sourceText(source),
     ...reason(id),
     `  id: ${literal(id.column.name)}`,
     ...reason(email),
@@ -63,6 +64,16 @@ function sourceIn(folder: string, { options, file }: Sample): Record<string, unk
   const { type, ...more } = options;
   const path = escaped(placed(relative(folder, file).split(sep).join('/')));
   return { type, ...(type === 'sql' ? { url: `sqlite:${path}` } : { path }), ...more };
+}
+
+const mostInline = 80;
+
+/** Returns the source on one line, or on several if it is long. */
+function sourceText(source: Record<string, unknown>): string[] {
+  const line = `  source: ${inline(source)}`;
+  if (line.length <= mostInline) return [line];
+  const lines = stringify(source, { lineWidth: 0 }).trimEnd().split('\n');
+  return ['  source:', ...lines.map((one) => `    ${one}`)];
 }
 
 function readFrom({ origin, file, records, isWhole }: Sample): string {
@@ -100,26 +111,6 @@ function comment(text: string, indent = 0): string {
   return `${' '.repeat(indent)}# ${visibleLine(text)}`;
 }
 
-/** Returns the name of a column with its frequent values. */
-export function said(column: Column): string {
-  const values = valuesOf(column);
-  return values === undefined ? column.name : `${column.name} (${values})`;
-}
-
-/** Returns the frequent values of a column; undefined: none may be shown. */
-export function valuesOf(column: Column): string | undefined {
-  const { values } = column;
-  if (holdsDates(column)) return `dates, ${values.length.toLocaleString('en')} different`;
-  const counts = frequent(values);
-  return counts.length > 0 ? counts.join(', ') : undefined;
-}
-
-/** Returns whether most of the values are dates or times. */
-function holdsDates({ values, filled }: Column): boolean {
-  const dates = values.filter(({ text }) => text.length >= 8 && dateIn(text, Infinity) === 'past');
-  return filled > 0 && recordsOf(dates) * 2 > filled;
-}
-
 function reason({ why }: Chosen): string[] {
   return why === undefined ? [] : [comment(why, 2)];
 }
@@ -140,17 +131,5 @@ function comments(chosen: Chosen): string[] {
   ];
 }
 
-const mostCounted = 8;
 /** A column with more different values holds dates or free text. */
 const mostWords = 30;
-
-/** Returns the values that several records hold, with their counts; others may be personal data. */
-function frequent(values: readonly Value[]): string[] {
-  const plain = values.filter((value) => value.records >= 3 && isPlain(value));
-  const shown = plain.slice(0, mostCounted);
-  const others = values.length - shown.length;
-  return [
-    ...shown.map(({ text, records }) => `${text} ${records.toLocaleString('en')}×`),
-    ...(others > 0 && shown.length > 0 ? [counted(others, 'other value')] : []),
-  ];
-}

@@ -8,6 +8,9 @@ import { addressFault } from '../../sources/shared/option-fields.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import type { PlatformChannel } from './match-channels.ts';
 
+/** The address of the local emulator, which is the platform if no other is named. */
+export const localPlatform = 'http://127.0.0.1:4010';
+
 const mostPages = 3;
 const pageSize = 100;
 const timeoutMs = 10_000;
@@ -18,13 +21,14 @@ export interface FoundChannels {
   note?: string;
 }
 
-/** Reads at most 300 contacts of the platform, if the environment holds its address and a key. */
+/** Reads at most 300 contacts of the platform, if the environment holds its key. */
 export async function platformChannels({
   env,
   stop,
 }: Pick<Shell, 'env' | 'stop'>): Promise<FoundChannels> {
-  const { PLATFORM_URL: url = '', PLATFORM_API_KEY: apiKey = '' } = env;
-  if (url === '' || apiKey === '' || addressFault(url, false)) return { channels: [] };
+  const apiKey = env['PLATFORM_API_KEY'] ?? '';
+  const url = env['PLATFORM_URL'] || localPlatform;
+  if (apiKey === '' || addressFault(url, false)) return { channels: [] };
   const platform = createPlatform({ url, apiKey, timeoutMs, maxAttempts: 2, signal: stop });
   const channels = new Map<string, PlatformChannel>();
   try {

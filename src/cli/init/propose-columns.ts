@@ -4,6 +4,7 @@
  */
 import { Invalid } from '../../domain/errors.ts';
 import { hintsFor, listed, quoted } from '../../sources/shared/field-suggestions.ts';
+import { holdsDates } from './column-values.ts';
 import {
   type Chosen,
   isUnreadable,
@@ -13,7 +14,7 @@ import {
   type Words,
   withWords,
 } from './column-words.ts';
-import { chooseEmail, chooseId, flagColumns } from './recognize-columns.ts';
+import { addressAsId, chooseEmail, chooseId, flagColumns } from './recognize-columns.ts';
 import { matchChannels, type PlatformChannel } from './match-channels.ts';
 import type { Column, Role, Sample } from './sample/sample.ts';
 import { Undecided } from './sample/undecided.ts';
@@ -44,7 +45,7 @@ export interface Proposal {
   without: readonly PlatformChannel[];
   /**
    * Columns without a purpose whose values look like a yes, a no, a mark or a date. Those in a
-   * language that is not known come first.
+   * language that is not known come first, and dates last.
    */
   unused: readonly Column[];
 }
@@ -54,6 +55,7 @@ export function propose(given: Sample, choices: Choices): Proposal {
   const { columns } = given;
   const email = said(given, 'email', choices) ?? plain(chooseEmail(given));
   const id = said(given, 'id', choices) ?? plain(chooseId(given, email.column));
+  if (id.column === email.column) id.why ??= `as you said; ${addressAsId}`;
   const named = choices.channels.map(({ column }) => column);
   const taken = [id, email].map(({ column }) => column.name);
   const open = columns.filter(({ name }) => !taken.includes(name) && !named.includes(name));
@@ -71,7 +73,9 @@ export function propose(given: Sample, choices: Choices): Proposal {
 
 function unusedOf(free: readonly Column[]): Column[] {
   const foreign = free.filter(looksLikeForeignFlag);
-  return [...foreign, ...free.filter((one) => !foreign.includes(one) && looksLikeFlag(one))];
+  const others = free.filter((column) => !foreign.includes(column) && looksLikeFlag(column));
+  const dates = others.filter(holdsDates);
+  return [...foreign, ...others.filter((column) => !dates.includes(column)), ...dates];
 }
 
 function channelsOf(
@@ -136,7 +140,7 @@ function flagOf(
   if (first && second) {
     const names = [first, second].map(({ column }) => column.name);
     throw new Undecided(`${names.map(quoted).join(' and ')} may both say that a person is ${use}`, {
-      fix: `name one: --${use} ${quoted(first.column.name)}`,
+      fix: `name one: --${use} ${quoted(first.column.name)}, or add --no-${use}`,
       question: { about: use, among: found.map(({ column }) => column.name) },
     });
   }

@@ -27,7 +27,7 @@ export function chooseEmail({ columns, records }: Sample): Found {
   if (!chosen || second) throw several(rivals, 'email', 'hold email addresses');
   return {
     column: chosen,
-    why: `${chosen.addresses.toLocaleString('en')} of ${records.toLocaleString('en')} records hold an address in it`,
+    why: `an address in ${chosen.addresses.toLocaleString('en')} of ${records.toLocaleString('en')} records`,
   };
 }
 
@@ -53,7 +53,7 @@ export function chooseId({ columns, records }: Sample, email: Column): Found {
       .filter(({ name }) => form.test(name))
       .toSorted((a, b) => b.values.length - a.values.length);
     if (!first) continue;
-    const why = `named like an id; ${first.values.length.toLocaleString('en')} different values in ${records.toLocaleString('en')} records`;
+    const why = `named like an id; ${first.values.length.toLocaleString('en')} different in ${records.toLocaleString('en')} records`;
     return { column: first, why };
   }
   if (email.filled > 0 && email.values.length === email.filled) {
@@ -68,7 +68,7 @@ export function chooseId({ columns, records }: Sample, email: Column): Found {
 }
 
 /** What it means if the address is the id. */
-const addressAsId = 'a changed address then counts as one person gone and a new one';
+export const addressAsId = 'a changed address then counts as one person gone and a new one';
 
 const flagNames = {
   unsubscribed:

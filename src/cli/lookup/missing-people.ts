@@ -30,7 +30,7 @@ export function missingWords(missing: Missing | null): string {
   if (!missing) return 'nobody';
   const { people, due, deletedInMs } = missing;
   const first = deletedInMs === null ? '' : `; the first is deleted ${laterWords(deletedInMs)}`;
-  return `${counted(people, 'person').replace('persons', 'people')}, ${due} for long enough${first}`;
+  return `${counted(people, 'person', 'people')}, ${due} for long enough${first}`;
 }
 
 /**

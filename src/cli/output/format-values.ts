@@ -40,7 +40,7 @@ export function size(bytes: number): string {
   return `${(bytes / 1_000_000).toFixed(1)} MB`;
 }
 
-/** Formats a count with its noun: 1 change, 2 changes */
-export function counted(n: number, word: string): string {
-  return `${n.toLocaleString('en')} ${word}${n === 1 ? '' : 's'}`;
+/** Formats a count with its noun: 1 change, 2 changes, 2 people */
+export function counted(n: number, word: string, many = `${word}s`): string {
+  return `${n.toLocaleString('en')} ${n === 1 ? word : many}`;
 }

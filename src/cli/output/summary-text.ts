@@ -1,53 +1,123 @@
-/** Renders a run or a plan as lines of text. All functions are pure. */
-import type { Change } from '../../domain/change.ts';
-import { guardNames, guardRows } from '../../domain/guard-classes.ts';
+/** Renders a plan or a run as lines of text: what changes, and what it is based on. */
 import { heldIn, type Summary } from '../../engine/report/run-summary.ts';
-import { table } from './table.ts';
+import { adoptedRows, countRows, type CountedChanges } from './change-groups.ts';
+import { counted, lasting } from './format-values.ts';
+import { styledTable } from './table.ts';
+import { type Line, lineOf, styled } from './text-style.ts';
 
-const shownChanges = 20;
+/** What a run is shown with, in addition to its summary. */
+export interface RunView {
+  writes: boolean;
+  groups: readonly CountedChanges[];
+  /** What awaits approval, and how to approve it, one line each. */
+  approvals: readonly string[];
+  /** The settings that prevent changes, if the configuration has them. */
+  policy: Readonly<Record<'optIns' | 'protect', boolean>>;
+  isVerbose: boolean;
+}
 
-const words: Record<string, string> = {
-  create: 'created',
-  opt_in: 'opted in',
-  opt_out: 'opted out',
-  delete: 'deleted',
-  adopt: 'adopted',
-  forget: 'forgotten',
-  update: 'updated',
-  archive: 'archived',
-};
-
-const heads = ['CRM', 'platform', 'conflicts', 'rejected', 'invalid', 'skipped'];
-
-/** Renders the counts of a run. */
-export function renderSummary(summary: Summary, { writes }: { writes: boolean }): string[] {
-  const { contacts, templates, requests, certificate } = summary;
+/** Renders the title, the counts of changes and the sizes of both sides. */
+export function renderSummary(summary: Summary, view: RunView): Line[] {
+  const counts = [...countRows(view.groups, view.writes), ...adoptedRows(summary)];
+  const approvals = view.approvals.map((text) => lineOf('  ', styled('magenta', '!'), ` ${text}`));
+  const changes = [...styledTable(counts, { indent: 2, right: [2] }), ...approvals];
   return [
-    `${writes ? 'Run' : 'Plan'} ${summary.run} of ${summary.mirror}: ${outcomeOf(summary)}`,
-    '',
-    ...table([
-      ['', ...heads, writes ? 'done' : 'to do'],
-      ['contacts', ...rowOf(contacts, writes)],
-      ['templates', ...rowOf({ ...templates, skipped: 0 }, writes)],
+    styled('bold', titleOf(summary, view)),
+    ...apart(changes),
+    ...apart([
+      ...sizeLines(summary),
+      ...policyLines(summary, view.policy),
+      ...writeBackLine(summary.returns, view.writes),
     ]),
-    '',
-    ...heldLine(summary),
-    ...writeBackLine(summary.returns, writes),
-    `requests ${requests.total}, of them rate-limited ${requests.rateLimited}; ` +
-      `readings certified: source ${yesNo(certificate.source)}, platform ${yesNo(certificate.platform)}`,
-    ...(summary.plan === '' ? [] : [`plan ${summary.plan}`]),
+    ...apart(view.isVerbose ? internalLines(summary) : []),
   ];
 }
 
-function heldLine(summary: Summary): string[] {
-  const held = heldIn(summary);
-  const told = guardNames.filter((guard) => held[guard] > 0);
-  if (told.length === 0) return [];
-  const counts = told.map((guard) => {
-    const people = guardRows[guard].recordType === 'contact' ? ' (people)' : '';
-    return `${held[guard]} ${guardRows[guard].words.counted}${people}`;
-  });
-  return [`held: ${counts.join(', ')}`];
+/** Puts an empty line before lines, if there are any. */
+export function apart(lines: readonly Line[]): Line[] {
+  return lines.length === 0 ? [] : ['', ...lines];
+}
+
+const modes: Record<Summary['mode'], string> = {
+  full: 'full comparison',
+  fast: 'compared with what is recorded',
+  single: 'one person',
+};
+
+function titleOf(summary: Summary, { writes, groups }: RunView): string {
+  const { mirror, mode, status, ms } = summary;
+  const n = groups.reduce((sum, group) => sum + (group.held ? 0 : group.n), 0);
+  const what = `${writes ? 'Run' : 'Plan'} for ${mirror} (${modes[mode]}): `;
+  if (!writes) {
+    const changes = n === 0 ? 'nothing to do' : counted(n, 'change');
+    return `${what}${status === 'failed' ? 'incomplete, ' : ''}${changes}. Nothing is sent.`;
+  }
+  const changes = n === 0 ? 'nothing was changed' : counted(n, 'change');
+  const left = status === 'interrupted' ? remaining(summary) : 0;
+  const rest = left > 0 ? ` ${counted(left, 'change')} ${left === 1 ? 'remains' : 'remain'}.` : '';
+  return `${what}${changes} in ${lasting(ms)}. ${endings[status]}${rest}`;
+}
+
+/** Returns how many planned changes were neither made nor await approval. */
+function remaining(summary: Summary): number {
+  const planned = [summary.contacts, summary.templates].flatMap(({ changes, applied }) =>
+    Object.entries(applied).map(([op, done]) => (changes[op] ?? 0) - done),
+  );
+  const held = Object.values(heldIn(summary)).reduce((sum, n) => sum + n, 0);
+  return planned.reduce((sum, n) => sum + n, 0) - held;
+}
+
+const endings: Record<Summary['status'], string> = {
+  done: 'Done.',
+  held: 'Done, except for what awaits approval.',
+  rejected: 'Done, but some records have problems.',
+  failed: 'It failed.',
+  interrupted: 'It was interrupted; the next run goes on from there.',
+};
+
+type Sizes = Pick<
+  Summary['contacts'],
+  'desired' | 'observed' | 'conflicts' | 'rejected' | 'invalid' | 'skipped'
+>;
+
+/** Renders what both sides contain; a record type that neither side has is left out. */
+function sizeLines({ contacts, templates, only, mode }: Summary): Line[] {
+  const people = counted(contacts.desired, 'person', 'people');
+  const found = counted(templates.desired, 'template');
+  const isAsked = only !== 'templates' && (contacts.desired > 0 || mode === 'single');
+  return [
+    ...(isAsked || isAny(contacts) ? [sizeLine(`CRM ${people}`, contacts)] : []),
+    ...(isAny({ ...templates, skipped: 0 })
+      ? [sizeLine(`source ${found}`, { ...templates, skipped: 0 })]
+      : []),
+  ];
+}
+
+function isAny({ desired, observed, conflicts, rejected, invalid, skipped }: Sizes): boolean {
+  return desired + observed + conflicts + rejected + invalid + skipped > 0;
+}
+
+function sizeLine(first: string, sizes: Sizes): Line {
+  const { observed, conflicts, rejected, invalid, skipped } = sizes;
+  const rest: [word: string, n: number, why?: string][] = [
+    ['skipped', skipped, ' (no address)'],
+    ['invalid', invalid],
+    ['conflicts', conflicts],
+    ['rejected', rejected],
+  ];
+  const some = rest.filter(([, n]) => n > 0);
+  const parts = some.map(([word, n, why = '']) => `${word} ${format(n)}${why}`);
+  return `  ${[first, `platform ${format(observed)}`, ...parts].join(' · ')}`;
+}
+
+/** States what settings prevent, also if that is nothing. */
+function policyLines({ contacts }: Summary, policy: RunView['policy']): Line[] {
+  const people = (n: number): string => (n === 0 ? 'nobody' : counted(n, 'person', 'people'));
+  const { optIns, protect } = contacts.prevented;
+  return [
+    ...(policy.optIns ? [`  optIns is off: ${people(optIns)} would have been opted in`] : []),
+    ...(policy.protect ? [`  protected: ${people(protect)} would have been changed`] : []),
+  ];
 }
 
 /** Returns no line if all counts are 0. */
@@ -56,54 +126,32 @@ function writeBackLine(returns: Summary['returns'], writes: boolean): string[] {
   const { told, waiting, rejected, leftOut, doubtful } = returns;
   const parts = [
     ...(writes
-      ? [`${told} told to the CRM`, `${waiting} wait`]
-      : [`${waiting} to be told to the CRM`]),
-    ...(rejected > 0 ? [`${rejected} not taken by it`] : []),
-    ...(leftOut > 0 ? [`${leftOut} that \`returns\` cannot tell`] : []),
-    ...(doubtful > 0 ? [`${doubtful} doubtful and not told (\`optouts\`)`] : []),
+      ? [`${format(told)} reported to the CRM`, ...(waiting > 0 ? [`${format(waiting)} wait`] : [])]
+      : [`${format(waiting)} to be reported to the CRM`]),
+    ...(rejected > 0 ? [`${format(rejected)} refused by it`] : []),
+    ...(leftOut > 0 ? [`${format(leftOut)} that \`returns\` is not configured for`] : []),
+    ...(doubtful > 0 ? [`${format(doubtful)} doubtful and not reported (\`optouts\`)`] : []),
   ];
-  return [`opt-outs of the platform: ${parts.join(', ')}`];
+  return [`  opt-outs made on the platform: ${parts.join(', ')}`];
 }
 
-function outcomeOf({ status, mode, ms }: Summary): string {
-  const done = status === 'rejected' ? 'done, but some records need a look' : status;
-  return `${done} (${mode}, ${(ms / 1000).toFixed(1)} s)`;
-}
-
-type Shown = Pick<
-  Summary['contacts'],
-  'desired' | 'observed' | 'changes' | 'applied' | 'conflicts' | 'rejected' | 'invalid' | 'skipped'
->;
-
-function rowOf(kind: Shown, writes: boolean): string[] {
-  const counts = { ...kind.changes, ...(writes ? kind.applied : {}) };
-  const done = Object.entries(counts).filter(([, n]) => n > 0);
-  const text = done.map(([op, n]) => `${n} ${writes ? (words[op] ?? op) : op}`).join(', ');
-  const numbers = [kind.conflicts, kind.rejected, kind.invalid, kind.skipped].map(String);
-  return [String(kind.desired), String(kind.observed), ...numbers, text || 'nothing'];
-}
-
-/** Renders the first changes of a plan, one line each. */
-export function renderChanges(
-  changes: Iterable<Change & { held: boolean }>,
-  nameOf: (change: Change) => string,
-): string[] {
-  const lines: string[] = [];
-  let count = 0;
-  for (const change of changes) {
-    count += 1;
-    if (count > shownChanges) continue;
-    const part = change.part === '' ? '' : ` in ${change.part}`;
-    const held = change.held ? ' (held)' : '';
-    lines.push(`  ${change.op} ${change.kind} ${nameOf(change)}${part}${held}`);
-  }
-  if (count === 0) return [];
-  const more = count - shownChanges;
-  const rest = more > 0 ? [`  … and ${more} more change${more === 1 ? '' : 's'}`] : [];
-  return ['', 'What a run would send:', ...lines, ...rest];
+/** Renders what explains a run to those who maintain it. */
+function internalLines({ run, plan, requests, certificate }: Summary): Line[] {
+  const routes = Object.entries(requests.byRoute).map(([route, n]) => `${route} ${format(n)}`);
+  const { source, platform } = certificate;
+  return [
+    `  run ${run}${plan === '' ? '' : `, plan ${plan}`}`,
+    `  requests ${format(requests.total)}${routes.length > 0 ? ` (${routes.join(', ')})` : ''}, ` +
+      `told to wait ${format(requests.rateLimited)}`,
+    `  complete readings: source ${yesNo(source)}, platform ${yesNo(platform)}`,
+  ].map((text) => styled('dim', text));
 }
 
 function yesNo(value: boolean | null): string {
   if (value === null) return 'not read';
   return value ? 'yes' : 'no';
+}
+
+function format(n: number): string {
+  return n.toLocaleString('en');
 }

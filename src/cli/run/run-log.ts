@@ -4,6 +4,7 @@ import type { Summary } from '../../engine/report/run-summary.ts';
 import type { ErasedOne } from '../../erasure/privacy-deletions.ts';
 import type { Sighting } from '../../engine/watch/unsubscribe-watch.ts';
 import type { Notice } from '../status/trouble-notice.ts';
+import type { QuietFlags } from '../output/verbosity.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import type { Measured } from '../progress/progress-meter.ts';
 
@@ -37,9 +38,23 @@ const left = {
   held: 'held by the guard for deletes, `status` tells how to forget the person',
 };
 
-/** Creates the log. It is silent on a terminal, because the tables show everything there. */
+/**
+ * Returns the shell without what the flags keep silent, and with the level of the log. A command
+ * that writes nothing logs only if asked to.
+ */
+export function hushed(shell: Shell, flags: QuietFlags, writes: boolean): Shell {
+  const isSilent = flags.quiet === true || !writes;
+  const logLevel = flags.logLevel ?? (isSilent ? 'silent' : undefined);
+  const own = { ...shell, ...(logLevel !== undefined && { logLevel }) };
+  return flags.quiet ? { ...own, interactive: false, quiet: true } : own;
+}
+
+/**
+ * Creates the log. Unless a level is asked for, it is silent on a terminal, because people read
+ * the results there.
+ */
 export function createLog(shell: Shell, mirror: string): Log {
-  const level = shell.interactive ? 'silent' : 'info';
+  const level = shell.logLevel ?? (shell.interactive ? 'silent' : 'info');
   const log = pino({ base: { mirror }, level }, { write: (line) => shell.note(line.trimEnd()) });
   let before: Sighting['is'] = 'still';
   return {

@@ -6,11 +6,12 @@ import { normalize } from 'node:path';
 import { z } from 'zod';
 import type { Fault } from '../../domain/record.ts';
 import { fault, issueOf, says } from '../../domain/schema-fault.ts';
+import { parseDateFormat } from '../../domain/values/date-format.ts';
 import { wordOf } from '../../domain/values/record-field.ts';
 import { condition } from './cel-condition.ts';
-import { onMapping, text } from './field-types.ts';
+import { number, onMapping, text, whole } from './field-types.ts';
 import { contactSource, readsOne, returns, templateSource, traitsOf } from './source-types.ts';
-import { webhook } from './worker-schema.ts';
+import { timeZone, webhook } from './worker-schema.ts';
 
 const word = (what: string) =>
   z
@@ -72,6 +73,34 @@ function refuseTwice(lists: readonly string[]) {
 }
 
 const field = (what: string) => text(`Column or dotted path of the CRM record: ${what}`);
+
+/** The time of a consent statement: a field in ISO 8601, or with a format of its own. */
+const consentTime = z
+  .union([
+    field('when this person last gave or withdrew consent (ISO 8601)'),
+    z
+      .strictObject({
+        field: fieldName,
+        format: text('Format of the values: yyyy, MM or M, dd or d, HH, mm, ss').superRefine(
+          (format, context) => {
+            const parsed = parseDateFormat(format);
+            if ('reason' in parsed) context.addIssue(issueOf(fault(parsed.reason, parsed.fix), []));
+          },
+        ),
+        timezone: timeZone(
+          'Time zone of the values: an IANA name such as Europe/Berlin',
+        ).optional(),
+      })
+      .superRefine(({ format, timezone }, context) => {
+        const parsed = typeof format === 'string' ? parseDateFormat(format) : undefined;
+        if (timezone !== undefined || !parsed || 'reason' in parsed || !parsed.hasTime) return;
+        const mistake = fault('is missing', 'name the zone of the times, such as Europe/Berlin');
+        context.addIssue(issueOf(mistake, ['timezone']));
+      }, onMapping),
+  ])
+  .describe(
+    'Column or dotted path of the CRM record: when this person last gave or withdrew consent (ISO 8601); or a field with its own format and time zone',
+  );
 const otherwise = '; or a field with its own words, or a condition';
 const flagged = (what: string) =>
   z
@@ -169,9 +198,13 @@ export const contacts = z
     email: field('the email address'),
     deleted: flagged('the CRM flags this person as deleted').optional(),
     unsubscribed: flagged('this person wants no mail at all').optional(),
-    consentAt: field('when this person last gave or withdrew consent (ISO 8601)').optional(),
+    consentAt: consentTime.optional(),
     include: condition(false, 'false excludes the record').optional(),
     protect: protect.optional(),
+    sample: number(
+      whole(1, 1_000_000),
+      'Number of people to begin with: only these are created, opted in or adopted',
+    ).optional(),
     channels,
     webhook: webhook.optional(),
     returns: returns.optional(),

@@ -68,6 +68,8 @@ export function summaryOf(state: RunState, { reported, done, held, found }: Done
       ...contact,
       held: split.contacts,
       skipped: findingsNamed(state.known, 'contact').sizes.skipped,
+      furtherOptIns: done.reduce((sum, { further }) => sum + further, 0),
+      prevented: tally.counts().stopped,
       missing: findingsNamed(state.known, 'contact').sizes.missing,
     },
     templates: { ...template, held: split.templates },
@@ -217,11 +219,11 @@ export function sayStopped({ protect, optIns }: Record<Stop, number>): Problem[]
   const notes: Problem[] = [];
   if (optIns > 0) {
     const reason = `policy.optIns is off: ${people(optIns)} would be created or opted in`;
-    notes.push({ code: 'note', reason, fix: 'set it to on to do so' });
+    notes.push({ code: 'policy', reason, fix: 'set it to on to do so' });
   }
   if (protect > 0) {
     notes.push({
-      code: 'note',
+      code: 'policy',
       reason: `contacts.protect: ${people(protect)} would be changed and stay as they are`,
       fix: '`crm-mirror explain <email>` says what for one person',
     });

@@ -145,13 +145,16 @@ function tellHeld(context: RunState, found: HoldReason, volume: ChangeVolume): v
   const withheld = guarded.countWithheld(of);
   // A later round may withhold a few more changes; the report states the total.
   const told = { ...volume, fresh: withheld + (isTimed ? review.unplanned : 0) };
-  // An earlier plan also shows the people that this run has not read.
-  const shown = told.fresh === withheld ? undefined : largestOf(awaitingApproval.current(), of);
+  // An earlier plan also shows the people that this run has not read. A plan that no run has held
+  // cannot be approved.
+  const current = awaitingApproval.current();
+  const isOwn = run.writes || current.some((one) => one.plan === plan?.hash);
+  const shown = isOwn && told.fresh === withheld ? plan?.hash : largestOf(current, of);
   const { holdForMs } = run.guards[of];
   const since = awaitingApproval.oldest(of, { after: endsOf(run, of).local }) ?? run.clock.now();
   const fault = explainHeld(found, told, {
     limit: run.guards[of],
-    plan: shown ?? plan?.hash ?? '',
+    plan: shown ?? (run.writes ? plan?.hash : undefined),
     until: isTimed && holdForMs !== undefined ? since + holdForMs : undefined,
   });
   tally.held({
@@ -165,7 +168,8 @@ function tellHeld(context: RunState, found: HoldReason, volume: ChangeVolume): v
 }
 
 function largestOf(plans: readonly PlanAwaitingApproval[], of: GuardClass): string | undefined {
-  return plans.toSorted((a, b) => b.held[of] - a.held[of])[0]?.plan;
+  const [largest] = plans.toSorted((a, b) => b.held[of] - a.held[of]);
+  return largest && largest.held[of] > 0 ? largest.plan : undefined;
 }
 
 /** Counts the people with held opt-outs that an incremental reading did not contain. */

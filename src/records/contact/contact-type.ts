@@ -21,7 +21,7 @@ import { acknowledge } from './send/acknowledged-change.ts';
 import { erase } from './send/contact-erasure.ts';
 import { made } from './send/creation-answer.ts';
 import { contactDesire, type ContactFields, fieldNames } from './observe/desired-contact.ts';
-import { decidePerson, phase } from './consent/decide.ts';
+import { decidePerson, phase, reasonFor } from './consent/decide.ts';
 import { type PersonRules, rulesOf } from './consent/facts.ts';
 import { settle } from './consent/settle-conflict.ts';
 import { release, unerased } from './consent/recorded-note.ts';
@@ -56,13 +56,12 @@ export function contactType(options: ContactOptions): RecordType {
   const rules = rulesOf(fields, policy, absence);
   const { channels, replaces } = rules;
   const access: ReadAccess = { platform, channels: new Set([...channels, ...replaces.values()]) };
-  const actsOnAbsence = policy.absent === 'opt_out' || absence.deletes !== 'off';
   return {
     name: 'contact',
     fields: fieldNames(fields),
     phases: [phase.optOut, phase.optIn, phase.delete],
     needsCertificate: true,
-    decidesAbsent: { full: actsOnAbsence, fast: false },
+    decidesAbsent: { full: policy.absent === 'opt_out' || absence.deletes !== 'off', fast: false },
     keyedById: false,
     capabilities: capabilitiesOf(options, rules, access),
     unreadBody: silentBody,
@@ -75,6 +74,7 @@ export function contactType(options: ContactOptions): RecordType {
     },
     decide: (states) => decidePerson(decodedStates(states, decodeContact), rules),
     settle: (states, asked) => settle(decodedStates(states, decodeContact), rules, asked),
+    reason: (change, states) => reasonFor(change, states, rules),
     route: (op) => (op === 'delete' ? 'contacts.delete' : 'contacts.enrol'),
     lookRoute: (op) => (op === 'create' ? 'contacts.list' : 'contacts.retrieve'),
     look: (change, known) => settled(() => precheck(access, decodeContact.change(change), known)),

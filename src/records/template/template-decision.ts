@@ -69,6 +69,13 @@ export function decideTemplate(states: TemplateStates, policy: TemplatePolicy): 
   };
 }
 
+/** Returns why a change is planned. */
+export function reasonFor({ op, value }: TemplateChange): string {
+  if (op === 'create') return 'in the source; no template of this name on the platform';
+  if (op === 'archive') return 'missing from the source (policy.absentTemplates: archive)';
+  return `different on the platform: ${Object.keys(value.fields).join(', ')}`;
+}
+
 /** Returns the templates as the platform shows them, or as recorded if they were not read. */
 function shownOf(
   states: TemplateStates,

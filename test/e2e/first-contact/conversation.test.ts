@@ -9,6 +9,7 @@ import { systemClock } from '../../../src/http/system-clock.ts';
 import { calling } from '../../support/commands/mirrored-contacts.ts';
 import { inTerminal, keys } from '../../support/commands/terminal-session.ts';
 import { servePlatform } from '../../support/engine/platform-server.ts';
+import { serve } from '../../support/http/test-server.ts';
 import { scratch } from '../../support/sources/source-reading.ts';
 
 const { enter, down, backspace, interrupt } = keys;
@@ -93,6 +94,32 @@ test('a narrow terminal shows the same questions', async () => {
   expect(await ended).toBe(0);
   expect(shown().replaceAll('\r', '')).toMatch(/│ {4}frieda\.1@exam… {2}out \(nein\)$/m);
   expect(existsSync(output)).toBe(true);
+});
+
+test('an API is asked about, and a word of an opt-out that is not known', async () => {
+  const people = [1, 2, 3].map((id) => {
+    return { id, email: `p${id}@example.com`, news: 'yes', do_not_mail: id === 1 ? 'X' : '' };
+  });
+  const url = await serve((_, response) => {
+    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ people }));
+  });
+  const folder = await scratch();
+  const { answer, seen, shown, ended } = inTerminal(['init'], { cwd: folder });
+  await answer('Where are the people?', down, down, enter);
+  await answer('What is the address of the list?', `${url}/api`, enter);
+  await answer('Does it need a header', 'n');
+  await answer('1 record of do_not_mail holds an unknown word.', enter);
+  await answer('do_not_mail: what does "X" mean? (1 record)', enter);
+  await answer('What is the id of the channel', 'ch_news', enter);
+  await answer('Which column is the consent to ch_news?', enter);
+  await answer('Is there another channel?', 'n');
+  await answer('Is this right?', enter);
+  await answer('written to?', enter);
+  await answer('name of this mirror?', enter);
+  await seen('--words do_not_mail:yes=X --yes');
+  expect(await ended).toBe(0);
+  expect(shown()).toMatch(/p1@example\.com +out +no mail: do_not_mail \(X\)/);
+  expect(readFileSync(join(folder, 'mirror.yaml'), 'utf8')).toContain('records: people');
 });
 
 test('--yes asks nothing, and a pipe is not asked either', async () => {

@@ -21,6 +21,7 @@ export async function locate(flags: Flags, talk: Talk, shell: Shell): Promise<Lo
   if (source === undefined) {
     return locate({ ...flags, ...(await askSource(talk)) }, talk, shell);
   }
+  talk.show([`Reading ${source.replace(/:[^:@/]*@/, ':…@')} …`]);
   try {
     const sample = await readSample({ ...flags, source, env, signal });
     return { flags: { ...flags, source }, sample };

@@ -50,7 +50,8 @@ async function agreed(
     fault: nameFault,
   });
   const draft = { output, mirror, sample, proposal };
-  return { flags: { ...flags, output, mirror }, draft };
+  const { named: source = flags.source } = sample;
+  return { flags: { ...flags, ...(source !== undefined && { source }), output, mirror }, draft };
 }
 
 interface Settled {

@@ -1,11 +1,12 @@
 /** Turns what cannot be decided without a guess into questions, and their answers into flags. */
+import { counted } from '../../output/format-values.ts';
 import { recordsOf } from '../column-words.ts';
 import { type Flags, wordFlag } from '../init-flags.ts';
 import type { PlatformChannel } from '../match-channels.ts';
-import { valuesOf } from '../mirror-file.ts';
+import { valuesOf } from '../column-values.ts';
 import type { Role, Sample } from '../sample/sample.ts';
 import type { Question } from '../sample/undecided.ts';
-import type { Answer, Talk } from './talk.ts';
+import type { MenuItem, Talk } from './talk.ts';
 
 /** What a question is asked about. */
 export interface Subject {
@@ -73,7 +74,7 @@ export async function askChannels(
 }
 
 /** Returns the columns to choose from; those that come into question are first. */
-function columnsOf({ columns }: Sample, among: readonly string[]): Answer[] {
+function columnsOf({ columns }: Sample, among: readonly string[]): MenuItem[] {
   const likely = columns.filter(({ name }) => among.includes(name));
   const others = columns.filter((column) => !likely.includes(column));
   return [...likely, ...others].map((column) => ({
@@ -98,8 +99,10 @@ async function decideWords(flags: Flags, question: WordsQuestion, on: Subject): 
     { value: 'other', label: 'take another column' },
   ].filter(({ value }) => (value === 'any' ? isFlag : true));
   const able = isFlag && unknown.length > mostAsked ? ways.slice(1) : ways;
-  const records = recordsOf(unknown).toLocaleString('en');
-  const way = await talk.choose(`${records} records of ${column.name} hold unknown words.`, able);
+  const records = recordsOf(unknown);
+  const hold = records === 1 ? 'holds an unknown word' : 'hold unknown words';
+  const message = `${counted(records, 'record')} of ${column.name} ${hold}.`;
+  const way = await talk.choose(message, able);
   if (way === 'name') return nameWords(flags, question, on);
   if (way === 'any') return withWord(flags, `${column.name}:yes=any`);
   if (isFlag) return { ...flags, [use]: await askRole(use, on, { among: [] }) };
@@ -122,7 +125,7 @@ const meanings = {
     { value: 'no', label: 'no' },
     { value: 'yes', label: 'yes', hint: 'is gone from the CRM' },
   ],
-} as const satisfies Record<WordsQuestion['use'], readonly Answer[]>;
+} as const satisfies Record<WordsQuestion['use'], readonly MenuItem[]>;
 
 /** Asks for the meaning of the most frequent unknown words of a column. */
 export async function nameWords(
@@ -132,9 +135,8 @@ export async function nameWords(
 ): Promise<Flags> {
   let named = flags;
   for (const { text, records } of unknown.slice(0, mostAsked)) {
-    const count = `${records.toLocaleString('en')} ${records === 1 ? 'record' : 'records'}`;
-    const message = `${column.name}: what does "${text}" mean? (${count})`;
-    const answers: readonly Answer[] = meanings[use];
+    const message = `${column.name}: what does "${text}" mean? (${counted(records, 'record')})`;
+    const answers: readonly MenuItem[] = meanings[use];
     const meaning = await talk.choose(message, answers);
     if (meaning === rest) return named;
     if (meaning !== none) named = withWord(named, wordFlag(column.name, meaning, [text]));

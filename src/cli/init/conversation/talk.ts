@@ -21,7 +21,7 @@ export class Cancelled extends Error {
 }
 
 /** One of several answers. */
-export interface Answer<T extends string = string> {
+export interface MenuItem<T extends string = string> {
   value: T;
   label: string;
   hint?: string | undefined;
@@ -44,7 +44,11 @@ export interface Talk {
   /** Shows what went wrong. */
   warn(problem: string): void;
   /** Returns the value that is chosen. */
-  choose<T extends string>(message: string, answers: readonly Answer<T>[], initial?: T): Promise<T>;
+  choose<T extends string>(
+    message: string,
+    answers: readonly MenuItem<T>[],
+    initial?: T,
+  ): Promise<T>;
   ask(message: string, question?: TextQuestion): Promise<string>;
   /** Asks for a yes; the answer to begin with is no. */
   agree(message: string): Promise<boolean>;

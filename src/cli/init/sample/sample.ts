@@ -4,6 +4,16 @@ import { isAddress } from '../../../records/contact/observe/email-address.ts';
 import { contactKey } from '../../../records/contact/observe/observed-contact.ts';
 import type { Source, SourceRecord } from '../../../sources/source.ts';
 
+/** Where the data is, and what is needed to read it. */
+export interface SourceRequest {
+  source: string;
+  table?: string | undefined;
+  header?: readonly string[] | undefined;
+  /** The environment variables, for secrets. */
+  env: Readonly<Record<string, string | undefined>>;
+  signal: AbortSignal;
+}
+
 /** One value of a column, in the spelling of its first record. */
 export interface Value {
   text: string;
@@ -33,6 +43,8 @@ export interface Sample {
   file?: string;
   /** What messages call the source: the path of a file, the name of a host. */
   origin: string;
+  /** The source as a command line may show it; undefined: as it was given. */
+  named?: string;
   /** The columns whose purpose the CRM itself defines. */
   standard?: Readonly<Partial<Record<Role, string>>>;
   /** Variables that the configuration names, with the values that were used here. */
@@ -49,6 +61,8 @@ export interface Sample {
   isWhole: boolean;
 }
 
+/** How many records of a source that is no file are read. */
+export const mostSampled = 1_000;
 const mostValues = 100_000;
 const mostPreviewed = 20;
 const deepest = 4;
@@ -74,6 +88,18 @@ export async function sampleOf(
   }
   const flaw = step.value.complete ? undefined : step.value.why;
   return { ...collected.end(), flaw, isWhole: true };
+}
+
+/** Returns what the work yields, and closes the connection that it used. */
+export async function closing<T>(
+  connection: { close(): Promise<void> },
+  work: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await work();
+  } finally {
+    await connection.close();
+  }
 }
 
 /** Collects records into columns. */

@@ -10,7 +10,7 @@ import { movedRows } from './changed-address.ts';
 import { type Conflict, conflictOf, contradiction, renamedThere } from './conflicts.ts';
 import { isErased, newsOfSight } from './do-not-contact-entries.ts';
 import { channelFacts, factsOf, newerWill, type PersonFacts, type PersonRules } from './facts.ts';
-import { type AskedGate, passGates } from './gates.ts';
+import { type AskedGate, gates, passGates } from './gates.ts';
 import { statingOut } from './own-opt-outs.ts';
 import { isDoubtful } from './platform-opt-outs.ts';
 import { noteOf } from './recorded-note.ts';
@@ -56,13 +56,17 @@ export function decidePerson(states: ContactStates, rules: PersonRules): Decisio
   markEnrolments(decision, facts);
   const isDone = decision.changes.length + decision.problems.length === 0;
   const isAllowed = decision.stoppedBy.length === 0;
-  const isSettled = states.certified && isDone && isAllowed && states.lost.size === 0;
+  const isKnown = states.certified && !states.unchosen && states.lost.size === 0;
+  const isSettled = isKnown && isDone && isAllowed;
   if ((facts.recorded || (facts.status.present && facts.status.owned)) && !isForgotten) {
     decision.note = noteOf(facts, isSettled);
     decision.adopts = states.recorded === undefined && decision.note.ownership !== 'noted';
   }
   const note = decision.note && decodeContact.recorded(decision.note);
   decision.news = newsOfSight(note, facts.seen, states.entries);
+  // Somebody whom a limited run leaves alone is not recorded, except for our own opt-outs.
+  const isNew = states.recorded === undefined && decision.changes.length === 0;
+  if (states.unchosen && isNew) decision.note = undefined;
   return decision;
 }
 
@@ -78,8 +82,7 @@ function stopsOf({ isProtected, mayDelete }: PersonFacts, stops: (Stop | undefin
  */
 function planChannel(decision: Decision, channel: string, facts: PersonFacts): Stop | undefined {
   const { states } = facts;
-  const asked = channelFacts(facts, channel);
-  const { verdict, stop } = passGates({ person: facts, channel, asked }, decideChannel(asked));
+  const { verdict, stop } = verdictIn(facts, channel);
   const conflict = (fault: Conflict): void => {
     decision.problems.push(conflictProblem(states.key, channel, fault));
   };
@@ -242,6 +245,19 @@ export interface ExplainedChannel {
   stop: Stop | undefined;
 }
 
+/** Returns the words of the rule or gate that calls for a change. */
+export function reasonFor({ op, part }: Change, states: States, rules: PersonRules): string {
+  const facts = factsOf(decodedStates(states, decodeContact), rules);
+  const deletes = facts.status.deletable ? 'gone-deletable' : 'address-replaced';
+  const by = op === 'delete' ? deletes : verdictIn(facts, part).verdict.by;
+  return [...table, ...gates].find(({ id }) => id === by)?.asks ?? '';
+}
+
+function verdictIn(facts: PersonFacts, channel: string): ReturnType<typeof passGates> {
+  const asked = channelFacts(facts, channel);
+  return passGates({ person: facts, channel, asked }, decideChannel(asked));
+}
+
 /** Explains a decision by applying the same rules and gates to the same facts as `decidePerson`. */
 export function explainPerson(states: States, rules: PersonRules): ExplainedPerson {
   const facts = factsOf(decodedStates(states, decodeContact), rules);
@@ -252,13 +268,13 @@ export function explainPerson(states: States, rules: PersonRules): ExplainedPers
       const matching = ruleFor(asked);
       const last = matching ? table.findIndex(({ id }) => id === matching.id) : table.length;
       const tried = table.slice(0, last + 1).map((rule, at) => ({ rule, matches: at === last }));
-      const gates: AskedGate[] = [];
+      const tested: AskedGate[] = [];
       const decided = decideChannel(asked);
       const passed = passGates({ person: facts, channel, asked }, decided, (one) =>
-        gates.push(one),
+        tested.push(one),
       );
       const settlement = settlementOf(facts.now.channels[channel], facts.operatorOut(channel));
-      return { channel, asked, tried, gates, settlement, ...passed };
+      return { channel, asked, tried, gates: tested, settlement, ...passed };
     }),
   };
 }

@@ -6,12 +6,12 @@
 import { isOver, listed } from './do-not-contact-entries.ts';
 import { hasMoved, isForbidden } from './changed-address.ts';
 import { newerWill, type PersonFacts } from './facts.ts';
-import { isCarried, isOurs, isTakenBack } from './own-opt-outs.ts';
+import { isCarried, isOurs, isTakenBack, isTheirs } from './own-opt-outs.ts';
 import { renamedTargets } from './renamed-contact.ts';
 import { isOperators } from './settlements.ts';
 import type { Action, Cause, ChannelFacts, Verdict } from './rules.ts';
 import type { Stop } from '../../record-type.ts';
-import type { Membership, ObservedContact, RecordedContact } from '../observe/contact-state.ts';
+import type { ObservedContact, RecordedContact } from '../observe/contact-state.ts';
 
 /** The input of the gates: one channel of one person. */
 export interface GateFacts {
@@ -63,6 +63,14 @@ export const gates: readonly Gate[] = [
     holds: ({ asked }) => asked.policy.optIns === 'off',
     action: 'nothing',
     setting: 'optIns',
+  },
+  {
+    id: 'not-chosen',
+    asks: 'the run is limited to other people (contacts.sample, --only-people)',
+    about: enrols,
+    holds: ({ person }) => person.states.unchosen === true,
+    action: 'nothing',
+    setting: 'sample',
   },
   {
     id: 'left-former-address',
@@ -238,11 +246,6 @@ function leftUnder(past: RecordedContact, facts: GateFacts): boolean {
 /** Returns whether mail to the address merely bounced, which says nothing about other addresses. */
 function isBounce({ causes = [] }: ObservedContact): boolean {
   return causes.length > 0 && causes.every((cause) => cause === 'bounce');
-}
-
-/** Returns whether the person, rather than this mirror, made the opt-out. */
-function isTheirs(membership: Membership | undefined): boolean {
-  return membership?.is === 'opt_out' && membership.by === 'platform';
 }
 
 /** Returns whether the person left the replaced channel and has not joined this one since. */

@@ -87,6 +87,11 @@ export function isOurs(membership: Membership | undefined): membership is Member
   return membership?.is === 'opt_out' && membership.by === 'us';
 }
 
+/** Returns whether the person, rather than this mirror, made the opt-out. */
+export function isTheirs(membership: Membership | undefined): boolean {
+  return membership?.is === 'opt_out' && membership.by === 'platform';
+}
+
 function wishOf({ value }: DesiredContactRow, channel: string) {
   return value.channels[channel];
 }

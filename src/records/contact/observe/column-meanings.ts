@@ -1,6 +1,6 @@
 /** Tells what each configured column of a CRM record means, value by value. */
 import { fieldAt, textOf } from '../../../domain/values/record-field.ts';
-import { readConsentAt } from './date-text.ts';
+import { consentReader, type ConsentTime } from './consent-time.ts';
 import { asksOf, type ContactFields } from './desired-contact.ts';
 import { isAddress } from './email-address.ts';
 import { type Ask, type Flag, namesIn, type StatedField } from './field-statement.ts';
@@ -61,9 +61,10 @@ export function mappedColumns(fields: ContactFields, now: () => number): MappedC
   ];
 }
 
-function consentColumn(field: string): MappedColumn {
+function consentColumn(stated: ConsentTime): MappedColumn {
+  const { field, read } = consentReader(stated);
   return ownColumn('contacts.consentAt', field, (text) =>
-    readConsentAt(text) === undefined ? 'unknown' : 'time',
+    read(text) === undefined ? 'unknown' : 'time',
   );
 }
 

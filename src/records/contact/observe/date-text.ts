@@ -1,8 +1,4 @@
-/**
- * Reads dates in the formats that CRMs use for when a person was deleted, unsubscribed or gave
- * consent.
- */
-import { z } from 'zod';
+/** Reads dates in the formats that CRMs use for when a person was deleted or unsubscribed. */
 
 /** The form of a day with or without a time, and of a time with or without its zone. */
 const time = String.raw`(?<time>\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?)`;
@@ -73,26 +69,4 @@ function offsetOf(named: string | undefined): string {
   if (named === undefined) return '+14:00';
   const [, hours, minutes = '00'] = /^([+-]\d{2}):?(\d{2})?$/.exec(named) ?? [];
   return hours === undefined ? 'Z' : `${hours}:${minutes}`;
-}
-
-const instant = z.iso.datetime({ offset: true });
-
-const day = z.iso.date();
-
-const zoneless = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d([.,]\d+)?)?$/;
-
-/**
- * Returns when a consent statement was made, in milliseconds since the epoch; null if the text is
- * empty, undefined if it cannot be read. The text is ISO 8601: an instant with its zone, or a day,
- * which starts in the earliest zone (UTC+14).
- */
-export function readConsentAt(text: string): number | null | undefined {
-  if (text === '') return null;
-  if (instant.safeParse(text).success) return Date.parse(text);
-  return day.safeParse(text).success ? Date.parse(`${text}T00:00:00+14:00`) : undefined;
-}
-
-/** Returns whether a text is a time without a zone. */
-export function isZoneless(text: string): boolean {
-  return zoneless.test(text);
 }

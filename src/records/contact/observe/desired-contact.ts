@@ -12,7 +12,7 @@ import type { ProblemCause } from '../../../domain/problem-causes.ts';
 import type { Subscription } from '../../../platform/request-schemas.ts';
 import type { RecordType } from '../../record-type.ts';
 import { isAddress } from './email-address.ts';
-import { isZoneless, readConsentAt } from './date-text.ts';
+import { type ConsentReader, consentReader, type ConsentTime } from './consent-time.ts';
 import { contactKey } from './observed-contact.ts';
 import type { DesiredContact } from './contact-state.ts';
 import {
@@ -33,8 +33,8 @@ export interface ContactFields {
   deleted?: Flag | undefined;
   /** The setting for people who want no mail at all. Yes means that this person wants none. */
   unsubscribed?: Flag | undefined;
-  /** The field that holds the time of the person's last consent statement (ISO 8601). */
-  consentAt?: string | undefined;
+  /** The field that holds the time of the person's last consent statement. */
+  consentAt?: ConsentTime | undefined;
   /**
    * The condition for the scope. If it is false, the record counts as absent, except for its
    * opt-outs.
@@ -70,6 +70,7 @@ export function fieldNames(fields: ContactFields): string[] {
 export function contactDesire(fields: ContactFields, now: () => number): RecordType['desire'] {
   const formOf = forms();
   const asks = asksOf(fields, now);
+  const consentTime = fields.consentAt === undefined ? undefined : consentReader(fields.consentAt);
   return (value, place) => {
     const found: Found = { faults: [], unknown: [] };
     const { faults } = found;
@@ -85,7 +86,7 @@ export function contactDesire(fields: ContactFields, now: () => number): RecordT
     }
     const presence = isOut ? 'outside' : presenceIn(asks, value, found);
     const channels = wishes(asks, value, found);
-    const consentAt = isOut ? null : statedAt(fields, value, faults);
+    const consentAt = isOut ? null : statedAt(consentTime, value, faults);
     const isKept = isProtected(asks, value, found);
     if (isOut || faults.length > 0) dropOptIns(channels);
     return {
@@ -229,18 +230,17 @@ function answered(ask: Ask, value: Record<string, unknown>, { faults, unknown }:
  * not stated.
  */
 function statedAt(
-  { consentAt: field }: ContactFields,
+  reader: ConsentReader | undefined,
   value: Record<string, unknown>,
   faults: Fault[],
 ): number | null {
-  const said = field === undefined ? '' : text(fieldAt(value, field));
-  const time = readConsentAt(said);
+  if (!reader) return null;
+  const said = text(fieldAt(value, reader.field));
+  const time = reader.read(said);
   if (time !== undefined) return time;
-  faults.push({
-    cause: 'consent-time-unreadable',
-    reason: `"${field}" ${isZoneless(said) ? 'is a time without a zone' : 'is no time that can be told'}`,
-    fix: 'write it with its zone (2026-03-01T12:00:00Z), or as a day (2026-03-01), or leave it empty',
-  });
+  const { reason, fix } = reader.faultOf(said);
+  const named = `"${reader.field}" ${reason}`;
+  faults.push({ cause: 'consent-time-unreadable', reason: named, fix });
   return null;
 }
 
