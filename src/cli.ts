@@ -18,7 +18,7 @@ type Entry = [summary: string, load: () => Promise<CommandModule | CommandGroup>
 /** Every command under its name, in the order of the help. */
 const commands: Readonly<Record<string, Entry>> = {
   demo: [
-    'everything at once, on the embedded emulator and a sample CRM export, explained',
+    'show a whole cycle on the embedded emulator with a sample export, explained',
     () => import('./commands/demo.ts'),
   ],
   init: [
@@ -33,30 +33,30 @@ const commands: Readonly<Record<string, Entry>> = {
     'show what a run would do; writes nothing on the platform',
     () => import('./commands/plan.ts'),
   ],
-  sync: ['one pass: bring the platform in line with the CRM', () => import('./commands/sync.ts')],
+  sync: ['run once: make the platform equal to the CRM', () => import('./commands/sync.ts')],
   apply: [
-    'do what a plan said, once, if that is still what there is to do',
+    'apply a plan once, if the same changes are still to be made',
     () => import('./commands/apply.ts'),
   ],
   backfill: [
-    'the first load: a full pass with progress and ETA, resumable after any interruption',
+    'load for the first time: a full run with progress, resumable after any interruption',
     () => import('./commands/backfill.ts'),
   ],
   worker: [
-    'long-running: every mirror as its schedule says; needs Redis',
+    'keep running: every mirror by its schedule and by events; needs Redis',
     () => import('./commands/worker.ts'),
   ],
-  one: ['bring one person in line now, and nobody else', () => import('./commands/one.ts')],
+  one: ['run for one person only, now', () => import('./commands/one.ts')],
   status: [
-    'how the mirror is, and what needs a look; also while it is running',
+    'show the state of the mirror, and what needs attention; also during a run',
     () => import('./commands/status.ts'),
   ],
   runs: [
-    'what happened: the last runs, or one of them with its changes',
+    'list the last runs, or show one of them with its changes',
     () => import('./commands/runs.ts'),
   ],
   explain: [
-    'all that is known of one person, every rule tried, and what would happen',
+    'say what would happen to one person and why, and what is known about them',
     () => import('./commands/explain.ts'),
   ],
   problems: [
@@ -64,27 +64,27 @@ const commands: Readonly<Record<string, Entry>> = {
     () => import('./commands/problems.ts'),
   ],
   optouts: [
-    'who left on the platform, for the CRM; shows addresses',
+    'list people who unsubscribed on the platform, for the CRM; shows addresses',
     () => import('./commands/optouts.ts'),
   ],
   retry: [
-    'have the next run try again what the platform refused',
+    'let the next run try again what the platform refused',
     () => import('./commands/retry.ts'),
   ],
   forget: [
-    'erase one person: off the platform, out of the snapshot, and never brought back',
+    'erase one person from the platform and the snapshot, for good',
     () => import('./commands/forget.ts'),
   ],
   allow: [
-    'take an erasure back, and whatever else the ledger holds against one person',
+    'withdraw an erasure, and other entries of the do-not-contact list about a person',
     () => import('./commands/allow.ts'),
   ],
   approve: [
-    'let the next runs do what a guard held under a plan',
+    'approve changes that await approval; the next runs make them',
     () => import('./commands/approve.ts'),
   ],
   pause: [
-    'no more runs until `resume`; one that is under way goes on to its end',
+    'begin no runs until `resume`; a run in progress goes on to its end',
     () => import('./commands/pause.ts'),
   ],
   resume: ['end a pause', () => import('./commands/resume.ts')],

@@ -87,7 +87,7 @@ function leavers(
 }
 
 /**
- * Returns the opt-outs that only the do-not-contact list knows, of people whom the CRM wants
+ * Returns the opt-outs that only the do-not-contact list knows, of people that the CRM wants
  * subscribed; their contact was deleted, or the snapshot was lost. If the list cannot be used,
  * prints the reason and returns none.
  */
@@ -109,7 +109,9 @@ function rememberedIn(snapshot: Snapshot, config: Config, shell: Shell): Left[] 
     }
   } catch (error) {
     if (!isExpected(error)) throw error;
-    shell.note(`crm-mirror: who is known to the ledger alone is left out: ${error.message}`);
+    shell.note(
+      `crm-mirror: people who are only on the do-not-contact list are left out: ${error.message}`,
+    );
     return [];
   }
 }

@@ -133,7 +133,7 @@ function proofOf({ requests, certificate }: history.ToldRun): string[] {
   if (!requests || !certificate) return [];
   const yes = (value: boolean) => (value ? 'yes' : 'no');
   return [
-    `requests ${requests.total}, of them rate-limited ${requests.rateLimited}; readings certified: ` +
+    `requests ${requests.total}, told to wait ${requests.rateLimited}; complete readings: ` +
       `source ${yes(certificate.source)}, platform ${yes(certificate.platform)}`,
   ];
 }

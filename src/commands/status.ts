@@ -12,9 +12,9 @@ import { calmOf, dueOf, rowsOf } from '../cli/status/current-status.ts';
 export function options(command: Command): void {
   namingOptions(command).addHelpText(
     'after',
-    '\nLooks at the snapshot alone, takes no lease and changes nothing: ask whenever you like.\n' +
-      'The exit code is 0 however the mirror is; with --json, `ok` is false and `attention` says\n' +
-      'why when somebody should see to it.',
+    '\nReads the snapshot only and changes nothing, so it works during a run. The exit code is 0\n' +
+      'whatever the state; with --json, `ok` is false and `attention` says why if something needs\n' +
+      'attention.',
   );
 }
 
@@ -49,7 +49,7 @@ function inLines(standing: CurrentStatus) {
 function headOf(standing: CurrentStatus, attention: readonly Attention[]): string[] {
   if (attention.length === 0) return [`${standing.mirror}: ${calmOf(standing)}`];
   return [
-    `${standing.mirror} NEEDS A LOOK`,
+    `${standing.mirror} NEEDS ATTENTION`,
     ...attention.flatMap(({ code, text, fix }) => [
       `  ${renderProblem({ reason: text, fix })}`,
       ...(code === 'opt_outs_refused' ? refusedOf(standing) : []),

@@ -75,10 +75,10 @@ export function readTree(bytes: Uint8Array, env: Record<string, string | undefin
   }
   const root = document.contents;
   if (root === null || (isScalar(root) && root.value === null))
-    return unreadable('is empty', 'copy config/mirror.yaml and adapt it');
+    return unreadable('is empty', 'name another with -c FILE; `crm-mirror init FILE` writes one');
   const at = placeAt(root.range?.[0] ?? 0);
   if (!isMap(root))
-    return unreadable('is not a mapping', 'write "name: value" lines, see config/mirror.yaml', at);
+    return unreadable('is not a mapping', 'write "name: value" lines; `crm-mirror init FILE` writes one', at);
   const walk: Walk = { env, source, placeAt, spots: new Map(), mistakes: [] };
   walk.spots.set(spell([]), { key: at, value: at, variables: [] });
   const value = readMap(root, [], walk);

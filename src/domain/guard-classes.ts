@@ -104,7 +104,7 @@ export const guardClasses = table([
       },
       planned: 'to be deleted or opted out for absence',
       counted: 'deletes and opt-outs for absence',
-      doneLater: ', what is for absence the next full one',
+      doneLater: ', deletes and opt-outs for absence the next full one',
     },
   },
   {

@@ -27,7 +27,7 @@ test('a run that holds changes says which, why, and how to approve them', async 
   const world = await held();
   const { code, err, out } = await world.call('sync');
   expect(code).toBe(3);
-  expect(err).toContain('2 people would be created or opted in, and this was held');
+  expect(err).toContain('2 people would be created or opted in, and this awaits approval');
   expect(err).toContain(`crm-mirror approve ${world.plan}`);
   expect(out).toContain('Done, except for what awaits approval.');
   expect(out).toContain(`2 people await approval (opt-ins): crm-mirror approve ${world.plan} -c `);
@@ -108,7 +108,7 @@ test.each(['approve', 'sync --approve'])(
     const { code, err } = await world.call(...how.split(' '), '0123456789abcdef');
     expect({ code, err }).toEqual({
       code: 2,
-      err: expect.stringContaining(`held now: ${world.plan}`),
+      err: expect.stringContaining(`one of these: ${world.plan}`),
     });
     expect(world.writes()).toEqual([]);
   },
@@ -117,7 +117,10 @@ test.each(['approve', 'sync --approve'])(
 test('approve without held changes approves nothing and makes no snapshot', async () => {
   const world = await mirrored();
   const { code, err } = await world.call('approve', 'cafe');
-  expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining('nothing is held now') });
+  expect({ code, err }).toEqual({
+    code: 2,
+    err: expect.stringContaining('nothing awaits approval at all'),
+  });
   expect(existsSync(world.path)).toBe(false);
 });
 
@@ -163,10 +166,10 @@ test('a fast run applies approved changes of flagged people', async () => {
   const world = await leaving();
   expect((await world.call('sync', '--fast')).code).toBe(3);
   expect((await world.call('approve', world.plan)).out).toMatch(
-    /^Approved: 3 people .*\nThe next run does it, what is for absence the next full one;/,
+    /^Approved: 3 people .*\nThe next runs do it, deletes and opt-outs for absence the next full one\./,
   );
   expect((await world.call('status', '--json')).json).toMatchObject({ ok: true, attention: [] });
-  expect((await world.call('status')).out).toMatch(/held +3 people [^;]*\(approved\)/);
+  expect((await world.call('status')).out).toMatch(/awaiting approval +3 people [^;]*\(approved\)/);
   expect((await world.call('one', 'p0@ex0.com')).code).toBe(0);
   expect(world.writes().map(({ method }) => method)).toEqual(['POST', 'DELETE']);
   expect((await world.call('sync', '--fast')).code).toBe(0);

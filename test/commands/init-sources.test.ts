@@ -2,16 +2,16 @@
 import { existsSync, readFileSync } from 'node:fs';
 import type { IncomingHttpHeaders } from 'node:http';
 import { join } from 'node:path';
+import Database from 'better-sqlite3';
 import nock from 'nock';
-import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { parse } from 'yaml';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { calling } from '../support/commands/mirrored-contacts.ts';
 import { serve } from '../support/http/test-server.ts';
-import { anyMariadb } from '../support/mariadb.ts';
-import { anyPostgres } from '../support/postgres.ts';
 import { Account, TOKEN } from '../support/sources/hubspot-account.ts';
 import { createOrg } from '../support/sources/salesforce/salesforce-org.ts';
+import { stands } from '../support/sources/stand-ins.ts';
 import { contact } from '../support/sources/salesforce/salesforce-reader.ts';
 import { scratch } from '../support/sources/source-reading.ts';
 
@@ -127,55 +127,55 @@ describe('an HTTP API', () => {
   });
 });
 
-const postgres = await anyPostgres();
-afterAll(async () => postgres?.close());
-
-test.runIf(postgres)('a database is read, and its password is not written', async () => {
-  const database = postgres!;
-  await database.run(`
-    create table people (id integer primary key, email text, news text, updated_at timestamp);
-    insert into people values (1, 'ann@example.com', 'yes', now());
-    insert into people values (2, 'bob@example.com', 'no', now());
-    create schema crm; create view crm.members as select * from people;
-  `);
-  const { url } = database;
-  const refused = await init([url, ...news('news')]);
-  expect(refused.err).toContain(
-    'add --table "crm.members", or another one; tables found: "crm.members", "people"',
-  );
-  expect(refused.code).toBe(2);
-  const { code, out, contacts, said } = await init([url, '--table', 'people', ...news('news')]);
-  expect(code).toBe(0);
-  expect(out).toContain('Keep DATABASE_URL in the environment');
-  expect(contacts).toMatchObject({
-    source: { type: 'sql', url: '${DATABASE_URL}', table: 'people' },
-    id: 'id',
-    email: 'email',
-  });
-  expect(said).not.toContain('secret');
-  const named = ['${DATABASE_URL}', '--table', 'crm.members', ...news('news')];
-  const again = await init(named, { DATABASE_URL: url });
-  expect(again.contacts.source).toEqual({
-    type: 'sql',
-    url: '${DATABASE_URL}',
-    table: 'crm.members',
+describe.each(await stands())('%s', (name, { url, run }) => {
+  test('is read by its table, and a password is not written', async () => {
+    await run('create table people (id integer primary key, email varchar(50), news varchar(9))');
+    await run("insert into people values (1, 'ann@example.com', 'yes')");
+    await run("insert into people values (2, 'bob@example.com', 'no')");
+    const refused = await init([url, ...news('news')]);
+    expect(refused.err).toContain('add --table "people", or another one; tables found: "people"');
+    expect(refused.code).toBe(2);
+    const { code, contacts, said, written } = await init([
+      url,
+      '--table',
+      'people',
+      ...news('news'),
+    ]);
+    expect(code).toBe(0);
+    expect(contacts).toMatchObject({
+      source: { type: 'sql', table: 'people' },
+      id: 'id',
+      email: 'email',
+    });
+    if (name === 'SQLite') return;
+    expect(contacts.source.url).toBe('${DATABASE_URL}');
+    expect(said).toContain('Keep DATABASE_URL in the environment');
+    expect(said + written).not.toContain(new URL(url).password);
+    const named = ['${DATABASE_URL}', '--table', 'people', ...news('news')];
+    const again = await init(named, { DATABASE_URL: url });
+    expect(again.contacts.source).toEqual(contacts.source);
   });
 });
 
-const mariadb = await anyMariadb();
-afterAll(async () => mariadb?.close());
-
-test.runIf(mariadb)('MariaDB is read in the same way', async () => {
-  const { url, run } = mariadb!;
-  await run(`create table people (id integer primary key, email text, news boolean)`);
-  await run(
-    `insert into people values (1, 'ann@example.com', true), (2, 'bob@example.com', false)`,
-  );
-  const refused = await init([url, ...news('news')]);
-  expect(refused.err).toContain('add --table "people", or another one; tables found: "people"');
-  const { code, contacts } = await init([url, '--table', 'people', ...news('news')]);
-  expect(code).toBe(0);
-  expect(contacts).toMatchObject({ source: { type: 'sql', table: 'people' }, id: 'id' });
+test('a table is named for a file of SQLite, too, and for nothing but a database', async () => {
+  const folder = await scratch();
+  const path = join(folder, 'crm.db');
+  const db = new Database(path);
+  db.exec(`create table old (id integer, email text, news text);
+    insert into old values (1, 'ann@example.com', 'yes');
+    create table people (id integer, email text, news text);
+    insert into people select * from old; insert into people select 2, 'bob@example.com', 'no'`);
+  db.close();
+  const { contacts } = await init([path, '--table', 'old', ...news('news')]);
+  expect(contacts.source).toMatchObject({ type: 'sql', table: 'old' });
+  expect(contacts.source.url).toMatch(/^sqlite:\..*crm\.db$/);
+  const csv = await init(['people.csv', '--table', 'old', ...news('news')]);
+  expect([csv.code, csv.err]).toEqual([
+    2,
+    expect.stringContaining('--table belongs to a database'),
+  ]);
+  const header = await init([path, '--header', 'A: b', ...news('news')]);
+  expect(header.err).toContain('--header belongs to an HTTP API');
 });
 
 test('HubSpot is read by its properties, with the token of the environment', async () => {

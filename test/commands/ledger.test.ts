@@ -126,7 +126,7 @@ describe('a fault of the list in `status` and `check`', () => {
     expect({ code, ok: json.ok }).toEqual({ code: 0, ok: false });
     expect(json.attention[0].code).toBe('ledger');
     const { out } = await world.call('status');
-    expect(out).toMatch(/NEEDS A LOOK\n {2}every run is refused: .*ledger.* → /);
+    expect(out).toMatch(/NEEDS ATTENTION\n {2}every run is refused: .*ledger.* → /);
     expect(out).toMatch(why);
     const checked = await world.call('check');
     expect(checked).toMatchObject({ code: 2, out: expect.stringMatching(/^FAIL ledger: /m) });

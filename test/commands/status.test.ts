@@ -33,8 +33,8 @@ describe('status', () => {
     expect(json).toMatchObject({ proven: null, recorded: null, conflicts: null, rejected: null });
     expect(json.snapshot).toEqual({ file: world.path, exists: false, bytes: null });
     const { out } = await world.call('status');
-    expect(out).toMatch(/NEEDS A LOOK\n {2}there is no snapshot at .*backfill/);
-    expect(out).toMatch(/last proven +unknown/);
+    expect(out).toMatch(/NEEDS ATTENTION\n {2}there is no snapshot at .*backfill/);
+    expect(out).toMatch(/last complete run +unknown/);
     expect(out).toMatch(/recorded +unknown/);
     expect(existsSync(world.path)).toBe(false);
     expect(world.server.arrived).toEqual([]);
@@ -96,9 +96,9 @@ describe('status', () => {
     });
     expect(json.snapshot.bytes).toBeGreaterThanOrEqual(statSync(world.path).size);
     const { out } = await world.call('status');
-    expect(out).toMatch(/^world: nothing needs a look\n/);
-    expect(out).toMatch(/last proven +\d+ s ago/);
-    expect(out).toMatch(/limits seen +contacts\.\w+ 1,000,000 every 1 s \(2/);
+    expect(out).toMatch(/^world: nothing needs attention\n/);
+    expect(out).toMatch(/last complete run +\d+ s ago/);
+    expect(out).toMatch(/rate limits +contacts\.\w+ 1,000,000 every 1 s \(2/);
   });
 
   test('names problems of single records without calling for attention', async () => {
@@ -111,8 +111,8 @@ describe('status', () => {
     expect(json).toMatchObject({ ok: true, attention: [], invalid: { contacts: 2 } });
     const [first] = (await world.call('status')).out.split('\n');
     expect(first?.replaceAll(` -c ${world.file}`, '')).toBe(
-      'world: nothing needs a look but single records (2 invalid, 1 in conflict) → `crm-mirror ' +
-        'plan` lists those that are invalid or rejected, `crm-mirror explain PERSON` tells why',
+      'world: nothing needs attention except single records (2 invalid, 1 in conflict) → `crm-mirror ' +
+        'problems` lists those that are invalid or rejected, `crm-mirror explain PERSON` says why',
     );
     expect((await world.call('plan')).out).toContain('  2 × invalid ');
   });

@@ -54,7 +54,7 @@ export function rowsOf(standing: CurrentStatus, due: readonly Due[]): string[][]
   const { proven, lastRuns, recorded, conflicts, rejected, invalid } = standing;
   const { parked, open, paused, quarantine, snapshot } = standing;
   return [
-    ['last proven', provenWords(proven)],
+    ['last complete run', provenWords(proven)],
     ['last full run', runWords(lastRuns.full)],
     ['last fast run', runWords(lastRuns.fast)],
     ['next', due.map(({ run, at }) => `${run} ${at}`).join(', ') || 'nothing is scheduled'],
@@ -66,12 +66,12 @@ export function rowsOf(standing: CurrentStatus, due: readonly Due[]): string[][]
     ['conflicts', perKind(conflicts)],
     ['rejected', `${perKind(rejected)}${parkedWords(parked)}`],
     ['invalid', perKind(invalid)],
-    ['held', heldRow(standing)],
+    ['awaiting approval', heldRow(standing)],
     ['approved', approvedWords(standing)],
-    ['unanswered', openWords(open)],
-    ['who left', returnedWords(standing.returns)],
+    ['outcome unknown', openWords(open)],
+    ['write-back', returnedWords(standing.returns)],
     ...standing.limits.map((seen, at) => [
-      at === 0 ? 'limits seen' : '',
+      at === 0 ? 'rate limits' : '',
       `${seen.route} ${limitWords(seen, lasting)} (${seen.at})`,
     ]),
     ['snapshot', snapshotWords(snapshot)],
@@ -96,14 +96,14 @@ function approvedWords({ approvals }: CurrentStatus): string {
 }
 
 function provenWords(proven: CurrentStatus['proven']): string {
-  if (!proven) return 'unknown: no full run that ended well is remembered';
+  if (!proven) return 'unknown: no full run that ended well is recorded';
   const { ageMs, run, startedAt } = proven;
   const age = ageMs === null ? "in the future, by this machine's clock" : `${range(ageMs)} ago`;
   return `${age} (${run}, began ${startedAt})`;
 }
 
 function runWords(run: ToldRun | null): string {
-  if (!run) return 'none is remembered';
+  if (!run) return 'none is recorded';
   const took = run.ms === null ? '' : `, took ${tookWords(run)}`;
   return `${statusWords(run)} (${run.run}, began ${run.startedAt}${took})`;
 }
@@ -115,8 +115,8 @@ function perKind(of: CurrentStatus['recorded']): string {
 
 function parkedWords({ contacts, templates, since }: CurrentStatus['parked']): string {
   if (since === null) return '';
-  const reason = `; ${contacts + templates} parked, the oldest since ${since}`;
-  return renderProblem({ reason, fix: '`crm-mirror retry` has them tried again' });
+  const reason = `; ${contacts + templates} skipped until they change, the oldest since ${since}`;
+  return renderProblem({ reason, fix: '`crm-mirror retry` tries them again' });
 }
 
 function openWords({ unknown, sent, since }: CurrentStatus['open']): string {
@@ -129,11 +129,11 @@ function snapshotWords({ file, bytes }: CurrentStatus['snapshot']): string {
 }
 
 function returnedWords(returns: CurrentStatus['returns']): string {
-  if (!returns) return 'not told to the CRM; `crm-mirror optouts` lists them';
+  if (!returns) return 'not configured; `crm-mirror optouts` lists who unsubscribed';
   const { waiting, since, rejected } = returns;
-  if (waiting + rejected.count === 0) return 'the CRM was told of all';
+  if (waiting + rejected.count === 0) return 'every opt-out is reported';
   const sinceWhen = since === null ? '' : `, the oldest since ${since}`;
-  return `${waiting} not told to the CRM yet${sinceWhen}; ${rejected.count} not taken by it`;
+  return `${waiting} not reported to the CRM yet${sinceWhen}; ${rejected.count} refused by it`;
 }
 
 /**
@@ -147,12 +147,12 @@ export function calmOf({ invalid, rejected, conflicts }: CurrentStatus): string 
   };
   const faulty = [...of(invalid, 'invalid'), ...of(rejected, 'rejected')];
   const found = [...faulty, ...of(conflicts, 'in conflict')];
-  if (found.length === 0) return 'nothing needs a look';
+  if (found.length === 0) return 'nothing needs attention';
   const lists =
-    faulty.length === 0 ? '' : '`crm-mirror plan` lists those that are invalid or rejected, ';
-  const fix = `${lists}\`crm-mirror explain PERSON\` tells why`;
+    faulty.length === 0 ? '' : '`crm-mirror problems` lists those that are invalid or rejected, ';
+  const fix = `${lists}\`crm-mirror explain PERSON\` says why`;
   return renderProblem({
-    reason: `nothing needs a look but single records (${found.join(', ')})`,
+    reason: `nothing needs attention except single records (${found.join(', ')})`,
     fix,
   });
 }

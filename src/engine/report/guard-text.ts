@@ -19,7 +19,7 @@ export function explainHeld(
       : `and if it is right: \`crm-mirror approve ${plan}\``;
   const anyway = until === undefined ? '' : `; ${sayEnd(until)}`;
   return {
-    reason: `${countWords(recordType, fresh)} ${words.would}, and this was held: ${whyOf(held, volume, limit)}`,
+    reason: `${countWords(recordType, fresh)} ${words.would}, and this awaits approval: ${whyOf(held, volume, limit)}`,
     fix: `${often}; see \`crm-mirror plan\`, ${right}${anyway}`,
   };
 }
@@ -47,7 +47,7 @@ function whyOf(held: HoldReason, volume: ChangeVolume, limit: Limit): string {
   const others = approved > 0 ? `with ${approved} others of this run ` : '';
   switch (held.by) {
     case 'earlier run':
-      return 'an earlier run held them, and nobody has approved it';
+      return 'it has waited since an earlier run, and nobody has approved it';
     case 'everybody':
       return 'these are all the people who are subscribed';
     case 'run':
@@ -63,7 +63,7 @@ function whyOf(held: HoldReason, volume: ChangeVolume, limit: Limit): string {
 
 /** States that nothing of the plan is left to approve. */
 export function nothingLeft(plan: string): string {
-  return `nothing of the plan ${plan} is left: it was done, or nobody wants it any more`;
+  return `nothing of the plan ${plan} is left to approve: it was done, or is no longer wanted`;
 }
 
 /**
@@ -75,9 +75,10 @@ export function unknownPlan(
   plan: string,
   own?: string,
 ): Invalid {
-  const now = current.map((one) => one.plan).join(', ');
   const mine = own === undefined ? '' : `, and this run plans ${own}`;
-  const fix =
-    now === '' ? 'nothing is held now' : `held now: ${now}; \`crm-mirror status\` tells what`;
-  return new Invalid(`nothing was held under the plan ${plan}${mine}`, { fix });
+  const reason = `no change awaits approval under ${plan}${mine}`;
+  if (current.length === 0) return new Invalid(`${reason}; nothing awaits approval at all`);
+  const now = current.map((one) => one.plan).join(', ');
+  const fix = `approve one of these: ${now}; \`crm-mirror status\` says what they are`;
+  return new Invalid(reason, { fix });
 }

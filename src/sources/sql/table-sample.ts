@@ -12,18 +12,24 @@ interface Surroundings {
   signal: AbortSignal;
 }
 
+/** Selects the schema of each table and view, null for the usual one, and its name. */
+const tables = {
+  sqlite: `select null, name from sqlite_schema
+    where type in ('table', 'view') and name not like 'sqlite_%' order by 2`,
+  mysql: `select null, table_name from information_schema.tables
+    where table_schema = database() order by 2`,
+  postgres: `select table_schema, table_name from information_schema.tables
+    where table_schema not in ('pg_catalog', 'information_schema') order by 1, 2`,
+};
+
 /** Returns the names of the tables and views, with their schema unless it is the usual one. */
 export async function listTables(reach: Reach, around: Surroundings): Promise<string[]> {
   const place = placeOf(reach.url);
-  const isMysql = 'system' in place && place.system === 'mysql';
-  const condition = isMysql
-    ? 'table_schema = database()'
-    : "table_schema not in ('pg_catalog', 'information_schema')";
-  const text = `select table_schema, table_name from information_schema.tables where ${condition} order by 1, 2`;
+  const system = 'system' in place ? place.system : 'sqlite';
   return within(reach, around, async (session) => {
-    const rows = await session.rows(text, []);
+    const rows = await session.rows(tables[system], []);
     return rows.map(([schema, name]) => {
-      const isUsual = isMysql || String(schema) === 'public';
+      const isUsual = schema === null || String(schema) === 'public';
       return isUsual ? String(name) : `${String(schema)}.${String(name)}`;
     });
   });

@@ -40,8 +40,13 @@ export async function fileSample(path: string, signal: AbortSignal): Promise<Sam
   }
 }
 
+/** Returns whether a file is named like a SQLite database. */
+export function isSqlite(path: string): boolean {
+  return /\.(sqlite3?|db3?)$/i.test(path);
+}
+
 function typeOf(path: string): File['type'] | 'sql' {
-  if (/\.(sqlite3?|db3?)$/i.test(path)) return 'sql';
+  if (isSqlite(path)) return 'sql';
   if (/\.xlsx$/i.test(path)) return 'xlsx';
   if (/\.(ndjson|jsonl)(\.gz)?$/i.test(path)) return 'ndjson';
   if (/\.(csv|tsv|txt|tab)(\.gz)?$/i.test(path)) return 'csv';

@@ -1,10 +1,12 @@
 /** Reads a sample from a database. A password is never written: `${DATABASE_URL}` stands for it. */
+import { resolve } from 'node:path';
 import { Invalid } from '../../../domain/errors.ts';
 import { systemClock } from '../../../http/system-clock.ts';
 import { listed, quoted } from '../../../sources/shared/field-suggestions.ts';
-import { placeOf } from '../../../sources/sql/drivers/database-address.ts';
+import { absoluteAddress, placeOf } from '../../../sources/sql/drivers/database-address.ts';
 import { sqlOptions } from '../../../sources/sql/options.ts';
 import { listTables, sampleTable } from '../../../sources/sql/table-sample.ts';
+import { isSqlite } from './file-sample.ts';
 import { collecting, mostSampled, type Sample, type SourceRequest } from './sample.ts';
 import { withVariables } from './secrets.ts';
 import { Undecided } from './undecided.ts';
@@ -13,26 +15,28 @@ const variable = 'DATABASE_URL';
 
 /** Throws Undecided if no table is named, with the tables there are. */
 export async function sqlSample({ source, table, env, signal }: SourceRequest): Promise<Sample> {
-  const url = withVariables(source, env);
+  const given = isSqlite(source) && !/^sqlite:/i.test(source) ? `sqlite:${source}` : source;
+  const url = absoluteAddress(withVariables(given, env), (path) => resolve(path));
   const place = placeOf(url);
   if ('reason' in place) throw new Invalid(`the address ${place.reason}`, { fix: place.fix ?? '' });
   const around = { clock: systemClock, signal };
   const options = sqlOptions.parse({ type: 'sql', url, table: table ?? 'none' });
-  const tables = await listTables(options, around);
-  if (table === undefined) throw noTable(tables);
+  if (table === undefined) throw noTable(await listTables(options, around));
   const rows = await sampleTable(options, { table, most: mostSampled }, around);
   const collected = collecting();
   collected.add(rows);
-  const isSecret = source === url && place.system !== 'sqlite' && place.password !== undefined;
+  const isWhole = rows.length < mostSampled;
+  const sampled = { origin: table, ...collected.end(), flaw: undefined, isWhole };
+  if (place.system === 'sqlite') {
+    return { options: { type: 'sql', table }, file: place.path, ...sampled };
+  }
+  const isSecret = source === url && place.password !== undefined;
   const written = isSecret ? `\${${variable}}` : source;
   return {
     options: { type: 'sql', url: written, table },
-    origin: table,
     named: written,
     ...(isSecret && { env: { [variable]: url } }),
-    ...collected.end(),
-    flaw: undefined,
-    isWhole: rows.length < mostSampled,
+    ...sampled,
   };
 }
 
