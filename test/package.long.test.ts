@@ -1,4 +1,4 @@
-/** The package that `npm pack` makes: what is in it, and that it runs where npm has installed it. */
+/** The package that `npm pack` makes: what is in it, and that it runs where npm installs it. */
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
