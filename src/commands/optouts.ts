@@ -87,7 +87,7 @@ function leavers(
 }
 
 /**
- * Returns the opt-outs that only the do-not-contact list knows, of people whom the CRM wants
+ * Returns the opt-outs that only the do-not-contact list knows, of people that the CRM wants
  * subscribed; their contact was deleted, or the snapshot was lost. If the list cannot be used,
  * prints the reason and returns none.
  */

@@ -13,7 +13,7 @@ import { wishesOf } from './demo-platform.ts';
 export interface Before {
   /** `<email> <channel>` for each person who unsubscribed from the channel or from all mail. */
   left: ReadonlySet<string>;
-  /** The people whom the CRM does not know, as JSON. */
+  /** The people who are not in the CRM, as JSON. */
   foreign: string;
 }
 
@@ -40,8 +40,8 @@ interface After {
 }
 
 /**
- * Checks after a run that nobody was opted in against their will, and that people whom the CRM does
- * not know were not touched.
+ * Checks after a run that nobody was opted in against their will, and that people who are not in
+ * the CRM were not touched.
  */
 export function tellSafety({ emulator, before, foreign, people, passed }: After): ClaimResult[] {
   const optIns = writesIn(passed).filter(({ subscription }) => subscription === 'opt_in');

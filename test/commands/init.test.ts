@@ -223,14 +223,13 @@ test('names neither a column nor a word so that it becomes another line or a var
 });
 
 test('names unknown words where they may be shown', async () => {
-  const line = (words: string) =>
-    `  Unknown words of Newsletter: ${words}; these records are invalid until the\n`;
+  const line = (words: string) => `  Unknown in Newsletter: ${words}.\n`;
   const shown = await exported();
   const { out } = await shown.init('--yes', '--addresses', ...news);
   expect(out).toContain(line('"vielleicht" 1×'));
   const hidden = await exported();
   const piped = await hidden.init('--yes', ...news);
-  expect(piped.out).toContain(line('1 record with a word that is shown with --addresses'));
+  expect(piped.out).toContain(line('1 record with words that only --addresses shows'));
 });
 
 test('takes the columns and words that the user names', async () => {

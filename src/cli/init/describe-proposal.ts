@@ -46,13 +46,14 @@ function strangeLines({ channels }: Proposal, asTheyAre: boolean): string[] {
     const shown = plain.slice(0, mostNamed);
     const others = recordsOf(unknown) - recordsOf(shown);
     const words = shown.map(({ text, records }) => `"${text}" ${records.toLocaleString('en')}×`);
-    const rest = counted(others, 'record with a word that is shown with --addresses');
-    const all = [...words, ...(others > 0 ? [asTheyAre ? counted(others, 'other') : rest] : [])];
+    const more = asTheyAre ? 'other words' : 'words that only --addresses shows';
+    const rest = `${counted(others, 'record')} with ${more}`;
+    const all = [...words, ...(others > 0 ? [rest] : [])];
     if (all.length === 0) return [];
     const flag = wordFlag(column.name, 'in|out|none', [shown[0]?.text ?? 'WORD']);
     return [
-      `  Unknown words of ${column.name}: ${all.join(', ')}; these records are invalid until the`,
-      `  words are named: --words ${quoted(flag)}`,
+      `  Unknown in ${column.name}: ${all.join(', ')}.`,
+      `    These records stay invalid until the words are named: --words ${quoted(flag)}`,
     ];
   });
 }

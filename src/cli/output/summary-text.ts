@@ -1,5 +1,5 @@
 /** Renders a plan or a run as lines of text: what changes, and what it is based on. */
-import type { Summary } from '../../engine/report/run-summary.ts';
+import { heldIn, type Summary } from '../../engine/report/run-summary.ts';
 import { adoptedRows, countRows, type CountedChanges } from './change-groups.ts';
 import { counted, lasting } from './format-values.ts';
 import { styledTable } from './table.ts';
@@ -44,7 +44,8 @@ const modes: Record<Summary['mode'], string> = {
   single: 'one person',
 };
 
-function titleOf({ mirror, mode, status, ms }: Summary, { writes, groups }: RunView): string {
+function titleOf(summary: Summary, { writes, groups }: RunView): string {
+  const { mirror, mode, status, ms } = summary;
   const n = groups.reduce((sum, group) => sum + (group.held ? 0 : group.n), 0);
   const what = `${writes ? 'Run' : 'Plan'} for ${mirror} (${modes[mode]}): `;
   if (!writes) {
@@ -53,7 +54,18 @@ function titleOf({ mirror, mode, status, ms }: Summary, { writes, groups }: RunV
     return `${what}failed${n === 0 ? '' : `, incomplete with ${changes}`}. Nothing is sent.`;
   }
   const changes = n === 0 ? 'nothing was changed' : counted(n, 'change');
-  return `${what}${changes} in ${lasting(ms)}. ${endings[status]}`;
+  const left = status === 'interrupted' ? remaining(summary) : 0;
+  const rest = left > 0 ? ` ${counted(left, 'change')} ${left === 1 ? 'remains' : 'remain'}.` : '';
+  return `${what}${changes} in ${lasting(ms)}. ${endings[status]}${rest}`;
+}
+
+/** Returns how many planned changes were neither made nor await approval. */
+function remaining(summary: Summary): number {
+  const planned = [summary.contacts, summary.templates].flatMap(({ changes, applied }) =>
+    Object.entries(applied).map(([op, done]) => (changes[op] ?? 0) - done),
+  );
+  const held = Object.values(heldIn(summary)).reduce((sum, n) => sum + n, 0);
+  return planned.reduce((sum, n) => sum + n, 0) - held;
 }
 
 const endings: Record<Summary['status'], string> = {
