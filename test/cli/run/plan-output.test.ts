@@ -103,7 +103,7 @@ describe('a plan', () => {
     expect(out).toContain('  optIns is off: 2 people would have been opted in');
     expect(err).toBe('');
     const { json } = await world.call('plan', '--json');
-    expect(json.contacts.prevented).toEqual({ optIns: 2, protect: 0 });
+    expect(json.contacts.prevented).toEqual({ optIns: 2, protect: 0, sample: 0 });
   });
 });
 
