@@ -48,6 +48,10 @@ export async function readSources(state: RunState): Promise<void> {
       const read = await readPart(run, part, cursors.get(type));
       known.set(type, { ...noFindings, ...readingOf(source, read) });
       notes.push(...sayMissing(run.snapshot, type.name, read.sizes));
+      if (type.capabilities.personRead && run.selection && read.whole) {
+        run.selection.choose(type.name);
+        notes.push(...run.selection.say(read.sizes.valid));
+      }
       if (read.complete || !type.needsCertificate) continue;
       const reason = `${read.why}, so only opt-outs are applied`;
       reasons.push({ code: 'source-incomplete', reason, fix: read.fix });

@@ -138,6 +138,8 @@ export interface States<R extends Rows = Rows> {
   latest: number;
   /** The parts that so many records lost together that the loss does not count as an opt-out. */
   lost: ReadonlySet<string>;
+  /** Whether the run is limited to other people. */
+  unchosen?: true;
   /** The known facts about the platform. */
   facts: PlatformFacts;
 }
@@ -178,8 +180,11 @@ export interface Decision {
   problems: RecordProblem[];
 }
 
-/** A setting that prevents a change to a record: contacts.protect, or policy.optIns: off. */
-export type Stop = 'protect' | 'optIns';
+/**
+ * A setting that prevents a change to a record: contacts.protect, policy.optIns: off, or the limit
+ * of a run to a few people.
+ */
+export type Stop = 'protect' | 'optIns' | 'sample';
 
 /** The signals and facts with which a change is sent. */
 export interface SendContext {

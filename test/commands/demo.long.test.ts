@@ -142,7 +142,7 @@ const summary: Summary = {
     missing: 0,
     invalid: 0,
     furtherOptIns: 0,
-    prevented: { optIns: 0, protect: 0 },
+    prevented: { optIns: 0, protect: 0, sample: 0 },
   },
   templates: { ...counts, held: 0, invalid: 0 },
   returns: null,

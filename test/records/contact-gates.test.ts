@@ -61,6 +61,7 @@ const examples: Record<string, [Partial<States>, PersonRules?]> = {
   'channel-lost': [{ desired: [yes], lost: new Set([NEWS]) }],
   protected: [{ desired: [yes] }, { ...rules, protects: new Set([ANN]) }],
   'opt-ins-off': [{ desired: [yes] }, { ...rules, policy: { ...rules.policy, optIns: 'off' } }],
+  'not-chosen': [{ desired: [yes], unchosen: true }],
   'left-former-address': [
     { desired: [yes], former: [{ row: remembered({ news: 'platform' }), seen: [] }] },
   ],

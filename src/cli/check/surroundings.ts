@@ -92,5 +92,9 @@ export function checkSettings({ policy, contacts }: Config): Finding[] {
     const what = `${covered.join(' and ')}: of these people, only opt-outs that the CRM states are sent`;
     found.push(['contacts.protect', what]);
   }
+  if (contacts.sample !== undefined) {
+    const few = counted(contacts.sample, 'person').replace('persons', 'people');
+    found.push(['contacts.sample', `only ${few} are created or opted in, and nobody is deleted`]);
+  }
   return found.map(([what, text]) => ({ what, level: 'note', found: text, invalidInput: false }));
 }

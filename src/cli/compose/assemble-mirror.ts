@@ -123,6 +123,7 @@ export function assemble(config: Config, shell: Shell, access: MirrorAccess): As
     keepMs: config.keepMs,
     guards: byGuard((_, { configKey }) => config.guards[configKey]),
     unstated: config.policy.statesAbsent ? undefined : absenceRulesOf(config),
+    sample: config.contacts?.sample,
     reserve: config.platform.reserve,
     requests: platform.requests,
     limits: platform.limits,

@@ -102,6 +102,7 @@ function movedWords({ to, does }: NonNullable<Recorded['moved']>): string {
 const stopWords = {
   protect: 'contacts.protect names this person',
   optIns: 'policy.optIns is off',
+  sample: 'contacts.sample chooses others',
 } as const;
 
 function memberWords({ is, by, after, until, doubtful }: NonNullable<Channel['recorded']>): string {

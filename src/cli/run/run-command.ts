@@ -28,18 +28,25 @@ import { clearRestored, copiedAt } from '../compose/snapshot-marks.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { type LookFlags, namingOptions } from '../lookup/snapshot-command.ts';
 import { instant } from '../output/format-values.ts';
+import { readOnlyPeople } from './only-people.ts';
 
 /** The flags of these commands. */
 export interface PassFlags extends LookFlags, QuietFlags {
   strict?: true;
   only?: string | undefined;
+  onlyPeople?: string | undefined;
   acceptLostLedger?: true;
   verbose?: true;
 }
 
 /** Adds the flags of a run, including --only. */
 export function passOptions(command: Command): Command {
-  return runOptions(command).option('--only <kind>', 'contacts or templates');
+  return runOptions(command)
+    .option('--only <kind>', 'contacts or templates')
+    .option(
+      '--only-people <file>',
+      'create and opt in only these people: an address or CRM id on each line',
+    );
 }
 
 /** Adds the flags of a run, for a command with fixed record types. */
@@ -72,7 +79,7 @@ export interface Pass {
   /** Whether to name all changes of a plan. */
   all?: boolean;
   /** Returns further lines for people, below the counts. */
-  adds?(pass: Ended): Line[];
+  adds?(pass: Ended): Promise<Line[]>;
   /** Called after the run, before the snapshot is closed, to print more. */
   ended?(pass: Ended): void;
 }
@@ -85,7 +92,9 @@ export async function pass(flags: PassFlags, shell: Shell, wanted: Pass): Promis
     const config = loadConfig(flags.config, shell.env);
     mirror = config.mirror;
     const here = async (): Promise<number> => runOnce(config, { flags, shell, wanted });
-    return await (wanted.writes ? orHandOver(config, shell, here) : here());
+    // The list of people is not handed to a worker. If one holds the mirror, the run is refused.
+    const isHandedOver = wanted.writes && flags.onlyPeople === undefined;
+    return await (isHandedOver ? orHandOver(config, shell, here) : here());
   } catch (error) {
     const reasons = explain(error).text.split('\n');
     const summary = nothingDone({ mirror, mode: modeName(mode), reasons });
@@ -102,6 +111,8 @@ interface Call {
 
 async function runOnce(config: Config, { flags, shell: own, wanted }: Call): Promise<number> {
   const only = onlyOf(flags.only);
+  const { onlyPeople: list } = flags;
+  const onlyPeople = list === undefined ? undefined : readOnlyPeople(list);
   const shell = hushed(own, flags, wanted.writes);
   const log = createLog(shell, config.mirror);
   const { acceptLostLedger = false } = flags;
@@ -129,6 +140,7 @@ async function runOnce(config: Config, { flags, shell: own, wanted }: Call): Pro
       firstLoad,
       approve,
       only,
+      onlyPeople,
       progress,
       foresees,
       async shows(plan) {
@@ -161,7 +173,7 @@ async function printRun(
   const told = { ...summary, problems: named(summary, names, addresses) };
   const groups = shownGroups(summary.groups, { names, addresses });
   if (flags.json) return shell.print(documentOf(told, groups));
-  const adds = wanted.adds?.(ended) ?? [];
+  const adds = (await wanted.adds?.(ended)) ?? [];
   const { writes, all = false } = wanted;
   const about = { ...flags, writes, all, adds, names };
   for await (const row of runLines(ended, about)) shell.print(row);

@@ -9,7 +9,7 @@ import { fault, issueOf, says } from '../../domain/schema-fault.ts';
 import { parseDateFormat } from '../../domain/values/date-format.ts';
 import { wordOf } from '../../domain/values/record-field.ts';
 import { condition } from './cel-condition.ts';
-import { onMapping, text } from './field-types.ts';
+import { number, onMapping, text, whole } from './field-types.ts';
 import { contactSource, readsOne, returns, templateSource, traitsOf } from './source-types.ts';
 import { timeZone, webhook } from './worker-schema.ts';
 
@@ -201,6 +201,10 @@ export const contacts = z
     consentAt: consentTime.optional(),
     include: condition(false, 'false excludes the record').optional(),
     protect: protect.optional(),
+    sample: number(
+      whole(1, 1_000_000),
+      'Number of people to begin with: only these are created, opted in or adopted',
+    ).optional(),
     channels,
     webhook: webhook.optional(),
     returns: returns.optional(),

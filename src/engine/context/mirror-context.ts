@@ -11,6 +11,7 @@ import type { DoNotContactList } from '../../do-not-contact/contact-list.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import type { WriteBack } from '../../sources/write-back.ts';
 import type { Source } from '../../sources/source.ts';
+import type { OnlyPeople } from './people-selection.ts';
 import type { PersonLocks } from './person-locks.ts';
 
 /** One assembled mirror: everything that a run needs. */
@@ -45,6 +46,8 @@ export interface Mirror {
    * The default for people who are no longer in the CRM; undefined if the configuration states it.
    */
   unstated?: Unstated | undefined;
+  /** The number of people to begin with; undefined if there is no such limit. */
+  sample?: number | undefined;
   /** The share of each route's limit that is left to other programs, from 0 to 1. */
   reserve: number;
   /** Returns the number of requests so far. */
@@ -107,6 +110,8 @@ export interface RunOptions {
   shows?(view: PlanView): Promise<void>;
   /** Receives the forecast before the first change is sent. */
   foresees?(forecast: Forecast): void;
+  /** The people that the run is limited to; undefined if it may change everybody. */
+  onlyPeople?: OnlyPeople | undefined;
   /** Whether this is a first load, which deletes nobody and needs no approval for opt-ins. */
   firstLoad?: boolean | undefined;
   /** Whether the snapshot was restored from a backup and the platform has not been listed since. */

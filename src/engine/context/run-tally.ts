@@ -72,7 +72,7 @@ export function createTally(snapshot: Snapshot): RunTally {
   // The four ranks: awaiting approval, failed opt-outs, new problems, known problems.
   const ranks: Ranks = [[], [], [], []];
   const words = unknownWords();
-  const stopped: Record<Stop, number> = { protect: 0, optIns: 0 };
+  const stopped: Record<Stop, number> = { protect: 0, optIns: 0, sample: 0 };
   const sums = { news: 0, known: 0, optOutsFailed: 0 };
   const count = (isNew: boolean): void => void (sums[isNew ? 'news' : 'known'] += 1);
   const list = (rank: 1 | 2 | 3, problem: ListedProblem): void => add(ranks[rank] ?? [], problem);

@@ -73,7 +73,7 @@ function keep(state: RunState, summary: Summary): RecordType[] {
   const isIdle = isQuiet && !journal.holds(id);
   if (isIdle) runs.drop(id);
   else runs.finish({ id, status, plan, summary: JSON.stringify(kept), at });
-  storeCursors(state, status);
+  if (!run.selection) storeCursors(state, status);
   storeLimits(run.snapshot.meta, state.mirror.limits(), at);
   clearAnnouncement(state);
   return closeApprovals(state);
@@ -87,6 +87,7 @@ function keepParked({ run, parts, known }: RunState): void {
     if (!knowledge?.certified) continue;
     const { whole, sizes } = knowledge;
     if (whole) storeWantedCounts(run.snapshot, type.name, sizes);
+    if (whole && type.capabilities.personRead) run.selection?.store();
     if (isWhole) problems.dropUnnamed(type.name, { but: supersededKeys(run, type), whole });
   }
 }

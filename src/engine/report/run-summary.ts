@@ -35,7 +35,7 @@ export interface Summary {
     invalid: number;
     /** How many of `applied.opt_in` are further channels of people whom the run created. */
     furtherOptIns: number;
-    /** The number of people for whom a setting prevents a change: optIns: off, or protect. */
+    /** The number of people for whom a setting prevents a change: optIns, protect or sample. */
     prevented: Record<Stop, number>;
   };
   templates: KindSummary & { held: number; invalid: number };
@@ -132,7 +132,7 @@ const noneExtra = {
   skipped: 0,
   missing: 0,
   furtherOptIns: 0,
-  prevented: { optIns: 0, protect: 0 },
+  prevented: { optIns: 0, protect: 0, sample: 0 },
 };
 
 /** Splits the counts of held changes by class into the two places of a summary. */

@@ -132,7 +132,7 @@ function sharedIn(db: Statements): SharedPart {
 
 type ReadingPart = Pick<
   Desired,
-  'desired' | 'idsOf' | 'keysOf' | 'countDesired' | 'countInvalid' | 'invalid'
+  'desired' | 'idsOf' | 'keysOf' | 'countDesired' | 'wantedKeys' | 'countInvalid' | 'invalid'
 >;
 
 function readingIn(db: Statements): ReadingPart {
@@ -151,6 +151,10 @@ function readingIn(db: Statements): ReadingPart {
        select max(reason is null) valid, max(reason is null and wants) wanted from temp.desired
        where ${inRange('desired')} group by key)`,
   );
+  const wanted = db.prepare<KeyRange & { kind: string }, { key: Key }>(
+    `select key from temp.desired
+     where ${inRange('desired')} group by key having max(reason is null and wants)`,
+  );
   const countInvalid = db.prepare<[string], { n: number }>(
     `select count(distinct place) n from temp.staged indexed by staged_invalid
      where kind = ? and reason is not null`,
@@ -164,6 +168,7 @@ function readingIn(db: Statements): ReadingPart {
     idsOf: (kind, key) => idsOf.all(kind, key).map(({ id }) => id),
     keysOf: (kind, ids) => keysOf.all(kind, JSON.stringify(ids)).map(({ key }) => key),
     countDesired: (kind, range) => count.get({ kind, ...range }) ?? { valid: 0, wanted: 0 },
+    wantedKeys: (kind, range) => wanted.all({ kind, ...range }).map(({ key }) => key),
     countInvalid: (kind) => countInvalid.get(kind)?.n ?? 0,
     invalid: (kind, after, most) =>
       invalid.all(kind, after, most).map((row) => ({ ...fromStored(row), row: row.seq })),

@@ -57,6 +57,8 @@ export interface Desired {
   keysOf(kind: RecordTypeName, ids: readonly string[]): Key[];
   /** Counts the keys with a valid record, and how many of them request something. */
   countDesired(kind: RecordTypeName, range: KeyRange): { valid: number; wanted: number };
+  /** Returns the keys of a range with a valid record that requests something. */
+  wantedKeys(kind: RecordTypeName, range: KeyRange): Key[];
   countInvalid(kind: RecordTypeName): number;
   /** Returns invalid records in reading order, each once, after row `after`. */
   invalid(kind: RecordTypeName, after: number, count: number): (DesiredRow & { row: number })[];

@@ -55,13 +55,17 @@ export function decidePerson(states: ContactStates, rules: PersonRules): Decisio
   markEnrolments(decision, facts);
   const isDone = decision.changes.length + decision.problems.length === 0;
   const isAllowed = decision.stoppedBy.length === 0;
-  const isSettled = states.certified && isDone && isAllowed && states.lost.size === 0;
+  const isKnown = states.certified && !states.unchosen && states.lost.size === 0;
+  const isSettled = isKnown && isDone && isAllowed;
   if ((facts.recorded || (facts.status.present && facts.status.owned)) && !isForgotten) {
     decision.note = noteOf(facts, isSettled);
     decision.adopts = states.recorded === undefined && decision.note.ownership !== 'noted';
   }
   const note = decision.note && decodeContact.recorded(decision.note);
   decision.news = newsOfSight(note, facts.seen, states.entries);
+  // Somebody whom a limited run leaves alone is not recorded, except for our own opt-outs.
+  const isNew = states.recorded === undefined && decision.changes.length === 0;
+  if (states.unchosen && isNew) decision.note = undefined;
   return decision;
 }
 

@@ -64,6 +64,14 @@ export const gates: readonly Gate[] = [
     setting: 'optIns',
   },
   {
+    id: 'not-chosen',
+    asks: 'the run is limited to other people (contacts.sample, --only-people)',
+    about: enrols,
+    holds: ({ person }) => person.states.unchosen === true,
+    action: 'nothing',
+    setting: 'sample',
+  },
+  {
     id: 'left-former-address',
     row: 19,
     asks: 'the person unsubscribed, was blocked or complained under a former address (a bounce does not count)',
