@@ -7,6 +7,7 @@ import { lookAtSenders, type Senders } from '../cli/status/sender-domains.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 import { type LookFlags, lookOptions } from '../cli/lookup/snapshot-command.ts';
 import { namesOf } from '../cli/lookup/person-names.ts';
+import { ignoredWords } from '../cli/lookup/ignored-files.ts';
 import { exitCode } from '../cli/output/exit-codes.ts';
 import { documentOf, renderCheck } from '../cli/check/check-report.ts';
 import { type Finding, look } from '../cli/check/finding.ts';
@@ -56,6 +57,9 @@ export async function run(command: Command, shell: Shell): Promise<number> {
       parts.push(checked);
       findings.push(...checked.findings);
     }
+    const ignored = await ignoredWords(config);
+    if (ignored !== undefined)
+      findings.push(await look('templates', () => ({ level: 'note', found: ignored })));
     const { redis } = config;
     if (redis !== undefined) findings.push(await look('Redis', () => checkRedis(redis)));
     const returns = config.contacts && contactReturns(config.contacts);

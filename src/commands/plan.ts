@@ -3,6 +3,7 @@ import { changeCount } from '../engine/report/run-summary.ts';
 import { renderForecast } from '../engine/report/forecast-text.ts';
 import { apart } from '../cli/output/summary-text.ts';
 import { absenceRulesOf } from '../cli/compose/assemble-mirror.ts';
+import { ignoredWords } from '../cli/lookup/ignored-files.ts';
 import { missingOf, missingWords } from '../cli/lookup/missing-people.ts';
 import { pass, passOptions, type Pass, type PassFlags } from '../cli/run/run-command.ts';
 import { refuseOverwriting, writePlan } from '../cli/run/plan-file.ts';
@@ -38,9 +39,11 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   const begins = (): void => {
     if (out !== undefined) refuseOverwriting(out);
   };
-  const adds: Pass['adds'] = ({ config, mirror, summary }) => {
+  const adds: Pass['adds'] = async ({ config, mirror, summary }) => {
+    const ignored = await ignoredWords(config);
     const missing = missingOf(mirror.snapshot, absenceRulesOf(config));
     return [
+      ...(ignored === undefined ? [] : [`  ${ignored}`]),
       ...(missing ? [`  missing from the CRM: ${missingWords(missing)}`] : []),
       ...apart(summary.forecast ? renderForecast(summary.forecast, lasting) : []),
     ];

@@ -154,7 +154,7 @@ describe('optouts', () => {
     expect({ code, out, said }).toMatchObject({
       code: 0,
       out: head,
-      said: expect.stringContaining('the ledger alone is left out'),
+      said: expect.stringContaining('only on the do-not-contact list are left out'),
     });
   });
 

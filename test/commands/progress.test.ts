@@ -155,3 +155,9 @@ test('a narrow terminal gets a shorter line', async () => {
     'reading: 50 %, 10 s left',
   ]);
 });
+
+test('a run that is to be quiet shows no progress', () => {
+  const say = (): void => expect.unreachable('it speaks');
+  expect(outletsOf({ interactive: true, quiet: true, progress: say, note: say })).toEqual({});
+  expect(outletsOf({ interactive: false, quiet: true, progress: say, note: say })).toEqual({});
+});

@@ -13,6 +13,7 @@ import type { DuplicateCounts } from '../../snapshot/staging/duplicate-records.t
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import { counted } from '../output/format-values.ts';
 import type { Shell } from '../compose/process-shell.ts';
+import { createProgress, outletsOf } from '../progress/progress-line.ts';
 import { type ColumnCount, countColumns } from './column-values.ts';
 import type { Found } from './finding.ts';
 import { keepPeople, type PeopleKeeper } from './mapped-people.ts';
@@ -60,8 +61,16 @@ export interface SourceToCheck {
 export async function checkSource(of: SourceToCheck): Promise<SourceCheck> {
   const { part, snapshot, shell } = of;
   const watch = watching(of);
-  const run = { snapshot, clock: systemClock, stop: shell.stop, progress: () => undefined };
-  const read = await readSource(run, { ...part, type: watch.type, source: watch.source });
+  const line = createProgress(outletsOf(shell), {
+    clock: systemClock,
+    limits: () => ({}),
+    reserve: 0,
+  });
+  const { progress } = line;
+  const run = { snapshot, clock: systemClock, stop: shell.stop, progress };
+  const read = await readSource(run, { ...part, type: watch.type, source: watch.source }).finally(
+    line.close,
+  );
   const counts = countsOf(read, snapshot, { part, records: watch.seen.records });
   return {
     ...watch.found(),

@@ -50,7 +50,8 @@ function titleOf(summary: Summary, { writes, groups }: RunView): string {
   const what = `${writes ? 'Run' : 'Plan'} for ${mirror} (${modes[mode]}): `;
   if (!writes) {
     const changes = n === 0 ? 'nothing to do' : counted(n, 'change');
-    return `${what}${status === 'failed' ? 'incomplete, ' : ''}${changes}. Nothing is sent.`;
+    if (status !== 'failed') return `${what}${changes}. Nothing is sent.`;
+    return `${what}failed${n === 0 ? '' : `, incomplete with ${changes}`}. Nothing is sent.`;
   }
   const changes = n === 0 ? 'nothing was changed' : counted(n, 'change');
   const left = status === 'interrupted' ? remaining(summary) : 0;

@@ -11,7 +11,7 @@ export interface QuietFlags {
 }
 
 /** Adds --quiet and --log-level. */
-function quietOptions(command: Command): Command {
+export function quietOptions(command: Command): Command {
   return command
     .option('--quiet', 'print results and errors only')
     .addOption(

@@ -33,10 +33,11 @@ export interface ProgressOutlets {
   store?: ((measured: Measured) => void) | undefined;
 }
 
-/** Returns where a command shows the progress of a run. */
+/** Returns where a command shows the progress of a run: nowhere if it is to be quiet. */
 export function outletsOf(
-  shell: Pick<Shell, 'interactive' | 'progress' | 'note'>,
+  shell: Pick<Shell, 'interactive' | 'progress' | 'note' | 'quiet'>,
 ): ProgressOutlets {
+  if (shell.quiet) return {};
   return shell.interactive ? { draw: shell.progress } : { say: (line) => shell.note(line) };
 }
 

@@ -79,7 +79,7 @@ export interface Pass {
   /** Whether to name all changes of a plan. */
   all?: boolean;
   /** Returns further lines for people, below the counts. */
-  adds?(pass: Ended): Line[];
+  adds?(pass: Ended): Promise<Line[]>;
   /** Called after the run, before the snapshot is closed, to print more. */
   ended?(pass: Ended): void;
 }
@@ -173,7 +173,7 @@ async function printRun(
   const told = { ...summary, problems: named(summary, names, addresses) };
   const groups = shownGroups(summary.groups, { names, addresses });
   if (flags.json) return shell.print(documentOf(told, groups));
-  const adds = wanted.adds?.(ended) ?? [];
+  const adds = (await wanted.adds?.(ended)) ?? [];
   const { writes, all = false } = wanted;
   const about = { ...flags, writes, all, adds, names };
   for await (const row of runLines(ended, about)) shell.print(row);

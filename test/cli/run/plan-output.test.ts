@@ -1,4 +1,6 @@
 /** What people read of a plan and of a run. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { ann, bob, mirrored } from '../../support/commands/mirrored-contacts.ts';
 
@@ -119,4 +121,16 @@ describe('what is printed on stderr', () => {
     expect((await world.call('sync', '--log-level', 'error')).err).toBe('');
     expect((await world.call('sync', '--log-level', 'loud')).code).toBe(2);
   });
+});
+
+test('a file in the folder of templates that is no template is named by plan and check', async () => {
+  const world = await mirrored({ kinds: ['contact', 'template'] });
+  world.template('welcome', { subject: 'Hi' });
+  expect((await world.call('plan')).out).not.toContain('ignored');
+  const config = JSON.parse(readFileSync(world.file, 'utf8'));
+  const folder = resolve(dirname(world.file), config.templates.source.path);
+  writeFileSync(join(folder, 'invoice.html'), '<p>');
+  const note = '1 file in the folder of templates ignored (invoice.html)';
+  expect((await world.call('plan')).out).toContain(note);
+  expect((await world.call('check')).out).toContain(note);
 });
