@@ -71,6 +71,10 @@ const commands: Readonly<Record<string, Entry>> = {
     'let the next run try again what the platform refused',
     () => import('./commands/retry.ts'),
   ],
+  resolve: [
+    'settle a conflict of one person, with reason and evidence; sends nothing',
+    () => import('./commands/resolve.ts'),
+  ],
   forget: [
     'erase one person from the platform and the snapshot, for good',
     () => import('./commands/forget.ts'),

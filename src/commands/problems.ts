@@ -42,7 +42,7 @@ export function options(command: Command): void {
         'a run, and ends with 0 also if there are problems. A plan records nothing: what a run would\n' +
         'find now is listed by `plan`.\n\n' +
         '  invalid   records of the CRM that cannot be used\n' +
-        '  conflict  the CRM and the platform disagree, and the person counts\n' +
+        '  conflict  the CRM and the platform disagree, and the person counts; see `resolve`\n' +
         '  rejected  the platform refused a change, or the CRM an opt-out; see `retry`\n' +
         '  held      changes that await approval; see `approve`\n\n' +
         'The CSV names the ids in the CRM and the place in the source (as of that reading). It holds\n' +

@@ -78,7 +78,11 @@ export function readTree(bytes: Uint8Array, env: Record<string, string | undefin
     return unreadable('is empty', 'name another with -c FILE; `crm-mirror init FILE` writes one');
   const at = placeAt(root.range?.[0] ?? 0);
   if (!isMap(root))
-    return unreadable('is not a mapping', 'write "name: value" lines; `crm-mirror init FILE` writes one', at);
+    return unreadable(
+      'is not a mapping',
+      'write "name: value" lines; `crm-mirror init FILE` writes one',
+      at,
+    );
   const walk: Walk = { env, source, placeAt, spots: new Map(), mistakes: [] };
   walk.spots.set(spell([]), { key: at, value: at, variables: [] });
   const value = readMap(root, [], walk);

@@ -19,7 +19,7 @@ import type {
   RecordTypeName,
   Rows,
 } from '../domain/record.ts';
-import type { Capabilities } from './capabilities.ts';
+import type { Capabilities, Settled, SettlementAsked } from './capabilities.ts';
 
 /** One record type. A function throws platform errors only if its comment states that. */
 export interface RecordType {
@@ -52,6 +52,8 @@ export interface RecordType {
   decide(states: States): Decision;
   /** Returns why `decide` plans a change for a record, in the words of the rule that decided. */
   reason(change: Change, states: States): string;
+  /** Decides whether an operator may settle a conflict; undefined for a type without channels. */
+  settle?(states: States, asked: SettlementAsked): Settled;
   /**
    * Returns the route that an operation uses. A refused route stops only the changes that use it.
    */

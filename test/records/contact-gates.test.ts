@@ -79,6 +79,7 @@ const examples: Record<string, [Partial<States>, PersonRules?]> = {
   erased: [{ desired: [yes], entries: [entry('erasure', '*')] }],
   'left-before': [{ desired: [yes], entries: [entry('opt_out', NEWS)] }],
   'vanished-before': [{ desired: [yes], entries: [entry('vanished', '*')] }],
+  'settled-out': [{ desired: [yes], observed: [inNews], entries: [entry('operator', NEWS)] }],
   'stated-for-new-address': [
     { recorded: remembered({ news: 'in' }), observed: [inNews], successors: [successor('no')] },
     keeping,

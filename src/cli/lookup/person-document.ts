@@ -190,10 +190,7 @@ function contactOf({ id, left, channels }: ObservedContact, detail: Contact | un
   };
 }
 
-/**
- * Returns fields that are read and shown only, because the platform's API does not allow writing
- * them.
- */
+/** Returns fields that are shown only, because the platform's API does not allow writing them. */
 function notSyncedOf({ firstName, lastName, properties, groups }: Contact) {
   return {
     firstName: firstName ?? null,
@@ -206,7 +203,7 @@ function notSyncedOf({ firstName, lastName, properties, groups }: Contact) {
 function channelsOf({ found, rules, snapshot }: Explaining) {
   const { decision, states } = found;
   return explainPerson(states, rules).channels.map((explained) => {
-    const { channel, asked, tried, gates, verdict, stop } = explained;
+    const { channel, asked, tried, gates, verdict, settlement, stop } = explained;
     const { recorded } = asked;
     const problem = decision.problems.find(({ part }) => part === channel);
     const known = problem && snapshot.problems.get(problem);
@@ -229,6 +226,7 @@ function channelsOf({ found, rules, snapshot }: Explaining) {
       by: verdict.by,
       /** The setting that blocks a change: 'protect' or 'optIns'. */
       stoppedBy: stop ?? null,
+      settlement: settlement && { ...settlement, at: instant(settlement.at) },
       problem: problem
         ? { reason: problem.reason, fix: problem.fix, since: timeOf(known?.since ?? null) }
         : null,

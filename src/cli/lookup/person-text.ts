@@ -156,6 +156,7 @@ function answerLines(document: ExplainedPerson): string[] {
       `    ${desiredWords(channel.desired, crm)}; recorded ` +
         `${channel.recorded ? memberWords(channel.recorded) : '–'}; ` +
         `the platform shows ${stateWords(channel.observed)}`,
+      ...settledLines(channel).map((line) => `    ${line}`),
     ]),
     ...sendLines(document).map((line) => `to send: ${line}`),
   ];
@@ -192,6 +193,12 @@ function ruleLines({ tried, gates }: Channel): string[] {
 
 function stateWords(state: string | null): string {
   return state === null ? 'nothing' : state.replace('_', ' ');
+}
+
+function settledLines({ settlement }: Channel): string[] {
+  if (!settlement) return [];
+  const { as, by, at, reason, evidence } = settlement;
+  return [`settled as an opt-${as} by ${by}, ${at}: ${reason} (evidence: ${evidence})`];
 }
 
 /**

@@ -113,7 +113,14 @@ export const call = z.object({
 export type Call = z.infer<typeof call>;
 
 /** Commands that may run in parallel with a run. */
-export const besides: ReadonlySet<string> = new Set(['one', 'forget', 'allow', 'approve', 'retry']);
+export const besides: ReadonlySet<string> = new Set([
+  'one',
+  'forget',
+  'allow',
+  'approve',
+  'resolve',
+  'retry',
+]);
 
 /** Returns the command line for the worker, and reads the plan file for `apply`. */
 export function callOf(

@@ -80,7 +80,9 @@ const doubtful: Conflict = {
   reason:
     'the platform shows the person as not subscribed, and nobody is known to have ' +
     'left: it may be the default of the channel, or a request of ours that had no answer',
-  fix: 'ask the person; with policy.resubscribe: newer, a newer date of their will in the CRM opts them in',
+  fix:
+    'ask the person, and settle it with `crm-mirror resolve`; or, with policy.resubscribe: newer, ' +
+    'a newer date of their will in the CRM opts them in',
 };
 
 /** Returns the reason and the fix for a conflict that a rule or gate decided. */

@@ -15,6 +15,7 @@ import { statingOut } from './own-opt-outs.ts';
 import { isDoubtful } from './platform-opt-outs.ts';
 import { noteOf } from './recorded-note.ts';
 import { renamedTargets } from './renamed-contact.ts';
+import { isOperators, laterWill, settlementOf } from './settlements.ts';
 import {
   type ChannelFacts,
   decideChannel,
@@ -93,7 +94,7 @@ function planChannel(decision: Decision, channel: string, facts: PersonFacts): S
     decision.problems.push({ ...conflictProblem(states.key, channel, fault), ...urgent });
   }
   decision.changes.push(...changesOf(decision, { facts, channel, verdict }));
-  if (contradict(states.desired, channel)) {
+  if (contradict(states.desired, channel) && !facts.operatorOut(channel)) {
     conflict(contradiction(states.desired.length, channel));
   }
   return stop;
@@ -218,7 +219,9 @@ function markEnrolments(decision: Decision, facts: PersonFacts): void {
     const isOut = recorded?.channels[change.part]?.made !== undefined;
     const changed = isOut ? shown[0]?.changed : undefined;
     const newer = newerWill(facts, change.part);
-    return { ...change, body: canonicalJson({ changed, forbids, former, newer, settles: isAll }) };
+    const since = states.entries.some(isOperators) ? laterWill(states, change.part) : undefined;
+    const body = { changed, forbids, former, newer, settles: isAll, since };
+    return { ...change, body: canonicalJson(body) };
   };
   decision.changes = decision.changes.map(mark);
 }
@@ -236,6 +239,8 @@ export interface ExplainedChannel {
   /** The gates that were applied, in order. */
   gates: AskedGate[];
   verdict: Verdict;
+  /** How an operator settled the channel, while that holds; null if nobody did. */
+  settlement: ReturnType<typeof settlementOf>;
   /** The setting that prevents a change in the channel; undefined if there is none. */
   stop: Stop | undefined;
 }
@@ -268,7 +273,8 @@ export function explainPerson(states: States, rules: PersonRules): ExplainedPers
       const passed = passGates({ person: facts, channel, asked }, decided, (one) =>
         tested.push(one),
       );
-      return { channel, asked, tried, gates: tested, ...passed };
+      const settlement = settlementOf(facts.now.channels[channel], facts.operatorOut(channel));
+      return { channel, asked, tried, gates: tested, settlement, ...passed };
     }),
   };
 }

@@ -6,11 +6,12 @@
 import { isOver, listed } from './do-not-contact-entries.ts';
 import { hasMoved, isForbidden } from './changed-address.ts';
 import { newerWill, type PersonFacts } from './facts.ts';
-import { isCarried, isOurs, isTakenBack } from './own-opt-outs.ts';
+import { isCarried, isOurs, isTakenBack, isTheirs } from './own-opt-outs.ts';
 import { renamedTargets } from './renamed-contact.ts';
+import { isOperators } from './settlements.ts';
 import type { Action, Cause, ChannelFacts, Verdict } from './rules.ts';
 import type { Stop } from '../../record-type.ts';
-import type { Membership, ObservedContact, RecordedContact } from '../observe/contact-state.ts';
+import type { ObservedContact, RecordedContact } from '../observe/contact-state.ts';
 
 /** The input of the gates: one channel of one person. */
 export interface GateFacts {
@@ -140,6 +141,16 @@ export const gates: readonly Gate[] = [
     action: 'conflict',
   },
   {
+    id: 'settled-out',
+    row: 32,
+    asks: 'an operator settled the channel as an opt-out (`resolve --out`), and the CRM has stated nothing later',
+    about: ['nothing', ...enrols, 'conflict'],
+    // What follows for a person who is gone from the CRM stays, and so does an erasure.
+    holds: ({ person, channel, asked: { wanted } }, { by }) =>
+      wanted !== 'gone' && by !== 'erased' && person.operatorOut(channel) !== undefined,
+    action: 'opt_out',
+  },
+  {
     id: 'stated-for-new-address',
     row: 29,
     asks: 'the CRM has a new address for the person and states an opt-out for it',
@@ -237,11 +248,6 @@ function isBounce({ causes = [] }: ObservedContact): boolean {
   return causes.length > 0 && causes.every((cause) => cause === 'bounce');
 }
 
-/** Returns whether the person, rather than this mirror, made the opt-out. */
-function isTheirs(membership: Membership | undefined): boolean {
-  return membership?.is === 'opt_out' && membership.by === 'platform';
-}
-
 /** Returns whether the person left the replaced channel and has not joined this one since. */
 function hasLeftReplaced(
   { channels, outgrown }: Pick<RecordedContact, 'channels' | 'outgrown'>,
@@ -259,7 +265,8 @@ function hasLeftReplaced(
 function listedAs({ person, channel }: GateFacts, action: Action) {
   const { states, rules, seen, now } = person;
   if (states.entries.length === 0) return undefined;
-  const entries = states.entries.filter((entry) => !isOver(entry, seen));
+  // An operator's opt-out has a gate of its own.
+  const entries = states.entries.filter((entry) => !isOver(entry, seen) && !isOperators(entry));
   const replaced = now.outgrown.includes(channel) ? undefined : rules.replaces.get(channel);
   const parts = [
     { part: channel, newer: newerWill(person, channel) },

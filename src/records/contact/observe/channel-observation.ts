@@ -23,7 +23,7 @@ export interface Observation {
  *
  *   R                O     present  →  R
  *   any              in    yes         in
- *   out by us        out   yes         out by us
+ *   out by us        out   yes         out by us; an operator's settlement ends if changed
  *   out by platform  out   yes         unchanged; made by now, if the contact was changed,
  *                                      or showed no opt-out there when it was last observed
  *   anything else    out   yes         out by platform, made since it was last observed in
@@ -44,8 +44,11 @@ export function seen(
     const after = recorded ? before : null;
     return { by: 'platform', is: 'opt_out', made: { after, by: latest } };
   }
-  if (recorded.by === 'us' || !changed) return recorded;
-  return { ...recorded, made: { after: recorded.made?.after ?? null, by: latest } };
+  if (!changed) return recorded;
+  // The opt-out may have been made again, so it is not the one that an operator settled.
+  const { settled: _, ...rest } = recorded;
+  if (recorded.by === 'us') return rest;
+  return { ...rest, made: { after: recorded.made?.after ?? null, by: latest } };
 }
 
 /**
