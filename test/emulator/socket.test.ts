@@ -152,6 +152,7 @@ describe('crm-mirror emulator', () => {
     await printed();
     const document = JSON.parse(lines.join('\n'));
     expect(document).toEqual({
+      firstLoad: { people: 1000, ms: 60_000 },
       url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
       apiKey: expect.stringMatching(/^key_live_/),
       channels: [
