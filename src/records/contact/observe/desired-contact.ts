@@ -296,5 +296,9 @@ function notAnAddress(field: string, address: string): Fault {
   const isOdd = end !== '' && isAddress(address.slice(0, -end.length));
   const odd = isOdd ? `, for it ends with ${JSON.stringify(end)}` : '';
   const reason = `"${field}" is not an email address${odd}`;
-  return { cause: 'address-invalid', reason, fix: 'correct the address in the CRM' };
+  return {
+    cause: 'address-invalid',
+    reason,
+    fix: 'correct the address in the CRM; if contacts.email names the wrong column, correct that',
+  };
 }
