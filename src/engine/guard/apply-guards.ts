@@ -11,6 +11,7 @@ import {
   isFew,
   judge,
   judgeShape,
+  judgeWithdrawn,
   weekMs,
 } from '../report/guard-rules.ts';
 import { explainHeld } from '../report/guard-text.ts';
@@ -20,7 +21,7 @@ import type { RunState } from '../context/run-state.ts';
 import { isFirstLoad } from '../context/first-load.ts';
 import { beginHolds, endsOf } from './approval-holds.ts';
 import { onlyKey } from '../context/mirror-context.ts';
-import { noteVolume, othersOf, populationOf } from './guard-population.ts';
+import { noteVolume, othersOf, populationOf, statedOutOf } from './guard-population.ts';
 import { shapeOf } from './change-shape.ts';
 import { findingsNamed } from '../context/run-findings.ts';
 import { eachRange } from '../context/work-in-parts.ts';
@@ -81,7 +82,7 @@ function* eachRangeOf(
 
 function* guardOne(context: RunState, of: GuardClass, cause: Cause): Generator<undefined> {
   const { run } = context;
-  const { held } = context.review;
+  const { held, withdrawn } = context.review;
   const { guarded } = run.snapshot;
   const isAboutOne = cause === 'creation' || onlyKey(run) !== undefined;
   const neverHolds = isAboutOne && guardRows[of].exempt.includes('single run');
@@ -93,7 +94,8 @@ function* guardOne(context: RunState, of: GuardClass, cause: Cause): Generator<u
   const isTimed = timedGuards.has(of);
   const unplanned = isTimed ? yield* countUnplanned(context, of) : 0;
   if (isTimed) context.review.unplanned = unplanned;
-  if (fresh === 0 && !stands && unplanned === 0) return;
+  const again = withdrawn.get(of);
+  if (fresh === 0 && !stands && unplanned === 0 && !again) return;
   const limit = run.guards[of];
   const volume = yield* volumeOf(context, of, fresh);
   let judged = held.get(of) ?? judge(volume, limit);
@@ -102,7 +104,7 @@ function* guardOne(context: RunState, of: GuardClass, cause: Cause): Generator<u
     held.set(of, judged);
     yield* eachRangeOf(context, of, guarded.withhold);
   }
-  const found = judged ?? (stands || unplanned > 0 ? heldBefore : undefined);
+  const found = again ?? judged ?? (stands || unplanned > 0 ? heldBefore : undefined);
   if (found) tellHeld(context, found, volume);
 }
 
@@ -121,11 +123,14 @@ function* sift(
   const isExempt =
     (exempt.includes('creation') && cause === 'creation') ||
     (exempt.includes('first load') && isFirstLoad(run));
-  let stands = false;
-  let fresh = 0;
   yield* eachRangeOf(context, of, (range) => {
     guarded.follow(range);
     for (const approval of approvals) guarded.approve(approval, range);
+  });
+  yield* holdWithdrawn(context, of);
+  let stands = false;
+  let fresh = 0;
+  yield* eachRangeOf(context, of, (range) => {
     if (isExempt) guarded.exempt(range);
     if (timedGuards.has(of) && !neverHolds) {
       guarded.expire(range, endsOf(run, of));
@@ -135,6 +140,33 @@ function* sift(
     fresh += guarded.fresh(range);
   });
   return { stands, fresh };
+}
+
+/**
+ * Withholds all opt-ins of the people whose opt-out the CRM no longer states, if these are most of
+ * all such people. Everybody else is judged as usual.
+ */
+function* holdWithdrawn(context: RunState, of: GuardClass): Generator<undefined> {
+  if (guardRows[of].holdsWithdrawnFrom === Infinity) return;
+  const { guarded } = context.run.snapshot;
+  const { withdrawals } = guarded;
+  const { withdrawn } = context.review;
+  if (!withdrawn.has(of)) {
+    const people = { fresh: 0, all: 0, of: 0 };
+    yield* eachRange(guarded.ranges(of), (range) => {
+      people.fresh += withdrawals.fresh({ ...range, guard: of });
+    });
+    if (people.fresh === 0) return;
+    yield* eachRange(guarded.askedRanges(of), (range) => {
+      people.all += withdrawals.all({ ...range, guard: of });
+    });
+    // Counting everybody is slow, and needed only where they are enough.
+    if (!judgeWithdrawn(of, people)) return;
+    const judged = judgeWithdrawn(of, { ...people, of: yield* statedOutOf(context, of) });
+    if (!judged) return;
+    withdrawn.set(of, judged);
+  }
+  yield* eachRangeOf(context, of, withdrawals.withhold);
 }
 
 function tellHeld(context: RunState, found: HoldReason, volume: ChangeVolume): void {

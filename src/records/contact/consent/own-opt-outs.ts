@@ -60,8 +60,7 @@ export function isCarried(
   channel: string,
   said: Pick<Said, 'desired' | 'by'>,
 ): boolean {
-  const { bound = [] } = membership ?? {};
-  const isBound = said.desired.some(({ id }) => bound.includes(id));
+  const isBound = isBoundTo(membership, said.desired);
   return isOurs(membership) && isBound && !isTakenBack(membership, channel, said);
 }
 
@@ -80,6 +79,26 @@ export function isTakenBack(
   );
   const at = statedAt(desired, channel);
   return saysIn || (at !== null && acked !== undefined && at > acked && at <= by);
+}
+
+/**
+ * Returns whether an opt-in of these records withdraws opt-outs of ours that the CRM had stated,
+ * under this address or a former one. An opt-out that an operator released does not count.
+ */
+export function withdrawsStated(
+  membership: Membership | undefined,
+  former: readonly (Membership | undefined)[],
+  desired: readonly DesiredContactRow[],
+): boolean {
+  const bound = former.filter((past) => isBoundTo(past, desired));
+  return [membership, ...bound].some(
+    (one) => isOurs(one) && one.cause === 'stated' && !one.released && !one.settled,
+  );
+}
+
+function isBoundTo(membership: Membership | undefined, desired: readonly DesiredContactRow[]) {
+  const { bound = [] } = membership ?? {};
+  return desired.some(({ id }) => bound.includes(id));
 }
 
 /** Returns whether this mirror made the opt-out. */
