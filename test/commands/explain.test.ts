@@ -387,3 +387,11 @@ describe('explain', () => {
 function counts(groups: Partial<Record<string, unknown[]>>): Record<string, number> {
   return Object.fromEntries(Object.entries(groups).map(([op, all]) => [op, all?.length ?? 0]));
 }
+
+test('names the record of a CRM id that has no usable address, and what is wrong with it', async () => {
+  const world = await mirrored();
+  world.csv(`${head}${record('17', 'eve@', 'yes')}`);
+  const { code, err } = await world.call('explain', '17');
+  expect(code).toBe(2);
+  expect(err).toMatch(/the CRM record with this id \(line 2\) has no usable address: "email" .*→ /);
+});

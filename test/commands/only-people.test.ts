@@ -70,7 +70,9 @@ describe('with --only-people', () => {
       `Only 3 of 8 people (--only-people ${world.list}): the others are opted out where the CRM ` +
         'says so, and nothing else; nobody counts as missing, and nobody is deleted',
     ]);
+    expect((await world.call('status', '--json')).json.proven).toBeNull();
     expect((await world.call('sync')).code).toBe(0);
+    expect((await world.call('status', '--json')).json.proven).not.toBeNull();
     expect(world.recorded()).toHaveLength(8);
     expect([0, 1, 6, 7].map(world.news)).toEqual(['opt_in', 'opt_in', 'opt_in', 'opt_in']);
   });

@@ -47,7 +47,7 @@ describe('the groups of a run', () => {
         values: [],
         samples: [{ key: 'id 900', place: 'line 156' }],
         reason: '"email" is not an email address',
-        fix: 'correct the address in the CRM',
+        fix: 'correct the address in the CRM; if contacts.email names the wrong column, correct that',
       },
     ]);
   });

@@ -47,7 +47,9 @@ describe('runs', () => {
     expect(head).toMatch(/^RUN +STARTED +MODE +STATUS +TOOK +REQUESTS +CHANGES$/);
     expect(rows[0]).toMatch(/fast +failed \(contacts only\) +0\.\d s +0 +none$/);
     expect(rows[1]).toMatch(/^ {4}the source of contacts is empty/);
-    expect(rows[2]).toMatch(/full +done, some rejected .* 1 create, 1 create rejected, 1 template/);
+    expect(rows[2]).toMatch(
+      /full +done, some records have problems .* 1 create, 1 create rejected, 1 template/,
+    );
     expect((await world.call('runs', '--last', '1', '--json')).json.runs).toHaveLength(1);
   });
 

@@ -112,7 +112,7 @@ describe('status', () => {
     const [first] = (await world.call('status')).out.split('\n');
     expect(first?.replaceAll(` -c ${world.file}`, '')).toBe(
       'world: nothing needs attention except single records (2 invalid, 1 in conflict) → `crm-mirror ' +
-        'problems` lists those that are invalid or rejected, `crm-mirror explain PERSON` says why',
+        'problems` lists them, `crm-mirror explain PERSON` says why',
     );
     expect((await world.call('plan')).out).toContain('  2 × invalid ');
   });

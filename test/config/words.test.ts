@@ -71,6 +71,13 @@ describe('a sign that YAML reads in its own way', () => {
   });
 });
 
+test('unsubscribed takes one setting, or a list of them', () => {
+  const list = '[a, { field: b, yes: any }, { field: c, yes: [Ja], no: [Nein] }]';
+  const found = load(contacts('s', `  unsubscribed: ${list}`)).contacts;
+  const words = { field: 'c', yes: ['Ja'], no: ['Nein'] };
+  expect(found?.unsubscribed).toEqual(['a', { field: 'b', yes: 'any' }, words]);
+});
+
 describe('a mistake in words', () => {
   const word = 'contacts.channels[0].subscription';
   test.each([
@@ -84,6 +91,14 @@ describe('a mistake in words', () => {
     ['s', '  unsubscribed: { field: d, yes: [""] }', 'contacts.unsubscribed.yes[0]  is empty'],
     ['s', '  unsubscribed: { field: d, yes: all }', 'contacts.unsubscribed.yes  is not known here'],
     ['s', '  unsubscribed: { yes: [a] }', 'contacts.unsubscribed.field  is missing'],
+    ['s', '  unsubscribed: []', 'contacts.unsubscribed  is empty'],
+    ['s', '  unsubscribed: [a, { yes: [a] }]', 'contacts.unsubscribed[1].field  is missing'],
+    [
+      's',
+      '  unsubscribed: [a, { field: d, yess: [a] }]',
+      'contacts.unsubscribed[1].yess  is not known here',
+    ],
+    ['s', '  unsubscribed: [a, 1]', 'contacts.unsubscribed[1]  is not a text'],
     ['s', '  deleted: { field: d, yess: [a] }', 'contacts.deleted.yess  is not known here'],
     ['s', '  deleted: { field: d, in: [a] }', 'contacts.deleted.in  is not known here'],
     ['{ field: f, yes: [Ja] }', '', `${word}.yes  is not known here`],

@@ -57,7 +57,7 @@ export async function checkPart(part: MirrorPart, around: Surroundings): Promise
 }
 
 /** In these fields an unknown word is a failure, because it may mean deleted or unsubscribed. */
-const decisive = new Set(['contacts.deleted', 'contacts.unsubscribed']);
+const decisive = /^contacts\.(deleted|unsubscribed)\b/;
 
 function valueFindings(
   source: SourceCheck,
@@ -75,7 +75,7 @@ function valueFindings(
 
 function tellUnknown(words: UnknownWords, asTheyAre: boolean): Finding {
   const { option: what, fix } = words;
-  const level = decisive.has(what) ? 'fail' : 'note';
+  const level = decisive.test(what) ? 'fail' : 'note';
   const found = renderProblem({ reason: sayUnknown(words, { asTheyAre }), fix });
   return { what, level, found, invalidInput: false };
 }

@@ -93,7 +93,7 @@ function watching({ part: { type, source }, columns, each }: SourceToCheck) {
   const counter = countColumns(columns);
   const people = keepPeople();
   const seen: Seen = { records: 0, garbled: 0, sample: undefined };
-  const at = columns.findIndex(({ option }) => option === 'contacts.unsubscribed');
+  const optsOut = columns.map(({ option }) => /^contacts\.unsubscribed\b/.test(option));
   const note = (value: Record<string, unknown>, row: DesiredRow): void => {
     const values = counter.add(value);
     unknown.add(row);
@@ -104,7 +104,8 @@ function watching({ part: { type, source }, columns, each }: SourceToCheck) {
     const open = columns.flatMap(({ channel }, nth) =>
       channel !== undefined && values[nth]?.means === 'unknown' ? [channel] : [],
     );
-    people.add(row, { isUnsubscribed: values[at]?.means === 'yes', unknown: open });
+    const isOut = values.some(({ means }, nth) => optsOut[nth] === true && means === 'yes');
+    people.add(row, { isUnsubscribed: isOut, unknown: open });
   };
   return {
     seen,

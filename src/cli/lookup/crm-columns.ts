@@ -47,7 +47,7 @@ export function columnLines(
     columns
       .filter((one) => one.channel === channel || isSaid(one))
       .map(({ option, fields, value, date, means }) => {
-        const setting = /(\w+)$/.exec(option)?.[1] ?? option;
+        const setting = option.slice(option.lastIndexOf('.') + 1);
         const names = fields.map((field) => `"${field}"`).join(', ');
         const held = heldValue({ value, date });
         const columnWord = fields.length === 1 ? 'column' : 'columns';
@@ -58,7 +58,7 @@ export function columnLines(
 
 /** Returns whether a column states that the person is deleted or unsubscribed from everything. */
 function isSaid({ option, means }: CrmColumn): boolean {
-  return /\.(deleted|unsubscribed)$/.test(option) && means !== 'no' && means !== 'empty';
+  return /\.(deleted|unsubscribed)(\[\d+\])?$/.test(option) && means !== 'no' && means !== 'empty';
 }
 
 function heldValue({ value, date }: Pick<CrmColumn, 'value' | 'date'>): string {

@@ -94,9 +94,16 @@ async function inSource(
     for (const record of records) {
       if ('broken' in record) continue;
       const row = type.desire(record.value, record.where);
-      const { key } = row;
-      if (key === undefined) continue;
-      if (row.id === id || isMeant({ kind: type.name, key })) return key;
+      const { key, invalid } = row;
+      if (key !== undefined && (row.id === id || isMeant({ kind: type.name, key }))) return key;
+      if (key === undefined && row.id === id && invalid) {
+        throw new Invalid(
+          `the CRM record with this id (${row.place}) has no usable address: ${invalid.reason}`,
+          {
+            fix: invalid.fix,
+          },
+        );
+      }
     }
   }
   return undefined;

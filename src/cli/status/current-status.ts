@@ -145,12 +145,13 @@ export function calmOf({ invalid, rejected, conflicts }: CurrentStatus): string 
     const n = (counts?.contacts ?? 0) + (counts?.templates ?? 0);
     return n === 0 ? [] : [`${n.toLocaleString('en')} ${word}`];
   };
-  const faulty = [...of(invalid, 'invalid'), ...of(rejected, 'rejected')];
-  const found = [...faulty, ...of(conflicts, 'in conflict')];
+  const found = [
+    ...of(invalid, 'invalid'),
+    ...of(rejected, 'rejected'),
+    ...of(conflicts, 'in conflict'),
+  ];
   if (found.length === 0) return 'nothing needs attention';
-  const lists =
-    faulty.length === 0 ? '' : '`crm-mirror problems` lists those that are invalid or rejected, ';
-  const fix = `${lists}\`crm-mirror explain PERSON\` says why`;
+  const fix = '`crm-mirror problems` lists them, `crm-mirror explain PERSON` says why';
   return renderProblem({
     reason: `nothing needs attention except single records (${found.join(', ')})`,
     fix,

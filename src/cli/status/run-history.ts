@@ -107,7 +107,7 @@ export function pluralOf(kind: RecordTypeName): 'contacts' | 'templates' {
 /** Formats the status of a run, such as: still running (contacts only) */
 export function statusWords({ status, only }: ToldRun): string {
   const words: Partial<Record<string, string>> = {
-    rejected: 'done, some rejected',
+    rejected: 'done, some records have problems',
     running: 'still running',
   };
   const told = words[status] ?? status;

@@ -111,6 +111,12 @@ const flagged = (what: string) =>
     ])
     .describe(`Column or dotted path of the CRM record: yes if ${what}${otherwise}`);
 
+const optOut = flagged('this person wants no mail at all');
+/** One setting, or several: a yes in any of them opts the person out. */
+const optOuts = z
+  .union([optOut, z.array(optOut).min(1).describe('Several of these: a yes in any counts')])
+  .describe(`${optOut.description}; or a list of these, in which any yes counts`);
+
 /** The schema of `contacts.protect`: addresses, and conditions on the CRM record. */
 export const protect = z
   .array(
@@ -197,7 +203,7 @@ export const contacts = z
     id: field('its stable id'),
     email: field('the email address'),
     deleted: flagged('the CRM flags this person as deleted').optional(),
-    unsubscribed: flagged('this person wants no mail at all').optional(),
+    unsubscribed: optOuts.optional(),
     consentAt: consentTime.optional(),
     include: condition(false, 'false excludes the record').optional(),
     protect: protect.optional(),

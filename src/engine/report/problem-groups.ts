@@ -133,6 +133,7 @@ function byUrgency(a: ProblemGroup, b: ProblemGroup): number {
   return rankOf(a) - rankOf(b) || b.count - a.count || (a.reason < b.reason ? -1 : 1);
 }
 
-function rankOf({ cause, class: of }: ProblemGroup): number {
-  return urgent.includes(cause) ? -1 : classes.indexOf(of);
+function rankOf({ cause, class: of, option = '' }: ProblemGroup): number {
+  const isUrgent = urgent.includes(cause) || option.startsWith('contacts.unsubscribed');
+  return isUrgent ? -1 : classes.indexOf(of);
 }

@@ -67,7 +67,7 @@ export async function salesforceSample({ env, signal }: SourceRequest): Promise<
   const session = createSession({ options, grants, signal, ...around });
   const names = await closing(session, async () => salesforceFields(session, 'Contact'));
   const reading = { fields: likely(names), most: mostSampled, signal };
-  const source = salesforceSource(options, { ...around, unsubscribed: undefined });
+  const source = salesforceSource(options, { ...around, unsubscribed: [] });
   return {
     options: { type: 'salesforce', url, auth },
     origin: 'salesforce',

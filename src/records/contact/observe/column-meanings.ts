@@ -37,12 +37,10 @@ export interface MappedColumn {
 
 /** Returns the configured columns. `now` returns milliseconds since the epoch. */
 export function mappedColumns(fields: ContactFields, now: () => number): MappedColumn[] {
-  const { id, email, deleted, unsubscribed, consentAt, channels } = fields;
+  const { id, email, deleted, consentAt, channels } = fields;
   const asks = asksOf(fields, now);
-  const flags = [
-    { option: 'contacts.deleted', stated: deleted, ask: asks.deleted },
-    { option: 'contacts.unsubscribed', stated: unsubscribed, ask: asks.unsubscribed },
-  ].flatMap(({ option, stated, ask }) =>
+  const gone = { option: 'contacts.deleted', stated: deleted, ask: asks.deleted };
+  const flags = [gone, ...asks.unsubscribed].flatMap(({ option, stated, ask }) =>
     stated === undefined ? [] : [statedColumn({ option, stated, ask, words: flagMeanings })],
   );
   const perChannel = channels.map(({ id: channel, subscription }, at) => {

@@ -6,13 +6,13 @@ const zone = String.raw`(?<zone>Z|UTC|GMT|[+-]\d{2}(?::?\d{2})?)`;
 const form = new RegExp(String.raw`^(?<day>[\d./-]+)(?:(?:T|,? +)${time} ?${zone}?)?$`, 'i');
 
 /**
- * The patterns of a day, and their groups for year, month and day. A date with slashes has two
- * possible orders.
+ * The patterns of a day, and their groups for year, month and day. A date with slashes or hyphens
+ * that ends with its year has two possible orders.
  */
 const days: readonly [RegExp, ...(readonly [number, number, number])[]][] = [
   [/^(\d{4})([-/])(\d{1,2})\2(\d{1,2})$/, [1, 3, 4]],
-  [/^(\d{1,2})\.(\d{1,2})\.(\d{4})$/, [3, 2, 1]],
-  [/^(\d{1,2})\/(\d{1,2})\/(\d{4})$/, [3, 2, 1], [3, 1, 2]],
+  [/^(\d{1,2})\.(\d{1,2})\.(\d{4}|\d{2})$/, [3, 2, 1]],
+  [/^(\d{1,2})([-/])(\d{1,2})\2(\d{4})$/, [4, 3, 1], [4, 1, 3]],
 ];
 
 /** The date that MySQL writes in place of a missing one. */
@@ -44,10 +44,18 @@ function daysIn(text: string): string[] {
   return days.flatMap(([pattern, ...orders]) => {
     const parts = pattern.exec(text);
     if (!parts) return [];
-    return orders
-      .map((order) => order.map((at) => (parts[at] ?? '').padStart(2, '0')).join('-'))
-      .filter(isReal);
+    return orders.flatMap(([year, month, day]) =>
+      yearsIn(parts[year] ?? '')
+        .map((one) => [one, parts[month], parts[day]])
+        .map((numbers) => numbers.map((text = '') => text.padStart(2, '0')).join('-'))
+        .filter(isReal),
+    );
   });
+}
+
+/** Returns the years that a text may denote: two digits are of this century or of the last one. */
+function yearsIn(text: string): string[] {
+  return text.length === 2 ? [`19${text}`, `20${text}`] : [text];
 }
 
 /**

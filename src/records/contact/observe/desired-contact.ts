@@ -19,6 +19,8 @@ import {
   type Ask,
   asking,
   type Flag,
+  flagsIn,
+  type ListedFlag,
   namesIn,
   notAnAnswer,
   notEvaluated,
@@ -31,8 +33,8 @@ export interface ContactFields {
   email: string;
   /** The setting for deleted records. Yes means that the person was deleted in the CRM. */
   deleted?: Flag | undefined;
-  /** The setting for people who want no mail at all. Yes means that this person wants none. */
-  unsubscribed?: Flag | undefined;
+  /** The settings for people who want no mail at all. A yes in any of them is an opt-out. */
+  unsubscribed?: Flag | readonly Flag[] | undefined;
   /** The field that holds the time of the person's last consent statement. */
   consentAt?: ConsentTime | undefined;
   /**
@@ -52,8 +54,9 @@ export interface ContactFields {
 
 /** Returns the names of the required source fields, each once. */
 export function fieldNames(fields: ContactFields): string[] {
-  const { deleted, unsubscribed, consentAt } = fields;
-  const optional = [deleted, unsubscribed, consentAt].flatMap(namesIn);
+  const { deleted, consentAt } = fields;
+  const optOuts = optOutsIn(fields).map(({ stated }) => stated);
+  const optional = [deleted, ...optOuts, consentAt].flatMap(namesIn);
   const channels = fields.channels.flatMap(({ subscription }) => namesIn(subscription));
   const scope = [fields.include, ...protectingConditions(fields)].flatMap(
     (condition) => condition?.fields ?? [],
@@ -120,22 +123,22 @@ function brokenBy(
 
 interface Asks {
   deleted: Ask;
-  unsubscribed: Ask;
+  unsubscribed: readonly (ListedFlag & { ask: Ask })[];
   protect: readonly Ask[];
   channels: readonly { id: string; ask: Ask }[];
 }
 
 /** Returns what the settings ask each record. `now` returns milliseconds since the epoch. */
 export function asksOf(fields: ContactFields, now: () => number): Asks {
-  const { deleted, unsubscribed, channels } = fields;
-  const flag = (use: 'deleted' | 'unsubscribed', stated: Flag | undefined): Ask => {
-    const option = `contacts.${use}`;
-    if (stated === undefined) return () => 'no';
-    return asking(stated, { use, option, called: `${option}.when`, now });
-  };
+  const { deleted, channels } = fields;
+  const flag = (use: 'deleted' | 'unsubscribed', { option, stated }: ListedFlag): Ask =>
+    asking(stated, { use, option, called: `${option}.when`, now });
   return {
-    deleted: flag('deleted', deleted),
-    unsubscribed: flag('unsubscribed', unsubscribed),
+    deleted:
+      deleted === undefined
+        ? () => 'no'
+        : flag('deleted', { option: 'contacts.deleted', stated: deleted }),
+    unsubscribed: optOutsIn(fields).map((one) => ({ ...one, ask: flag('unsubscribed', one) })),
     protect: protectingConditions(fields).map((when) =>
       asking(
         { when },
@@ -175,6 +178,10 @@ function forms(): (wanted: DesiredContact) => Form {
   };
 }
 
+function optOutsIn({ unsubscribed }: Pick<ContactFields, 'unsubscribed'>): ListedFlag[] {
+  return flagsIn('contacts.unsubscribed', unsubscribed);
+}
+
 function protectingConditions({ protect = [] }: Pick<ContactFields, 'protect'>): Condition[] {
   return protect.flatMap((one) => (typeof one === 'string' ? [] : [one.when]));
 }
@@ -204,7 +211,7 @@ function wishes(
   value: Record<string, unknown>,
   found: Found,
 ): Wishes {
-  const leaves = answered(unsubscribed, value, found) === 'yes';
+  const leaves = unsubscribed.map(({ ask }) => answered(ask, value, found)).includes('yes');
   const entries = channels.map(({ id, ask }): [string, Subscription | null] => {
     const stated = answered(ask, value, found);
     if (leaves || stated === 'no') return [id, 'opt_out'];
@@ -289,5 +296,9 @@ function notAnAddress(field: string, address: string): Fault {
   const isOdd = end !== '' && isAddress(address.slice(0, -end.length));
   const odd = isOdd ? `, for it ends with ${JSON.stringify(end)}` : '';
   const reason = `"${field}" is not an email address${odd}`;
-  return { cause: 'address-invalid', reason, fix: 'correct the address in the CRM' };
+  return {
+    cause: 'address-invalid',
+    reason,
+    fix: 'correct the address in the CRM; if contacts.email names the wrong column, correct that',
+  };
 }

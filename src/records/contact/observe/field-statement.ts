@@ -49,6 +49,21 @@ interface Asked {
   now: () => number;
 }
 
+/** A setting of an option, or one of its list. */
+export interface ListedFlag {
+  /** `contacts.unsubscribed`, or `contacts.unsubscribed[0]` if the option holds a list. */
+  option: string;
+  stated: Flag;
+}
+
+/** Returns the settings of an option: one, those of its list, or none. */
+export function flagsIn(option: string, stated: Flag | readonly Flag[] | undefined): ListedFlag[] {
+  if (stated === undefined) return [];
+  const all: readonly Flag[] = [stated].flat();
+  const isList = Array.isArray(stated);
+  return all.map((one, at) => ({ option: isList ? `${option}[${at}]` : option, stated: one }));
+}
+
 /** Returns the names of the fields that a setting reads. */
 export function namesIn(stated: Flag | StatedField | undefined): readonly string[] {
   if (stated === undefined) return [];
@@ -73,7 +88,9 @@ function askingField(field: string, own: OwnWords, { use, option, now }: Asked):
   // YAML reads every quoted word as text. An unquoted word, such as -, may have another meaning.
   const lists =
     use === 'subscription' ? 'in: ["…"], out: ["…"], none: ["…"]' : 'yes: ["…"], no: ["…"]';
-  const fix = `name it: ${use}: { field: ${JSON.stringify(field)}, ${lists} }`;
+  const key = option.slice(option.lastIndexOf('.') + 1);
+  const place = key === use ? `: ${use}` : ` in ${key}`;
+  const fix = `name it${place}: { field: ${JSON.stringify(field)}, ${lists} }`;
   return (record) => {
     const found = read(fieldAt(record, field));
     if (typeof found === 'string') return found;
