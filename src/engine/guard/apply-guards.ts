@@ -11,7 +11,6 @@ import {
   isFew,
   judge,
   judgeShape,
-  judgeWithdrawn,
   weekMs,
 } from '../report/guard-rules.ts';
 import { explainHeld } from '../report/guard-text.ts';
@@ -21,8 +20,9 @@ import type { RunState } from '../context/run-state.ts';
 import { isFirstLoad } from '../context/first-load.ts';
 import { beginHolds, endsOf } from './approval-holds.ts';
 import { onlyKey } from '../context/mirror-context.ts';
-import { noteVolume, othersOf, populationOf, statedOutOf } from './guard-population.ts';
+import { noteVolume, othersOf, populationOf } from './guard-population.ts';
 import { shapeOf } from './change-shape.ts';
+import { holdWithdrawn } from './withdrawn-opt-outs.ts';
 import { findingsNamed } from '../context/run-findings.ts';
 import { eachRange } from '../context/work-in-parts.ts';
 import type { PlanAwaitingApproval } from '../../snapshot/tables/awaiting-approval.ts';
@@ -140,33 +140,6 @@ function* sift(
     fresh += guarded.fresh(range);
   });
   return { stands, fresh };
-}
-
-/**
- * Withholds all opt-ins of the people whose opt-out the CRM no longer states, if these are most of
- * all such people. Everybody else is judged as usual.
- */
-function* holdWithdrawn(context: RunState, of: GuardClass): Generator<undefined> {
-  if (guardRows[of].holdsWithdrawnFrom === Infinity) return;
-  const { guarded } = context.run.snapshot;
-  const { withdrawals } = guarded;
-  const { withdrawn } = context.review;
-  if (!withdrawn.has(of)) {
-    const people = { fresh: 0, all: 0, of: 0 };
-    yield* eachRange(guarded.ranges(of), (range) => {
-      people.fresh += withdrawals.fresh({ ...range, guard: of });
-    });
-    if (people.fresh === 0) return;
-    yield* eachRange(guarded.askedRanges(of), (range) => {
-      people.all += withdrawals.all({ ...range, guard: of });
-    });
-    // Counting everybody is slow, and needed only where they are enough.
-    if (!judgeWithdrawn(of, people)) return;
-    const judged = judgeWithdrawn(of, { ...people, of: yield* statedOutOf(context, of) });
-    if (!judged) return;
-    withdrawn.set(of, judged);
-  }
-  yield* eachRangeOf(context, of, withdrawals.withhold);
 }
 
 function tellHeld(context: RunState, found: HoldReason, volume: ChangeVolume): void {

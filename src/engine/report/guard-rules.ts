@@ -87,28 +87,6 @@ export function judge(volume: ChangeVolume, limit: Limit): HoldReason | undefine
   return volume.week + volume.unapproved > 2 * most ? { by: 'week' } : undefined;
 }
 
-/** People whose opt-out the CRM stated and who would be opted in again. */
-export interface Withdrawn {
-  /** Those who are neither approved nor released, including those held since an earlier run. */
-  fresh: number;
-  /** All of them in this run, including those approved or released. */
-  all: number;
-  /** All people whose opt-out the CRM had stated before the run. */
-  of: number;
-}
-
-/**
- * Judges the people whom the CRM no longer states as opted out. If the column with the opt-outs
- * comes empty, these are all of them, whatever their share of the mirror.
- */
-export function judgeWithdrawn(
-  guard: GuardClass,
-  { fresh, all, of }: Withdrawn,
-): HoldReason | undefined {
-  const isHeld = fresh > 0 && all >= guardRows[guard].holdsWithdrawnFrom && 2 * all > of;
-  return isHeld ? { by: 'withdrawn', people: all, of: Math.max(all, of) } : undefined;
-}
-
 /** Returns whether the floor lets them pass, regardless of the percentage. */
 export function isFew(
   { all, unapproved, week }: Omit<ChangeVolume, 'of'>,

@@ -7,10 +7,10 @@ import {
   isFew,
   judge,
   judgeShape,
-  judgeWithdrawn,
   type HoldReason,
   type ChangeVolume,
 } from '../../../src/engine/report/guard-rules.ts';
+import { judgeWithdrawn } from '../../../src/engine/guard/withdrawn-opt-outs.ts';
 import { explainHeld } from '../../../src/engine/report/guard-text.ts';
 
 const limit: Limit = { percent: 10, floor: 10 };
@@ -61,8 +61,10 @@ test.each(table)('%s', (_, asked, by) => {
   expect(heldOf(asked)?.by).toBe(by);
 });
 
+type Asks = { fresh?: number; guard?: 'opt_out' };
+
 // prettier-ignore
-const withdrawn: [what: string, all: number, of: number, more: { fresh?: number; guard?: 'opt_out' }, held: boolean][] = [
+const withdrawn: [what: string, all: number, of: number, more: Asks, held: boolean][] = [
   ['all of four',                               4,   4,   {},                  true],
   ['three of three',                            3,   3,   {},                  false],
   ['more than half',                            312, 330, {},                  true],

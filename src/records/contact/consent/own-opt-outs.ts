@@ -54,16 +54,6 @@ export function attributed(membership: Membership, channel: string, said: Said):
   return { ...known, acked, bound: before, cause: 'stated', stated: before };
 }
 
-/** Returns whether an opt-out of ours under a former address also applies to these records. */
-export function isCarried(
-  membership: Membership | undefined,
-  channel: string,
-  said: Pick<Said, 'desired' | 'by'>,
-): boolean {
-  const isBound = isBoundTo(membership, said.desired);
-  return isOurs(membership) && isBound && !isTakenBack(membership, channel, said);
-}
-
 /** Returns whether the CRM's current statement withdraws an opt-out of ours. */
 export function isTakenBack(
   membership: Membership | undefined,
@@ -90,15 +80,10 @@ export function withdrawsStated(
   former: readonly (Membership | undefined)[],
   desired: readonly DesiredContactRow[],
 ): boolean {
-  const bound = former.filter((past) => isBoundTo(past, desired));
-  return [membership, ...bound].some(
+  const past = former.filter((one) => desired.some(({ id }) => one?.bound?.includes(id)));
+  return [membership, ...past].some(
     (one) => isOurs(one) && one.cause === 'stated' && !one.released && !one.settled,
   );
-}
-
-function isBoundTo(membership: Membership | undefined, desired: readonly DesiredContactRow[]) {
-  const { bound = [] } = membership ?? {};
-  return desired.some(({ id }) => bound.includes(id));
 }
 
 /** Returns whether this mirror made the opt-out. */
