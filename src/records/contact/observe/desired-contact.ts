@@ -11,7 +11,7 @@ import {
 import type { ProblemCause } from '../../../domain/problem-causes.ts';
 import type { Subscription } from '../../../platform/request-schemas.ts';
 import type { RecordType } from '../../record-type.ts';
-import { isAddress } from './email-address.ts';
+import { isAddress, notAnAddress } from './email-address.ts';
 import { type ConsentReader, consentReader, type ConsentTime } from './consent-time.ts';
 import { contactKey } from './observed-contact.ts';
 import type { DesiredContact } from './contact-state.ts';
@@ -52,10 +52,12 @@ export interface ContactFields {
   }[];
 }
 
+const optOut = 'contacts.unsubscribed';
+
 /** Returns the names of the required source fields, each once. */
 export function fieldNames(fields: ContactFields): string[] {
   const { deleted, consentAt } = fields;
-  const optOuts = optOutsIn(fields).map(({ stated }) => stated);
+  const optOuts = flagsIn(optOut, fields.unsubscribed).map(({ stated }) => stated);
   const optional = [deleted, ...optOuts, consentAt].flatMap(namesIn);
   const channels = fields.channels.flatMap(({ subscription }) => namesIn(subscription));
   const scope = [fields.include, ...protectingConditions(fields)].flatMap(
@@ -133,12 +135,14 @@ export function asksOf(fields: ContactFields, now: () => number): Asks {
   const { deleted, channels } = fields;
   const flag = (use: 'deleted' | 'unsubscribed', { option, stated }: ListedFlag): Ask =>
     asking(stated, { use, option, called: `${option}.when`, now });
+  const deletions = flagsIn('contacts.deleted', deleted).map((one) => flag('deleted', one));
+  const [gone = () => 'no' as const] = deletions;
   return {
-    deleted:
-      deleted === undefined
-        ? () => 'no'
-        : flag('deleted', { option: 'contacts.deleted', stated: deleted }),
-    unsubscribed: optOutsIn(fields).map((one) => ({ ...one, ask: flag('unsubscribed', one) })),
+    deleted: gone,
+    unsubscribed: flagsIn(optOut, fields.unsubscribed).map((one) => ({
+      ...one,
+      ask: flag('unsubscribed', one),
+    })),
     protect: protectingConditions(fields).map((when) =>
       asking(
         { when },
@@ -176,10 +180,6 @@ function forms(): (wanted: DesiredContact) => Form {
     known.set(name, form);
     return form;
   };
-}
-
-function optOutsIn({ unsubscribed }: Pick<ContactFields, 'unsubscribed'>): ListedFlag[] {
-  return flagsIn('contacts.unsubscribed', unsubscribed);
 }
 
 function protectingConditions({ protect = [] }: Pick<ContactFields, 'protect'>): Condition[] {
@@ -288,17 +288,5 @@ function noSingleValue(field: string): Fault {
     cause: 'no-single-value',
     reason: `"${field}" is no single value`,
     fix: 'name a field that holds a text or number',
-  };
-}
-
-function notAnAddress(field: string, address: string): Fault {
-  const [end = ''] = /[\p{P}\p{S}]+$/u.exec(address.slice(-10)) ?? [];
-  const isOdd = end !== '' && isAddress(address.slice(0, -end.length));
-  const odd = isOdd ? `, for it ends with ${JSON.stringify(end)}` : '';
-  const reason = `"${field}" is not an email address${odd}`;
-  return {
-    cause: 'address-invalid',
-    reason,
-    fix: 'correct the address in the CRM; if contacts.email names the wrong column, correct that',
   };
 }
