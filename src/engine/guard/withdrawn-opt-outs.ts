@@ -1,6 +1,7 @@
 /**
  * Withholds opt-ins that would take back most of the opt-outs that the CRM stated. If a column of
- * opt-outs comes empty, each record that stated one withdraws it, whatever their share of the mirror.
+ * opt-outs comes empty, each record that stated an opt-out withdraws it. In a long list, these
+ * people stay below every limit.
  */
 import { guardRows, type GuardClass } from '../../domain/guard-classes.ts';
 import type { HoldReason } from '../report/guard-rules.ts';
@@ -31,10 +32,7 @@ export function judgeWithdrawn(
  * Withholds all opt-ins of the people whose opt-out the CRM no longer states, if these are most of
  * all such people. Everybody else is judged as usual.
  */
-export function* holdWithdrawn(
-  context: RunState,
-  of: GuardClass,
-): Generator<undefined> {
+export function* holdWithdrawn(context: RunState, of: GuardClass): Generator<undefined> {
   if (guardRows[of].holdsWithdrawnFrom === Infinity) return;
   const { guarded, stage } = context.run.snapshot;
   const { withdrawals } = guarded;
@@ -58,4 +56,3 @@ export function* holdWithdrawn(
     stage(() => withdrawals.withhold({ ...range, guard: of }));
   });
 }
-
