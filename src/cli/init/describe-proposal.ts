@@ -1,7 +1,7 @@
 /** Says what was recognized in a source, and why. */
 import { isPlain } from '../../domain/unknown-words.ts';
 import { quoted } from '../../sources/shared/field-suggestions.ts';
-import { counted } from '../output/format-values.ts';
+import { counted } from '../../domain/values/counted.ts';
 import { table } from '../output/table.ts';
 import { recordsOf } from './column-words.ts';
 import { wordFlag } from './init-flags.ts';
@@ -65,9 +65,9 @@ function sourceLines({ options, records, columns, flaw, isWhole, notes = [] }: S
   const extra = Object.entries(more).flatMap(([name, value]) =>
     typeof value === 'string' ? `${name}: ${value}` : [],
   );
-  const read = `${isWhole ? '' : 'the first '}${records.toLocaleString('en')} records`;
+  const read = `${isWhole ? '' : 'the first '}${counted(records, 'record')}`;
   return [
-    `${type}: ${read}, ${columns.length} columns${extra.length > 0 ? ` (${extra.join(', ')})` : ''}`,
+    `${type}: ${read}, ${counted(columns.length, 'column')}${extra.length > 0 ? ` (${extra.join(', ')})` : ''}`,
     ...(flaw === undefined ? [] : [`  not complete: ${flaw}`]),
     ...notes.map((note) => `  ${note}`),
   ];

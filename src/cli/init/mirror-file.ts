@@ -1,7 +1,7 @@
 /** Writes the configuration that `init` proposes, with its reasons as comments. */
 import { basename, relative, sep } from 'node:path';
 import { stringify } from 'yaml';
-import { counted } from '../output/format-values.ts';
+import { counted } from '../../domain/values/counted.ts';
 import { visibleLine } from '../output/visible-text.ts';
 import { frequent, holdsDates, said } from './column-values.ts';
 import { type Chosen, recordsOf, type Words } from './column-words.ts';
@@ -105,7 +105,7 @@ function sourceText(source: Record<string, unknown>): string[] {
 
 function readFrom({ origin, file, records, isWhole }: Sample): string {
   const name = file === undefined ? origin : basename(file);
-  return `${isWhole ? '' : 'the first '}${records.toLocaleString('en')} records of ${name}`;
+  return `${isWhole ? '' : 'the first '}${counted(records, 'record')} of ${name}`;
 }
 
 function placed(path: string): string {

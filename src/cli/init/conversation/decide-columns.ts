@@ -1,5 +1,5 @@
 /** Turns what cannot be decided without a guess into questions, and their answers into flags. */
-import { counted } from '../../output/format-values.ts';
+import { counted } from '../../../domain/values/counted.ts';
 import { recordsOf } from '../column-words.ts';
 import { type Flags, wordFlag } from '../init-flags.ts';
 import type { PlatformChannel } from '../match-channels.ts';
