@@ -61,13 +61,15 @@ export async function orHandOver(
     const key = readKey(ledger.keyFile);
     if (key === undefined) {
       throw new Invalid(
-        `${ledger.keyFile}: the key of the ledger is not there, and without it nothing is handed to ` +
-          'the worker that holds this mirror',
-        { fix: 'give it here as ledgerKeyFile, or call it there' },
+        `${ledger.keyFile}: the key of the do-not-contact list is missing, and without it the worker ` +
+          'that has this mirror accepts no command',
+        {
+          fix: 'name a copy of the key as ledgerKeyFile here, or run the command where the worker runs',
+        },
       );
     }
     const seal = sealOf(key, randomBytes);
-    shell.note(`crm-mirror: the worker that holds ${mirror} does it`);
+    shell.note(`crm-mirror: the worker that has ${mirror} runs this command`);
     const sealed = seal.close(JSON.stringify(callOf(shell, shell.argv)));
     const queue = { url: redis, mirror, clock: systemClock };
     let noted = 0;

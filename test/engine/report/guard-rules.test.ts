@@ -105,11 +105,11 @@ describe('the text of a guard', () => {
   test.each([
     [
       { fresh: 101 },
-      /101 people who left .* more than 100 in one run \(the greater of 10 and 10 % of 1000/,
+      /101 people missing .* more than 100 in one run \(the greater of 10 and 10 % of 1000/,
     ],
     [
       { fresh: 1, all: 101, unapproved: 1 },
-      /1 person who left .* with 100 others of this run more than 100/,
+      /1 person missing .* with 100 others of this run more than 100/,
     ],
     [{ fresh: 51, week: 150 }, /with 150 of the last seven days more than twice 100/],
     [{ fresh: 11, domainShare: 0.5 }, /one mail domain/],

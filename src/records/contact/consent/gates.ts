@@ -143,7 +143,7 @@ export const gates: readonly Gate[] = [
   {
     id: 'settled-out',
     row: 32,
-    asks: 'an operator settled the channel as an opt-out (`resolve --out`), and the CRM has stated nothing later',
+    asks: 'an operator resolved the channel as an opt-out (`resolve --out`), and the CRM has stated nothing later',
     about: ['nothing', ...enrols, 'conflict'],
     // What follows for a person who is gone from the CRM stays, and so does an erasure.
     holds: ({ person, channel, asked: { wanted } }, { by }) =>
