@@ -61,7 +61,10 @@ test.each(table)('%s', (_, asked, by) => {
   expect(heldOf(asked)?.by).toBe(by);
 });
 
-type Asks = { fresh?: number; guard?: 'opt_out' };
+interface Asks {
+  fresh?: number;
+  guard?: 'opt_out';
+}
 
 // prettier-ignore
 const withdrawn: [what: string, all: number, of: number, more: Asks, held: boolean][] = [
