@@ -71,18 +71,15 @@ export function chooseId({ columns, records }: Sample, email: Column): Found {
 /** What it means if the address is the id. */
 export const addressAsId = 'a changed address then counts as one person gone and a new one';
 
-const flagNames = {
-  unsubscribed:
-    /unsub|opt[ _-]?(ed[ _-]?)?out|abge?meld|(do[ _-]?not|não|no|ne pas|non) ?_?-?(e?mail|conta)/i,
-  deleted: /delet|gel(ö|oe)scht|archived|archiviert|supprim|elimin|anulad|borrad|cancellat/i,
-} as const;
+const deletedNames =
+  /delet|gel(ö|oe)scht|archived|archiviert|supprim|elimin|anulad|borrad|cancellat/i;
 /** Columns about other ways to reach a person, or about why a person opted out. */
 const aboutOtherMail = /sms|fax|phone|telefon|whatsapp|reason|grund|campaign|comment|source/i;
 
-/** Returns the columns whose names say that they hold this flag; columns without values are not. */
-export function flagColumns(columns: readonly Column[], use: 'unsubscribed' | 'deleted'): Column[] {
+/** Returns the columns that are named like a deletion flag; columns without values are not. */
+export function deletionColumns(columns: readonly Column[]): Column[] {
   return columns.filter(
-    ({ name, filled }) => filled > 0 && flagNames[use].test(name) && !aboutOtherMail.test(name),
+    ({ name, filled }) => filled > 0 && deletedNames.test(name) && !aboutOtherMail.test(name),
   );
 }
 

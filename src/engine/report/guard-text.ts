@@ -57,6 +57,8 @@ function whyOf(held: HoldReason, volume: ChangeVolume, limit: Limit): string {
       return `with ${volume.week} of the last seven days more than twice ${most} (${greater})`;
     case 'domain':
       return 'all are of one mail domain, and our people as a whole are not';
+    case 'withdrawn':
+      return `${held.people.toLocaleString('en')} of the ${countWords('contact', held.of)} whose opt-out the CRM stated would be opted in again: is a column empty in this export?`;
     default:
       return `${held.length} of them stand in a row by their CRM ids, just as many as a page has`;
   }

@@ -4,9 +4,9 @@
  * later gates apply to the new action.
  */
 import { isOver, listed } from './do-not-contact-entries.ts';
-import { hasMoved, isForbidden } from './changed-address.ts';
+import { hasMoved, isCarried, isForbidden } from './changed-address.ts';
 import { newerWill, type PersonFacts } from './facts.ts';
-import { isCarried, isOurs, isTakenBack, isTheirs } from './own-opt-outs.ts';
+import { isOurs, isTakenBack, isTheirs } from './own-opt-outs.ts';
 import { renamedTargets } from './renamed-contact.ts';
 import { isOperators } from './settlements.ts';
 import type { Action, Cause, ChannelFacts, Verdict } from './rules.ts';
