@@ -125,6 +125,15 @@ test('a command without the key of the list is refused', async () => {
   await stop();
 });
 
+test('the output has colours where the output of the caller has them', async () => {
+  const { file, stop, call } = await served();
+  expect((await call('sync', '-c', file)).out).not.toContain('\u001B[');
+  expect((await launch(['sync', '-c', file], { FORCE_COLOR: '1' }).ended).stdout).toContain(
+    '\u001B[',
+  );
+  await stop();
+});
+
 test('the file of a plan is found in any folder', () => {
   const shell = { terminal: false, interactive: false };
   const file = import.meta.filename;

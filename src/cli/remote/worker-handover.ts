@@ -88,7 +88,8 @@ export async function orHandOver(
     });
     const { code, lines, notes } = outcome.parse(JSON.parse(seal.open(answer)));
     for (const note of notes.slice(noted)) shell.note(note);
-    for (const line of lines) shell.print(line);
+    // Without colours of its own, the line is printed as any text.
+    for (const line of lines) shell.print(line.includes('\u001B[') ? { styled: line } : line);
     return code;
   } finally {
     quick.close();
@@ -110,6 +111,8 @@ export const call = z.object({
   plan: z.string().optional(),
   terminal: z.boolean(),
   interactive: z.boolean(),
+  /** Whether the caller's results are coloured; earlier versions do not say it. */
+  colored: z.boolean().default(false),
 });
 /** A command line for the worker. */
 export type Call = z.infer<typeof call>;
@@ -126,15 +129,15 @@ export const besides: ReadonlySet<string> = new Set([
 
 /** Returns the command line for the worker, and reads the plan file for `apply`. */
 export function callOf(
-  { terminal, interactive }: Pick<Shell, 'terminal' | 'interactive'>,
+  { terminal, interactive, colored = false }: Pick<Shell, 'terminal' | 'interactive' | 'colored'>,
   argv: readonly string[],
 ): Call {
   const [name = '', ...own] = withoutConfig(argv);
-  if (name !== 'apply') return { argv: [name, ...own], terminal, interactive };
+  if (name !== 'apply') return { argv: [name, ...own], terminal, interactive, colored };
   // The configuration is the only option with a value, so the first other word is the file.
   const at = own.findIndex((token) => !token.startsWith('-'));
   const plan = readFileSync(own[at] ?? '', 'utf8');
-  return { argv: [name, ...own.toSpliced(at, 1)], plan, terminal, interactive };
+  return { argv: [name, ...own.toSpliced(at, 1)], plan, terminal, interactive, colored };
 }
 
 /** Removes -c FILE, -cFILE, --config FILE and --config=FILE. */
