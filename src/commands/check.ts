@@ -46,7 +46,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   const parts: CheckedPart[] = [];
   const senders: Senders = new Map();
   try {
-    findings.push(await look('ledger', () => checkLedger(known, config)));
+    findings.push(await look('do-not-contact list', () => checkLedger(known, config)));
     findings.push(...checkPlaces(config));
     if (known)
       findings.push(
@@ -64,7 +64,9 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     if (redis !== undefined) findings.push(await look('Redis', () => checkRedis(redis)));
     const returns = config.contacts && contactReturns(config.contacts);
     if (returns)
-      findings.push(await look('who left', () => ({ level: 'ok', found: returns.look() })));
+      findings.push(
+        await look('opt-outs on the platform', () => ({ level: 'ok', found: returns.look() })),
+      );
     findings.push(...checkSettings(config));
     for (const { good, ...seen } of await lookAtSenders(senders, platform.domains, shell.stop))
       findings.push({ ...seen, level: good ? 'ok' : 'note', invalidInput: false });

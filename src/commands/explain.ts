@@ -26,7 +26,7 @@ export function options(command: Command): void {
   namingOptions(command)
     .argument('<person>', 'an address, a CRM id, or a hash (#9cc428f416d4)')
     .option('--verbose', 'print every rule that is tried')
-    .option('--offline', 'do not ask the platform: what is recorded stands in for it')
+    .option('--offline', 'do not ask the platform: use the recorded state instead')
     .addHelpText(
       'after',
       '\nReads the CRM, the snapshot and the platform, and says first what a run would do and why.\n' +

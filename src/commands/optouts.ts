@@ -21,23 +21,26 @@ interface Flags extends LookFlags {
 /** Declares the flags of `optouts`. */
 export function options(command: Command): void {
   lookOptions(command)
-    .option('--since <time>', 'only who may have left since: 2026-03-01T12:00:00Z, 2026-03-01, 7d')
+    .option(
+      '--since <time>',
+      'only opt-outs that may be later than this: 2026-03-01T12:00:00Z, 2026-03-01, 7d',
+    )
     .option('--spreadsheet', 'write texts that a spreadsheet would take for formulas as texts')
     .addHelpText(
       'after',
       '\nFor the CRM: shows addresses, as CSV (email,crm id,channel,cause,after,by) or with --json,\n' +
         'the earliest first. A person with several ids in the CRM has a line for each.\n\n' +
         '  channel  one of the mirror, or * for all mail\n' +
-        '  cause    opt_out: left the channel; of all mail: unsubscribed, blocked, complaint, bounce\n' +
-        '           or suppressed; all_mail: left it, and how was not told apart when it was seen;\n' +
-        "           doubtful: the channel's default, or our own request without an answer, may show\n" +
-        '           so, and nobody is known to have left: the CRM is not told\n' +
-        '  after    it was later than this; empty where nobody ever saw that, or knows it\n' +
-        '  by       and not later than this: when a run first saw it\n\n' +
-        'Lists what runs have seen. Only full runs, events and `one` see that a person left a single\n' +
-        'channel. Reads the snapshot, and the ledger for people that the CRM wants in again after\n' +
-        'their contact was deleted. Works beside a run, and changes nothing. A day begins at midnight UTC;\n' +
-        '7d, 12h or 30m is so long ago.',
+        '  cause    opt_out: opted out of the channel; of all mail: unsubscribed, blocked, complaint,\n' +
+        '           bounce or suppressed; all_mail: opted out of all mail, and which of these is not known;\n' +
+        "           doubtful: it may be the channel's default, or our own request without an answer, so\n" +
+        '           it is not reported to the CRM\n' +
+        '  after    the opt-out is later than this; empty if no run saw the person subscribed\n' +
+        '  by       the opt-out is not later than this: when a run first saw it\n\n' +
+        'Lists what runs have seen. Only full runs, events and `one` see an opt-out of a single\n' +
+        'channel. Reads the snapshot, and the do-not-contact list for people that the CRM wants in again\n' +
+        'after their contact was deleted. Works during a run, and changes nothing. A day begins at\n' +
+        'midnight UTC; 7d, 12h or 30m means so long ago.',
     );
 }
 

@@ -16,8 +16,9 @@ import { namesOf } from '../cli/lookup/person-names.ts';
 import { look, type LookFlags, namingOptions } from '../cli/lookup/snapshot-command.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 import { csvLines } from '../cli/output/csv-text.ts';
-import { counted, instant } from '../cli/output/format-values.ts';
-import { renderGroups, shownGroups } from '../cli/output/problem-groups.ts';
+import { counted } from '../domain/values/counted.ts';
+import { instant } from '../cli/output/format-values.ts';
+import { classWords, renderGroups, shownGroups } from '../cli/output/problem-groups.ts';
 import { table } from '../cli/output/table.ts';
 import type { Line } from '../cli/output/text-style.ts';
 
@@ -33,19 +34,19 @@ const mostListed = 100;
 /** Declares the flags of `problems`. */
 export function options(command: Command): void {
   namingOptions(command)
-    .option('--class <class>', 'only rejected, invalid, conflict or held ones')
+    .option('--class <class>', 'only rejected, invalid, conflict or held (awaiting approval) ones')
     .option('--all', 'list every record as well')
     .option('--csv <file>', 'write a line for each record to this file; nothing is overwritten')
     .addHelpText(
       'after',
       '\nLists what the last runs recorded, grouped by cause. It reads the snapshot only, works during\n' +
-        'a run, and ends with 0 also if there are problems. A plan records nothing: what a run would\n' +
-        'find now is listed by `plan`.\n\n' +
+        'a run, and ends with 0 also if there are problems. A plan records nothing: `plan` lists what\n' +
+        'a run would find now.\n\n' +
         '  invalid   records of the CRM that cannot be used\n' +
         '  conflict  the CRM and the platform disagree, and the person counts; see `resolve`\n' +
         '  rejected  the platform refused a change, or the CRM an opt-out; see `retry`\n' +
-        '  held      changes that await approval; see `approve`\n\n' +
-        'The CSV names the ids in the CRM and the place in the source (as of that reading). It holds\n' +
+        '  held      awaiting approval; see `approve`\n\n' +
+        'The CSV names the ids in the CRM and the place in the source (as of that reading). It shows\n' +
         'addresses, and values that may be personal data, only with --addresses. Its file is readable\n' +
         'for you alone (0600), and no cell is a formula to a spreadsheet.',
     );
@@ -129,7 +130,15 @@ type Row = ReturnType<typeof rowsOf>[number];
 
 function listOf(rows: readonly Row[]): string[] {
   const cells = rows.map(({ class: of, cause, key, crmIds, place, part, reason }) => {
-    return [of, cause, key, crmIds.join(' '), place ?? '', part, reason];
+    return [
+      classWords[of],
+      cause,
+      key,
+      crmIds.join(' '),
+      place ?? '',
+      part.replace(/^opt_(in|out)\b/, 'opt $1'),
+      reason,
+    ];
   });
   return table([['class', 'cause', 'record', 'CRM id', 'place', 'channel', 'reason'], ...cells]);
 }

@@ -31,8 +31,8 @@ export function options(command: Command): void {
       '\nRecords the decision, with who and when, and sends nothing: the next run does. `explain` shows\n' +
         'it. It reads the CRM and the platform, to decide about what they show now.\n\n' +
         '--in is accepted only where nobody is known to have opted out: for an opt-out that the mirror\n' +
-        "made on the CRM's word (rule 16), and for one that may be a default of the platform. It holds\n" +
-        'for that very opt-out: when the person leaves again, the person is out again. What a person\n' +
+        "made on the CRM's word (rule 16), and for one that may be a default of the platform. It counts\n" +
+        'for that very opt-out: if the person opts out again, they are out again. What a person\n' +
         'did on the platform, a block, a bounce, a complaint and an erasure are refused (exit 2).\n\n' +
         '--out goes to the do-not-contact list. Runs opt the person out of the channel as if the CRM\n' +
         'said so, until the CRM states an opt-in later (contacts.consentAt), or `allow` takes it back.\n\n' +
@@ -59,7 +59,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     return {
       document: { mirror: mirror.name, person: hash, ...settled },
       lines: [
-        `${hash} in ${channel} is settled as an opt-${as}, by ${by}.`,
+        `${hash} in ${channel} is resolved as an opt-${as}, by ${by}.`,
         `The next run ${does[as]}. \`crm-mirror explain\` shows the decision.`,
       ],
       code: 0,

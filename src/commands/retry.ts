@@ -5,7 +5,7 @@ import type { Snapshot } from '../snapshot/snapshot.ts';
 import { change, type LookFlags, namingOptions } from '../cli/lookup/snapshot-command.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 import { namedBy, wordOf } from '../cli/lookup/person-names.ts';
-import { counted } from '../cli/output/format-values.ts';
+import { counted } from '../domain/values/counted.ts';
 
 type Named = Pick<RecordProblem, 'kind' | 'key'>;
 

@@ -16,6 +16,7 @@ import { createProgress } from '../cli/progress/progress-line.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 import type { DemoPage } from './page-writer.ts';
 import type { Stage } from './demo-platform.ts';
+import { counted } from '../domain/values/counted.ts';
 
 const everyMs = 3_000;
 /** How many records of each kind of change the demo names. */
@@ -69,7 +70,7 @@ export async function pass({ stage, shell, page, writes }: Wanted): Promise<Pass
 function tellProgress(requests: readonly LoggedRequest[], { note, interactive }: Shell): void {
   if (interactive) return;
   const changes = requests.filter(({ method, status }) => method !== 'GET' && status < 300);
-  note(`  … ${changes.length.toLocaleString('en')} changes accepted by the platform so far`);
+  note(`  … ${counted(changes.length, 'change')} accepted by the platform so far`);
 }
 
 interface Planned {

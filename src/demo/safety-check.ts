@@ -8,6 +8,7 @@ import type { DesiredRow } from '../domain/record.ts';
 import { type ClaimResult, writesIn } from './expected-outcome.ts';
 import type { Passed } from './demo-run.ts';
 import { wishesOf } from './demo-platform.ts';
+import { counted } from '../domain/values/counted.ts';
 
 /** The state of the platform before a run. */
 export interface Before {
@@ -60,7 +61,7 @@ export function tellSafety({ emulator, before, foreign, people, passed }: After)
       truth: back.length === 0 ? undefined : `opened again: ${back.map(pairOf).join(', ')}`,
     },
     {
-      subject: `${optIns.length} opt-ins`,
+      subject: counted(optIns.length, 'opt-in'),
       says: 'The CRM states every one of them, and nothing in it contradicts.',
       truth: unwanted.length === 0 ? undefined : `not wanted: ${unwanted.map(pairOf).join(', ')}`,
     },

@@ -18,7 +18,7 @@ export interface UnknownWords extends Pick<UnknownWord, 'option' | 'fix'> {
   values: readonly UnknownValue[];
   /** The number of records with further values, which are not distinguished. */
   others: number;
-  /** The place of the first of these records. */
+  /** The place of the first of these records; empty: it is not shown. */
   first: string;
 }
 
@@ -92,8 +92,9 @@ export function sayUnknown(
     ...more.map(([name, n]) => `${n} ${n === 1 ? 'holds' : 'hold'} ${name}`),
   ];
   const known = all.length === 1 ? 'is no known word' : 'are no known words';
+  const at = place === '' ? '' : ` (the first: ${place})`;
   const isMasked = !asTheyAre && values.some((value) => !isPlain(value));
-  return `${parts.join(', ')}, which ${known} (the first: ${place})${isMasked ? maskedNote : ''}`;
+  return `${parts.join(', ')}, which ${known}${at}${isMasked ? maskedNote : ''}`;
 }
 
 /** Explains values that are shown only by their form. */

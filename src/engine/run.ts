@@ -21,6 +21,7 @@ import { viewPlan } from './plan/view-plan.ts';
 import { findAbsences, lockPerson, observe, readSources } from './read-and-observe.ts';
 import { keepDuplicates } from './read/person-read.ts';
 import type { Summary } from './report/run-summary.ts';
+import { counted } from '../domain/values/counted.ts';
 
 const mostRounds = 3;
 
@@ -95,7 +96,7 @@ function isLeftForNextRun({ run, options, reasons }: RunState, round: number): b
   if (round <= (options.agrees ? 1 : mostRounds)) return false;
   const left = run.snapshot.guarded.countPassing();
   if (left > 0) {
-    const reason = `${left} changes did not get through in this run`;
+    const reason = `${counted(left, 'change')} could not be made in this run`;
     reasons.push({ code: 'changes-left', reason, fix: 'run again' });
   }
   return true;

@@ -37,7 +37,7 @@ export async function settleConflict(
   if (found?.source instanceof Error) throw found.source;
   if (found?.unread instanceof Error) throw found.unread;
   if (!found?.source.complete) {
-    throw new Invalid('the CRM was not read completely, so nothing is settled', {
+    throw new Invalid('the CRM was not read completely, so nothing is resolved', {
       fix: '`crm-mirror check` tells why',
     });
   }

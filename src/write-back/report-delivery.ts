@@ -199,7 +199,7 @@ function settle(
 
 /** Returns the problem's reason for an opt-out that the CRM rejected. */
 export function sayRejected(reason: string): string {
-  return `the CRM does not take this opt-out back: ${reason}`;
+  return `the CRM refused this opt-out: ${reason}`;
 }
 
 /** Splits a list into the items that pass the test and those that do not. */

@@ -8,6 +8,7 @@ import { isRecord, onlyKey } from '../engine/context/mirror-context.ts';
 import { type Finding, findOptOutsToReport } from './find-opt-outs.ts';
 import { findingsNamed } from '../engine/context/run-findings.ts';
 import { noteStuck, sayRejected, deliverReports } from './report-delivery.ts';
+import { counted } from '../domain/values/counted.ts';
 
 const listed = 100;
 
@@ -66,7 +67,6 @@ function listKnown({ run, tally }: RunState, kind: 'contact' | 'template'): void
 }
 
 function sayStuck(waiting: number, { message }: Error): Problem {
-  const many = waiting === 1 ? 'an opt-out' : `${waiting} opt-outs`;
-  const reason = `the CRM could not be told of ${many}, the next run tries again: ${message}`;
+  const reason = `${counted(waiting, 'opt-out')} could not be reported to the CRM; the next run tries again: ${message}`;
   return { code: 'write-back-stuck', reason };
 }

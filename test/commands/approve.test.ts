@@ -38,6 +38,39 @@ test('a run that holds changes says which, why, and how to approve them', async 
   expect(world.writes()).toEqual([]);
 });
 
+test('a column of opt-outs that came empty opts nobody in until it is approved', async () => {
+  const world = await mirrored();
+  world.config({ contacts: { unsubscribed: 'unsubscribed' } });
+  const people = (out: (at: number) => string): void => {
+    const lines = Array.from({ length: 12 }, (_, at) => `${at},p${at}@example.com,yes,,${out(at)}`);
+    world.csv(`${['id,email,news,product,unsubscribed', ...lines].join('\n')}\n`);
+  };
+  people(() => '');
+  expect((await world.call('sync')).code).toBe(0);
+  people((at) => (at < 6 ? 'yes' : ''));
+  expect((await world.call('sync', '--json')).json.contacts.applied.opt_out).toBe(6);
+  world.writes();
+  people(() => '');
+  const { code, err } = await world.call('sync');
+  expect(code).toBe(3);
+  expect(err).toContain(
+    '6 of the 6 people whose opt-out the CRM stated would be opted in again: is a column empty in this export?',
+  );
+  expect(world.writes()).toEqual([]);
+  const planned = await world.call('plan', '--exit-code');
+  expect(planned.code).toBe(3);
+  expect(`${planned.out}${planned.err}`).toContain('is a column empty in this export?');
+  const { plan } = (await world.call('plan', '--json')).json;
+  expect((await world.call('approve', plan)).code).toBe(0);
+  const { json } = await world.call('sync', '--json');
+  expect(json).toMatchObject({ status: 'done', contacts: { applied: { opt_in: 6 } } });
+  // Two people who change their minds are opted in at once.
+  people((at) => (at < 6 ? 'yes' : ''));
+  expect((await world.call('sync')).code).toBe(0);
+  people((at) => (at >= 2 && at < 6 ? 'yes' : ''));
+  expect((await world.call('sync', '--json')).json.contacts.applied.opt_in).toBe(2);
+});
+
 test('plan and status name the first of many changes that await approval', async () => {
   const world = await mirrored();
   world.config({ guards: { optIns: { percent: 0, floor: 1 } } });

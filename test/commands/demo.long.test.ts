@@ -50,7 +50,7 @@ describe('the demo command', () => {
     const dir = join(folder, 'played');
     const demo = await play(dir);
     expect(demo.errors).not.toMatch(/bug|Error/);
-    expect(demo.output).not.toContain('NOT AS TOLD');
+    expect(demo.output).not.toContain('NOT AS DESCRIBED');
     expect(demo.code).toBe(0);
     expect(demo.output).toMatch(/clara\.fischer@example\.com\n.*not\s+opted\s+in\s+again/);
     expect(demo.output).toMatch(/Act 3[^]*, 0 of them to change anything/);

@@ -56,7 +56,7 @@ const situations: Situation[] = [
         decision: 'conflict',
         observed: 'opt_out',
         outweighed: false,
-        problem: { reason: expect.stringContaining('left this channel'), since: null },
+        problem: { reason: expect.stringContaining('opted out of this channel'), since: null },
       },
     },
   ],
@@ -92,7 +92,7 @@ const situations: Situation[] = [
     { news: { row: 16, decision: 'opt_in' }, sends: [{ op: 'opt_in', channel: 'ch_news' }] },
   ],
   [
-    'vanished on the platform',
+    'vanished from the platform',
     async (world) => {
       await world.call('sync');
       world.emulator.dashboard.deleteContact(ann);
@@ -114,7 +114,7 @@ const situations: Situation[] = [
         rows: expect.arrayContaining([11]),
         outweighed: true,
         decision: 'conflict',
-        problem: { reason: expect.stringContaining('left, and then the contact vanished') },
+        problem: { reason: expect.stringContaining('opted out, and then the contact vanished') },
       },
     },
   ],

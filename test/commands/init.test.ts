@@ -109,7 +109,12 @@ describe('refuses with the option that decides', () => {
       [...news, '--words', 'Newsletter=Ja'],
       'write COLUMN:in=WORD',
     ],
-    ['two columns of opt-outs', second, news, '--unsubscribed "Do not mail"'],
+    [
+      'an opt-out that is not among those named',
+      second,
+      [...news, '--unsubscribed', 'Do not mail'],
+      'add --unsubscribed "Email opt-out", or, if it says something else, --unused "Email opt-out"',
+    ],
     ['an opt-out that cannot be read', strange, news, '--words "Do not mail:yes=WORD,WORD"'],
     ['no address', 'id,name\n1,Ann\n', news, '--email COLUMN'],
     ['no id', 'Email,Newsletter\na@b.example,yes\na@b.example,no\n', news, '--id COLUMN'],
@@ -133,6 +138,74 @@ test('proposes the address as the id if nothing else is one', async () => {
   const said = 'a changed address then counts as one person gone and a new one';
   expect(out).toMatch(new RegExp(`^ {2}id +Email +no column is an id, .*; ${said}$`, 'm'));
   expect(readFileSync(output, 'utf8')).toMatch(new RegExp(`${said}\\n {2}id: Email$`, 'm'));
+});
+
+describe('an export in Dutch', () => {
+  const header =
+    'Relatienummer;Achternaam;E-mail;Nieuwsbrief;Productnieuws;Uitgeschreven op;Gearchiveerd;Niet mailen';
+  const product = ['aangemeld', 'afgemeld', 'n.v.t.'];
+  const rows = Array.from({ length: 90 }, (_, at) => {
+    const day = `${String((at % 28) + 1).padStart(2, '0')}-03-2024`;
+    const left = at < 62 ? day : (['per telefoon'][at - 62] ?? '');
+    const cells = [product[at % 3], left, '', at % 20 === 0 ? 'x' : ''];
+    return `R${at};N${at};p${at}@example.com;${at % 2 ? 'Ja' : 'Nee'};${cells.join(';')}`;
+  });
+  const dutch = `${[header, ...rows].join('\n')}\n`;
+  const channel = ['--channel', 'ch_news=Nieuwsbrief'];
+
+  test('is refused with the flags of each opt-out column', async () => {
+    const { init, output } = await exported(dutch);
+    const { code, err } = await init('--yes', '--addresses', ...channel);
+    expect(code).toBe(2);
+    expect(err).toContain('column "Uitgeschreven op": 1 record holds "per telefoon", which is no');
+    expect(err).toMatch(
+      /say what they mean: --words "Uitgeschreven op:yes=any" if .* add --no-uns/,
+    );
+    expect(err).toContain('column "Niet mailen": 5 records hold "x"');
+    expect(err).toContain('--words "Niet mailen:yes=WORD,WORD"');
+    expect(existsSync(output)).toBe(false);
+  });
+
+  test('uses both columns once their words are named, and lists all others', async () => {
+    const { init, output } = await exported(dutch);
+    const words = ['--words', 'Uitgeschreven op:yes=any', '--words', 'Niet mailen:yes=x'];
+    const { code, out } = await init('--yes', ...channel, ...words);
+    expect(code).toBe(0);
+    const written = readFileSync(output, 'utf8');
+    expect(written).toContain('    - { field: Uitgeschreven op, yes: any }\n');
+    expect(written).toContain('    - { field: Niet mailen, yes: [ x ] }\n');
+    expect(out).toMatch(/ {2}Gearchiveerd\n {2}Productnieuws \("aangemeld" 30×/);
+    expect(out).toContain('  and 1 column that looks like none of these');
+    expect(written).toContain('# not used: Productnieuws ("aangemeld" 30×');
+  });
+
+  test('leaves out what the user says is no opt-out', async () => {
+    const { init, output } = await exported(dutch);
+    const flags = ['--unused', 'Niet mailen', '--words', 'Uitgeschreven op:yes=any'];
+    const { code, out } = await init('--yes', ...channel, ...flags);
+    expect(code).toBe(0);
+    expect(out).toMatch(/ {2}Niet mailen \("x" 5×\)\n {2}Gearchiveerd/);
+    expect(readFileSync(output, 'utf8')).toContain(
+      '  unsubscribed: { field: Uitgeschreven op, yes: any }\n',
+    );
+  });
+});
+
+test.each([
+  ['a word and a date', 'oui', '12/03/2024', 0],
+  ['a word and a reason', 'oui', 'par téléphone', 2],
+])('French opt-outs, %s: neither is left out', async (_, word, left, expected) => {
+  const lines = [
+    'id,Email,Newsletter,Ne pas contacter,Désinscrit le',
+    `1,a@example.com,yes,${word},`,
+  ];
+  const { init, output } = await exported(
+    `${[...lines, `2,b@example.com,yes,,${left}`].join('\n')}\n`,
+  );
+  const { code, err } = await init('--yes', '--addresses', ...news);
+  expect(code).toBe(expected);
+  if (expected === 2) expect(err).toContain('column "Désinscrit le"');
+  else expect(readFileSync(output, 'utf8')).toContain('    - Désinscrit le\n');
 });
 
 describe('the channels of the platform', () => {

@@ -64,7 +64,7 @@ describe('resolve --in', () => {
     });
     expect(world.writes()).toEqual([]);
     const { out, err } = await world.call('explain', ann);
-    expect(out + err).toMatch(/settled as an opt-in by eva, .*: by letter \(evidence: ticket 7\)/);
+    expect(out + err).toMatch(/resolved as an opt-in by eva, .*: by letter \(evidence: ticket 7\)/);
     expect(await conflicts(world)).toBe(0);
     expect(world.shown(ann)).toMatchObject({ ch_news: 'opt_in' });
     expect(await conflicts(world)).toBe(0);
@@ -100,7 +100,7 @@ describe('resolve --in', () => {
     leaves(world);
     await world.call('sync');
     const { code, err } = await settle(world, 'in');
-    expect([code, err]).toEqual([2, expect.stringMatching(/cannot be settled as an opt-in/)]);
+    expect([code, err]).toEqual([2, expect.stringMatching(/cannot be resolved as an opt-in/)]);
     expect(await conflicts(world)).toBe(1);
   });
 

@@ -288,7 +288,7 @@ describe('write-back over HTTP', () => {
         status: 'rejected',
         contacts: { applied: { create: 1 } },
         returns: { told: 0, rejected: 0, waiting: 2 },
-        reasons: [expect.stringMatching(/could not be told of 2 opt-outs.*→ correct the headers/)],
+        reasons: [expect.stringMatching(/2 opt-outs could not be reported.*→ correct the headers/)],
       },
     });
     expect(shown(cid)).toMatchObject({ ch_news: 'opt_in' });
@@ -328,7 +328,7 @@ describe('write-back over HTTP', () => {
     const { json } = await call('check', '--json');
     expect(json.findings).toContainEqual(
       expect.objectContaining({
-        what: 'who left',
+        what: 'opt-outs on the platform',
         ok: true,
         found: expect.stringContaining('PATCH'),
       }),

@@ -149,7 +149,7 @@ describe('contacts.include', () => {
   test.each([
     ['2026-03-01T12:00:00', 'is a time without a zone'],
     ['2026-03-01 12:00', 'is a time without a zone'],
-    ['01.03.2026', 'is no time that can be told'],
+    ['01.03.2026', 'is no time that can be read'],
   ])('a consent of %s is invalid, with a reason', (since, why) => {
     expect(desire({ record: { since } }).row.invalid?.reason).toBe(`"since" ${why}`);
   });

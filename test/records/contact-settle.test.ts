@@ -98,7 +98,7 @@ describe('--in is refused', () => {
   const status = (more: object) => [shown({ news: 'opt_out', ...more })];
   const blocked = (more: object) => person(never, { observed: status(more) });
   const refused: [string, Partial<States>, RegExp?][] = [
-    ['where the person was in before (row 15)', person(left), /may be the person's|left this/],
+    ['where the person was in before (row 15)', person(left), /may be the person's|out of this/],
     ['without known defaults', person(never, { facts: withoutDefaults })],
     ['where nobody knows whether there are defaults', person(never, { facts: unknownDefaults })],
     ['where the default is an opt-in', person(never, { facts: insByDefault })],

@@ -1,7 +1,7 @@
 /** Renders the result of `check`, and builds its document for --json. */
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import type { Names } from '../lookup/person-names.ts';
-import { counted } from '../output/format-values.ts';
+import { counted } from '../../domain/values/counted.ts';
 import { type Line, lineOf, styled } from '../output/text-style.ts';
 import { columnDocument, renderColumns } from './column-values.ts';
 import type { Finding } from './finding.ts';

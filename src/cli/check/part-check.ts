@@ -8,7 +8,7 @@ import { systemClock } from '../../http/system-clock.ts';
 import { mappedColumns } from '../../records/contact/observe/column-meanings.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import type { Shell } from '../compose/process-shell.ts';
-import { counted } from '../output/format-values.ts';
+import { counted } from '../../domain/values/counted.ts';
 import { countSender, type Senders } from '../status/sender-domains.ts';
 import { type Finding, look } from './finding.ts';
 import { checkPlatform } from './platform-check.ts';

@@ -4,7 +4,7 @@ import { factsIn } from '../../engine/context/platform-knowledge.ts';
 import type { RecordType } from '../../records/record-type.ts';
 import type { Page } from '../../records/listing-page.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
-import { counted } from '../output/format-values.ts';
+import { counted } from '../../domain/values/counted.ts';
 import type { Found } from './finding.ts';
 
 /** The platform, as one record type sees it. */

@@ -11,7 +11,7 @@ import { systemClock } from '../../http/system-clock.ts';
 import type { MappedColumn } from '../../records/contact/observe/column-meanings.ts';
 import type { DuplicateCounts } from '../../snapshot/staging/duplicate-records.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
-import { counted } from '../output/format-values.ts';
+import { counted } from '../../domain/values/counted.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { createProgress, outletsOf } from '../progress/progress-line.ts';
 import { type ColumnCount, countColumns } from './column-values.ts';

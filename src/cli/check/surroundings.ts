@@ -9,7 +9,7 @@ import { whyNotWritable } from '../../snapshot/database/snapshot-folder.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import { accountOf } from '../compose/assemble-mirror.ts';
 import type { Shell } from '../compose/process-shell.ts';
-import { counted } from '../output/format-values.ts';
+import { counted } from '../../domain/values/counted.ts';
 import type { Finding, Found } from './finding.ts';
 
 /** Checks whether runs would accept the do-not-contact list and its key. */
@@ -81,7 +81,7 @@ export function checkSettings({ policy, contacts }: Config): Finding[] {
   const addresses = protect.filter((one) => typeof one === 'string').length;
   const conditions = protect.length - addresses;
   const covered = [
-    ...(addresses > 0 ? [counted(addresses, 'address').replace('addresss', 'addresses')] : []),
+    ...(addresses > 0 ? [counted(addresses, 'address', 'addresses')] : []),
     ...(conditions > 0 ? [counted(conditions, 'condition')] : []),
   ];
   const found: [string, string][] = [];
@@ -93,7 +93,7 @@ export function checkSettings({ policy, contacts }: Config): Finding[] {
     found.push(['contacts.protect', what]);
   }
   if (contacts.sample !== undefined) {
-    const few = counted(contacts.sample, 'person').replace('persons', 'people');
+    const few = counted(contacts.sample, 'person', 'people');
     found.push(['contacts.sample', `only ${few} are created or opted in, and nobody is deleted`]);
   }
   return found.map(([what, text]) => ({ what, level: 'note', found: text, invalidInput: false }));

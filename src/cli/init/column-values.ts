@@ -1,7 +1,7 @@
 /** Describes what a column holds, without personal data. */
 import { isPlain } from '../../domain/unknown-words.ts';
 import { dateIn } from '../../records/contact/observe/date-text.ts';
-import { counted } from '../output/format-values.ts';
+import { counted } from '../../domain/values/counted.ts';
 import { recordsOf } from './column-words.ts';
 import type { Column, Value } from './sample/sample.ts';
 

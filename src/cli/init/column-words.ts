@@ -2,6 +2,7 @@
 import { sayUnknown } from '../../domain/unknown-words.ts';
 import { wordOf } from '../../domain/values/record-field.ts';
 import { systemClock } from '../../http/system-clock.ts';
+import { dateIn } from '../../records/contact/observe/date-text.ts';
 import { type Use, vocabulary } from '../../records/contact/observe/value-vocabulary.ts';
 import { quoted } from '../../sources/shared/field-suggestions.ts';
 import type { Column, Value } from './sample/sample.ts';
@@ -90,6 +91,22 @@ export function looksLikeForeignFlag(column: Column): boolean {
   return withWords(column, 'unsubscribed').unknown.length > 0;
 }
 
+const mostWords = 12;
+
+/** Returns whether a column holds dates or reasons: its values are not a few words. */
+function holdsTexts({ column, unknown }: Pick<Chosen, 'column' | 'unknown'>): boolean {
+  const dates = column.values.filter(({ text }) => dateIn(text, Infinity) === 'past');
+  return recordsOf(dates) * 2 > column.filled || unknown.length > mostWords;
+}
+
+/** What to do instead of naming the words. */
+const others: Readonly<Record<Use, (column: string) => string>> = {
+  subscription: () => 'name another column',
+  unsubscribed: (column) =>
+    `if it says something else, add --unused ${column}; if no column says so, add --no-unsubscribed`,
+  deleted: () => 'name another column, or add --no-deleted',
+};
+
 /** Returns the refusal of a column whose words have to be named. */
 export function unreadable(
   { column, unknown }: Chosen,
@@ -98,10 +115,12 @@ export function unreadable(
 ): Undecided {
   const values = unknown.map((value) => ({ ...value, unknown: 'word' as const }));
   const meanings = use === 'subscription' ? ['in', 'out', 'none'] : ['yes', 'no'];
-  const options = meanings.map((one) => `--words ${quoted(`${column.name}:${one}=WORD,WORD`)}`);
-  const none = use === 'subscription' ? '' : `, or add --no-${use}`;
-  const other = `name another column${none}`;
-  const which = { option: '', fix: '', values, others: 0, first: 'in the source' };
+  const naming = meanings.map((one) => `--words ${quoted(`${column.name}:${one}=WORD,WORD`)}`);
+  const any = `--words ${quoted(`${column.name}:yes=any`)} if every value but a no means yes`;
+  const isAny = use !== 'subscription' && holdsTexts({ column, unknown });
+  const options = isAny ? [any, ...naming] : naming;
+  const other = others[use](quoted(column.name));
+  const which = { option: '', fix: '', values, others: 0, first: '' };
   return new Undecided(`column ${quoted(column.name)}: ${sayUnknown(which, { asTheyAre })}`, {
     fix: `say what they mean: ${options.join(', ')}; or ${other}`,
     question: { about: 'words', use, column, unknown },

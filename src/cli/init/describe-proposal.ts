@@ -1,7 +1,7 @@
 /** Says what was recognized in a source, and why. */
 import { isPlain } from '../../domain/unknown-words.ts';
 import { quoted } from '../../sources/shared/field-suggestions.ts';
-import { counted } from '../output/format-values.ts';
+import { counted } from '../../domain/values/counted.ts';
 import { table } from '../output/table.ts';
 import { recordsOf } from './column-words.ts';
 import { wordFlag } from './init-flags.ts';
@@ -15,7 +15,9 @@ export function described(sample: Sample, proposal: Proposal, asTheyAre: boolean
   const roles = [
     ['id', id],
     ['email', email],
-    ['unsubscribed', unsubscribed],
+    ...(unsubscribed.length > 0 ? unsubscribed : [undefined]).map(
+      (one) => ['unsubscribed', one] as const,
+    ),
     ['deleted', deleted],
     ...channels.map((one) => [one.id, one] as const),
   ] as const;
@@ -63,9 +65,9 @@ function sourceLines({ options, records, columns, flaw, isWhole, notes = [] }: S
   const extra = Object.entries(more).flatMap(([name, value]) =>
     typeof value === 'string' ? `${name}: ${value}` : [],
   );
-  const read = `${isWhole ? '' : 'the first '}${records.toLocaleString('en')} records`;
+  const read = `${isWhole ? '' : 'the first '}${counted(records, 'record')}`;
   return [
-    `${type}: ${read}, ${columns.length} columns${extra.length > 0 ? ` (${extra.join(', ')})` : ''}`,
+    `${type}: ${read}, ${counted(columns.length, 'column')}${extra.length > 0 ? ` (${extra.join(', ')})` : ''}`,
     ...(flaw === undefined ? [] : [`  not complete: ${flaw}`]),
     ...notes.map((note) => `  ${note}`),
   ];
@@ -74,15 +76,20 @@ function sourceLines({ options, records, columns, flaw, isWhole, notes = [] }: S
 /** How many unused columns are shown. */
 const mostUnused = 20;
 
-function unusedLines({ unused, unsubscribed }: Proposal): string[] {
-  if (unused.length === 0) return [];
-  const more = unused.length - mostUnused;
-  const flags = unsubscribed ? '--deleted COLUMN' : '--unsubscribed COLUMN or --deleted COLUMN';
+function unusedLines({ unused: { named, likely, others } }: Proposal): string[] {
+  if (named.length + likely.length === 0) return [];
+  const shown = likely.slice(0, mostUnused);
+  const more = likely.length - shown.length;
   return [
     '',
-    'These columns are not used. If one says that a person must not be mailed, or is gone, add',
-    `${flags}:`,
-    ...unused.slice(0, mostUnused).map((column) => `  ${said(column)}`),
+    'These columns are not used. If one says that a person must not be mailed, add --unsubscribed',
+    'COLUMN. If one says that a person is gone, add --deleted COLUMN, which is no opt-out:',
+    ...[...named, ...shown].map((column) => `  ${said(column)}`),
     ...(more > 0 ? [`  and ${more.toLocaleString('en')} more, which the configuration lists`] : []),
+    ...(others > 0
+      ? [
+          `  and ${counted(others, 'column')} that ${others === 1 ? 'looks' : 'look'} like none of these`,
+        ]
+      : []),
   ];
 }

@@ -17,7 +17,8 @@ export interface Flags {
   channel?: string[];
   id?: string;
   email?: string;
-  unsubscribed?: string | false;
+  unsubscribed?: string[] | false;
+  unused?: string[];
   deleted?: string | false;
   words?: string[];
   addresses?: true;
@@ -44,8 +45,16 @@ export function declareFlags(command: Command): void {
     )
     .option('--id <column>', 'the column with the stable id of a record')
     .option('--email <column>', 'the column with the email address')
-    .option('--unsubscribed <column>', 'the column that says that a person wants no mail at all')
+    .option(
+      '--unsubscribed <column>',
+      'a column that says that a person wants no mail at all; may be repeated',
+      (column: string, before?: string[] | false) => [...(before || []), column],
+    )
     .option('--no-unsubscribed', 'no column says so')
+    .option(
+      '--unused <column...>',
+      'a column that is named like an opt-out and says something else',
+    )
     .option('--deleted <column>', 'the column that says that a person is gone')
     .option('--no-deleted', 'no column says so')
     .option(
@@ -66,12 +75,13 @@ export function choicesOf(
   flags: Flags,
   { asTheyAre, platform }: { asTheyAre: boolean; platform: readonly PlatformChannel[] },
 ): Choices {
-  const { id, email, unsubscribed, deleted, channel = [], words = [] } = flags;
+  const { id, email, unsubscribed, unused = [], deleted, channel = [], words = [] } = flags;
   return {
     id,
     email,
     unsubscribed,
     deleted,
+    unused,
     channels: channel.map(channelOf),
     words: wordsOf(words),
     platform,
@@ -118,14 +128,15 @@ export function wordFlag(column: string, meaning: string, words: readonly string
 
 /** Returns the command line that does the same without questions. */
 export function commandLine(flags: Flags): string {
-  const { source = '', output, channel = [], words = [], header = [] } = flags;
+  const { source = '', output, unused = [], channel = [], words = [], header = [] } = flags;
   const { id, email, unsubscribed, deleted, mirror, table } = flags;
   const named = { output, mirror, table, id, email, unsubscribed, deleted };
   const parts = Object.entries(named).flatMap(([name, value]) => {
     if (value === undefined || (name === 'output' && value === 'mirror.yaml')) return [];
-    return value === false ? [`--no-${name}`] : [`--${name}`, value];
+    if (value === false) return [`--no-${name}`];
+    return [value].flat().flatMap((one) => [`--${name}`, one]);
   });
-  const lists = Object.entries({ header, channel, words }).flatMap(([name, values]) =>
+  const lists = Object.entries({ header, unused, channel, words }).flatMap(([name, values]) =>
     values.flatMap((value) => [`--${name}`, value]),
   );
   const all = ['crm-mirror', 'init', source, ...parts, ...lists, '--yes'];

@@ -1,7 +1,7 @@
 /** Writes the configuration that `init` proposes, with its reasons as comments. */
 import { basename, relative, sep } from 'node:path';
 import { stringify } from 'yaml';
-import { counted } from '../output/format-values.ts';
+import { counted } from '../../domain/values/counted.ts';
 import { visibleLine } from '../output/visible-text.ts';
 import { frequent, holdsDates, said } from './column-values.ts';
 import { type Chosen, recordsOf, type Words } from './column-words.ts';
@@ -44,9 +44,14 @@ export function configurationText({ mirror, folder, sample, proposal }: Draft): 
     `  id: ${literal(id.column.name)}`,
     ...reason(email),
     `  email: ${literal(email.column.name)}`,
-    ...flag('unsubscribed', unsubscribed, 'a yes in it means that the person wants no mail at all'),
+    ...(optOutLines(unsubscribed) ??
+      flag(
+        'unsubscribed',
+        unsubscribed[0],
+        'a yes in it means that the person wants no mail at all',
+      )),
     ...flag('deleted', deleted, 'a yes in it means that the person is gone'),
-    ...proposal.unused.map((column) => comment(`not used: ${said(column)}`, 2)),
+    ...unusedLines(proposal),
     '  channels:',
     ...channels.flatMap((channel) => [
       `    - id: ${literal(channel.id)}`,
@@ -56,6 +61,28 @@ export function configurationText({ mirror, folder, sample, proposal }: Draft): 
     ]),
     '',
   ].join('\n');
+}
+
+/** Returns the list of several opt-out columns; undefined: there are no several. */
+function optOutLines(unsubscribed: readonly Chosen[]): string[] | undefined {
+  if (unsubscribed.length < 2) return undefined;
+  const entries = unsubscribed.flatMap((chosen) => [
+    ...comments(chosen).map((line) => `  ${line}`),
+    `    - ${literal(statementOf(chosen))}`,
+  ]);
+  return [
+    '  # a yes in any of them means that the person wants no mail at all',
+    '  unsubscribed:',
+    ...entries,
+  ];
+}
+
+function unusedLines({ unused: { named, likely, others } }: Proposal): string[] {
+  const rest = `not used: ${counted(others, 'other column')}`;
+  return [
+    ...[...named, ...likely].map((column) => comment(`not used: ${said(column)}`, 2)),
+    ...(others > 0 ? [comment(rest, 2)] : []),
+  ];
 }
 
 /** Returns the options of the source. The path of a file is relative to the configuration. */
@@ -78,7 +105,7 @@ function sourceText(source: Record<string, unknown>): string[] {
 
 function readFrom({ origin, file, records, isWhole }: Sample): string {
   const name = file === undefined ? origin : basename(file);
-  return `${isWhole ? '' : 'the first '}${records.toLocaleString('en')} records of ${name}`;
+  return `${isWhole ? '' : 'the first '}${counted(records, 'record')} of ${name}`;
 }
 
 function placed(path: string): string {

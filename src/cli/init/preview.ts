@@ -35,13 +35,13 @@ export function previewOf(
     {
       id: id.column.name,
       email: email.column.name,
-      unsubscribed: unsubscribed && statementOf(unsubscribed),
+      unsubscribed: unsubscribed.map(statementOf),
       deleted: deleted && statementOf(deleted),
       channels: channels.map((one) => ({ id: one.id, subscription: statementOf(one) })),
     },
     systemClock.now,
   );
-  const wantsNone = unsubscribed && readerOf(unsubscribed);
+  const optOuts = unsubscribed.map((chosen) => ({ chosen, read: readerOf(chosen) }));
   const rows = first.map(({ where, value }) => {
     const row = desire(value, where);
     const { channels: wishes, presence } = decodeContact.desired(row).value;
@@ -50,7 +50,8 @@ export function previewOf(
       const text = chosen && valueIn(value, chosen, asTheyAre);
       return text === undefined ? '' : ` (${text})`;
     };
-    const noMail = wantsNone?.(value) === 'yes';
+    const out = optOuts.find(({ read }) => read(value) === 'yes')?.chosen;
+    const noMail = out !== undefined;
     const each = channels.map((one) => {
       const wish = wishes[one.id];
       return `${wish ? said[wish] : '–'}${noMail || row.invalid ? '' : because(one)}`;
@@ -59,7 +60,7 @@ export function previewOf(
       row.invalid?.noAddress === true ? 'skipped: no address' : '',
       row.invalid && row.invalid.noAddress !== true ? `invalid: ${row.invalid.reason}` : '',
       presence === 'flagged' ? `gone: ${deleted?.column.name ?? ''}${because(deleted)}` : '',
-      noMail ? `no mail: ${unsubscribed?.column.name ?? ''}${because(unsubscribed)}` : '',
+      noMail ? `no mail: ${out.column.name}${because(out)}` : '',
     ];
     return [who, ...each, notes.filter((note) => note !== '').join('; ')];
   });

@@ -4,18 +4,18 @@
  */
 import { Invalid } from '../../domain/errors.ts';
 import { hintsFor, listed, quoted } from '../../sources/shared/field-suggestions.ts';
-import { holdsDates } from './column-values.ts';
+import { chooseOptOuts } from './choose-opt-outs.ts';
 import {
   type Chosen,
   isUnreadable,
   looksLikeFlag,
-  looksLikeForeignFlag,
   unreadable,
   type Words,
   withWords,
 } from './column-words.ts';
-import { addressAsId, chooseEmail, chooseId, flagColumns } from './recognize-columns.ts';
+import { addressAsId, chooseEmail, chooseId, deletionColumns } from './recognize-columns.ts';
 import { matchChannels, type PlatformChannel } from './match-channels.ts';
+import { type Unused, unusedOf } from './unused-columns.ts';
 import type { Column, Role, Sample } from './sample/sample.ts';
 import { Undecided } from './sample/undecided.ts';
 
@@ -24,8 +24,10 @@ export interface Choices {
   id?: string | undefined;
   email?: string | undefined;
   /** false: no column, whatever is recognized. */
-  unsubscribed?: string | false | undefined;
+  unsubscribed?: readonly string[] | false | undefined;
   deleted?: string | false | undefined;
+  /** Columns that are named like an opt-out, and are none. */
+  unused: readonly string[];
   channels: readonly { id: string; column: string }[];
   words: ReadonlyMap<string, Words>;
   /** The channels that the platform is known to have. */
@@ -38,16 +40,13 @@ export interface Choices {
 export interface Proposal {
   id: Chosen;
   email: Chosen;
-  unsubscribed: Chosen | undefined;
+  /** A yes in any of them is an opt-out. */
+  unsubscribed: readonly Chosen[];
   deleted: Chosen | undefined;
   channels: readonly (Chosen & { id: string; name?: string | undefined })[];
   /** Channels of the platform that no column is for. */
   without: readonly PlatformChannel[];
-  /**
-   * Columns without a purpose whose values look like a yes, a no, a mark or a date. Those in a
-   * language that is not known come first, and dates last.
-   */
-  unused: readonly Column[];
+  unused: Unused;
 }
 
 /** Proposes all columns. Throws Undecided for what cannot be decided without a guess. */
@@ -60,22 +59,20 @@ export function propose(given: Sample, choices: Choices): Proposal {
   const taken = [id, email].map(({ column }) => column.name);
   const open = columns.filter(({ name }) => !taken.includes(name) && !named.includes(name));
   const sample = { ...given, columns: open };
-  const unsubscribed = flagOf(sample, 'unsubscribed', choices);
-  const deleted = flagOf(sample, 'deleted', choices);
-  const flags = [unsubscribed?.column, deleted?.column];
+  const unsubscribed = optOutsOf(sample, choices);
+  const optOuts = unsubscribed.map(({ column }) => column);
+  const deleted = deletedOf(
+    { ...sample, columns: open.filter((column) => !optOuts.includes(column)) },
+    choices,
+  );
+  const flags = [...optOuts, deleted?.column];
   const free = open.filter((column) => !flags.includes(column));
   const channels = channelsOf({ columns, free }, choices);
   const used = channels.map(({ column }) => column);
   const without = choices.platform.filter((one) => !channels.some(({ id }) => id === one.id));
-  const unused = unusedOf(free.filter((column) => !used.includes(column)));
+  const rest = free.filter((column) => !used.includes(column));
+  const unused = unusedOf(rest, given.records);
   return { id, email, channels, without, unsubscribed, deleted, unused };
-}
-
-function unusedOf(free: readonly Column[]): Column[] {
-  const foreign = free.filter(looksLikeForeignFlag);
-  const others = free.filter((column) => !foreign.includes(column) && looksLikeFlag(column));
-  const dates = others.filter(holdsDates);
-  return [...foreign, ...others.filter((column) => !dates.includes(column)), ...dates];
 }
 
 function channelsOf(
@@ -106,7 +103,11 @@ function plain({ column, why }: { column: Column; why: string }): Chosen {
 }
 
 /** Returns the column that the user, or else the CRM itself, names for a purpose. */
-function said({ columns, standard }: Sample, role: Role, choices: Choices): Chosen | undefined {
+function said(
+  { columns, standard }: Sample,
+  role: Exclude<Role, 'unsubscribed'>,
+  choices: Choices,
+): Chosen | undefined {
   const name = choices[role];
   if (name !== undefined && name !== false) {
     const column = columnNamed(columns, name, `--${role} …`);
@@ -116,38 +117,38 @@ function said({ columns, standard }: Sample, role: Role, choices: Choices): Chos
   return own && name !== false ? plain({ column: own, why: "it is the CRM's own" }) : undefined;
 }
 
+function optOutsOf({ columns, standard }: Sample, choices: Choices): Chosen[] {
+  const { unsubscribed, deleted, unused, words, asTheyAre } = choices;
+  if (unsubscribed === false) return [];
+  for (const name of unused) columnNamed(columns, name, '--unused …');
+  const named = unsubscribed?.map((name) => columnNamed(columns, name, '--unsubscribed …'));
+  const open = columns.filter(({ name }) => name !== deleted && !unused.includes(name));
+  const own = columns.find(({ name }) => name === standard?.unsubscribed);
+  return chooseOptOuts({ named, standard: own, open, words, asTheyAre });
+}
+
 /**
- * Returns the column of a flag: the one that the user or the CRM names, or the only one whose name
- * says it and whose values are all known.
+ * Returns the column of deletions: the one that the user or the CRM names, or the only one whose
+ * name says it, if its values are all known.
  */
-function flagOf(
-  sample: Sample,
-  use: 'unsubscribed' | 'deleted',
-  choices: Choices,
-): Chosen | undefined {
-  if (choices[use] === false) return undefined;
+function deletedOf(sample: Sample, choices: Choices): Chosen | undefined {
+  if (choices.deleted === false) return undefined;
+  const use = 'deleted';
   const stated = said(sample, use, choices);
-  if (stated) {
-    const { column, why } = stated;
-    const chosen = { ...withWords(column, use, choices.words.get(column.name)), why };
-    if (chosen.unknown.length > 0) throw unreadable(chosen, use, choices);
-    return chosen;
-  }
-  const found = flagColumns(sample.columns, use).map((column) =>
-    withWords(column, use, choices.words.get(column.name)),
-  );
-  const [first, second] = found.filter(({ unknown }) => unknown.length === 0);
-  if (first && second) {
-    const names = [first, second].map(({ column }) => column.name);
-    throw new Undecided(`${names.map(quoted).join(' and ')} may both say that a person is ${use}`, {
-      fix: `name one: --${use} ${quoted(first.column.name)}, or add --no-${use}`,
-      question: { about: use, among: found.map(({ column }) => column.name) },
+  const among = stated ? [stated.column] : deletionColumns(sample.columns);
+  const [column, second] = among;
+  if (!column) return undefined;
+  if (second) {
+    const names = among.map(({ name }) => name);
+    throw new Undecided(`${names.map(quoted).join(' and ')} may both say that a person is gone`, {
+      fix: `name one: --deleted ${quoted(column.name)}, or add --no-deleted`,
+      question: { about: use, among: names },
     });
   }
-  const [doubtful] = found;
-  if (!first && doubtful) throw unreadable(doubtful, use, choices);
-  const what = use === 'deleted' ? 'a deletion flag' : 'an opt-out';
-  return first && { ...first, why: `named like ${what}; all its values are known` };
+  const why = stated ? stated.why : 'named like a deletion flag; all its values are known';
+  const chosen = { ...withWords(column, use, choices.words.get(column.name)), why };
+  if (chosen.unknown.length > 0) throw unreadable(chosen, use, choices);
+  return chosen;
 }
 
 function columnNamed(columns: readonly Column[], name: string, option: string): Column {

@@ -2,6 +2,7 @@
 import { listed, quoted } from '../../sources/shared/field-suggestions.ts';
 import type { Column, Role, Sample } from './sample/sample.ts';
 import { Undecided } from './sample/undecided.ts';
+import { counted } from '../../domain/values/counted.ts';
 
 interface Found {
   column: Column;
@@ -27,7 +28,7 @@ export function chooseEmail({ columns, records }: Sample): Found {
   if (!chosen || second) throw several(rivals, 'email', 'hold email addresses');
   return {
     column: chosen,
-    why: `an address in ${chosen.addresses.toLocaleString('en')} of ${records.toLocaleString('en')} records`,
+    why: `an address in ${chosen.addresses.toLocaleString('en')} of ${counted(records, 'record')}`,
   };
 }
 
@@ -53,7 +54,7 @@ export function chooseId({ columns, records }: Sample, email: Column): Found {
       .filter(({ name }) => form.test(name))
       .toSorted((a, b) => b.values.length - a.values.length);
     if (!first) continue;
-    const why = `named like an id; ${first.values.length.toLocaleString('en')} different in ${records.toLocaleString('en')} records`;
+    const why = `named like an id; ${first.values.length.toLocaleString('en')} different in ${counted(records, 'record')}`;
     return { column: first, why };
   }
   if (email.filled > 0 && email.values.length === email.filled) {
@@ -70,18 +71,15 @@ export function chooseId({ columns, records }: Sample, email: Column): Found {
 /** What it means if the address is the id. */
 export const addressAsId = 'a changed address then counts as one person gone and a new one';
 
-const flagNames = {
-  unsubscribed:
-    /unsub|opt[ _-]?(ed[ _-]?)?out|abge?meld|(do[ _-]?not|não|no|ne pas|non) ?_?-?(e?mail|conta)/i,
-  deleted: /delet|gel(ö|oe)scht|archived|archiviert|supprim|elimin|anulad|borrad|cancellat/i,
-} as const;
+const deletedNames =
+  /delet|gel(ö|oe)scht|archived|archiviert|supprim|elimin|anulad|borrad|cancellat/i;
 /** Columns about other ways to reach a person, or about why a person opted out. */
 const aboutOtherMail = /sms|fax|phone|telefon|whatsapp|reason|grund|campaign|comment|source/i;
 
-/** Returns the columns whose names say that they hold this flag; columns without values are not. */
-export function flagColumns(columns: readonly Column[], use: 'unsubscribed' | 'deleted'): Column[] {
+/** Returns the columns that are named like a deletion flag; columns without values are not. */
+export function deletionColumns(columns: readonly Column[]): Column[] {
   return columns.filter(
-    ({ name, filled }) => filled > 0 && flagNames[use].test(name) && !aboutOtherMail.test(name),
+    ({ name, filled }) => filled > 0 && deletedNames.test(name) && !aboutOtherMail.test(name),
   );
 }
 

@@ -54,7 +54,9 @@ async function next(output: string, shell: Shell): Promise<number> {
     return exitCode('done');
   }
   print('');
-  const code = await call(['check', '-c', output], shell);
+  // The lines of check are rendered already: their colours must not be shown as codes.
+  const shown: Shell['print'] = (line) => print(typeof line === 'string' ? { styled: line } : line);
+  const code = await call(['check', '-c', output], { ...shell, print: shown });
   print('');
   print(
     code === exitCode('done') || code === exitCode('rejected')

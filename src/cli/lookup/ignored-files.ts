@@ -1,7 +1,7 @@
 /** Tells which files in a directory of templates are no templates. */
 import type { Config } from '../../config/config.ts';
 import { listIgnored } from '../../sources/directory/directory-listing.ts';
-import { counted } from '../output/format-values.ts';
+import { counted } from '../../domain/values/counted.ts';
 
 const mostNamed = 3;
 

@@ -5,7 +5,8 @@ import { type AbsenceRules, policyDeletes } from '../../records/contact/consent/
 import { isLongEnough } from '../../records/contact/consent/absence.ts';
 import type { Absence, RecordedRow } from '../../domain/record.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
-import { counted, instant, lasting } from '../output/format-values.ts';
+import { counted } from '../../domain/values/counted.ts';
+import { instant, lasting } from '../output/format-values.ts';
 
 /** The people who are missing. */
 export interface Missing {

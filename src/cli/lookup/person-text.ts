@@ -84,7 +84,9 @@ function snapshotLines({ snapshot }: ExplainedPerson): string[] {
   const where = id === null ? 'vanished from the platform' : `contact ${id}`;
   const ids = crmIds.length === 0 ? [] : [`CRM id ${crmIds.join(', ')}`];
   const since = snapshot.left ? ` (${timeWords(snapshot.left)})` : '';
-  const left = snapshot.contacts.some((contact) => contact.left) ? [`left all mail${since}`] : [];
+  const left = snapshot.contacts.some((contact) => contact.left)
+    ? [`opted out of all mail${since}`]
+    : [];
   return [
     [whose, where, ...ids, ...left, `last seen ${seenAt}`].join(', '),
     ...Object.entries(channels).map(([channel, is]) => `${channel}: ${memberWords(is)}`),
@@ -108,7 +110,7 @@ const stopWords = {
 function memberWords({ is, by, after, until, doubtful }: NonNullable<Channel['recorded']>): string {
   if (by === null) return stateWords(is);
   const made = until === null ? '' : `, made ${timeWords({ after, until })}`;
-  const doubt = doubtful ? ', doubtful: nobody is known to have left' : '';
+  const doubt = doubtful ? ', doubtful: no opt-out is known' : '';
   return `${stateWords(is)} by ${by === 'us' ? 'us' : 'the platform'}${made}${doubt}`;
 }
 
@@ -117,7 +119,7 @@ function timeWords({ after, until }: { after: string | null; until: string | nul
 }
 
 function platformLines({ platform }: ExplainedPerson): string[] {
-  const stands = 'what is recorded stands in for it';
+  const stands = 'the recorded state is used instead';
   if (!platform.read) return [`not read (${platform.why}): ${stands}`];
   if (platform.contacts.length === 0) return ['does not know this person'];
   return platform.contacts.flatMap((contact) => [contactWords(contact), ...extraLines(contact)]);
@@ -126,7 +128,7 @@ function platformLines({ platform }: ExplainedPerson): string[] {
 function contactWords({ id, status, left, suppressed, channels, updatedAt }: Shown): string {
   const rows = Object.entries(channels).map(([channel, is]) => `${channel} ${stateWords(is)}`);
   const standing = [
-    cell(status ?? (left ? 'left all mail' : 'subscribed')),
+    cell(status ?? (left ? 'opted out of all mail' : 'subscribed')),
     ...(suppressed === null ? [] : [`suppressed: ${cell(suppressed)}`]),
   ];
   const changed = updatedAt === null ? '' : ` (changed ${updatedAt})`;
@@ -198,7 +200,7 @@ function stateWords(state: string | null): string {
 function settledLines({ settlement }: Channel): string[] {
   if (!settlement) return [];
   const { as, by, at, reason, evidence } = settlement;
-  return [`settled as an opt-${as} by ${by}, ${at}: ${reason} (evidence: ${evidence})`];
+  return [`resolved as an opt-${as} by ${by}, ${at}: ${reason} (evidence: ${evidence})`];
 }
 
 /**

@@ -5,7 +5,8 @@ import type { Op } from '../../domain/change.ts';
 import type { RecordTypeName } from '../../domain/record.ts';
 import type { PlannedRecord } from '../../engine/report/plan-view.ts';
 import type { Summary } from '../../engine/report/run-summary.ts';
-import { counted } from './format-values.ts';
+import { counted } from '../../domain/values/counted.ts';
+import { changeName } from './change-words.ts';
 import { styledTable } from './table.ts';
 import { type Line, lineOf, styled } from './text-style.ts';
 
@@ -26,8 +27,6 @@ interface Sort {
   kind: RecordTypeName;
   op: Op;
   mark: Line;
-  /** What a plan calls it, and what a run has done. */
-  words: readonly [plan: string, done: string];
   noun: readonly [one: string, many: string];
   more?: string;
 }
@@ -44,12 +43,11 @@ const onPlatform = ' of people who are on the platform';
 
 /** The sorts of changes in the order in which they are shown. */
 const sorts: readonly Sort[] = [
-  { kind: 'contact', op: 'create', mark: plus, words: ['create', 'created'], noun: person },
+  { kind: 'contact', op: 'create', mark: plus, noun: person },
   {
     kind: 'contact',
     op: 'opt_in',
     mark: tilde,
-    words: ['opt in', 'opted in'],
     noun: subscription,
     more: onPlatform,
   },
@@ -57,13 +55,12 @@ const sorts: readonly Sort[] = [
     kind: 'contact',
     op: 'opt_out',
     mark: minus,
-    words: ['opt out', 'opted out'],
     noun: subscription,
   },
-  { kind: 'contact', op: 'delete', mark: minus, words: ['delete', 'deleted'], noun: person },
-  { kind: 'template', op: 'create', mark: plus, words: ['create', 'created'], noun: template },
-  { kind: 'template', op: 'update', mark: tilde, words: ['update', 'updated'], noun: template },
-  { kind: 'template', op: 'archive', mark: minus, words: ['archive', 'archived'], noun: template },
+  { kind: 'contact', op: 'delete', mark: minus, noun: person },
+  { kind: 'template', op: 'create', mark: plus, noun: template },
+  { kind: 'template', op: 'update', mark: tilde, noun: template },
+  { kind: 'template', op: 'archive', mark: minus, noun: template },
 ];
 
 /** Returns what a run has done, in the groups of a plan. */
@@ -89,7 +86,7 @@ export function countRows(groups: readonly CountedChanges[], writes: boolean): L
     const isMore = isCreation && sort.kind === 'contact' && n > own;
     const also = isMore ? `, in ${counted(n, ...subscription)}` : (sort.more ?? '');
     const what = `${count === 1 ? sort.noun[0] : sort.noun[1]}${also}`;
-    return [[sort.mark, sort.words[writes ? 1 : 0], number(count), what]];
+    return [[sort.mark, changeName(sort.op, writes), number(count), what]];
   });
 }
 
@@ -115,7 +112,7 @@ export function sampleTitle(
   const some = isCounted ? shown.records : shown.parts;
   const count = some < all ? `${number(some)} of ${number(all)}` : number(all);
   const word = group.held ? 'awaiting approval: ' : '';
-  const what = sort?.words[shown.isDone ? 1 : 0] ?? group.op;
+  const what = changeName(group.op, shown.isDone === true);
   const name = `${word}${what}${group.kind === 'template' ? ' templates' : ''}`;
   return styled('bold', lineOf(group.held ? bang : (sort?.mark ?? ''), ` ${name} (${count})`));
 }

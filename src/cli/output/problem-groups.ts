@@ -4,7 +4,7 @@ import type { ProblemCause } from '../../domain/problem-causes.ts';
 import type { RecordProblem } from '../../domain/record-problem.ts';
 import { isPlain, maskedNote, shownValue } from '../../domain/unknown-words.ts';
 import type { ProblemGroup } from '../../engine/report/problem-groups.ts';
-import { counted } from './format-values.ts';
+import { counted } from '../../domain/values/counted.ts';
 import { type Line, lineOf, styled } from './text-style.ts';
 
 /** A group as --json prints it. Addresses and values are shown only if that is allowed. */
@@ -73,6 +73,14 @@ function reasonOf(
   return `${place}${list.join(', ')} ${words[1]}`;
 }
 
+/** The classes as they are called in text. */
+export const classWords: Readonly<Record<ShownGroup['class'], string>> = {
+  held: 'awaiting approval',
+  rejected: 'rejected',
+  invalid: 'invalid',
+  conflict: 'conflict',
+};
+
 const colors = { held: 'magenta', rejected: 'red', invalid: 'yellow', conflict: 'yellow' } as const;
 
 /** Renders the groups: for each its count and reason, up to three records, and how to fix it. */
@@ -82,7 +90,8 @@ export function renderGroups(groups: readonly ShownGroup[]): Line[] {
   const counts = groups.map(({ count }) => count.toLocaleString('en'));
   const width = Math.max(...counts.map(({ length }) => length));
   const title = `Problems (${counted(groups.length, 'cause')}, ${counted(records, 'record')})`;
-  const space = ' '.repeat(width + 16);
+  const classWidth = Math.max(...groups.map((group) => classWords[group.class].length), 8);
+  const space = ' '.repeat(width + classWidth + 8);
   const lines = groups.flatMap((group, at): Line[] => {
     const { class: of, kind, reason, fix, samples } = group;
     const about = kind === 'template' ? 'templates: ' : '';
@@ -90,7 +99,7 @@ export function renderGroups(groups: readonly ShownGroup[]): Line[] {
     return [
       lineOf(
         `  ${(counts[at] ?? '').padStart(width)} × `,
-        styled(colors[of], of.padEnd(8)),
+        styled(colors[of], classWords[of].padEnd(classWidth)),
         `   ${about}${reason}`,
       ),
       ...(samples.length > 0 ? [lineOf(space, styled('dim', named))] : []),

@@ -1,7 +1,8 @@
 /** Renders a plan or a run as lines of text: what changes, and what it is based on. */
 import { heldIn, type Summary } from '../../engine/report/run-summary.ts';
 import { adoptedRows, countRows, type CountedChanges } from './change-groups.ts';
-import { counted, lasting } from './format-values.ts';
+import { counted } from '../../domain/values/counted.ts';
+import { lasting } from './format-values.ts';
 import { styledTable } from './table.ts';
 import { type Line, lineOf, styled } from './text-style.ts';
 
@@ -130,7 +131,9 @@ function writeBackLine(returns: Summary['returns'], writes: boolean): string[] {
       ? [`${format(told)} reported to the CRM`, ...(waiting > 0 ? [`${format(waiting)} wait`] : [])]
       : [`${format(waiting)} to be reported to the CRM`]),
     ...(rejected > 0 ? [`${format(rejected)} refused by it`] : []),
-    ...(leftOut > 0 ? [`${format(leftOut)} that \`returns\` is not configured for`] : []),
+    ...(leftOut > 0
+      ? [`${format(leftOut)} of channels that write-back is not configured for`]
+      : []),
     ...(doubtful > 0 ? [`${format(doubtful)} doubtful and not reported (\`optouts\`)`] : []),
   ];
   return [`  opt-outs made on the platform: ${parts.join(', ')}`];
@@ -143,7 +146,7 @@ function internalLines({ run, plan, requests, certificate }: Summary): Line[] {
   return [
     `  run ${run}${plan === '' ? '' : `, plan ${plan}`}`,
     `  requests ${format(requests.total)}${routes.length > 0 ? ` (${routes.join(', ')})` : ''}, ` +
-      `told to wait ${format(requests.rateLimited)}`,
+      `delayed by a rate limit ${format(requests.rateLimited)}`,
     `  complete readings: source ${yesNo(source)}, platform ${yesNo(platform)}`,
   ].map((text) => styled('dim', text));
 }

@@ -23,5 +23,10 @@ export function quietOptions(command: Command): Command {
 
 /** Adds --verbose, --quiet and --log-level. */
 export function verboseOptions(command: Command): Command {
-  return quietOptions(command.option('--verbose', 'print internals, too: requests, ids, readings'));
+  return quietOptions(verboseOption(command));
+}
+
+/** Adds --verbose. */
+export function verboseOption(command: Command): Command {
+  return command.option('--verbose', 'print internals, too: requests, ids, readings');
 }

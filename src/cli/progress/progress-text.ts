@@ -1,5 +1,6 @@
 /** Renders the progress of a run as one line. All functions are pure. */
-import { counted, lasting } from '../output/format-values.ts';
+import { counted } from '../../domain/values/counted.ts';
+import { lasting } from '../output/format-values.ts';
 import type { Measured } from './progress-meter.ts';
 
 /** Waiting times below this are not mentioned. */

@@ -61,7 +61,7 @@ export function runOptions(command: Command): Command {
 export function writingOptions(command: Command): Command {
   return command.option(
     '--accept-lost-ledger',
-    'begin a new ledger where the old one, or its key, is lost: it forgets who left',
+    'begin a new do-not-contact list if the old one, or its key, is lost: opt-outs that only it knew are forgotten',
   );
 }
 

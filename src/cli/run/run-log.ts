@@ -28,14 +28,14 @@ const blind: Partial<Record<Sighting['is'], string>> = {
     fix: 'the next run proves whose it is',
   }),
   uncounted: renderProblem({
-    reason: 'the platform does not tell how many have left',
-    fix: 'full runs alone find out who did',
+    reason: 'the platform does not count its opt-outs',
+    fix: 'only full runs find them',
   }),
 };
 
 const left = {
-  shared: 'another record there has the address, so nobody is forgotten',
-  held: 'held by the guard for deletes, `status` tells how to forget the person',
+  shared: 'another record there has the address, so the person is not forgotten',
+  held: 'awaiting approval by the guard for deletes; `status` shows how to forget the person',
 };
 
 /**
@@ -66,8 +66,9 @@ export function createLog(shell: Shell, mirror: string): Log {
       const { is, pages } = sighting;
       const isNews = is !== before;
       before = is;
-      if (pages > 0) log.info(sighting, `sentinel ${is}`);
-      else if (isNews && blind[is] !== undefined) log.warn(sighting, `sentinel: ${blind[is]}`);
+      if (pages > 0) log.info(sighting, `unsubscribe check: ${is}`);
+      else if (isNews && blind[is] !== undefined)
+        log.warn(sighting, `unsubscribe check: ${blind[is]}`);
     },
     erased({ person, ...one }) {
       if (!('told' in one)) {
@@ -81,7 +82,8 @@ export function createLog(shell: Shell, mirror: string): Log {
     },
     noticed(notice, why) {
       if (why === undefined) log.info(notice, notice?.type);
-      else log.warn({ ...notice, why }, 'a notice could not be told, the next run tries again');
+      else
+        log.warn({ ...notice, why }, 'a notification could not be sent; the next run tries again');
     },
     ended({ problems, groups: _, mirror: __, reasonCodes: ___, ...summary }, what) {
       const at = summary.status === 'failed' ? 'error' : 'info';

@@ -11,7 +11,7 @@ import {
   sampleTitle,
   type CountedChanges,
 } from '../output/change-groups.ts';
-import { counted } from '../output/format-values.ts';
+import { counted } from '../../domain/values/counted.ts';
 import { commandLine } from '../output/printed-commands.ts';
 import { type Line, styled } from '../output/text-style.ts';
 import { renderSummary } from '../output/summary-text.ts';

@@ -4,7 +4,8 @@ import { countWords, sayEnd } from '../../engine/report/guard-text.ts';
 import type { ToldRun } from './run-history.ts';
 import type { CurrentStatus } from './mirror-status.ts';
 import { sayHeld } from '../../erasure/pending/erasure-text.ts';
-import { counted, range } from '../output/format-values.ts';
+import { counted } from '../../domain/values/counted.ts';
+import { range } from '../output/format-values.ts';
 
 /** A line that needs attention. `code` stays the same even if the wording changes. */
 export interface Attention {
@@ -52,7 +53,7 @@ export function attentionOf(standing: CurrentStatus): Attention[] {
 
 function ledger({ ledger: { fault } }: CurrentStatus): Attention[] {
   if (fault === null) return [];
-  const { reason, fix = 'mend it' } = fault;
+  const { reason, fix = 'correct it' } = fault;
   return [{ code: 'ledger', text: `every run is refused: ${reason}`, fix }];
 }
 

@@ -6,14 +6,15 @@ import type { Config } from '../../config/config.ts';
 import { dueAfter } from '../../config/schema/cron-pattern.ts';
 import { limitWords } from '../../engine/report/forecast-text.ts';
 import type { MirrorStatus } from '../../server/status-page.ts';
-import { dueIn, type Tick } from '../../worker/queues/run-schedule.ts';
+import { dueIn, type Tick, tickWords } from '../../worker/queues/run-schedule.ts';
 import { attentionOf, heldWords } from './attention-list.ts';
 import { progressWords } from './run-progress.ts';
 import { statusWords, type ToldRun, tookWords } from './run-history.ts';
 import { see, type Seen } from '../lookup/snapshot-command.ts';
 import { missingWords } from '../lookup/missing-people.ts';
 import { type CurrentStatus, currentStatusOf } from './mirror-status.ts';
-import { counted, instant, lasting, size, range } from '../output/format-values.ts';
+import { counted } from '../../domain/values/counted.ts';
+import { instant, lasting, size, range } from '../output/format-values.ts';
 
 /** The next run of one kind. */
 export interface Due {
@@ -46,19 +47,29 @@ export function readStatusPage(config: Config): MirrorStatus {
   const { mirror, at } = standing;
   const due = dueOf({ config, now: Date.parse(at) });
   const attention = attentionOf(standing);
-  return { mirror, at, attention, calm: calmOf(standing), rows: rowsOf(standing, due) };
+  return { mirror, at, attention, calm: calmOf(standing), rows: rowsOf(standing, due, false) };
 }
 
-/** Returns the rows of the status table as pairs of a name and a value. */
-export function rowsOf(standing: CurrentStatus, due: readonly Due[]): string[][] {
+/**
+ * Returns the rows of the status table as pairs of a name and a value. `isVerbose`: with the ids of
+ * runs and processes.
+ */
+export function rowsOf(
+  standing: CurrentStatus,
+  due: readonly Due[],
+  isVerbose: boolean,
+): string[][] {
   const { proven, lastRuns, recorded, conflicts, rejected, invalid } = standing;
   const { parked, open, paused, quarantine, snapshot } = standing;
   return [
-    ['last complete run', provenWords(proven)],
-    ['last full run', runWords(lastRuns.full)],
-    ['last fast run', runWords(lastRuns.fast)],
-    ['next', due.map(({ run, at }) => `${run} ${at}`).join(', ') || 'nothing is scheduled'],
-    ['right now', nowWords(standing)],
+    ['last complete run', provenWords(proven, isVerbose)],
+    ['last full run', runWords(lastRuns.full, isVerbose)],
+    ['last fast run', runWords(lastRuns.fast, isVerbose)],
+    [
+      'next',
+      due.map(({ run, at }) => `${tickWords(run)} ${at}`).join(', ') || 'nothing is scheduled',
+    ],
+    ['right now', nowWords(standing, isVerbose)],
     ['paused', paused ? `yes, since ${paused.since}` : 'no'],
     ['quarantined', quarantine ? `yes, until ${quarantine.until}` : 'no'],
     ['recorded', perKind(recorded)],
@@ -78,9 +89,11 @@ export function rowsOf(standing: CurrentStatus, due: readonly Due[]): string[][]
   ];
 }
 
-function nowWords({ at, lease, running }: CurrentStatus): string {
-  if (running) return progressWords({ at, running });
-  return lease.held ? 'a process holds the mirror; no full or fast run' : 'no run is in progress';
+function nowWords({ at, lease, running }: CurrentStatus, isVerbose: boolean): string {
+  if (running) return progressWords({ at, running }, isVerbose);
+  return lease.held
+    ? 'a process has the mirror; no full or fast run is in progress'
+    : 'no run is in progress';
 }
 
 function heldRow({ held }: CurrentStatus): string {
@@ -95,17 +108,17 @@ function approvedWords({ approvals }: CurrentStatus): string {
     .join('; ');
 }
 
-function provenWords(proven: CurrentStatus['proven']): string {
+function provenWords(proven: CurrentStatus['proven'], isVerbose: boolean): string {
   if (!proven) return 'unknown: no full run that ended well is recorded';
   const { ageMs, run, startedAt } = proven;
   const age = ageMs === null ? "in the future, by this machine's clock" : `${range(ageMs)} ago`;
-  return `${age} (${run}, began ${startedAt})`;
+  return `${age} (${isVerbose ? `${run}, ` : ''}began ${startedAt})`;
 }
 
-function runWords(run: ToldRun | null): string {
+function runWords(run: ToldRun | null, isVerbose: boolean): string {
   if (!run) return 'none is recorded';
   const took = run.ms === null ? '' : `, took ${tookWords(run)}`;
-  return `${statusWords(run)} (${run.run}, began ${run.startedAt}${took})`;
+  return `${statusWords(run)} (${isVerbose ? `${run.run}, ` : ''}began ${run.startedAt}${took})`;
 }
 
 function perKind(of: CurrentStatus['recorded']): string {
@@ -115,7 +128,8 @@ function perKind(of: CurrentStatus['recorded']): string {
 
 function parkedWords({ contacts, templates, since }: CurrentStatus['parked']): string {
   if (since === null) return '';
-  const reason = `; ${contacts + templates} skipped until they change, the oldest since ${since}`;
+  const n = contacts + templates;
+  const reason = `; ${counted(n, 'record')} skipped until ${n === 1 ? 'it changes' : 'they change'}, the oldest since ${since}`;
   return renderProblem({ reason, fix: '`crm-mirror retry` tries them again' });
 }
 
@@ -129,7 +143,7 @@ function snapshotWords({ file, bytes }: CurrentStatus['snapshot']): string {
 }
 
 function returnedWords(returns: CurrentStatus['returns']): string {
-  if (!returns) return 'not configured; `crm-mirror optouts` lists who unsubscribed';
+  if (!returns) return 'not configured; `crm-mirror optouts` lists the opt-outs';
   const { waiting, since, rejected } = returns;
   if (waiting + rejected.count === 0) return 'every opt-out is reported';
   const sinceWhen = since === null ? '' : `, the oldest since ${since}`;

@@ -108,6 +108,7 @@ export function pluralOf(kind: RecordTypeName): 'contacts' | 'templates' {
 export function statusWords({ status, only }: ToldRun): string {
   const words: Partial<Record<string, string>> = {
     rejected: 'done, some records have problems',
+    held: 'done, some changes await approval',
     running: 'still running',
   };
   const told = words[status] ?? status;

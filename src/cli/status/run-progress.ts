@@ -21,7 +21,10 @@ export function progressOf({ snapshot, leased, now }: Seen): ToldProgress | null
 }
 
 /** Formats the progress of a run. `at` is the time of the status. */
-export function progressWords({ at: now, running }: { at: string; running: ToldProgress }): string {
+export function progressWords(
+  { at: now, running }: { at: string; running: ToldProgress },
+  isVerbose = false,
+): string {
   const { mode, command, pid, since, at, limit } = running;
   const quietMs = Math.max(0, Date.parse(now) - Date.parse(at));
   const [line] = progressForms({ ...running, quietMs });
@@ -29,5 +32,5 @@ export function progressWords({ at: now, running }: { at: string; running: ToldP
   const seen = limit
     ? `; ${limit.route} allows ${limitWords({ ...limit, others: 0 }, lasting)}`
     : '';
-  return `a ${mode} run${by} (process ${pid}) since ${since}: ${line}${seen}`;
+  return `a ${mode} run${by}${isVerbose ? ` (process ${pid})` : ''} since ${since}: ${line}${seen}`;
 }

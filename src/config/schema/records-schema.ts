@@ -167,7 +167,7 @@ const channel = z
         `Column or dotted path of the CRM record: whether this person wants the channel${otherwise}`,
       ),
     replaces: text(
-      'Id of the channel that this one replaces; people who left the replaced channel are not opted in',
+      'Id of the channel that this one replaces; people who opted out of the replaced channel are not opted in',
     ).optional(),
   })
   .describe('One channel: its id and the subscription field');
@@ -241,10 +241,7 @@ export const contacts = z
   .superRefine(({ source, id }, context) => {
     const given = traitsOf(source?.type)?.id;
     if (given === undefined || id === undefined || id === given) return;
-    const mistake = fault(
-      'is not what tells its records apart',
-      `write ${given}, and nothing else`,
-    );
+    const mistake = fault('is not the id of its records', `write ${given}, and nothing else`);
     context.addIssue(issueOf(mistake, ['id']));
   }, onMapping)
   .describe('People to keep equal');
@@ -279,8 +276,8 @@ function returnsFaults(given: {
   if (back.type !== 'hubspot' && back.type !== 'salesforce') return [];
   if (back.type !== source.type) {
     const mistake = fault(
-      `${back.type} is told with what its source has to get in`,
-      `use the source ${back.type}, or another way back`,
+      `reports with the credentials of its source, and the source is not ${back.type}`,
+      `use the source ${back.type}, or another type of write-back`,
     );
     return [[['type'], mistake]];
   }

@@ -134,7 +134,7 @@ function isBase64(given: string): boolean {
 }
 
 const noUrl = says('is no web address', 'write https://HOST/PATH');
-const unsafe = fault('would tell it unencrypted', 'use https');
+const unsafe = fault('would send it unencrypted', 'use https');
 const noNoticeSecret = fault(
   'is no secret of Standard Webhooks',
   'write whsec_ and then base64 (openssl rand -base64 32)',

@@ -28,6 +28,7 @@ import { findingsNamed } from '../context/run-findings.ts';
 import { unfinishedIn } from '../../erasure/pending/unfinished-erasures.ts';
 import { sayUnfinished } from '../../erasure/pending/erasure-text.ts';
 import { isAnyLeft } from '../guard/plan-approval.ts';
+import { counted } from '../../domain/values/counted.ts';
 
 /** Holds what a summary needs in addition to the state of the run. */
 interface Done {
@@ -192,13 +193,13 @@ function reasonsOf(state: RunState, tally: readonly JournalTally[]): Problem[] {
   if (unknown > 0) {
     reasons.push({
       code: 'outcome-unknown',
-      reason: `the outcome of ${unknown} changes is not known yet`,
+      reason: `the outcome of ${counted(unknown, 'change')} is not known yet`,
       fix: 'the next run reads what became of them',
     });
   }
   const unsent = tally.reduce((sum, { state, n }) => sum + (state === 'planned' ? n : 0), 0);
   if (unsent > 0 && !run.stop.aborted) {
-    const reason = `${unsent} changes were not sent`;
+    const reason = `${counted(unsent, 'change')} ${unsent === 1 ? 'was' : 'were'} not sent`;
     reasons.push({ code: 'changes-left', reason, fix: 'the next run plans them again' });
   }
   return reasons;

@@ -56,6 +56,7 @@ export function* approveThisPlan(context: RunState): Generator<undefined, boolea
   });
   snapshot.guarded.release(hash);
   context.review.held.clear();
+  context.review.withdrawn.clear();
   context.tally.released(guardNames);
   approvals.push({ plan: hash, at: now });
   return true;

@@ -1,8 +1,9 @@
-/** Describes what guards hold, why they hold it, and how to release it. */
+/** Describes what awaits approval, why it does, and how to approve it. */
 import { Invalid } from '../../domain/errors.ts';
 import type { Fault, RecordTypeName } from '../../domain/record.ts';
 import { guardRows, type Limit } from '../../domain/guard-classes.ts';
 import { mostOf, type HoldReason, type ChangeVolume } from './guard-rules.ts';
+import { counted } from '../../domain/values/counted.ts';
 
 /** Explains what is held and why, the usual cause, and how to release it. */
 export function explainHeld(
@@ -27,7 +28,7 @@ export function explainHeld(
 /** Returns "1 person", "12 people" or "3 templates". */
 export function countWords(type: RecordTypeName, n: number): string {
   const [one, many] = type === 'contact' ? ['person', 'people'] : ['template', 'templates'];
-  return `${n.toLocaleString('en')} ${n === 1 ? one : many}`;
+  return counted(n, one, many);
 }
 
 /**
@@ -44,7 +45,7 @@ function whyOf(held: HoldReason, volume: ChangeVolume, limit: Limit): string {
   const most = mostOf(volume, limit);
   const greater = `the greater of ${limit.floor} and ${limit.percent} % of ${volume.of} ${of}`;
   const approved = volume.all - volume.fresh;
-  const others = approved > 0 ? `with ${approved} others of this run ` : '';
+  const others = approved > 0 ? `with ${counted(approved, 'other', 'others')} of this run ` : '';
   switch (held.by) {
     case 'earlier run':
       return 'it has waited since an earlier run, and nobody has approved it';
@@ -56,6 +57,8 @@ function whyOf(held: HoldReason, volume: ChangeVolume, limit: Limit): string {
       return `with ${volume.week} of the last seven days more than twice ${most} (${greater})`;
     case 'domain':
       return 'all are of one mail domain, and our people as a whole are not';
+    case 'withdrawn':
+      return `${held.people.toLocaleString('en')} of the ${countWords('contact', held.of)} whose opt-out the CRM stated would be opted in again: is a column empty in this export?`;
     default:
       return `${held.length} of them stand in a row by their CRM ids, just as many as a page has`;
   }

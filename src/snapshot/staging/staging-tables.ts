@@ -92,7 +92,7 @@ export const stagingTables = `
   create index temp.withheld_by_key on withheld (kind, key);
   create temp table passed (
     guard text not null, key text not null, kind text not null, part text not null,
-    approved text, primary key (guard, key, kind, part)
+    approved text, withdraws integer not null, primary key (guard, key, kind, part)
   ) without rowid;
   create temp table fresh_id (
     length integer not null, id text not null, primary key (length, id)

@@ -71,7 +71,7 @@ describe('a plan', () => {
 
   test('shows requests, ids and readings with --verbose only', async () => {
     const world = await mirrored();
-    const internals = /told to wait|readings|run \d{8}T|plan [0-9a-f]{16}/;
+    const internals = /delayed by a rate limit|readings|run \d{8}T|plan [0-9a-f]{16}/;
     expect((await world.call('plan')).out).not.toMatch(internals);
     const { out } = await world.call('plan', '--verbose');
     expect(out).toMatch(/run \d{8}T\w+-\w+, plan [0-9a-f]{16}/);

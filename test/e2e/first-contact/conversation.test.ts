@@ -129,3 +129,24 @@ test('--yes asks nothing, and a pipe is not asked either', async () => {
   expect(await ended).toBe(0);
   expect(shown()).not.toContain('◆');
 });
+
+test('the check at the end is coloured, and shows no codes', async () => {
+  const { folder } = await exported();
+  const channels = [{ id: 'ch_news', name: 'Newsletter' }];
+  const options = { clock: systemClock, random: seeded(1), apiKey: 'key', channels };
+  const { url } = await servePlatform(createEmulator(options));
+  const env = { PLATFORM_URL: url, PLATFORM_API_KEY: 'key', FORCE_COLOR: '1' };
+  const flags = ['--channel', 'ch_news=Newsletter', '--words', 'Newsletter:none=unbekannt'];
+  const { answer, seen, shown, ended } = inTerminal(['init', 'kunden.csv', ...flags], {
+    cwd: folder,
+    env,
+  });
+  await answer('what does "naja" mean?', down, down, down, down, enter);
+  await answer('Is this right?', enter);
+  await answer('written to?', enter);
+  await answer('mirror?', enter);
+  await seen('The same without questions:');
+  expect([0, 4]).toContain(await ended);
+  expect(shown()).toContain('no opinion');
+  expect(shown()).not.toMatch(/\\u001b/);
+});

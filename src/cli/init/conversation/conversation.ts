@@ -14,7 +14,14 @@ import { type Proposal, propose } from '../propose-columns.ts';
 import { Undecided } from '../sample/undecided.ts';
 import { type Draft, mirrorName, nameFault, writeConfiguration } from '../write-configuration.ts';
 import { locate } from './choose-source.ts';
-import { askChannels, askRole, decided, nameWords, type Subject } from './decide-columns.ts';
+import {
+  askChannels,
+  askOptOuts,
+  askRole,
+  decided,
+  nameWords,
+  type Subject,
+} from './decide-columns.ts';
 import { Cancelled, createTalk, type Talk } from './talk.ts';
 
 /** Asks, writes, checks, and prints the command line that does the same. */
@@ -118,7 +125,11 @@ async function changed(flags: Flags, { wish, proposal, on, asked }: Change): Pro
     const { words: _words, ...rest } = flags;
     return { ...rest, ...explicit(proposal) };
   }
-  const roles = ['id', 'email', 'unsubscribed', 'deleted'] as const;
+  if (wish === 'unsubscribed') {
+    const present = proposal.unsubscribed.map(({ column }) => column.name);
+    return askOptOuts(flags, on, present);
+  }
+  const roles = ['id', 'email', 'deleted'] as const;
   const role = roles.find((one) => one === wish) ?? 'id';
   const initial = proposal[role]?.column.name;
   return { ...flags, [role]: await askRole(role, on, { among: [], initial }) };
@@ -130,7 +141,8 @@ function explicit({ id, email, unsubscribed, deleted, channels }: Proposal) {
   return {
     id: id.column.name,
     email: email.column.name,
-    unsubscribed: nameOf(unsubscribed),
+    unsubscribed:
+      unsubscribed.length > 0 ? unsubscribed.map(({ column }) => column.name) : (false as const),
     deleted: nameOf(deleted),
     channel: channels.map((one) => `${one.id}=${one.column.name}`),
   };

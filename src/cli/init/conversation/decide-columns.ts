@@ -1,5 +1,5 @@
 /** Turns what cannot be decided without a guess into questions, and their answers into flags. */
-import { counted } from '../../output/format-values.ts';
+import { counted } from '../../../domain/values/counted.ts';
 import { recordsOf } from '../column-words.ts';
 import { type Flags, wordFlag } from '../init-flags.ts';
 import type { PlatformChannel } from '../match-channels.ts';
@@ -29,6 +29,7 @@ const rest = '\0rest';
 export async function decided(flags: Flags, question: Question, on: Subject): Promise<Flags> {
   if (question.about === 'words') return decideWords(flags, question, on);
   if (question.about === 'channels') return askChannels(flags, on, question.among);
+  if (question.about === 'unsubscribed') return judgeOptOuts(flags, question.among, on);
   if (question.about === 'table') throw new Error('the table is asked for with the source');
   return { ...flags, [question.about]: await askRole(question.about, on, question) };
 }
@@ -41,11 +42,49 @@ export async function askRole(
 ): Promise<string | false> {
   const isOptional = role === 'unsubscribed' || role === 'deleted';
   const answers = [
-    ...columnsOf(sample, among),
     ...(isOptional ? [{ value: none, label: 'no column says so' }] : []),
+    ...columnsOf(sample, among),
   ];
-  const chosen = await talk.choose(purposes[role], answers, initial);
+  const present = initial ?? among[0];
+  const chosen = await talk.choose(purposes[role], answers, present);
   return chosen === none ? false : chosen;
+}
+
+/** Asks which columns are opt-outs, one after the other. */
+export async function askOptOuts(
+  flags: Flags,
+  on: Subject,
+  present: readonly string[],
+): Promise<Flags> {
+  const first = await askRole('unsubscribed', on, { among: present, initial: present[0] });
+  if (first === false) return { ...flags, unsubscribed: false };
+  const named = [first];
+  while (await on.talk.agree('Does another column say so, too?')) {
+    const rest = present.filter((name) => !named.includes(name));
+    const next = await askRole('unsubscribed', on, { among: rest, initial: rest[0] });
+    if (next === false) break;
+    named.push(next);
+  }
+  return { ...flags, unsubscribed: [...new Set(named)] };
+}
+
+/** Asks of each column that is named like an opt-out whether it is one. */
+async function judgeOptOuts(
+  flags: Flags,
+  among: readonly string[],
+  { talk }: Subject,
+): Promise<Flags> {
+  const optOuts: string[] = [];
+  for (const name of among) {
+    if (await talk.agree(`Does ${name} say that a person wants no mail at all?`))
+      optOuts.push(name);
+  }
+  const unused = among.filter((name) => !optOuts.includes(name));
+  return {
+    ...flags,
+    unsubscribed: [...(flags.unsubscribed || []), ...optOuts],
+    ...(unused.length > 0 && { unused: [...(flags.unused ?? []), ...unused] }),
+  };
 }
 
 /** Asks for the column of each channel of the platform, or for channels and their columns. */
@@ -96,7 +135,9 @@ async function decideWords(flags: Flags, question: WordsQuestion, on: Subject): 
   const ways = [
     { value: 'name', label: 'say what its words mean' },
     { value: 'any', label: 'every word that is not a no means yes' },
-    { value: 'other', label: 'take another column' },
+    use === 'unsubscribed'
+      ? { value: 'other', label: 'it says something else: do not use it' }
+      : { value: 'other', label: 'take another column' },
   ].filter(({ value }) => (value === 'any' ? isFlag : true));
   const able = isFlag && unknown.length > mostAsked ? ways.slice(1) : ways;
   const records = recordsOf(unknown);
@@ -105,6 +146,13 @@ async function decideWords(flags: Flags, question: WordsQuestion, on: Subject): 
   const way = await talk.choose(message, able);
   if (way === 'name') return nameWords(flags, question, on);
   if (way === 'any') return withWord(flags, `${column.name}:yes=any`);
+  if (use === 'unsubscribed') {
+    const { unsubscribed } = flags;
+    const others = (unsubscribed || []).filter((name) => name !== column.name);
+    const { unsubscribed: _, ...rest } = flags;
+    const named = others.length > 0 ? { unsubscribed: others } : {};
+    return { ...rest, ...named, unused: [...(flags.unused ?? []), column.name] };
+  }
   if (isFlag) return { ...flags, [use]: await askRole(use, on, { among: [] }) };
   return askChannels({ ...flags, channel: [] }, on);
 }

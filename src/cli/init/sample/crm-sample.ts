@@ -11,6 +11,7 @@ import { salesforceOptions } from '../../../sources/salesforce/options.ts';
 import { salesforceSource } from '../../../sources/salesforce/salesforce-source.ts';
 import { closing, mostSampled, type Sample, sampleOf, type SourceRequest } from './sample.ts';
 import { withVariables } from './secrets.ts';
+import { counted } from '../../../domain/values/counted.ts';
 
 const around = { clock: systemClock, random: Math.random };
 
@@ -37,7 +38,9 @@ export async function hubspotSample({ env, signal }: SourceRequest): Promise<Sam
       deleted: 'archived',
       unsubscribed: 'properties.hs_email_optout',
     },
-    notes: [`${names.length.toLocaleString('en')} properties, ${properties.length} of them read`],
+    notes: [
+      `${counted(names.length, 'property', 'properties')}, ${properties.length} of them read`,
+    ],
     ...(await sampleOf(hubspotSource(options, around), reading)),
   };
 }

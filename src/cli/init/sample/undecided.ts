@@ -1,5 +1,5 @@
 /** The refusal of what cannot be decided without a guess. On a terminal it becomes a question. */
-import { Invalid } from '../../../domain/errors.ts';
+import { Invalid, type Problem } from '../../../domain/errors.ts';
 import type { Use } from '../../../records/contact/observe/value-vocabulary.ts';
 import type { Column, Role, Value } from './sample.ts';
 
@@ -15,8 +15,17 @@ export type Question =
 /** Thrown with the option that decides it, and with the question. */
 export class Undecided extends Invalid {
   readonly question: Question;
-  constructor(reason: string, { fix, question }: { fix: string; question: Question }) {
-    super(reason, { fix });
+  constructor(
+    reason: string,
+    { fix, question, more = [] }: { fix: string; question: Question; more?: readonly Problem[] },
+  ) {
+    super([{ code: 'invalid', reason, fix }, ...more]);
     this.question = question;
+  }
+  /** Returns the same refusal with the problems of others. */
+  with(others: readonly Undecided[]): Undecided {
+    const [{ reason, fix = '' }] = this.problems;
+    const more = others.flatMap(({ problems }) => problems);
+    return new Undecided(reason, { fix, question: this.question, more });
   }
 }

@@ -25,7 +25,7 @@ const conflicts: Record<string, Conflict> = {
   'vanished-before': vanished(),
   'left-former-address': {
     cause: 'left-former-address',
-    reason: 'the person left under a former address',
+    reason: 'the person opted out under a former address',
     fix: recordIt,
   },
   'our-opt-out-stands': stillStated(''),
@@ -33,17 +33,17 @@ const conflicts: Record<string, Conflict> = {
   'our-opt-out-former-address': stillStated('former '),
   'left-before-vanishing': {
     cause: 'left-before',
-    reason: 'the person left, and then the contact vanished on the platform',
+    reason: 'the person opted out, and then the contact vanished from the platform',
     fix: recordIt,
   },
   'left-replaced-channel': {
     cause: 'left-replaced-channel',
-    reason: 'the person left the channel that this one replaces',
+    reason: 'the person opted out of the channel that this one replaces',
     fix: recordIt,
   },
   'left-before': {
     cause: 'left-before',
-    reason: 'the person left before, under a contact that is no longer the same',
+    reason: 'the person opted out before, as another contact on the platform',
     fix: recordIt,
   },
   erased: {
@@ -63,7 +63,7 @@ const conflicts: Record<string, Conflict> = {
 
 const leftChannel: Conflict = {
   cause: 'left-channel',
-  reason: 'the person left this channel on the platform',
+  reason: 'the person opted out of this channel on the platform',
   fix: recordIt,
 };
 
@@ -78,11 +78,11 @@ const byShown = new Set([
 const doubtful: Conflict = {
   cause: 'opt-out-doubtful',
   reason:
-    'the platform shows the person as not subscribed, and nobody is known to have ' +
-    'left: it may be the default of the channel, or a request of ours that had no answer',
+    'the platform shows the person as not subscribed, and no opt-out is known: ' +
+    'it may be the default of the channel, or a request of ours that had no answer',
   fix:
-    'ask the person, and settle it with `crm-mirror resolve`; or, with policy.resubscribe: newer, ' +
-    'a newer date of their will in the CRM opts them in',
+    'ask the person, and record the answer with `crm-mirror resolve`; or, with policy.resubscribe: ' +
+    'newer, a later date of consent in the CRM opts them in',
 };
 
 /** Returns the reason and the fix for a conflict that a rule or gate decided. */
@@ -121,7 +121,7 @@ export function contradiction(count: number, channel: string): Conflict {
 function vanished(): Conflict {
   return {
     cause: 'vanished',
-    reason: 'the contact vanished on the platform',
+    reason: 'the contact vanished from the platform',
     fix: 'remove the person from the CRM, or set policy.missing to recreate if they should come back',
   };
 }
@@ -129,7 +129,7 @@ function vanished(): Conflict {
 function takenAway(): Conflict {
   return {
     cause: 'subscription-removed',
-    reason: 'the subscription was taken away on the platform',
+    reason: 'the subscription was removed on the platform',
     fix: recordIt,
   };
 }

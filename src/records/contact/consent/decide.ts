@@ -11,7 +11,7 @@ import { type Conflict, conflictOf, contradiction, renamedThere } from './confli
 import { isErased, newsOfSight } from './do-not-contact-entries.ts';
 import { channelFacts, factsOf, newerWill, type PersonFacts, type PersonRules } from './facts.ts';
 import { type AskedGate, gates, passGates } from './gates.ts';
-import { statingOut } from './own-opt-outs.ts';
+import { statingOut, withdrawsStated } from './own-opt-outs.ts';
 import { isDoubtful } from './platform-opt-outs.ts';
 import { noteOf } from './recorded-note.ts';
 import { renamedTargets } from './renamed-contact.ts';
@@ -205,7 +205,7 @@ function conflictProblem(key: Key, part: string, fault: Conflict): RecordProblem
  * Completes the changes that create or opt in a contact. `forbids`: the creation may bring channels
  * with it, and the CRM wants an opt-out from one. `former`: the contacts under former addresses,
  * which are read again before sending. `changed`: the contact as it was when its opt-out was
- * overridden.
+ * overridden. `withdraws`: the CRM had stated an opt-out that the change withdraws.
  */
 function markEnrolments(decision: Decision, facts: PersonFacts): void {
   const { states, desired, recorded, shown } = facts;
@@ -220,7 +220,10 @@ function markEnrolments(decision: Decision, facts: PersonFacts): void {
     const changed = isOut ? shown[0]?.changed : undefined;
     const newer = newerWill(facts, change.part);
     const since = states.entries.some(isOperators) ? laterWill(states, change.part) : undefined;
-    const body = { changed, forbids, former, newer, settles: isAll, since };
+    const past = facts.former.map(({ channels }) => channels[change.part]);
+    const withdraws =
+      withdrawsStated(facts.now.channels[change.part], past, states.desired) || undefined;
+    const body = { changed, forbids, former, newer, settles: isAll, since, withdraws };
     return { ...change, body: canonicalJson(body) };
   };
   decision.changes = decision.changes.map(mark);

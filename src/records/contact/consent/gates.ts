@@ -4,9 +4,9 @@
  * later gates apply to the new action.
  */
 import { isOver, listed } from './do-not-contact-entries.ts';
-import { hasMoved, isForbidden } from './changed-address.ts';
+import { hasMoved, isCarried, isForbidden } from './changed-address.ts';
 import { newerWill, type PersonFacts } from './facts.ts';
-import { isCarried, isOurs, isTakenBack, isTheirs } from './own-opt-outs.ts';
+import { isOurs, isTakenBack, isTheirs } from './own-opt-outs.ts';
 import { renamedTargets } from './renamed-contact.ts';
 import { isOperators } from './settlements.ts';
 import type { Action, Cause, ChannelFacts, Verdict } from './rules.ts';
@@ -143,7 +143,7 @@ export const gates: readonly Gate[] = [
   {
     id: 'settled-out',
     row: 32,
-    asks: 'an operator settled the channel as an opt-out (`resolve --out`), and the CRM has stated nothing later',
+    asks: 'an operator resolved the channel as an opt-out (`resolve --out`), and the CRM has stated nothing later',
     about: ['nothing', ...enrols, 'conflict'],
     // What follows for a person who is gone from the CRM stays, and so does an erasure.
     holds: ({ person, channel, asked: { wanted } }, { by }) =>

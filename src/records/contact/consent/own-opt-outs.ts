@@ -54,17 +54,6 @@ export function attributed(membership: Membership, channel: string, said: Said):
   return { ...known, acked, bound: before, cause: 'stated', stated: before };
 }
 
-/** Returns whether an opt-out of ours under a former address also applies to these records. */
-export function isCarried(
-  membership: Membership | undefined,
-  channel: string,
-  said: Pick<Said, 'desired' | 'by'>,
-): boolean {
-  const { bound = [] } = membership ?? {};
-  const isBound = said.desired.some(({ id }) => bound.includes(id));
-  return isOurs(membership) && isBound && !isTakenBack(membership, channel, said);
-}
-
 /** Returns whether the CRM's current statement withdraws an opt-out of ours. */
 export function isTakenBack(
   membership: Membership | undefined,
@@ -80,6 +69,21 @@ export function isTakenBack(
   );
   const at = statedAt(desired, channel);
   return saysIn || (at !== null && acked !== undefined && at > acked && at <= by);
+}
+
+/**
+ * Returns whether an opt-in of these records withdraws opt-outs of ours that the CRM had stated,
+ * under this address or a former one. An opt-out that an operator released does not count.
+ */
+export function withdrawsStated(
+  membership: Membership | undefined,
+  former: readonly (Membership | undefined)[],
+  desired: readonly DesiredContactRow[],
+): boolean {
+  const past = former.filter((one) => desired.some(({ id }) => one?.bound?.includes(id)));
+  return [membership, ...past].some(
+    (one) => isOurs(one) && one.cause === 'stated' && !one.released && !one.settled,
+  );
 }
 
 /** Returns whether this mirror made the opt-out. */

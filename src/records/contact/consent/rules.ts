@@ -14,7 +14,7 @@
  *   deletable  due, and the policy deletes: immediately, or `deleteAfter` after the opt-out
  *   newer      `resubscribe: newer`, and the CRM's statement is later than the opt-out can be
  *   takenBack  our opt-out was not stated by the CRM, or may be withdrawn now (own-opt-outs.ts)
- *   settledIn  an operator settled this very opt-out as an opt-in (settlements.ts)
+ *   settledIn  an operator resolved this very opt-out as an opt-in (settlements.ts)
  */
 import type { Subscription } from '../../../platform/request-schemas.ts';
 import type { Membership } from '../observe/contact-state.ts';
@@ -257,7 +257,7 @@ export const rules: readonly Rule[] = [
   {
     id: 'settled-in',
     row: 31,
-    asks: 'opt-in wanted; opted out, and an operator settled this very opt-out as an opt-in (`resolve --in`)',
+    asks: 'opt-in wanted; opted out, and an operator resolved this very opt-out as an opt-in (`resolve --in`)',
     when: [open, showsOut, ({ settledIn }) => settledIn],
     action: 'opt_in',
   },

@@ -70,7 +70,7 @@ function settleIn(states: ContactStates, rules: PersonRules, asked: SettlementAs
   const ended = operators.map(({ seq }) => ({ seq, why: whyOf(asked) }));
   if (verdict.action !== 'conflict') {
     if (operators.length > 0) return { adds: [], ends: ended, row: undecided(states) };
-    return refused(`${channel}: there is no conflict to settle`, look);
+    return refused(`${channel}: there is no conflict to resolve`, look);
   }
   const is = facts.now.channels[channel];
   if (!is || !isEligible(verdict, is, { channel, facts: states.facts })) {
@@ -135,18 +135,18 @@ function refusal(
     return refused(
       `${channel}: the opt-out may be the person's: the person was subscribed before, or the ` +
         'platform is not known to show opt-outs that nobody made',
-      'settle it with --out, or have the person opt in on the platform',
+      'resolve it with --out, or have the person opt in on the platform',
     );
   }
   const subject = { channel, isDoubtful: false, contacts: contacts.length };
   const { reason, fix } = conflictOf(by, subject);
-  return refused(`${reason}, so it cannot be settled as an opt-in`, fix);
+  return refused(`${reason}, so it cannot be resolved as an opt-in`, fix);
 }
 
 function settleOut(states: ContactStates, rules: PersonRules, asked: SettlementAsked): Settled {
   const { channel, settlement } = asked;
   const { facts, verdict, wanted } = judge(states, rules, channel);
-  if (facts.operatorOut(channel)) return refused(`${channel}: it is settled as an opt-out`, look);
+  if (facts.operatorOut(channel)) return refused(`${channel}: it is resolved as an opt-out`, look);
   const isContradictory = contradict(states.desired, channel);
   if (verdict.by === 'erased') {
     return refused(`${channel}: the person was erased`, 'remove the person from the CRM');
@@ -155,7 +155,7 @@ function settleOut(states: ContactStates, rules: PersonRules, asked: SettlementA
     return refused(`${channel}: the CRM states an opt-out`, 'the next run sends it');
   }
   if (verdict.action !== 'conflict' && !isContradictory) {
-    return refused(`${channel}: there is no conflict to settle`, look);
+    return refused(`${channel}: there is no conflict to resolve`, look);
   }
   const { at } = settlement;
   const note = JSON.stringify(settlement);

@@ -37,7 +37,7 @@ export function consentReader(stated: ConsentTime): ConsentReader {
       field: stated,
       read: readIso,
       faultOf: (text) => ({
-        reason: zoneless.test(text) ? 'is a time without a zone' : 'is no time that can be told',
+        reason: zoneless.test(text) ? 'is a time without a zone' : 'is no time that can be read',
         fix: `write it ${orIso}`,
       }),
     };

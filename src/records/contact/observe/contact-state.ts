@@ -184,6 +184,8 @@ export const enrolmentBody = z.object({
   since: z.number().optional(),
   /** The person's contacts under former addresses as last observed, as sorted fingerprints. */
   former: z.array(z.object({ key: z.string(), shown: z.array(z.string()) })).default([]),
+  /** Whether an opt_in or creation withdraws an opt-out that the CRM had stated. */
+  withdraws: z.literal(true).optional(),
   /** Whether nothing is left to do after a creation (converged-creation.ts). */
   settles: z.literal(true).optional(),
 });
