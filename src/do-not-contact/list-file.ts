@@ -251,6 +251,8 @@ function settle(db: Database.Database): void {
   db.pragma('journal_mode = WAL');
   db.pragma('synchronous = FULL');
   db.pragma('foreign_keys = ON');
+  // What an erasure deletes must not stay in free pages.
+  db.pragma('secure_delete = ON');
 }
 
 function make(path: string, made: { id: string; key: string }): DoNotContactList {
