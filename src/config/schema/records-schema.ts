@@ -74,10 +74,7 @@ function refuseTwice(lists: readonly string[]) {
 
 const field = (what: string) => text(`Column or dotted path of the CRM record: ${what}`);
 
-/**
- * Names that most people write for a zone with summer time. They would make the times of summer an
- * hour too new.
- */
+/** Zones without summer time, under names that most people write for zones with it. */
 const withoutSummer: ReadonlySet<string> = new Set(['EST', 'MST', 'HST']);
 
 /** The time of a consent statement: a field in ISO 8601, or with a format of its own. */
