@@ -55,7 +55,6 @@ export interface Opening {
 }
 
 const version = 1;
-
 /**
  * Opens the list that a snapshot knows. Creates the list and its key (0600) if neither the snapshot
  * nor the disk has one, and takes over a valid list that the snapshot does not know.
