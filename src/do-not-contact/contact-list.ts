@@ -253,6 +253,9 @@ function writing({ prepare }: Statements): (remark: Hashed, at: number) => void 
     `delete from meta where name in (
        select '${noteName}' || e.seq from entry e where e.address = ?)`,
   );
+  const forgetReasons = prepare<[string]>(
+    `update entry set ended = 'erased' where address = ? and ended is not null`,
+  );
   const bear = prepare<[string, number]>('insert or ignore into bearer (id, entry) values (?, ?)');
   const end = prepare<[number, string, number]>(
     'update entry set ended_at = ?, ended = ? where seq = ? and ended_at is null',
@@ -276,6 +279,7 @@ function writing({ prepare }: Statements): (remark: Hashed, at: number) => void 
       const seq = add.get({ address, part, cause, contact: contact ?? '', after, by })?.seq;
       if (seq !== undefined && said) note.run(`${noteName}${seq}`, said);
       if (cause === 'erasure') forgetNotes.run(address);
+      if (cause === 'erasure') forgetReasons.run(address);
       // A bounce belongs to the address only.
       if (seq === undefined || cause === 'bounce') continue;
       for (const id of ids) bear.run(id, seq);

@@ -55,7 +55,6 @@ export interface Opening {
 }
 
 const version = 1;
-
 /**
  * Opens the list that a snapshot knows. Creates the list and its key (0600) if neither the snapshot
  * nor the disk has one, and takes over a valid list that the snapshot does not know.
@@ -251,6 +250,7 @@ function settle(db: Database.Database): void {
   db.pragma('journal_mode = WAL');
   db.pragma('synchronous = FULL');
   db.pragma('foreign_keys = ON');
+  db.pragma('secure_delete = ON'); // What an erasure deletes must not stay in free pages.
 }
 
 function make(path: string, made: { id: string; key: string }): DoNotContactList {
@@ -271,12 +271,12 @@ function make(path: string, made: { id: string; key: string }): DoNotContactList
 
 /** Creates the tables, the id and the proof of the key in an empty database. */
 function begin(db: Database.Database, { id, key }: { id: string; key: string }): void {
-  const work = db.transaction(() => {
+  const create = (): void => {
     db.exec(ledgerTables);
     name(db, id, key);
     db.pragma(`user_version = ${version}`);
-  });
-  work.exclusive();
+  };
+  db.transaction(create).exclusive();
 }
 
 function name(db: Database.Database, id: string, key: string): void {

@@ -52,9 +52,9 @@ export async function settleConflict(
     const { reason: why, fix } = settled.refused;
     throw new Invalid(why, { fix });
   }
-  const { adds, ends, row } = settled;
-  if (adds.length + ends.length > 0) {
-    mirror.doNotContact.write([{ ...identityOf(mirror, type, key), adds, ends }], at);
+  const { adds, ends, frees = [], row } = settled;
+  if (adds.length + ends.length + frees.length > 0) {
+    mirror.doNotContact.write([{ ...identityOf(mirror, type, key), adds, ends, frees }], at);
   }
   mirror.snapshot.transaction(() => {
     if (row) mirror.snapshot.recorded.put(row);

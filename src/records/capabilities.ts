@@ -97,7 +97,11 @@ export interface SettlementAsked {
 /** Why a conflict cannot be settled, or the changes to the list and the row to record. */
 export type Settled =
   | { refused: { reason: string; fix: string } }
-  | { adds: RememberedOptOut[]; ends: ListChanges['ends']; row: RecordedRow | undefined };
+  | (Pick<ListChanges, 'frees'> & {
+      adds: RememberedOptOut[];
+      ends: ListChanges['ends'];
+      row: RecordedRow | undefined;
+    });
 
 /** The record to erase. */
 export interface Erasing {

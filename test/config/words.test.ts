@@ -44,6 +44,7 @@ describe('a format of consentAt', () => {
     ['{ field: w, format: dd.MM.yyyy HH, timezone: UTC }', 'format  has no minute'],
     ['{ field: w, format: "dd.MM.yyyy HH:mm" }', 'timezone  is missing'],
     ['{ field: w, format: dd.MM.yyyy, timezone: Berlin }', 'timezone  is no time zone'],
+    ['{ field: w, format: dd.MM.yyyy, timezone: EST }', 'timezone  EST has no summer time'],
     ['{ field: w }', 'format  is missing'],
   ])('%s: %s', (value, mistake) => {
     expect(mistakes(consentAt(value))?.join()).toContain(`contacts.consentAt.${mistake}`);

@@ -82,6 +82,7 @@ test.each([
   ['dd.MM', 'has no year'],
   ['yyyy-MM-dd HH', 'has no minute'],
   ['dd.dd.yyyy', 'has the day twice'],
+  ["M''d''yyyy", 'has M directly before another number'],
   ["dd.MM.yyyy 'um HH:mm", 'has a quote without its counterpart'],
 ])('the format %s is refused: it %s', (format, reason) => {
   expect(parseDateFormat(format)).toMatchObject({ reason });

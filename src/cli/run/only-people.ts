@@ -1,6 +1,5 @@
 /** Reads the file of --only-people: an address or a CRM id on each line. */
 import { readFileSync } from 'node:fs';
-import { contactKey } from '../../records/contact/observe/observed-contact.ts';
 import { Invalid } from '../../domain/errors.ts';
 import type { OnlyPeople } from '../../engine/context/people-selection.ts';
 
@@ -9,8 +8,7 @@ export function readOnlyPeople(file: string): OnlyPeople {
   const entries = textOf(file)
     .split(/\r\n|\r|\n/)
     .map((text, at) => ({ line: at + 1, word: text.trim() }))
-    .filter(({ word }) => word !== '' && !word.startsWith('#'))
-    .map(({ line, word }) => ({ line, word: word.includes('@') ? contactKey(word) : word }));
+    .filter(({ word }) => word !== '' && !word.startsWith('#'));
   if (entries.length > 0) return { file, entries };
   throw new Invalid(`--only-people ${file}: the file names nobody`, {
     fix: 'write one address or CRM id on each line',

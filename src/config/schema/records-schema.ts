@@ -74,6 +74,9 @@ function refuseTwice(lists: readonly string[]) {
 
 const field = (what: string) => text(`Column or dotted path of the CRM record: ${what}`);
 
+/** Zones without summer time, under names that most people write for zones with it. */
+const withoutSummer: ReadonlySet<string> = new Set(['EST', 'MST', 'HST']);
+
 /** The time of a consent statement: a field in ISO 8601, or with a format of its own. */
 const consentTime = z
   .union([
@@ -92,6 +95,11 @@ const consentTime = z
         ).optional(),
       })
       .superRefine(({ format, timezone }, context) => {
+        if (timezone !== undefined && withoutSummer.has(timezone)) {
+          const fix = 'name a place in the zone, such as America/New_York';
+          const mistake = fault(`${timezone} has no summer time`, fix);
+          context.addIssue(issueOf(mistake, ['timezone']));
+        }
         const parsed = typeof format === 'string' ? parseDateFormat(format) : undefined;
         if (timezone !== undefined || !parsed || 'reason' in parsed || !parsed.hasTime) return;
         const mistake = fault('is missing', 'name the zone of the times, such as Europe/Berlin');

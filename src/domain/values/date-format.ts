@@ -46,10 +46,17 @@ export function parseDateFormat(format: string): DateFormat | { reason: string; 
   }
   const names: string[] = [];
   const patterns: string[] = [];
+  /** The part before, if it takes one or two digits and nothing separates it from the next one. */
+  let open: string | undefined;
   for (const { groups = {} } of found) {
     const { quoted, letters, space, mark = '' } = groups;
     const token = letters === undefined ? undefined : tokenOf(letters);
     if (letters !== undefined && !token) return { reason: `has the unknown part ${letters}`, fix };
+    if (token && open !== undefined) {
+      return { reason: `has ${open} directly before another number`, fix: `write ${open}${open}` };
+    }
+    if (token) open = letters?.length === 1 ? letters : undefined;
+    else if (quoted !== '') open = undefined;
     if (token) names.push(token[0]);
     if (token) patterns.push(`(?<${token[0]}>${token[1]})`);
     else patterns.push(space === undefined ? escaped(quoted ?? mark) : String.raw`\s+`);

@@ -53,23 +53,27 @@ function limitNote(chosen: number, all: number, by: string): Problem {
 }
 
 function listedPeople({ staging }: Snapshot, { file, entries }: OnlyPeople): PeopleSelection {
-  const words = new Set(entries.map(({ word }) => word));
   const keys = new Set(entries.map(({ word }) => contactKey(word)));
+  /** The words that are no address of the CRM. */
+  const ids = new Set<string>();
   const chosen = new Set<Key>();
   const unknown: number[] = [];
   return {
     choose(kind) {
       chosen.clear();
       unknown.length = 0;
+      ids.clear();
       for (const { line, word } of entries) {
-        const found = [...staging.keysOf(kind, [word]), contactKey(word)].filter(
-          (key) => staging.desired(kind, key).length > 0,
-        );
+        const isThere = (key: Key) => staging.desired(kind, key).length > 0;
+        const isAddress = isThere(contactKey(word));
+        if (!isAddress) ids.add(word);
+        // An id may look like the address of somebody else.
+        const found = isAddress ? [contactKey(word)] : staging.keysOf(kind, [word]).filter(isThere);
         for (const key of found) chosen.add(key);
         if (found.length === 0) unknown.push(line);
       }
     },
-    has: (key) => keys.has(key) || staging.idsOf('contact', key).some((id) => words.has(id)),
+    has: (key) => keys.has(key) || staging.idsOf('contact', key).some((id) => ids.has(id)),
     say(all) {
       const limit = limitNote(chosen.size, all, `--only-people ${file}`);
       if (unknown.length === 0) return [limit];

@@ -48,6 +48,8 @@ function noticeOne(
   if (!row.invalid) return;
   const { cause = 'unreadable-record', about, reason, fix, option, value } = row.invalid;
   const { key, isErased } = nameOf(run, type, row);
+  // Other places than lines of a file name the record by its id.
+  const place = isErased && !/^(line|row) \d+$/.test(row.place) ? undefined : row.place;
   const problem: RecordProblem = {
     kind: type.name,
     key,
@@ -56,9 +58,9 @@ function noticeOne(
     cause,
     about: about ?? reason,
     option,
-    place: row.place,
+    place,
     ...(isErased ? {} : { value, crmId: row.id === '' ? undefined : row.id }),
-    reason: `${row.place}: ${reason}`,
+    reason: place === undefined ? reason : `${place}: ${reason}`,
     fix,
   };
   tally.notice(problem, onlyKey(run) === undefined ? option : undefined);

@@ -100,7 +100,7 @@ function capabilitiesOf(
     doNotContact: {
       memories: (row) => memoriesOf(decodeContact.recorded(row)),
       learn: (change, after, entries) =>
-        newsOfChange(change, after && decodeContact.recorded(after), entries),
+        newsOfChange(decodeContact.change(change), after && decodeContact.recorded(after), entries),
       forbids(change, entries) {
         const { op, part, value } = decodeContact.change(change);
         return listed(entries, { ...value, op, part }, policy) !== undefined;

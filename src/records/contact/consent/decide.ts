@@ -216,7 +216,8 @@ function markEnrolments(decision: Decision, facts: PersonFacts): void {
   const isAll = settles(states, decision) || undefined;
   const mark = (change: Change): Change => {
     if (change.op !== 'create' && change.op !== 'opt_in') return change;
-    const isOut = recorded?.channels[change.part]?.made !== undefined;
+    const is = recorded?.channels[change.part];
+    const isOut = is?.made !== undefined || is?.settled !== undefined;
     const changed = isOut ? shown[0]?.changed : undefined;
     const newer = newerWill(facts, change.part);
     const since = states.entries.some(isOperators) ? laterWill(states, change.part) : undefined;

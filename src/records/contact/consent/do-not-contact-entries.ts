@@ -17,7 +17,6 @@
  * An opt-out that we made because the CRM stated it has no entry: it ends when the CRM wants the
  * person in. An acknowledged opt_in ends the entry that it overrides.
  */
-import type { Change } from '../../../domain/change.ts';
 import {
   all,
   type Entry,
@@ -25,7 +24,7 @@ import {
   type ListChanges,
 } from '../../../domain/do-not-contact.ts';
 import type { ConsentPolicy } from './rules.ts';
-import type { RecordedContactRow } from '../observe/contact-rows.ts';
+import type { ContactChange, RecordedContactRow } from '../observe/contact-rows.ts';
 import type { ObservedContact, RecordedContact } from '../observe/contact-state.ts';
 
 /** Returns what the list must remember about a recorded person. */
@@ -105,19 +104,21 @@ export function isOver(entry: Entry, shown: readonly ObservedContact[]): boolean
  * after it.
  */
 export function newsOfChange(
-  change: Change,
+  change: ContactChange,
   after: RecordedContactRow | undefined,
   entries: readonly Entry[],
 ): ListChanges {
   const memories = after ? memoriesOf(after) : [];
   const brings = change.op === 'create' || change.op === 'opt_in';
   const isOut = memories.some(({ part }) => part === change.part);
-  const over = entries.filter(({ through, cause, part }) => {
+  const over = entries.filter(({ through, cause, part, by }) => {
     if (through === 'id') return false;
     // A contact that we deleted or created again has not vanished.
     if (cause === 'vanished') return change.op === 'delete' || change.op === 'create';
-    const isAboutOne = isOfChannel(cause) || cause === 'operator';
-    return brings && !isOut && isAboutOne && part === change.part;
+    if (!brings || isOut || part !== change.part) return false;
+    // A request that was sent before an operator decided does not end what was decided.
+    const { since } = change.value;
+    return cause === 'operator' ? since !== undefined && by < since : isOfChannel(cause);
   });
   const ends = over.map(({ seq }) => ({ seq, why: `${change.op} acknowledged` }));
   return {

@@ -19,7 +19,7 @@
  *   CRM records of the address contradict each other                        accepted
  *   anything else                                                           refused
  */
-import type { RememberedOptOut } from '../../../domain/do-not-contact.ts';
+import type { Entry } from '../../../domain/do-not-contact.ts';
 import { canonicalJson, type RecordedRow } from '../../../domain/record.ts';
 import { mayBeDefault, type PlatformFacts } from '../../platform-facts.ts';
 import type { Settled, SettlementAsked } from '../../capabilities.ts';
@@ -60,16 +60,20 @@ const look = '`crm-mirror explain` tells what decides';
 
 function settleIn(states: ContactStates, rules: PersonRules, asked: SettlementAsked): Settled {
   const { channel, settlement } = asked;
-  const isOver = ({ part, cause }: RememberedOptOut) => cause === 'operator' && part === channel;
+  const isOver = ({ part, cause }: Entry) => cause === 'operator' && part === channel;
   const operators = states.entries.filter(isOver);
   const rest = { ...states, entries: states.entries.filter((entry) => !isOver(entry)) };
   const { facts, verdict, wanted } = judge(rest, rules, channel);
   if (wanted !== 'opt_in') {
     return refused(`${channel}: the CRM states no opt-in`, 'record the opt-in in the CRM first');
   }
-  const ended = operators.map(({ seq }) => ({ seq, why: whyOf(asked) }));
+  const whose = Map.groupBy(operators, ({ through }) => through);
+  const over = ({ seq }: Entry) => ({ seq, why: whyOf(asked) });
+  const ended = (whose.get('address') ?? []).map(over);
+  // An entry of another address that shares a CRM id stays with that address.
+  const frees = (whose.get('id') ?? []).map(over);
   if (verdict.action !== 'conflict') {
-    if (operators.length > 0) return { adds: [], ends: ended, row: undecided(states) };
+    if (operators.length > 0) return { adds: [], ends: ended, frees, row: undecided(states) };
     return refused(`${channel}: there is no conflict to resolve`, look);
   }
   const is = facts.now.channels[channel];
@@ -95,7 +99,8 @@ function settleIn(states: ContactStates, rules: PersonRules, asked: SettlementAs
   const { value: _, ...plain } = row;
   return {
     adds: [],
-    ends: [...ended, ...doubtful.map(({ seq }) => ({ seq, why: whyOf(asked) }))],
+    ends: [...ended, ...doubtful.map(over)],
+    frees,
     row: { ...plain, body: canonicalJson(value), desired: undefined },
   };
 }

@@ -38,17 +38,23 @@ export function seen(
 ): Membership | undefined {
   if (!present) return recorded;
   if (observed === 'opt_in') return { by: 'platform', is: 'opt_in' };
-  if (observed === undefined && recorded?.is !== 'opt_in') return recorded;
+  if (observed === undefined && recorded?.is !== 'opt_in') {
+    return changed && recorded ? unsettled(recorded) : recorded;
+  }
   const latest = Math.max(by, before ?? by);
   if (recorded?.is !== 'opt_out') {
     const after = recorded ? before : null;
     return { by: 'platform', is: 'opt_out', made: { after, by: latest } };
   }
   if (!changed) return recorded;
-  // The opt-out may have been made again, so it is not the one that an operator settled.
-  const { settled: _, ...rest } = recorded;
+  const rest = unsettled(recorded);
   if (recorded.by === 'us') return rest;
   return { ...rest, made: { after: recorded.made?.after ?? null, by: latest } };
+}
+
+/** A changed contact's opt-out may have been made again: it is not the one that was settled. */
+function unsettled({ settled: _, ...rest }: Membership): Membership {
+  return rest;
 }
 
 /**
