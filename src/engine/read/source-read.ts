@@ -72,15 +72,14 @@ export async function readSource(
  * the column is empty, or another one.
  */
 function withAddresses(
-  { snapshot: { staging } }: ReadingRun,
+  { snapshot: { recorded, staging } }: ReadingRun,
   kind: RecordTypeName,
   certificate: Certificate,
 ): Certificate {
   const lost = staging.countAddressless(kind);
+  const known = recorded.count(kind);
   // A single person proves nothing about a column.
-  if (lost < 2) return certificate;
-  const known = staging.countNamed(kind);
-  if (lost * 2 <= known) return certificate;
+  if (lost < 2 || lost * 2 <= known) return certificate;
   const flaw = {
     why: `${lost} of ${known} recorded people have no valid address any more`,
     fix: 'check that contacts.email names the column with the addresses, and export it again',

@@ -59,9 +59,7 @@ function namingIn(db: Statements): Pick<Desired, 'nameByOrigin'> {
   };
 }
 
-function addresslessIn(
-  db: Statements,
-): Pick<Desired, 'skipUnknown' | 'countAddressless' | 'countNamed'> {
+function addresslessIn(db: Statements): Pick<Desired, 'skipUnknown' | 'countAddressless'> {
   const skip = db.prepare<{ kind: string }>(
     `delete from temp.staged
      where kind = @kind and key = '' and no_address and reason is not null`,
@@ -74,12 +72,7 @@ function addresslessIn(
          select 1 from temp.staged e
          where e.kind = s.kind and e.key = s.key and e.no_address is null)`,
   );
-  const named = db.prepare<{ kind: string }, { n: number }>(
-    `select count(*) n from recorded r where r.kind = @kind and exists (
-       select 1 from temp.staged s where s.kind = r.kind and s.key = r.key)`,
-  );
   return {
-    countNamed: (kind) => named.get({ kind })?.n ?? 0,
     skipUnknown: (kind) => skip.run({ kind }).changes,
     countAddressless: (kind) => count.get({ kind })?.n ?? 0,
   };

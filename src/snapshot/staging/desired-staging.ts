@@ -49,8 +49,6 @@ export interface Desired {
   skipUnknown(kind: RecordTypeName): number;
   /** Counts recorded people whose present records all lack a valid address. */
   countAddressless(kind: RecordTypeName): number;
-  /** Counts recorded people who have a record in this reading, valid or not. */
-  countNamed(kind: RecordTypeName): number;
   /** Returns the records with this key. */
   desired(kind: RecordTypeName, key: Key): DesiredRow[];
   /** Returns the ids of the records with this key, each once. Records without an id are skipped. */
