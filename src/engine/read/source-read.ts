@@ -78,8 +78,8 @@ function withAddresses(
 ): Certificate {
   const lost = staging.countAddressless(kind);
   const known = recorded.count(kind);
-  // A single person proves nothing about a column.
-  if (lost < 2 || lost * 2 <= known) return certificate;
+  // One or two people prove nothing about a column.
+  if (lost < 3 || lost * 2 <= known) return certificate;
   const flaw = {
     why: `${lost} of ${known} recorded people have no valid address any more`,
     fix: 'check that contacts.email names the column with the addresses, and export it again',
