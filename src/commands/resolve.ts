@@ -1,9 +1,9 @@
-import { hostname, userInfo } from 'node:os';
 import type { Command } from 'commander';
 import { Invalid } from '../domain/errors.ts';
 import { settleConflict } from '../erasure/settle-conflict.ts';
 import { lookOptions } from '../cli/lookup/snapshot-command.ts';
 import { personOptions, withPerson, type PersonFlags } from '../cli/run/person-command.ts';
+import { operatorName } from '../cli/output/operator-name.ts';
 import { reasonOf } from '../cli/output/reason-option.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 import { instant } from '../cli/output/format-values.ts';
@@ -46,7 +46,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   const as = sideOf(flags);
   const reason = filled('--reason', reasonOf(flags.reason));
   const evidence = filled('--evidence', reasonOf(flags.evidence, '--evidence'));
-  const by = filled('--by', reasonOf(flags.by ?? caller(), '--by'));
+  const by = filled('--by', reasonOf(flags.by ?? operatorName(), '--by'));
   // A worker that has the mirror would name its own user.
   const [name = '', ...rest] = shell.argv ?? [];
   const named = flags.by === undefined && shell.argv;
@@ -79,18 +79,4 @@ function sideOf(flags: Pick<Flags, 'in' | 'out'>): 'in' | 'out' {
 function filled(option: string, text: string | undefined): string {
   if (text) return text;
   throw new Invalid(`${option}: it is empty`, { fix: 'fill it: the decision is kept with it' });
-}
-
-/** Returns the user and the host of this process. */
-function caller(): string {
-  return `${userName()} on ${hostname()}`;
-}
-
-/** Returns the user's name, or number in a container whose user has none. */
-function userName(): string {
-  try {
-    return userInfo().username;
-  } catch {
-    return `user ${process.getuid?.() ?? 'unknown'}`;
-  }
 }
