@@ -42,7 +42,7 @@ export function beginRun(mirror: Mirror, options: RunOptions): Started {
   snapshot.candidates.clear();
   if (options.writes) bindDoNotContactList({ ...mirror, clock });
   const cursors = options.writes ? start(run, begun) : loadCursors(mirror, begun, options);
-  const approvals = approvalsOf(run, options.approve);
+  const approved = approvalsOf(run, options.approve);
   const { ended: endedBefore } = locks.count();
   // This comes last, because a run that has begun must end.
   locks.begin(run.id, onlyKey(options) === undefined ? 'all' : 'one');
@@ -55,7 +55,7 @@ export function beginRun(mirror: Mirror, options: RunOptions): Started {
     cursors,
     supersededAtStart: keys.size + ids.size > 0,
     endedBefore,
-    approvals,
+    ...approved,
     tally: createTally(snapshot),
     breaker: createCircuitBreaker(),
     reasons: quarantined ? said : [],
