@@ -9,7 +9,7 @@
 import { existsSync } from 'node:fs';
 import { Invalid } from '../domain/errors.ts';
 import type { Attempt } from '../domain/exchange.ts';
-import { type LogFile, openLogFile, type StoredRequest } from './log-file.ts';
+import { openLogFile, type StoredRequest } from './log-file.ts';
 import { type Secrets, secretsOf } from './sealed-rows.ts';
 
 /** The log of one mirror. */
@@ -86,9 +86,10 @@ export function openRequestLog(options: LogOptions): RequestLog {
     // Not at once, because the number of records in a list is added after the response is parsed.
     if (buffered.length >= flushAtRows) due ??= setImmediate(flush);
   };
-  const forget = (person: Person): void => {
+  const forget = ({ address, contacts }: Person): void => {
     flush();
-    if (file) forgetIn(file, secrets, person);
+    const marks = contacts.map((id) => secrets.mark('contact', id));
+    if (file) file.forget(secrets.mark('person', address), marks);
     else if (existsSync(path)) throw notOpened(path);
   };
   return {
@@ -113,14 +114,6 @@ export function openRequestLog(options: LogOptions): RequestLog {
 interface Row {
   attempt: Attempt;
   run: string | undefined;
-}
-
-function forgetIn(file: LogFile, { mark }: Secrets, { address, contacts }: Person): void {
-  file.drop(
-    mark('person', address),
-    contacts.map((id) => mark('contact', id)),
-  );
-  file.scrub();
 }
 
 /** Does the work, and returns undefined if that fails. */

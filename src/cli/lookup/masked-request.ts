@@ -28,6 +28,8 @@ const shownOfContact: ReadonlySet<string> = new Set([
   'groups',
   'createdAt',
   'updatedAt',
+  'organizationId',
+  'event',
 ]);
 
 /** Returns the texts of a request. With `isPlain`, nothing is masked. */
@@ -72,7 +74,7 @@ function maskedValue(value: unknown, words: Words): unknown {
   const unknown = contact ? words.name(String(contact[1])) : words.unknown;
   return Object.fromEntries(
     fields.map(([field, of]) => {
-      const isShown = !contact || shownOfContact.has(field) || of === null;
+      const isShown = !contact || shownOfContact.has(field) || of === null || of === '';
       return [field, isShown ? maskedValue(of, words) : unknown];
     }),
   );
