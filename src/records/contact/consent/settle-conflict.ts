@@ -70,10 +70,8 @@ function settleIn(states: ContactStates, rules: PersonRules, asked: SettlementAs
   const whose = Map.groupBy(operators, ({ through }) => through);
   const over = ({ seq }: Entry) => ({ seq, why: whyOf(asked) });
   const ended = (whose.get('address') ?? []).map(over);
-  // An entry of another address that shares a CRM id stays with that address. The reason is not
-  // stored there, because an erasure of this person would not find it.
-  const elsewhere = whose.get('id') ?? [];
-  const frees = elsewhere.map(({ seq }) => ({ seq, why: 'resolve --in of another address' }));
+  // An entry of another address that shares a CRM id stays with that address.
+  const frees = (whose.get('id') ?? []).map(({ seq }) => seq);
   if (verdict.action !== 'conflict') {
     if (operators.length > 0) return { adds: [], ends: ended, frees, row: undecided(states) };
     return refused(`${channel}: there is no conflict to resolve`, look);
