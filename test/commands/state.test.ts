@@ -6,7 +6,7 @@ import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-
 
 const carl = 'carl@example.com';
 
-/** Ann left a channel, the opt-out of Bob is refused, Carl left all mail; and there is a template. */
+/** Ann left a channel, the opt-out of Bob is refused, Carl left all mail; there is a template. */
 async function used(): Promise<Mirrored> {
   const world = await mirrored({ kinds: ['contact', 'template'] });
   world.template('welcome', { name: 'Welcome', subject: 'Hi' });
