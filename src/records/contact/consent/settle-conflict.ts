@@ -31,7 +31,7 @@ import { isDoubtful, optOutOf } from './platform-opt-outs.ts';
 import { decideChannel, type Verdict } from './rules.ts';
 import type { ContactStates } from '../observe/contact-rows.ts';
 import type { Membership, ObservedContact } from '../observe/contact-state.ts';
-import { contradict } from '../observe/strictest-consent.ts';
+import { contradict, statingIn } from '../observe/strictest-consent.ts';
 
 /** Returns what to record, or why the conflict cannot be settled this way. */
 export function settle(states: ContactStates, rules: PersonRules, asked: SettlementAsked): Settled {
@@ -71,7 +71,7 @@ function settleIn(states: ContactStates, rules: PersonRules, asked: SettlementAs
   const over = ({ seq }: Entry) => ({ seq, why: whyOf(asked) });
   const ended = (whose.get('address') ?? []).map(over);
   // An entry of another address that shares a CRM id stays with that address.
-  const frees = (whose.get('id') ?? []).map(over);
+  const frees = (whose.get('id') ?? []).map(({ seq }) => seq);
   if (verdict.action !== 'conflict') {
     if (operators.length > 0) return { adds: [], ends: ended, frees, row: undecided(states) };
     return refused(`${channel}: there is no conflict to resolve`, look);
@@ -89,9 +89,10 @@ function settleIn(states: ContactStates, rules: PersonRules, asked: SettlementAs
     const isHere = entry.part === channel && entry.through === 'address' && entry.after === null;
     return isHere && optOutOf(entry, states.facts)?.cause === 'doubtful';
   });
+  const settled = { ...settlement, stating: statingIn(states.desired, channel) };
   const value = {
     ...row.value,
-    channels: { ...row.value.channels, [channel]: { ...is, settled: settlement } },
+    channels: { ...row.value.channels, [channel]: { ...is, settled } },
   };
   const entries = rest.entries.filter((entry) => !doubtful.includes(entry));
   const then = judge({ ...rest, entries, recorded: { ...row, value } }, rules, channel);
@@ -163,9 +164,11 @@ function settleOut(states: ContactStates, rules: PersonRules, asked: SettlementA
     return refused(`${channel}: there is no conflict to resolve`, look);
   }
   const { at } = settlement;
+  // A person who is missing from the CRM by then is decided about only if the platform differs.
+  const row = undecided(states);
   const note = JSON.stringify(settlement);
   const about = { part: channel, cause: 'operator', contact: null, after: null } as const;
-  return { adds: [{ ...about, by: at, note }], ends: [], row: undecided(states) };
+  return { adds: [{ ...about, by: at, note }], ends: [], row: row && { ...row, shown: undefined } };
 }
 
 /** Returns the recorded row, so that the next run makes a new decision. */
