@@ -1,6 +1,6 @@
 /**
- * Whether size matters: `npm run bench scale [word …] [people]`, with words fast, full, enrol
- * and log; without them all four. What is measured is the command line, in ratios to what it cannot do
+ * Whether size matters: `npm run bench scale [word …] [people]`, with words fast, full, enrol and
+ * log; without them all four. What is measured is the command line, in ratios to what it cannot do
  * without, measured in the same minute.
  *
  *   fast   nothing changed: the floor is csv-parse, one keyed insert a row and one join

@@ -44,7 +44,7 @@ export interface Bounds {
 /** The file, open for writing. Each method throws the errors of SQLite. */
 export interface LogFile {
   append(rows: readonly StoredRequest[]): void;
-  /** Drops some rows that are too many or too old, and returns whether there may be more of them. */
+  /** Drops some rows that are too many or too old, and returns whether there may be more. */
   trim(bounds: Bounds): boolean;
   /**
    * Drops the rows about a person or one of these contacts, and rewrites the file without a trace
@@ -72,8 +72,8 @@ const trimmedAtOnce = 2_000;
 
 /**
  * Opens the file at `path` for writing, and creates it (0600) if it does not exist. A file that is
- * damaged, or was written with another key, can never be read again, and is replaced. Throws Invalid
- * for a file of a newer version.
+ * damaged, or was written with another key, can never be read again, and is replaced. Throws
+ * Invalid for a file of a newer version.
  */
 export function openLogFile(path: string, secrets: Secrets): LogFile {
   refuseNoFile(path, 'the request log');
@@ -156,7 +156,8 @@ function fileIn(db: Database.Database, path: string): LogFile {
   );
   const oldest = db.prepare<[number]>(
     `delete from request where id <=
-       (select max(id) from (select id from request order by id limit ${trimmedAtOnce})) and at < ?`,
+       (select max(id) from (select id from request order by id limit ${trimmedAtOnce}))
+     and at < ?`,
   );
   const dropPerson = db.prepare<[Buffer]>('delete from request where person = ?');
   const dropContact = db.prepare<[Buffer]>('delete from request where contact = ?');

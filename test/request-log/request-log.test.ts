@@ -5,7 +5,9 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, onTestFinished, test } from 'vitest';
 import type { Attempt } from '../../src/domain/exchange.ts';
+import { untilHolds } from '../support/waiting.ts';
 import { type LogOptions, openRequestLog } from '../../src/request-log/request-log.ts';
+import { systemClock } from '../../src/http/system-clock.ts';
 import { readRequests, type RequestFilter } from '../../src/request-log/read-log.ts';
 
 const key = 'ab'.repeat(32);
@@ -30,7 +32,7 @@ function opened(options: Partial<LogOptions> = {}) {
       keepMs: 14 * day,
       bytes: 1e8,
       hides: ['key_live'],
-      now: () => 100 * day,
+      clock: { ...systemClock, now: () => 100 * day },
       warn: (reason) => void warnings.push(reason),
       ...options,
       ...other,
@@ -79,8 +81,7 @@ test('writes while the process goes on, so that another process can read it', as
   const { record } = log.writer();
   for (let count = 0; count < 500; count += 1) record(attempt());
   expect(read()?.newest).toEqual([]);
-  await new Promise((resolve) => setImmediate(resolve));
-  expect(read()).toMatchObject({ newest: { length: 10 }, more: 490 });
+  await untilHolds(() => expect(read()).toMatchObject({ newest: { length: 10 }, more: 490 }));
   log.close();
 });
 
@@ -91,12 +92,28 @@ test('keeps no read, a part of a long text, and never the API key', () => {
   const body = JSON.stringify({ content: 'x'.repeat(10_000) });
   record(attempt({ method: 'GET', body: undefined, answer: { status: 200, headers: {}, body } }));
   const echo = { status: 401, headers: {}, body: `{"message":"key_live is unknown"}` };
-  record(attempt({ body, answer: echo }));
+  record(attempt({ route: 'templates.update', body, answer: echo }));
   log.close();
   const [last, first] = read()?.newest ?? [];
   expect(first).toMatchObject({ request: null, answer: null, size: body.length });
-  expect(last?.request).toHaveLength(4_097);
+  expect(last?.request).toMatch(/^\{"content":"x+…$/);
+  expect(last?.request?.length).toBeLessThan(4_098);
   expect(last?.answer).toBe('{"message":"‹key› is unknown"}');
+});
+
+test('keeps no name or other attribute of a contact', () => {
+  const { open, read } = opened();
+  const log = open();
+  const contact = { id: 'c1', email: 'ann@example.com', firstName: 'Ann', properties: { age: 7 } };
+  const body = JSON.stringify({ contact, event: 'contact.created' });
+  log.writer().record(attempt({ answer: { status: 201, headers: {}, body } }));
+  const cutOff = { status: 500, headers: {}, body: body.slice(0, 60) };
+  log.writer().record(attempt({ answer: cutOff }));
+  log.close();
+  expect(read()?.newest.map(({ answer }) => answer)).toEqual([
+    '…',
+    '{"contact":{"id":"c1","email":"ann@example.com"},"event":"contact.created"}',
+  ]);
 });
 
 test('drops requests that are too old, and the oldest of too many', () => {
