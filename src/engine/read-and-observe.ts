@@ -64,8 +64,9 @@ export async function readSources(state: RunState): Promise<void> {
 
 /**
  * Observes the platform: all of it in a full run, one person in a run about that person, and only
- * people who were reset in a fast run. If the key may not list a record type, only the recorded state of that
- * type is known. A record type that cannot be listed for other reasons is left out of the run.
+ * people who were reset in a fast run. If the key may not list a record type, only the recorded
+ * state of that type is known. A record type that cannot be listed for other reasons is left out of
+ * the run.
  */
 export async function observe(state: RunState): Promise<void> {
   const { run, mirror, breaker, lock, known } = state;

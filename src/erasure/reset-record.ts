@@ -1,23 +1,21 @@
 /**
- * Forgets the last look at one person on the platform (`state reset`). The next run reads the person
- * there again, and decides by the ordinary rules. What protects a person is never forgotten:
+ * Forgets the last look at one person on the platform (`state reset`). The next run reads the
+ * person there again, and decides by the ordinary rules. What protects a person is never forgotten:
  *
- *   fact                                                            after a reset
- *   opt-ins and opt-outs by channel: who made them, why and when,   kept: an opt-out counts as before
- *     doubtful ones and those that a creation set among them
- *   the contacts as last shown, renamed ones, and all mail          kept: they tell whether an opt-out
- *                                                                     is a new one
- *   created, adopted or noted; ids of the platform and the CRM      kept: nobody becomes ours, or not
- *                                                                     ours
- *   contacts.protect, as the CRM last stated it                     kept
- *   what an operator decided (`resolve`, `allow`)                   kept
- *   the do-not-contact list: erasures, opt-outs                     kept: it is not touched
- *   how long the person is missing from the CRM                     kept
- *   what awaits approval, since when, and the counts of guards      kept
- *   changes without an outcome                                      kept: the reset is refused
- *   how the platform last showed the person, as a fingerprint       forgotten: read again
- *   the CRM record for which nothing was left to do                 forgotten: decided again
- *   refusals by the platform and the CRM, and their delays          released: tried again
+ *   fact                                                       after a reset
+ *   opt-ins and opt-outs by channel: who made them, why and    kept: each counts as before
+ *     when, and which may be defaults of the platform
+ *   the contacts as last shown, renamed ones, and all mail     kept: they tell a new opt-out
+ *   created, adopted or noted; ids of platform and CRM         kept: nobody becomes ours, or not
+ *   contacts.protect, as the CRM last stated it                kept
+ *   what an operator decided (`resolve`, `allow`)              kept
+ *   the do-not-contact list: erasures, opt-outs                kept: it is not touched
+ *   how long the person is missing from the CRM                kept
+ *   what awaits approval, since when; the counts of guards     kept
+ *   changes without an outcome                                 kept: the reset is refused
+ *   the fingerprint of what the platform last showed           forgotten: read again
+ *   the CRM record for which nothing was left to do            forgotten: decided again
+ *   refusals by the platform and the CRM, and their delays     released: tried again
  */
 import { Busy } from '../domain/errors.ts';
 import type { Key } from '../domain/record.ts';

@@ -254,9 +254,8 @@ describe('state reset', () => {
   test('changes nothing for a stranger', async () => {
     const world = await mirrored();
     await world.call('sync');
-    const { json, code } = await world.call(
-      ...['state', 'reset', 'dora@example.com', '--reason', 'by phone', '--json'],
-    );
+    const said = ['--reason', 'by phone', '--json'];
+    const { json, code } = await world.call('state', 'reset', 'dora@example.com', ...said);
     expect({ code, json }).toMatchObject({ code: 0, json: { recorded: false, changes: 0 } });
   });
 });

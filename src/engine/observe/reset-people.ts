@@ -1,6 +1,6 @@
 /**
- * Reads the people who were reset (`state reset`) once more. A full run lists them anyway; a fast run
- * reads each of them, so that it decides by what the platform shows now.
+ * Reads the people who were reset (`state reset`) once more. A full run lists them anyway; a fast
+ * run reads each of them, so that it decides by what the platform shows now.
  */
 import { Interrupted, isExpected, type Problem } from '../../domain/errors.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
@@ -32,8 +32,9 @@ export function markReset(
 }
 
 /**
- * Reads the reset people into staging and makes them candidates. Anybody who could not be read stays
- * reset for the next run. Returns a note in that case. Throws Interrupted, and unexpected errors.
+ * Reads the reset people into staging and makes them candidates. Anybody who could not be read
+ * stays reset for the next run. Returns a note in that case. Throws Interrupted, and unexpected
+ * errors.
  */
 export async function readReset(
   run: RunContext,
