@@ -31,11 +31,11 @@ export interface RequestWriter {
    * Removes every row about the person, and every trace of them from the file. Throws Busy while
    * another process reads the file, and Invalid if it cannot be opened.
    */
-  forget(person: Person): void;
+  forget(person: LoggedPerson): void;
 }
 
 /** A person: the address, and the platform's ids of the contacts. */
-export interface Person {
+export interface LoggedPerson {
   address: string;
   contacts: readonly string[];
 }
@@ -90,7 +90,7 @@ export function openRequestLog(options: LogOptions): RequestLog {
     // Not at once, because the number of records in a list is added after the response is parsed.
     if (buffered.length >= flushAtRows) flushIn('soon', 0);
   };
-  const forget = ({ address, contacts }: Person): void => {
+  const forget = ({ address, contacts }: LoggedPerson): void => {
     flush();
     const marks = contacts.map((id) => secrets.mark('contact', id));
     if (file) file.forget(secrets.mark('person', address), marks);
@@ -137,8 +137,7 @@ function onceOnly({ path, warn }: LogOptions): (error: unknown) => void {
     if (isSaid) return;
     isSaid = true;
     const why = error instanceof Error ? error.message : String(error);
-    const where = why.startsWith(path) ? why : `${path}: ${why}`;
-    warn(`some requests are missing from the request log (${where})`);
+    warn(`some requests are missing from the request log ${path} (${why})`);
   };
 }
 
