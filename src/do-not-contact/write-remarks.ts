@@ -86,8 +86,8 @@ function writing({ prepare }: Statements): (remark: Hashed, at: number) => void 
   );
   return ({ address, ids, adds, ends, frees = [] }, at) => {
     for (const { seq, why } of ends) end.run(at, why, seq);
-    for (const { seq, why } of frees) {
-      if (end.run(at, why, seq).changes === 0) continue;
+    for (const seq of frees) {
+      if (end.run(at, 'freed from the CRM ids of another address', seq).changes === 0) continue;
       const next = again.get(seq)?.seq ?? seq;
       borne.run(next, seq, JSON.stringify(ids));
       noteAgain.run(`${noteName}${next}`, `${noteName}${seq}`);

@@ -146,7 +146,7 @@ describe('the content of the list', () => {
     const note = 'who decided';
     const both = { ...ann, ids: [...ann.ids, ...bob.ids] };
     ledger.write([{ ...both, adds: [{ ...left, cause: 'operator', note }], ends: [] }], 7);
-    const frees = ledger.concerning(bob).map(({ seq }) => ({ seq, why: 'freed' }));
+    const frees = ledger.concerning(bob).map(({ seq }) => seq);
     ledger.write([{ ...bob, adds: [], ends: [], frees }], 8);
     expect(ledger.concerning(bob)).toEqual([]);
     expect(ledger.concerning(ann)).toMatchObject([{ cause: 'operator', note }]);

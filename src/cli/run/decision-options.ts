@@ -36,7 +36,7 @@ export function partOptions(command: Command): Command {
       'the plan whose changes await approval, as a run, `plan` and `status` show it',
     )
     .option('--plan <file>', 'instead of the hash: a file that `crm-mirror plan --out` has written')
-    .option('--channel <channel>', 'only the changes in this channel')
+    .option('--channel <channel-id>', 'only the changes in this channel')
     .option('--op <op>', `only these changes: ${ops.join(', ')}`)
     .option('--guard <key>', `only what this guard withholds: ${guardKeys.join(', ')}`)
     .option('--people <file>', 'only these people: an address or CRM id on each line')

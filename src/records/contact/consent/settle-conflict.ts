@@ -31,7 +31,7 @@ import { isDoubtful, optOutOf } from './platform-opt-outs.ts';
 import { decideChannel, type Verdict } from './rules.ts';
 import type { ContactStates } from '../observe/contact-rows.ts';
 import type { Membership, ObservedContact } from '../observe/contact-state.ts';
-import { contradict } from '../observe/strictest-consent.ts';
+import { contradict, statingIn } from '../observe/strictest-consent.ts';
 
 /** Returns what to record, or why the conflict cannot be settled this way. */
 export function settle(states: ContactStates, rules: PersonRules, asked: SettlementAsked): Settled {
@@ -70,10 +70,8 @@ function settleIn(states: ContactStates, rules: PersonRules, asked: SettlementAs
   const whose = Map.groupBy(operators, ({ through }) => through);
   const over = ({ seq }: Entry) => ({ seq, why: whyOf(asked) });
   const ended = (whose.get('address') ?? []).map(over);
-  // An entry of another address that shares a CRM id stays with that address. The reason is not
-  // stored there, because an erasure of this person would not find it.
-  const elsewhere = whose.get('id') ?? [];
-  const frees = elsewhere.map(({ seq }) => ({ seq, why: 'resolve --in of another address' }));
+  // An entry of another address that shares a CRM id stays with that address.
+  const frees = (whose.get('id') ?? []).map(({ seq }) => seq);
   if (verdict.action !== 'conflict') {
     if (operators.length > 0) return { adds: [], ends: ended, frees, row: undecided(states) };
     return refused(`${channel}: there is no conflict to resolve`, look);
@@ -91,9 +89,10 @@ function settleIn(states: ContactStates, rules: PersonRules, asked: SettlementAs
     const isHere = entry.part === channel && entry.through === 'address' && entry.after === null;
     return isHere && optOutOf(entry, states.facts)?.cause === 'doubtful';
   });
+  const settled = { ...settlement, stating: statingIn(states.desired, channel) };
   const value = {
     ...row.value,
-    channels: { ...row.value.channels, [channel]: { ...is, settled: settlement } },
+    channels: { ...row.value.channels, [channel]: { ...is, settled } },
   };
   const entries = rest.entries.filter((entry) => !doubtful.includes(entry));
   const then = judge({ ...rest, entries, recorded: { ...row, value } }, rules, channel);
