@@ -11,10 +11,12 @@ import {
 } from '../../domain/errors.ts';
 import type { RecordTypeName } from '../../domain/record.ts';
 import type { Forecast } from '../report/duration-forecast.ts';
+import type { FullCode } from '../report/full-reasons.ts';
 import type { HoldReason } from '../report/guard-rules.ts';
 import type { Plan } from '../report/run-summary.ts';
 import type { Approval } from '../../snapshot/tables/awaiting-approval.ts';
 import type { Unread } from '../../snapshot/tables/retry-later.ts';
+import { isFirstLoad } from './first-load.ts';
 import type { PersonLock } from './person-locks.ts';
 import type { CircuitBreaker } from './circuit-breaker.ts';
 import { type Findings, noFindings } from './run-findings.ts';
@@ -34,6 +36,8 @@ export interface Started {
   readonly begun: readonly MirrorPart[];
   /** The positions from which incremental readings continue, for the record types that have one. */
   readonly cursors: ReadonlyMap<RecordType, string>;
+  /** Why a record type has none. */
+  readonly cursorless: ReadonlyMap<RecordType, FullCode>;
   /** Whether another run held a person's lock when this one began. */
   readonly supersededAtStart: boolean;
   /** The number of runs about all people that had ended when this one began. */
@@ -67,6 +71,8 @@ export interface RunState extends Started {
   unread: Map<RecordTypeName, Unread>;
   reasons: Problem[];
   notes: Problem[];
+  /** Why the run compares everything, or reads the whole source. */
+  because: FullCode[];
   plan: Plan | undefined;
   /** The estimated duration of the plan. */
   forecast: Forecast | undefined;
@@ -90,6 +96,15 @@ export interface ReviewState {
   rounds: number;
 }
 
+/** Returns why the run compares everything; a run that does not has no reasons. */
+function whyFull({ run, options }: Started): readonly FullCode[] {
+  if (run.mode !== 'full') return [];
+  return [
+    ...(options.because ?? []),
+    ...(isFirstLoad({ ...run, firstLoad: false }) ? ['first-load' as const] : []),
+  ];
+}
+
 /** Creates the state with what is known at the start and nothing found yet. */
 export function stateOf(started: Started): RunState {
   return {
@@ -100,6 +115,7 @@ export function stateOf(started: Started): RunState {
     unread: new Map(),
     reasons: [...started.reasons],
     notes: [...started.notes],
+    because: [...whyFull(started)],
     plan: undefined,
     forecast: undefined,
     failure: undefined,

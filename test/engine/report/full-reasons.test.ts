@@ -1,0 +1,59 @@
+/** The summary tells why a run compared everything, or read the whole source. */
+import { expect, test } from 'vitest';
+import type { Stage } from '../../support/engine/engine-stage.ts';
+import { edit, failing, fast, settled } from '../../support/engine/write-back-mirror.ts';
+import { ann } from '../../support/engine/two-mirrors.ts';
+
+const codesOf = async (running: ReturnType<Stage['sync']>): Promise<string[]> =>
+  (await running).fullBecause.map(({ code }) => code);
+
+test('a fast run that reads the changes has no reason', async () => {
+  const stage = await settled();
+  expect(await codesOf(fast(stage))).toEqual([]);
+});
+
+test.each([
+  ['cursor-lost', { manner: 'as it is', cursor: '99' }],
+  ['mapping-changed', { manner: 'otherwise', cursor: '0' }],
+])('a fast run names %s', async (code, kept) => {
+  const stage = await settled();
+  stage.snapshot.meta.set('cursor of contacts', JSON.stringify(kept));
+  expect(await codesOf(fast(stage))).toEqual([code]);
+});
+
+test('a fast run names the work that a full run, or a run about one person, left', async () => {
+  const { state, wire } = failing();
+  const stage = await settled({ wire });
+  await fast(stage);
+  edit(stage, '1', { ch_news: 'no' });
+  state.how = 'is away';
+  await stage.sync({ mode: { single: ann } });
+  state.how = 'well';
+  expect(await codesOf(fast(stage))).toEqual(['person-open']);
+  edit(stage, '2', { ch_news: 'no' });
+  state.how = 'is away';
+  await stage.sync();
+  state.how = 'well';
+  expect(await codesOf(fast(stage))).toEqual(['no-cursor']);
+});
+
+test('a fast run names the work that a dead run left', async () => {
+  const { state, wire } = failing();
+  const stage = await settled({ wire });
+  for (const id of ['1', '2']) edit(stage, id, { ch_news: 'no' });
+  state.how = 'breaks';
+  await expect(fast(stage)).rejects.toThrow('a bug');
+  state.how = 'well';
+  expect(await codesOf(fast(stage))).toEqual(['run-died']);
+});
+
+test('a full run names who wanted it, and that nothing was known before', async () => {
+  const stage = await settled();
+  expect(await codesOf(stage.sync({ because: ['asked'] }))).toEqual(['asked']);
+  stage.snapshot.meta.drop('loaded');
+  const { fullBecause } = await stage.sync({ because: ['schedule'] });
+  expect(fullBecause).toEqual([
+    { code: 'schedule', reason: 'the schedule has a full run' },
+    { code: 'first-load', reason: expect.stringMatching(/no full run has ended well yet/) },
+  ]);
+});
