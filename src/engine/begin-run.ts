@@ -103,27 +103,14 @@ function start(run: RunContext, parts: readonly MirrorPart[]): ReturnType<typeof
       snapshot.journal.doubt(type.name, others);
       if (!isAlone && snapshot.journal.hasLeft(type.name, others)) isLeft = true;
     }
-    const isDead = hasDied(run);
     snapshot.runs.start({ id, mode: modeName(mode), at });
     const since = loadCursors(run, parts, run);
-    const died = parts
-      .filter(({ type }) => isLeft || (isDead && since.cursorless.get(type) === 'no-cursor'))
-      .map(({ type }): [RecordType, FullCode] => [type, 'run-died']);
+    if (!isLeft) return since;
     // A run that died may have left work for people whose records never change again, so everything
     // is read.
-    return {
-      cursors: isLeft ? new Map() : since.cursors,
-      cursorless: new Map([...since.cursorless, ...died]),
-    };
+    const died = parts.map(({ type }): [RecordType, FullCode] => [type, 'run-died']);
+    return { cursors: new Map(), cursorless: new Map(died) };
   });
-}
-
-/** Returns whether the last run about all people has not ended, and is not in progress either. */
-function hasDied({ snapshot: { runs }, locks, id }: RunContext): boolean {
-  const last = (['full', 'fast'] as const)
-    .flatMap((mode) => runs.newestOf(mode) ?? [])
-    .toSorted((a, b) => b.startedAt - a.startedAt)[0];
-  return last?.endedAt === null && !locks.others(id).includes(last.id);
 }
 
 /** Abandons the planned changes of runs that have ended; they are not sent any more. */

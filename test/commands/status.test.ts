@@ -20,6 +20,8 @@ async function refused(world: Mirrored): Promise<void> {
   expect((await world.call('sync')).code).toBe(4);
 }
 
+const reasonOf = (code: string) => ({ code, reason: expect.any(String) });
+
 describe('status', () => {
   test('without a snapshot knows nothing, claims no 0, and makes none', async () => {
     const world = await mirrored();
@@ -65,6 +67,7 @@ describe('status', () => {
           requests: { total: 5, byRoute: expect.any(Object), rateLimited: 0 },
           certificate: { source: true, platform: true },
           reasons: [],
+          fullBecause: [reasonOf('usual'), reasonOf('first-load')],
         },
         fast: null,
       },

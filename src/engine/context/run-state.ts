@@ -16,7 +16,6 @@ import type { HoldReason } from '../report/guard-rules.ts';
 import type { Plan } from '../report/run-summary.ts';
 import type { Approval } from '../../snapshot/tables/awaiting-approval.ts';
 import type { Unread } from '../../snapshot/tables/retry-later.ts';
-import { isFirstLoad } from './first-load.ts';
 import type { PersonLock } from './person-locks.ts';
 import type { CircuitBreaker } from './circuit-breaker.ts';
 import { type Findings, noFindings } from './run-findings.ts';
@@ -96,15 +95,6 @@ export interface ReviewState {
   rounds: number;
 }
 
-/** Returns why the run compares everything; a run that does not has no reasons. */
-function whyFull({ run, options }: Started): readonly FullCode[] {
-  if (run.mode !== 'full') return [];
-  return [
-    ...(options.because ?? []),
-    ...(isFirstLoad({ ...run, firstLoad: false }) ? ['first-load' as const] : []),
-  ];
-}
-
 /** Creates the state with what is known at the start and nothing found yet. */
 export function stateOf(started: Started): RunState {
   return {
@@ -115,7 +105,7 @@ export function stateOf(started: Started): RunState {
     unread: new Map(),
     reasons: [...started.reasons],
     notes: [...started.notes],
-    because: [...whyFull(started)],
+    because: started.run.mode === 'full' ? [...(started.options.because ?? [])] : [],
     plan: undefined,
     forecast: undefined,
     failure: undefined,
