@@ -12,7 +12,8 @@ import { withAbsolutePaths } from './schema/source-types.ts';
 type File = z.output<typeof fileSchema>;
 
 /** The fields of the file that the configuration stores in a different form. */
-type Converted = 'guards' | 'keep' | 'ledgerKeyFile' | 'platform' | 'policy' | 'schedule';
+type Converted =
+  'guards' | 'keep' | 'ledgerKeyFile' | 'platform' | 'policy' | 'requests' | 'schedule';
 
 /**
  * The complete configuration. Paths are absolute, durations are in milliseconds, defaults are
@@ -28,8 +29,17 @@ export interface Config extends Readonly<Omit<File, Converted>> {
   readonly guards: GuardsConfig;
   /** How long runs and changes are kept. */
   readonly keepMs: number;
+  readonly requests: RequestLogConfig;
   /** When a worker runs; undefined if the file has no such block. */
   readonly schedule?: Schedule | undefined;
+}
+
+/** The file of the request log, how long it keeps a request, and its maximum size. */
+interface RequestLogConfig {
+  readonly isOn: boolean;
+  readonly path: string;
+  readonly keepMs: number;
+  readonly bytes: number;
 }
 
 /** The decisions for cases in which the CRM and the platform disagree. */
@@ -68,7 +78,8 @@ export function settle(
   valid: File,
   { file, statesAbsent, apiKey, absolute }: Surroundings,
 ): Config {
-  const { ledgerKeyFile, platform, contacts, templates, policy, guards, keep, ...rest } = valid;
+  const { ledgerKeyFile, platform, contacts, templates, policy, guards, keep, ...more } = valid;
+  const { requests, ...rest } = more;
   const { deleteAfter, ...policies } = policy;
   const { absentFor, absentReadings, ...limits } = guards;
   const { schedule } = valid;
@@ -97,8 +108,19 @@ export function settle(
       absentForMs: milliseconds(absentFor),
     },
     keepMs: milliseconds(keep),
+    requests: {
+      isOn: requests.log === 'on',
+      path: `${snapshot}.requests.sqlite`,
+      keepMs: milliseconds(requests.keep),
+      bytes: bytesOf(requests.size),
+    },
     schedule: schedule && settleSchedule(schedule, templates !== undefined),
   });
+}
+
+/** Returns the bytes of a size such as 100MB or 1GB. */
+function bytesOf(size: string): number {
+  return Number(size.slice(0, -2)) * (size.endsWith('GB') ? 1e9 : 1e6);
 }
 
 function settleLimit({ holdFor, ...limit }: File['guards'][GuardKey]): Limit {
