@@ -238,6 +238,7 @@ function optionsOf(tick: RunTick) {
   return {
     ...quietly,
     mode: tick === 'fast' ? 'fast' : 'full',
+    because: ['schedule'],
     only: tick === 'templates' ? 'templates' : undefined,
   } as const;
 }

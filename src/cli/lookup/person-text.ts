@@ -45,7 +45,8 @@ function headOf({ mirror, person, known, crm, platform }: ExplainedPerson): stri
 
 function crmLines({ crm }: ExplainedPerson): string[] {
   if (!crm.read) return [`could not be read, so nothing is decided: ${crm.why}`];
-  const records = crm.records.map(({ place, id, presence, wants, consentAt, invalid }) => {
+  const records = crm.records.map((record) => {
+    const { place, id, presence, wants, consentAt, consentEarly, invalid } = record;
     const wishes = Object.entries(wants).map(
       ([channel, wish]) => `${channel} ${wish === null ? 'no opinion' : stateWords(wish)}`,
     );
@@ -53,6 +54,9 @@ function crmLines({ crm }: ExplainedPerson): string[] {
       ...presenceWords[presence],
       wishes.join(', '),
       ...(consentAt === null ? [] : [`stated ${consentAt}`]),
+      ...(consentEarly
+        ? ['that was in the future when it was first read, so it never counts']
+        : []),
       ...(invalid ? [`INVALID: ${renderProblem(invalid)}`] : []),
     ];
     return `${place}${id === '' ? '' : `, id ${id}`}: ${about.join('; ')}`;
