@@ -13,12 +13,13 @@ import { decodeContact } from '../../records/contact/observe/contact-rows.ts';
 import type { Membership, ObservedContact } from '../../records/contact/observe/contact-state.ts';
 import { decodedStates } from '../../records/decoded-rows.ts';
 import type { Change } from '../../domain/change.ts';
-import { guardClasses } from '../../domain/guard-classes.ts';
 import type { Config } from '../../config/config.ts';
 import type { Contact } from '../../platform/answer-schemas.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import type { Examined } from '../../engine/examine-person.ts';
+import { approvalOf } from '../output/decision-words.ts';
 import { columnOf } from './crm-columns.ts';
+import { heldChangesOf } from './held-changes.ts';
 import { absenceOf } from './missing-people.ts';
 import type { Names } from './person-names.ts';
 import { instant, instantOrNull } from '../output/format-values.ts';
@@ -46,7 +47,7 @@ const kind = 'contact';
 export type ExplainedPerson = ReturnType<typeof explainedOf>;
 
 export function explainedOf(explaining: Explaining) {
-  const { mirror, found, names } = explaining;
+  const { mirror, found, names, snapshot, guards } = explaining;
   const { key, recorded } = found.states;
   const crm = crmOf(explaining);
   const platform = platformOf(explaining);
@@ -68,7 +69,7 @@ export function explainedOf(explaining: Explaining) {
     /** Changes that were decided but are not sent now, with the gate that withholds them. */
     keptBack: crm.read ? found.keptBack.map(keptBackOf) : null,
     /** Changes that await approval because of a guard. */
-    held: heldOf(explaining),
+    held: heldChangesOf(snapshot, { key, guards, now: Date.now() }),
     parked: parkedOf(explaining),
     history,
   };
@@ -258,20 +259,6 @@ function keptBackOf({ change, gate: { id, asks } }: Examined['keptBack'][number]
   return { ...sendOf(change), by: id, asks };
 }
 
-function heldOf({ found, snapshot, guards }: Explaining) {
-  return guardClasses.flatMap(({ id: guard, configKey }) => {
-    const { holdForMs } = guards[configKey];
-    return snapshot.awaitingApproval.of(guard, found.states.key).map(({ part, at }) => ({
-      guard: configKey,
-      /** Null if the guard withholds all changes of the person that it counts. */
-      channel: part === '' ? null : part,
-      since: at === 0 ? null : instant(at),
-      /** The time from which a run applies it without approval, if the CRM still states it. */
-      until: holdForMs === undefined || at === 0 ? null : instant(at + holdForMs),
-    }));
-  });
-}
-
 function parkedOf({ found, snapshot }: Explaining) {
   return snapshot.problems.parked(kind, found.states.key).map((parked) => ({
     channel: parked.part,
@@ -294,5 +281,6 @@ function historyOf({ found, snapshot }: Explaining) {
     outcome: change.state,
     reason: change.reason,
     fix: change.fix,
+    approval: approvalOf(change),
   }));
 }
