@@ -1,4 +1,4 @@
-/** The pipelines that are shipped for GitHub Actions and GitLab CI, played with the real command. */
+/** The pipelines shipped for GitHub Actions and GitLab CI, played with the real command. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
