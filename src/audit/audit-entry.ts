@@ -37,7 +37,8 @@ const run = z.object({
 const write = z.object({
   type: z.literal('write'),
   at,
-  run: text,
+  /** The number of the entry of the run. */
+  run: z.number().int(),
   kind: z.enum(['contact', 'template']),
   op: z.enum(ops),
   /** The channel of a contact; '' for the whole record. */
@@ -99,10 +100,11 @@ const namesByType = new Map(
   Object.entries(schemas).map(([type, { shape }]) => [type, Object.keys(shape)]),
 );
 
-/** Returns the text of an entry, which is stored and hashed. */
+/** Returns the text of an entry, which is stored and hashed. It ends before the trailing nulls. */
 export function encodeEntry(entry: AuditEntry): string {
-  const byName = new Map<string, unknown>(Object.entries(entry));
-  return JSON.stringify(namesByType.get(entry.type)?.map((name) => byName.get(name) ?? null));
+  const byName: Record<string, unknown> = { ...entry };
+  const values = (namesByType.get(entry.type) ?? []).map((name) => byName[name] ?? null);
+  return JSON.stringify(values.slice(0, values.findLastIndex((value) => value !== null) + 1));
 }
 
 const row = z.tuple([z.string()], z.unknown());

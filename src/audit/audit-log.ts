@@ -11,13 +11,22 @@ import type { Wait } from '../snapshot/database/database-access.ts';
 import { type Statements, statementsOf } from '../snapshot/database/prepared-statements.ts';
 import { type AuditEntry, encodeEntry } from './audit-entry.ts';
 import { firstHash, hashOf, type StoredEntry } from './hash-chain.ts';
-import { type PersonMarks, personMarksIn, personTable } from './person-marks.ts';
+import {
+  fingerprintFor,
+  type Person,
+  type PersonMarks,
+  personMarksIn,
+  personTable,
+} from './person-marks.ts';
 import type { SigningKey } from './signing-key.ts';
 
-/** An entry to append, and the person it concerns: the key of the contact, or undefined. */
+/** An entry to append. */
 export interface Appended {
   entry: AuditEntry;
+  /** The address of the person it concerns; undefined if it concerns nobody. */
   person?: Key | undefined;
+  /** The text of the CRM record that a write followed; its fingerprint goes into the entry. */
+  record?: string | undefined;
 }
 
 /** A signed hash. */
@@ -58,7 +67,7 @@ export interface AuditLog {
   /** Returns the entries with greater numbers, in order. */
   entries(after?: number): IterableIterator<StoredEntry>;
   /** Returns the entries about a person, in order. */
-  about(mark: Buffer): StoredEntry[];
+  about(person: Person): StoredEntry[];
   checkpoints(): Checkpoint[];
   /**
    * Removes the entries before `before`, and appends an entry that says so. Returns how many were
@@ -77,7 +86,7 @@ export type Head = Pick<StoredEntry, 'seq' | 'hash'>;
 export const auditTables = `
   create table meta (name text primary key, value text not null) without rowid;
   create table entry (
-    seq integer primary key, at integer not null, person blob, body text not null, hash blob not null
+    seq integer primary key, person integer, body text not null, hash blob not null
   );
   create index entry_by_person on entry (person) where person is not null;
   create table origin (name text primary key, reached integer not null) without rowid;
@@ -97,9 +106,11 @@ export function auditLogIn(
   const { last, add } = appendingIn(statements);
   const appendAll = (all: readonly Appended[]): void => {
     let before = last();
-    for (const { entry, person } of all) {
-      const mark = person === undefined ? null : people.markOf(person);
-      before = add(before, { entry, mark });
+    for (const { entry, person: address, record } of all) {
+      const person = address === undefined ? null : people.of(address);
+      const isKnown = person && record !== undefined && entry.type === 'write';
+      const told = isKnown ? { ...entry, record: fingerprintFor(person, record) } : entry;
+      before = add(before, { entry: told, person });
     }
   };
   const within = <T>(work: () => T): T => patiently(() => db.transaction(work).immediate());
@@ -118,8 +129,8 @@ export function auditLogIn(
     prune: (before, at) => within(() => pruneIn(statements, { before, at, append: appendAll })),
     erase: (person, { at, reason }) =>
       within(() => {
-        const mark = people.drop(person);
-        if (mark) add(last(), { entry: { type: 'erasure', at, reason }, mark });
+        const dropped = people.drop(person);
+        if (dropped) add(last(), { entry: { type: 'erasure', at, reason }, person: dropped });
       }),
     close: () => void db.close(),
   };
@@ -127,25 +138,26 @@ export function auditLogIn(
 
 function appendingIn({ prepare }: Statements) {
   const last = prepare<[], Head>('select seq, hash from entry order by seq desc limit 1');
-  const put = prepare<[number, number, Buffer | null, string, Buffer]>(
-    'insert into entry (seq, at, person, body, hash) values (?, ?, ?, ?, ?)',
+  const put = prepare<[number, number | null, string, Buffer]>(
+    'insert into entry (seq, person, body, hash) values (?, ?, ?, ?)',
   );
   return {
     last: (): Head => last.get() ?? { seq: 0, hash: firstHash },
-    add(before: Head, { entry, mark: person }: { entry: AuditEntry; mark: Buffer | null }): Head {
+    add(before: Head, { entry, person }: { entry: AuditEntry; person: Person | null }): Head {
       const seq = before.seq + 1;
       const body = encodeEntry(entry);
-      const hash = hashOf(before.hash, { seq, person, body });
-      put.run(seq, entry.at, person, body, hash);
+      const hash = hashOf(before.hash, { seq, person: person?.mark ?? null, body });
+      put.run(seq, person?.id ?? null, body, hash);
       return { seq, hash };
     },
   };
 }
 
 function readingIn({ prepare }: Statements) {
-  const columns = 'select seq, person, body, hash from entry';
+  const columns =
+    'select seq, mark person, body, hash from entry left join person on person.id = entry.person';
   const entries = prepare<[number], StoredEntry>(`${columns} where seq > ? order by seq`);
-  const about = prepare<[Buffer], StoredEntry>(`${columns} where person = ? order by seq`);
+  const about = prepare<[number], StoredEntry>(`${columns} where entry.person = ? order by seq`);
   const signed = prepare<[], Checkpoint>(
     'select seq, hash, at, public_key publicKey, signature from checkpoint order by seq',
   );
@@ -155,7 +167,7 @@ function readingIn({ prepare }: Statements) {
   const setReached = prepare<[string, number]>('insert or replace into origin values (?, ?)');
   return {
     entries: (after = 0) => entries.iterate(after),
-    about: (mark: Buffer) => about.all(mark),
+    about: ({ id }: Person) => about.all(id),
     checkpoints: () => signed.all(),
     reached: (origin: string) => reached.get(origin)?.reached ?? 0,
     setReached: ({ origin, reached }: { origin: string; reached: number }) =>
@@ -190,8 +202,9 @@ interface Pruning {
 /** The last entry always stays, because the next one follows its hash. */
 function pruneIn({ prepare }: Statements, { before, at, append }: Pruning): number {
   const upTo = prepare<[number], Head>(
-    `select seq, hash from entry where seq < (select min(seq) from entry where at >= ?)
-     and seq < (select max(seq) from entry) order by seq desc limit 1`,
+    `select seq, hash from entry
+     where seq < (select min(seq) from entry where body ->> 1 >= ?)
+       and seq < (select max(seq) from entry) order by seq desc limit 1`,
   ).get(before);
   if (!upTo) return 0;
   append([{ entry: { type: 'pruning', at, upTo: upTo.seq, hash: upTo.hash.toString('hex') } }]);

@@ -3,7 +3,7 @@
  * hash of the entry before it. So an entry cannot be changed, removed or moved without changing the
  * hash of every later one, and a signed checkpoint fixes the hash of all entries up to its own.
  */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 
 /** A stored entry. */
 export interface StoredEntry {
@@ -20,12 +20,13 @@ export interface StoredEntry {
 /** The hash before the first entry. */
 export const firstHash = Buffer.alloc(32);
 
+const nobody = Buffer.alloc(16);
+
 /** Returns the hash of an entry that follows the one with the hash `before`. */
 export function hashOf(
   before: Buffer,
   { seq, person, body }: Pick<StoredEntry, 'seq' | 'person' | 'body'>,
 ): Buffer {
-  const hash = createHash('sha256').update(before).update(`${seq}\n`);
-  if (person) hash.update(person);
-  return hash.update('\n').update(body).digest();
+  const about = person ?? nobody;
+  return hash('sha256', Buffer.concat([before, about, Buffer.from(`${seq}\n${body}`)]), 'buffer');
 }
