@@ -19,10 +19,22 @@ if (major > 22 || (major === 22 && minor >= 20)) {
   // Compiled code is cached, so that the next start takes half the time.
   module.enableCompileCache(join(here, '../node_modules/.cache/crm-mirror'));
   const source = join(here, '../src/cli.ts');
-  const { start } = await import(existsSync(source) ? '../src/cli.ts' : '../dist/cli.js');
-  await start();
+  if (existsSync(source)) await run('../src/cli.ts');
+  else if (existsSync(join(here, '../dist/cli.js'))) await run('../dist/cli.js');
+  else {
+    console.error(
+      'crm-mirror: this package was packed before it was built → ' +
+        'pack it again with npm pack --ignore-scripts=false',
+    );
+    process.exitCode = 1;
+  }
 } else {
   delegate(packagedNode());
+}
+
+async function run(program) {
+  const { start } = await import(program);
+  await start();
 }
 
 function packagedNode() {

@@ -5,18 +5,20 @@
 import { readFileSync } from 'node:fs';
 import { isatty } from 'node:tty';
 import { Command, CommanderError } from 'commander';
-import { visibleLine, visibleLines } from './cli/output/visible-text.ts';
+import { renderLine, takesColors } from './cli/output/text-style.ts';
+import { defaultConfig, withConfig } from './cli/output/printed-commands.ts';
+import { visibleLines } from './cli/output/visible-text.ts';
 import { exitCode } from './cli/output/exit-codes.ts';
 import { explain, type Failure } from './cli/output/failure-report.ts';
 import type { CommandGroup, CommandModule, Shell } from './cli/compose/process-shell.ts';
-import { Interrupted } from './domain/errors.ts';
+import { stopSignals } from './cli/compose/stop-signals.ts';
 
 type Entry = [summary: string, load: () => Promise<CommandModule | CommandGroup>];
 
 /** Every command under its name, in the order of the help. */
 const commands: Readonly<Record<string, Entry>> = {
   demo: [
-    'everything at once, on the embedded emulator and a sample CRM export, explained',
+    'show a whole cycle on the embedded emulator with a sample export, explained',
     () => import('./commands/demo.ts'),
   ],
   init: [
@@ -31,54 +33,62 @@ const commands: Readonly<Record<string, Entry>> = {
     'show what a run would do; writes nothing on the platform',
     () => import('./commands/plan.ts'),
   ],
-  sync: ['one pass: bring the platform in line with the CRM', () => import('./commands/sync.ts')],
+  sync: ['run once: make the platform equal to the CRM', () => import('./commands/sync.ts')],
   apply: [
-    'do what a plan said, once, if that is still what there is to do',
+    'apply a plan once, if the same changes are still to be made',
     () => import('./commands/apply.ts'),
   ],
   backfill: [
-    'the first load: a full pass with progress and ETA, resumable after any interruption',
+    'load for the first time: a full run with progress, resumable after any interruption',
     () => import('./commands/backfill.ts'),
   ],
   worker: [
-    'long-running: every mirror as its schedule says; needs Redis',
+    'keep running: every mirror by its schedule and by events; needs Redis',
     () => import('./commands/worker.ts'),
   ],
-  one: ['bring one person in line now, and nobody else', () => import('./commands/one.ts')],
+  one: ['run for one person only, now', () => import('./commands/one.ts')],
   status: [
-    'how the mirror is, and what needs a look; also while it is running',
+    'show the state of the mirror, and what needs attention; also during a run',
     () => import('./commands/status.ts'),
   ],
   runs: [
-    'what happened: the last runs, or one of them with its changes',
+    'list the last runs, or show one of them with its changes',
     () => import('./commands/runs.ts'),
   ],
   explain: [
-    'all that is known of one person, every rule tried, and what would happen',
+    'say what would happen to one person and why, and what is known about them',
     () => import('./commands/explain.ts'),
   ],
+  problems: [
+    'what needs a person, grouped by cause: records that are invalid, rejected or in conflict',
+    () => import('./commands/problems.ts'),
+  ],
   optouts: [
-    'who left on the platform, for the CRM; shows addresses',
+    'list people who unsubscribed on the platform, for the CRM; shows addresses',
     () => import('./commands/optouts.ts'),
   ],
   retry: [
-    'have the next run try again what the platform refused',
+    'let the next run try again what the platform refused',
     () => import('./commands/retry.ts'),
   ],
+  resolve: [
+    'settle a conflict of one person, with reason and evidence; sends nothing',
+    () => import('./commands/resolve.ts'),
+  ],
   forget: [
-    'erase one person: off the platform, out of the snapshot, and never brought back',
+    'erase one person from the platform and the snapshot, for good',
     () => import('./commands/forget.ts'),
   ],
   allow: [
-    'take an erasure back, and whatever else the ledger holds against one person',
+    'withdraw an erasure, and other entries of the do-not-contact list about a person',
     () => import('./commands/allow.ts'),
   ],
   approve: [
-    'let the next runs do what a guard held under a plan',
+    'approve changes that await approval; the next runs make them',
     () => import('./commands/approve.ts'),
   ],
   pause: [
-    'no more runs until `resume`; one that is under way goes on to its end',
+    'begin no runs until `resume`; a run in progress goes on to its end',
     () => import('./commands/pause.ts'),
   ],
   resume: ['end a pause', () => import('./commands/resume.ts')],
@@ -104,7 +114,15 @@ const commands: Readonly<Record<string, Entry>> = {
     'print the JSON Schema of the configuration, for editors',
     () => import('./commands/schema.ts'),
   ],
+  completion: [
+    'print the script that completes commands and options in bash, zsh or fish',
+    () => import('./commands/completion.ts'),
+  ],
+  complete: ['complete a command line', () => import('./commands/complete.ts')],
 };
+
+/** Commands that other programs call. The help does not list them. */
+const hiddenCommands: ReadonlySet<string> = new Set(['complete']);
 
 /** Runs the command line of this process and sets its exit code. */
 export async function start(): Promise<void> {
@@ -129,7 +147,8 @@ export async function main(argv: readonly string[], real: Shell): Promise<number
     })
     .showHelpAfterError('(crm-mirror --help lists the commands)');
   for (const [name, [summary, load]] of Object.entries(commands)) {
-    const command = program.command(name).description(summary);
+    const hidden = hiddenCommands.has(name);
+    const command = program.command(name, { hidden }).description(summary);
     if (argv[0] !== name) continue;
     attach(command, await load(), async (run) => void (code = await run(shell)));
   }
@@ -147,7 +166,7 @@ export async function main(argv: readonly string[], real: Shell): Promise<number
 }
 
 /** Commands whose output is meant for programs, like all JSON. */
-const dataCommands: ReadonlySet<string> = new Set(['optouts', 'schema']);
+const dataCommands: ReadonlySet<string> = new Set(['optouts', 'schema', 'completion', 'complete']);
 
 /**
  * Wraps the shell. Control characters are shown as their codes in text for people, and in output
@@ -158,11 +177,14 @@ function documented(argv: readonly string[], real: Shell) {
   let isPrinted = false;
   const isData = argv.includes('--json') || dataCommands.has(argv[0] ?? '');
   const shown = real.terminal ? visibleLines : (text: string) => text;
+  // A command that was passed to a worker is printed by its caller, whose configuration it names.
+  const config = real.held ? defaultConfig : configIn(argv);
   const print: Shell['print'] = (line) => {
     isPrinted = true;
-    real.print(isData ? shown(line) : visibleLine(line));
+    if (isData && typeof line === 'string') real.print(shown(line));
+    else real.print(withConfig(renderLine(line, real.colored ?? false), config));
   };
-  const note: Shell['note'] = (text) => real.note(visibleLines(text));
+  const note: Shell['note'] = (text) => real.note(visibleLines(withConfig(text, config)));
   return {
     shell: { ...real, print, note, argv },
     fail({ text, code }: Pick<Failure, 'text' | 'code'>): number {
@@ -172,6 +194,14 @@ function documented(argv: readonly string[], real: Shell) {
       return code;
     },
   };
+}
+
+/** Returns the configuration that a command line names. */
+function configIn(argv: readonly string[]): string {
+  const at = argv.findIndex((word) => /^(-c|--config)/.test(word));
+  const word = argv[at] ?? '';
+  if (word === '-c' || word === '--config') return argv[at + 1] ?? defaultConfig;
+  return word.replace(/^(-c|--config=)/, '') || defaultConfig;
 }
 
 /** Adds the command. If the command has parts, adds each part as a subcommand. */
@@ -218,7 +248,7 @@ function processShell(): Shell {
   };
   return {
     env: process.env,
-    print: (line) => {
+    print: (line: string) => {
       clear();
       process.stdout.write(`${line}\n`);
     },
@@ -226,46 +256,22 @@ function processShell(): Shell {
       clear();
       process.stderr.write(`${line}\n`);
     },
-    progress: (line) => {
+    progress: (line, shorter = []) => {
       if (!interactive) return;
-      process.stderr.write(`\r\u001b[K${line.slice(0, (process.stderr.columns ?? 80) - 1)}`);
+      process.stderr.write(`\r\u001b[K${fitting([line, ...shorter], process.stderr.columns)}`);
       drawn = true;
     },
     terminal: isatty(process.stdout.fd),
+    canAsk: isatty(process.stdin.fd) && isatty(process.stdout.fd),
+    colored: takesColors(process.stdout),
     interactive,
     stop,
     abort,
   };
 }
 
-/** How long after the first signal work in flight is abandoned. */
-const patienceMs = 8_000;
-const sameSignalMs = 1_000;
-const twinMs = 250;
-
-/**
- * Converts signals into `stop` and `abort`: the first signal stops, and another one more than a
- * second later aborts. The delay is needed because process groups and launchers send the same
- * signal twice in quick succession.
- */
-function stopSignals(): { stop: AbortSignal; abort: AbortSignal } {
-  const stop = new AbortController();
-  const abort = new AbortController();
-  let since = 0;
-  process.channel?.unref();
-  process.on('disconnect', () => process.emit('SIGTERM', 'SIGTERM'));
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    process.on(signal, () => {
-      const reason = new Interrupted(signal);
-      if (!stop.signal.aborted) {
-        since = performance.now();
-        setTimeout(() => abort.abort(reason), patienceMs).unref();
-        // The process must stay alive for the second copy of the signal, which could otherwise hit
-        // it during exit.
-        setTimeout(() => undefined, twinMs);
-        stop.abort(reason);
-      } else if (performance.now() - since > sameSignalMs) abort.abort(reason);
-    });
-  }
-  return { stop: stop.signal, abort: abort.signal };
+/** Returns the first form that fits, or else the last one, cut. A terminal may state 0 columns. */
+function fitting(forms: readonly string[], columns: number | undefined): string {
+  const room = (columns || 80) - 1;
+  return (forms.find((form) => form.length <= room) ?? forms.at(-1) ?? '').slice(0, room);
 }

@@ -15,15 +15,16 @@ interface Flags extends PersonFlags {
 /** Declares the flags of `allow`. */
 export function options(command: Command): void {
   personOptions(lookOptions(command))
-    .requiredOption('--reason <text>', 'why; the ledger keeps it, with the date')
+    .requiredOption('--reason <text>', 'why; the do-not-contact list keeps it, with the date')
     .addHelpText(
       'after',
-      '\nTakes back what the ledger holds against this address, and the ids that the CRM has for it:\n' +
-        'an erasure, and whatever else it remembers of an earlier contact. What it holds against\n' +
-        'another address by such an id still stands there. Of one that vanished what the snapshot recorded, too: the\n' +
-        'person counts as never seen. An opt-out that the mirror made on the word of the CRM is released:\n' +
-        'any record of the CRM that says in takes it back. What the platform itself still shows of the\n' +
-        'person counts as before: who is unsubscribed there, or left a channel, stays out.',
+      '\nRemoves the entries of the do-not-contact list for this address, and for the ids that the CRM\n' +
+        'has for it: an erasure, and what else the list remembers of an earlier contact. An entry of\n' +
+        'another address that was found by such an id stays with that address. If the contact vanished\n' +
+        'from the platform, its record in the snapshot is dropped too: the person counts as never seen.\n' +
+        'If the mirror opted the person out because the CRM said so, any CRM record that says in may opt\n' +
+        'them in again. What the platform shows of the person still counts: somebody who unsubscribed,\n' +
+        'or opted out of a channel there, stays out.',
     );
 }
 
@@ -68,14 +69,18 @@ function told({ cause, part, by }: Entry) {
 function linesOf(who: string, { taken, freed, dropped, released, crm }: Allowed): string[] {
   const isNothing = taken.length + freed.length + released.length === 0;
   return [
-    isNothing ? `The ledger holds nothing against ${who}.` : `Of ${who} taken back:`,
-    ...released.map((channel) => `  the mirror's own opt-out of ${channel}, stated by the CRM`),
+    isNothing ? `The do-not-contact list has no entry for ${who}.` : `Removed for ${who}:`,
+    ...released.map(
+      (channel) => `  the opt-out of ${channel} that the mirror made because the CRM stated it`,
+    ),
     ...taken.map((entry) => `  ${wordsOf(entry)}`),
-    ...freed.map((entry) => `  ${wordsOf(entry)}, by the CRM id: it stands for another address`),
+    ...freed.map(
+      (entry) => `  ${wordsOf(entry)}, found by the CRM id: it stays for another address`,
+    ),
     ...(dropped
-      ? ['  The record of the contact that vanished is dropped: it counts as never seen.']
+      ? ['  The record of the vanished contact is dropped: the person counts as never seen.']
       : []),
-    ...(crm.read ? [] : [`  What stands by a CRM id is not known: ${crm.why ?? ''}`]),
+    ...(crm.read ? [] : [`  Entries that only a CRM id would find are unknown: ${crm.why ?? ''}`]),
     ...(crm.read ? [] : ['  Run it again when the CRM can be read.']),
   ];
 }

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { table } from '../engine/report/summary-text.ts';
+import { table } from '../cli/output/table.ts';
 import { cell } from '../cli/output/visible-text.ts';
 import { reach, type ReachFlags } from '../cli/lookup/platform-command.ts';
 import { lookOptions } from '../cli/lookup/snapshot-command.ts';

@@ -19,8 +19,8 @@ export function options(command: Command): void {
     .addHelpText(
       'after',
       '\nReads both sides again and plans again: unless the very same changes come out, nothing is\n' +
-        `done (exit ${exitCode('invalid')}). A plan is applied once, to its mirror, within 24 hours. What is learnt on\n` +
-        'the way and calls for other changes is left to the next run.',
+        `done (exit ${exitCode('invalid')}). A plan is applied once, to its mirror, within 24 hours. If the run\n` +
+        'finds that other changes are needed, the next run makes them.',
     );
 }
 
@@ -48,7 +48,7 @@ function refuseUnfit(file: string, planned: PlanFile, { name, clock, snapshot }:
     throw new Invalid(`${file}: ${why}`, { fix: 'plan again' });
   };
   if (planned.mirror !== name) refuse(`this is a plan for ${planned.mirror}, not for ${name}`);
-  if (ageMs > oldestMs) refuse(`this plan is ${range(ageMs)} old, and holds for 24 hours`);
+  if (ageMs > oldestMs) refuse(`this plan is ${range(ageMs)} old, and is valid for 24 hours`);
   if (ageMs < -aheadMs) refuse(`this plan is of ${planned.madeAt}, which is yet to come`);
   if (applied !== undefined) refuse(`this plan was applied at ${instant(applied)}, and is used up`);
 }

@@ -14,14 +14,14 @@ export function options(command: Command): void {
   lookOptions(command)
     .argument(
       '<hash>',
-      'hash of the plan whose changes were held, as shown by the run and by `status`',
+      'the plan whose changes await approval, as a run, `plan` and `status` show it',
     )
     .addHelpText(
       'after',
-      '\nRuns nothing: the next runs do, each once, what was shown under this plan and is still\n' +
-        'wanted, until the first full run that ends well, seven days at most. People who are\n' +
-        'missing from the CRM are opted out and deleted by full runs only; people with a deletion\n' +
-        'flag in the CRM also by fast runs, events and `one`. People who are added later stay held.',
+      '\nRuns nothing. The next runs make the approved changes that are still wanted, each once, until\n' +
+        'a full run ends well, seven days at most. People who are missing from the CRM are opted\n' +
+        'out and deleted by full runs only; people with a deletion flag in the CRM also by fast\n' +
+        'runs, events and `one`. People who are added later still await approval.',
     );
 }
 
@@ -45,8 +45,8 @@ export async function run(command: Command, shell: Shell): Promise<number> {
       document: { mirror: config.mirror, approved: plan, held, until },
       lines: [
         `Approved: ${heldWords(held)}.`,
-        `The next run does it${doneLater(held)}; ` +
-          `until the first full run has ended well, or ${until}.`,
+        `The next runs do it${doneLater(held)}. ` +
+          `The approval ends when a full run has ended well, or at ${until}.`,
       ],
     };
   });

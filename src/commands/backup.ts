@@ -17,10 +17,10 @@ export function options(command: Command): void {
     .argument('<file>', 'where the copy goes; nothing is overwritten')
     .addHelpText(
       'after',
-      '\nBeside it, as FILE-ledger, goes the ledger, and as FILE-ledger-key its key; that stays where\n' +
-        'it is if ledgerKeyFile names it. Each copy is of one moment, also while a run is writing, and\n' +
-        'is checked before it has its name. How to restore them: docs/backup-and-restore.md.\n' +
-        'They hold addresses: keep them as you keep the CRM.',
+      '\nAlso writes FILE-ledger, a copy of the do-not-contact list, and FILE-ledger-key, its key. A key\n' +
+        'that ledgerKeyFile names is not copied. Each copy shows one moment, also while a run is\n' +
+        'writing, and is checked before it gets its name. To restore them: docs/backup-and-restore.md.\n' +
+        'The copies contain addresses: protect them as you protect the CRM.',
     );
 }
 
@@ -93,9 +93,9 @@ async function* copiesOf(
 
 function keyLine({ key, keyCopied }: Files): string {
   return keyCopied
-    ? `${key}: its key, without which the ledger is of no use`
+    ? `${key}: its key, without which the do-not-contact list cannot be used`
     : renderProblem({
-        reason: `${key}: the key of the ledger is not copied, and without it that is of no use`,
-        fix: 'keep it, too',
+        reason: `${key}: the key is not copied, and without it the do-not-contact list cannot be used`,
+        fix: 'back up the key as well',
       });
 }

@@ -148,7 +148,7 @@ function tell({ page, untrue }: Demo, told: readonly ClaimResult[]): void {
 }
 
 function textOf({ says, truth }: ClaimResult): string {
-  return truth === undefined ? says : `NOT AS TOLD. ${truth}`;
+  return truth === undefined ? says : `NOT AS DESCRIBED. ${truth}`;
 }
 
 function pace(passed: Passed): ClaimResult {
@@ -159,7 +159,7 @@ function pace(passed: Passed): ClaimResult {
     subject: `${enrolments.toLocaleString('en')} enrolments in ${seconds.toFixed(1)} s`,
     says:
       `That is ${Math.round(enrolments / seconds)} a second. ` +
-      `${requests.rateLimited} requests were refused for haste (429).`,
+      `${requests.rateLimited} requests were refused by a rate limit (429).`,
     truth: undefined,
   };
 }
@@ -183,8 +183,8 @@ function failure({ summary: { run: id, status, reasons } }: Passed): ClaimResult
 
 function verdict({ page, untrue }: Demo): number {
   if (untrue.length === 0) return exitCode('done');
-  page.title(`The demo failed: ${untrue.length} things did not happen as told`);
+  page.title(`The demo failed: ${untrue.length} things did not happen as described`);
   for (const { subject, says, truth } of untrue)
-    page.item(subject, `Told: ${says} In truth: ${truth}`);
+    page.item(subject, `Described: ${says} In truth: ${truth}`);
   return exitCode('failed');
 }

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { Invalid, renderProblem } from '../domain/errors.ts';
-import { table } from '../engine/report/summary-text.ts';
+import { table } from '../cli/output/table.ts';
 import type { Domain } from '../platform/answer-schemas.ts';
 import { domainCreateBody, type DomainCreateBody } from '../platform/request-schemas.ts';
 import { cell } from '../cli/output/visible-text.ts';

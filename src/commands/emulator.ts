@@ -11,9 +11,11 @@ import { serve } from '../emulator/http-listener.ts';
 import type { Channel } from '../emulator/shared/row-types.ts';
 import { openFile } from '../emulator/store/sqlite-file.ts';
 import { Invalid, renderProblem } from '../domain/errors.ts';
+import { forecast } from '../engine/report/duration-forecast.ts';
 import { subscription } from '../platform/request-schemas.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 import { exitCode } from '../cli/output/exit-codes.ts';
+import { lasting } from '../cli/output/format-values.ts';
 
 interface Flags {
   port: string;
@@ -143,14 +145,42 @@ function printJson(emulator: Emulator, url: string, shell: Shell): void {
   });
   const sessions = { member: world.users()[0]?.session, guest: emulator.guest() };
   const channels = world.channels();
-  shell.print(JSON.stringify({ url, apiKey, channels, sessions, organizations }));
+  const firstLoad = firstLoadOf(emulator);
+  shell.print(JSON.stringify({ url, apiKey, channels, sessions, organizations, firstLoad }));
+}
+
+/** The share of a limit that a mirror leaves to other programs by default (platform.reserve). */
+const reserve = 0.1;
+const tried = 1000;
+/** A first load that takes longer than this is worth a hint. */
+const longMs = 2 * 60_000;
+
+/** Returns how long the enrolment of a thousand people in one channel takes under the limits. */
+function firstLoadOf({ limitOf }: Emulator): { people: number; ms: number } {
+  const route = 'contacts.enrol';
+  const { requests: limit, windowSeconds } = limitOf(route);
+  const limits = { [route]: { limit, windowMs: windowSeconds * 1000, others: 0, left: undefined } };
+  const { ms } = forecast({ [route]: tried }, { limits, reserve, readMs: 0 });
+  return { people: tried, ms: ms ?? 0 };
+}
+
+function firstLoadWords(emulator: Emulator): string {
+  const { people, ms } = firstLoadOf(emulator);
+  const time = ms === 0 ? 'a few seconds' : `about ${lasting(ms)}`;
+  const faster =
+    ms > longMs ? '; start with --limit contacts.enrol=1000/60 to make it shorter' : '';
+  return (
+    `A first load of ${people.toLocaleString('en')} people takes ${time} for each channel under ` +
+    `these limits${faster}.`
+  );
 }
 
 function printText(
-  { apiKey, world, organizations }: Emulator,
+  emulator: Emulator,
   { url, data }: { url: string; data: string | undefined },
   shell: Shell,
 ): void {
+  const { apiKey, world, organizations } = emulator;
   const channels = world.channels();
   const width = Math.max(...channels.map(({ id }) => id.length));
   const others = organizations().length - 1;
@@ -162,6 +192,8 @@ function printText(
       ({ id, name }, index) => `${index ? '        ' : 'Channels'}  ${id.padEnd(width)}  ${name}`,
     ),
     ...(others > 0 ? [`Besides   organizations: ${others} more; --json names their keys`] : []),
+    '',
+    firstLoadWords(emulator),
     '',
     'Paste this into another terminal to use it:',
     '',

@@ -6,7 +6,11 @@ import type { Contact } from '../platform/answer-schemas.ts';
 import type { Platform } from '../platform/platform.ts';
 import { examine, type Examined } from '../engine/examine-person.ts';
 import { absenceRulesOf, assemble } from '../cli/compose/assemble-mirror.ts';
-import { explainedOf } from '../cli/lookup/person-document.ts';
+import type { Key } from '../domain/record.ts';
+import type { Mirror } from '../engine/context/mirror-context.ts';
+import { mappedColumns } from '../records/contact/observe/column-meanings.ts';
+import type { RecordType } from '../records/record-type.ts';
+import { type Explaining, explainedOf } from '../cli/lookup/person-document.ts';
 import { explainedLines } from '../cli/lookup/person-text.ts';
 import { type LookFlags, namingOptions, print } from '../cli/lookup/snapshot-command.ts';
 import { keyOf, namesOf } from '../cli/lookup/person-names.ts';
@@ -15,18 +19,20 @@ import { exitCode } from '../cli/output/exit-codes.ts';
 
 interface Flags extends LookFlags {
   offline?: true;
+  verbose?: true;
 }
 
 export function options(command: Command): void {
   namingOptions(command)
-    .argument('<person>', 'an address, or the hash that stands for one')
-    .option('--offline', 'do not ask the platform: what is recorded stands in for it')
+    .argument('<person>', 'an address, a CRM id, or a hash (#9cc428f416d4)')
+    .option('--verbose', 'print every rule that is tried')
+    .option('--offline', 'do not ask the platform: use the recorded state instead')
     .addHelpText(
       'after',
-      '\nReads the CRM, the snapshot and the platform, and tells every rule that is tried. Takes no\n' +
-        'lease and changes nothing: ask whenever you like. It exits with 0 whatever it finds; with\n' +
-        '--json, `crm.read` and `platform.read` say whether both sides could be read. Names and\n' +
-        'properties are shown where addresses are.',
+      '\nReads the CRM, the snapshot and the platform, and says first what a run would do and why.\n' +
+        'It changes nothing, and works during a run. It exits with 0 whatever it finds; with --json,\n' +
+        '`crm.read` and `platform.read` say whether both sides could be read. Names and properties\n' +
+        'are shown where addresses are.',
     );
 }
 
@@ -40,7 +46,9 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     const key = await keyOf(who, mirror, shell.stop);
     const { stop, abort } = shell;
     const offline = flags.offline ?? false;
-    const found = await examine(mirror, { key, offline, stop, abort, progress: () => undefined });
+    const records: Explaining['read'][number][] = [];
+    const watched = watchRecords(mirror, key, (record) => void records.push(record));
+    const found = await examine(watched, { key, offline, stop, abort, progress: () => undefined });
     const { contacts } = config;
     if (!found || !contacts) throw new Invalid(`${config.mirror} has no contacts`);
     const addresses = flags.addresses ?? shell.terminal;
@@ -48,17 +56,37 @@ export async function run(command: Command, shell: Shell): Promise<number> {
       mirror: config.mirror,
       rules: rulesOf(contacts, config.policy, absenceRulesOf(config)),
       found,
+      read: records,
+      columns: mappedColumns(contacts, () => mirror.clock.now()),
       details: await detailsOf(found, platform.contacts, shell.stop),
       snapshot: mirror.snapshot,
       guards: config.guards,
       names: namesOf(mirror.snapshot, addresses),
       addresses,
     });
-    print({ document, lines: explainedLines(document) }, flags, shell);
+    const lines = explainedLines(document, flags.verbose === true);
+    print({ document, lines }, flags, shell);
     return exitCode('done');
   } finally {
     await close();
   }
+}
+
+/** Returns the mirror with a source that also passes on the person's records as they are read. */
+function watchRecords(
+  mirror: Mirror,
+  key: Key,
+  hear: (record: Explaining['read'][number]) => void,
+): Mirror {
+  const parts = mirror.parts.map((part) => {
+    const desire: RecordType['desire'] = (value, place) => {
+      const row = part.type.desire(value, place);
+      if (part.type.name === 'contact' && row.key === key) hear({ place, value });
+      return row;
+    };
+    return { ...part, type: { ...part.type, desire } };
+  });
+  return { ...mirror, parts };
 }
 
 /**

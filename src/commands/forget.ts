@@ -5,7 +5,8 @@ import { explain } from '../cli/output/failure-report.ts';
 import { namingOptions } from '../cli/lookup/snapshot-command.ts';
 import { type PersonFlags, personOptions, withPerson } from '../cli/run/person-command.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
-import { counted, instant } from '../cli/output/format-values.ts';
+import { counted } from '../domain/values/counted.ts';
+import { instant } from '../cli/output/format-values.ts';
 import { exitCode } from '../cli/output/exit-codes.ts';
 
 /** Declares the flags of `forget`. */
@@ -15,8 +16,8 @@ export function options(command: Command): void {
     '\nOpts the person out of everything, deletes every contact of the address on the platform, and\n' +
       'removes them from the snapshot, no matter who created them or what policy says. Only a keyed hash\n' +
       'stays, so that no run brings them back; `allow` takes that back. Remove them from the CRM too.\n' +
-      'Other addresses that the same CRM record had are named, and left alone: forget each that is\n' +
-      'the same person. Backups that were made before still hold them.',
+      'Other addresses that the same CRM record had are named, and not changed: forget each that is\n' +
+      'the same person. Older backups still contain the person.',
   );
 }
 
@@ -75,8 +76,8 @@ function linesOf(who: string, told: Certificate): string[] {
       ? `${who} is forgotten, ${instant(at)}`
       : `${who} is not wholly forgotten${failure ? `: ${explain(failure).text}` : ''}`,
     ...doneLines(told),
-    `  ledger    entry ${entry.seq} of ${entry.ledger}, since ${instant(entry.since)}: ` +
-      'nobody brings this person back',
+    `  list      do-not-contact entry ${entry.seq} of ${entry.ledger}, since ${instant(entry.since)}: ` +
+      'no run brings this person back',
     ...crmLines(told),
     ...(failure ? ['  Run it again.'] : []),
   ];
@@ -85,7 +86,7 @@ function linesOf(who: string, told: Certificate): string[] {
 function doneLines({ done, verified, scrubbed }: Certificate): string[] {
   const { found, optedOut, deleted, purged } = done;
   if (!found) return [];
-  const proof = verified ? 'looked for again: none is left' : 'not looked for again';
+  const proof = verified ? 'searched again: none remains' : 'not searched again';
   const rows = Object.values<number>({ ...purged }).reduce((sum, count) => sum + count, 0);
   const file = scrubbed ? 'the file written anew' : 'the file not written anew yet';
   return [
@@ -123,7 +124,7 @@ function alsoLines(also: readonly string[], { config }: PersonFlags): string[] {
 }
 
 function copiesLines(copies: readonly string[]): string[] {
-  const words = 'may still hold the person → delete';
+  const words = 'may still contain the person → delete';
   return [
     ...copies.map((file) => `  copy      ${file} was set aside: it ${words} it`),
     `  backups   those made before this ${words} them, or forget again after restoring one`,

@@ -7,7 +7,7 @@ import { exitCode } from '../cli/output/exit-codes.ts';
 /** Declares the flags of `one`. */
 export function options(command: Command): void {
   runOptions(command)
-    .argument('<person>', 'an address, or the hash that stands for one')
+    .argument('<person>', 'an address, a CRM id, or a hash (#9cc428f416d4)')
     .addHelpText(
       'after',
       '\nReads the whole CRM, but only this person on the platform. Changes nobody else, and no\n' +

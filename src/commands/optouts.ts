@@ -10,6 +10,7 @@ import type { Snapshot } from '../snapshot/snapshot.ts';
 import { boundDoNotContactList } from '../engine/context/do-not-contact-binding.ts';
 import { factsIn } from '../engine/context/platform-knowledge.ts';
 import { look, type LookFlags, lookOptions } from '../cli/lookup/snapshot-command.ts';
+import { csvLines } from '../cli/output/csv-text.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 
 interface Flags extends LookFlags {
@@ -20,23 +21,26 @@ interface Flags extends LookFlags {
 /** Declares the flags of `optouts`. */
 export function options(command: Command): void {
   lookOptions(command)
-    .option('--since <time>', 'only who may have left since: 2026-03-01T12:00:00Z, 2026-03-01, 7d')
+    .option(
+      '--since <time>',
+      'only opt-outs that may be later than this: 2026-03-01T12:00:00Z, 2026-03-01, 7d',
+    )
     .option('--spreadsheet', 'write texts that a spreadsheet would take for formulas as texts')
     .addHelpText(
       'after',
       '\nFor the CRM: shows addresses, as CSV (email,crm id,channel,cause,after,by) or with --json,\n' +
         'the earliest first. A person with several ids in the CRM has a line for each.\n\n' +
         '  channel  one of the mirror, or * for all mail\n' +
-        '  cause    opt_out: left the channel; of all mail: unsubscribed, blocked, complaint, bounce\n' +
-        '           or suppressed; all_mail: left it, and how was not told apart when it was seen;\n' +
-        "           doubtful: the channel's default, or our own request without an answer, may show\n" +
-        '           so, and nobody is known to have left: the CRM is not told\n' +
-        '  after    it was later than this; empty where nobody ever saw that, or knows it\n' +
-        '  by       and not later than this: when a run first saw it\n\n' +
-        'Lists what runs have seen. Only full runs, events and `one` see that a person left a single\n' +
-        'channel. Reads the snapshot, and the ledger for people that the CRM wants in again after\n' +
-        'their contact was deleted. Works beside a run, and changes nothing. A day begins at midnight UTC;\n' +
-        '7d, 12h or 30m is so long ago.',
+        '  cause    opt_out: opted out of the channel; of all mail: unsubscribed, blocked, complaint,\n' +
+        '           bounce or suppressed; all_mail: opted out of all mail, and which of these is not known;\n' +
+        "           doubtful: it may be the channel's default, or our own request without an answer, so\n" +
+        '           it is not reported to the CRM\n' +
+        '  after    the opt-out is later than this; empty if no run saw the person subscribed\n' +
+        '  by       the opt-out is not later than this: when a run first saw it\n\n' +
+        'Lists what runs have seen. Only full runs, events and `one` see an opt-out of a single\n' +
+        'channel. Reads the snapshot, and the do-not-contact list for people that the CRM wants in again\n' +
+        'after their contact was deleted. Works during a run, and changes nothing. A day begins at\n' +
+        'midnight UTC; 7d, 12h or 30m means so long ago.',
     );
 }
 
@@ -86,7 +90,7 @@ function leavers(
 }
 
 /**
- * Returns the opt-outs that only the do-not-contact list knows, of people whom the CRM wants
+ * Returns the opt-outs that only the do-not-contact list knows, of people that the CRM wants
  * subscribed; their contact was deleted, or the snapshot was lost. If the list cannot be used,
  * prints the reason and returns none.
  */
@@ -108,7 +112,9 @@ function rememberedIn(snapshot: Snapshot, config: Config, shell: Shell): Left[] 
     }
   } catch (error) {
     if (!isExpected(error)) throw error;
-    shell.note(`crm-mirror: who is known to the ledger alone is left out: ${error.message}`);
+    shell.note(
+      `crm-mirror: people who are only on the do-not-contact list are left out: ${error.message}`,
+    );
     return [];
   }
 }
@@ -130,21 +136,7 @@ function csvOf(optOuts: readonly ReturnType<typeof told>[], spreadsheet: boolean
     return ids.map((id) => [email, id, channel, cause, after ?? '', by]);
   });
   const head = ['email', 'crm id', 'channel', 'cause', 'after', 'by'];
-  const plain = (text: string): string => (spreadsheet ? harmless(text) : text);
-  return [head, ...rows].map((row) => row.map((text) => quoted(plain(text))).join(','));
-}
-
-/** Puts an apostrophe, which spreadsheets hide, before text that begins like a formula. */
-function harmless(text: string): string {
-  return /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
-}
-
-/**
- * Quotes a cell as in RFC 4180, and also a cell with leading or trailing spaces, which some readers
- * would drop.
- */
-function quoted(cell: string): string {
-  return /[",\r\n]|^\s|\s$/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell;
+  return csvLines([head, ...rows], { spreadsheet });
 }
 
 /**

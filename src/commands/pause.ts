@@ -39,7 +39,9 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     paused: { since: instant(paused.at), reason: paused.reason },
     running,
   };
-  const more = ['A run is under way: it goes on to its end, and is the last until you resume.'];
+  const more = [
+    'A process holds the mirror. A run in progress goes on to its end; no other one begins.',
+  ];
   const head = `${mirror} is ${sayPaused(paused)}`;
   print({ document, lines: [head, ...(running ? more : [])] }, flags, shell);
   return exitCode('done');

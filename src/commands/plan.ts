@@ -1,7 +1,9 @@
 import type { Command } from 'commander';
 import { changeCount } from '../engine/report/run-summary.ts';
-import { renderChanges, renderForecast } from '../engine/report/summary-text.ts';
+import { renderForecast } from '../engine/report/forecast-text.ts';
+import { apart } from '../cli/output/summary-text.ts';
 import { absenceRulesOf } from '../cli/compose/assemble-mirror.ts';
+import { ignoredWords } from '../cli/lookup/ignored-files.ts';
 import { missingOf, missingWords } from '../cli/lookup/missing-people.ts';
 import { pass, passOptions, type Pass, type PassFlags } from '../cli/run/run-command.ts';
 import { refuseOverwriting, writePlan } from '../cli/run/plan-file.ts';
@@ -14,12 +16,14 @@ interface Flags extends PassFlags {
   fast?: true;
   out?: string;
   exitCode?: true;
+  all?: true;
 }
 
 /** Declares the flags of `plan`. */
 export function options(command: Command): void {
   passOptions(command)
     .option('--fast', 'compare the CRM with what is recorded, list nothing')
+    .option('--all', 'name every record, not ten of each kind of change')
     .option('--out <file>', 'write the plan, without addresses, as JSON: for `apply`')
     .option('--exit-code', `exit ${exitCode('changes')} when there is anything to do`);
 }
@@ -35,23 +39,24 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   const begins = (): void => {
     if (out !== undefined) refuseOverwriting(out);
   };
-  const ended: Pass['ended'] = ({ config, mirror, summary, names }) => {
-    changes = changeCount(summary);
-    const planned = mirror.snapshot.staging.planned();
-    if (!flags.json) {
-      const forecast = summary.forecast ? renderForecast(summary.forecast, lasting) : [];
-      const apart = forecast.length > 0 ? ['', ...forecast] : [];
-      const missing = missingOf(mirror.snapshot, absenceRulesOf(config));
-      const waiting = missing ? ['', `missing from the CRM: ${missingWords(missing)}`] : [];
-      const lines = [...apart, ...waiting, ...renderChanges(planned, names)];
-      for (const line of lines) shell.print(line);
-    }
-    if (out !== undefined && summary.plan !== '') {
-      writePlan(out, summary, mirror.clock.now());
-      shell.note(`plan ${summary.plan} written to ${out}`);
-    }
+  const adds: Pass['adds'] = async ({ config, mirror, summary }) => {
+    const ignored = await ignoredWords(config);
+    const missing = missingOf(mirror.snapshot, absenceRulesOf(config));
+    return [
+      ...(ignored === undefined ? [] : [`  ${ignored}`]),
+      ...(missing ? [`  missing from the CRM: ${missingWords(missing)}`] : []),
+      ...apart(summary.forecast ? renderForecast(summary.forecast, lasting) : []),
+    ];
   };
-  const code = await pass(flags, shell, { mode: modeOf(flags), writes: false, begins, ended });
+  const ended: Pass['ended'] = ({ mirror, summary }) => {
+    changes = changeCount(summary);
+    if (out === undefined || summary.plan === '') return;
+    writePlan(out, summary, mirror.clock.now());
+    if (!flags.quiet) shell.note(`plan ${summary.plan} written to ${out}`);
+  };
+  const all = flags.all === true;
+  const wanted = { mode: modeOf(flags), writes: false, all, begins, adds, ended };
+  const code = await pass(flags, shell, wanted);
   const isDone = code === exitCode('done');
   return isDone && flags.exitCode && changes > 0 ? exitCode('changes') : code;
 }

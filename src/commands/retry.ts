@@ -5,7 +5,7 @@ import type { Snapshot } from '../snapshot/snapshot.ts';
 import { change, type LookFlags, namingOptions } from '../cli/lookup/snapshot-command.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 import { namedBy, wordOf } from '../cli/lookup/person-names.ts';
-import { counted } from '../cli/output/format-values.ts';
+import { counted } from '../domain/values/counted.ts';
 
 type Named = Pick<RecordProblem, 'kind' | 'key'>;
 
@@ -43,7 +43,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     const lines = [
       ...(isNothing ? [] : [line]),
       ...(returns > 0
-        ? [`The next run tells the CRM of ${counted(returns, 'opt-out')} again.`]
+        ? [`The next run reports ${counted(returns, 'opt-out')} to the CRM again.`]
         : []),
       ...(lifted ? ['The quarantine is over.'] : []),
     ];
@@ -76,7 +76,8 @@ function lift({ meta, transaction }: Snapshot): boolean {
 }
 
 function lineOf(records: readonly Named[], changes: number, who: string | undefined): string {
-  if (records.length === 0) return `Nothing is parked${who === undefined ? '' : ` of ${who}`}.`;
+  if (records.length === 0)
+    return `Nothing waits to be tried again${who === undefined ? '' : ` for ${who}`}.`;
   const of = records.length === 1 ? who : counted(records.length, 'record');
   return `The next run tries ${counted(changes, 'change')} of ${of} again.`;
 }

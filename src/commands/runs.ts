@@ -1,6 +1,10 @@
 import type { Command } from 'commander';
 import { Invalid, renderProblem } from '../domain/errors.ts';
-import { table } from '../engine/report/summary-text.ts';
+import { changeName, outcomeName } from '../cli/output/change-words.ts';
+import { table } from '../cli/output/table.ts';
+import { verboseOption } from '../cli/output/verbosity.ts';
+import type { RecordTypeName } from '../domain/record.ts';
+import { counted } from '../domain/values/counted.ts';
 import type { KeptChange, KeptRun } from '../snapshot/tables/run-history.ts';
 import {
   type CommandAnswer,
@@ -15,6 +19,7 @@ import * as history from '../cli/status/run-history.ts';
 
 interface Flags extends LookFlags {
   last?: string;
+  verbose?: true;
 }
 
 const runsShown = 20;
@@ -22,7 +27,7 @@ const changesShown = 100;
 
 /** Declares the flags of `runs`. */
 export function options(command: Command): void {
-  namingOptions(command)
+  verboseOption(namingOptions(command))
     .argument('[id]', 'one run, with its changes')
     .option(
       '--last <n>',
@@ -30,8 +35,9 @@ export function options(command: Command): void {
     )
     .addHelpText(
       'after',
-      '\nRuns older than `keep` are dropped. A run that was killed is interrupted; while another\n' +
-        'process holds the mirror, the newest one may be what it is at.',
+      '\nShows the runs of the time that `keep` states. A run that was killed counts as interrupted.\n' +
+        'Of the changes of one run, those that failed come first. A change is dropped if it was no\n' +
+        'longer right when it was to be sent; the next run plans it again if it is still needed.',
     );
 }
 
@@ -39,9 +45,10 @@ export function options(command: Command): void {
 export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<Flags>();
   const [id] = command.args;
+  const isVerbose = flags.verbose === true;
   const last = countOf(flags.last) ?? (id === undefined ? runsShown : changesShown);
   return look(flags, shell, (seen) =>
-    id === undefined ? tellAll(seen, last) : tellOne(seen, id, last),
+    id === undefined ? tellAll(seen, last, isVerbose) : tellOne(seen, { id, last, isVerbose }),
   );
 }
 
@@ -53,29 +60,33 @@ function countOf(text: string | undefined): number | undefined {
 
 type ListedRun = history.ToldRun & { changes: history.ToldChanges };
 
-function tellAll({ config, snapshot, leased }: Seen, last: number): CommandAnswer {
-  const running = snapshot && history.runningOf(snapshot, leased);
+function tellAll(
+  { config, snapshot, leased }: Seen,
+  last: number,
+  isVerbose: boolean,
+): CommandAnswer {
+  const isRunning = snapshot ? history.runningOf(snapshot, leased) : () => false;
   const runs: ListedRun[] = (snapshot?.runs.newest(last) ?? []).map((run) => ({
-    ...history.tellRun(run, running),
+    ...history.tellRun(run, isRunning),
     changes: snapshot ? history.tellChanges(snapshot, run.id) : { contacts: {}, templates: {} },
   }));
   const document = { mirror: config.mirror, runs };
-  if (runs.length > 0) return { document, lines: linesOf(runs) };
+  if (runs.length > 0) return { document, lines: linesOf(runs, isVerbose) };
   const why = snapshot ? '' : `: there is no snapshot yet at ${config.snapshot}`;
   return { document, lines: [`No runs of ${config.mirror} yet${why}`] };
 }
 
 /** Returns a line for each run, followed by the reason if it did not complete successfully. */
-function linesOf(runs: readonly ListedRun[]): string[] {
+function linesOf(runs: readonly ListedRun[], isVerbose: boolean): string[] {
   const [head = '', ...rows] = table([
-    ['RUN', 'STARTED', 'MODE', 'STATUS', 'TOOK', 'REQUESTS', 'CHANGES'],
+    ['RUN', 'STARTED', 'MODE', 'STATUS', 'TOOK', ...(isVerbose ? ['REQUESTS'] : []), 'CHANGES'],
     ...runs.map((run) => [
       run.run,
       run.startedAt,
       run.mode,
       history.statusWords(run),
       history.tookWords(run),
-      String(run.requests?.total ?? '–'),
+      ...(isVerbose ? [run.requests?.total.toLocaleString('en') ?? '–'] : []),
       changeWords(run.changes),
     ]),
   ]);
@@ -87,21 +98,35 @@ function linesOf(runs: readonly ListedRun[]): string[] {
   return [head, ...told];
 }
 
-/**
- * Formats counts such as: 3 create, 1 opt_in rejected, 2 template update. Counts without a state
- * were acknowledged.
- */
+/** Formats counts such as: 3 created, 1 template updated; refused: 1 opt in; dropped: 2 opt out */
 function changeWords({ contacts, templates }: history.ToldChanges): string {
-  const words = (of: history.ToldChanges['contacts'], prefix: string): string[] =>
-    Object.entries(of).flatMap(([op, states]) =>
-      Object.entries(states).map(
-        ([state, n]) => `${n} ${prefix}${op}${state === 'acked' ? '' : ` ${state}`}`,
-      ),
-    );
-  return [...words(contacts, ''), ...words(templates, 'template ')].join(', ') || 'none';
+  const byState = new Map<string, string[]>([['acked', []]]);
+  const count = (of: history.ToldChanges['contacts'], kind: RecordTypeName): void => {
+    for (const [op, states] of Object.entries(of)) {
+      for (const [state, n] of Object.entries(states)) {
+        const word = changeName(op, state === 'acked');
+        const number = kind === 'template' ? counted(n, 'template') : n.toLocaleString('en');
+        byState.set(state, [...(byState.get(state) ?? []), `${number} ${word}`]);
+      }
+    }
+  };
+  count(contacts, 'contact');
+  count(templates, 'template');
+  const parts = [...byState].filter(([, found]) => found.length > 0);
+  const words = parts.map(([state, found]) => {
+    const all = found.join(', ');
+    return state === 'acked' ? all : `${outcomeName(state)}: ${all}`;
+  });
+  return words.join('; ') || 'none';
 }
 
-function tellOne(seen: Seen, id: string, last: number): CommandAnswer {
+interface Asked {
+  id: string;
+  last: number;
+  isVerbose: boolean;
+}
+
+function tellOne(seen: Seen, { id, last, isVerbose }: Asked): CommandAnswer {
   const { config, snapshot, leased, names } = seen;
   const kept: KeptRun | undefined = snapshot?.runs.get(id);
   if (!snapshot || !kept) {
@@ -118,8 +143,8 @@ function tellOne(seen: Seen, id: string, last: number): CommandAnswer {
     document: { mirror: config.mirror, ...run, changes: counts, listed: shown, more },
     lines: [
       `Run ${id} of ${config.mirror}: ${history.statusWords(run)} (${run.mode}, ${history.tookWords(run)})`,
-      `started ${run.startedAt}, ended ${run.endedAt ?? '–'}${run.plan ? `, plan ${run.plan}` : ''}`,
-      ...proofOf(run),
+      `started ${run.startedAt}, ended ${run.endedAt ?? '–'}`,
+      ...(isVerbose ? internalsOf(run) : []),
       ...run.reasons.map((reason) => `  ${reason}`),
       '',
       `Changes: ${changeWords(counts)}`,
@@ -129,12 +154,19 @@ function tellOne(seen: Seen, id: string, last: number): CommandAnswer {
   };
 }
 
-function proofOf({ requests, certificate }: history.ToldRun): string[] {
-  if (!requests || !certificate) return [];
+function internalsOf({ plan, requests, certificate }: history.ToldRun): string[] {
   const yes = (value: boolean) => (value ? 'yes' : 'no');
   return [
-    `requests ${requests.total}, of them rate-limited ${requests.rateLimited}; readings certified: ` +
-      `source ${yes(certificate.source)}, platform ${yes(certificate.platform)}`,
+    ...(plan === null ? [] : [`plan ${plan}`]),
+    ...(requests
+      ? [`requests ${requests.total}, delayed by a rate limit ${requests.rateLimited}`]
+      : []),
+    ...(certificate
+      ? [
+          `complete readings: source ${yes(certificate.source)}, ` +
+            `platform ${yes(certificate.platform)}`,
+        ]
+      : []),
   ];
 }
 
@@ -163,8 +195,11 @@ function lineOf({
   fix,
 }: ReturnType<typeof changeOf>): string {
   const where = part === '' ? '' : ` in ${part}`;
-  const why = reason === null ? '' : `: ${renderProblem({ reason, fix })}`;
-  return `  ${outcome} ${op} ${kind} ${key}${where}${why}`;
+  const about = kind === 'template' ? `template ${key}` : key;
+  const what = `${outcomeName(outcome)}: ${changeName(op, false)} ${about}${where}`;
+  if (reason === null) return `  ${what}`;
+  const isDropped = outcome === 'stale';
+  return `  ${what}${isDropped ? ', because ' : ': '}${renderProblem({ reason, fix })}`;
 }
 
 function totalOf({ contacts, templates }: history.ToldChanges): number {

@@ -1,33 +1,37 @@
 import type { Command } from 'commander';
 import { renderProblem } from '../domain/errors.ts';
-import { table } from '../engine/report/summary-text.ts';
+import { changeName } from '../cli/output/change-words.ts';
+import { table } from '../cli/output/table.ts';
+import { verboseOption } from '../cli/output/verbosity.ts';
 import { type Attention, attentionOf } from '../cli/status/attention-list.ts';
 import { look, type LookFlags, namingOptions } from '../cli/lookup/snapshot-command.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 import { type CurrentStatus, currentStatusOf } from '../cli/status/mirror-status.ts';
-import { counted } from '../cli/output/format-values.ts';
+import { counted } from '../domain/values/counted.ts';
 import { calmOf, dueOf, rowsOf } from '../cli/status/current-status.ts';
 
 /** Declares the flags of `status`. */
 export function options(command: Command): void {
-  namingOptions(command).addHelpText(
+  verboseOption(namingOptions(command)).addHelpText(
     'after',
-    '\nLooks at the snapshot alone, takes no lease and changes nothing: ask whenever you like.\n' +
-      'The exit code is 0 however the mirror is; with --json, `ok` is false and `attention` says\n' +
-      'why when somebody should see to it.',
+    '\nReads the snapshot only and changes nothing, so it works during a run. The exit code is 0\n' +
+      'whatever the state; with --json, `ok` is false and `attention` says why if something needs\n' +
+      'attention.',
   );
 }
 
 /** Prints the status of the mirror: first what needs attention, then everything else. */
 export async function run(command: Command, shell: Shell): Promise<number> {
-  return look(command.opts<LookFlags>(), shell, (seen) => {
+  const flags = command.opts<LookFlags & { verbose?: true }>();
+  const { verbose: isVerbose = false } = flags;
+  return look(flags, shell, (seen) => {
     const standing = currentStatusOf(seen);
     const attention = attentionOf(standing);
     const due = dueOf(seen);
     const { mirror, at, ...rest } = inLines(standing);
     return {
       document: { mirror, at, ok: attention.length === 0, attention, ...rest, due },
-      lines: [...headOf(standing, attention), '', ...table(rowsOf(standing, due))],
+      lines: [...headOf(standing, attention), '', ...table(rowsOf(standing, due, isVerbose))],
     };
   });
 }
@@ -49,7 +53,7 @@ function inLines(standing: CurrentStatus) {
 function headOf(standing: CurrentStatus, attention: readonly Attention[]): string[] {
   if (attention.length === 0) return [`${standing.mirror}: ${calmOf(standing)}`];
   return [
-    `${standing.mirror} NEEDS A LOOK`,
+    `${standing.mirror} NEEDS ATTENTION`,
     ...attention.flatMap(({ code, text, fix }) => [
       `  ${renderProblem({ reason: text, fix })}`,
       ...(code === 'opt_outs_refused' ? refusedOf(standing) : []),
@@ -84,7 +88,8 @@ function notTakenOf({ returns }: CurrentStatus): string[] {
 function heldOf({ held }: CurrentStatus): string[] {
   return held.flatMap((plan) => {
     const lines = plan.changes.map(
-      ({ key, op, part }) => `    ${plan.plan}: ${op} ${key}${part === '' ? '' : ` in ${part}`}`,
+      ({ key, op, part }) =>
+        `    ${plan.plan}: ${changeName(op, false)} ${key}${part === '' ? '' : ` in ${part}`}`,
     );
     return plan.more > 0 ? [...lines, `    … and ${counted(plan.more, 'more change')}`] : lines;
   });

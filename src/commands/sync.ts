@@ -16,7 +16,7 @@ export function options(command: Command): void {
     .option('--fast', 'compare the CRM with what is recorded, list nothing')
     .option(
       '--approve <hash>',
-      'let pass what was held under this plan, or what this run would hold',
+      'approve what awaits approval under this plan, or what this run would submit for approval',
     );
 }
 

@@ -10,17 +10,19 @@ import { placeOf } from '../domain/values/config-file.ts';
 import { dueIn, type Schedule } from '../worker/queues/run-schedule.ts';
 import { codeOfStop } from '../cli/output/exit-codes.ts';
 import { serve, type Workable } from '../worker/mirror-service.ts';
+import { hushed } from '../cli/run/run-log.ts';
+import { type QuietFlags, quietOptions } from '../cli/output/verbosity.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 import { openServer, type WorkerServer } from '../worker/worker-server.ts';
 
-interface Flags {
+interface Flags extends QuietFlags {
   config: string[];
   acceptLostSnapshot?: true;
 }
 
 /** Declares the flags of `worker`. */
 export function options(command: Command): void {
-  command
+  quietOptions(command)
     .option('-c, --config <file...>', 'the configuration; several: a mirror each', [
       'config/mirror.yaml',
     ])
@@ -34,7 +36,8 @@ export function options(command: Command): void {
  * Serves every mirror, and starts the HTTP server if one is configured. Returns the exit code for
  * the signal.
  */
-export async function run(command: Command, shell: Shell): Promise<number> {
+export async function run(command: Command, own: Shell): Promise<number> {
+  const shell = hushed(own, command.opts<Flags>(), true);
   const { config: files, acceptLostSnapshot: acceptLost = false } = command.opts<Flags>();
   const configs = files.map((file) => workable(loadConfig(file, shell.env)));
   refuseTwins(configs);

@@ -39,7 +39,7 @@ function bytesOf(path: string): Uint8Array {
       throw new Invalid([{ code: 'invalid', place: `${path}:1:1`, reason, fix }]);
     }
     const reason = code(error) === 'ENOENT' ? 'no such file' : `cannot be read (${code(error)})`;
-    const fix = 'name the configuration with -c FILE, or copy config/mirror.yaml';
+    const fix = 'name the configuration with -c FILE; `crm-mirror init FILE` writes one';
     throw new Invalid([{ code: 'invalid', place: path, reason, fix }]);
   }
 }

@@ -49,7 +49,9 @@ function chosen(issue: Issue): Issue[] {
 
 /** Returns whether the issues concern a value of an entirely different type. */
 function isOther([first]: readonly Issue[]): boolean {
-  return first?.code === 'invalid_type' && first.path.length === 0;
+  if (first === undefined || first.path.length > 0) return false;
+  if (first.code === 'invalid_union') return first.errors.length > 0 && first.errors.every(isOther);
+  return first.code === 'invalid_type';
 }
 
 /** Returns how many keys of the value are unknown to an alternative. */

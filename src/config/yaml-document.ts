@@ -9,10 +9,10 @@ import {
   type Pair,
   parseDocument,
   type Scalar,
-  type YAMLError,
   type YAMLMap,
 } from 'yaml';
 import type { ConfigPlace, Mistake, Path } from './config-mistake.ts';
+import { syntaxMistakes } from './yaml-mistakes.ts';
 
 /** A parsed file. */
 export interface Tree {
@@ -69,13 +69,20 @@ export function readTree(bytes: Uint8Array, env: Record<string, string | undefin
     return { line: Math.max(line, 1), col: Math.max(col, 1) };
   };
   const faults = [...document.errors, ...document.warnings];
-  if (faults.length > 0) return broken(faults, placeAt);
+  if (faults.length > 0) {
+    const mistakes = syntaxMistakes(faults, source, placeAt);
+    return { value: undefined, spots: new Map(), mistakes, readable: false };
+  }
   const root = document.contents;
   if (root === null || (isScalar(root) && root.value === null))
-    return unreadable('is empty', 'copy config/mirror.yaml and adapt it');
+    return unreadable('is empty', 'name another with -c FILE; `crm-mirror init FILE` writes one');
   const at = placeAt(root.range?.[0] ?? 0);
   if (!isMap(root))
-    return unreadable('is not a mapping', 'write "name: value" lines, see config/mirror.yaml', at);
+    return unreadable(
+      'is not a mapping',
+      'write "name: value" lines; `crm-mirror init FILE` writes one',
+      at,
+    );
   const walk: Walk = { env, source, placeAt, spots: new Map(), mistakes: [] };
   walk.spots.set(spell([]), { key: at, value: at, variables: [] });
   const value = readMap(root, [], walk);
@@ -109,34 +116,6 @@ function unreadable(wrong: string, mend: string, place = start): Tree {
   const mistakes = [{ path: [], place, wrong, mend }];
   return { value: undefined, spots: new Map(), mistakes, readable: false };
 }
-
-/**
- * Returns the tree of a file with syntax errors. Each line gets at most one mistake, because the
- * others follow from it. The wording is this project's own, because the parser's may quote values.
- */
-function broken(faults: readonly YAMLError[], placeAt: Walk['placeAt']): Tree {
-  const byLine = new Map<number, Mistake>();
-  for (const fault of faults) {
-    const place = placeAt(fault.pos[0]);
-    const [wrong, mend] = syntax[fault.code] ?? ['is no valid YAML here', 'see config/mirror.yaml'];
-    if (!byLine.has(place.line)) byLine.set(place.line, { path: [], place, wrong, mend });
-  }
-  return { value: undefined, spots: new Map(), mistakes: [...byLine.values()], readable: false };
-}
-
-const syntax: Partial<Record<YAMLError['code'], [wrong: string, mend: string]>> = {
-  TAB_AS_INDENT: ['a tab is used to indent', 'use spaces'],
-  BAD_INDENT: ['the indentation does not fit the lines above', 'indent by two spaces a level'],
-  BLOCK_AS_IMPLICIT_KEY: [
-    'a key stands where the value above or before it goes on',
-    'indent keys of one level alike, and quote values that hold ": "',
-  ],
-  MISSING_CHAR: ['a quote, bracket or colon is missing', 'close what was opened'],
-  BAD_SCALAR_START: ['a value may not begin with this character', 'put the value in quotes'],
-  BAD_DQ_ESCAPE: ['an unknown escape stands in double quotes', 'use single quotes'],
-  MULTIPLE_DOCS: ['a second document begins', 'keep one mirror in a file, without ---'],
-  TAG_RESOLVE_FAILED: ['a tag (!name) is not known here', 'remove it'],
-};
 
 function read(node: unknown, path: Path, walk: Walk): unknown {
   if (isMap(node)) return readMap(node, path, walk);
@@ -257,7 +236,7 @@ const reference = /\$\$\{|\$\{(?:([A-Za-z_]\w*)(?::-([^{}]*))?\})?/g;
  * Replaces `${NAME}` and `${NAME:-default}` in a text with values from `env`, and `$${` with `${`.
  * Variables within a value are not replaced.
  */
-function interpolate(text: string, env: Record<string, string | undefined>): Interpolated {
+export function interpolate(text: string, env: Record<string, string | undefined>): Interpolated {
   const found: Interpolated = { text, variables: [], missing: [], malformed: false };
   found.text = text.replace(reference, (whole: string, name?: string, standard?: string) => {
     if (whole === '$${') return '${';

@@ -29,7 +29,7 @@ export interface Stage {
   emulator: Emulator;
   url: string;
   config: Config;
-  /** Addresses of people whom the CRM does not know. */
+  /** Addresses of people who are not in the CRM. */
   foreign: readonly string[];
   close(): Promise<void>;
 }

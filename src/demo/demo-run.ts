@@ -1,16 +1,26 @@
 /** Does one run within the demo, in the same way as the commands `plan` and `sync`. */
 import type { LoggedRequest } from '../emulator/ui/emulated-world.ts';
-import { renderSummary } from '../engine/report/summary-text.ts';
+import type { Config } from '../config/config.ts';
+import type { Mirror } from '../engine/context/mirror-context.ts';
+import type { PlanView } from '../engine/report/plan-view.ts';
+import { type CountedChanges, doneGroups } from '../cli/output/change-groups.ts';
+import { renderGroups, shownGroups } from '../cli/output/problem-groups.ts';
+import { renderSummary } from '../cli/output/summary-text.ts';
+import type { Line } from '../cli/output/text-style.ts';
+import { namesOf } from '../cli/lookup/person-names.ts';
+import { approvalLines, doneOf, type Sample, sampleLines, samplesOf } from '../cli/run/run-view.ts';
 import type { Summary } from '../engine/report/run-summary.ts';
 import { run } from '../engine/run.ts';
 import { assemble } from '../cli/compose/assemble-mirror.ts';
-import { createProgress } from '../cli/run/progress-line.ts';
+import { createProgress } from '../cli/progress/progress-line.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 import type { DemoPage } from './page-writer.ts';
 import type { Stage } from './demo-platform.ts';
+import { counted } from '../domain/values/counted.ts';
 
 const everyMs = 3_000;
-const shownPerClass = 2;
+/** How many records of each kind of change the demo names. */
+const mostNamed = 3;
 
 /** A completed run. */
 export interface Passed {
@@ -33,19 +43,26 @@ export async function pass({ stage, shell, page, writes }: Wanted): Promise<Pass
   const before = world.requests().length;
   const { mirror, close } = assemble(stage.config, shell, { writes });
   const watch = setInterval(() => tellProgress(world.requests().slice(before), shell), everyMs);
-  const line = createProgress(shell, mirror);
+  const line = createProgress(shell.interactive ? { draw: shell.progress } : {}, mirror);
   let summary: Summary;
+  let plan: Planned = { groups: [], samples: [] };
+  let lines: Line[];
   try {
     const { stop, abort } = shell;
     const options = { mode: 'full', writes, only: undefined } as const;
-    summary = await run(mirror, { ...options, ...line, stop, abort });
+    const shows = async (view: PlanView): Promise<void> => {
+      plan = { groups: view.groups, samples: await samplesOf(view) };
+    };
+    summary = await run(mirror, { ...options, ...line, shows, stop, abort });
+    lines = linesOf(summary, mirror, { ...plan, writes, config: stage.config });
   } finally {
     line.close();
     clearInterval(watch);
     await close();
   }
   shell.stop.throwIfAborted();
-  printSummary(summary, page, writes);
+  page.lines(lines);
+  printProblems(summary, page, writes);
   return { summary, requests: world.requests().slice(before) };
 }
 
@@ -53,20 +70,40 @@ export async function pass({ stage, shell, page, writes }: Wanted): Promise<Pass
 function tellProgress(requests: readonly LoggedRequest[], { note, interactive }: Shell): void {
   if (interactive) return;
   const changes = requests.filter(({ method, status }) => method !== 'GET' && status < 300);
-  note(`  … ${changes.length.toLocaleString('en')} changes accepted by the platform so far`);
+  note(`  … ${counted(changes.length, 'change')} accepted by the platform so far`);
 }
 
-/** Prints the table and the first few problems of each class. */
-function printSummary(summary: Summary, page: DemoPage, writes: boolean): void {
-  const shown = summary.problems.filter(
-    (problem) =>
-      summary.problems.filter((other) => other.class === problem.class).indexOf(problem) <
-      shownPerClass,
-  );
-  const problems = writes ? shown : [];
-  page.lines(renderSummary({ ...summary, problems }, { writes }));
-  const more = summary.problems.length - problems.length;
-  if (writes && more > 0)
-    page.lines([`  … and ${more} more (crm-mirror sync --json lists up to 100)`]);
+interface Planned {
+  groups: readonly CountedChanges[];
+  samples: Sample[];
+}
+
+/** Renders the counts and the samples; names are shown, because nobody in them is real. */
+function linesOf(
+  summary: Summary,
+  { snapshot }: Mirror,
+  { groups, samples, writes, config }: Planned & { writes: boolean; config: Config },
+): Line[] {
+  const shown = writes ? doneGroups(summary) : groups;
+  const about = { groups: shown, run: summary.run, snapshot };
+  const some = writes ? doneOf(samples, about) : samples;
+  const few = some.map(({ group, records }) => ({ group, records: records.slice(0, mostNamed) }));
+  const view = {
+    writes,
+    groups: shown,
+    approvals: approvalLines(summary, snapshot, config.file),
+    policy: { optIns: false, protect: false },
+    isVerbose: false,
+  };
+  return [
+    ...renderSummary(summary, view),
+    ...sampleLines(few, { names: namesOf(snapshot, true), isDone: writes }),
+  ];
+}
+
+/** Prints the problems of a run. */
+function printProblems(summary: Summary, page: DemoPage, writes: boolean): void {
+  const groups = shownGroups(summary.groups, { names: ({ key }) => key, addresses: true });
+  if (writes) page.lines(renderGroups(groups));
   for (const reason of summary.reasons) page.lines([`crm-mirror: ${reason}`]);
 }

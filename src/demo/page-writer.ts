@@ -2,6 +2,7 @@
  * Prints the demo's output: headings, paragraphs, lines folded for a narrow terminal, and a closing
  * page that shows the remaining files and what to try next.
  */
+import type { Line } from '../cli/output/text-style.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 import { renameSync, writeFileSync } from 'node:fs';
 import { enrolmentsPerSecond, type Stage } from './demo-platform.ts';
@@ -20,7 +21,7 @@ export interface DemoPage {
    * Prints lines unchanged, except that a sentence that is too long is folded and indented. Table
    * rows are never folded.
    */
-  lines(lines: readonly string[]): void;
+  lines(lines: readonly Line[]): void;
   /** Prints a subject with its description below. */
   item(subject: string, text: string): void;
 }
@@ -48,6 +49,10 @@ export function createPage({ print }: Pick<Shell, 'print'>): DemoPage {
     },
     lines(lines) {
       for (const line of lines) {
+        if (typeof line !== 'string') {
+          print(line);
+          continue;
+        }
         const indent = /^ */.exec(line)?.[0] ?? '';
         const isTable = /\S {2,}\S/.test(line);
         if (line.length <= width || isTable) print(line);
@@ -95,7 +100,7 @@ export function leave(folder: Folder, { emulator }: Stage, page: DemoPage): void
     '  mirror.yaml             the configuration, commented',
     '  people.csv, templates   the CRM, as act 2 left it',
     '  platform.json           the platform, as act 3 left it, with every request it was sent',
-    '  after-the-demo.sqlite   the snapshot, and the ledger and its key beside it; put aside, because',
+    '  after-the-demo.sqlite   the snapshot, with the do-not-contact list and its key; put aside, because',
     '                          that platform ends with the demo',
   ]);
   page.say('A platform of your own, in one terminal:');

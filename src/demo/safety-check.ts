@@ -8,12 +8,13 @@ import type { DesiredRow } from '../domain/record.ts';
 import { type ClaimResult, writesIn } from './expected-outcome.ts';
 import type { Passed } from './demo-run.ts';
 import { wishesOf } from './demo-platform.ts';
+import { counted } from '../domain/values/counted.ts';
 
 /** The state of the platform before a run. */
 export interface Before {
   /** `<email> <channel>` for each person who unsubscribed from the channel or from all mail. */
   left: ReadonlySet<string>;
-  /** The people whom the CRM does not know, as JSON. */
+  /** The people who are not in the CRM, as JSON. */
   foreign: string;
 }
 
@@ -40,8 +41,8 @@ interface After {
 }
 
 /**
- * Checks after a run that nobody was opted in against their will, and that people whom the CRM does
- * not know were not touched.
+ * Checks after a run that nobody was opted in against their will, and that people who are not in
+ * the CRM were not touched.
  */
 export function tellSafety({ emulator, before, foreign, people, passed }: After): ClaimResult[] {
   const optIns = writesIn(passed).filter(({ subscription }) => subscription === 'opt_in');
@@ -60,7 +61,7 @@ export function tellSafety({ emulator, before, foreign, people, passed }: After)
       truth: back.length === 0 ? undefined : `opened again: ${back.map(pairOf).join(', ')}`,
     },
     {
-      subject: `${optIns.length} opt-ins`,
+      subject: counted(optIns.length, 'opt-in'),
       says: 'The CRM states every one of them, and nothing in it contradicts.',
       truth: unwanted.length === 0 ? undefined : `not wanted: ${unwanted.map(pairOf).join(', ')}`,
     },

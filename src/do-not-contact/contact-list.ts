@@ -81,9 +81,14 @@ interface Stored {
   contact: string;
   after: number | null;
   by: number;
+  note: string | null;
 }
 
-const columns = 'e.seq, e.part, e.cause, e.contact, e.made_after "after", e.made_by "by"';
+/** The note on an entry is stored under this name and the number of the entry. */
+const noteName = 'note ';
+
+const columns = `e.seq, e.part, e.cause, e.contact, e.made_after "after", e.made_by "by",
+  (select value from meta where name = '${noteName}' || e.seq) note`;
 
 /** Returns the list in an open database that has its tables. */
 export function ledgerIn(
@@ -234,13 +239,22 @@ type Hashed = Omit<ListRemark, keyof Identity> & Hashes;
 /** Prepares the write of one remark. The caller provides the transaction. */
 function writing({ prepare }: Statements): (remark: Hashed, at: number) => void {
   const add = prepare<
-    Omit<RememberedOptOut, 'contact'> & { address: string; contact: string },
+    Omit<RememberedOptOut, 'contact' | 'note'> & { address: string; contact: string },
     { seq: number }
   >(
     `insert into entry (address, part, cause, contact, made_after, made_by)
      values (@address, @part, @cause, @contact, @after, @by)
      on conflict (address, part, cause, contact) where ended_at is null
      do update set made_by = max(made_by, excluded.made_by) returning seq`,
+  );
+  const note = prepare<[string, string]>('insert or replace into meta (name, value) values (?, ?)');
+  // A note may be about the person, so an erasure leaves none.
+  const forgetNotes = prepare<[string]>(
+    `delete from meta where name in (
+       select '${noteName}' || e.seq from entry e where e.address = ?)`,
+  );
+  const forgetReasons = prepare<[string]>(
+    `update entry set ended = 'erased' where address = ? and ended is not null`,
   );
   const bear = prepare<[string, number]>('insert or ignore into bearer (id, entry) values (?, ?)');
   const end = prepare<[number, string, number]>(
@@ -261,8 +275,11 @@ function writing({ prepare }: Statements): (remark: Hashed, at: number) => void 
       if (end.run(at, why, seq).changes === 0) continue;
       borne.run(again.get(seq)?.seq ?? seq, seq, JSON.stringify(ids));
     }
-    for (const { part, cause, contact, after, by } of adds) {
+    for (const { part, cause, contact, after, by, note: said } of adds) {
       const seq = add.get({ address, part, cause, contact: contact ?? '', after, by })?.seq;
+      if (seq !== undefined && said) note.run(`${noteName}${seq}`, said);
+      if (cause === 'erasure') forgetNotes.run(address);
+      if (cause === 'erasure') forgetReasons.run(address);
       // A bounce belongs to the address only.
       if (seq === undefined || cause === 'bounce') continue;
       for (const id of ids) bear.run(id, seq);

@@ -28,6 +28,7 @@ import { counting, type DoNotContactList, ledgerIn, ledgerTables } from './conta
 import { hasher, readKey, writeKey } from './list-key.ts';
 import { statementsOf } from '../snapshot/database/prepared-statements.ts';
 import Database from 'better-sqlite3';
+import { counted } from '../domain/values/counted.ts';
 
 /** The files of a list. */
 export interface LedgerPlace {
@@ -54,7 +55,6 @@ export interface Opening {
 }
 
 const version = 1;
-
 /**
  * Opens the list that a snapshot knows. Creates the list and its key (0600) if neither the snapshot
  * nor the disk has one, and takes over a valid list that the snapshot does not know.
@@ -126,13 +126,13 @@ interface Found {
 }
 
 function find({ path, keyFile }: LedgerPlace, { readonly = false } = {}): Found {
-  refuseNoFile(path, 'the ledger');
-  refuseNoFile(keyFile, 'the key of the ledger');
+  refuseNoFile(path, 'the do-not-contact list');
+  refuseNoFile(keyFile, 'the key of the do-not-contact list');
   const key = readKey(keyFile);
   const none = { db: undefined, key, id: '', reached: 0, isSound: false, unreadable: false };
   if (!existsSync(path)) return none;
-  const db = readonly ? openToLook(path, 'ledger') : open(path);
-  const patiently = waiterFor(db, path, 'ledger');
+  const db = readonly ? openToLook(path, 'do-not-contact list') : open(path);
+  const patiently = waiterFor(db, path, 'do-not-contact list');
   try {
     return patiently(() => {
       const at = Number(db.pragma('user_version', { simple: true }));
@@ -163,16 +163,17 @@ function faultOf(
 ): Invalid | undefined {
   const { db, key, id, isSound, unreadable } = found;
   if (unreadable) return damageOf(path);
-  if (!db && known) return lost(`${path}: the ledger of this snapshot is missing`);
-  if (db && !existsSync(keyFile)) return lost(`${keyFile}: the key of the ledger is missing`);
+  if (!db && known) return lost(`${path}: the do-not-contact list of this snapshot is missing`);
+  if (db && !existsSync(keyFile))
+    return lost(`${keyFile}: the key of the do-not-contact list is missing`);
   if (existsSync(keyFile) && key === undefined) {
-    return lost(`${keyFile}: this is no key of a ledger (64 hexadecimal characters)`);
+    return lost(`${keyFile}: this is no key of a do-not-contact list (64 hexadecimal characters)`);
   }
   if (!db) return undefined;
-  if (!isSound) return lost(`${keyFile}: this is not the key of the ledger ${path}`);
+  if (!isSound) return lost(`${keyFile}: this is not the key of the do-not-contact list ${path}`);
   if (isBehind(found, known)) return behind(path, known?.reached ?? 0, found.reached);
   if (known === undefined || known.id === id) return undefined;
-  return lost(`${path}: this ledger is another than the one the snapshot knows`);
+  return lost(`${path}: this is another do-not-contact list than the one of the snapshot`);
 }
 
 function isBehind({ id, reached }: Found, known: KnownLedger | undefined): boolean {
@@ -180,36 +181,39 @@ function isBehind({ id, reached }: Found, known: KnownLedger | undefined): boole
 }
 
 function behind(path: string, known: number, reached: number): Invalid {
-  const writes = (n: number) => (n === 1 ? '1 write' : `${n} writes`);
   return new Invalid(
-    `${path}: this ledger is older than its snapshot, which knows of ${writes(known)} to it where ` +
-      `this one has ${reached}; people who left since may be written to again`,
+    `${path}: this do-not-contact list is older than its snapshot, which knows of ${counted(known, 'write')} ` +
+      `to it where this one has ${reached}; people who opted out since may be written to again`,
     {
       fix:
-        'put the newest one back, or go on with this one, and what the snapshot still knows, ' +
-        'with --accept-lost-ledger',
+        'put the newest one back, or go on with this one, and with what the snapshot still knows, ' +
+        'by --accept-lost-ledger',
     },
   );
 }
 
 function damageOf(path: string): Invalid {
-  return lost(`${path}: this ledger is damaged, it is not a readable database`);
+  return lost(`${path}: this do-not-contact list is damaged, it is not a readable database`);
 }
 
 function lost(fault: string): Invalid {
-  return new Invalid(`${fault}; without it people who left may be written to again`, {
+  return new Invalid(`${fault}; without it people who opted out may be written to again`, {
     fix: 'restore it, or give up what it knew with --accept-lost-ledger',
   });
 }
 
 function newer(path: string): Invalid {
-  return new Invalid(`${path}: this ledger was written by a newer version of crm-mirror`, {
-    fix: 'run that version',
-  });
+  return new Invalid(
+    `${path}: this do-not-contact list was written by a newer version of crm-mirror`,
+    {
+      fix: 'run that version',
+    },
+  );
 }
 
 function opened({ path }: LedgerPlace, { db, key, id, renamed }: Found): DoNotContactList {
-  if (!db || key === undefined) throw new TypeError('a ledger without its key is refused before');
+  if (!db || key === undefined)
+    throw new TypeError('a do-not-contact list without its key is refused before');
   const patiently = soundly(db, path);
   try {
     return patiently(() => {
@@ -228,7 +232,7 @@ function opened({ path }: LedgerPlace, { db, key, id, renamed }: Found): DoNotCo
  * the snapshot.
  */
 function soundly(db: Database.Database, path: string): Wait {
-  const patiently = waiterFor(db, path, 'ledger');
+  const patiently = waiterFor(db, path, 'do-not-contact list');
   return (work) => {
     try {
       return patiently(work);
@@ -246,6 +250,7 @@ function settle(db: Database.Database): void {
   db.pragma('journal_mode = WAL');
   db.pragma('synchronous = FULL');
   db.pragma('foreign_keys = ON');
+  db.pragma('secure_delete = ON'); // What an erasure deletes must not stay in free pages.
 }
 
 function make(path: string, made: { id: string; key: string }): DoNotContactList {
@@ -266,12 +271,12 @@ function make(path: string, made: { id: string; key: string }): DoNotContactList
 
 /** Creates the tables, the id and the proof of the key in an empty database. */
 function begin(db: Database.Database, { id, key }: { id: string; key: string }): void {
-  const work = db.transaction(() => {
+  const create = (): void => {
     db.exec(ledgerTables);
     name(db, id, key);
     db.pragma(`user_version = ${version}`);
-  });
-  work.exclusive();
+  };
+  db.transaction(create).exclusive();
 }
 
 function name(db: Database.Database, id: string, key: string): void {

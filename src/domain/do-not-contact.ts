@@ -2,6 +2,7 @@
  * The entries of the do-not-contact list: the facts that outlive a deleted record
  * (docs/erasure.md).
  */
+import { z } from 'zod';
 import type { Key } from './record.ts';
 
 /**
@@ -13,6 +14,7 @@ import type { Key } from './record.ts';
  *                 receives no mail at all; a bounce concerns the address only
  *   vanished      was ours, and disappeared from the platform without our doing
  *   erasure       was forgotten on request
+ *   operator      opted out of one channel by a person who settled a conflict (`resolve --out`)
  */
 export const causes = [
   'opt_out',
@@ -24,6 +26,7 @@ export const causes = [
   'suppressed',
   'vanished',
   'erasure',
+  'operator',
 ] as const;
 /** One of `causes`. */
 export type Cause = (typeof causes)[number];
@@ -44,7 +47,18 @@ export interface RememberedOptOut {
   /** It happened after this time (null if unknown) and not later than `by`. */
   after: number | null;
   by: number;
+  /** For an operator's decision: who made it and why, as JSON text; null for anything else. */
+  note?: string | null;
 }
+
+/** Who settled a conflict, when (in milliseconds since the epoch), why, and on what evidence. */
+export const settlement = z.object({
+  at: z.number(),
+  by: z.string(),
+  evidence: z.string(),
+  reason: z.string(),
+});
+export type Settlement = z.infer<typeof settlement>;
 
 /** An open entry of the list that concerns the queried person. */
 export interface Entry extends RememberedOptOut {

@@ -41,6 +41,7 @@ export type ProblemCode =
   | 'write-back-stuck'
   | 'erasure-unfinished'
   // Other information about a run.
+  | 'policy'
   | 'note';
 
 /** What is wrong and how to fix it, one line each and without personal data. */

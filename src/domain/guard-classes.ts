@@ -46,6 +46,11 @@ interface GuardRow<Id extends string = string, Key extends string = string> {
    * floor.
    */
   holdsAllFrom: number;
+  /**
+   * If at least this many people would be opted in again whose opt-out the CRM had stated, and they
+   * are more than half of all such people, they are held, regardless of the limit and of `exempt`.
+   */
+  holdsWithdrawnFrom: number;
   /** The class whose held records this class excludes. It must come earlier in the table. */
   withoutHeldOf?: NoInfer<Id>;
   words: GuardWords;
@@ -89,22 +94,23 @@ export const guardClasses = table([
     countsHeld: true,
     shapes: true,
     holdsAllFrom: Infinity,
+    holdsWithdrawnFrom: Infinity,
     words: {
       schema: {
         what: 'Deletes, and opt-outs for absence or a changed address',
         of: 'the people that this mirror owns',
       },
-      would: 'who left the CRM, or an address there, would be deleted or opted out',
+      would: 'missing from the CRM, or with another address there, would be deleted or opted out',
       of: 'people we own',
       cause: 'often an export that lacks people',
       causes: {
         week: 'often an export that lacks more people every day',
         domain: 'often a filter that was put on the export',
-        block: 'often a page that got lost on the way',
+        block: 'often a page that is missing',
       },
       planned: 'to be deleted or opted out for absence',
       counted: 'deletes and opt-outs for absence',
-      doneLater: ', what is for absence the next full one',
+      doneLater: ', deletes and opt-outs for absence the next full one',
     },
   },
   {
@@ -119,6 +125,7 @@ export const guardClasses = table([
     shapes: false,
     // With fewer subscribers, a guard cannot tell whether opting out all of them is an accident.
     holdsAllFrom: 4,
+    holdsWithdrawnFrom: Infinity,
     words: {
       schema: { what: 'Opt-outs that the CRM states', of: 'the subscribed people' },
       would: 'would be opted out on the word of the CRM',
@@ -139,6 +146,8 @@ export const guardClasses = table([
     countsHeld: true,
     shapes: false,
     holdsAllFrom: Infinity,
+    // With fewer people, a guard cannot tell an empty column from people who changed their minds.
+    holdsWithdrawnFrom: 4,
     // Nobody is opted in while one of their opt-outs is held.
     withoutHeldOf: 'opt_out',
     words: {
@@ -146,6 +155,7 @@ export const guardClasses = table([
       would: 'would be created or opted in',
       of: 'people the CRM wants',
       cause: 'often a column or a condition that changed its meaning',
+      causes: { withdrawn: 'often a column of opt-outs that came empty' },
       planned: 'to be created or opted in',
       counted: 'opt-ins',
     },
@@ -161,6 +171,7 @@ export const guardClasses = table([
     countsHeld: true,
     shapes: false,
     holdsAllFrom: Infinity,
+    holdsWithdrawnFrom: Infinity,
     words: {
       schema: {
         what: 'Updates and archives of templates',

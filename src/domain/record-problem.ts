@@ -1,3 +1,4 @@
+import type { ProblemCommon } from './problem-causes.ts';
 import type { Key, RecordTypeName } from './record.ts';
 
 /**
@@ -14,7 +15,7 @@ export type ProblemClass = 'invalid' | 'rejected' | 'conflict' | 'held';
  * A problem with one record that people should know about. Its texts are one line each, without
  * addresses.
  */
-export interface RecordProblem {
+export interface RecordProblem extends ProblemCommon {
   kind: RecordTypeName;
   /** The record's key, or its place in the source if it has no key. */
   key: Key;
@@ -25,6 +26,10 @@ export interface RecordProblem {
   reason: string;
   /** States how to fix it. */
   fix: string;
+  /** The record's place in the source ("line 17"), if the problem is about the source. */
+  place?: string | undefined;
+  /** The id of that record in the CRM. */
+  crmId?: string | undefined;
   /**
    * Set if an opt-out that the source states cannot be sent. Such a problem is listed first in
    * every run.

@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import type { ProblemCommon } from './problem-causes.ts';
 
 /** The record types that a mirror can keep in step with the source. */
 export type RecordTypeName = 'contact' | 'template';
@@ -89,12 +90,12 @@ export interface AbsenceDue {
 }
 
 /** States what is wrong and how to fix it, one line each and without personal data. */
-export interface Fault {
+export interface Fault extends Partial<ProblemCommon> {
   reason: string;
   fix: string;
   /**
-   * Whether the fault is a missing address. Such a record is skipped if it never had a known
-   * address.
+   * True if the address is empty; such a record is skipped if it never had a known address. False
+   * if the address field holds something that is no address. Undefined if the address is valid.
    */
   noAddress?: boolean | undefined;
   /**

@@ -4,26 +4,28 @@
  * records.
  */
 import type { DesiredRow, UnknownWord } from './record.ts';
+import { formLength, formOf } from './values/masked-text.ts';
 import { wordOf } from './values/record-field.ts';
 
 /** One value of the field that an option names; `text` is undefined for a list or an object. */
-interface Value extends Pick<UnknownWord, 'text' | 'unknown'> {
+export interface UnknownValue extends Pick<UnknownWord, 'text' | 'unknown'> {
   /** The number of records that contain the value. */
   records: number;
 }
 
 /** The unknown values of one option. */
 export interface UnknownWords extends Pick<UnknownWord, 'option' | 'fix'> {
-  values: readonly Value[];
+  values: readonly UnknownValue[];
   /** The number of records with further values, which are not distinguished. */
   others: number;
-  /** The place of the first of these records. */
+  /** The place of the first of these records; empty: it is not shown. */
   first: string;
 }
 
 /** The maximum number of different values that are distinguished for one option. */
 const mostValues = 1_000;
-const mostCharacters = 60;
+/** The maximum number of characters of a value that are kept. */
+export const mostCharacters = 60;
 
 /** Counts unknown values, record by record. */
 export interface UnknownCount {
@@ -35,10 +37,10 @@ export interface UnknownCount {
 
 /** Creates an empty count. */
 export function countUnknown(): UnknownCount {
-  const options = new Map<string, UnknownWords & { byName: Map<string, Value> }>();
+  const options = new Map<string, UnknownWords & { byName: Map<string, UnknownValue> }>();
   const addOne = ({ option, fix, unknown, text }: UnknownWord, place: string): void => {
     const none = { option, fix, values: [], others: 0, first: place };
-    const of = options.get(option) ?? { ...none, byName: new Map<string, Value>() };
+    const of = options.get(option) ?? { ...none, byName: new Map<string, UnknownValue>() };
     options.set(option, of);
     const short = text?.slice(0, mostCharacters);
     const name = `${unknown} ${short === undefined ? '' : wordOf(short)}`;
@@ -60,7 +62,7 @@ export function countUnknown(): UnknownCount {
 /** The maximum number of values that one line names. */
 const mostNamed = 8;
 /** A value this short, held by this many records, is not personal data. */
-const plainLength = 20;
+const plainLength = formLength;
 const plainRecords = 3;
 
 /**
@@ -90,35 +92,30 @@ export function sayUnknown(
     ...more.map(([name, n]) => `${n} ${n === 1 ? 'holds' : 'hold'} ${name}`),
   ];
   const known = all.length === 1 ? 'is no known word' : 'are no known words';
+  const at = place === '' ? '' : ` (the first: ${place})`;
   const isMasked = !asTheyAre && values.some((value) => !isPlain(value));
-  return `${parts.join(', ')}, which ${known} (the first: ${place})${isMasked ? masked : ''}`;
+  return `${parts.join(', ')}, which ${known}${at}${isMasked ? maskedNote : ''}`;
 }
 
-const masked =
+/** Explains values that are shown only by their form. */
+export const maskedNote =
   '; here letters are shown as a and digits as 9, the values on a terminal and with --addresses';
 
 /** Returns whether a value may be shown: it is a word or a mark, and no personal data. */
-export function isPlain({ text = '', records }: Pick<Value, 'text' | 'records'>): boolean {
+export function isPlain({ text = '', records }: Pick<UnknownValue, 'text' | 'records'>): boolean {
   const isKnown = text.length <= plainLength && records >= plainRecords && !text.includes('@');
   return isKnown || formOf(text) === text;
 }
 
-function nameOf(value: Value, asTheyAre: boolean): string {
-  const { text, unknown } = value;
-  if (text === undefined) return 'a list or an object';
-  const shown = JSON.stringify(asTheyAre || isPlain(value) ? text : formOf(text));
-  return unknown === 'future' ? `${shown} (in the future)` : shown;
+/** Returns a value. One that may be personal data is shown only by its form, unless `asTheyAre`. */
+export function shownValue(value: Pick<UnknownValue, 'text' | 'records'>, asTheyAre: boolean) {
+  const { text = '' } = value;
+  return asTheyAre || isPlain(value) ? text : formOf(text);
 }
 
-/**
- * Returns the form of a text: a for letters, 9 for digits. Of a text with an @, nothing more is
- * shown.
- */
-function formOf(text: string): string {
-  if (text.includes('@')) return 'a…@…';
-  const form = text
-    .replaceAll(/[\p{L}\p{M}]/gu, 'a')
-    .replaceAll(/\p{N}/gu, '9')
-    .replaceAll(/[^a9\x20-\x7e]/g, '?');
-  return form.length > plainLength ? `${form.slice(0, plainLength)}…` : form;
+function nameOf(value: UnknownValue, asTheyAre: boolean): string {
+  const { text, unknown } = value;
+  if (text === undefined) return 'a list or an object';
+  const shown = JSON.stringify(shownValue(value, asTheyAre));
+  return unknown === 'future' ? `${shown} (in the future)` : shown;
 }

@@ -8,7 +8,7 @@ import { CONSOLE, createConsole, foreign, isForeign } from './ui/console.ts';
 import { createFaults, createReceive } from './faults/faults.ts';
 import type { Delivery } from './faults/fault-kinds.ts';
 import { findAlgorithm } from './limits/algorithms.ts';
-import { createMeters } from './limits/route-limits.ts';
+import { createMeters, type Meters } from './limits/route-limits.ts';
 import { answerPage } from './docs/reference-page.ts';
 import { createQuirks } from './quirks/quirks.ts';
 import { letters } from './shared/seeded-random.ts';
@@ -68,6 +68,8 @@ export interface Emulator extends Player {
   receive(request: AnyRequest): Delivery;
   /** Replaces the set of faults. Throws Invalid if one cannot be parsed. */
   fail(faults: readonly string[]): void;
+  /** Returns the rate limit of an operation. */
+  limitOf: Meters['limitOf'];
   /** Returns the ids of all organizations. The first one is the emulator's own. */
   organizations(): string[];
   /**
@@ -105,10 +107,7 @@ export function createEmulator(options: EmulatorOptions): Emulator {
   const accounts = openAccounts(options, { storage, behaviour: quirks.behaviour });
   const requests = remember<LoggedRequest>(options.keepRequests ?? 100_000);
   const player = createPlayers(accounts, requests);
-  const begin = once(() => {
-    storage.save();
-    storage.begin(accounts.rows());
-  });
+  const begin = once(() => storeBeginning(storage, accounts));
 
   function log({ method, path }: AnyRequest, seen: Omit<LoggedRequest, 'at' | 'method' | 'path'>) {
     requests.add({ at: timestamp(clock.now()), method, path, ...seen });
@@ -137,6 +136,7 @@ export function createEmulator(options: EmulatorOptions): Emulator {
     handle: (request) => handle(request),
     receive: createReceive(faults, { routeOf, handle, lose: log }),
     fail: faults.choose,
+    limitOf: meters.limitOf,
     organizations: () => [...accounts.organizations.keys()],
     player,
     guest: () => [...accounts.users.rows()].find(isGuest)?.session,
@@ -155,6 +155,11 @@ export function createEmulator(options: EmulatorOptions): Emulator {
   };
   const playWith = createConsole(emulator);
   return emulator;
+}
+
+function storeBeginning(storage: Storage, accounts: Accounts): void {
+  storage.save();
+  storage.begin(accounts.rows());
 }
 
 /** Returns a function that runs `act` once. If `act` throws, the next call repeats it. */

@@ -15,6 +15,7 @@ import {
 import { bindDoNotContactList } from './context/do-not-contact-binding.ts';
 import { holds, quarantineOf, sayQuarantine } from './context/platform-quarantine.ts';
 import { createFacts, createPlatformTime } from './context/platform-knowledge.ts';
+import { selectionOf } from './context/people-selection.ts';
 import { createTally } from './context/run-tally.ts';
 import { loadCursors } from './finish/source-cursor.ts';
 import { untilDone } from './context/work-in-parts.ts';
@@ -78,6 +79,7 @@ function contextOf(
     id: idOf(mirror, own.startedAt),
     facts: createFacts(snapshot, writes),
     groupCommit: createGroupCommit(snapshot, own.clock),
+    selection: selectionOf(mirror, options.onlyPeople),
     platformTime: createPlatformTime(mirror.account.platform, own.clock, stop),
   };
 }

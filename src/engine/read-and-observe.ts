@@ -13,6 +13,7 @@ import { countAbsences, isAbsenceShown } from './read/absence-count.ts';
 import { readPart } from './read/changed-records.ts';
 import { readPerson } from './read/person-read.ts';
 import { readingOf } from './read/record-states.ts';
+import { sayMissing } from './read/source-read.ts';
 
 /**
  * Locks the person that the run is about. If only the id of a CRM record is given, reads that
@@ -40,12 +41,17 @@ export async function lockPerson(state: RunState): Promise<void> {
  * left out of the run. Throws the source's error if no record type is left.
  */
 export async function readSources(state: RunState): Promise<void> {
-  const { run, reasons, known, cursors } = state;
+  const { run, reasons, notes, known, cursors } = state;
   for (const part of state.parts) {
     const { type, source } = part;
     try {
       const read = await readPart(run, part, cursors.get(type));
       known.set(type, { ...noFindings, ...readingOf(source, read) });
+      notes.push(...sayMissing(run.snapshot, type.name, read.sizes));
+      if (type.capabilities.personRead && run.selection && read.whole) {
+        run.selection.choose(type.name);
+        notes.push(...run.selection.say(read.sizes.valid));
+      }
       if (read.complete || !type.needsCertificate) continue;
       const reason = `${read.why}, so only opt-outs are applied`;
       reasons.push({ code: 'source-incomplete', reason, fix: read.fix });

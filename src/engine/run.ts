@@ -17,9 +17,11 @@ import { applyGuards } from './guard/apply-guards.ts';
 import { storeAwaitingApproval } from './guard/plan-approval.ts';
 import { applyInSlices, decide, recoverAll, selectCandidates, showPlan } from './plan-and-apply.ts';
 import { commitPlan } from './plan/commit-plan.ts';
+import { viewPlan } from './plan/view-plan.ts';
 import { findAbsences, lockPerson, observe, readSources } from './read-and-observe.ts';
 import { keepDuplicates } from './read/person-read.ts';
 import type { Summary } from './report/run-summary.ts';
+import { counted } from '../domain/values/counted.ts';
 
 const mostRounds = 3;
 
@@ -65,6 +67,7 @@ async function work(state: RunState): Promise<void> {
     await decide(state);
     if (!state.plan) await showPlan(state);
     await applyGuards(state);
+    if (round === 1 && options.shows) await options.shows(await viewPlan(state));
     if (!writes || isLeftForNextRun(state, round)) break;
     await commitPlan(state.run, await storeAwaitingApproval(state, round));
     state.run.snapshot.candidates.clear();
@@ -93,7 +96,7 @@ function isLeftForNextRun({ run, options, reasons }: RunState, round: number): b
   if (round <= (options.agrees ? 1 : mostRounds)) return false;
   const left = run.snapshot.guarded.countPassing();
   if (left > 0) {
-    const reason = `${left} changes did not get through in this run`;
+    const reason = `${counted(left, 'change')} could not be made in this run`;
     reasons.push({ code: 'changes-left', reason, fix: 'run again' });
   }
   return true;

@@ -51,6 +51,7 @@ export async function allow(
   const taken = entries.filter(({ through }) => through === 'address');
   const freed = entries.filter(({ through }) => through === 'id');
   const isErased = taken.some(({ cause }) => cause === 'erasure');
+  const isOperators = taken.some(({ cause }) => cause === 'operator');
   const dropped = dropVanished(mirror, part.type, key);
   const ended = ({ seq }: Entry) => ({ seq, why: `allow: ${reason}` });
   const [ends, frees] = [taken.map(ended), freed.map(ended)];
@@ -59,7 +60,7 @@ export async function allow(
     end(mirror.snapshot, key);
     // The person's record may not be among the changes that an incremental reading returns.
     invalidateCursor(mirror.snapshot, part.type);
-    return release(mirror, part.type, { key, isErased });
+    return release(mirror, part.type, { key, isErased, isOperators });
   });
   return { at, taken, freed, dropped, released, crm };
 }
@@ -71,12 +72,15 @@ export async function allow(
 function release(
   { snapshot: { recorded } }: Mirror,
   { name, capabilities: { erasure } }: RecordType,
-  { key, isErased }: { key: Key; isErased: boolean },
+  { key, isErased, isOperators }: { key: Key; isErased: boolean; isOperators: boolean },
 ): string[] {
   const row = recorded.get(name, key);
   const released = row && erasure?.release(row);
   const next = isErased ? erasure?.unerased(key, released?.row ?? row) : released?.row;
-  if (next) recorded.put(next);
+  // An operator's opt-out had settled the person, and the next run has to decide anew.
+  const undecided = row && isOperators ? { ...row, desired: undefined } : undefined;
+  const changed = next ?? undecided;
+  if (changed) recorded.put(changed);
   return released?.parts ?? [];
 }
 

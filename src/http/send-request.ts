@@ -99,7 +99,7 @@ function exchange(pool: Pool, request: Request, limits: Limits): Promise<Answer>
   let timer = setTimeout(overdue, timeoutMs);
   const stop = () => {
     if (flight.stage === 'waiting') end(flight, () => reject(signal?.reason));
-    else abandon(flight, 'was left before its answer was complete: asked to stop');
+    else abandon(flight, 'was ended before its answer was complete: asked to stop');
   };
   signal?.addEventListener('abort', stop, { once: true });
 

@@ -2,7 +2,7 @@
  * The capabilities that only some record types have: one interface each, with the types it uses.
  */
 import type { Change } from '../domain/change.ts';
-import type { Entry, ListChanges, RememberedOptOut } from '../domain/do-not-contact.ts';
+import type { Entry, ListChanges, RememberedOptOut, Settlement } from '../domain/do-not-contact.ts';
 import type { FoundRecord } from './listing-page.ts';
 import type { AbsenceDue, DesiredRow, Key, ObservedRow, RecordedRow } from '../domain/record.ts';
 import type { ReturnCause } from '../domain/opt-out-report.ts';
@@ -86,6 +86,22 @@ export interface Erasure {
    */
   unerased(key: Key, row: RecordedRow | undefined): RecordedRow;
 }
+
+/** How an operator wants to settle a conflict in one channel. */
+export interface SettlementAsked {
+  channel: string;
+  as: 'in' | 'out';
+  settlement: Settlement;
+}
+
+/** Why a conflict cannot be settled, or the changes to the list and the row to record. */
+export type Settled =
+  | { refused: { reason: string; fix: string } }
+  | (Pick<ListChanges, 'frees'> & {
+      adds: RememberedOptOut[];
+      ends: ListChanges['ends'];
+      row: RecordedRow | undefined;
+    });
 
 /** The record to erase. */
 export interface Erasing {

@@ -19,7 +19,7 @@ import type {
   RecordTypeName,
   Rows,
 } from '../domain/record.ts';
-import type { Capabilities } from './capabilities.ts';
+import type { Capabilities, Settled, SettlementAsked } from './capabilities.ts';
 
 /** One record type. A function throws platform errors only if its comment states that. */
 export interface RecordType {
@@ -50,6 +50,10 @@ export interface RecordType {
    * acknowledged and nothing else has changed, it returns no changes.
    */
   decide(states: States): Decision;
+  /** Returns why `decide` plans a change for a record, in the words of the rule that decided. */
+  reason(change: Change, states: States): string;
+  /** Decides whether an operator may settle a conflict; undefined for a type without channels. */
+  settle?(states: States, asked: SettlementAsked): Settled;
   /**
    * Returns the route that an operation uses. A refused route stops only the changes that use it.
    */
@@ -136,6 +140,8 @@ export interface States<R extends Rows = Rows> {
   latest: number;
   /** The parts that so many records lost together that the loss does not count as an opt-out. */
   lost: ReadonlySet<string>;
+  /** Whether the run is limited to other people. */
+  unchosen?: true;
   /** The known facts about the platform. */
   facts: PlatformFacts;
 }
@@ -176,8 +182,11 @@ export interface Decision {
   problems: RecordProblem[];
 }
 
-/** A setting that prevents a change to a record: contacts.protect, or policy.optIns: off. */
-export type Stop = 'protect' | 'optIns';
+/**
+ * A setting that prevents a change to a record: contacts.protect, policy.optIns: off, or the limit
+ * of a run to a few people.
+ */
+export type Stop = 'protect' | 'optIns' | 'sample';
 
 /** The signals and facts with which a change is sent. */
 export interface SendContext {

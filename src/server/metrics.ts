@@ -106,7 +106,7 @@ function countRuns(register: Registry): Metrics['ended'] {
 function countChanges(register: Registry): Metrics['ended'] {
   const changes = new Counter({
     name: `${prefix}changes_total`,
-    help: 'Changes: acked by the platform, rejected by it, or held by a guard',
+    help: 'Changes: acknowledged by the platform (acked), refused by it (rejected) or awaiting approval (held)',
     labelNames: ['mirror', 'kind', 'op', 'outcome'],
     registers: [register],
   });

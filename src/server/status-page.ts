@@ -81,7 +81,7 @@ function section({ mirror, attention, calm, rows }: MirrorStatus): string {
   );
   return [
     `<section class="${isWell ? 'good' : 'bad'}">`,
-    `<h2>${escape(mirror)} <b>${isWell ? escape(calm) : 'needs a look'}</b></h2>`,
+    `<h2>${escape(mirror)} <b>${isWell ? escape(calm) : 'needs attention'}</b></h2>`,
     ...(isWell ? [] : [`<ul>${needs.join('')}</ul>`]),
     `<table>${told.join('')}</table>`,
     '</section>',

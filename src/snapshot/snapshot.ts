@@ -41,6 +41,7 @@ import { type Recorded, recordedIn } from './tables/recorded-state.ts';
 import { type ListNews, listNewsIn } from './staging/do-not-contact-news.ts';
 import { type OptOutReports, optOutReportsIn } from './tables/opt-out-reports.ts';
 import { type Shaping, shapingIn } from './tables/guarded-shape.ts';
+import { withdrawalsIn, type Withdrawals } from './tables/guarded-withdrawals.ts';
 import { type Slicing, slicingIn, type Staging, stagingIn } from './staging/staging.ts';
 import { type KeyRanges, rangesIn } from './database/key-range.ts';
 import { statementsOf } from './database/prepared-statements.ts';
@@ -78,7 +79,7 @@ export interface Snapshot {
   /** Returns the inode number of the file, which a copy of the file does not share. */
   fileNumber(): string;
   absences: Absences;
-  guarded: GuardedChanges;
+  guarded: GuardedChanges & { withdrawals: Withdrawals };
   shaping: Shaping;
   awaitingApproval: PlansAwaitingApproval;
   /**
@@ -249,7 +250,7 @@ function snapshotOf(
     ranges: rangesIn(statements),
     duplicates: duplicatesIn(statements),
     absences: absencesIn(statements),
-    guarded: guardedChangesIn(statements),
+    guarded: { ...guardedChangesIn(statements), withdrawals: withdrawalsIn(statements) },
     shaping: shapingIn(statements),
     awaitingApproval: awaitingApprovalIn(statements),
     fence: (least) => patiently(() => db.transaction(() => fence.raise(least)).immediate()),
@@ -290,11 +291,9 @@ function standBeside(path: string, token: Token): Snapshot {
 
 function openFile(path: string): Database.Database {
   refuseNoFile(path, 'the snapshot');
-  if (!existsSync(path)) {
-    makeFolderOf(path);
-    const made = onDisk(path, () => new Database(path, { timeout: patienceMs }));
-    chmodSync(path, 0o600);
-    return made;
-  }
-  return onDisk(path, () => new Database(path, { timeout: patienceMs }));
+  const isMade = existsSync(path);
+  if (!isMade) makeFolderOf(path);
+  const db = onDisk(path, () => new Database(path, { timeout: patienceMs }));
+  if (!isMade) chmodSync(path, 0o600);
+  return db;
 }

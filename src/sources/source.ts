@@ -44,6 +44,11 @@ export interface ReadRequest {
    */
   fields: readonly string[];
   signal: AbortSignal;
+  /**
+   * Called during a read with the share of the source that has been read, from 0 to 1. A source
+   * that does not know its size never calls it.
+   */
+  progress?(share: number): void;
 }
 
 /** A record with its position in the source, or the reason why it cannot be read. */

@@ -26,7 +26,7 @@ const why: Record<Exclude<Claim['is'], 'home'>, (mirror: string) => Busy> = {
     }),
   untold: (mirror) =>
     new Busy('Redis was emptied', {
-      fix: `this one stands by for 15 s, so that the worker that serves ${mirror} can tell it so`,
+      fix: `this one stands by for 15 s, so that the worker that serves ${mirror} can answer`,
     }),
   older: (mirror) =>
     new Busy(`this is not the newest snapshot of ${mirror}: another one was written since`, {

@@ -24,7 +24,7 @@ import { eraseTold } from '../erasure/privacy-deletions.ts';
 import { watch } from '../engine/watch/unsubscribe-watch.ts';
 import type { Assembled } from '../cli/compose/process-shell.ts';
 import { complaintsOf } from './notifications/blocked-notices.ts';
-import { foreseeing } from '../cli/run/forecast-notice.ts';
+import { followRun } from '../cli/run/follow-run.ts';
 import { createLog } from '../cli/run/run-log.ts';
 import { createNotifier } from './notifications/webhook-notifier.ts';
 import { runNow } from '../cli/run/run-command.ts';
@@ -127,8 +127,13 @@ async function runOnce(state: State, tick: RunTick): Promise<void> {
   refusePaused(mirror.snapshot.meta, state.config);
   const { config, shell } = state;
   const options = optionsOf(tick);
-  const said = foreseeing(shell, mirror, { config, mode: options.mode });
-  const summary = await runNow(mirror, shellOf(state), { ...options, ...said });
+  const { mode, writes } = options;
+  const outlets = { say: state.log.going };
+  const followed = followRun(shell, mirror, { config, mode, writes, isForAll: true, outlets });
+  const { progress, foresees } = followed;
+  const summary = await runNow(mirror, shellOf(state), { ...options, progress, foresees }).finally(
+    followed.close,
+  );
   state.log.ended(summary, 'run');
   state.ended(summary);
   state.complain.no();

@@ -14,7 +14,7 @@ import { type EventQueue, openEventQueue } from './queues/event-queue.ts';
 import { type QueueView, viewQueues } from './queues/queue-view.ts';
 import { connectQuickly } from './queues/redis-connections.ts';
 import { openRunQueue, type RunQueue } from './queues/run-queue.ts';
-import { dueIn, type Schedule } from './queues/run-schedule.ts';
+import { dueIn, tickWords, type Schedule } from './queues/run-schedule.ts';
 import { sealOf } from './queues/payload-encryption.ts';
 import type { Watched } from '../server/mirror-gauges.ts';
 import type { MirrorStatus } from '../server/status-page.ts';
@@ -134,7 +134,7 @@ async function follow(queue: RunQueue, { file, schedule }: Workable): Promise<vo
 }
 
 function dueWords(schedule: Schedule, events: EventQueue | undefined): string {
-  const due: string[] = dueIn(schedule).map(({ tick }) => tick);
+  const due = dueIn(schedule).map(({ tick }) => tickWords(tick));
   return [...due, ...(events ? ['events'] : [])].join(', ');
 }
 
@@ -164,7 +164,8 @@ function takeHanded(
   const { redis: url, mirror, ledger } = config;
   return serveCommands({ url, mirror, clock: systemClock }, async (sealed, tell) => {
     const key = readKey(ledger.keyFile);
-    if (key === undefined) throw new Invalid(`${ledger.keyFile}: the key of the ledger is gone`);
+    if (key === undefined)
+      throw new Invalid(`${ledger.keyFile}: the key of the do-not-contact list is gone`);
     return doHanded({ config, shell, home, seal: sealOf(key, randomBytes) }, sealed, tell);
   });
 }

@@ -98,7 +98,7 @@ async function withPlan<T>({ argv, plan }: Call, run: (argv: string[]) => Promis
  */
 function shellFor(
   { env, stop, abort, call: again }: Shell,
-  { terminal, interactive }: Call,
+  { terminal, interactive, colored }: Call,
   hears: { print(line: string): void; told(news: News): void },
 ): Shell {
   let toldAt = Number.NEGATIVE_INFINITY;
@@ -109,6 +109,7 @@ function shellFor(
     ...(again && { call: again }),
     terminal,
     interactive,
+    colored,
     print: hears.print,
     note: (note) => hears.told({ note }),
     progress(progress) {

@@ -186,7 +186,8 @@ function settle(
           retryAt: at + retrySchedules.rejectedReport.firstMs,
           tried: true,
         });
-        const problem = { kind: type.name, key, class: 'rejected' as const, part };
+        const of = { kind: type.name, key, part };
+        const problem = { ...of, class: 'rejected', cause: 'crm-refused' } as const;
         tally.notReported(
           { ...problem, reason: sayRejected(reason), fix },
           row.state !== 'rejected',
@@ -198,7 +199,7 @@ function settle(
 
 /** Returns the problem's reason for an opt-out that the CRM rejected. */
 export function sayRejected(reason: string): string {
-  return `the CRM does not take this opt-out back: ${reason}`;
+  return `the CRM refused this opt-out: ${reason}`;
 }
 
 /** Splits a list into the items that pass the test and those that do not. */

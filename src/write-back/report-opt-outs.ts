@@ -8,6 +8,7 @@ import { isRecord, onlyKey } from '../engine/context/mirror-context.ts';
 import { type Finding, findOptOutsToReport } from './find-opt-outs.ts';
 import { findingsNamed } from '../engine/context/run-findings.ts';
 import { noteStuck, sayRejected, deliverReports } from './report-delivery.ts';
+import { counted } from '../domain/values/counted.ts';
 
 const listed = 100;
 
@@ -59,13 +60,13 @@ function listKnown({ run, tally }: RunState, kind: 'contact' | 'template'): void
   for (const row of run.snapshot.optOutReports.rejected(kind, listed)) {
     const { email: key, channel: part, reason, fix } = row;
     if (row.endedAt !== null && row.endedAt >= run.startedAt) continue;
-    const problem = { kind, key, class: 'rejected' as const, part, fix: fix ?? '' };
+    const of = { kind, key, part, fix: fix ?? '' };
+    const problem = { ...of, class: 'rejected', cause: 'crm-refused' } as const;
     tally.notReported({ ...problem, reason: sayRejected(reason ?? '') }, false);
   }
 }
 
 function sayStuck(waiting: number, { message }: Error): Problem {
-  const many = waiting === 1 ? 'an opt-out' : `${waiting} opt-outs`;
-  const reason = `the CRM could not be told of ${many}, the next run tries again: ${message}`;
+  const reason = `${counted(waiting, 'opt-out')} could not be reported to the CRM; the next run tries again: ${message}`;
   return { code: 'write-back-stuck', reason };
 }

@@ -147,7 +147,7 @@ describe('apply', () => {
     const { code, json } = await world.call('apply', plan, '--json');
     expect({ code, json }).toMatchObject({
       code: 1,
-      json: { reasons: [expect.stringContaining('did not get through')] },
+      json: { reasons: [expect.stringContaining('could not be made in this run')] },
     });
     expect(world.writes()).toEqual([]);
     expect((await world.call('sync')).code).toBe(0);

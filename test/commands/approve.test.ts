@@ -27,17 +27,51 @@ test('a run that holds changes says which, why, and how to approve them', async 
   const world = await held();
   const { code, err, out } = await world.call('sync');
   expect(code).toBe(3);
-  expect(err).toContain('2 people would be created or opted in, and this was held');
+  expect(err).toContain('2 people would be created or opted in, and this awaits approval');
   expect(err).toContain(`crm-mirror approve ${world.plan}`);
-  expect(out).toMatch(/Run \S+ of world: held/);
+  expect(out).toContain('Done, except for what awaits approval.');
+  expect(out).toContain(`2 people await approval (opt-ins): crm-mirror approve ${world.plan} -c `);
   expect(`${out}${err}`).not.toContain('@');
   const planned = await world.call('plan', '--exit-code', '--json');
   expect(planned).toMatchObject({ code: 3, json: { plan: world.plan, status: 'held' } });
-  expect((await world.call('plan')).out).toMatch(/create contact #\w+ in ch_news \(held\)/);
+  expect((await world.call('plan')).out).toMatch(/^ {4}! {2}#\w+ {2}ch_news/m);
   expect(world.writes()).toEqual([]);
 });
 
-test('plan and status count the same number of unlisted changes', async () => {
+test('a column of opt-outs that came empty opts nobody in until it is approved', async () => {
+  const world = await mirrored();
+  world.config({ contacts: { unsubscribed: 'unsubscribed' } });
+  const people = (out: (at: number) => string): void => {
+    const lines = Array.from({ length: 12 }, (_, at) => `${at},p${at}@example.com,yes,,${out(at)}`);
+    world.csv(`${['id,email,news,product,unsubscribed', ...lines].join('\n')}\n`);
+  };
+  people(() => '');
+  expect((await world.call('sync')).code).toBe(0);
+  people((at) => (at < 6 ? 'yes' : ''));
+  expect((await world.call('sync', '--json')).json.contacts.applied.opt_out).toBe(6);
+  world.writes();
+  people(() => '');
+  const { code, err } = await world.call('sync');
+  expect(code).toBe(3);
+  expect(err).toContain(
+    '6 of the 6 people whose opt-out the CRM stated would be opted in again: is a column empty in this export?',
+  );
+  expect(world.writes()).toEqual([]);
+  const planned = await world.call('plan', '--exit-code');
+  expect(planned.code).toBe(3);
+  expect(`${planned.out}${planned.err}`).toContain('is a column empty in this export?');
+  const { plan } = (await world.call('plan', '--json')).json;
+  expect((await world.call('approve', plan)).code).toBe(0);
+  const { json } = await world.call('sync', '--json');
+  expect(json).toMatchObject({ status: 'done', contacts: { applied: { opt_in: 6 } } });
+  // Two people who change their minds are opted in at once.
+  people((at) => (at < 6 ? 'yes' : ''));
+  expect((await world.call('sync')).code).toBe(0);
+  people((at) => (at >= 2 && at < 6 ? 'yes' : ''));
+  expect((await world.call('sync', '--json')).json.contacts.applied.opt_in).toBe(2);
+});
+
+test('plan and status name the first of many changes that await approval', async () => {
   const world = await mirrored();
   world.config({ guards: { optIns: { percent: 0, floor: 1 } } });
   expect((await world.call('sync')).code).toBe(0);
@@ -46,10 +80,10 @@ test('plan and status count the same number of unlisted changes', async () => {
   expect((await world.call('sync')).code).toBe(3);
   const planned = (await world.call('plan')).out;
   const { out } = await world.call('status');
-  const more = [planned, out].map((text) => /… and (.*)/.exec(text)?.[1]);
-  expect(planned.match(/\(held\)$/gm)).toHaveLength(20);
+  expect(planned).toContain('! awaiting approval: create (10 of 13)');
+  expect(planned.match(/^ {4}! {2}#/gm)).toHaveLength(12);
   expect(out.match(/^ {4}\w{16}: /gm)).toHaveLength(20);
-  expect(more).toEqual(['8 more changes', '8 more changes']);
+  expect(out).toContain('… and 8 more changes');
   expect((await world.call('status', '--json')).json.held).toMatchObject([{ opt_in: 15, more: 8 }]);
 });
 
@@ -107,7 +141,7 @@ test.each(['approve', 'sync --approve'])(
     const { code, err } = await world.call(...how.split(' '), '0123456789abcdef');
     expect({ code, err }).toEqual({
       code: 2,
-      err: expect.stringContaining(`held now: ${world.plan}`),
+      err: expect.stringContaining(`one of these: ${world.plan}`),
     });
     expect(world.writes()).toEqual([]);
   },
@@ -116,7 +150,10 @@ test.each(['approve', 'sync --approve'])(
 test('approve without held changes approves nothing and makes no snapshot', async () => {
   const world = await mirrored();
   const { code, err } = await world.call('approve', 'cafe');
-  expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining('nothing is held now') });
+  expect({ code, err }).toEqual({
+    code: 2,
+    err: expect.stringContaining('nothing awaits approval at all'),
+  });
   expect(existsSync(world.path)).toBe(false);
 });
 
@@ -162,10 +199,10 @@ test('a fast run applies approved changes of flagged people', async () => {
   const world = await leaving();
   expect((await world.call('sync', '--fast')).code).toBe(3);
   expect((await world.call('approve', world.plan)).out).toMatch(
-    /^Approved: 3 people .*\nThe next run does it, what is for absence the next full one;/,
+    /^Approved: 3 people .*\nThe next runs do it, deletes and opt-outs for absence the next full one\./,
   );
   expect((await world.call('status', '--json')).json).toMatchObject({ ok: true, attention: [] });
-  expect((await world.call('status')).out).toMatch(/held +3 people [^;]*\(approved\)/);
+  expect((await world.call('status')).out).toMatch(/awaiting approval +3 people [^;]*\(approved\)/);
   expect((await world.call('one', 'p0@ex0.com')).code).toBe(0);
   expect(world.writes().map(({ method }) => method)).toEqual(['POST', 'DELETE']);
   expect((await world.call('sync', '--fast')).code).toBe(0);

@@ -139,7 +139,10 @@ describe('backup', () => {
     await world.call('sync');
     rmSync(`${world.path}-ledger-key`);
     const { code, err } = await world.call('backup', copyOf(world));
-    expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining('key of the ledger') });
+    expect({ code, err }).toEqual({
+      code: 2,
+      err: expect.stringContaining('key of the do-not-contact list'),
+    });
     expect(readdirSync(world.folder).filter((name) => name.startsWith('copy'))).toEqual([]);
   });
 

@@ -50,7 +50,7 @@ test.each<[string, Paths, string]>([
   ['a key file without end',            { key: 'apiKeyFile: /dev/zero' }, '/mirror.yaml:3:52  platform.apiKeyFile  names a file that holds more than a key  →'],
   ['a key file that links to itself',   { key: 'apiKeyFile: loop' }, '/mirror.yaml:3:52  platform.apiKeyFile  names a file that cannot be read (ELOOP)  →'],
   ['an export that links to itself',    { people: 'loop' }, '/loop: the symbolic links lead in a circle;'],
-  ['a ledger key without end',          { ledgerKey: '/dev/zero' }, '/dev/zero: this is no regular file, as the key of the ledger is →'],
+  ['a ledger key without end',          { ledgerKey: '/dev/zero' }, '/dev/zero: this is no regular file, as the key of the do-not-contact list is →'],
   ['a ledger key that links to itself', { ledgerKey: 'loop' }, '/loop: the symbolic links lead in a circle →'],
 ])('%s', async (_, paths, line) => {
   const { code, lines } = await call('sync', paths);

@@ -145,7 +145,7 @@ describe('another address', () => {
     for (const command of ['plan', 'sync']) {
       const { code, err } = await world.call(command);
       expect({ command, code }).toEqual({ command, code: 2 });
-      expect(err).toMatch(/belongs to the platform at .*`crm-mirror rebind`/);
+      expect(err).toMatch(/belongs to the platform at .*`crm-mirror rebind -c [^`]+`/);
     }
     expect(moved.arrived).toEqual([]);
     expect(await world.call('rebind', '--json')).toMatchObject({

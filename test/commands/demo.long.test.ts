@@ -50,7 +50,7 @@ describe('the demo command', () => {
     const dir = join(folder, 'played');
     const demo = await play(dir);
     expect(demo.errors).not.toMatch(/bug|Error/);
-    expect(demo.output).not.toContain('NOT AS TOLD');
+    expect(demo.output).not.toContain('NOT AS DESCRIBED');
     expect(demo.code).toBe(0);
     expect(demo.output).toMatch(/clara\.fischer@example\.com\n.*not\s+opted\s+in\s+again/);
     expect(demo.output).toMatch(/Act 3[^]*, 0 of them to change anything/);
@@ -135,7 +135,15 @@ const summary: Summary = {
   status: 'done',
   mode: 'full',
   plan: '',
-  contacts: { ...counts, held: splitHeld(byGuard(() => 0)).contacts, skipped: 0, invalid: 0 },
+  contacts: {
+    ...counts,
+    held: splitHeld(byGuard(() => 0)).contacts,
+    skipped: 0,
+    missing: 0,
+    invalid: 0,
+    furtherOptIns: 0,
+    prevented: { optIns: 0, protect: 0, sample: 0 },
+  },
   templates: { ...counts, held: 0, invalid: 0 },
   returns: null,
   requests: { total: 0, byRoute: {}, rateLimited: 0 },
@@ -143,6 +151,7 @@ const summary: Summary = {
   only: null,
   certificate: { source: true, platform: true },
   problems: [],
+  groups: [],
   reasons: [],
   reasonCodes: [],
   known: 0,

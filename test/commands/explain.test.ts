@@ -56,7 +56,7 @@ const situations: Situation[] = [
         decision: 'conflict',
         observed: 'opt_out',
         outweighed: false,
-        problem: { reason: expect.stringContaining('left this channel'), since: null },
+        problem: { reason: expect.stringContaining('opted out of this channel'), since: null },
       },
     },
   ],
@@ -92,7 +92,7 @@ const situations: Situation[] = [
     { news: { row: 16, decision: 'opt_in' }, sends: [{ op: 'opt_in', channel: 'ch_news' }] },
   ],
   [
-    'vanished on the platform',
+    'vanished from the platform',
     async (world) => {
       await world.call('sync');
       world.emulator.dashboard.deleteContact(ann);
@@ -114,7 +114,7 @@ const situations: Situation[] = [
         rows: expect.arrayContaining([11]),
         outweighed: true,
         decision: 'conflict',
-        problem: { reason: expect.stringContaining('left, and then the contact vanished') },
+        problem: { reason: expect.stringContaining('opted out, and then the contact vanished') },
       },
     },
   ],
@@ -279,7 +279,7 @@ describe('explain', () => {
     expect(held).toEqual([
       { id: 'opt-ins-off', row: 27, asks: 'policy.optIns is off', held: true },
     ]);
-    const { out } = await world.call('explain', ann);
+    const { out } = await world.call('explain', ann, '--verbose');
     expect(out).toContain('YES 12  opt-in wanted; not on the platform');
     expect(out).toContain('no      gate: most members lost this channel at the same time');
     expect(out).toContain('YES 27  gate: policy.optIns is off');
@@ -337,7 +337,7 @@ describe('explain', () => {
     const world = await mirrored();
     world.emulator.seed.contact({ email: 'eve@example.com', channels: { ch_news: 'opt_in' } });
     await world.call('sync');
-    const { out } = await world.call('explain', 'eve@example.com');
+    const { out } = await world.call('explain', 'eve@example.com', '--verbose');
     expect(out).toContain('the CRM does not name this person; recorded –; the platform shows');
     expect(out).toContain('YES  1  missing from the CRM, flagged as deleted, or out of scope; not');
     expect(out).not.toMatch(/wants gone|left the CRM/);
@@ -346,7 +346,7 @@ describe('explain', () => {
     const contacts = { ...config.contacts, deleted: 'gone' };
     writeFileSync(world.file, JSON.stringify({ ...config, contacts }));
     const told = (await world.call('explain', bob)).out;
-    expect(told).toContain('the CRM has this person as deleted, or out of scope; recorded opt_in');
+    expect(told).toContain('the CRM has this person as deleted, or out of scope; recorded opt in');
   });
 
   test('takes a hash, and prints hashes instead of names without --addresses', async () => {
@@ -364,7 +364,8 @@ describe('explain', () => {
     expect(contact.notSynced).toMatchObject({ firstName: 'Annabel' });
     const seen = (await world.seen('explain', ann)).out;
     expect(seen).toContain('not synced: name "Annabel"');
-    expect(seen).toContain('YES 10  opt-in wanted; subscribed');
+    expect(seen).toContain('ch_news: nothing to do: opt-in wanted; subscribed (rule 10)');
+    expect(seen).toContain('subscription: column "news" holds "yes": in (line 2)');
   });
 
   test('announces only opt-outs while the outcome of a change is unknown', async () => {
@@ -386,3 +387,11 @@ describe('explain', () => {
 function counts(groups: Partial<Record<string, unknown[]>>): Record<string, number> {
   return Object.fromEntries(Object.entries(groups).map(([op, all]) => [op, all?.length ?? 0]));
 }
+
+test('names the record of a CRM id that has no usable address, and what is wrong with it', async () => {
+  const world = await mirrored();
+  world.csv(`${head}${record('17', 'eve@', 'yes')}`);
+  const { code, err } = await world.call('explain', '17');
+  expect(code).toBe(2);
+  expect(err).toMatch(/the CRM record with this id \(line 2\) has no usable address: "email" .*→ /);
+});

@@ -21,9 +21,15 @@ test('a plan prints the requests of each route, and their duration where it is k
     readMs: expect.any(Number),
     ms: null,
     routes: [enrolments(2, false)],
+    assumed: [
+      { limit: 10, windowMs: 1000, ms: 0 },
+      { limit: 100, windowMs: 60_000, ms: 0 },
+      { limit: 30, windowMs: 60_000, ms: 0 },
+    ],
   });
   expect((await world.seen('plan')).out).toContain(
-    '  contacts.enrol  2 requests, its limit was not seen yet',
+    'Duration unknown: no rate limit observed yet for contacts.enrol (2 requests). ' +
+      'At 30 a minute or more: a moment.',
   );
 
   expect((await world.call('sync')).code).toBe(0);
@@ -33,13 +39,13 @@ test('a plan prints the requests of each route, and their duration where it is k
     { email: 'carl@example.com', news: 'yes' },
   ]);
   const next = await world.call('plan', '--json');
-  expect(next.json.forecast).toMatchObject({ ms: 0, routes: [enrolments(2, true)] });
+  expect(next.json.forecast).toMatchObject({ ms: 0, routes: [enrolments(2, true)], assumed: [] });
 });
 
 test('a first load prints the forecast before it begins', async () => {
   const world = await mirrored();
   const { err } = await world.call('backfill');
-  expect(err).toMatch(/contacts\.enrol {2}2 requests, its limit was not seen yet/);
+  expect(err).toMatch(/no rate limit observed yet for contacts\.enrol \(2 requests\)/);
   expect((await world.call('sync')).err).not.toMatch(/contacts\.enrol/);
 });
 
@@ -56,7 +62,7 @@ test('a run that will exceed its schedule warns before it begins', () => {
   const said: string[] = [];
   const shell = { note: (line: string) => void said.push(line) };
   const forecast = (ms: number, readMs = 0) => {
-    return { readMs, ms, routes: [{ ...enrolments(9, true), ms }] };
+    return { readMs, ms, routes: [{ ...enrolments(9, true), ms }], assumed: [] };
   };
   const about = { config, mode: 'full', now: at } as const;
   sayForecast(forecast(4 * 60_000), shell, about);
@@ -67,7 +73,8 @@ test('a run that will exceed its schedule warns before it begins', () => {
   // What it took to read both sides is part of it, also where nothing is left to do.
   sayForecast(forecast(2 * 60_000, 5 * 60_000), shell, about);
   expect(said.at(-1)).toMatch(/acme: this run cannot finish within its schedule: .* 7 min.* 5 min/);
-  sayForecast({ readMs: 8 * 60_000, ms: null, routes: [enrolments(9, false)] }, shell, about);
+  const unknown = { readMs: 8 * 60_000, ms: null, routes: [enrolments(9, false)], assumed: [] };
+  sayForecast(unknown, shell, about);
   expect(said.at(-1)).toMatch(
     /acme: this run cannot finish within its schedule: .* at least 8 min.* 5 min/,
   );
@@ -80,7 +87,7 @@ test('an unknown rate limit is reported once, with the first answer that names i
   const mirror = { limits: () => limits, reserve: 0, clock };
   const shell = { note: (line: string) => void said.push(line) };
   const { foresees, progress } = foreseeing(shell, mirror, { config, mode: 'full' });
-  foresees({ readMs: 0, ms: null, routes: [enrolments(10_000, false)] });
+  foresees({ readMs: 0, ms: null, routes: [enrolments(10_000, false)], assumed: [] });
   progress({ stage: 'applying' });
   expect(said).toEqual([]);
   limits['contacts.enrol'] = { limit: 30, windowMs: 60_000, left: 29, others: 0 };

@@ -139,12 +139,12 @@ describe('allow, of a new address of an erased record', () => {
     });
     expect(await changed(world)).toBe(0);
     expect(world.shown(next)).toEqual({ ch_news: 'opt_in' });
-    expect((await allow(world, next)).out).toContain('holds nothing');
+    expect((await allow(world, next)).out).toContain('has no entry for');
   });
 
   test('keeps the old address out, under any id', async () => {
     const world = await erased();
-    expect((await allow(world, next)).out).toMatch(/taken back:\n {2}erasure.*by the CRM id/);
+    expect((await allow(world, next)).out).toMatch(/Removed for .*:\n {2}erasure.*by the CRM id/);
     world.csv(`${head}1,${next},yes,\n9,${ann},yes,\n${others}`);
     const { json } = await world.call('sync', '--json');
     expect(json.contacts.conflicts).toBe(1);

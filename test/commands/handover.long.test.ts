@@ -41,7 +41,7 @@ test('the worker runs a command for its caller, who reads the output', async () 
   const { file, stop, shown, call } = await served();
   const sync = await call('sync', '-c', file, '--json');
   expect(sync).toMatchObject({ code: 0 });
-  expect(sync.err).toContain('the worker that holds world does it');
+  expect(sync.err).toContain('the worker that has world runs this command');
   expect(JSON.parse(sync.out)).toMatchObject({
     status: 'done',
     mode: 'full',
@@ -55,7 +55,7 @@ test('the worker runs a command for its caller, who reads the output', async () 
   expect(shown('ann@example.com')).toBeUndefined();
   expect(await call('allow', 'ann@example.com', '-c', file)).toMatchObject({ code: 2 });
   expect(await call('retry', '-c', file)).toMatchObject({ code: 0 });
-  expect((await call('approve', 'beef', '-c', file)).err).toContain('the worker that holds');
+  expect((await call('approve', 'beef', '-c', file)).err).toContain('the worker that has');
   const plan = `${file}.plan.json`;
   expect(await call('plan', '-c', file, '--out', plan)).toMatchObject({ code: 0 });
   expect(await call('apply', plan, '-c', file)).toMatchObject({ code: 0 });
@@ -66,7 +66,7 @@ test('the worker runs a command for its caller, who reads the output', async () 
   end();
   await stop();
   // Without a worker it is done here.
-  expect((await call('sync', '-c', file)).err).not.toContain('the worker that holds');
+  expect((await call('sync', '-c', file)).err).not.toContain('the worker that has');
 });
 
 test('the worker moves its mirror to another address of the platform, and continues there', async () => {
@@ -76,7 +76,7 @@ test('the worker moves its mirror to another address of the platform, and contin
   writeFileSync(file, readFileSync(file, 'utf8').replace(server.url, moved));
   const rebound = await call('rebind', '-c', file, '--json');
   expect(rebound).toMatchObject({ code: 0 });
-  expect(rebound.err).toContain('the worker that holds world does it');
+  expect(rebound.err).toContain('the worker that has world runs this command');
   expect(JSON.parse(rebound.out)).toMatchObject({ was: server.url, url: moved, moved: true });
   expect(await call('sync', '-c', file)).toMatchObject({ code: 0 });
   await stop();
@@ -100,7 +100,10 @@ test('a command with the key of another list is refused', async () => {
   const lines = readFileSync(file, 'utf8').replace('{', `{"ledgerKeyFile": "${file}.key", `);
   writeFileSync(elsewhere, lines);
   const { code, err } = await call('sync', '-c', elsewhere);
-  expect({ code, said: err.includes('sealed with the key of another ledger') }).toEqual({
+  expect({
+    code,
+    said: err.includes('encrypted with the key of another do-not-contact list'),
+  }).toEqual({
     code: 2,
     said: true,
   });
@@ -115,10 +118,19 @@ test('a command without the key of the list is refused', async () => {
   const lines = readFileSync(file, 'utf8').replace('{', '{"ledgerKeyFile": "./another-key", ');
   writeFileSync(elsewhere, lines);
   const { code, err } = await call('sync', '-c', elsewhere);
-  expect({ code, said: err.includes('the key of the ledger is not there') }).toEqual({
+  expect({ code, said: err.includes('the key of the do-not-contact list is missing') }).toEqual({
     code: 2,
     said: true,
   });
+  await stop();
+});
+
+test('the output has colours where the output of the caller has them', async () => {
+  const { file, stop, call } = await served();
+  expect((await call('sync', '-c', file)).out).not.toContain('\u001B[');
+  expect((await launch(['sync', '-c', file], { FORCE_COLOR: '1' }).ended).stdout).toContain(
+    '\u001B[',
+  );
   await stop();
 });
 

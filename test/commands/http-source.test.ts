@@ -155,7 +155,7 @@ describe('a CRM behind HTTP', () => {
     const text = lines.map((line) => `${JSON.stringify(line)}\n`).join('');
     writeFileSync(join(world.folder, 'templates.ndjson'), text);
     const { said } = await call(['sync', '--only', 'templates']);
-    expect(said).toContain('has no key → give the file a name, or the record a key');
+    expect(said).toContain('→ give the file a name, or the record a key');
     const created = world.writes().filter(({ method }) => method === 'POST');
     expect(created.map(({ body }) => body.name)).toEqual(['Welcome']);
   });

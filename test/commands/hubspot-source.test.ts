@@ -42,7 +42,7 @@ describe('a HubSpot account', () => {
     hubspot.merge([3, 2], id);
     const { code, said } = await call('sync');
     expect([code, writes()]).toEqual([0, []]);
-    expect(said).toContain('ch_news: the person left under a former address');
+    expect(said).toContain('conflict   the person opted out under a former address');
     expect(shown('cid@example.com')).toBeUndefined();
   });
 

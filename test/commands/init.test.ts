@@ -2,6 +2,10 @@
 import { existsSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { createEmulator } from '../../src/emulator/emulator.ts';
+import { seeded } from '../../src/emulator/shared/seeded-random.ts';
+import { systemClock } from '../../src/http/system-clock.ts';
+import { servePlatform } from '../support/engine/platform-server.ts';
 import { calling } from '../support/commands/mirrored-contacts.ts';
 import { scratch } from '../support/sources/source-reading.ts';
 
@@ -22,8 +26,11 @@ async function exported(content = text) {
   const before = new Date(Date.now() - 60_000);
   utimesSync(path, before, before);
   const output = join(folder, 'mirror.yaml');
-  const init = (...flags: string[]) => calling(['init', path, '--output', output, ...flags]);
-  return { output, init };
+  const inside =
+    (env: Record<string, string>) =>
+    (...flags: string[]) =>
+      calling(['init', path, '--output', output, ...flags], { env });
+  return { output, init: Object.assign(inside({}), { in: inside }) };
 }
 
 const news = ['--channel', 'ch_news=Newsletter'];
@@ -32,12 +39,12 @@ test('proposes each column with its reason, and previews the first people', asyn
   const { init, output } = await exported();
   const { code, out } = await init('--yes', '--addresses', ...news);
   expect(code).toBe(0);
-  expect(out).toMatch(/^ {2}id +Customer ID +its name says so, and 5 of 5 records differ$/m);
-  expect(out).toMatch(/^ {2}email +Email +4 of 5 records hold an address$/m);
-  expect(out).toMatch(/^ {2}unsubscribed +Do not mail +its name says so/m);
+  expect(out).toMatch(/^ {2}id +Customer ID +named like an id; 5 different in 5 records$/m);
+  expect(out).toMatch(/^ {2}email +Email +an address in 4 of 5 records$/m);
+  expect(out).toMatch(/^ {2}unsubscribed +Do not mail +named like an opt-out/m);
   expect(out).toMatch(/^ {2}ch_news +Newsletter +as you said$/m);
-  expect(out).toMatch(/^ {2}ann@example.com +in$/m);
-  expect(out).toMatch(/^ {2}cy@example.com +out$/m);
+  expect(out).toMatch(/^ {2}ann@example.com +in \(Ja\)$/m);
+  expect(out).toMatch(/^ {2}cy@example.com +out +no mail: Do not mail \(yes\)$/m);
   expect(out).toMatch(/^ {2} +– +skipped: no address$/m);
   expect(out).toMatch(/^ {2}dee@example.com +– +invalid: /m);
   expect(readFileSync(output, 'utf8')).toContain(
@@ -54,11 +61,17 @@ test('names the mirror after the file, and the source relative to the configurat
   expect(written).not.toContain('ann@example.com');
 });
 
+test('quotes a name that YAML would read as a number', async () => {
+  const { init, output } = await exported();
+  expect((await init('--yes', '--mirror', '2026', ...news)).code).toBe(0);
+  expect(readFileSync(output, 'utf8')).toContain('mirror: "2026"\n');
+});
+
 test('shows no address where stdout is no terminal', async () => {
   const { init } = await exported();
   const { said } = await init('--yes', ...news);
   expect(said).not.toContain('@example.com');
-  expect(said).toMatch(/^ {2}line 2 +in$/m);
+  expect(said).toMatch(/^ {2}line 2 +in \(Ja\)$/m);
 });
 
 test('writes nothing without --yes', async () => {
@@ -82,7 +95,7 @@ describe('refuses with the option that decides', () => {
   const strange = text.replace(/,yes,no$/m, ',maybe,no');
 
   test.each([
-    ['no channel', text, [], 'add --channel ID=COLUMN for each channel'],
+    ['no channel', text, [], 'add --channel "ID=Newsletter", with the id of the channel'],
     ['a channel without a column', text, ['--channel', 'ch_news'], 'write ID=COLUMN'],
     [
       'a column that is not there',
@@ -96,11 +109,17 @@ describe('refuses with the option that decides', () => {
       [...news, '--words', 'Newsletter=Ja'],
       'write COLUMN:in=WORD',
     ],
-    ['two columns of opt-outs', second, news, '--unsubscribed "Do not mail"'],
+    [
+      'an opt-out that is not among those named',
+      second,
+      [...news, '--unsubscribed', 'Do not mail'],
+      'add --unsubscribed "Email opt-out", or, if it says something else, --unused "Email opt-out"',
+    ],
     ['an opt-out that cannot be read', strange, news, '--words "Do not mail:yes=WORD,WORD"'],
     ['no address', 'id,name\n1,Ann\n', news, '--email COLUMN'],
-    ['no id', 'Email,Newsletter\nann@example.com,yes\n', news, '--id COLUMN'],
-    ['no record', 'id,Email\n', news, 'export it again'],
+    ['no id', 'Email,Newsletter\na@b.example,yes\na@b.example,no\n', news, '--id COLUMN'],
+    ['a name that is none', text, [...news, '--mirror', 'A b'], 'write up to 40 of a-z'],
+    ['no record', 'id,Email\n', news, 'it has no records'],
   ])('%s', async (_, content, flags, fix) => {
     const { init, output } = await exported(content);
     const { code, err } = await init('--yes', ...flags);
@@ -108,6 +127,182 @@ describe('refuses with the option that decides', () => {
     expect(code).toBe(2);
     expect(existsSync(output)).toBe(false);
   });
+});
+
+test('proposes the address as the id if nothing else is one', async () => {
+  const { init, output } = await exported(
+    'Email,Newsletter\nann@example.com,yes\nbob@example.com,no\n',
+  );
+  const { code, out } = await init('--yes', ...news);
+  expect(code).toBe(0);
+  const said = 'a changed address then counts as one person gone and a new one';
+  expect(out).toMatch(new RegExp(`^ {2}id +Email +no column is an id, .*; ${said}$`, 'm'));
+  expect(readFileSync(output, 'utf8')).toMatch(new RegExp(`${said}\\n {2}id: Email$`, 'm'));
+});
+
+describe('an export in Dutch', () => {
+  const header =
+    'Relatienummer;Achternaam;E-mail;Nieuwsbrief;Productnieuws;Uitgeschreven op;Gearchiveerd;Niet mailen';
+  const product = ['aangemeld', 'afgemeld', 'n.v.t.'];
+  const rows = Array.from({ length: 90 }, (_, at) => {
+    const day = `${String((at % 28) + 1).padStart(2, '0')}-03-2024`;
+    const left = at < 62 ? day : (['per telefoon'][at - 62] ?? '');
+    const cells = [product[at % 3], left, '', at % 20 === 0 ? 'x' : ''];
+    return `R${at};N${at};p${at}@example.com;${at % 2 ? 'Ja' : 'Nee'};${cells.join(';')}`;
+  });
+  const dutch = `${[header, ...rows].join('\n')}\n`;
+  const channel = ['--channel', 'ch_news=Nieuwsbrief'];
+
+  test('is refused with the flags of each opt-out column', async () => {
+    const { init, output } = await exported(dutch);
+    const { code, err } = await init('--yes', '--addresses', ...channel);
+    expect(code).toBe(2);
+    expect(err).toContain('column "Uitgeschreven op": 1 record holds "per telefoon", which is no');
+    expect(err).toMatch(
+      /say what they mean: --words "Uitgeschreven op:yes=any" if .* add --no-uns/,
+    );
+    expect(err).toContain('column "Niet mailen": 5 records hold "x"');
+    expect(err).toContain('--words "Niet mailen:yes=WORD,WORD"');
+    expect(existsSync(output)).toBe(false);
+  });
+
+  test('uses both columns once their words are named, and lists all others', async () => {
+    const { init, output } = await exported(dutch);
+    const words = ['--words', 'Uitgeschreven op:yes=any', '--words', 'Niet mailen:yes=x'];
+    const { code, out } = await init('--yes', ...channel, ...words);
+    expect(code).toBe(0);
+    const written = readFileSync(output, 'utf8');
+    expect(written).toContain('    - { field: Uitgeschreven op, yes: any }\n');
+    expect(written).toContain('    - { field: Niet mailen, yes: [ x ] }\n');
+    expect(out).toMatch(/ {2}Gearchiveerd\n {2}Productnieuws \("aangemeld" 30×/);
+    expect(out).toContain('  and 1 column that looks like none of these');
+    expect(written).toContain('# not used: Productnieuws ("aangemeld" 30×');
+  });
+
+  test('leaves out what the user says is no opt-out', async () => {
+    const { init, output } = await exported(dutch);
+    const flags = ['--unused', 'Niet mailen', '--words', 'Uitgeschreven op:yes=any'];
+    const { code, out } = await init('--yes', ...channel, ...flags);
+    expect(code).toBe(0);
+    expect(out).toMatch(/ {2}Niet mailen \("x" 5×\)\n {2}Gearchiveerd/);
+    expect(readFileSync(output, 'utf8')).toContain(
+      '  unsubscribed: { field: Uitgeschreven op, yes: any }\n',
+    );
+  });
+});
+
+test.each([
+  ['a word and a date', 'oui', '12/03/2024', 0],
+  ['a word and a reason', 'oui', 'par téléphone', 2],
+])('French opt-outs, %s: neither is left out', async (_, word, left, expected) => {
+  const lines = [
+    'id,Email,Newsletter,Ne pas contacter,Désinscrit le',
+    `1,a@example.com,yes,${word},`,
+  ];
+  const { init, output } = await exported(
+    `${[...lines, `2,b@example.com,yes,,${left}`].join('\n')}\n`,
+  );
+  const { code, err } = await init('--yes', '--addresses', ...news);
+  expect(code).toBe(expected);
+  if (expected === 2) expect(err).toContain('column "Désinscrit le"');
+  else expect(readFileSync(output, 'utf8')).toContain('    - Désinscrit le\n');
+});
+
+describe('the channels of the platform', () => {
+  async function platform() {
+    const channels = [
+      { id: 'ch_news', name: 'Newsletter' },
+      { id: 'ch_product', name: 'Product updates' },
+    ];
+    const emulator = createEmulator({
+      clock: systemClock,
+      random: seeded(1),
+      apiKey: 'key',
+      channels,
+    });
+    emulator.dashboard.signUp({ email: 'zoe@example.com', channels: ['ch_news', 'ch_product'] });
+    const { url } = await servePlatform(emulator);
+    return { PLATFORM_URL: url, PLATFORM_API_KEY: 'key' };
+  }
+
+  test('are matched with columns of the same name, and one without a column is named', async () => {
+    const env = await platform();
+    const { init, output } = await exported();
+    const { code, out } = await init.in(env)('--yes');
+    expect(code).toBe(0);
+    expect(out).toMatch(/^ {2}ch_news +Newsletter +it is named like the platform's channel/m);
+    expect(out).toContain("No column for the platform's channel ch_product (Product updates)");
+    expect(readFileSync(output, 'utf8')).toContain('- id: ch_news\n      name: Newsletter\n');
+  });
+
+  test('are named in the refusal if no column is called like one', async () => {
+    const env = await platform();
+    const { init } = await exported(text.replace('Newsletter', 'No newsletter'));
+    const { code, err } = await init.in(env)('--yes');
+    expect(err).toContain(
+      'add --channel "ch_news=No newsletter", or another of its channels: ch_news (Newsletter), ch_product',
+    );
+    expect(code).toBe(2);
+  });
+});
+
+test('lists a flag in an unknown language first, and only counts dates', async () => {
+  const rows = Array.from({ length: 6 }, (_, at) => [
+    at,
+    `p${at}@example.com`,
+    'yes',
+    at % 2 ? 'no' : '',
+    `2024-01-0${at + 1}`,
+    at % 2 ? 'kyllä' : 'ei',
+  ]);
+  const lines = [['id', 'Email', 'Newsletter', 'Vip', 'Changed', 'Kielto'], ...rows];
+  const { init, output } = await exported(`${lines.map((row) => row.join(',')).join('\n')}\n`);
+  const { out } = await init('--yes', ...news);
+  const listed = ['Kielto ("ei" 3×, "kyllä" 3×)', 'Vip ("no" 3×)', 'Changed (dates, 6 different)'];
+  expect(out).toContain(`:\n  ${listed.join('\n  ')}\n`);
+  expect(readFileSync(output, 'utf8')).toContain('  # not used: Changed (dates, 6 different)\n');
+});
+
+test('lists at most 20 unused columns, and none that holds a number of marks', async () => {
+  const names = Array.from({ length: 25 }, (_, at) => `Flag ${at}`);
+  const rows = [0, 1, 2, 3, 4, 5].map((id) =>
+    [id, `p${id}@example.com`, 'yes', id + 2, ...names.map(() => 'no')].join(','),
+  );
+  const header = ['id', 'Email', 'Newsletter', 'Grade', ...names].join(',');
+  const { init } = await exported(`${[header, ...rows].join('\n')}\n`);
+  const { out } = await init('--yes', ...news);
+  expect(out).toContain('  Flag 19 ("no" 6×)\n  and 5 more, which the configuration lists\n');
+  expect(out).not.toContain('Grade');
+});
+
+test('asks nothing without a terminal', async () => {
+  const { code, err } = await calling(['init', '--output', join(await scratch(), 'mirror.yaml')]);
+  expect(err).toBe(
+    'crm-mirror: init asks its questions only on a terminal, and no source is named → ' +
+      'write crm-mirror init FILE --channel ID=COLUMN --yes',
+  );
+  expect(code).toBe(2);
+});
+
+test('names neither a column nor a word so that it becomes another line or a variable', async () => {
+  const { init, output } = await exported(
+    text.replace('Do not mail', '"Do not\nmail: ${X}"').replace('Archived', '"Vip\n${Y}"'),
+  );
+  const flags = ['--unsubscribed', 'Do not\nmail: ${X}', '--no-deleted'];
+  expect((await init('--yes', ...news, ...flags)).code).toBe(0);
+  const written = readFileSync(output, 'utf8');
+  expect(written).toContain('unsubscribed: "Do not\\nmail: $${X}"\n');
+  expect(written).toContain('# not used: Vip\\u000a${Y}');
+});
+
+test('names unknown words where they may be shown', async () => {
+  const line = (words: string) => `  Unknown in Newsletter: ${words}.\n`;
+  const shown = await exported();
+  const { out } = await shown.init('--yes', '--addresses', ...news);
+  expect(out).toContain(line('"vielleicht" 1×'));
+  const hidden = await exported();
+  const piped = await hidden.init('--yes', ...news);
+  expect(piped.out).toContain(line('1 record with words that only --addresses shows'));
 });
 
 test('takes the columns and words that the user names', async () => {
@@ -118,7 +313,7 @@ test('takes the columns and words that the user names', async () => {
   expect(code).toBe(0);
   const written = readFileSync(output, 'utf8');
   expect(written).toContain('mirror: acme\n');
-  expect(written).toMatch(/^ {2}id: Email$/m);
+  expect(written).toMatch(/^ {2}# as you said; a changed address .*\n {2}id: Email$/m);
   expect(written).toMatch(/^ {2}unsubscribed: Archived$/m);
   expect(written).toMatch(/^ {2}deleted: Do not mail$/m);
   expect(written).toContain('none: [ vielleicht ]');
@@ -158,8 +353,8 @@ test('previews and writes the words of a flag, and any value as a yes', async ()
   const { init, output } = await exported(marked);
   const words = ['--words', 'Do not mail:yes=any'];
   const { out } = await init('--yes', '--addresses', ...news, ...words);
-  expect(out).toMatch(/^ {2}bob@example.com +in$/m);
-  expect(out).toMatch(/^ {2}cy@example.com +out$/m);
+  expect(out).toMatch(/^ {2}bob@example.com +in \(Ja\)$/m);
+  expect(out).toMatch(/^ {2}cy@example.com +out +no mail: Do not mail \(X\)$/m);
   expect(readFileSync(output, 'utf8')).toContain(
     'unsubscribed: { field: Do not mail, yes: any, no: [ Nein ] }',
   );

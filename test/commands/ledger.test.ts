@@ -27,7 +27,7 @@ async function goes(world: Mirrored): Promise<void> {
   db.close();
 }
 
-const says = /ledger is older than its snapshot.*→ put the newest one back/;
+const says = /do-not-contact list is older than its snapshot.*→ put the newest one back/;
 
 describe('an older do-not-contact list, put back', () => {
   const ways: [string, (world: Mirrored) => Promise<unknown>][] = [
@@ -69,13 +69,13 @@ describe('an older do-not-contact list, put back', () => {
     const { json } = await world.call('explain', bob, '--json');
     expect(json.ledger).toMatchObject([{ cause: 'opt_out' }]);
     const again = await world.call('sync');
-    expect({ code: again.code, said: again.err.includes('ledger') }).toEqual({
+    expect({ code: again.code, said: again.err.includes('do-not-contact') }).toEqual({
       code: 0,
       said: false,
     });
     copyFileSync(`${nightOf(world)}-newest`, ledgerOf(world));
     expect(await world.call('sync')).toMatchObject({
-      err: expect.stringContaining('another than'),
+      err: expect.stringContaining('another do-not-contact list than'),
     });
   });
 
@@ -106,7 +106,7 @@ describe('a fault of the list in `status` and `check`', () => {
     [
       'the ledger is gone',
       (world) => rmSync(ledgerOf(world)),
-      /ledger of this snapshot is missing/,
+      /do-not-contact list of this snapshot is missing/,
     ],
     ['another key', (world) => writeFileSync(keyOf(world), 'ab'.repeat(32)), /not the key/],
     ['an older ledger', (world) => copyFileSync(nightOf(world), ledgerOf(world)), says],
@@ -120,23 +120,28 @@ describe('a fault of the list in `status` and `check`', () => {
   test.each(losses)('is reported before a run fails: %s', async (_, lose, why) => {
     const world = await copied();
     await goes(world);
-    expect((await world.call('check')).out).toMatch(/^ok +ledger: .* belongs to this snapshot$/m);
+    expect((await world.call('check')).out).toMatch(
+      /^ok +do-not-contact list: .* belongs to this snapshot$/m,
+    );
     lose(world);
     const { code, json } = await world.call('status', '--json');
     expect({ code, ok: json.ok }).toEqual({ code: 0, ok: false });
     expect(json.attention[0].code).toBe('ledger');
     const { out } = await world.call('status');
-    expect(out).toMatch(/NEEDS A LOOK\n {2}every run is refused: .*ledger.* → /);
+    expect(out).toMatch(/NEEDS ATTENTION\n {2}every run is refused: .*do-not-contact list.* → /);
     expect(out).toMatch(why);
     const checked = await world.call('check');
-    expect(checked).toMatchObject({ code: 2, out: expect.stringMatching(/^FAIL ledger: /m) });
+    expect(checked).toMatchObject({
+      code: 2,
+      out: expect.stringMatching(/^FAIL do-not-contact list: /m),
+    });
     expect(checked.out).toMatch(why);
     expect((await world.call('sync')).code).toBe(2);
   });
 
   test('is not reported where no list exists yet', async () => {
     const world = await mirrored();
-    expect((await world.call('check')).out).toMatch(/^ok +ledger: none yet$/m);
+    expect((await world.call('check')).out).toMatch(/^ok +do-not-contact list: none yet$/m);
     expect((await world.call('status', '--json')).json.ledger).toMatchObject({ fault: null });
   });
 });

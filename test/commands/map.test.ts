@@ -49,7 +49,7 @@ describe('a map in TypeScript', () => {
       expect((await call('check')).stdout).toContain('2 records, 0 of them invalid');
       expect((await call('sync')).code).toBe(0);
       expect(shown('p0@example.com')).toMatchObject({ ch_news: 'opt_in' });
-      expect((await call('explain', 'p1@example.com')).stdout).toContain('opt_out');
+      expect((await call('explain', 'p1@example.com')).stdout).toContain('opt-out wanted');
 
       write('boom', 'nein', 'ja');
       const { code, stdout, stderr } = await call('sync');

@@ -98,12 +98,10 @@ describe('optouts', () => {
     const world = await mirrored({ kinds: ['contact'], platform });
     world.emulator.seed.contact({ email: ann, channels: { ch_product: 'opt_in' } });
     const { json } = await world.call('sync', '--json');
-    expect(json.problems[0].reason).toContain('nobody is known to have left');
+    expect(json.problems[0].reason).toContain('no opt-out is known');
     const { optOuts } = (await world.call('optouts', '--json')).json;
     expect(optOuts).toMatchObject([{ email: ann, channel: 'ch_news', cause: 'doubtful' }]);
-    expect((await world.call('explain', ann)).out).toContain(
-      'doubtful: nobody is known to have left',
-    );
+    expect((await world.call('explain', ann)).out).toContain('doubtful: no opt-out is known');
   });
 
   test('gives only the time of the first observation for people who were out before it', async () => {
@@ -154,7 +152,7 @@ describe('optouts', () => {
     expect({ code, out, said }).toMatchObject({
       code: 0,
       out: head,
-      said: expect.stringContaining('the ledger alone is left out'),
+      said: expect.stringContaining('only on the do-not-contact list are left out'),
     });
   });
 

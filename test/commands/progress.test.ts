@@ -1,6 +1,9 @@
 /** The line that is redrawn on a terminal while a run is under way. */
 import { expect, test } from 'vitest';
-import { createProgress } from '../../src/cli/run/progress-line.ts';
+import { createProgress, outletsOf } from '../../src/cli/progress/progress-line.ts';
+import { createMeter } from '../../src/cli/progress/progress-meter.ts';
+import { progressForms } from '../../src/cli/progress/progress-text.ts';
+import type { Progress } from '../../src/engine/context/mirror-context.ts';
 import { forecast } from '../../src/engine/report/duration-forecast.ts';
 import type { RouteLimit } from '../../src/domain/route-limit.ts';
 import { virtualClock } from '../support/clock.ts';
@@ -13,8 +16,8 @@ function terminal() {
   const clock = virtualClock();
   const limits: Record<string, RouteLimit> = {};
   const lines: string[] = [];
-  const shell = { interactive: true, progress: (line: string) => void lines.push(line) };
-  const line = createProgress(shell, { clock, limits: () => limits, reserve: 0 });
+  const draw = (line: string): void => void lines.push(line);
+  const line = createProgress({ draw }, { clock, limits: () => limits, reserve: 0 });
   const applied = (done: number): void =>
     line.progress({ stage: 'applying', kind: 'contact', done, of: enrolments });
   const needs = { 'contacts.enrol': enrolments };
@@ -28,7 +31,7 @@ test('the remaining time follows the known limit, not the burst of the first win
   limits['contacts.enrol'] = limit;
   await clock.advance(600);
   applied(30);
-  expect(lines.at(-1)).toBe('contacts applied 30 of 10,000, 50/s, 5 h 33 min left');
+  expect(lines.at(-1)).toBe('applying: 30 of 10,000 contact changes, 50/s, 5 h 33 min left');
   line.close();
 });
 
@@ -40,7 +43,7 @@ test('the line shows every second how long it still waits', async () => {
   await clock.advance(45_000);
   expect(lines.length).toBe(before + 45);
   expect(lines.at(-1)).toBe(
-    'contacts applied 30 of 10,000, 0.7/s, 5 h 33 min left, waiting for 45 s',
+    'applying: 30 of 10,000 contact changes, 0.7/s, 5 h 33 min left, waiting for 45 s',
   );
   line.close();
   await clock.advance(5000);
@@ -56,7 +59,7 @@ test('the remaining time follows the measured rate after some windows', async ()
   expect(lines.at(-1)).toMatch(/, 3 min left$/);
   await clock.advance(299_800);
   applied(5000);
-  expect(lines.at(-1)).toBe('contacts applied 5,000 of 10,000, 17/s, 5 min 2 s left');
+  expect(lines.at(-1)).toBe('applying: 5,000 of 10,000 contact changes, 17/s, 5 min 2 s left');
   line.close();
 });
 
@@ -80,7 +83,7 @@ test('the rate is measured from the beginning, even when changes were planned ag
   line.progress({ stage: 'reading', kind: 'contact', done: 10, of: undefined });
   await clock.advance(1500);
   applied(302);
-  expect(lines.at(-1)).toBe('contacts applied 302 of 10,000, 0.5/s, 5 h 22 min left');
+  expect(lines.at(-1)).toBe('applying: 302 of 10,000 contact changes, 0.5/s, 5 h 22 min left');
   line.close();
 });
 
@@ -92,15 +95,69 @@ test('unfinished changes are shown, and the size of the plan before the first an
   line.foresees(forecast(needs, { limits, reserve: 0, readMs: 0 }));
   line.progress({ stage: 'applying', kind: 'template', done: 2, of: 2 });
   await clock.advance(3000);
-  expect(lines.at(-1)).toBe('contacts applied 0 of 40, waiting for 3 s');
+  expect(lines.at(-1)).toBe('applying: 0 of 40 contact changes, waiting for 3 s');
   line.close();
 });
 
-test('no progress is drawn when stderr is no terminal', async () => {
+test('without a terminal a line is printed every ten seconds', async () => {
   const clock = virtualClock();
-  const shell = { interactive: false, progress: () => expect.unreachable('it draws') };
-  const line = createProgress(shell, { clock, limits: () => ({}), reserve: 0 });
-  line.progress({ stage: 'listing', kind: 'contact', done: 1, of: 2 });
-  await clock.advance(5000);
+  const lines: string[] = [];
+  const outlets = outletsOf({
+    interactive: false,
+    progress: () => expect.unreachable('it draws'),
+    note: (line) => void lines.push(line),
+  });
+  const line = createProgress(outlets, { clock, limits: () => ({}), reserve: 0 });
+  const read = (done: number, share?: number): void =>
+    line.progress({ stage: 'reading', kind: 'contact', done, of: undefined, share });
+  read(500, 0);
+  await clock.advance(9900);
+  read(120_000, 0.48);
+  expect(lines).toEqual([]);
+  await clock.advance(100);
+  expect(lines).toEqual(['reading the CRM: 120,000 rows (48 %), 12,000/s, 11 s left']);
+  await clock.advance(10_000);
+  expect(lines[1]).toBe(
+    'reading the CRM: 120,000 rows (48 %), 6,000/s, 22 s left, waiting for 10 s',
+  );
   line.close();
+  await clock.advance(20_000);
+  expect(lines).toHaveLength(2);
+});
+
+test.each<[Progress, string]>([
+  [{ stage: 'reading', kind: 'contact', done: 1, of: undefined }, 'reading the CRM: 1 row'],
+  [
+    { stage: 'reading', kind: 'template', done: 3, of: undefined },
+    'reading the templates: 3 templates',
+  ],
+  [
+    { stage: 'listing', kind: 'contact', done: 100, of: 4000 },
+    'listing the platform: 100 of 4,000 contacts',
+  ],
+  [{ stage: 'deciding', kind: 'contact', done: 250, of: undefined }, 'deciding: 250 contacts'],
+  [{ stage: 'applying', kind: 'template', done: 0, of: 1 }, 'applying: 0 of 1 template change'],
+])('the line names the phase: %j', (progress, words) => {
+  const meter = createMeter({ clock: virtualClock(), limits: () => ({}), reserve: 0 });
+  meter.hear(progress);
+  expect(progressForms(meter.now() ?? expect.unreachable('nothing'))[0]).toBe(words);
+});
+
+test('a narrow terminal gets a shorter line', async () => {
+  const clock = virtualClock();
+  const meter = createMeter({ clock, limits: () => ({}), reserve: 0 });
+  meter.hear({ stage: 'reading', kind: 'contact', done: 0, of: undefined, share: 0 });
+  await clock.advance(10_000);
+  meter.hear({ stage: 'reading', kind: 'contact', done: 5000, of: undefined, share: 0.5 });
+  expect(progressForms(meter.now() ?? expect.unreachable('nothing'))).toEqual([
+    'reading the CRM: 5,000 rows (50 %), 500/s, 10 s left',
+    'reading the CRM: 5,000 rows (50 %), 10 s left',
+    'reading: 50 %, 10 s left',
+  ]);
+});
+
+test('a run that is to be quiet shows no progress', () => {
+  const say = (): void => expect.unreachable('it speaks');
+  expect(outletsOf({ interactive: true, quiet: true, progress: say, note: say })).toEqual({});
+  expect(outletsOf({ interactive: false, quiet: true, progress: say, note: say })).toEqual({});
 });

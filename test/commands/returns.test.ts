@@ -59,7 +59,7 @@ describe('an opt-out on the platform', () => {
     });
     expect(told()).toEqual([annLeft]);
     emulator.dashboard.unsubscribe(bob);
-    expect((await call('one', bob)).out).toContain('1 told to the CRM, 0 wait');
+    expect((await call('one', bob)).out).toContain('1 reported to the CRM');
     expect(told()).toEqual([annLeft, bobLeft]);
     for (const words of [['sync'], ['sync', '--fast'], ['one', ann], ['one', bob]]) {
       expect(await returned(...words)).toMatchObject({ told: 0, waiting: 0 });
@@ -192,7 +192,7 @@ describe('a plan, with write-back', () => {
       leftOut: 0,
       doubtful: 0,
     });
-    expect((await call('plan')).out).toContain('1 to be told to the CRM');
+    expect((await call('plan')).out).toContain('1 to be reported to the CRM');
     expect(told()).toEqual([]);
     await call('sync');
     expect(await returned('plan')).toMatchObject({ waiting: 0 });
@@ -288,7 +288,7 @@ describe('write-back over HTTP', () => {
         status: 'rejected',
         contacts: { applied: { create: 1 } },
         returns: { told: 0, rejected: 0, waiting: 2 },
-        reasons: [expect.stringMatching(/could not be told of 2 opt-outs.*→ correct the headers/)],
+        reasons: [expect.stringMatching(/2 opt-outs could not be reported.*→ correct the headers/)],
       },
     });
     expect(shown(cid)).toMatchObject({ ch_news: 'opt_in' });
@@ -328,7 +328,7 @@ describe('write-back over HTTP', () => {
     const { json } = await call('check', '--json');
     expect(json.findings).toContainEqual(
       expect.objectContaining({
-        what: 'who left',
+        what: 'opt-outs on the platform',
         ok: true,
         found: expect.stringContaining('PATCH'),
       }),

@@ -1,7 +1,11 @@
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { enterRun } from '../../src/cli/progress/run-in-progress.ts';
+import { systemClock } from '../../src/http/system-clock.ts';
+import { openSnapshot } from '../../src/snapshot/snapshot.ts';
 import { takeLease } from '../../src/snapshot/database/writer-lease.ts';
+import { untilHolds } from '../support/waiting.ts';
 import { launch } from '../support/engine/engine-world.ts';
 import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
 
@@ -29,8 +33,8 @@ describe('status', () => {
     expect(json).toMatchObject({ proven: null, recorded: null, conflicts: null, rejected: null });
     expect(json.snapshot).toEqual({ file: world.path, exists: false, bytes: null });
     const { out } = await world.call('status');
-    expect(out).toMatch(/NEEDS A LOOK\n {2}there is no snapshot at .*backfill/);
-    expect(out).toMatch(/last proven +unknown/);
+    expect(out).toMatch(/NEEDS ATTENTION\n {2}there is no snapshot at .*backfill/);
+    expect(out).toMatch(/last complete run +unknown/);
     expect(out).toMatch(/recorded +unknown/);
     expect(existsSync(world.path)).toBe(false);
     expect(world.server.arrived).toEqual([]);
@@ -86,30 +90,31 @@ describe('status', () => {
         { route: 'contacts.enrol', limit: 1_000_000, windowMs: 1000, others: 0, at: time },
       ]),
       lease: { held: false },
+      running: null,
       ledger: { file: `${world.path}-ledger`, fault: null },
       snapshot: { file: world.path, exists: true, bytes: expect.any(Number) },
     });
     expect(json.snapshot.bytes).toBeGreaterThanOrEqual(statSync(world.path).size);
     const { out } = await world.call('status');
-    expect(out).toMatch(/^world: nothing needs a look\n/);
-    expect(out).toMatch(/last proven +\d+ s ago/);
-    expect(out).toMatch(/limits seen +contacts\.\w+ 1,000,000 every 1 s \(2/);
+    expect(out).toMatch(/^world: nothing needs attention\n/);
+    expect(out).toMatch(/last complete run +\d+ s ago/);
+    expect(out).toMatch(/rate limits +contacts\.\w+ 1,000,000 every 1 s \(2/);
   });
 
   test('names problems of single records without calling for attention', async () => {
     const world = await mirrored();
     world.emulator.seed.contact({ email: bob, channels: { ch_news: 'opt_out' } });
     world.people([ann, bob, 'eve@', 'kim'].map((email) => ({ email, news: 'yes' })));
-    const { code, out: said } = await world.call('sync');
-    expect([code, said]).toEqual([4, expect.stringContaining('done, but some records need')]);
+    const { code, out } = await world.call('sync');
+    expect([code, out]).toEqual([4, expect.stringContaining('some records have problems')]);
     const { json } = await world.call('status', '--json');
     expect(json).toMatchObject({ ok: true, attention: [], invalid: { contacts: 2 } });
     const [first] = (await world.call('status')).out.split('\n');
-    expect(first).toBe(
-      'world: nothing needs a look but single records (2 invalid, 1 in conflict) → `crm-mirror ' +
-        'plan` lists those that are invalid or rejected, `crm-mirror explain PERSON` tells why',
+    expect(first?.replaceAll(` -c ${world.file}`, '')).toBe(
+      'world: nothing needs attention except single records (2 invalid, 1 in conflict) → `crm-mirror ' +
+        'problems` lists them, `crm-mirror explain PERSON` says why',
     );
-    expect((await world.call('plan')).out.match(/^ {2}invalid \(known\)/gm)).toHaveLength(2);
+    expect((await world.call('plan')).out).toContain('  2 × invalid ');
   });
 
   test('puts an opt-out that could not be applied first, and names nobody', async () => {
@@ -195,7 +200,30 @@ describe('status', () => {
     const { code, json } = await world.call('status', '--json');
     expect({ code, held: json.lease.held }).toEqual({ code: 0, held: true });
     expect(json).toMatchObject({ attention: [], lastRuns: { full: { status: 'running' } } });
-    expect((await world.call('runs')).out).toContain('interrupted or still running');
+    const { json: later } = await untilHolds(async () => {
+      const seen = await world.call('status', '--json');
+      expect(seen.json.running.phase).toBe('applying');
+      return seen;
+    });
+    expect(later.running).toEqual({
+      mode: 'full',
+      command: 'sync',
+      pid: expect.any(Number),
+      since: time,
+      at: time,
+      phase: 'applying',
+      kind: 'contact',
+      done: 0,
+      total: 2,
+      share: 0,
+      perSecond: null,
+      leftMs: null,
+      limit: null,
+    });
+    expect((await world.call('status')).out).toMatch(
+      /right now +a full run by `sync` since \S+: applying: 0 of 2 contact changes/,
+    );
+    expect((await world.call('runs')).out).toMatch(/ still running /);
     door.resolve();
     expect((await ended).code).toBe(0);
     expect((await world.call('status', '--json')).json).toMatchObject({ ok: true });
@@ -220,6 +248,44 @@ describe('status', () => {
     onTestFinished(() => lease.release());
     const beside = await world.call('status', '--json');
     expect(beside.json).toMatchObject({ lastRuns: { full: { status: 'running' } }, attention: [] });
+    // The next holder of the lease raises the token: the run is not its own.
+    edit(world, "update meta set value = value + 1 where name = 'lease-token'");
+    const after = await world.call('status', '--json');
+    expect(after.json).toMatchObject({
+      running: null,
+      lease: { held: true },
+      lastRuns: { full: { status: 'interrupted' } },
+    });
+  });
+
+  test('shows the phase, the rate limit and the remaining time of a run', async () => {
+    const world = await mirrored();
+    await world.call('sync');
+    const lease = takeLease(world.path);
+    onTestFinished(() => lease.release());
+    const snapshot = openSnapshot(world.path);
+    snapshot.fence();
+    const clock = { ...systemClock, now: () => Date.now() - 5000 };
+    const entry = enterRun({ snapshot, clock }, { mode: 'full', command: 'backfill' });
+    entry.store({
+      phase: 'applying',
+      kind: 'contact',
+      done: 312,
+      total: 3406,
+      share: 312 / 3406,
+      perSecond: 0.5,
+      leftMs: 6_000_000,
+      limit: { route: 'contacts.enrol', limit: 30, windowMs: 60_000 },
+    });
+    const { json } = await world.call('status', '--json');
+    expect(json.running).toMatchObject({ phase: 'applying', done: 312, total: 3406 });
+    expect(json.running.leftMs).toBeLessThanOrEqual(5_995_000);
+    expect((await world.call('status')).out).toMatch(
+      /a full run by `backfill` since \S+: applying: 312 of 3,406 contact changes, 0\.5\/s, 1 h 40 min left, waiting for \d s; contacts\.enrol allows 30 every 60 s/,
+    );
+    entry.end();
+    snapshot.close();
+    expect((await world.call('status')).out).toMatch(/right now +a process has the mirror; no /);
   });
 
   test.each(['status', 'runs', 'retry', 'pause', 'resume', 'backup'])(

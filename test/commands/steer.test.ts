@@ -28,8 +28,13 @@ describe('retry', () => {
     });
     expect(existsSync(world.path)).toBe(false);
     await world.call('sync');
-    expect(await world.call('retry')).toMatchObject({ code: 0, out: 'Nothing is parked.' });
-    expect((await world.call('retry', ann)).out).toBe(`Nothing is parked of ${ann}.`);
+    expect(await world.call('retry')).toMatchObject({
+      code: 0,
+      out: 'Nothing waits to be tried again.',
+    });
+    expect((await world.call('retry', ann)).out).toBe(
+      `Nothing waits to be tried again for ${ann}.`,
+    );
   });
 
   test('without a person makes the next run, and only that one, send everything again', async () => {
@@ -70,7 +75,7 @@ describe('retry', () => {
       const isBob = (await world.call('retry', hash.slice(1), '--json')).json.records === 1;
       const again = await world.call('retry', hash);
       if (isBob) expect(again.out).toBe(`The next run tries 1 change of ${hash} again.`);
-      else expect(again.out).toBe(`Nothing is parked of ${hash}.`);
+      else expect(again.out).toBe(`Nothing waits to be tried again for ${hash}.`);
     }
     await world.call('sync');
     expect(world.shown(bob)).toMatchObject({ ch_news: 'opt_in' });

@@ -48,6 +48,7 @@ describe('an unknown word', () => {
         kind: 'contact',
         key: 'contacts.deleted',
         class: 'invalid',
+        cause: 'unknown-word',
         reason:
           '1 record holds "aaaaaa 9999", which is no known word (the first: line 6); ' +
           'here letters are shown as a and digits as 9, the values on a terminal and with --addresses',
@@ -62,7 +63,7 @@ describe('an unknown word', () => {
 
     const synced = await world.call('sync');
     expect(synced.code).toBe(4);
-    expect(synced.out.match(/^ {2}invalid/gm)).toHaveLength(2);
+    expect(synced.out.match(/^ +\d+ × invalid/gm)).toHaveLength(2);
     expect(synced.out + synced.err).not.toContain('Privat');
     expect(world.writes()).toEqual([]);
   });
@@ -111,7 +112,7 @@ describe('an unknown word', () => {
     const world = await begin();
     world.write('1;p1@example.com;Ja;;');
     const { code, out } = await world.call('check');
-    expect(code).toBe(0);
+    expect(code).toBe(4);
     expect(out).toContain('NOTE contacts.channels[0].subscription: 1 record holds "aa"');
   });
 });
@@ -145,8 +146,7 @@ test('rows without a person are counted as skipped, not as a problem', async () 
     [],
   ]);
   const { out } = await world.call('sync', '--strict');
-  expect(out).toMatch(/invalid +skipped/);
-  expect(out).toMatch(/contacts +1 +1 +0 +0 +0 +3 +nothing/);
+  expect(out).toContain('  CRM 1 person · platform 1 · skipped 3 (no address)');
   expect((await world.call('check')).out).toContain(
     '4 records, 0 of them invalid, 3 without an address',
   );
@@ -182,4 +182,36 @@ test('an export without a line break at its end is reported with the option that
   other.csv('id;email;news;stop;gone\n1;p1@example.com;yes;;');
   expect((await other.call('sync')).code).toBe(0);
   expect(other.shown('p1@example.com')).toMatchObject({ ch_news: 'opt_in' });
+});
+
+describe('several opt-out columns', () => {
+  test('are checked, explained and reported one by one', async () => {
+    const unsubscribed = ['stop', { field: 'gone', yes: ['Ja'] }];
+    const world = await begin({ unsubscribed, deleted: undefined });
+    world.write('1;p1@example.com;yes;;', '2;p2@example.com;yes;yes;', '3;p3@example.com;yes;;Ja');
+    const checked = await world.call('check');
+    expect(checked.code).toBe(0);
+    expect(checked.out).toContain('\ncontacts.unsubscribed[0]: "stop"\n');
+    expect(checked.out).toMatch(/\ncontacts\.unsubscribed\[1\]: "gone"\n.*\n? +1 +"Ja" +yes/);
+    expect(checked.out.match(/unsubscribed from everything/g)).toHaveLength(2);
+    expect((await world.call('sync')).code).toBe(0);
+    expect(world.writes().map(({ body }) => body.subscription ?? body.email)).toEqual(['opt_in']);
+    const explained = await world.call('explain', 'p3@example.com');
+    expect(explained.out).toContain('unsubscribed[1]: column "gone" holds "Ja": yes (line 4)');
+
+    world.write(
+      '1;p1@example.com;yes;;weg',
+      '2;p2@example.com;yes;Nein;',
+      '3;p3@example.com;yes;;Ja',
+    );
+    const failed = await world.call('check');
+    expect(failed.code).toBe(1);
+    expect(failed.out).toContain('FAIL contacts.unsubscribed[0]: 1 record holds "aaaa"');
+    expect(failed.out).toContain('FAIL contacts.unsubscribed[1]: 1 record holds "aaa"');
+    const { json } = await world.call('plan', '--json', '--addresses');
+    expect(json.problems.map(({ key }: { key: string }) => key)).toEqual([
+      'contacts.unsubscribed[1]',
+      'contacts.unsubscribed[0]',
+    ]);
+  });
 });

@@ -239,7 +239,7 @@ describe('a file that cannot be a configuration', () => {
   it('is missing', () => {
     expect(() => loadConfig('nowhere/mirror.yaml', {})).toThrow(
       'nowhere/mirror.yaml  no such file' +
-        '  → name the configuration with -c FILE, or copy config/mirror.yaml',
+        '  → name the configuration with -c FILE; `crm-mirror init FILE` writes one',
     );
   });
 
@@ -247,8 +247,8 @@ describe('a file that cannot be a configuration', () => {
     expect(() => loadConfig(folder, {})).toThrow(/ {2}cannot be read \(EISDIR\) {2}→ name the /);
   });
 
-  const empty = '1:1  is empty  → copy config/mirror.yaml and adapt it';
-  const noMap = 'is not a mapping  → write "name: value" lines, see config/mirror.yaml';
+  const empty = '1:1  is empty  → name another with -c FILE; `crm-mirror init FILE` writes one';
+  const noMap = 'is not a mapping  → write "name: value" lines; `crm-mirror init FILE` writes one';
   const encoding = 'is not UTF-8  → save it as UTF-8';
   it.each<[string, string | Uint8Array, string]>([
     ['empty', '', empty],

@@ -100,7 +100,7 @@ describe('one mistake', () => {
     ['schedule: { sentinel: ~ }', undefined],
     [
       'schedule: { sentinel: "* * * * *" }',
-      '6:23  schedule.sentinel  watches contacts, and there are none  → remove it, or add contacts',
+      '6:23  schedule.sentinel  checks for unsubscribed contacts, and there are no contacts  → remove it, or add contacts',
     ],
     ['schedule: { full: "0 3 * *" }', `6:19  schedule.full  ${noPattern}`],
     ['schedule: { fast: "61 * * * *" }', `6:19  schedule.fast  ${noPattern}`],

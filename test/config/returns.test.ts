@@ -84,11 +84,11 @@ describe('a mistake in write-back', () => {
     ],
     [
       '{ type: hubspot }',
-      'type  hubspot is told with what its source has to get in  → use the source hubspot, or another way back',
+      'type  reports with the credentials of its source, and the source is not hubspot  → use the source hubspot, or another type of write-back',
     ],
     [
       '{ type: salesforce }',
-      'type  salesforce is told with what its source has to get in  → use the source salesforce, or another way back',
+      'type  reports with the credentials of its source, and the source is not salesforce  → use the source salesforce, or another type of write-back',
     ],
   ])('%s', (yaml, words) => {
     expect(lines(yaml)).toEqual([`contacts.returns.${words}`]);

@@ -109,7 +109,7 @@ describe('a mistake in a Salesforce source', () => {
 
   it('the id must be Id', () => {
     expect(lines(contacts(`${url}, ${secret}`, 'External_Id__c'))).toEqual([
-      'contacts.id  is not what tells its records apart  → write Id, and nothing else',
+      'contacts.id  is not the id of its records  → write Id, and nothing else',
     ]);
   });
 });

@@ -291,7 +291,7 @@ describe('a HubSpot source', () => {
   it('has a fixed id', () => {
     const wrong = hubspot('token: t').replace('id: id', 'id: properties.hs_object_id');
     expect(mistakes(wrong)).toEqual([
-      'mirror.yaml:8:7  contacts.id  is not what tells its records apart  → write id, and nothing else',
+      'mirror.yaml:8:7  contacts.id  is not the id of its records  → write id, and nothing else',
     ]);
   });
 });

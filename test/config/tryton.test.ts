@@ -92,7 +92,7 @@ describe('a mistake in a Tryton source', () => {
 
   it('the id must be id', () => {
     expect(lines(contacts(`${rest}, password: p`, 'code'))).toEqual([
-      'contacts.id  is not what tells its records apart  → write id, and nothing else',
+      'contacts.id  is not the id of its records  → write id, and nothing else',
     ]);
   });
 });

@@ -28,6 +28,57 @@ test('words can be texts, numbers and booleans', () => {
   expect(found?.unsubscribed).toEqual({ field: 'u', no: ['-'] });
 });
 
+describe('a format of consentAt', () => {
+  const consentAt = (value: string) => contacts('s', `  consentAt: ${value}`);
+
+  test('is a field with a format and a zone', () => {
+    const stated = '{ field: w, format: "dd.MM.yyyy HH:mm", timezone: Europe/Berlin }';
+    const found = { field: 'w', format: 'dd.MM.yyyy HH:mm', timezone: 'Europe/Berlin' };
+    expect(load(consentAt(stated)).contacts?.consentAt).toEqual(found);
+    const day = '{ field: w, format: d.M.yyyy }';
+    expect(load(consentAt(day)).contacts?.consentAt).toEqual({ field: 'w', format: 'd.M.yyyy' });
+  });
+
+  test.each([
+    ['{ field: w, format: dd.MM.yy, timezone: UTC }', 'format  has the unknown part yy'],
+    ['{ field: w, format: dd.MM.yyyy HH, timezone: UTC }', 'format  has no minute'],
+    ['{ field: w, format: "dd.MM.yyyy HH:mm" }', 'timezone  is missing'],
+    ['{ field: w, format: dd.MM.yyyy, timezone: Berlin }', 'timezone  is no time zone'],
+    ['{ field: w, format: dd.MM.yyyy, timezone: EST }', 'timezone  EST has no summer time'],
+    ['{ field: w }', 'format  is missing'],
+  ])('%s: %s', (value, mistake) => {
+    expect(mistakes(consentAt(value))?.join()).toContain(`contacts.consentAt.${mistake}`);
+  });
+});
+
+describe('a sign that YAML reads in its own way', () => {
+  test.each([
+    ['{ field: f, none: [-] }', 56, '-'],
+    ['{ field: f, none: [-, x] }', 56, '-'],
+    ['{ field: f, out: [Nein, -] }', 61, '-'],
+    ['{ field: f, in: [#1] }', 54, '#1'],
+    ['{ field: f, in: [Ja, #1] }', 58, '#1'],
+    ['{ field: f, in: [*] }', 54, '*'],
+    ['{ field: f, in: [@] }', 54, '@'],
+  ])('in %s needs quotes', (subscription, col, word) => {
+    const [found = ''] = mistakes(contacts(subscription)) ?? [];
+    expect(found).toContain(`:${col}  YAML reads this sign in its own way`);
+    expect(found).toContain(`→ put the word in quotes: "${word}"`);
+  });
+
+  test('is accepted in quotes', () => {
+    const found = load(contacts('{ field: f, none: ["-"], in: ["#1"] }')).contacts;
+    expect(found?.channels[0]?.subscription).toEqual({ field: 'f', none: ['-'], in: ['#1'] });
+  });
+});
+
+test('unsubscribed takes one setting, or a list of them', () => {
+  const list = '[a, { field: b, yes: any }, { field: c, yes: [Ja], no: [Nein] }]';
+  const found = load(contacts('s', `  unsubscribed: ${list}`)).contacts;
+  const words = { field: 'c', yes: ['Ja'], no: ['Nein'] };
+  expect(found?.unsubscribed).toEqual(['a', { field: 'b', yes: 'any' }, words]);
+});
+
 describe('a mistake in words', () => {
   const word = 'contacts.channels[0].subscription';
   test.each([
@@ -41,6 +92,14 @@ describe('a mistake in words', () => {
     ['s', '  unsubscribed: { field: d, yes: [""] }', 'contacts.unsubscribed.yes[0]  is empty'],
     ['s', '  unsubscribed: { field: d, yes: all }', 'contacts.unsubscribed.yes  is not known here'],
     ['s', '  unsubscribed: { yes: [a] }', 'contacts.unsubscribed.field  is missing'],
+    ['s', '  unsubscribed: []', 'contacts.unsubscribed  is empty'],
+    ['s', '  unsubscribed: [a, { yes: [a] }]', 'contacts.unsubscribed[1].field  is missing'],
+    [
+      's',
+      '  unsubscribed: [a, { field: d, yess: [a] }]',
+      'contacts.unsubscribed[1].yess  is not known here',
+    ],
+    ['s', '  unsubscribed: [a, 1]', 'contacts.unsubscribed[1]  is not a text'],
     ['s', '  deleted: { field: d, yess: [a] }', 'contacts.deleted.yess  is not known here'],
     ['s', '  deleted: { field: d, in: [a] }', 'contacts.deleted.in  is not known here'],
     ['{ field: f, yes: [Ja] }', '', `${word}.yes  is not known here`],

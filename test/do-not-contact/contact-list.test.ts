@@ -145,11 +145,19 @@ describe('a list that is refused until it is restored or given up', () => {
     copyFileSync(strange[what], { path, keyFile }[what]);
   };
   const losses: [string, (files: Place) => void, RegExp][] = [
-    ['the ledger is gone', ({ path }) => rmSync(path), /ledger of this snapshot is missing/],
-    ['its key is gone', ({ keyFile }) => rmSync(keyFile), /key of the ledger is missing/],
-    ['another ledger', (files) => other(files, 'path'), /another than the one/],
-    ['another key', (files) => other(files, 'keyFile'), /not the key of the ledger/],
-    ['no key at all', ({ keyFile }) => writeFileSync(keyFile, 'x'), /no key of a ledger/],
+    ['the ledger is gone', ({ path }) => rmSync(path), /list of this snapshot is missing/],
+    [
+      'its key is gone',
+      ({ keyFile }) => rmSync(keyFile),
+      /key of the do-not-contact list is missing/,
+    ],
+    ['another ledger', (files) => other(files, 'path'), /another do-not-contact list than the one/],
+    ['another key', (files) => other(files, 'keyFile'), /not the key of the do-not-contact list/],
+    [
+      'no key at all',
+      ({ keyFile }) => writeFileSync(keyFile, 'x'),
+      /no key of a do-not-contact list/,
+    ],
     ['rubbish', ({ path }) => writeFileSync(path, 'x'.repeat(999)), /not a readable database/],
   ];
 
@@ -198,7 +206,7 @@ describe('a list that is refused until it is restored or given up', () => {
     expect(open(knownNow).concerning(ann)).toHaveLength(1);
     // The one it stands in for lacks what this one learns from now on.
     writeFileSync(path, newest);
-    expect(() => open(knownNow)).toThrow(/another than the one/);
+    expect(() => open(knownNow)).toThrow(/another do-not-contact list than the one/);
   });
 
   test('a list ahead of the snapshot, or one of which the snapshot knows less, is accepted', () => {

@@ -33,7 +33,9 @@ test.each([['sync'], ['plan'], ['one', first], ['explain', first], ['forget', fi
       const { code, err } = await world.call(...argv);
       expect({ code, err }).toEqual({
         code: 2,
-        err: expect.stringMatching(/-ledger: this ledger is damaged.*→.*--accept-lost-ledger/),
+        err: expect.stringMatching(
+          /-ledger: this do-not-contact list is damaged.*→.*--accept-lost-ledger/,
+        ),
       });
       expect(err).not.toContain('snapshot is');
     }

@@ -125,13 +125,13 @@ describe('rate limits', () => {
     expect(platform.world.outbox()).toHaveLength(1);
   });
 
-  test('the defaults are 60 a minute, and 30 for enrolments and deletes', () => {
+  test('the defaults are 60 a minute, 30 for deletes and 1,000 for enrolments', () => {
     const platform = stage({ limits: [] });
     const limits = {
       'GET /api/contacts/list': '60',
       'GET /api/contacts/retrieve/x': '60',
       'DELETE /api/contacts/x': '30',
-      'POST /api/contacts/channel/x': '30',
+      'POST /api/contacts/channel/x': '1000',
       'GET /api/template/v1/list': '60',
       'POST /api/template/v1/create': '60',
       'PUT /api/template/v1/x': '60',

@@ -128,7 +128,7 @@ describe('crm-mirror emulator', () => {
     const { promise: printed, resolve } = Promise.withResolvers<void>();
     const exit = run(command, {
       env: {},
-      print: (line) => {
+      print: (line: string) => {
         lines.push(line);
         setImmediate(resolve);
       },
@@ -152,6 +152,7 @@ describe('crm-mirror emulator', () => {
     await printed();
     const document = JSON.parse(lines.join('\n'));
     expect(document).toEqual({
+      firstLoad: { people: 1000, ms: 60_000 },
       url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
       apiKey: expect.stringMatching(/^key_live_/),
       channels: [

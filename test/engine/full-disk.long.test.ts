@@ -94,10 +94,14 @@ describe('a disk, at the start of a run', () => {
     place.writes();
     expectOneLine(await sync(place.file), /\/cli\/snapshot\.sqlite.*: .*(read-only|permissions)/);
     expect(place.writes()).toEqual([]);
-    // To look it is good enough.
-    for (const command of ['status', 'runs', 'check']) {
+    // To look it is good enough, and `check` says that a run would fail.
+    for (const [command, expected] of [
+      ['status', 0],
+      ['runs', 0],
+      ['check', 1],
+    ] as const) {
       const { code, stdout } = await launch([command, '-c', place.file]).ended;
-      expect({ command, code }).toEqual({ command, code: 0 });
+      expect({ command, code }).toEqual({ command, code: expected });
       if (made && command === 'status') expect(stdout).toMatch(/recorded +2 contacts/);
     }
     remount(place, 'rw');

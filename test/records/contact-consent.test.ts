@@ -156,6 +156,7 @@ function decided({ d, r, o, person, policy }: Case, newer = false): Decided[] {
       someIn: o === 'in',
       newer,
       takenBack: r === 'taken back',
+      settledIn: false,
       policy,
     });
     return { row, does: action };

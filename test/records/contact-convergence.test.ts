@@ -48,7 +48,13 @@ test.each([
 describe('a plan does not settle', () => {
   const settled = { desired: [inNews()] };
   const creation = change('create');
-  const trouble: RecordProblem = { ...creation, class: 'conflict', reason: '', fix: '' };
+  const trouble: RecordProblem = {
+    ...creation,
+    class: 'conflict',
+    cause: 'vanished',
+    reason: '',
+    fix: '',
+  };
   const invalid = { ...inNews(), invalid: { reason: '', fix: '' } };
   test.each<[string, Partial<States>, Partial<Decision>]>([
     ['of an uncertified reading', { ...settled, certified: false }, {}],

@@ -57,7 +57,7 @@ describe('unsubscribed', () => {
 
   test('is reported with its field when it fails, and another record does not opt in', () => {
     const row = rowOf({ unsubscribed: fails });
-    expect(row.invalid).toEqual({
+    expect(row.invalid).toMatchObject({
       reason: 'contacts.unsubscribed.when cannot be evaluated with this value of "a"',
       fix: 'correct it in the CRM, or have the condition allow for it',
     });
@@ -68,6 +68,70 @@ describe('unsubscribed', () => {
     const include = gives(false).when;
     expect(wishesOf(rowOf({ include, unsubscribed: gives(true) }))).toEqual(['opt_out', 'opt_out']);
     expect(rowOf({ include, unsubscribed: fails }).invalid).toBeDefined();
+  });
+});
+
+describe('a list of unsubscribed', () => {
+  const yes = 'yes';
+  const own = { field: 'c', yes: 'any' } as const;
+  const list = ['a', { field: 'b', yes: ['Ja'], no: ['Nein'] }, own];
+  const out = ['opt_out', 'opt_out'];
+  const asStated = ['opt_in', 'opt_out'];
+  const invalid = [null, 'opt_out'];
+
+  test.each<[string, object, unknown[], string | undefined]>([
+    ['no value at all', {}, asStated, undefined],
+    ['a no in each', { a: 'no', b: 'Nein', c: 'no' }, asStated, undefined],
+    ['a yes in the first', { a: yes, b: 'Nein' }, out, undefined],
+    ['a word of its own in the second', { a: 'no', b: 'Ja' }, out, undefined],
+    ['any value in the third', { c: 'by phone' }, out, undefined],
+    ['a yes in each', { a: yes, b: 'Ja', c: 'x' }, out, undefined],
+    ['a date', { a: '12-03-2024' }, out, undefined],
+    ['an unknown word in the first', { a: 'Ja' }, invalid, 'contacts.unsubscribed[0]'],
+    ['an unknown word in the second', { b: 'maybe' }, invalid, 'contacts.unsubscribed[1]'],
+    ['an unknown word, and a yes after it', { a: '?', c: 'x' }, out, 'contacts.unsubscribed[0]'],
+    ['a yes, and an unknown word after it', { a: yes, b: '?' }, out, 'contacts.unsubscribed[1]'],
+    ['a list as its value', { b: ['Ja'] }, invalid, 'contacts.unsubscribed[1]'],
+  ])('%s', (_, record, wishes, option) => {
+    const row = rowOf({ unsubscribed: list }, record);
+    expect(wishesOf(row)).toEqual(wishes);
+    expect(row.invalid?.option).toBe(option);
+    expect(row.wants).toBe(wishes[0] === 'opt_in');
+  });
+
+  test('names each unknown value, its place in the list, and how to name it', () => {
+    const row = rowOf({ unsubscribed: list }, { a: 'Ja', b: '?' });
+    expect(row.unknown?.map(({ option, text }) => [option, text])).toEqual([
+      ['contacts.unsubscribed[0]', 'Ja'],
+      ['contacts.unsubscribed[1]', '?'],
+    ]);
+    expect(row.unknown?.[1]?.fix).toBe(
+      'name it in unsubscribed[1]: { field: "b", yes: ["…"], no: ["…"] }',
+    );
+  });
+
+  test('takes conditions, and names the place of one that fails', () => {
+    expect(wishesOf(rowOf({ unsubscribed: ['a', gives(true)] }))).toEqual(out);
+    expect(wishesOf(rowOf({ unsubscribed: ['a', gives(false)] }))).toEqual(asStated);
+    const row = rowOf({ unsubscribed: ['b', gives('true')] });
+    expect(row.invalid?.reason).toBe('contacts.unsubscribed[1].when gives neither true nor false');
+  });
+
+  test('requires the fields of each', () => {
+    const fields = fieldNames({ ...base, unsubscribed: ['b', gives(true), own, 'b'] });
+    expect(fields).toEqual(['id', 'email', 'b', 'a', 'c', 'news', 'product']);
+  });
+
+  test('of one setting means what that setting means', () => {
+    for (const value of ['yes', 'no', '', 'Ja', '12.03.2024']) {
+      const [one, many] = ['a', ['a']].map((unsubscribed) => rowOf({ unsubscribed }, { a: value }));
+      expect([many?.fingerprint, many?.wants]).toEqual([one?.fingerprint, one?.wants]);
+    }
+  });
+
+  test('counts out of scope, too', () => {
+    const include = gives(false).when;
+    expect(wishesOf(rowOf({ include, unsubscribed: list }, { c: 'x' }))).toEqual(out);
   });
 });
 

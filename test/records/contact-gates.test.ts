@@ -61,6 +61,7 @@ const examples: Record<string, [Partial<States>, PersonRules?]> = {
   'channel-lost': [{ desired: [yes], lost: new Set([NEWS]) }],
   protected: [{ desired: [yes] }, { ...rules, protects: new Set([ANN]) }],
   'opt-ins-off': [{ desired: [yes] }, { ...rules, policy: { ...rules.policy, optIns: 'off' } }],
+  'not-chosen': [{ desired: [yes], unchosen: true }],
   'left-former-address': [
     { desired: [yes], former: [{ row: remembered({ news: 'platform' }), seen: [] }] },
   ],
@@ -78,6 +79,7 @@ const examples: Record<string, [Partial<States>, PersonRules?]> = {
   erased: [{ desired: [yes], entries: [entry('erasure', '*')] }],
   'left-before': [{ desired: [yes], entries: [entry('opt_out', NEWS)] }],
   'vanished-before': [{ desired: [yes], entries: [entry('vanished', '*')] }],
+  'settled-out': [{ desired: [yes], observed: [inNews], entries: [entry('operator', NEWS)] }],
   'stated-for-new-address': [
     { recorded: remembered({ news: 'in' }), observed: [inNews], successors: [successor('no')] },
     keeping,

@@ -1,6 +1,10 @@
 /** Opt-outs of ours: what is recorded of them, and when the CRM may take one back (row 16). */
 import { describe, expect, test } from 'vitest';
-import { recordedBody, type Membership } from '../../src/records/contact/observe/contact-state.ts';
+import {
+  enrolmentBody,
+  recordedBody,
+  type Membership,
+} from '../../src/records/contact/observe/contact-state.ts';
 import type { States } from '../../src/records/record-type.ts';
 import { canonicalJson, type DesiredRow, type RecordedRow } from '../../src/domain/record.ts';
 import { ANN, conflicts, remembered, shown, steps, wish } from '../support/records/person-facts.ts';
@@ -117,6 +121,17 @@ describe('row 16', () => {
       expect(steps(decision)).toEqual(isBack ? optIn : []);
       expect(conflicts(decision)).toEqual(isBack ? [] : [NEWS]);
     }
+  });
+
+  test.each<[string, Membership, true | undefined]>([
+    ['the CRM stated', statedBy('1'), true],
+    ['for absence', { ...ours, cause: 'absence' }, undefined],
+    ['an operator released', { ...statedBy('1'), released: true }, undefined],
+  ])('an opt-in marks that it withdraws an opt-out that %s', (_what, membership, isMarked) => {
+    const { changes } = decide({ recorded: withNews(membership), desired: [says('1', 'yes')] });
+    expect(changes.map(({ body }) => enrolmentBody.parse(JSON.parse(body)).withdraws)).toEqual([
+      isMarked,
+    ]);
   });
 
   test('the conflict prints the command that releases it', () => {

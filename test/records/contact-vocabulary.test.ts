@@ -58,6 +58,11 @@ describe('a date', () => {
     '1.3.2026 14:05',
     '3/1/2026',
     '13/3/2026',
+    '01-03-2026',
+    '13-3-2026 14:05',
+    '12-03-2024',
+    '1.3.24',
+    '12.03.25 14:05',
     '2026-03-01T12:00:00Z',
     '2026-03-01 12:00:00',
     '2026-03-01 12:00:00.123456+02',
@@ -69,12 +74,19 @@ describe('a date', () => {
   ])('in %s is a yes for unsubscribed or deleted', (value) => {
     expect(inAll(value)).toEqual(['word', 'yes', 'yes']);
   });
-  test.each(['2026-11-21T12:00:00Z', '2026-11-22', '2999-01-01', '31.12.2026', '12/11/2026'])(
-    'in %s lies in the future, or may',
-    (value) => {
-      expect(inAll(value)).toEqual(['word', 'future', 'future']);
-    },
-  );
+  test.each([
+    '2026-11-21T12:00:00Z',
+    '2026-11-22',
+    '2999-01-01',
+    '31.12.2026',
+    '12/11/2026',
+    '12-11-2026',
+    '31-12-2999',
+    '31.12.99',
+    '1.1.27',
+  ])('in %s lies in the future, or may', (value) => {
+    expect(inAll(value)).toEqual(['word', 'future', 'future']);
+  });
   test.each(['0000-00-00', '0000-00-00 00:00:00', '0000-00-00T00:00:00.000Z', '0000-00-00 00:00'])(
     'in %s is none at all',
     (value) => {

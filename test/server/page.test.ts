@@ -6,8 +6,8 @@ const status = (mirror: string, attention: MirrorStatus['attention'] = []): Mirr
   mirror,
   at: '2026-08-06T03:00:00Z',
   attention,
-  calm: 'nothing needs a look',
-  rows: [['last proven', '3 h ago']],
+  calm: 'nothing needs attention',
+  rows: [['last complete run', '3 h ago']],
 });
 
 test('the page shows what needs attention first, with its fix', () => {
@@ -20,7 +20,7 @@ test('the page shows what needs attention first, with its fix', () => {
   expect(found).toEqual(found.toSorted((a, b) => a - b));
   expect(found[0]).toBeGreaterThan(0);
   expect(page).toContain('<title>crm-mirror: 1 to look at</title>');
-  expect(renderPage([status('acme')])).toContain('nothing needs a look');
+  expect(renderPage([status('acme')])).toContain('nothing needs attention');
   expect(renderPage([])).toContain('all is well');
 });
 

@@ -71,7 +71,7 @@ describe('a snapshot of an earlier version', () => {
       held: [{ ...heldBefore, delete: 2, opt_in: 3, opt_out: 0 }],
     });
     expect((await world.call('status', '--addresses')).said).toMatch(
-      /delete jon@.*\n.*delete kim@.*\n.*create lea@.*\n.*create max@.*\n.*opt_in max@.*\n.*create ned@/,
+      /delete jon@.*\n.*delete kim@.*\n.*create lea@.*\n.*create max@.*\n.*opt in max@.*\n.*create ned@/,
     );
   });
 });
@@ -196,7 +196,7 @@ describe('explain, after the upgrade', () => {
       {
         snapshot: { channels: recorded('opt_out', 'platform') },
         ledger: [departed],
-        channels: [conflict('left this channel'), fine],
+        channels: [conflict('opted out of this channel'), fine],
       },
     ],
     ['eve', { snapshot: { left: expect.anything() }, ledger: [{ channel: '*' }] }],

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { Busy } from '../../src/domain/errors.ts';
 import { csvSource } from '../../src/sources/csv/csv-source.ts';
 import {
+  allOf,
   errorOf,
   readAll,
   readCsv,
@@ -17,6 +18,19 @@ const folder = await scratch();
 const path = join(folder, 'people.csv');
 const readText = (text: string | Buffer, fields: readonly string[] = ['id']) =>
   readCsv(path, text, fields);
+
+test('a read reports which share of the file has been read', async () => {
+  const rows = Array.from({ length: 30_000 }, (_, at) => `${at},name ${at}`);
+  await write(path, `id,name\n${rows.join('\n')}\n`, WRITTEN);
+  const source = csvSource({ type: 'csv', path }, { clock: virtualClock(), random: () => 1 });
+  const shares: number[] = [];
+  const progress = (share: number): void => void shares.push(share);
+  const { signal } = new AbortController();
+  await allOf(source.read({ fields: ['id'], signal, progress }));
+  expect(shares.length).toBeGreaterThan(3);
+  expect(shares).toEqual(shares.toSorted((a, b) => a - b));
+  expect(shares.at(-1)).toBe(1);
+});
 
 describe('the certificate', () => {
   test('is given to a header alone, which is empty', async () => {

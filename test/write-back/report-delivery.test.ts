@@ -124,7 +124,7 @@ describe('an unreachable CRM', () => {
     });
     const first = await sync(world, it.returns);
     expect(first).toMatchObject({ status: 'rejected', returns: { told: 0, waiting: 2 } });
-    expect(first.reasons.join()).toContain('could not be told of 2 opt-outs');
+    expect(first.reasons.join()).toContain('2 opt-outs could not be reported');
     expect(it.names()).toEqual(['ann ch_news']);
     expect((await sync(world, it.returns)).returns).toMatchObject({ told: 1, waiting: 1 });
     expect(it.names()).toEqual(['ann ch_news', 'bob ch_news', 'ann ch_news']);

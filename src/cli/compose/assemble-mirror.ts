@@ -56,7 +56,7 @@ export function connect(config: Config, shell: Shell): ConnectedPlatform {
 
 function stuckWords({ route, forMs }: Stuck): string {
   if (forMs === undefined) return `requests of ${route} get through again`;
-  const reason = `${route}: the platform has refused every request for ${lasting(forMs)} (429), and what is left to do there waits`;
+  const reason = `${route}: the platform has refused every request for ${lasting(forMs)} (429), and the remaining requests there wait`;
   const fix = 'see whether another program uses up the limit, or the account is blocked';
   return renderProblem({ reason, fix });
 }
@@ -123,6 +123,7 @@ export function assemble(config: Config, shell: Shell, access: MirrorAccess): As
     keepMs: config.keepMs,
     guards: byGuard((_, { configKey }) => config.guards[configKey]),
     unstated: config.policy.statesAbsent ? undefined : absenceRulesOf(config),
+    sample: config.contacts?.sample,
     reserve: config.platform.reserve,
     requests: platform.requests,
     limits: platform.limits,
@@ -245,9 +246,9 @@ function sayLost({ meta }: Snapshot, { id }: DoNotContactList, shell: Shell): vo
   const known = boundDoNotContactList(meta);
   if (known === undefined || known.id === id) return;
   shell.note(
-    'crm-mirror: the ledger of this snapshot is given up, and the one that is there, or a new one, ' +
-      'takes its place: of people who left since it was written it knows what the snapshot and the ' +
-      'platform still show, and nothing more',
+    'crm-mirror: the do-not-contact list of this snapshot is given up, and the one that is there, or ' +
+      'a new one, takes its place: of later opt-outs and erasures it knows only what the snapshot ' +
+      'and the platform still show',
   );
 }
 

@@ -1,6 +1,8 @@
 /** Defines the interfaces between cli.ts, the commands, and the process in which they run. */
 import type { Command } from 'commander';
 import type { Platform } from '../../platform/platform.ts';
+import type { LogLevel } from '../output/verbosity.ts';
+import type { Line } from '../output/text-style.ts';
 import type { Mirror } from '../../engine/context/mirror-context.ts';
 
 /** A command's access to its process. cli.ts creates the real one; tests create others. */
@@ -8,13 +10,24 @@ export interface Shell {
   /** The environment variables, for ${NAME} in the configuration. */
   env: Record<string, string | undefined>;
   /** Prints one line of results to stdout. */
-  print(line: string): void;
+  print(line: Line): void;
   /** Prints one line for people to stderr. */
   note(line: string): void;
-  /** Redraws the progress line on stderr. Does nothing if stderr is not a terminal. */
-  progress(line: string): void;
+  /**
+   * Redraws the progress line on stderr, in the first form that fits the terminal. Does nothing if
+   * stderr is not a terminal.
+   */
+  progress(line: string, shorter?: readonly string[]): void;
   /** Whether stdout is a terminal, so that addresses may be shown. */
   terminal: boolean;
+  /** Whether results are coloured. */
+  colored?: boolean;
+  /** The least important level that is logged; the default depends on the terminal. */
+  logLevel?: LogLevel;
+  /** Whether to print results and errors only. */
+  quiet?: boolean;
+  /** Whether stdin and stdout are terminals, so that questions can be asked. */
+  canAsk?: boolean;
   /** Whether stderr is a terminal. */
   interactive: boolean;
   /** Aborted when the process is asked to stop; the reason is Interrupted. */

@@ -2,6 +2,7 @@
 import type { Config } from '../../config/config.ts';
 import { traitsOf } from '../../config/schema/source-types.ts';
 import { systemClock } from '../../http/system-clock.ts';
+import { flagsIn, type ListedFlag } from '../../records/contact/observe/field-statement.ts';
 import { vocabulary } from '../../records/contact/observe/value-vocabulary.ts';
 import { Invalid } from '../../domain/errors.ts';
 import { csvReturns } from '../../sources/csv/write-back.ts';
@@ -50,7 +51,7 @@ function unmapped({ source, id, unsubscribed }: Contacts): Source {
   if (source.type === 'hubspot') return hubspotSource(source, surroundings);
   if (source.type === 'tryton') return trytonSource(source, surroundings);
   if (source.type === 'salesforce') {
-    return salesforceSource(source, { ...surroundings, unsubscribed: optOutOf(unsubscribed) });
+    return salesforceSource(source, { ...surroundings, unsubscribed: optOutsOf(unsubscribed) });
   }
   if (source.type === 'xlsx') return xlsxSource(source, surroundings);
   return source.type === 'csv'
@@ -58,9 +59,13 @@ function unmapped({ source, id, unsubscribed }: Contacts): Source {
     : ndjsonSource(source, surroundings);
 }
 
-/** Returns the opt-out field and how to interpret it, for a source that searches by it. */
-function optOutOf(stated: Contacts['unsubscribed']) {
-  if (stated === undefined || (typeof stated === 'object' && 'when' in stated)) return stated;
+/** Returns the opt-out fields and how to interpret them, for a source that searches by them. */
+function optOutsOf(stated: Contacts['unsubscribed']) {
+  return flagsIn('contacts.unsubscribed', stated).map((one) => optOutOf(one.stated));
+}
+
+function optOutOf(stated: ListedFlag['stated']) {
+  if (typeof stated === 'object' && 'when' in stated) return stated;
   const { field, ...own } = typeof stated === 'string' ? { field: stated } : stated;
   const read = vocabulary('unsubscribed', own, systemClock.now);
   const says = (value: unknown): 'yes' | 'no' | 'unknown' => {

@@ -1,15 +1,17 @@
 /** Writes the configuration that `init` proposes, with its reasons as comments. */
-import { relative, sep } from 'node:path';
+import { basename, relative, sep } from 'node:path';
 import { stringify } from 'yaml';
-import { isPlain } from '../../domain/unknown-words.ts';
-import type { Chosen, Proposal, Words } from './propose-columns.ts';
-import type { Column, Sample, Value } from './read-sample.ts';
+import { counted } from '../../domain/values/counted.ts';
+import { visibleLine } from '../output/visible-text.ts';
+import { frequent, holdsDates, said } from './column-values.ts';
+import { type Chosen, recordsOf, type Words } from './column-words.ts';
+import { localPlatform } from './platform-channels.ts';
+import type { Proposal } from './propose-columns.ts';
+import type { Sample } from './sample/sample.ts';
 
 /** What a configuration is written from. */
 export interface Draft {
   mirror: string;
-  /** The absolute path of the export. */
-  file: string;
   /** The absolute path of the folder that the configuration is written to. */
   folder: string;
   sample: Sample;
@@ -17,44 +19,93 @@ export interface Draft {
 }
 
 /** Returns the text of the configuration. Values that may be personal data are not in it. */
-export function configurationText({ mirror, file, folder, sample, proposal }: Draft): string {
+export function configurationText({ mirror, folder, sample, proposal }: Draft): string {
   const { id, email, unsubscribed, deleted, channels } = proposal;
-  const path = relative(folder, file).split(sep).join('/');
-  const { type } = sample.options;
-  const place = type === 'sql' ? { url: `sqlite:${placed(path)}` } : { path: placed(path) };
-  const source = { type, ...place, ...sample.options };
+  const source = sourceIn(folder, sample);
   const flag = (name: string, chosen: Chosen | undefined, none: string): string[] =>
     chosen
-      ? [...comments(chosen), `  ${name}: ${inline(statementOf(chosen))}`]
-      : [`  # ${name}: COLUMN   ${none}`];
+      ? [...comments(chosen), `  ${name}: ${literal(statementOf(chosen))}`]
+      : [`  # ${name}: COLUMN # ${none}`];
   return [
-    `# Proposed by \`crm-mirror init\` from ${path}: ${sample.records} records.`,
-    '# Check each line that has a reason above it, then run: crm-mirror plan',
+    comment(`Proposed by \`crm-mirror init\` from ${readFrom(sample)}.`),
+    '# Look at each line that has a reason above it.',
     '',
-    `mirror: ${mirror}`,
+    `mirror: ${literal(mirror)}`,
     `snapshot: ./var/${mirror}.sqlite # made at the first run`,
     '',
     'platform:',
-    '  url: ${PLATFORM_URL:-http://127.0.0.1:4010}',
+    `  url: \${PLATFORM_URL:-${localPlatform}} # without PLATFORM_URL: the local emulator`,
     '  apiKey: ${PLATFORM_API_KEY}',
     '',
     'contacts:',
-    `  source: ${inline(source)}`,
+    ...(sample.notes ?? []).map((note) => comment(note, 2)),
+    ...sourceText(source),
     ...reason(id),
-    `  id: ${inline(id.column.name)}`,
+    `  id: ${literal(id.column.name)}`,
     ...reason(email),
-    `  email: ${inline(email.column.name)}`,
-    ...flag('unsubscribed', unsubscribed, 'yes = this person wants no mail at all'),
-    ...flag('deleted', deleted, 'yes = the CRM says that this person is gone'),
-    ...proposal.unused.map((column) => `  # not used: ${said(column)}`),
+    `  email: ${literal(email.column.name)}`,
+    ...(optOutLines(unsubscribed) ??
+      flag(
+        'unsubscribed',
+        unsubscribed[0],
+        'a yes in it means that the person wants no mail at all',
+      )),
+    ...flag('deleted', deleted, 'a yes in it means that the person is gone'),
+    ...unusedLines(proposal),
     '  channels:',
     ...channels.flatMap((channel) => [
-      `    - id: ${inline(channel.id)}`,
+      `    - id: ${literal(channel.id)}`,
+      ...(channel.name === undefined ? [] : [`      name: ${literal(channel.name)}`]),
       ...comments(channel).map((line) => `    ${line}`),
-      `      subscription: ${inline(statementOf(channel))}`,
+      `      subscription: ${literal(statementOf(channel))}`,
     ]),
     '',
   ].join('\n');
+}
+
+/** Returns the list of several opt-out columns; undefined: there are no several. */
+function optOutLines(unsubscribed: readonly Chosen[]): string[] | undefined {
+  if (unsubscribed.length < 2) return undefined;
+  const entries = unsubscribed.flatMap((chosen) => [
+    ...comments(chosen).map((line) => `  ${line}`),
+    `    - ${literal(statementOf(chosen))}`,
+  ]);
+  return [
+    '  # a yes in any of them means that the person wants no mail at all',
+    '  unsubscribed:',
+    ...entries,
+  ];
+}
+
+function unusedLines({ unused: { named, likely, others } }: Proposal): string[] {
+  const rest = `not used: ${counted(others, 'other column')}`;
+  return [
+    ...[...named, ...likely].map((column) => comment(`not used: ${said(column)}`, 2)),
+    ...(others > 0 ? [comment(rest, 2)] : []),
+  ];
+}
+
+/** Returns the options of the source. The path of a file is relative to the configuration. */
+function sourceIn(folder: string, { options, file }: Sample): Record<string, unknown> {
+  if (file === undefined) return options;
+  const { type, ...more } = options;
+  const path = escaped(placed(relative(folder, file).split(sep).join('/')));
+  return { type, ...(type === 'sql' ? { url: `sqlite:${path}` } : { path }), ...more };
+}
+
+const mostInline = 80;
+
+/** Returns the source on one line, or on several if it is long. */
+function sourceText(source: Record<string, unknown>): string[] {
+  const line = `  source: ${inline(source)}`;
+  if (line.length <= mostInline) return [line];
+  const lines = stringify(source, { lineWidth: 0 }).trimEnd().split('\n');
+  return ['  source:', ...lines.map((one) => `    ${one}`)];
+}
+
+function readFrom({ origin, file, records, isWhole }: Sample): string {
+  const name = file === undefined ? origin : basename(file);
+  return `${isWhole ? '' : 'the first '}${counted(records, 'record')} of ${name}`;
 }
 
 function placed(path: string): string {
@@ -66,45 +117,46 @@ export function statementOf({ column, words }: Chosen): string | ({ field: strin
   return Object.keys(words).length === 0 ? column.name : { field: column.name, ...words };
 }
 
-/** Returns a value as YAML on one line. */
+/** Returns a value as YAML on one line, with `${NAME}` as a variable of the environment. */
 function inline(value: unknown): string {
   const text = stringify(value, { collectionStyle: 'flow', lineWidth: 0 });
   return text.trimEnd();
 }
 
-/** Returns the name of a column with its frequent values. */
-export function said(column: Column): string {
-  const values = frequent(column.values);
-  return [column.name, ...(values.length > 0 ? [`(${values.join(', ')})`] : [])].join(' ');
+/** Returns a value as YAML on one line, in which `${` stands for itself. */
+function literal(value: unknown): string {
+  return escaped(inline(value));
+}
+
+/** Escapes `${`, which would begin a variable. */
+function escaped(text: string): string {
+  return text.replaceAll('${', () => '$${');
+}
+
+/** Returns a comment on one line, whatever the names and values in it hold. */
+function comment(text: string, indent = 0): string {
+  return `${' '.repeat(indent)}# ${visibleLine(text)}`;
 }
 
 function reason({ why }: Chosen): string[] {
-  return why === undefined ? [] : [`  # ${why}`];
+  return why === undefined ? [] : [comment(why, 2)];
 }
 
 function comments(chosen: Chosen): string[] {
   const { column, unknown } = chosen;
-  const empty = column.filled === 0 ? ['it is empty'] : [];
-  const counts = column.values.length <= mostWords ? frequent(column.values) : [];
-  const strange = unknown.reduce((sum, { records }) => sum + records, 0);
-  const invalid = `${strange} records hold a word without a known meaning, and are invalid until it is named`;
+  if (column.filled === 0) return [...reason(chosen), '  # it is empty in all records'];
+  const { length } = column.values;
+  const dates = `${counted(length, 'different date')}: a date means yes`;
+  const counts = length <= mostWords ? frequent(column.values) : [];
+  const values = holdsDates(column) ? [dates] : counts;
+  const strange = recordsOf(unknown);
+  const invalid = `invalid: ${counted(strange, 'record')} with a word that is not named here`;
   return [
     ...reason(chosen),
-    ...(counts.length > 0 || empty.length > 0
-      ? [`  # values: ${[...counts, ...empty].join(', ')}`]
-      : []),
-    ...(strange > 0 ? [`  # ${invalid}`] : []),
+    ...(values.length > 0 ? [comment(`it holds ${values.join(', ')}`, 2)] : []),
+    ...(strange > 0 ? [comment(invalid, 2)] : []),
   ];
 }
 
-const mostCounted = 8;
 /** A column with more different values holds dates or free text. */
 const mostWords = 30;
-
-/** Returns the values that several records hold, with their counts; others may be personal data. */
-function frequent(values: readonly Value[]): string[] {
-  const plain = values.filter((value) => value.records >= 3 && isPlain(value));
-  const shown = plain.slice(0, mostCounted).map(({ text, records }) => `${text} ${records}`);
-  const others = values.length - shown.length;
-  return others > 0 && shown.length > 0 ? [...shown, `${others} other values`] : shown;
-}

@@ -3,176 +3,152 @@
  * never guessed: columns that cannot be decided are refused with the option that decides them.
  */
 import { Invalid } from '../../domain/errors.ts';
-import { sayUnknown } from '../../domain/unknown-words.ts';
-import { wordOf } from '../../domain/values/record-field.ts';
-import { systemClock } from '../../http/system-clock.ts';
-import { type Use, vocabulary } from '../../records/contact/observe/value-vocabulary.ts';
 import { hintsFor, listed, quoted } from '../../sources/shared/field-suggestions.ts';
-import { chooseEmail, chooseId, flagColumns } from './recognize-columns.ts';
-import type { Column, Sample, Value } from './read-sample.ts';
-
-/** The words of a column: `in`, `out` and `none` for a channel, `yes` and `no` for a flag. */
-export type Words = Partial<Record<'in' | 'out' | 'none' | 'no', readonly string[]>> & {
-  /** `any` stands for every value that is neither empty nor a no. */
-  yes?: readonly string[] | 'any';
-};
+import { chooseOptOuts } from './choose-opt-outs.ts';
+import {
+  type Chosen,
+  isUnreadable,
+  looksLikeFlag,
+  unreadable,
+  type Words,
+  withWords,
+} from './column-words.ts';
+import { addressAsId, chooseEmail, chooseId, deletionColumns } from './recognize-columns.ts';
+import { matchChannels, type PlatformChannel } from './match-channels.ts';
+import { type Unused, unusedOf } from './unused-columns.ts';
+import type { Column, Role, Sample } from './sample/sample.ts';
+import { Undecided } from './sample/undecided.ts';
 
 /** What the user has said; everything else is proposed. */
 export interface Choices {
   id?: string | undefined;
   email?: string | undefined;
-  unsubscribed?: string | undefined;
-  deleted?: string | undefined;
+  /** false: no column, whatever is recognized. */
+  unsubscribed?: readonly string[] | false | undefined;
+  deleted?: string | false | undefined;
+  /** Columns that are named like an opt-out, and are none. */
+  unused: readonly string[];
   channels: readonly { id: string; column: string }[];
   words: ReadonlyMap<string, Words>;
+  /** The channels that the platform is known to have. */
+  platform: readonly PlatformChannel[];
   /** Whether values may be shown as they are. */
   asTheyAre: boolean;
-}
-
-/** A column with a purpose. */
-export interface Chosen {
-  column: Column;
-  /** Why it was proposed; undefined: the user named it. */
-  why: string | undefined;
-  /** The words that the configuration has to name. */
-  words: Words;
-  /** The values without a known meaning, the most frequent first. */
-  unknown: readonly Value[];
 }
 
 /** The columns of a whole configuration. */
 export interface Proposal {
   id: Chosen;
   email: Chosen;
-  unsubscribed: Chosen | undefined;
+  /** A yes in any of them is an opt-out. */
+  unsubscribed: readonly Chosen[];
   deleted: Chosen | undefined;
-  channels: readonly (Chosen & { id: string })[];
-  /** Columns without a purpose whose values look like a yes, a no, a mark or a date. */
-  unused: readonly Column[];
+  channels: readonly (Chosen & { id: string; name?: string | undefined })[];
+  /** Channels of the platform that no column is for. */
+  without: readonly PlatformChannel[];
+  unused: Unused;
 }
 
-/** Proposes all columns. Throws Invalid for what cannot be decided without a guess. */
-export function propose(sample: Sample, choices: Choices): Proposal {
-  const { columns } = sample;
-  const email = said(sample, 'email', choices) ?? plain(chooseEmail(sample));
-  const id = said(sample, 'id', choices) ?? plain(chooseId(sample));
-  const channels = choices.channels.map(({ id: channel, column: name }) => {
-    const column = columnNamed(columns, name, `--channel ${channel}=…`);
-    const chosen = withWords(column, 'subscription', choices.words.get(name));
-    refuseUnreadable(chosen, choices);
-    return { ...chosen, id: channel };
-  });
-  if (channels.length === 0) throw noChannel(columns);
-  const taken = [id, email, ...channels].map(({ column }) => column.name);
-  const free = columns.filter(({ name }) => !taken.includes(name));
-  const unsubscribed = flagOf({ ...sample, columns: free }, 'unsubscribed', choices);
-  const deleted = flagOf({ ...sample, columns: free }, 'deleted', choices);
-  const unused = free.filter(
-    (column) => ![unsubscribed?.column, deleted?.column].includes(column) && looksLikeFlag(column),
+/** Proposes all columns. Throws Undecided for what cannot be decided without a guess. */
+export function propose(given: Sample, choices: Choices): Proposal {
+  const { columns } = given;
+  const email = said(given, 'email', choices) ?? plain(chooseEmail(given));
+  const id = said(given, 'id', choices) ?? plain(chooseId(given, email.column));
+  if (id.column === email.column) id.why ??= `as you said; ${addressAsId}`;
+  const named = choices.channels.map(({ column }) => column);
+  const taken = [id, email].map(({ column }) => column.name);
+  const open = columns.filter(({ name }) => !taken.includes(name) && !named.includes(name));
+  const sample = { ...given, columns: open };
+  const unsubscribed = optOutsOf(sample, choices);
+  const optOuts = unsubscribed.map(({ column }) => column);
+  const deleted = deletedOf(
+    { ...sample, columns: open.filter((column) => !optOuts.includes(column)) },
+    choices,
   );
-  return { id, email, channels, unsubscribed, deleted, unused };
+  const flags = [...optOuts, deleted?.column];
+  const free = open.filter((column) => !flags.includes(column));
+  const channels = channelsOf({ columns, free }, choices);
+  const used = channels.map(({ column }) => column);
+  const without = choices.platform.filter((one) => !channels.some(({ id }) => id === one.id));
+  const rest = free.filter((column) => !used.includes(column));
+  const unused = unusedOf(rest, given.records);
+  return { id, email, channels, without, unsubscribed, deleted, unused };
 }
 
-/** Returns whether most values of a column would be known as a flag, or are single marks. */
-function looksLikeFlag(column: Column): boolean {
-  const { unknown } = withWords(column, 'unsubscribed');
-  const strange = unknown
-    .filter(({ text }) => text.length > 1)
-    .reduce((sum, { records }) => sum + records, 0);
-  return column.filled > 0 && strange * 2 < column.filled;
+function channelsOf(
+  { columns, free }: { columns: readonly Column[]; free: readonly Column[] },
+  choices: Choices,
+): Proposal['channels'] {
+  const { platform, words } = choices;
+  const nameOf = (id: string) => platform.find((one) => one.id === id)?.name;
+  if (choices.channels.length > 0) {
+    return choices.channels.map(({ id, column: name }) => {
+      const column = columnNamed(columns, name, `--channel ${id}=…`);
+      const chosen = withWords(column, 'subscription', words.get(name));
+      if (isUnreadable(chosen)) throw unreadable(chosen, 'subscription', choices);
+      return { ...chosen, id, name: nameOf(id) };
+    });
+  }
+  const able = free
+    .map((column) => withWords(column, 'subscription', words.get(column.name)))
+    .filter((chosen) => chosen.column.filled > 0 && !isUnreadable(chosen));
+  const found = matchChannels(able, platform);
+  if (found.length > 0) return found;
+  const likely = able.map(({ column }) => column).filter(looksLikeFlag);
+  throw noChannel(likely.length > 0 ? likely : free, platform);
 }
 
 function plain({ column, why }: { column: Column; why: string }): Chosen {
   return { column, why, words: {}, unknown: [] };
 }
 
-function said({ columns }: Sample, role: 'id' | 'email', choices: Choices): Chosen | undefined {
+/** Returns the column that the user, or else the CRM itself, names for a purpose. */
+function said(
+  { columns, standard }: Sample,
+  role: Exclude<Role, 'unsubscribed'>,
+  choices: Choices,
+): Chosen | undefined {
   const name = choices[role];
-  if (name === undefined) return undefined;
-  const column = columnNamed(columns, name, `--${role} …`);
-  return { column, why: undefined, words: {}, unknown: [] };
+  if (name !== undefined && name !== false) {
+    const column = columnNamed(columns, name, `--${role} …`);
+    return { column, why: undefined, words: {}, unknown: [] };
+  }
+  const own = columns.find((column) => column.name === standard?.[role]);
+  return own && name !== false ? plain({ column: own, why: "it is the CRM's own" }) : undefined;
+}
+
+function optOutsOf({ columns, standard }: Sample, choices: Choices): Chosen[] {
+  const { unsubscribed, deleted, unused, words, asTheyAre } = choices;
+  if (unsubscribed === false) return [];
+  for (const name of unused) columnNamed(columns, name, '--unused …');
+  const named = unsubscribed?.map((name) => columnNamed(columns, name, '--unsubscribed …'));
+  const open = columns.filter(({ name }) => name !== deleted && !unused.includes(name));
+  const own = columns.find(({ name }) => name === standard?.unsubscribed);
+  return chooseOptOuts({ named, standard: own, open, words, asTheyAre });
 }
 
 /**
- * Returns the column of a flag: the one that the user names, or the only one whose name says it and
- * whose values are all known.
+ * Returns the column of deletions: the one that the user or the CRM names, or the only one whose
+ * name says it, if its values are all known.
  */
-function flagOf(
-  sample: Sample,
-  use: 'unsubscribed' | 'deleted',
-  choices: Choices,
-): Chosen | undefined {
-  const name = choices[use];
-  if (name !== undefined) {
-    const column = columnNamed(sample.columns, name, `--${use} …`);
-    const chosen = withWords(column, use, choices.words.get(name));
-    if (chosen.unknown.length > 0) throw unreadable(chosen, use, choices);
-    return chosen;
-  }
-  const found = flagColumns(sample.columns, use).map((column) =>
-    withWords(column, use, choices.words.get(column.name)),
-  );
-  const [first, second] = found.filter(({ unknown }) => unknown.length === 0);
-  if (first && second) {
-    const names = [first, second].map(({ column }) => quoted(column.name)).join(' and ');
-    throw new Invalid(`${names} may both say that a person is ${use}`, {
-      fix: `name one: --${use} ${quoted(first.column.name)}`,
+function deletedOf(sample: Sample, choices: Choices): Chosen | undefined {
+  if (choices.deleted === false) return undefined;
+  const use = 'deleted';
+  const stated = said(sample, use, choices);
+  const among = stated ? [stated.column] : deletionColumns(sample.columns);
+  const [column, second] = among;
+  if (!column) return undefined;
+  if (second) {
+    const names = among.map(({ name }) => name);
+    throw new Undecided(`${names.map(quoted).join(' and ')} may both say that a person is gone`, {
+      fix: `name one: --deleted ${quoted(column.name)}, or add --no-deleted`,
+      question: { about: use, among: names },
     });
   }
-  const [doubtful] = found;
-  if (!first && doubtful) throw unreadable(doubtful, use, choices);
-  return first && { ...first, why: `its name says so, and all its values are known` };
-}
-
-/** Words for yes and no in other languages. They are proposed where a column holds them. */
-const yesWords = ['ja', 'oui', 'sí', 'si', 'sì', 'sim', 'tak', 'wahr', 'vrai', 'vero'];
-const noWords = ['nein', 'non', 'não', 'nao', 'nee', 'nej', 'nie', 'falsch', 'faux', 'falso'];
-
-/** Returns a column with its words: those that the user gives, and those of other languages. */
-function withWords(column: Column, use: Use, given: Words = {}): Chosen {
-  const [yes, no] = use === 'subscription' ? (['in', 'out'] as const) : (['yes', 'no'] as const);
-  const own = { yes: given[yes] ?? [], no: given[no] ?? [], none: given.none ?? [] };
-  const unknownTo = (words: typeof own): Value[] => {
-    const read = vocabulary(use, words, systemClock.now);
-    return column.values.filter(({ text }) => typeof read(text) === 'object');
-  };
-  const isAny = own.yes === 'any';
-  const foreign = (list: readonly string[]) =>
-    unknownTo({ ...own, yes: isAny ? [] : own.yes }).flatMap(({ text }) =>
-      list.includes(wordOf(text)) ? [text] : [],
-    );
-  const meant = {
-    yes: own.yes === 'any' ? own.yes : [...own.yes, ...foreign(yesWords)],
-    no: [...own.no, ...foreign(noWords)],
-    none: own.none,
-  };
-  const lists: [keyof Words, readonly string[] | 'any'][] = [
-    [yes, meant.yes],
-    [no, meant.no],
-    ['none', meant.none],
-  ];
-  const words: Words = Object.fromEntries(lists.filter(([, list]) => list.length > 0));
-  return { column, why: undefined, words, unknown: unknownTo(meant) };
-}
-
-/** Throws Invalid if most of the values that are not empty are unknown. */
-function refuseUnreadable(chosen: Chosen, choices: Choices): void {
-  const unknown = chosen.unknown.reduce((sum, { records }) => sum + records, 0);
-  if (unknown * 2 > chosen.column.filled) throw unreadable(chosen, 'subscription', choices);
-}
-
-function unreadable(
-  { column, unknown }: Chosen,
-  use: Use,
-  { asTheyAre }: Pick<Choices, 'asTheyAre'>,
-): Invalid {
-  const values = unknown.map((value) => ({ ...value, unknown: 'word' as const }));
-  const meanings = use === 'subscription' ? ['in', 'out', 'none'] : ['yes', 'no'];
-  const options = meanings.map((one) => `--words ${quoted(`${column.name}:${one}=WORD,WORD`)}`);
-  const which = { option: '', fix: '', values, others: 0, first: 'see the file' };
-  return new Invalid(`column ${quoted(column.name)}: ${sayUnknown(which, { asTheyAre })}`, {
-    fix: `say what they mean: ${options.join(', ')}; or name another column`,
-  });
+  const why = stated ? stated.why : 'named like a deletion flag; all its values are known';
+  const chosen = { ...withWords(column, use, choices.words.get(column.name)), why };
+  if (chosen.unknown.length > 0) throw unreadable(chosen, use, choices);
+  return chosen;
 }
 
 function columnNamed(columns: readonly Column[], name: string, option: string): Column {
@@ -187,9 +163,18 @@ function columnNamed(columns: readonly Column[], name: string, option: string): 
   });
 }
 
-function noChannel(columns: readonly Column[]): Invalid {
-  const names = columns.map(({ name }) => name);
-  return new Invalid('it is not said which column holds the consent to which channel', {
-    fix: `add --channel ID=COLUMN for each channel of the platform; columns found: ${listed(names)}`,
+function noChannel(likely: readonly Column[], platform: readonly PlatformChannel[]): Undecided {
+  const names = likely.map(({ name }) => name);
+  const [first = 'COLUMN'] = names;
+  const [channel, ...more] = platform;
+  const flag = `--channel ${quoted(`${channel?.id ?? 'ID'}=${first}`)}`;
+  const others = [channel, ...more].flatMap((one) => (one ? `${one.id} (${one.name})` : []));
+  const where =
+    channel === undefined
+      ? 'with the id of the channel on the platform for ID'
+      : `or another of its channels: ${others.join(', ')}`;
+  return new Undecided('it is not said which column holds the consent to which channel', {
+    fix: `add ${flag}, ${where}; columns that may hold a consent: ${listed(names)}`,
+    question: { about: 'channels', among: names },
   });
 }

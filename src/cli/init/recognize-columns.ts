@@ -1,7 +1,8 @@
 /** Recognizes the columns of an export by their names and by what they hold. */
-import { Invalid } from '../../domain/errors.ts';
 import { listed, quoted } from '../../sources/shared/field-suggestions.ts';
-import type { Column, Sample } from './read-sample.ts';
+import type { Column, Role, Sample } from './sample/sample.ts';
+import { Undecided } from './sample/undecided.ts';
+import { counted } from '../../domain/values/counted.ts';
 
 interface Found {
   column: Column;
@@ -16,15 +17,19 @@ export function chooseEmail({ columns, records }: Sample): Found {
   const [first] = found;
   if (!first) {
     const names = listed(columns.map(({ name }) => name));
-    throw new Invalid('no column holds an email address in most of its records', {
+    throw new Undecided('no column holds an email address in most of its records', {
       fix: `name it: --email COLUMN; columns found: ${names}`,
+      question: { about: 'email', among: [] },
     });
   }
   const rivals = found.filter(({ addresses }) => addresses * 10 > first.addresses * 9);
   const byName = rivals.filter(({ name }) => /mail|adress/i.test(name));
   const [chosen, second] = byName.length > 0 ? byName : rivals;
   if (!chosen || second) throw several(rivals, 'email', 'hold email addresses');
-  return { column: chosen, why: `${chosen.addresses} of ${records} records hold an address` };
+  return {
+    column: chosen,
+    why: `an address in ${chosen.addresses.toLocaleString('en')} of ${counted(records, 'record')}`,
+  };
 }
 
 /** Names of ids, the surest first. */
@@ -35,8 +40,11 @@ const idNames = [
 ];
 const otherNumbers = /tel|phone|fax|mobil|plz|zip|post|haus/i;
 
-/** Returns the column of ids. Throws Invalid if there is none. */
-export function chooseId({ columns, records }: Sample): Found {
+/**
+ * Returns the column of ids, or that of the addresses if each of them is there once. Throws
+ * Undecided if neither will do.
+ */
+export function chooseId({ columns, records }: Sample, email: Column): Found {
   const able = columns.filter(({ name, filled, values, addresses }) => {
     const isUnique = values.length * 10 >= filled * 9;
     return isUnique && filled * 5 >= records * 4 && addresses === 0 && !otherNumbers.test(name);
@@ -46,33 +54,39 @@ export function chooseId({ columns, records }: Sample): Found {
       .filter(({ name }) => form.test(name))
       .toSorted((a, b) => b.values.length - a.values.length);
     if (!first) continue;
-    const why = `its name says so, and ${first.values.length} of ${records} records differ`;
+    const why = `named like an id; ${first.values.length.toLocaleString('en')} different in ${counted(records, 'record')}`;
     return { column: first, why };
   }
+  if (email.filled > 0 && email.values.length === email.filled) {
+    const why = 'no column is an id, and no address is there twice';
+    return { column: email, why: `${why}; ${addressAsId}` };
+  }
   const names = listed(columns.map(({ name }) => name));
-  throw new Invalid('no column is recognized as the stable id of a record', {
+  throw new Undecided('no column is recognized as the stable id of a record', {
     fix: `name it: --id COLUMN (the address, if there is no other); columns found: ${names}`,
+    question: { about: 'id', among: able.map(({ name }) => name) },
   });
 }
 
-const flagNames = {
-  unsubscribed:
-    /unsub|opt[ _-]?(ed[ _-]?)?out|abge?meld|(do[ _-]?not|não|no|ne pas|non) ?_?-?(e?mail|conta)/i,
-  deleted: /delet|gel(ö|oe)scht|archived|archiviert|supprim|elimin|anulad|borrad|cancellat/i,
-} as const;
+/** What it means if the address is the id. */
+export const addressAsId = 'a changed address then counts as one person gone and a new one';
+
+const deletedNames =
+  /delet|gel(ö|oe)scht|archived|archiviert|supprim|elimin|anulad|borrad|cancellat/i;
 /** Columns about other ways to reach a person, or about why a person opted out. */
 const aboutOtherMail = /sms|fax|phone|telefon|whatsapp|reason|grund|campaign|comment|source/i;
 
-/** Returns the columns whose names say that they hold this flag; columns without values are not. */
-export function flagColumns(columns: readonly Column[], use: 'unsubscribed' | 'deleted'): Column[] {
+/** Returns the columns that are named like a deletion flag; columns without values are not. */
+export function deletionColumns(columns: readonly Column[]): Column[] {
   return columns.filter(
-    ({ name, filled }) => filled > 0 && flagNames[use].test(name) && !aboutOtherMail.test(name),
+    ({ name, filled }) => filled > 0 && deletedNames.test(name) && !aboutOtherMail.test(name),
   );
 }
 
-function several(columns: readonly Column[], role: string, what: string): Invalid {
-  const names = columns.map(({ name }) => quoted(name));
-  return new Invalid(`the columns ${names.join(', ')} ${what}`, {
+function several(columns: readonly Column[], role: Role, what: string): Undecided {
+  const names = columns.map(({ name }) => name);
+  return new Undecided(`the columns ${names.map(quoted).join(', ')} ${what}`, {
     fix: `name one: --${role} COLUMN`,
+    question: { about: role, among: names },
   });
 }

@@ -5,7 +5,8 @@ import { type AbsenceRules, policyDeletes } from '../../records/contact/consent/
 import { isLongEnough } from '../../records/contact/consent/absence.ts';
 import type { Absence, RecordedRow } from '../../domain/record.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
-import { counted, instant, lasting } from '../output/format-values.ts';
+import { counted } from '../../domain/values/counted.ts';
+import { instant, lasting } from '../output/format-values.ts';
 
 /** The people who are missing. */
 export interface Missing {
@@ -30,7 +31,7 @@ export function missingWords(missing: Missing | null): string {
   if (!missing) return 'nobody';
   const { people, due, deletedInMs } = missing;
   const first = deletedInMs === null ? '' : `; the first is deleted ${laterWords(deletedInMs)}`;
-  return `${counted(people, 'person').replace('persons', 'people')}, ${due} for long enough${first}`;
+  return `${counted(people, 'person', 'people')}, ${due} for long enough${first}`;
 }
 
 /**

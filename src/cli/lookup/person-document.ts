@@ -7,6 +7,7 @@ import { policyDeletes } from '../../records/contact/consent/our-contacts.ts';
 import { type ExplainedChannel, explainPerson } from '../../records/contact/consent/decide.ts';
 import type { PersonRules } from '../../records/contact/consent/facts.ts';
 import { isDoubtful } from '../../records/contact/consent/platform-opt-outs.ts';
+import type { MappedColumn } from '../../records/contact/observe/column-meanings.ts';
 import { decodeContact } from '../../records/contact/observe/contact-rows.ts';
 import type { Membership, ObservedContact } from '../../records/contact/observe/contact-state.ts';
 import type { Change } from '../../domain/change.ts';
@@ -15,6 +16,7 @@ import type { Config } from '../../config/config.ts';
 import type { Contact } from '../../platform/answer-schemas.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import type { Examined } from '../../engine/examine-person.ts';
+import { columnOf } from './crm-columns.ts';
 import { absenceOf } from './missing-people.ts';
 import type { Names } from './person-names.ts';
 import { instant } from '../output/format-values.ts';
@@ -23,6 +25,9 @@ export interface Explaining {
   mirror: string;
   rules: PersonRules;
   found: Examined;
+  /** The person's records of the CRM as they were read, and the settings that read them. */
+  read: readonly { place: string; value: Record<string, unknown> }[];
+  columns: readonly MappedColumn[];
   /** The full contacts as the platform returns them. */
   details: readonly Contact[];
   snapshot: Snapshot;
@@ -67,7 +72,7 @@ export function explainedOf(explaining: Explaining) {
   };
 }
 
-function crmOf({ found: { source, states }, names }: Explaining) {
+function crmOf({ found: { source, states }, names, read, columns, addresses }: Explaining) {
   if (source instanceof Error) {
     return { read: false, certified: false, why: source.message, records: [] };
   }
@@ -85,6 +90,10 @@ function crmOf({ found: { source, states }, names }: Explaining) {
         presence,
         wants: channels,
         consentAt: timeOf(consentAt),
+        /** What each configured column of the record holds, and what that means. */
+        columns: read
+          .filter((one) => one.place === place)
+          .flatMap(({ value }) => columns.map((one) => columnOf(one, { value, addresses }))),
       };
     }),
   };
@@ -181,10 +190,7 @@ function contactOf({ id, left, channels }: ObservedContact, detail: Contact | un
   };
 }
 
-/**
- * Returns fields that are read and shown only, because the platform's API does not allow writing
- * them.
- */
+/** Returns fields that are shown only, because the platform's API does not allow writing them. */
 function notSyncedOf({ firstName, lastName, properties, groups }: Contact) {
   return {
     firstName: firstName ?? null,
@@ -197,7 +203,7 @@ function notSyncedOf({ firstName, lastName, properties, groups }: Contact) {
 function channelsOf({ found, rules, snapshot }: Explaining) {
   const { decision, states } = found;
   return explainPerson(states, rules).channels.map((explained) => {
-    const { channel, asked, tried, gates, verdict, stop } = explained;
+    const { channel, asked, tried, gates, verdict, settlement, stop } = explained;
     const { recorded } = asked;
     const problem = decision.problems.find(({ part }) => part === channel);
     const known = problem && snapshot.problems.get(problem);
@@ -220,6 +226,7 @@ function channelsOf({ found, rules, snapshot }: Explaining) {
       by: verdict.by,
       /** The setting that blocks a change: 'protect' or 'optIns'. */
       stoppedBy: stop ?? null,
+      settlement: settlement && { ...settlement, at: instant(settlement.at) },
       problem: problem
         ? { reason: problem.reason, fix: problem.fix, since: timeOf(known?.since ?? null) }
         : null,

@@ -53,8 +53,8 @@ export function namedBy(word: string, snapshot: Snapshot): (record: Named) => bo
 
 /**
  * Returns the key of the person that a word means. A hash is looked up in the snapshot, then in the
- * CRM, which is read for this purpose. Throws Invalid if no person has it, and passes on the errors
- * of that read.
+ * CRM, which is read for this purpose; so is the id of a CRM record. Throws Invalid if no person
+ * has it, and passes on the errors of that read.
  */
 export async function keyOf(who: string, mirror: Mirror, signal: AbortSignal): Promise<Key> {
   const word = wordOf(who);
@@ -70,7 +70,7 @@ export async function keyOf(who: string, mirror: Mirror, signal: AbortSignal): P
     // A problem of an erased person has the hash itself as its key, which is not a real key.
     if (!key.startsWith('#') && isMeant({ kind: 'contact', key })) return key;
   }
-  const found = await inSource(part, isMeant, signal);
+  const found = await inSource(part, { isMeant, id: who.trim() }, signal);
   if (found !== undefined) return found;
   if (erasure) {
     throw new Invalid(
@@ -79,22 +79,31 @@ export async function keyOf(who: string, mirror: Mirror, signal: AbortSignal): P
       { fix: 'give it to `forget` once more' },
     );
   }
-  throw new Invalid(`"${word}" names nobody in the snapshot or the CRM`, {
-    fix: 'give the address',
+  throw new Invalid(`"${who.trim()}" names nobody in the snapshot or the CRM`, {
+    fix: 'give the address, or the id of a record in the CRM',
   });
 }
 
 async function inSource(
   { type, source }: MirrorPart,
-  isMeant: (record: Named) => boolean,
+  { isMeant, id }: { isMeant: (record: Named) => boolean; id: string },
   signal: AbortSignal,
 ): Promise<Key | undefined> {
   const reading = source.read({ fields: type.fields, signal });
   for await (const records of reading) {
     for (const record of records) {
       if ('broken' in record) continue;
-      const { key } = type.desire(record.value, record.where);
-      if (key !== undefined && isMeant({ kind: type.name, key })) return key;
+      const row = type.desire(record.value, record.where);
+      const { key, invalid } = row;
+      if (key !== undefined && (row.id === id || isMeant({ kind: type.name, key }))) return key;
+      if (key === undefined && row.id === id && invalid) {
+        throw new Invalid(
+          `the CRM record with this id (${row.place}) has no usable address: ${invalid.reason}`,
+          {
+            fix: invalid.fix,
+          },
+        );
+      }
     }
   }
   return undefined;

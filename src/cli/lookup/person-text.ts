@@ -1,39 +1,42 @@
 /** Formats everything known about one person as lines for people. */
 import { renderProblem } from '../../domain/errors.ts';
 import type { ExplainedPerson } from './person-document.ts';
+import { columnLines } from './crm-columns.ts';
 import { absenceWords } from './missing-people.ts';
+import { type Line, styled } from '../output/text-style.ts';
 import { cell } from '../output/visible-text.ts';
 
 type Channel = NonNullable<ExplainedPerson['channels']>[number];
 type Recorded = NonNullable<ExplainedPerson['snapshot']>;
 type Shown = ExplainedPerson['platform']['contacts'][number];
 
-export function explainedLines(document: ExplainedPerson): string[] {
+/** Renders the answer first: what a run would do, and why. `isVerbose`: with every rule tried. */
+export function explainedLines(document: ExplainedPerson, isVerbose: boolean): Line[] {
   return [
-    headOf(document),
+    styled('bold', headOf(document)),
+    ...section('What a run would do', answerLines(document)),
     ...section('CRM', crmLines(document)),
     ...section('Snapshot', snapshotLines(document)),
     ...section('Platform', platformLines(document)),
-    ...section('Ledger', ledgerLines(document)),
-    ...(document.channels ?? []).flatMap((channel) =>
-      section(`Channel ${channel.channel}`, channelLines(channel, document)),
-    ),
-    ...section('What a run would send', sendLines(document)),
-    ...section('Held by a guard until it is approved', heldLines(document)),
-    ...section('Parked: refused, and not tried again yet', parkedLines(document)),
+    ...section('Do-not-contact list', ledgerLines(document)),
+    ...section('Awaiting approval', heldLines(document)),
+    ...section('Refused, and skipped until it changes', parkedLines(document)),
     ...section('What happened, the newest first', historyLines(document)),
+    ...(isVerbose ? (document.channels ?? []) : []).flatMap((channel) =>
+      section(`Rules tried for ${channel.channel}`, ruleLines(channel)),
+    ),
   ];
 }
 
-function section(title: string, lines: readonly string[]): string[] {
-  return lines.length === 0 ? [] : ['', title, ...lines.map((line) => `  ${line}`)];
+function section(title: string, lines: readonly string[]): Line[] {
+  return lines.length === 0 ? [] : ['', styled('bold', title), ...lines.map((line) => `  ${line}`)];
 }
 
 function headOf({ mirror, person, known, crm, platform }: ExplainedPerson): string {
   if (known) return `${person} in ${mirror}`;
   const places = [
     ...(crm.read ? ['the CRM'] : []),
-    'the snapshot and the ledger',
+    'the snapshot and the do-not-contact list',
     ...(platform.read ? ['the platform'] : []),
   ];
   const others = crm.read && platform.read ? '' : ' Not every place could be asked.';
@@ -43,7 +46,9 @@ function headOf({ mirror, person, known, crm, platform }: ExplainedPerson): stri
 function crmLines({ crm }: ExplainedPerson): string[] {
   if (!crm.read) return [`could not be read, so nothing is decided: ${crm.why}`];
   const records = crm.records.map(({ place, id, presence, wants, consentAt, invalid }) => {
-    const wishes = Object.entries(wants).map(([channel, wish]) => `${channel} ${wish ?? '–'}`);
+    const wishes = Object.entries(wants).map(
+      ([channel, wish]) => `${channel} ${wish === null ? 'no opinion' : stateWords(wish)}`,
+    );
     const about = [
       ...presenceWords[presence],
       wishes.join(', '),
@@ -54,7 +59,7 @@ function crmLines({ crm }: ExplainedPerson): string[] {
   });
   const certificate = crm.certified
     ? []
-    : [`not certified, so only opt-outs are applied: ${crm.why}`];
+    : [`not read completely, so only opt-outs are applied: ${crm.why}`];
   return [...(records.length > 0 ? records : ['does not name this person']), ...certificate];
 }
 
@@ -79,7 +84,9 @@ function snapshotLines({ snapshot }: ExplainedPerson): string[] {
   const where = id === null ? 'vanished from the platform' : `contact ${id}`;
   const ids = crmIds.length === 0 ? [] : [`CRM id ${crmIds.join(', ')}`];
   const since = snapshot.left ? ` (${timeWords(snapshot.left)})` : '';
-  const left = snapshot.contacts.some((contact) => contact.left) ? [`left all mail${since}`] : [];
+  const left = snapshot.contacts.some((contact) => contact.left)
+    ? [`opted out of all mail${since}`]
+    : [];
   return [
     [whose, where, ...ids, ...left, `last seen ${seenAt}`].join(', '),
     ...Object.entries(channels).map(([channel, is]) => `${channel}: ${memberWords(is)}`),
@@ -97,13 +104,14 @@ function movedWords({ to, does }: NonNullable<Recorded['moved']>): string {
 const stopWords = {
   protect: 'contacts.protect names this person',
   optIns: 'policy.optIns is off',
+  sample: 'contacts.sample chooses others',
 } as const;
 
 function memberWords({ is, by, after, until, doubtful }: NonNullable<Channel['recorded']>): string {
-  if (by === null) return is;
+  if (by === null) return stateWords(is);
   const made = until === null ? '' : `, made ${timeWords({ after, until })}`;
-  const doubt = doubtful ? ', doubtful: nobody is known to have left' : '';
-  return `${is} by ${by === 'us' ? 'us' : 'the platform'}${made}${doubt}`;
+  const doubt = doubtful ? ', doubtful: no opt-out is known' : '';
+  return `${stateWords(is)} by ${by === 'us' ? 'us' : 'the platform'}${made}${doubt}`;
 }
 
 function timeWords({ after, until }: { after: string | null; until: string | null }): string {
@@ -111,16 +119,16 @@ function timeWords({ after, until }: { after: string | null; until: string | nul
 }
 
 function platformLines({ platform }: ExplainedPerson): string[] {
-  const stands = 'what is recorded stands in for it';
+  const stands = 'the recorded state is used instead';
   if (!platform.read) return [`not read (${platform.why}): ${stands}`];
   if (platform.contacts.length === 0) return ['does not know this person'];
   return platform.contacts.flatMap((contact) => [contactWords(contact), ...extraLines(contact)]);
 }
 
 function contactWords({ id, status, left, suppressed, channels, updatedAt }: Shown): string {
-  const rows = Object.entries(channels).map(([channel, is]) => `${channel} ${is}`);
+  const rows = Object.entries(channels).map(([channel, is]) => `${channel} ${stateWords(is)}`);
   const standing = [
-    cell(status ?? (left ? 'left all mail' : 'subscribed')),
+    cell(status ?? (left ? 'opted out of all mail' : 'subscribed')),
     ...(suppressed === null ? [] : [`suppressed: ${cell(suppressed)}`]),
   ];
   const changed = updatedAt === null ? '' : ` (changed ${updatedAt})`;
@@ -139,25 +147,60 @@ function extraLines({ notSynced }: Shown): string[] {
   return words.length === 0 ? [] : [`not synced: ${words.join('; ')}`];
 }
 
-function channelLines(channel: Channel, { crm }: ExplainedPerson): string[] {
-  const { desired, recorded, observed, tried, gates, decision, problem, stoppedBy } = channel;
-  const gate = channel.outweighed ? `, by the gate ${channel.by}` : '';
+/** Answers for each channel what would happen and why, then lists what would be sent. */
+function answerLines(document: ExplainedPerson): string[] {
+  const { channels, crm } = document;
+  if (!channels) return ['nothing is decided, because the CRM could not be read'];
+  return [
+    ...channels.flatMap((channel) => [
+      `${channel.channel}: ${answerOf(channel)}`,
+      ...columnLines(channel.channel, crm.records).map((line) => `    ${line}`),
+      `    ${desiredWords(channel.desired, crm)}; recorded ` +
+        `${channel.recorded ? memberWords(channel.recorded) : '–'}; ` +
+        `the platform shows ${stateWords(channel.observed)}`,
+      ...settledLines(channel).map((line) => `    ${line}`),
+    ]),
+    ...sendLines(document).map((line) => `to send: ${line}`),
+  ];
+}
+
+/** States the decision, and the rule or gate that made it. */
+function answerOf({ decision, tried, gates, by, row, problem, stoppedBy }: Channel): string {
+  const rule = tried.find(({ id }) => id === by) ?? gates.find(({ id }) => id === by);
+  const number = row === 0 ? '' : ` (rule ${row})`;
+  const why = stoppedBy === null ? (rule?.asks ?? 'no rule matches') : stopWords[stoppedBy];
+  const also = problem ? `; ${renderProblem(problem)}` : '';
+  return `${doneWords[decision] ?? decision}: ${why}${number}${also}`;
+}
+
+const doneWords: Readonly<Record<string, string>> = {
+  create: 'create the contact and opt in',
+  opt_in: 'opt in',
+  opt_out: 'opt out',
+  delete: 'delete',
+  nothing: 'nothing to do',
+  conflict: 'nothing is sent, a conflict',
+};
+
+function ruleLines({ tried, gates }: Channel): string[] {
   const rows = tried.map(({ id, row, asks, matches }) => {
     return `${matches ? 'YES' : 'no '} ${String(row).padStart(2)}  ${asks} (${id})`;
   });
   const asked = gates.map(({ id, row, asks, held }) => {
     return `${held ? 'YES' : 'no '} ${String(row ?? '').padStart(2)}  gate: ${asks} (${id})`;
   });
-  const stop = stoppedBy === null ? '' : `: ${stopWords[stoppedBy]}`;
-  const why = problem ? `: ${renderProblem(problem)}` : '';
-  return [
-    `${desiredWords(desired, crm)}; recorded ${recorded ? memberWords(recorded) : '–'}; ` +
-      `the platform shows ${observed ?? '–'}`,
-    ...rows,
-    ...(tried.some(({ matches }) => matches) ? [] : ['no rule matches']),
-    ...asked,
-    `→ ${decision}${gate}${stop}${why}`,
-  ];
+  const isNone = !tried.some(({ matches }) => matches);
+  return [...rows, ...(isNone ? ['no rule matches'] : []), ...asked];
+}
+
+function stateWords(state: string | null): string {
+  return state === null ? 'nothing' : state.replace('_', ' ');
+}
+
+function settledLines({ settlement }: Channel): string[] {
+  if (!settlement) return [];
+  const { as, by, at, reason, evidence } = settlement;
+  return [`resolved as an opt-${as} by ${by}, ${at}: ${reason} (evidence: ${evidence})`];
 }
 
 /**
@@ -165,7 +208,8 @@ function channelLines(channel: Channel, { crm }: ExplainedPerson): string[] {
  * there ever was one.
  */
 function desiredWords(desired: Channel['desired'], { records }: ExplainedPerson['crm']): string {
-  if (desired !== 'gone') return `the CRM wants ${desired ?? '–'}`;
+  if (desired !== 'gone')
+    return desired === null ? 'the CRM has no opinion' : `the CRM wants ${stateWords(desired)}`;
   if (records.length === 0) return 'the CRM does not name this person';
   return 'the CRM has this person as deleted, or out of scope';
 }
@@ -178,11 +222,12 @@ function sendLines({ sends, keptBack, history }: ExplainedPerson): string[] {
     ...(keptBack ?? []).map((change) => `kept back: ${changeWords(change)}: ${change.asks}`),
   ];
   const waits = `the outcome of ${open} sent before is not known yet: until it is, only opt-outs are sent`;
-  return [...(lines.length > 0 ? lines : ['nothing']), ...(open > 0 ? [waits] : [])];
+  return [...lines, ...(open > 0 ? [waits] : [])];
 }
 
 function changeWords({ op, channel, to }: NonNullable<ExplainedPerson['sends']>[number]): string {
-  return `${op}${channel === '' ? '' : ` in ${channel}`}${to === null ? '' : ` to contact ${to}`}`;
+  const what = op.replace('_', ' ');
+  return `${what}${channel === '' ? '' : ` in ${channel}`}${to === null ? '' : `, contact ${to}`}`;
 }
 
 function heldLines({ held }: ExplainedPerson): string[] {
@@ -204,10 +249,19 @@ function parkedLines({ parked }: ExplainedPerson): string[] {
   });
 }
 
+const outcomeWords: Readonly<Record<string, string>> = {
+  acked: 'done',
+  stale: 'not sent, because the person had changed meanwhile',
+  unknown: 'outcome not known yet',
+  sent: 'sent, no answer yet',
+  planned: 'planned',
+  rejected: 'refused by the platform',
+};
+
 function historyLines({ history }: ExplainedPerson): string[] {
   return history.map(({ at, run, op, channel, outcome, reason, fix }) => {
     const where = channel === '' ? '' : ` in ${channel}`;
     const why = reason === null ? '' : `: ${renderProblem({ reason, fix })}`;
-    return `${at} ${outcome} ${op}${where} (run ${run})${why}`;
+    return `${at} ${op.replace('_', ' ')}${where}: ${outcomeWords[outcome] ?? outcome} (run ${run})${why}`;
   });
 }

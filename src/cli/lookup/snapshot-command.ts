@@ -9,7 +9,9 @@ import { withSnapshot } from '../compose/assemble-mirror.ts';
 import { orHandOver } from '../remote/worker-handover.ts';
 import { namesOf, type Names } from './person-names.ts';
 import type { Shell } from '../compose/process-shell.ts';
+import { defaultConfig } from '../output/printed-commands.ts';
 import { exitCode } from '../output/exit-codes.ts';
+import type { Line } from '../output/text-style.ts';
 
 /** The flags of these commands. */
 export interface LookFlags {
@@ -21,7 +23,7 @@ export interface LookFlags {
 /** Adds the flags of a command that does not name people. */
 export function lookOptions(command: Command): Command {
   return command
-    .option('-c, --config <file>', 'the configuration', 'config/mirror.yaml')
+    .option('-c, --config <file>', 'the configuration', defaultConfig)
     .option('--json', 'print one JSON document');
 }
 
@@ -36,7 +38,7 @@ export function namingOptions(command: Command): Command {
 /** The result of a command, as the document for --json and as lines for people. */
 export interface CommandAnswer {
   document: object;
-  lines: string[];
+  lines: readonly Line[];
 }
 
 /** A mirror that is open for reading. */

@@ -20,7 +20,7 @@ export const exitCodes = {
   },
   interrupted: { code: 130, means: 'interrupted; everything done so far is recorded' },
   terminated: { code: 143, means: 'interrupted; everything done so far is recorded' },
-  held: { code: 3, means: 'a guard held something; everything else was done' },
+  held: { code: 3, means: 'some changes await approval; everything else was done' },
   rejected: {
     code: 4,
     means:

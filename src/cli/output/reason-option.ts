@@ -3,17 +3,17 @@ import { Invalid } from '../../domain/errors.ts';
 const reasonAtMost = 200;
 
 /**
- * Returns the text of --reason as one line of at most 200 characters. Throws Invalid if it contains
+ * Returns the text of an option as one line of at most 200 characters. Throws Invalid if it holds
  * an address, because the text is stored and logged.
  */
-export function reasonOf(text: string | undefined): string | undefined {
+export function reasonOf(text: string | undefined, option = '--reason'): string | undefined {
   const reason = text?.replaceAll(/[\p{C}\p{Z}]+/gu, ' ').trim();
   if (reason === undefined) return undefined;
   if (/\S@\S/.test(reason)) {
-    throw new Invalid('--reason: an address is in it, and it goes into logs', {
+    throw new Invalid(`${option}: an address is in it, and it goes into logs`, {
       fix: 'leave it out',
     });
   }
   if (reason.length <= reasonAtMost) return reason;
-  throw new Invalid(`--reason: ${reason.length} characters`, { fix: `at most ${reasonAtMost}` });
+  throw new Invalid(`${option}: ${reason.length} characters`, { fix: `at most ${reasonAtMost}` });
 }

@@ -61,13 +61,15 @@ export async function orHandOver(
     const key = readKey(ledger.keyFile);
     if (key === undefined) {
       throw new Invalid(
-        `${ledger.keyFile}: the key of the ledger is not there, and without it nothing is handed to ` +
-          'the worker that holds this mirror',
-        { fix: 'give it here as ledgerKeyFile, or call it there' },
+        `${ledger.keyFile}: the key of the do-not-contact list is missing, and without it the worker ` +
+          'that has this mirror accepts no command',
+        {
+          fix: 'name a copy of the key as ledgerKeyFile here, or run the command where the worker runs',
+        },
       );
     }
     const seal = sealOf(key, randomBytes);
-    shell.note(`crm-mirror: the worker that holds ${mirror} does it`);
+    shell.note(`crm-mirror: the worker that has ${mirror} runs this command`);
     const sealed = seal.close(JSON.stringify(callOf(shell, shell.argv)));
     const queue = { url: redis, mirror, clock: systemClock };
     let noted = 0;
@@ -86,7 +88,8 @@ export async function orHandOver(
     });
     const { code, lines, notes } = outcome.parse(JSON.parse(seal.open(answer)));
     for (const note of notes.slice(noted)) shell.note(note);
-    for (const line of lines) shell.print(line);
+    // Without colours of its own, the line is printed as any text.
+    for (const line of lines) shell.print(line.includes('\u001B[') ? { styled: line } : line);
     return code;
   } finally {
     quick.close();
@@ -108,24 +111,33 @@ export const call = z.object({
   plan: z.string().optional(),
   terminal: z.boolean(),
   interactive: z.boolean(),
+  /** Whether the caller's results are coloured; earlier versions do not say it. */
+  colored: z.boolean().default(false),
 });
 /** A command line for the worker. */
 export type Call = z.infer<typeof call>;
 
 /** Commands that may run in parallel with a run. */
-export const besides: ReadonlySet<string> = new Set(['one', 'forget', 'allow', 'approve', 'retry']);
+export const besides: ReadonlySet<string> = new Set([
+  'one',
+  'forget',
+  'allow',
+  'approve',
+  'resolve',
+  'retry',
+]);
 
 /** Returns the command line for the worker, and reads the plan file for `apply`. */
 export function callOf(
-  { terminal, interactive }: Pick<Shell, 'terminal' | 'interactive'>,
+  { terminal, interactive, colored = false }: Pick<Shell, 'terminal' | 'interactive' | 'colored'>,
   argv: readonly string[],
 ): Call {
   const [name = '', ...own] = withoutConfig(argv);
-  if (name !== 'apply') return { argv: [name, ...own], terminal, interactive };
+  if (name !== 'apply') return { argv: [name, ...own], terminal, interactive, colored };
   // The configuration is the only option with a value, so the first other word is the file.
   const at = own.findIndex((token) => !token.startsWith('-'));
   const plan = readFileSync(own[at] ?? '', 'utf8');
-  return { argv: [name, ...own.toSpliced(at, 1)], plan, terminal, interactive };
+  return { argv: [name, ...own.toSpliced(at, 1)], plan, terminal, interactive, colored };
 }
 
 /** Removes -c FILE, -cFILE, --config FILE and --config=FILE. */

@@ -6,7 +6,7 @@ import { renderProblem } from '../../domain/errors.ts';
 import type { Config } from '../../config/config.ts';
 import { intervalOf } from '../../config/schema/cron-pattern.ts';
 import { forecastAgain, leastMs, type Forecast } from '../../engine/report/duration-forecast.ts';
-import { renderForecast } from '../../engine/report/summary-text.ts';
+import { renderForecast } from '../../engine/report/forecast-text.ts';
 import type { Mirror, Progress } from '../../engine/context/mirror-context.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { lasting } from '../output/format-values.ts';

@@ -25,10 +25,7 @@ export interface PersonFlags extends LookFlags {
 
 /** Adds the argument for a person. */
 export function personOptions(command: Command): Command {
-  return writingOptions(command).argument(
-    '<person>',
-    'an address, or a hash as runs and status show it (#9cc428f416d4)',
-  );
+  return writingOptions(command).argument('<person>', 'an address, or a hash (#9cc428f416d4)');
 }
 
 /** The person, and the mirror opened for writing. */

@@ -4,7 +4,10 @@ import type { Config } from '../../config/config.ts';
 import { loadConfig } from '../../config/load-config.ts';
 import { Invalid, renderProblem } from '../../domain/errors.ts';
 import { nothingDone, type Plan, type Summary } from '../../engine/report/run-summary.ts';
-import { renderSummary } from '../../engine/report/summary-text.ts';
+import { renderGroups, shownGroups, type ShownGroup } from '../output/problem-groups.ts';
+import type { Line } from '../output/text-style.ts';
+import { type Ended, runLines, samplesOf, type Viewed } from './run-view.ts';
+import { type QuietFlags, verboseOptions } from '../output/verbosity.ts';
 import {
   isRecord,
   type Mirror,
@@ -16,31 +19,39 @@ import { run } from '../../engine/run.ts';
 import { assemble } from '../compose/assemble-mirror.ts';
 import { codeOfStop, exitCode } from '../output/exit-codes.ts';
 import { explain } from '../output/failure-report.ts';
-import { foreseeing } from './forecast-notice.ts';
-import { createLog } from './run-log.ts';
+import { followRun } from './follow-run.ts';
+import { createLog, hushed } from './run-log.ts';
 import { orHandOver } from '../remote/worker-handover.ts';
 import { keyOf, type Names, namesOf } from '../lookup/person-names.ts';
-import { createProgress } from './progress-line.ts';
+import { outletsOf } from '../progress/progress-line.ts';
 import { clearRestored, copiedAt } from '../compose/snapshot-marks.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { type LookFlags, namingOptions } from '../lookup/snapshot-command.ts';
 import { instant } from '../output/format-values.ts';
+import { readOnlyPeople } from './only-people.ts';
 
 /** The flags of these commands. */
-export interface PassFlags extends LookFlags {
+export interface PassFlags extends LookFlags, QuietFlags {
   strict?: true;
   only?: string | undefined;
+  onlyPeople?: string | undefined;
   acceptLostLedger?: true;
+  verbose?: true;
 }
 
 /** Adds the flags of a run, including --only. */
 export function passOptions(command: Command): Command {
-  return runOptions(command).option('--only <kind>', 'contacts or templates');
+  return runOptions(command)
+    .option('--only <kind>', 'contacts or templates')
+    .option(
+      '--only-people <file>',
+      'create and opt in only these people: an address or CRM id on each line',
+    );
 }
 
 /** Adds the flags of a run, for a command with fixed record types. */
 export function runOptions(command: Command): Command {
-  return namingOptions(command).option(
+  return verboseOptions(namingOptions(command)).option(
     '--strict',
     `exit ${exitCode('rejected')} while any record is rejected or invalid, known ones too`,
   );
@@ -50,7 +61,7 @@ export function runOptions(command: Command): Command {
 export function writingOptions(command: Command): Command {
   return command.option(
     '--accept-lost-ledger',
-    'begin a new ledger where the old one, or its key, is lost: it forgets who left',
+    'begin a new do-not-contact list if the old one, or its key, is lost: opt-outs that only it knew are forgotten',
   );
 }
 
@@ -65,8 +76,12 @@ export interface Pass {
   agrees?(plan: Plan, mirror: Mirror): void;
   firstLoad?: boolean;
   approve?: string | undefined;
+  /** Whether to name all changes of a plan. */
+  all?: boolean;
+  /** Returns further lines for people, below the counts. */
+  adds?(pass: Ended): Promise<Line[]>;
   /** Called after the run, before the snapshot is closed, to print more. */
-  ended?(pass: { config: Config; mirror: Mirror; summary: Summary; names: Names }): void;
+  ended?(pass: Ended): void;
 }
 
 /** Runs the configured mirror once, prints the summary and returns the exit code. */
@@ -77,11 +92,13 @@ export async function pass(flags: PassFlags, shell: Shell, wanted: Pass): Promis
     const config = loadConfig(flags.config, shell.env);
     mirror = config.mirror;
     const here = async (): Promise<number> => runOnce(config, { flags, shell, wanted });
-    return await (wanted.writes ? orHandOver(config, shell, here) : here());
+    // The list of people is not handed to a worker. If one holds the mirror, the run is refused.
+    const isHandedOver = wanted.writes && flags.onlyPeople === undefined;
+    return await (isHandedOver ? orHandOver(config, shell, here) : here());
   } catch (error) {
     const reasons = explain(error).text.split('\n');
     const summary = nothingDone({ mirror, mode: modeName(mode), reasons });
-    if (flags.json) shell.print(documentOf(summary));
+    if (flags.json) shell.print(documentOf(summary, []));
     throw error;
   }
 }
@@ -92,52 +109,79 @@ interface Call {
   wanted: Pass;
 }
 
-async function runOnce(config: Config, { flags, shell, wanted }: Call): Promise<number> {
+async function runOnce(config: Config, { flags, shell: own, wanted }: Call): Promise<number> {
   const only = onlyOf(flags.only);
+  const { onlyPeople: list } = flags;
+  const onlyPeople = list === undefined ? undefined : readOnlyPeople(list);
+  const shell = hushed(own, flags, wanted.writes);
   const log = createLog(shell, config.mirror);
   const { acceptLostLedger = false } = flags;
   const { mirror, close } = assemble(config, shell, { ...wanted, acceptLostLedger });
-  const line = createProgress(shell, mirror);
+  let followed: ReturnType<typeof followRun> | undefined;
   let failure: unknown;
   try {
-    const addresses = flags.addresses ?? shell.terminal;
     const { writes, firstLoad = false, approve, agrees } = wanted;
     wanted.begins?.(mirror);
     const mode = wanted.mode === 'fast' ? 'fast' : 'full';
-    const said = foreseeing(shell, mirror, { config, mode, firstLoad });
+    const heard = flags.quiet ? { ...shell, note: () => undefined } : shell;
+    followed = followRun(heard, mirror, {
+      config,
+      mode,
+      firstLoad,
+      writes,
+      isForAll: typeof wanted.mode === 'string',
+      outlets: flags.quiet ? {} : outletsOf(shell),
+    });
+    const { progress, foresees } = followed;
+    const view: Viewed = { plan: undefined, samples: [] };
     const summary = await runNow(mirror, shell, {
       mode: wanted.mode,
       writes,
       firstLoad,
       approve,
       only,
-      progress(progress) {
-        said.progress(progress);
-        line.progress(progress);
-      },
-      foresees(forecast) {
-        if (writes) line.foresees(forecast);
-        said.foresees(forecast);
+      onlyPeople,
+      progress,
+      foresees,
+      async shows(plan) {
+        view.plan = plan;
+        if (!flags.json && !wanted.all) view.samples = await samplesOf(plan);
       },
       ...(agrees && { agrees: (plan) => agrees(plan, mirror) }),
     });
-    const names = namesOf(mirror.snapshot, addresses);
     log.ended(summary, writes ? 'run' : 'plan');
-    const told = { ...summary, problems: named(summary, names, addresses) };
-    if (flags.json) shell.print(documentOf(told));
-    else for (const row of renderSummary(told, wanted)) shell.print(row);
-    const unsaid = summary.reasons.filter((reason) => !mirror.notes.includes(reason));
-    const lines = [...unsaid, ...heldLines(summary)];
-    if (!flags.json) for (const text of lines) shell.note(`crm-mirror: ${text}`);
-    wanted.ended?.({ config, mirror, summary, names });
+    await printRun({ config, mirror, summary, view }, { flags, shell, wanted });
+    wanted.ended?.({ config, mirror, summary });
     return codeOf(summary, flags, shell);
   } catch (error) {
     failure = error;
     throw error;
   } finally {
-    line.close();
+    followed?.close();
     await close(failure);
   }
+}
+
+/** Prints the document, or the lines for people; then the reasons on stderr. */
+async function printRun(
+  ended: Ended & { view: Viewed },
+  { flags, shell, wanted }: Call,
+): Promise<void> {
+  const { mirror, summary } = ended;
+  const addresses = flags.addresses ?? shell.terminal;
+  const names = namesOf(mirror.snapshot, addresses);
+  const told = { ...summary, problems: named(summary, names, addresses) };
+  const groups = shownGroups(summary.groups, { names, addresses });
+  if (flags.json) return shell.print(documentOf(told, groups));
+  const adds = (await wanted.adds?.(ended)) ?? [];
+  const { writes, all = false } = wanted;
+  const about = { ...flags, writes, all, adds, names };
+  for await (const row of runLines(ended, about)) shell.print(row);
+  for (const row of renderGroups(groups)) shell.print(row);
+  const unsaid = summary.reasons.filter(
+    (reason, at) => !mirror.notes.includes(reason) && summary.reasonCodes[at] !== 'policy',
+  );
+  for (const text of [...unsaid, ...heldLines(summary)]) shell.note(`crm-mirror: ${text}`);
 }
 
 /**
@@ -217,14 +261,14 @@ function named(summary: Summary, names: Names, addresses: boolean): Summary['pro
 }
 
 /** Returns the document for --json. A side that was not read counts as not certified. */
-function documentOf({ reasonCodes: _, ...summary }: Summary): string {
+function documentOf({ reasonCodes: _, ...summary }: Summary, groups: ShownGroup[]): string {
   const { source, platform } = summary.certificate;
   const certificate = { source: source ?? false, platform: platform ?? false };
-  const problems = summary.problems.map(({ part: __, isNew, ...problem }) => ({
-    ...problem,
-    new: isNew,
-  }));
-  return JSON.stringify({ ...summary, certificate, problems }, null, 2);
+  const problems = summary.problems.map(({ isNew, ...problem }) => {
+    const { kind, key, class: of, cause, reason, fix } = problem;
+    return { kind, key, class: of, cause, reason, fix, new: isNew };
+  });
+  return JSON.stringify({ ...summary, certificate, problems, groups }, null, 2);
 }
 
 function onlyOf(word: string | undefined): RunOptions['only'] {

@@ -4,10 +4,14 @@ import type { Summary } from '../../engine/report/run-summary.ts';
 import type { ErasedOne } from '../../erasure/privacy-deletions.ts';
 import type { Sighting } from '../../engine/watch/unsubscribe-watch.ts';
 import type { Notice } from '../status/trouble-notice.ts';
+import type { QuietFlags } from '../output/verbosity.ts';
 import type { Shell } from '../compose/process-shell.ts';
+import type { Measured } from '../progress/progress-meter.ts';
 
 /** The machine-readable log: JSON lines on stderr without addresses or secrets. */
 export interface Log {
+  /** Logs how far a run has come. */
+  going(line: string, measured: Measured): void;
   /** Logs a run that has ended. */
   ended(summary: Summary, what: 'run' | 'plan' | 'event'): void;
   /** Logs the sentinel when it has listed something, and once when it cannot work. */
@@ -24,28 +28,47 @@ const blind: Partial<Record<Sighting['is'], string>> = {
     fix: 'the next run proves whose it is',
   }),
   uncounted: renderProblem({
-    reason: 'the platform does not tell how many have left',
-    fix: 'full runs alone find out who did',
+    reason: 'the platform does not count its opt-outs',
+    fix: 'only full runs find them',
   }),
 };
 
 const left = {
-  shared: 'another record there has the address, so nobody is forgotten',
-  held: 'held by the guard for deletes, `status` tells how to forget the person',
+  shared: 'another record there has the address, so the person is not forgotten',
+  held: 'awaiting approval by the guard for deletes; `status` shows how to forget the person',
 };
 
-/** Creates the log. It is silent on a terminal, because the tables show everything there. */
+/**
+ * Returns the shell without what the flags keep silent, and with the level of the log. A command
+ * that writes nothing logs only if asked to.
+ */
+export function hushed(shell: Shell, flags: QuietFlags, writes: boolean): Shell {
+  const isSilent = flags.quiet === true || !writes;
+  const logLevel = flags.logLevel ?? (isSilent ? 'silent' : undefined);
+  const own = { ...shell, ...(logLevel !== undefined && { logLevel }) };
+  return flags.quiet ? { ...own, interactive: false, quiet: true } : own;
+}
+
+/**
+ * Creates the log. Unless a level is asked for, it is silent on a terminal, because people read
+ * the results there.
+ */
 export function createLog(shell: Shell, mirror: string): Log {
-  const level = shell.interactive ? 'silent' : 'info';
+  const level = shell.logLevel ?? (shell.interactive ? 'silent' : 'info');
   const log = pino({ base: { mirror }, level }, { write: (line) => shell.note(line.trimEnd()) });
   let before: Sighting['is'] = 'still';
   return {
+    going(line, measured) {
+      const { phase, kind, done, total, perSecond, leftMs } = measured;
+      log.info({ phase, kind, done, total, perSecond, leftMs }, line);
+    },
     saw(sighting) {
       const { is, pages } = sighting;
       const isNews = is !== before;
       before = is;
-      if (pages > 0) log.info(sighting, `sentinel ${is}`);
-      else if (isNews && blind[is] !== undefined) log.warn(sighting, `sentinel: ${blind[is]}`);
+      if (pages > 0) log.info(sighting, `unsubscribe check: ${is}`);
+      else if (isNews && blind[is] !== undefined)
+        log.warn(sighting, `unsubscribe check: ${blind[is]}`);
     },
     erased({ person, ...one }) {
       if (!('told' in one)) {
@@ -59,9 +82,10 @@ export function createLog(shell: Shell, mirror: string): Log {
     },
     noticed(notice, why) {
       if (why === undefined) log.info(notice, notice?.type);
-      else log.warn({ ...notice, why }, 'a notice could not be told, the next run tries again');
+      else
+        log.warn({ ...notice, why }, 'a notification could not be sent; the next run tries again');
     },
-    ended({ problems, mirror: _, reasonCodes: __, ...summary }, what) {
+    ended({ problems, groups: _, mirror: __, reasonCodes: ___, ...summary }, what) {
       const at = summary.status === 'failed' ? 'error' : 'info';
       log[at]({ ...summary, problems: problems.length }, `${what} ${summary.status}`);
     },

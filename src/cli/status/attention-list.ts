@@ -4,7 +4,8 @@ import { countWords, sayEnd } from '../../engine/report/guard-text.ts';
 import type { ToldRun } from './run-history.ts';
 import type { CurrentStatus } from './mirror-status.ts';
 import { sayHeld } from '../../erasure/pending/erasure-text.ts';
-import { counted, range } from '../output/format-values.ts';
+import { counted } from '../../domain/values/counted.ts';
+import { range } from '../output/format-values.ts';
 
 /** A line that needs attention. `code` stays the same even if the wording changes. */
 export interface Attention {
@@ -52,7 +53,7 @@ export function attentionOf(standing: CurrentStatus): Attention[] {
 
 function ledger({ ledger: { fault } }: CurrentStatus): Attention[] {
   if (fault === null) return [];
-  const { reason, fix = 'mend it' } = fault;
+  const { reason, fix = 'correct it' } = fault;
   return [{ code: 'ledger', text: `every run is refused: ${reason}`, fix }];
 }
 
@@ -74,7 +75,7 @@ function optOuts({ optOutsRefused: { count, since }, at }: CurrentStatus): Atten
       text:
         `${counted(count, 'opt-out')} could not be applied, the oldest since ` +
         `${since} (${ago(since, at)}): ${count === 1 ? 'this person is' : 'these people are'} still written to`,
-      fix: 'opt them out on the platform by hand, or mend the reason and run `crm-mirror retry`',
+      fix: 'opt them out on the platform by hand, or correct the reason and run `crm-mirror retry`',
     },
   ];
 }
@@ -86,14 +87,14 @@ function returns({ returns: back, at }: CurrentStatus): Attention[] {
   if (stuck) {
     const { reason, fix = 'the next run tries again' } = stuck;
     const many = `${counted(waiting, 'opt-out')} of the platform`;
-    const text = `the CRM does not hear of ${many}, since ${stuck.since} (${ago(stuck.since, at)}): ${reason}`;
+    const text = `${many} cannot be reported to the CRM, since ${stuck.since} (${ago(stuck.since, at)}): ${reason}`;
     found.push({ code: 'returns_stuck', text, fix });
   }
   if (rejected.count > 0) {
     const many = counted(rejected.count, 'opt-out');
     const since = `${rejected.since} (${ago(rejected.since, at)})`;
-    const text = `${many} of the platform the CRM did not take, the oldest since ${since}`;
-    const fix = 'enter it in the CRM by hand, or mend the reason and run `crm-mirror retry`';
+    const text = `the CRM refused ${many} made on the platform, the oldest since ${since}`;
+    const fix = 'enter it in the CRM by hand, or correct the reason and run `crm-mirror retry`';
     found.push({ code: 'returns_rejected', text, fix });
   }
   return found;
@@ -131,8 +132,8 @@ function held({ held: plans, at }: CurrentStatus): Attention[] {
     .filter(({ approved }) => !approved)
     .map(({ plan, since, optOutsUntil, ...counts }) => ({
       code: 'held',
-      text: `${heldWords(counts)} held since ${since} (${ago(since, at)}), under the plan ${plan}`,
-      fix: `look at \`crm-mirror plan\`; if it is right, \`crm-mirror approve ${plan}\`${endOf(optOutsUntil)}`,
+      text: `${heldWords(counts)}: awaiting approval since ${since} (${ago(since, at)}), under the plan ${plan}`,
+      fix: `see \`crm-mirror plan\`; if it is right, \`crm-mirror approve ${plan}\`${endOf(optOutsUntil)}`,
       ...(optOutsUntil === null ? {} : { isDaily: true }),
     }));
 }
@@ -150,8 +151,8 @@ function manyOptOuts({ optOutsByEvents: seen }: CurrentStatus): Attention[] {
       code: 'opt_outs_many',
       text:
         `${countWords('contact', people)} opted out on the word of the CRM in seven days, with those ` +
-        `of events, which no guard holds: more than ${most} (${at})`,
-      fix: 'look at these people in the CRM; what is wrong there is taken back by a run once it is mended',
+        `of events, which await no approval: more than ${most} (${at})`,
+      fix: 'look at these people in the CRM; a run takes back what is wrong there once it is corrected',
     },
   ];
 }
@@ -173,13 +174,13 @@ export function heldWords(held: Record<GuardClass, number>): string {
 function unproven({ proven, lastRuns, at }: CurrentStatus): Attention[] {
   if (proven?.stale) {
     const text = `the last full run that ended well began ${ago(proven.startedAt, at)} ago`;
-    return [{ code: 'stale', text, fix: '`crm-mirror runs` tells what came of those since' }];
+    return [{ code: 'stale', text, fix: '`crm-mirror runs` lists the runs since' }];
   }
   if (proven || lastRuns.full?.status === 'running') return [];
   return [
     {
       code: 'never_proven',
-      text: 'no full run has ever ended well, as far as the snapshot remembers',
+      text: 'no full run that ended well is recorded',
       fix: 'run `crm-mirror sync`',
     },
   ];
@@ -194,9 +195,9 @@ function lastRuns({ lastRuns: { full, fast } }: CurrentStatus): ToldRun[] {
 function ended(run: ToldRun, { at, lease }: CurrentStatus): Attention[] {
   const { status, mode, startedAt } = run;
   const when = `the last ${mode} run (${ago(startedAt, at)} ago)`;
-  const see = `\`crm-mirror runs ${run.run}\` tells what it did`;
+  const see = `\`crm-mirror runs ${run.run}\` shows what it did`;
   if (status === 'failed') {
-    const text = `${when} failed: ${run.reasons[0] ?? 'it did not say why'}`;
+    const text = `${when} failed: ${run.reasons[0] ?? 'no reason is recorded'}`;
     return [{ code: 'run_failed', text, fix: see }];
   }
   if (status !== 'interrupted' || lease.held) return [];
@@ -216,7 +217,7 @@ function unanswered({ open: { unknown, sent, since }, lease, at }: CurrentStatus
   return [
     {
       code: 'outcomes_unknown',
-      text: `nobody knows what became of ${counted(count, 'change')} sent since ${since} (${ago(since, at)})`,
+      text: `the outcome of ${counted(count, 'change')} is unknown, sent since ${since} (${ago(since, at)})`,
       fix: 'the next run reads it from the platform',
     },
   ];
@@ -229,7 +230,7 @@ function halted({ quarantine, paused, restored, at }: CurrentStatus): Attention[
     const isOver = until <= at;
     const now = isOver ? 'the next run tries again' : `only opt-outs are sent until ${until}`;
     const text = `quarantined since ${since} (${ago(since, at)}): the platform refused most changes; ${now}`;
-    const fix = 'mend what it refuses (`crm-mirror runs`), then `crm-mirror retry`';
+    const fix = 'correct what it refuses (`crm-mirror runs`), then `crm-mirror retry`';
     found.push({ code: 'quarantined', text, fix });
   }
   if (paused) {
@@ -238,7 +239,7 @@ function halted({ quarantine, paused, restored, at }: CurrentStatus): Attention[
     found.push({ code: 'paused', text, fix: '`crm-mirror resume` ends it' });
   }
   if (restored) {
-    const text = `put back from a backup of ${restored.backupOf}, and no full run since`;
+    const text = `restored from a backup of ${restored.backupOf}, and no full run since`;
     found.push({
       code: 'restored',
       text,

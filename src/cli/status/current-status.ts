@@ -4,15 +4,17 @@
 import { renderProblem } from '../../domain/errors.ts';
 import type { Config } from '../../config/config.ts';
 import { dueAfter } from '../../config/schema/cron-pattern.ts';
-import { limitWords } from '../../engine/report/summary-text.ts';
+import { limitWords } from '../../engine/report/forecast-text.ts';
 import type { MirrorStatus } from '../../server/status-page.ts';
-import { dueIn, type Tick } from '../../worker/queues/run-schedule.ts';
+import { dueIn, type Tick, tickWords } from '../../worker/queues/run-schedule.ts';
 import { attentionOf, heldWords } from './attention-list.ts';
+import { progressWords } from './run-progress.ts';
 import { statusWords, type ToldRun, tookWords } from './run-history.ts';
 import { see, type Seen } from '../lookup/snapshot-command.ts';
 import { missingWords } from '../lookup/missing-people.ts';
 import { type CurrentStatus, currentStatusOf } from './mirror-status.ts';
-import { counted, instant, lasting, size, range } from '../output/format-values.ts';
+import { counted } from '../../domain/values/counted.ts';
+import { instant, lasting, size, range } from '../output/format-values.ts';
 
 /** The next run of one kind. */
 export interface Due {
@@ -45,19 +47,29 @@ export function readStatusPage(config: Config): MirrorStatus {
   const { mirror, at } = standing;
   const due = dueOf({ config, now: Date.parse(at) });
   const attention = attentionOf(standing);
-  return { mirror, at, attention, calm: calmOf(standing), rows: rowsOf(standing, due) };
+  return { mirror, at, attention, calm: calmOf(standing), rows: rowsOf(standing, due, false) };
 }
 
-/** Returns the rows of the status table as pairs of a name and a value. */
-export function rowsOf(standing: CurrentStatus, due: readonly Due[]): string[][] {
+/**
+ * Returns the rows of the status table as pairs of a name and a value. `isVerbose`: with the ids of
+ * runs and processes.
+ */
+export function rowsOf(
+  standing: CurrentStatus,
+  due: readonly Due[],
+  isVerbose: boolean,
+): string[][] {
   const { proven, lastRuns, recorded, conflicts, rejected, invalid } = standing;
-  const { parked, open, paused, quarantine, lease, snapshot } = standing;
+  const { parked, open, paused, quarantine, snapshot } = standing;
   return [
-    ['last proven', provenWords(proven)],
-    ['last full run', runWords(lastRuns.full)],
-    ['last fast run', runWords(lastRuns.fast)],
-    ['next', due.map(({ run, at }) => `${run} ${at}`).join(', ') || 'nothing is scheduled'],
-    ['right now', lease.held ? 'another process holds the mirror' : 'nobody is at it'],
+    ['last complete run', provenWords(proven, isVerbose)],
+    ['last full run', runWords(lastRuns.full, isVerbose)],
+    ['last fast run', runWords(lastRuns.fast, isVerbose)],
+    [
+      'next',
+      due.map(({ run, at }) => `${tickWords(run)} ${at}`).join(', ') || 'nothing is scheduled',
+    ],
+    ['right now', nowWords(standing, isVerbose)],
     ['paused', paused ? `yes, since ${paused.since}` : 'no'],
     ['quarantined', quarantine ? `yes, until ${quarantine.until}` : 'no'],
     ['recorded', perKind(recorded)],
@@ -65,16 +77,23 @@ export function rowsOf(standing: CurrentStatus, due: readonly Due[]): string[][]
     ['conflicts', perKind(conflicts)],
     ['rejected', `${perKind(rejected)}${parkedWords(parked)}`],
     ['invalid', perKind(invalid)],
-    ['held', heldRow(standing)],
+    ['awaiting approval', heldRow(standing)],
     ['approved', approvedWords(standing)],
-    ['unanswered', openWords(open)],
-    ['who left', returnedWords(standing.returns)],
+    ['outcome unknown', openWords(open)],
+    ['write-back', returnedWords(standing.returns)],
     ...standing.limits.map((seen, at) => [
-      at === 0 ? 'limits seen' : '',
+      at === 0 ? 'rate limits' : '',
       `${seen.route} ${limitWords(seen, lasting)} (${seen.at})`,
     ]),
     ['snapshot', snapshotWords(snapshot)],
   ];
+}
+
+function nowWords({ at, lease, running }: CurrentStatus, isVerbose: boolean): string {
+  if (running) return progressWords({ at, running }, isVerbose);
+  return lease.held
+    ? 'a process has the mirror; no full or fast run is in progress'
+    : 'no run is in progress';
 }
 
 function heldRow({ held }: CurrentStatus): string {
@@ -89,17 +108,17 @@ function approvedWords({ approvals }: CurrentStatus): string {
     .join('; ');
 }
 
-function provenWords(proven: CurrentStatus['proven']): string {
-  if (!proven) return 'unknown: no full run that ended well is remembered';
+function provenWords(proven: CurrentStatus['proven'], isVerbose: boolean): string {
+  if (!proven) return 'unknown: no full run that ended well is recorded';
   const { ageMs, run, startedAt } = proven;
   const age = ageMs === null ? "in the future, by this machine's clock" : `${range(ageMs)} ago`;
-  return `${age} (${run}, began ${startedAt})`;
+  return `${age} (${isVerbose ? `${run}, ` : ''}began ${startedAt})`;
 }
 
-function runWords(run: ToldRun | null): string {
-  if (!run) return 'none is remembered';
+function runWords(run: ToldRun | null, isVerbose: boolean): string {
+  if (!run) return 'none is recorded';
   const took = run.ms === null ? '' : `, took ${tookWords(run)}`;
-  return `${statusWords(run)} (${run.run}, began ${run.startedAt}${took})`;
+  return `${statusWords(run)} (${isVerbose ? `${run.run}, ` : ''}began ${run.startedAt}${took})`;
 }
 
 function perKind(of: CurrentStatus['recorded']): string {
@@ -109,8 +128,9 @@ function perKind(of: CurrentStatus['recorded']): string {
 
 function parkedWords({ contacts, templates, since }: CurrentStatus['parked']): string {
   if (since === null) return '';
-  const reason = `; ${contacts + templates} parked, the oldest since ${since}`;
-  return renderProblem({ reason, fix: '`crm-mirror retry` has them tried again' });
+  const n = contacts + templates;
+  const reason = `; ${counted(n, 'record')} skipped until ${n === 1 ? 'it changes' : 'they change'}, the oldest since ${since}`;
+  return renderProblem({ reason, fix: '`crm-mirror retry` tries them again' });
 }
 
 function openWords({ unknown, sent, since }: CurrentStatus['open']): string {
@@ -123,11 +143,11 @@ function snapshotWords({ file, bytes }: CurrentStatus['snapshot']): string {
 }
 
 function returnedWords(returns: CurrentStatus['returns']): string {
-  if (!returns) return 'not told to the CRM; `crm-mirror optouts` lists them';
+  if (!returns) return 'not configured; `crm-mirror optouts` lists the opt-outs';
   const { waiting, since, rejected } = returns;
-  if (waiting + rejected.count === 0) return 'the CRM was told of all';
+  if (waiting + rejected.count === 0) return 'every opt-out is reported';
   const sinceWhen = since === null ? '' : `, the oldest since ${since}`;
-  return `${waiting} not told to the CRM yet${sinceWhen}; ${rejected.count} not taken by it`;
+  return `${waiting} not reported to the CRM yet${sinceWhen}; ${rejected.count} refused by it`;
 }
 
 /**
@@ -139,14 +159,15 @@ export function calmOf({ invalid, rejected, conflicts }: CurrentStatus): string 
     const n = (counts?.contacts ?? 0) + (counts?.templates ?? 0);
     return n === 0 ? [] : [`${n.toLocaleString('en')} ${word}`];
   };
-  const faulty = [...of(invalid, 'invalid'), ...of(rejected, 'rejected')];
-  const found = [...faulty, ...of(conflicts, 'in conflict')];
-  if (found.length === 0) return 'nothing needs a look';
-  const lists =
-    faulty.length === 0 ? '' : '`crm-mirror plan` lists those that are invalid or rejected, ';
-  const fix = `${lists}\`crm-mirror explain PERSON\` tells why`;
+  const found = [
+    ...of(invalid, 'invalid'),
+    ...of(rejected, 'rejected'),
+    ...of(conflicts, 'in conflict'),
+  ];
+  if (found.length === 0) return 'nothing needs attention';
+  const fix = '`crm-mirror problems` lists them, `crm-mirror explain PERSON` says why';
   return renderProblem({
-    reason: `nothing needs a look but single records (${found.join(', ')})`,
+    reason: `nothing needs attention except single records (${found.join(', ')})`,
     fix,
   });
 }

@@ -20,6 +20,7 @@ import {
   type ToldProof,
   type ToldReturns,
 } from './status-sections.ts';
+import { progressOf, type ToldProgress } from './run-progress.ts';
 import { pluralOf, runningOf, tellRun, type ToldRun } from './run-history.ts';
 import { weekMs } from '../../engine/report/guard-rules.ts';
 import type { Seen } from '../lookup/snapshot-command.ts';
@@ -87,6 +88,8 @@ export interface CurrentStatus {
   /** The rate limits observed by the latest run. */
   limits: ToldLimit[];
   lease: { held: boolean };
+  /** The run that is in progress, about all people; null if there is none. */
+  running: ToldProgress | null;
   /** `fault` states why every run is refused. */
   ledger: { file: string; fault: Omit<Problem, 'code'> | null };
   snapshot: { file: string; exists: boolean; bytes: number | null };
@@ -144,6 +147,7 @@ export function currentStatusOf(seen: Seen): CurrentStatus {
     approvals: [],
     limits: [],
     lease: { held: leased },
+    running: null,
     ledger: ledgerOf(seen),
     snapshot: fileOf(config.snapshot, snapshot !== undefined),
   };
@@ -173,6 +177,7 @@ export function currentStatusOf(seen: Seen): CurrentStatus {
     optOutsByEvents: byEvents(meta, now),
     approvals: approvalsOf(snapshot, now),
     limits: limitsOf(meta),
+    running: progressOf(seen),
     restored: copied === undefined ? null : { backupOf: instant(copied) },
   };
 }
@@ -202,10 +207,10 @@ function runsOf(
   { config, leased, now }: Seen,
 ): Pick<CurrentStatus, 'proven' | 'lastRuns'> {
   const { runs } = snapshot;
-  const running = runningOf(snapshot, leased);
+  const isRunning = runningOf(snapshot, leased);
   const last = (mode: string): ToldRun | null => {
     const run = runs.newestOf(mode);
-    return run ? tellRun(run, running) : null;
+    return run ? tellRun(run, isRunning) : null;
   };
   const proven = runs.proven();
   return {

@@ -4,6 +4,7 @@ import type { RecordTypeName } from '../../domain/record.ts';
 import type { KeptRun } from '../../snapshot/tables/run-history.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import { instant, instantOrNull, range } from '../output/format-values.ts';
+import { runInProgress } from '../progress/run-in-progress.ts';
 
 /** The part of a stored summary that is read. Earlier versions may not have written all of it. */
 const kept = z.object({
@@ -51,11 +52,11 @@ export interface ToldChanges {
   templates: Outcomes;
 }
 
-/** Returns the document of a run. `running` is the id of the run that may be in progress. */
-export function tellRun(run: KeptRun, running: string | undefined): ToldRun {
+/** Returns the document of a run. `isRunning` tells which unfinished runs are in progress. */
+export function tellRun(run: KeptRun, isRunning: (run: KeptRun) => boolean): ToldRun {
   const { only, requests, certificate, reasons } = kept.parse(JSON.parse(run.summary ?? '{}'));
   const ended = run.endedAt !== null;
-  const unfinished = run.id === running ? 'running' : 'interrupted';
+  const unfinished = isRunning(run) ? 'running' : 'interrupted';
   return {
     run: run.id,
     mode: run.mode,
@@ -75,12 +76,17 @@ export function tellRun(run: KeptRun, running: string | undefined): ToldRun {
 }
 
 /**
- * Returns the id of the run that may be in progress: the newest, if it has not ended and another
- * process has the lease.
+ * Returns a function that tells whether a run is in progress: it has not ended, and the process
+ * that has the lease began it. Of runs about one person, only the newest can be.
  */
-export function runningOf({ runs }: Snapshot, leased: boolean): string | undefined {
-  const [newest] = leased ? runs.newest(1) : [];
-  return newest?.endedAt === null ? newest.id : undefined;
+export function runningOf(snapshot: Snapshot, leased: boolean): (run: KeptRun) => boolean {
+  if (!leased) return () => false;
+  const now = runInProgress(snapshot, leased);
+  const newest = snapshot.runs.newestOf('single')?.id;
+  return ({ id, mode, startedAt, endedAt }) => {
+    if (endedAt !== null) return false;
+    return (now !== undefined && startedAt >= now.since) || (mode === 'single' && id === newest);
+  };
 }
 
 /** Counts the changes of a run by operation and state. */
@@ -98,10 +104,14 @@ export function pluralOf(kind: RecordTypeName): 'contacts' | 'templates' {
   return kind === 'contact' ? 'contacts' : 'templates';
 }
 
-/** Formats the status of a run, such as: interrupted or still running (contacts only) */
-export function statusWords({ status, endedAt, only }: ToldRun): string {
-  const words = status === 'rejected' ? 'done, some rejected' : status;
-  const told = endedAt === null && status === 'running' ? 'interrupted or still running' : words;
+/** Formats the status of a run, such as: still running (contacts only) */
+export function statusWords({ status, only }: ToldRun): string {
+  const words: Partial<Record<string, string>> = {
+    rejected: 'done, some records have problems',
+    held: 'done, some changes await approval',
+    running: 'still running',
+  };
+  const told = words[status] ?? status;
   return only === null ? told : `${told} (${only} only)`;
 }
 

@@ -193,7 +193,10 @@ export const fileSchema = z
   }, onMapping)
   .superRefine(({ schedule: due, contacts: people }, context) => {
     if (!due?.sentinel || people !== undefined) return;
-    const mistake = fault('watches contacts, and there are none', 'remove it, or add contacts');
+    const mistake = fault(
+      'checks for unsubscribed contacts, and there are no contacts',
+      'remove it, or add contacts',
+    );
     context.addIssue(issueOf(mistake, ['schedule', 'sentinel']));
   }, onMapping)
   .superRefine(({ policy: { resubscribe }, contacts: people }, context) => {

@@ -6,11 +6,12 @@ import { normalize } from 'node:path';
 import { z } from 'zod';
 import type { Fault } from '../../domain/record.ts';
 import { fault, issueOf, says } from '../../domain/schema-fault.ts';
+import { parseDateFormat } from '../../domain/values/date-format.ts';
 import { wordOf } from '../../domain/values/record-field.ts';
 import { condition } from './cel-condition.ts';
-import { onMapping, text } from './field-types.ts';
+import { number, onMapping, text, whole } from './field-types.ts';
 import { contactSource, readsOne, returns, templateSource, traitsOf } from './source-types.ts';
-import { webhook } from './worker-schema.ts';
+import { timeZone, webhook } from './worker-schema.ts';
 
 const word = (what: string) =>
   z
@@ -72,6 +73,42 @@ function refuseTwice(lists: readonly string[]) {
 }
 
 const field = (what: string) => text(`Column or dotted path of the CRM record: ${what}`);
+
+/** Zones without summer time, under names that most people write for zones with it. */
+const withoutSummer: ReadonlySet<string> = new Set(['EST', 'MST', 'HST']);
+
+/** The time of a consent statement: a field in ISO 8601, or with a format of its own. */
+const consentTime = z
+  .union([
+    field('when this person last gave or withdrew consent (ISO 8601)'),
+    z
+      .strictObject({
+        field: fieldName,
+        format: text('Format of the values: yyyy, MM or M, dd or d, HH, mm, ss').superRefine(
+          (format, context) => {
+            const parsed = parseDateFormat(format);
+            if ('reason' in parsed) context.addIssue(issueOf(fault(parsed.reason, parsed.fix), []));
+          },
+        ),
+        timezone: timeZone(
+          'Time zone of the values: an IANA name such as Europe/Berlin',
+        ).optional(),
+      })
+      .superRefine(({ format, timezone }, context) => {
+        if (timezone !== undefined && withoutSummer.has(timezone)) {
+          const fix = 'name a place in the zone, such as America/New_York';
+          const mistake = fault(`${timezone} has no summer time`, fix);
+          context.addIssue(issueOf(mistake, ['timezone']));
+        }
+        const parsed = typeof format === 'string' ? parseDateFormat(format) : undefined;
+        if (timezone !== undefined || !parsed || 'reason' in parsed || !parsed.hasTime) return;
+        const mistake = fault('is missing', 'name the zone of the times, such as Europe/Berlin');
+        context.addIssue(issueOf(mistake, ['timezone']));
+      }, onMapping),
+  ])
+  .describe(
+    'Column or dotted path of the CRM record: when this person last gave or withdrew consent (ISO 8601); or a field with its own format and time zone',
+  );
 const otherwise = '; or a field with its own words, or a condition';
 const flagged = (what: string) =>
   z
@@ -81,6 +118,12 @@ const flagged = (what: string) =>
       flagWords,
     ])
     .describe(`Column or dotted path of the CRM record: yes if ${what}${otherwise}`);
+
+const optOut = flagged('this person wants no mail at all');
+/** One setting, or several: a yes in any of them opts the person out. */
+const optOuts = z
+  .union([optOut, z.array(optOut).min(1).describe('Several of these: a yes in any counts')])
+  .describe(`${optOut.description}; or a list of these, in which any yes counts`);
 
 /** The schema of `contacts.protect`: addresses, and conditions on the CRM record. */
 export const protect = z
@@ -121,7 +164,7 @@ const channel = z
         `Column or dotted path of the CRM record: whether this person wants the channel${otherwise}`,
       ),
     replaces: text(
-      'Id of the channel that this one replaces; people who left the replaced channel are not opted in',
+      'Id of the channel that this one replaces; people who opted out of the replaced channel are not opted in',
     ).optional(),
   })
   .describe('One channel: its id and the subscription field');
@@ -168,10 +211,14 @@ export const contacts = z
     id: field('its stable id'),
     email: field('the email address'),
     deleted: flagged('the CRM flags this person as deleted').optional(),
-    unsubscribed: flagged('this person wants no mail at all').optional(),
-    consentAt: field('when this person last gave or withdrew consent (ISO 8601)').optional(),
+    unsubscribed: optOuts.optional(),
+    consentAt: consentTime.optional(),
     include: condition(false, 'false excludes the record').optional(),
     protect: protect.optional(),
+    sample: number(
+      whole(1, 1_000_000),
+      'Number of people to begin with: only these are created, opted in or adopted',
+    ).optional(),
     channels,
     webhook: webhook.optional(),
     returns: returns.optional(),
@@ -191,10 +238,7 @@ export const contacts = z
   .superRefine(({ source, id }, context) => {
     const given = traitsOf(source?.type)?.id;
     if (given === undefined || id === undefined || id === given) return;
-    const mistake = fault(
-      'is not what tells its records apart',
-      `write ${given}, and nothing else`,
-    );
+    const mistake = fault('is not the id of its records', `write ${given}, and nothing else`);
     context.addIssue(issueOf(mistake, ['id']));
   }, onMapping)
   .describe('People to keep equal');
@@ -229,8 +273,8 @@ function returnsFaults(given: {
   if (back.type !== 'hubspot' && back.type !== 'salesforce') return [];
   if (back.type !== source.type) {
     const mistake = fault(
-      `${back.type} is told with what its source has to get in`,
-      `use the source ${back.type}, or another way back`,
+      `reports with the credentials of its source, and the source is not ${back.type}`,
+      `use the source ${back.type}, or another type of write-back`,
     );
     return [[['type'], mistake]];
   }

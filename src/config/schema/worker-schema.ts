@@ -22,6 +22,9 @@ const cron = (what: string) =>
     .optional();
 const noZone = says('is no time zone', 'write one such as Europe/Berlin, or UTC');
 
+/** A time zone by its IANA name. */
+export const timeZone = (what: string) => z.string().refine(isTimeZone, noZone).describe(what);
+
 /** The schema of `schedule`. */
 export const schedule = z
   .strictObject({
@@ -29,11 +32,9 @@ export const schedule = z
     fast: cron('Fast runs'),
     templates: cron('Runs for templates only'),
     sentinel: cron('Checks for people who unsubscribed from all mail, one request each'),
-    timezone: z
-      .string()
-      .refine(isTimeZone, noZone)
-      .describe('Time zone of the patterns: an IANA name such as Europe/Berlin')
-      .default('UTC'),
+    timezone: timeZone('Time zone of the patterns: an IANA name such as Europe/Berlin').default(
+      'UTC',
+    ),
   })
   .describe('When the worker starts runs');
 
@@ -133,7 +134,7 @@ function isBase64(given: string): boolean {
 }
 
 const noUrl = says('is no web address', 'write https://HOST/PATH');
-const unsafe = fault('would tell it unencrypted', 'use https');
+const unsafe = fault('would send it unencrypted', 'use https');
 const noNoticeSecret = fault(
   'is no secret of Standard Webhooks',
   'write whsec_ and then base64 (openssl rand -base64 32)',

@@ -197,7 +197,7 @@ async function tryOnce(
     leaves: async () =>
       run.groupCommit(() => {
         if (stop.aborted || breaker.holds(type, change))
-          throw new NotSent('stopped before it left');
+          throw new NotSent('stopped before it was sent');
         if (isPastSlice(applying, change)) throw new NotSent('the source is read again first');
         late = isOutdated() ? 'outdated' : undefined;
         if (change.op !== 'opt_out' && !isFresh(run, provenAt)) late ??= 'too old';
@@ -207,7 +207,7 @@ async function tryOnce(
         if (late) throw new NotSent(`what is known of it is ${late}`);
         if (change.op === 'delete') rememberDeleted(applying, change);
         isBarred = isForbidden(applying, change);
-        if (isBarred) throw new NotSent('the ledger forbids it');
+        if (isBarred) throw new NotSent('the do-not-contact list forbids it');
         run.snapshot.journal.move(change.seq, 'sent', { at: run.clock.now() });
       }),
   });

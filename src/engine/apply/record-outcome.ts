@@ -197,6 +197,7 @@ function reject(
   journal.move(change.seq, 'rejected', { at, reason, fix });
   problems.put({
     ...problem,
+    cause: change.op === 'opt_out' ? ('opt-out-refused' as const) : ('platform-refused' as const),
     reason,
     fix,
     attempts,

@@ -127,7 +127,7 @@ function countRefusals(stop: Stop) {
       if (isStranger) noteStranger(partOf(type, change), change.part);
       if (attempted < attemptsAtLeast || rejected / attempted <= rejectedAtMost) return;
       const count = `${rejected} of ${attempted}`;
-      const reason = `the platform refused ${count} changes; only opt-outs go on`;
+      const reason = `the platform refused ${count} changes; only opt-outs are still sent`;
       stop('most', { reason, fix: 'see the problems' });
     },
     verdict(): BreakerVerdict {

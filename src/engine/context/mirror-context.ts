@@ -4,12 +4,14 @@ import type { RouteLimit } from '../../domain/route-limit.ts';
 import type { AbsenceDue, Key } from '../../domain/record.ts';
 import type { Forecast } from '../report/duration-forecast.ts';
 import type { Guards } from '../report/guard-rules.ts';
+import type { PlanView } from '../report/plan-view.ts';
 import type { Plan, RequestCounts } from '../report/run-summary.ts';
 import type { Platform } from '../../platform/api-client.ts';
 import type { DoNotContactList } from '../../do-not-contact/contact-list.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import type { WriteBack } from '../../sources/write-back.ts';
 import type { Source } from '../../sources/source.ts';
+import type { OnlyPeople } from './people-selection.ts';
 import type { PersonLocks } from './person-locks.ts';
 
 /** One assembled mirror: everything that a run needs. */
@@ -44,6 +46,8 @@ export interface Mirror {
    * The default for people who are no longer in the CRM; undefined if the configuration states it.
    */
   unstated?: Unstated | undefined;
+  /** The number of people to begin with; undefined if there is no such limit. */
+  sample?: number | undefined;
   /** The share of each route's limit that is left to other programs, from 0 to 1. */
   reserve: number;
   /** Returns the number of requests so far. */
@@ -102,8 +106,12 @@ export interface RunOptions {
    * with this option sends what it has planned and does not plan again.
    */
   agrees?(plan: Plan): void;
+  /** Receives the plan as people read it, after the guards have judged it. */
+  shows?(view: PlanView): Promise<void>;
   /** Receives the forecast before the first change is sent. */
   foresees?(forecast: Forecast): void;
+  /** The people that the run is limited to; undefined if it may change everybody. */
+  onlyPeople?: OnlyPeople | undefined;
   /** Whether this is a first load, which deletes nobody and needs no approval for opt-ins. */
   firstLoad?: boolean | undefined;
   /** Whether the snapshot was restored from a backup and the platform has not been listed since. */
@@ -127,6 +135,8 @@ export interface Progress {
   done: number;
   /** Undefined while the total is unknown. */
   of: number | undefined;
+  /** The share of the source that has been read, from 0 to 1, if the source knows its size. */
+  share?: number | undefined;
 }
 
 /** Returns the mode under the name that summaries use. */

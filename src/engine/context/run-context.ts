@@ -3,6 +3,7 @@ import type { JournaledChange } from '../../domain/change.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 import type { LearnedFacts, PlatformTime } from './platform-knowledge.ts';
 import type { GroupCommit } from './group-commit.ts';
+import type { PeopleSelection } from './people-selection.ts';
 import { type Mirror, onlyKey, type RunOptions } from './mirror-context.ts';
 import type { RecordType } from '../../records/record-type.ts';
 
@@ -25,6 +26,8 @@ export interface RunContext extends Pick<Mirror, OfMirror>, Pick<RunOptions, OfO
   /** Whether only opt-outs are planned, because the platform refused most changes. */
   quarantined: boolean;
   platformTime: PlatformTime;
+  /** The people that the run is limited to; undefined if it may change everybody. */
+  selection: PeopleSelection | undefined;
 }
 
 /**

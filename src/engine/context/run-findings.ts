@@ -31,6 +31,11 @@ export interface Sizes {
   invalid: number;
   /** The number of records that identify no person. */
   skipped: number;
+  /**
+   * The number of recorded records that this reading is the first to lack. It stays 0 in an
+   * incremental reading.
+   */
+  missing: number;
   /** Words in the records that the configuration does not define. */
   unknown: readonly UnknownWords[];
 }
@@ -69,7 +74,7 @@ export const noFindings: Findings = {
   listing: undefined,
   lost: new Set(),
   reading: '',
-  sizes: { valid: 0, wanted: 0, invalid: 0, skipped: 0, unknown: [] },
+  sizes: { valid: 0, wanted: 0, invalid: 0, skipped: 0, missing: 0, unknown: [] },
   still: () => false,
   absenceCounts: false,
 };

@@ -80,6 +80,8 @@ export interface RunState extends Started {
 export interface ReviewState {
   /** The guard classes with changes that await approval, and why. */
   held: Map<GuardClass, HoldReason>;
+  /** The guard classes that hold people whose opt-out the CRM no longer states, and why. */
+  withdrawn: Map<GuardClass, HoldReason>;
   /** The number of people with stated opt-outs awaiting approval whom this run has not read. */
   unplanned: number;
   /** The number of records that a guard class covers, once it has been counted. */
@@ -101,7 +103,7 @@ export function stateOf(started: Started): RunState {
     plan: undefined,
     forecast: undefined,
     failure: undefined,
-    review: { held: new Map(), unplanned: 0, population: {}, rounds: 0 },
+    review: { held: new Map(), withdrawn: new Map(), unplanned: 0, population: {}, rounds: 0 },
   };
 }
 

@@ -72,7 +72,7 @@ export function createTally(snapshot: Snapshot): RunTally {
   // The four ranks: awaiting approval, failed opt-outs, new problems, known problems.
   const ranks: Ranks = [[], [], [], []];
   const words = unknownWords();
-  const stopped: Record<Stop, number> = { protect: 0, optIns: 0 };
+  const stopped: Record<Stop, number> = { protect: 0, optIns: 0, sample: 0 };
   const sums = { news: 0, known: 0, optOutsFailed: 0 };
   const count = (isNew: boolean): void => void (sums[isNew ? 'news' : 'known'] += 1);
   const list = (rank: 1 | 2 | 3, problem: ListedProblem): void => add(ranks[rank] ?? [], problem);
@@ -95,12 +95,12 @@ export function createTally(snapshot: Snapshot): RunTally {
       sums.known += 1;
       if (op === 'opt_out') sums.optOutsFailed += 1;
       const told = op === 'opt_out' ? delays : fix;
-      list(op === 'opt_out' ? 1 : 3, refusal({ kind, key, part, reason }, told));
+      list(op === 'opt_out' ? 1 : 3, refusal({ kind, key, part, reason }, { op, fix: told }));
     },
     unread({ invalid, rejected, refused, optOuts }) {
       sums.known += invalid + rejected + refused;
       sums.optOutsFailed += refused;
-      for (const one of optOuts) list(1, refusal(one, delays));
+      for (const one of optOuts) list(1, refusal(one, { op: 'opt_out', fix: delays }));
     },
     ...holding(snapshot, ranks),
     notReported(problem, isNew) {
@@ -112,7 +112,8 @@ export function createTally(snapshot: Snapshot): RunTally {
       if (outcome.is !== 'rejected') return;
       sums.news += 1;
       if (op === 'opt_out') sums.optOutsFailed += 1;
-      const problem = refusal({ kind: name, key, part, reason: outcome.reason }, outcome.fix);
+      const { reason, fix } = outcome;
+      const problem = refusal({ kind: name, key, part, reason }, { op, fix });
       list(op === 'opt_out' ? 1 : 2, { ...problem, isNew: true });
     },
     outcomeCount: (kind) => settled[kind],
@@ -150,7 +151,8 @@ function unknownWords() {
         const reason = sayUnknown(words, { asTheyAre: false });
         const shown = sayUnknown(words, { asTheyAre: true });
         const isNew = news.has(key);
-        listed.set(key, { kind, key, class: 'invalid', part: '', reason, fix, isNew, shown });
+        const about = { kind, key, class: 'invalid', part: '', cause: 'unknown-word' } as const;
+        listed.set(key, { ...about, reason, fix, isNew, shown });
       }
     },
     listed: () => [...listed.values()],
@@ -165,9 +167,18 @@ function rankOf(isNew: boolean, urgent = false): 1 | 2 | 3 {
 /** Builds the problem of a change that was refused before. */
 function refusal(
   { kind, key, part, reason }: Pick<RecordProblem, 'kind' | 'key' | 'part' | 'reason'>,
-  fix: string,
+  { op, fix }: { op: Change['op']; fix: string },
 ): ListedProblem {
-  return { kind, key, class: 'rejected', part, reason, fix, isNew: false };
+  return {
+    kind,
+    key,
+    class: 'rejected',
+    part,
+    cause: op === 'opt_out' ? 'opt-out-refused' : 'platform-refused',
+    reason,
+    fix,
+    isNew: false,
+  };
 }
 
 function add(listed: ListedProblem[], problem: ListedProblem): void {

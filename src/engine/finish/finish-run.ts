@@ -9,6 +9,7 @@ import { dropSuperseded, yielding } from '../plan/commit-plan.ts';
 import { type RunContext, supersededKeys } from '../context/run-context.ts';
 import { isRecord, onlyKey } from '../context/mirror-context.ts';
 import { storeWantedCounts } from '../read/incremental-read.ts';
+import { groupFound } from './group-found-problems.ts';
 import { summaryOf } from './summarize-run.ts';
 import type { Summary } from '../report/run-summary.ts';
 import { reportOptOuts } from '../../write-back/report-opt-outs.ts';
@@ -40,6 +41,8 @@ export async function finishRun(found: RunState): Promise<Summary> {
   const people = state.parts.find(({ type }) => type.capabilities.erasure)?.type;
   const looked = run.writes && run.mode === 'full' ? people : undefined;
   const erased = looked ? await findErased(run, looked) : [];
+  dropSuperseded(run);
+  const problems = await groupFound(state);
   // There is no await from here until the end is stored, so that the summary agrees with the
   // snapshot.
   dropSuperseded(run);
@@ -47,7 +50,7 @@ export async function finishRun(found: RunState): Promise<Summary> {
   const held = countAwaitingApproval(state);
   state.tally.released(guardNames.filter((of) => held[of] === 0));
   if (looked) run.snapshot.transaction(() => noteUnfinished(run, looked, erased));
-  const summary = summaryOf(state, { reported, done, held });
+  const summary = summaryOf(state, { reported, done, held, found: problems });
   const settled = run.writes ? run.snapshot.transaction(() => keep(state, summary)) : [];
   if (run.writes) await yielding(run, keepNoticed(state));
   if (run.writes) await closeHolds(state, settled);
@@ -62,7 +65,7 @@ function keep(state: RunState, summary: Summary): RecordType[] {
   const { id } = run;
   const at = run.clock.now();
   keepParked(state);
-  const { problems: _, reasonCodes: __, ...kept } = summary;
+  const { problems: _, groups: __, reasonCodes: ___, ...kept } = summary;
   const { status, plan } = summary;
   // Most events cause no change, and their runs would only fill the list of runs.
   const wasTold = (summary.returns?.told ?? 0) > 0;
@@ -70,7 +73,7 @@ function keep(state: RunState, summary: Summary): RecordType[] {
   const isIdle = isQuiet && !journal.holds(id);
   if (isIdle) runs.drop(id);
   else runs.finish({ id, status, plan, summary: JSON.stringify(kept), at });
-  storeCursors(state, status);
+  if (!run.selection) storeCursors(state, status);
   storeLimits(run.snapshot.meta, state.mirror.limits(), at);
   clearAnnouncement(state);
   return closeApprovals(state);
@@ -84,6 +87,7 @@ function keepParked({ run, parts, known }: RunState): void {
     if (!knowledge?.certified) continue;
     const { whole, sizes } = knowledge;
     if (whole) storeWantedCounts(run.snapshot, type.name, sizes);
+    if (whole && type.capabilities.personRead) run.selection?.store();
     if (isWhole) problems.dropUnnamed(type.name, { but: supersededKeys(run, type), whole });
   }
 }

@@ -20,12 +20,15 @@ import {
   type Status,
   type Summary,
 } from '../report/run-summary.ts';
+import type { ProblemGroups } from '../report/problem-groups.ts';
+import { withHeld } from './group-found-problems.ts';
 import { modeName, onlyKey } from '../context/mirror-context.ts';
 import type { Reported } from '../../write-back/report-opt-outs.ts';
 import { findingsNamed } from '../context/run-findings.ts';
 import { unfinishedIn } from '../../erasure/pending/unfinished-erasures.ts';
 import { sayUnfinished } from '../../erasure/pending/erasure-text.ts';
 import { isAnyLeft } from '../guard/plan-approval.ts';
+import { counted } from '../../domain/values/counted.ts';
 
 /** Holds what a summary needs in addition to the state of the run. */
 interface Done {
@@ -35,10 +38,12 @@ interface Done {
   done: readonly JournalTally[];
   /** The number of people awaiting approval, by guard class. */
   held: Record<GuardClass, number>;
+  /** The problems of the run, collected by cause. */
+  found: ProblemGroups;
 }
 
 /** Builds the summary of a run. */
-export function summaryOf(state: RunState, { reported, done, held }: Done): Summary {
+export function summaryOf(state: RunState, { reported, done, held, found }: Done): Summary {
   const { run, tally, parts, mirror, options } = state;
   const contact = kindSummary(state, 'contact', done);
   const template = kindSummary(state, 'template', done);
@@ -64,6 +69,9 @@ export function summaryOf(state: RunState, { reported, done, held }: Done): Summ
       ...contact,
       held: split.contacts,
       skipped: findingsNamed(state.known, 'contact').sizes.skipped,
+      furtherOptIns: done.reduce((sum, { further }) => sum + further, 0),
+      prevented: tally.counts().stopped,
+      missing: findingsNamed(state.known, 'contact').sizes.missing,
     },
     templates: { ...template, held: split.templates },
     returns: reported?.summary ?? null,
@@ -71,6 +79,7 @@ export function summaryOf(state: RunState, { reported, done, held }: Done): Summ
     forecast: state.forecast ?? null,
     certificate: certificateOf(state),
     problems: tally.problems(),
+    groups: withHeld(found, state, held),
     reasons: said.map(renderProblem),
     reasonCodes: said.map(({ code }) => code),
     known: tally.counts().known,
@@ -184,13 +193,13 @@ function reasonsOf(state: RunState, tally: readonly JournalTally[]): Problem[] {
   if (unknown > 0) {
     reasons.push({
       code: 'outcome-unknown',
-      reason: `the outcome of ${unknown} changes is not known yet`,
+      reason: `the outcome of ${counted(unknown, 'change')} is not known yet`,
       fix: 'the next run reads what became of them',
     });
   }
   const unsent = tally.reduce((sum, { state, n }) => sum + (state === 'planned' ? n : 0), 0);
   if (unsent > 0 && !run.stop.aborted) {
-    const reason = `${unsent} changes were not sent`;
+    const reason = `${counted(unsent, 'change')} ${unsent === 1 ? 'was' : 'were'} not sent`;
     reasons.push({ code: 'changes-left', reason, fix: 'the next run plans them again' });
   }
   return reasons;
@@ -211,11 +220,11 @@ export function sayStopped({ protect, optIns }: Record<Stop, number>): Problem[]
   const notes: Problem[] = [];
   if (optIns > 0) {
     const reason = `policy.optIns is off: ${people(optIns)} would be created or opted in`;
-    notes.push({ code: 'note', reason, fix: 'set it to on to do so' });
+    notes.push({ code: 'policy', reason, fix: 'set it to on to do so' });
   }
   if (protect > 0) {
     notes.push({
-      code: 'note',
+      code: 'policy',
       reason: `contacts.protect: ${people(protect)} would be changed and stay as they are`,
       fix: '`crm-mirror explain <email>` says what for one person',
     });

@@ -22,6 +22,7 @@ import { beginHolds, endsOf } from './approval-holds.ts';
 import { onlyKey } from '../context/mirror-context.ts';
 import { noteVolume, othersOf, populationOf } from './guard-population.ts';
 import { shapeOf } from './change-shape.ts';
+import { holdWithdrawn } from './withdrawn-opt-outs.ts';
 import { findingsNamed } from '../context/run-findings.ts';
 import { eachRange } from '../context/work-in-parts.ts';
 import type { PlanAwaitingApproval } from '../../snapshot/tables/awaiting-approval.ts';
@@ -81,7 +82,7 @@ function* eachRangeOf(
 
 function* guardOne(context: RunState, of: GuardClass, cause: Cause): Generator<undefined> {
   const { run } = context;
-  const { held } = context.review;
+  const { held, withdrawn } = context.review;
   const { guarded } = run.snapshot;
   const isAboutOne = cause === 'creation' || onlyKey(run) !== undefined;
   const neverHolds = isAboutOne && guardRows[of].exempt.includes('single run');
@@ -93,7 +94,8 @@ function* guardOne(context: RunState, of: GuardClass, cause: Cause): Generator<u
   const isTimed = timedGuards.has(of);
   const unplanned = isTimed ? yield* countUnplanned(context, of) : 0;
   if (isTimed) context.review.unplanned = unplanned;
-  if (fresh === 0 && !stands && unplanned === 0) return;
+  const again = withdrawn.get(of);
+  if (fresh === 0 && !stands && unplanned === 0 && !again) return;
   const limit = run.guards[of];
   const volume = yield* volumeOf(context, of, fresh);
   let judged = held.get(of) ?? judge(volume, limit);
@@ -102,7 +104,7 @@ function* guardOne(context: RunState, of: GuardClass, cause: Cause): Generator<u
     held.set(of, judged);
     yield* eachRangeOf(context, of, guarded.withhold);
   }
-  const found = judged ?? (stands || unplanned > 0 ? heldBefore : undefined);
+  const found = again ?? judged ?? (stands || unplanned > 0 ? heldBefore : undefined);
   if (found) tellHeld(context, found, volume);
 }
 
@@ -121,11 +123,14 @@ function* sift(
   const isExempt =
     (exempt.includes('creation') && cause === 'creation') ||
     (exempt.includes('first load') && isFirstLoad(run));
-  let stands = false;
-  let fresh = 0;
   yield* eachRangeOf(context, of, (range) => {
     guarded.follow(range);
     for (const approval of approvals) guarded.approve(approval, range);
+  });
+  yield* holdWithdrawn(context, of);
+  let stands = false;
+  let fresh = 0;
+  yield* eachRangeOf(context, of, (range) => {
     if (isExempt) guarded.exempt(range);
     if (timedGuards.has(of) && !neverHolds) {
       guarded.expire(range, endsOf(run, of));
@@ -145,20 +150,31 @@ function tellHeld(context: RunState, found: HoldReason, volume: ChangeVolume): v
   const withheld = guarded.countWithheld(of);
   // A later round may withhold a few more changes; the report states the total.
   const told = { ...volume, fresh: withheld + (isTimed ? review.unplanned : 0) };
-  // An earlier plan also shows the people that this run has not read.
-  const shown = told.fresh === withheld ? undefined : largestOf(awaitingApproval.current(), of);
+  // An earlier plan also shows the people that this run has not read. A plan that no run has held
+  // cannot be approved.
+  const current = awaitingApproval.current();
+  const isOwn = run.writes || current.some((one) => one.plan === plan?.hash);
+  const shown = isOwn && told.fresh === withheld ? plan?.hash : largestOf(current, of);
   const { holdForMs } = run.guards[of];
   const since = awaitingApproval.oldest(of, { after: endsOf(run, of).local }) ?? run.clock.now();
   const fault = explainHeld(found, told, {
     limit: run.guards[of],
-    plan: shown ?? plan?.hash ?? '',
+    plan: shown ?? (run.writes ? plan?.hash : undefined),
     until: isTimed && holdForMs !== undefined ? since + holdForMs : undefined,
   });
-  tally.held({ kind: guardRows[of].recordType, key: of, class: 'held', part: '', ...fault });
+  tally.held({
+    kind: guardRows[of].recordType,
+    key: of,
+    class: 'held',
+    part: '',
+    cause: 'awaiting-approval',
+    ...fault,
+  });
 }
 
 function largestOf(plans: readonly PlanAwaitingApproval[], of: GuardClass): string | undefined {
-  return plans.toSorted((a, b) => b.held[of] - a.held[of])[0]?.plan;
+  const [largest] = plans.toSorted((a, b) => b.held[of] - a.held[of]);
+  return largest && largest.held[of] > 0 ? largest.plan : undefined;
 }
 
 /** Counts the people with held opt-outs that an incremental reading did not contain. */

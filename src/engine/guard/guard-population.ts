@@ -48,14 +48,13 @@ export function* populationOf(
 
 /** Counts the subscribed people that the class does not change in this run, up to `enough`. */
 export function* othersOf(
-  { run, parts }: RunState,
+  context: RunState,
   guard: GuardClass,
   enough = Infinity,
 ): Generator<undefined, number> {
-  const { shaping } = run.snapshot;
+  const { shaping } = context.run.snapshot;
   const { recordType: name } = guardRows[guard];
-  const channels =
-    parts.find(({ type }) => type.name === name)?.type.capabilities.channels?.names ?? [];
+  const channels = channelsOf(context, guard);
   let n = 0;
   for (const range of shaping.spansOfKnown(name)) {
     n += shaping.subscribed(name, { ...range, guard }, channels);
@@ -63,6 +62,23 @@ export function* othersOf(
     yield;
   }
   return n;
+}
+
+/** Counts the people whose opt-out the CRM had stated before this run. */
+export function* statedOutOf(context: RunState, guard: GuardClass): Generator<undefined, number> {
+  const { shaping, guarded } = context.run.snapshot;
+  const { recordType: name } = guardRows[guard];
+  let n = 0;
+  for (const range of shaping.spansOfKnown(name)) {
+    n += guarded.withdrawals.stated(name, { ...range, guard }, channelsOf(context, guard));
+    yield;
+  }
+  return n;
+}
+
+function channelsOf({ parts }: RunState, guard: GuardClass): readonly string[] {
+  const { recordType: name } = guardRows[guard];
+  return parts.find(({ type }) => type.name === name)?.type.capabilities.channels?.names ?? [];
 }
 
 function* knownOf({ run }: RunState, guard: GuardClass): Generator<undefined, number> {

@@ -56,6 +56,7 @@ export function* approveThisPlan(context: RunState): Generator<undefined, boolea
   });
   snapshot.guarded.release(hash);
   context.review.held.clear();
+  context.review.withdrawn.clear();
   context.tally.released(guardNames);
   approvals.push({ plan: hash, at: now });
   return true;
@@ -103,7 +104,8 @@ function keepPlan(context: RunState, before: Batch): void {
 export function closeApprovals(context: RunState): RecordType[] {
   const { run, approvals, breaker, failure, known } = context;
   const { snapshot, mode, stop } = run;
-  if (mode !== 'full' || failure || stop.aborted) return [];
+  // A run about a few people releases only theirs, and completes no first load.
+  if (mode !== 'full' || failure || stop.aborted || run.selection) return [];
   const whole = wholeKinds(context).filter((type) => !breaker.endsEarly(type));
   const at = run.clock.now();
   if (whole.some((type) => type.name === 'contact' && namesAny(known, type))) {

@@ -49,9 +49,10 @@ export function lossOf({ name }: RecordType, part: string): RecordProblem {
     key: part,
     class: 'conflict',
     part,
+    cause: 'channel-lost',
     reason:
       'more than half of the people recorded in this channel have no subscription there any more, ' +
-      'so nobody is taken for having left it, and nobody is opted in',
+      'so this counts as an opt-out of nobody, and nobody is opted in',
     fix: 'restore the channel on the platform, or take it out of the configuration',
   };
 }

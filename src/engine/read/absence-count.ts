@@ -12,9 +12,9 @@ import { type RunContext, supersededKeys } from '../context/run-context.ts';
 import type { Findings } from '../context/run-findings.ts';
 import { forEachRange } from '../context/work-in-parts.ts';
 
-/** Returns whether absences count in this run. */
-export function isAbsenceShown({ mode }: RunContext, findings: Findings): boolean {
-  return mode === 'full' && findings.certified && findings.still();
+/** Returns whether absences count in this run. They do not in one about a few people. */
+export function isAbsenceShown({ mode, selection }: RunContext, findings: Findings): boolean {
+  return mode === 'full' && !selection && findings.certified && findings.still();
 }
 
 /**

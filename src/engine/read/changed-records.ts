@@ -29,7 +29,8 @@ export async function readPart(
   part: MirrorPart,
   cursor: string | undefined,
 ): Promise<SourceRead> {
-  const isFast = modeName(run.mode) === 'fast';
+  // Which people are chosen shows in a reading of the whole source only.
+  const isFast = modeName(run.mode) === 'fast' && !run.selection;
   const found = isFast && cursor !== undefined ? await readChanges(run, part, cursor) : undefined;
   return found ?? readSource(run, part);
 }

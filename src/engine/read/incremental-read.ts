@@ -52,6 +52,7 @@ export function incrementalSizes(
     valid: rows.length - invalid - skipped,
     invalid,
     skipped,
+    missing: 0,
     unknown: unknown.words(),
     get wanted() {
       return before === undefined ? snapshot.recorded.count(kind) : Number(before) + news;

@@ -46,27 +46,43 @@ function noticeOne(
   { row, tally }: { row: DesiredRow; tally: RunTally },
 ): void {
   if (!row.invalid) return;
-  const { reason, fix, option } = row.invalid;
+  const { cause = 'unreadable-record', about, reason, fix, option, value } = row.invalid;
+  const { key, isErased } = nameOf(run, type, row);
+  // Other places than lines of a file name the record by its id.
+  const place = isErased && !/^(line|row) \d+$/.test(row.place) ? undefined : row.place;
   const problem: RecordProblem = {
     kind: type.name,
-    key: nameOf(run, type, row),
+    key,
     class: 'invalid',
     part: '',
-    reason: `${row.place}: ${reason}`,
+    cause,
+    about: about ?? reason,
+    option,
+    place,
+    ...(isErased ? {} : { value, crmId: row.id === '' ? undefined : row.id }),
+    reason: place === undefined ? reason : `${place}: ${reason}`,
     fix,
   };
   tally.notice(problem, onlyKey(run) === undefined ? option : undefined);
 }
 
-/** Returns a record's name for problems: its key or, without a key, its id or place. */
-function nameOf(run: RunContext, type: RecordType, { key, id, place }: DesiredRow): Key {
+/**
+ * Returns a record's name for problems: its key or, without a key, its id or place. Of a person who
+ * was erased, nothing but a hash is stored.
+ */
+function nameOf(
+  run: RunContext,
+  type: RecordType,
+  { key, id, place }: DesiredRow,
+): { key: Key; isErased: boolean } {
   const { meta, recorded } = run.snapshot;
   const name = key ?? (id === '' ? place : `id ${id}`);
-  if (!type.capabilities.doNotContact) return name;
+  if (!type.capabilities.doNotContact) return { key: name, isErased: false };
   const who = key === undefined ? { key: '', ids: [id] } : identityOf(run, type, key);
   const entries = run.doNotContact.concerning(who);
   const known = key === undefined ? undefined : recorded.get(type.name, key);
-  return displayNameOf(meta, name, { recorded: known, entries });
+  const shown = displayNameOf(meta, name, { recorded: known, entries });
+  return { key: shown, isErased: shown !== name };
 }
 
 /** Counts and lists the known problems of records that an incremental reading did not contain. */

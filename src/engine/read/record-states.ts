@@ -62,8 +62,14 @@ export function statesOf(
     by,
     latest: by + latestNow(run) - run.clock.now(),
     lost: known.lost,
+    ...(isUnchosen(run, type, key) && { unchosen: true }),
     facts: run.facts.known(),
   };
+}
+
+/** Returns whether the run is limited to other people. */
+function isUnchosen({ selection }: RunContext, { capabilities }: RecordType, key: Key): boolean {
+  return capabilities.personRead !== undefined && selection !== undefined && !selection.has(key);
 }
 
 const stays = { strays: false, absence: undefined, announces: false, mayDelete: false };
@@ -94,7 +100,7 @@ function goneStates(
  * is read before it is deleted.
  */
 function mayDelete(run: RunContext, { listing }: Findings): boolean {
-  if (isFirstLoad(run)) return false;
+  if (isFirstLoad(run) || run.selection) return false;
   return run.mode === 'full' ? listing?.complete === true : run.restored !== true;
 }
 

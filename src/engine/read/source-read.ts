@@ -1,8 +1,9 @@
 /** Reads a source completely into staging, in canonical form. */
-import { Interrupted, Unavailable } from '../../domain/errors.ts';
+import { Interrupted, type Problem, Unavailable } from '../../domain/errors.ts';
 import type { DesiredRow, RecordTypeName } from '../../domain/record.ts';
 import { countUnknown } from '../../domain/unknown-words.ts';
 import type { KeyRange } from '../../snapshot/database/key-range.ts';
+import type { Snapshot } from '../../snapshot/snapshot.ts';
 import type { Certificate, SourceRecord } from '../../sources/source.ts';
 import type { RecordType } from '../../records/record-type.ts';
 import type { RunContext } from '../context/run-context.ts';
@@ -20,18 +21,27 @@ export type SourceRead = Certificate & { whole: boolean; sizes: Sizes };
 const sortedAtOnce = 75_000;
 
 const sharedId = {
+  cause: 'id-shared' as const,
   reason: 'several records with different addresses have this id',
   fix: 'give every record an id of its own in the CRM',
 };
 
+/** What reading a source needs of a run. */
+type ReadingRun = Pick<RunContext, 'snapshot' | 'clock' | 'stop' | 'progress'>;
+
 /** Reads the whole source. Throws Unavailable if it is empty although records are known. */
 export async function readSource(
-  run: RunContext,
+  run: ReadingRun,
   { type, source }: MirrorPart,
 ): Promise<SourceRead> {
   const { staging, stage } = run.snapshot;
   const end: { certificate?: Certificate } = {};
-  const records = source.read({ fields: type.fields, signal: run.stop });
+  let share: number | undefined;
+  const records = source.read({
+    fields: type.fields,
+    signal: run.stop,
+    progress: (read) => void (share = read),
+  });
   const unknown = countUnknown();
   let count = 0;
   let sorted = 0;
@@ -44,7 +54,7 @@ export async function readSource(
       await sortIn(run, type.name);
       sorted = count;
     }
-    run.progress({ stage: 'reading', kind: type.name, done: count, of: undefined });
+    run.progress({ stage: 'reading', kind: type.name, done: count, of: undefined, share });
     if (run.stop.aborted) throw reasonOf(run.stop);
   }
   const { certificate } = end;
@@ -58,21 +68,21 @@ export async function readSource(
 }
 
 /**
- * Withdraws the certificate if most recorded people have lost their address, which means that a
- * column is empty.
+ * Withdraws the certificate if most recorded people have lost their valid address, which means that
+ * the column is empty, or another one.
  */
 function withAddresses(
-  { snapshot: { recorded, staging } }: RunContext,
+  { snapshot: { recorded, staging } }: ReadingRun,
   kind: RecordTypeName,
   certificate: Certificate,
 ): Certificate {
   const lost = staging.countAddressless(kind);
   const known = recorded.count(kind);
-  // A single person proves nothing about a column.
-  if (lost < 2 || lost * 2 <= known) return certificate;
+  // One or two people prove nothing about a column.
+  if (lost < 3 || lost * 2 <= known) return certificate;
   const flaw = {
-    why: `${lost} of ${known} recorded people have lost their address`,
-    fix: 'check the column that contacts.email names, and export it again',
+    why: `${lost} of ${known} recorded people have no valid address any more`,
+    fix: 'check that contacts.email names the column with the addresses, and export it again',
   };
   const { reading } = certificate;
   if (certificate.complete) return { complete: false, reading, ...flaw };
@@ -80,13 +90,30 @@ function withAddresses(
   return { complete: false, reading, why: `${why}; ${flaw.why}`, fix: `${fix}; ${flaw.fix}` };
 }
 
+/** At most this many recorded people, or this share of them, may be missing without a word. */
+const missingAtMost = { people: 10, share: 0.05 };
+
+/**
+ * Returns a note if many recorded people are missing for the first time, as they are in a file that
+ * was cut between two rows. Nothing else follows from one such reading.
+ */
+export function sayMissing(
+  { recorded }: Pick<Snapshot, 'recorded'>,
+  kind: RecordTypeName,
+  { missing }: Pick<Sizes, 'missing'>,
+): Problem[] {
+  if (kind !== 'contact' || missing <= missingAtMost.people) return [];
+  const known = recorded.count(kind);
+  if (missing <= known * missingAtMost.share) return [];
+  const counts = [missing, known].map((n) => n.toLocaleString('en')).join(' of ');
+  const reason = `${counts} recorded people are missing since the last reading`;
+  return [{ code: 'note', reason, fix: 'check that the export is whole' }];
+}
+
 /**
  * Throws Unavailable if records are known, because an empty reading is then a failure, not data.
  */
-export function refuseEmpty(
-  { snapshot }: Pick<RunContext, 'snapshot'>,
-  kind: RecordTypeName,
-): void {
+function refuseEmpty({ snapshot }: Pick<RunContext, 'snapshot'>, kind: RecordTypeName): void {
   const known = snapshot.recorded.count(kind);
   if (known === 0) return;
   throw new Unavailable(
@@ -108,7 +135,7 @@ export async function* endingIn<End>(
   told(yield* reading);
 }
 
-async function sortIn(run: RunContext, kind: RecordTypeName): Promise<void> {
+async function sortIn(run: ReadingRun, kind: RecordTypeName): Promise<void> {
   const { staging, ranges, stage } = run.snapshot;
   staging.beginSorting();
   stage(() => staging.sortIn(kind, 'keyless'));
@@ -123,7 +150,7 @@ async function sortIn(run: RunContext, kind: RecordTypeName): Promise<void> {
  * the ranges of all keys, including the names added here, and how many records identify no person.
  */
 async function resolveIds(
-  run: RunContext,
+  run: ReadingRun,
   kind: RecordTypeName,
   count: number,
 ): Promise<{ all: readonly KeyRange[]; skipped: number }> {
@@ -148,16 +175,17 @@ async function resolveIds(
 }
 
 async function sizesOf(
-  run: RunContext,
+  run: ReadingRun,
   kind: RecordTypeName,
   all: readonly KeyRange[],
-): Promise<Pick<Sizes, 'valid' | 'wanted' | 'invalid'>> {
-  const { staging } = run.snapshot;
-  const sizes = { valid: 0, wanted: 0, invalid: 0 };
+): Promise<Pick<Sizes, 'valid' | 'wanted' | 'invalid' | 'missing'>> {
+  const { staging, absences } = run.snapshot;
+  const sizes = { valid: 0, wanted: 0, invalid: 0, missing: 0 };
   await forEachRange(run, all, (range) => {
     const { valid, wanted } = staging.countDesired(kind, range);
     sizes.valid += valid;
     sizes.wanted += wanted;
+    sizes.missing += absences.countNew(kind, range);
   });
   sizes.invalid = staging.countInvalid(kind);
   return sizes;
@@ -176,7 +204,7 @@ export function desiredOf(type: RecordType, record: SourceRecord): DesiredRow {
     fingerprint: '',
     wants: false,
     presence: 'present',
-    invalid: { reason: record.broken, fix: record.fix },
+    invalid: { cause: 'unreadable-record', reason: record.broken, fix: record.fix },
   };
 }
 

@@ -13,6 +13,17 @@ export interface Forecast {
   routes: RouteForecast[];
   /** The duration of the slowest work (see leastMs); null if a route's limit is not known yet. */
   ms: number | null;
+  /**
+   * The duration under three assumed limits for the routes whose limit is not known yet; empty if
+   * all are known.
+   */
+  assumed: AssumedDuration[];
+}
+
+interface AssumedDuration {
+  limit: number;
+  windowMs: number;
+  ms: number;
 }
 
 interface RouteForecast {
@@ -30,6 +41,13 @@ interface Limits {
   reserve: number;
 }
 
+/** The limits to assume for a route that has not stated its own, the most generous first. */
+const assumedLimits = [
+  { limit: 10, windowMs: 1000 },
+  { limit: 100, windowMs: 60_000 },
+  { limit: 30, windowMs: 60_000 },
+];
+
 /**
  * Forecasts each route, the slowest first. The duration of a route without a known limit is null.
  */
@@ -40,7 +58,22 @@ export function forecast(needs: Needs, seen: Limits & { readMs: number }): Forec
     .map(([route, requests]) => routeForecast({ route, requests, reserve }, limits[route]));
   routes.sort((a, b) => (b.ms ?? 0) - (a.ms ?? 0));
   const isKnown = routes.every(({ ms }) => ms !== null);
-  return { readMs, routes, ms: isKnown ? leastMs({ routes }) : null };
+  if (isKnown) return { readMs, routes, ms: leastMs({ routes }), assumed: [] };
+  const assumed = assumedLimits.map((limit) => ({
+    ...limit,
+    ms: leastMs({ routes: routes.map((one) => assuming(one, limit, reserve)) }),
+  }));
+  return { readMs, routes, ms: null, assumed };
+}
+
+/** Returns the forecast of a route, under the assumed limit if its own is not known. */
+function assuming(
+  one: RouteForecast,
+  { limit, windowMs }: { limit: number; windowMs: number },
+  reserve: number,
+): RouteForecast {
+  if (one.ms !== null) return one;
+  return routeForecast({ ...one, reserve }, { limit, windowMs, others: 0, left: undefined });
 }
 
 /** Returns the minimum duration, based on the limits that are known. */

@@ -3,6 +3,8 @@
  * first. All functions are pure.
  *
  *   what the class requests in this run                          → held, as
+ *   opt-ins of four people or more, and of more than half of     withdrawn
+ *     those whose opt-out the CRM had stated: these people only
  *   people that an earlier run held, until they are approved     earlier run
  *   no other people are new                                      passes
  *   stated opt-outs of four people or more: no other person is   everybody
@@ -16,8 +18,9 @@
  *     in a row as exports have on a page
  *   anything else                                                passes
  *
- * The first matching row wins. The first row holds only the people whom an earlier run held, and is
- * applied by the caller. People are counted, not changes. Only new people are held; those held
+ * The first matching row wins. The first two rows hold only the people that they name, and the rows
+ * below are applied to all others; the caller does this. No limit and no exemption of the class
+ * switches the first row off. People are counted, not changes. Only new people are held; those held
  * since an earlier run count with them. People covered by an approval pass, and count in this run
  * only. Stated opt-outs that were held or approved do not count against others, so a later one
  * passes below the limit.
@@ -71,7 +74,9 @@ const oneDomainFrom = 0.9;
 const rounding = 1e-6;
 
 export type HoldReason =
-  { by: 'earlier run' | 'everybody' | 'run' | 'week' | 'domain' } | { by: 'block'; length: number };
+  | { by: 'earlier run' | 'everybody' | 'run' | 'week' | 'domain' }
+  | { by: 'block'; length: number }
+  | { by: 'withdrawn'; people: number; of: number };
 
 /** Judges by the number of people. Returns undefined if there are not too many. */
 export function judge(volume: ChangeVolume, limit: Limit): HoldReason | undefined {

@@ -1,31 +1,34 @@
-/** Describes what guards hold, why they hold it, and how to release it. */
+/** Describes what awaits approval, why it does, and how to approve it. */
 import { Invalid } from '../../domain/errors.ts';
 import type { Fault, RecordTypeName } from '../../domain/record.ts';
 import { guardRows, type Limit } from '../../domain/guard-classes.ts';
 import { mostOf, type HoldReason, type ChangeVolume } from './guard-rules.ts';
+import { counted } from '../../domain/values/counted.ts';
 
 /** Explains what is held and why, the usual cause, and how to release it. */
 export function explainHeld(
   held: HoldReason,
   volume: ChangeVolume,
-  { limit, plan, until }: { limit: Limit; plan: string; until?: number | undefined },
+  { limit, plan, until }: { limit: Limit; plan: string | undefined; until?: number | undefined },
 ): Fault {
   const { guard, fresh } = volume;
   const { recordType, words } = guardRows[guard];
   const often = words.causes?.[held.by] ?? words.cause;
+  const right =
+    plan === undefined
+      ? 'a run will ask for approval'
+      : `and if it is right: \`crm-mirror approve ${plan}\``;
   const anyway = until === undefined ? '' : `; ${sayEnd(until)}`;
   return {
-    reason: `${countWords(recordType, fresh)} ${words.would}, and this was held: ${whyOf(held, volume, limit)}`,
-    fix:
-      `${often}; see \`crm-mirror plan\`, and if it is right: ` +
-      `\`crm-mirror approve ${plan}\`${anyway}`,
+    reason: `${countWords(recordType, fresh)} ${words.would}, and this awaits approval: ${whyOf(held, volume, limit)}`,
+    fix: `${often}; see \`crm-mirror plan\`, ${right}${anyway}`,
   };
 }
 
 /** Returns "1 person", "12 people" or "3 templates". */
 export function countWords(type: RecordTypeName, n: number): string {
   const [one, many] = type === 'contact' ? ['person', 'people'] : ['template', 'templates'];
-  return `${n.toLocaleString('en')} ${n === 1 ? one : many}`;
+  return counted(n, one, many);
 }
 
 /**
@@ -42,10 +45,10 @@ function whyOf(held: HoldReason, volume: ChangeVolume, limit: Limit): string {
   const most = mostOf(volume, limit);
   const greater = `the greater of ${limit.floor} and ${limit.percent} % of ${volume.of} ${of}`;
   const approved = volume.all - volume.fresh;
-  const others = approved > 0 ? `with ${approved} others of this run ` : '';
+  const others = approved > 0 ? `with ${counted(approved, 'other', 'others')} of this run ` : '';
   switch (held.by) {
     case 'earlier run':
-      return 'an earlier run held them, and nobody has approved it';
+      return 'it has waited since an earlier run, and nobody has approved it';
     case 'everybody':
       return 'these are all the people who are subscribed';
     case 'run':
@@ -54,6 +57,8 @@ function whyOf(held: HoldReason, volume: ChangeVolume, limit: Limit): string {
       return `with ${volume.week} of the last seven days more than twice ${most} (${greater})`;
     case 'domain':
       return 'all are of one mail domain, and our people as a whole are not';
+    case 'withdrawn':
+      return `${held.people.toLocaleString('en')} of the ${countWords('contact', held.of)} whose opt-out the CRM stated would be opted in again: is a column empty in this export?`;
     default:
       return `${held.length} of them stand in a row by their CRM ids, just as many as a page has`;
   }
@@ -61,7 +66,7 @@ function whyOf(held: HoldReason, volume: ChangeVolume, limit: Limit): string {
 
 /** States that nothing of the plan is left to approve. */
 export function nothingLeft(plan: string): string {
-  return `nothing of the plan ${plan} is left: it was done, or nobody wants it any more`;
+  return `nothing of the plan ${plan} is left to approve: it was done, or is no longer wanted`;
 }
 
 /**
@@ -73,9 +78,10 @@ export function unknownPlan(
   plan: string,
   own?: string,
 ): Invalid {
-  const now = current.map((one) => one.plan).join(', ');
   const mine = own === undefined ? '' : `, and this run plans ${own}`;
-  const fix =
-    now === '' ? 'nothing is held now' : `held now: ${now}; \`crm-mirror status\` tells what`;
-  return new Invalid(`nothing was held under the plan ${plan}${mine}`, { fix });
+  const reason = `no change awaits approval under ${plan}${mine}`;
+  if (current.length === 0) return new Invalid(`${reason}; nothing awaits approval at all`);
+  const now = current.map((one) => one.plan).join(', ');
+  const fix = `approve one of these: ${now}; \`crm-mirror status\` says what they are`;
+  return new Invalid(reason, { fix });
 }

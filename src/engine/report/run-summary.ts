@@ -8,6 +8,8 @@ import { byGuard, type GuardClass } from '../../domain/guard-classes.ts';
 import { canonicalJson, type RecordTypeName } from '../../domain/record.ts';
 import type { ProblemCode } from '../../domain/errors.ts';
 import type { RecordProblem } from '../../domain/record-problem.ts';
+import type { Stop } from '../../records/record-type.ts';
+import type { ProblemGroup } from './problem-groups.ts';
 import type { Forecast } from './duration-forecast.ts';
 
 export type Status = 'done' | 'held' | 'rejected' | 'failed' | 'interrupted';
@@ -28,7 +30,13 @@ export interface Summary {
      * Records that identify no person, because they have no address and their id was never known.
      */
     skipped: number;
+    /** The number of recorded people who are missing from the source for the first time. */
+    missing: number;
     invalid: number;
+    /** How many of `applied.opt_in` are further channels of people whom the run created. */
+    furtherOptIns: number;
+    /** The number of people for whom a setting prevents a change: optIns, protect or sample. */
+    prevented: Record<Stop, number>;
   };
   templates: KindSummary & { held: number; invalid: number };
   /** Opt-outs reported to the CRM; null if this mirror, or this kind of run, reports none. */
@@ -39,6 +47,8 @@ export interface Summary {
   /** Null for a side that this run did not read. */
   certificate: { source: boolean | null; platform: boolean | null };
   problems: ListedProblem[];
+  /** All problems, grouped by cause. */
+  groups: ProblemGroup[];
   /** The reasons why the run did not complete successfully, one line each. */
   reasons: string[];
   /** The code of each reason, for use by programs. It is neither stored nor printed. */
@@ -103,19 +113,27 @@ export function nothingDone(of: Pick<Summary, 'mirror' | 'mode' | 'reasons'>): S
     only: null,
     status: 'failed',
     plan: '',
-    contacts: { ...counts('contact'), held: held.contacts, skipped: 0 },
+    contacts: { ...counts('contact'), held: held.contacts, ...noneExtra },
     templates: { ...counts('template'), held: held.templates },
     returns: null,
     requests: { total: 0, byRoute: {}, rateLimited: 0 },
     forecast: null,
     certificate: { source: null, platform: null },
     problems: [],
+    groups: [],
     reasonCodes: [],
     known: 0,
     ms: 0,
     ...of,
   };
 }
+
+const noneExtra = {
+  skipped: 0,
+  missing: 0,
+  furtherOptIns: 0,
+  prevented: { optIns: 0, protect: 0, sample: 0 },
+};
 
 /** Splits the counts of held changes by class into the two places of a summary. */
 export function splitHeld({ template, ...people }: Record<GuardClass, number>) {

@@ -117,7 +117,7 @@ function peopleOf({ name: mirror, parts }: Mirror): Departing['type'] {
     const { departures } = type.capabilities;
     if (departures) return { ...type, departures };
   }
-  throw new Invalid(`${mirror}: the sentinel watches contacts, and there are none`, {
+  throw new Invalid(`${mirror}: the unsubscribe check watches contacts, and there are none`, {
     fix: 'add contacts',
   });
 }

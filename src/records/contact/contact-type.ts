@@ -21,8 +21,9 @@ import { acknowledge } from './send/acknowledged-change.ts';
 import { erase } from './send/contact-erasure.ts';
 import { made } from './send/creation-answer.ts';
 import { contactDesire, type ContactFields, fieldNames } from './observe/desired-contact.ts';
-import { decidePerson, phase } from './consent/decide.ts';
+import { decidePerson, phase, reasonFor } from './consent/decide.ts';
 import { type PersonRules, rulesOf } from './consent/facts.ts';
+import { settle } from './consent/settle-conflict.ts';
 import { release, unerased } from './consent/recorded-note.ts';
 import { leavingOf } from './observe/unsubscribe-listing.ts';
 import { outsOf } from './consent/platform-opt-outs.ts';
@@ -55,13 +56,12 @@ export function contactType(options: ContactOptions): RecordType {
   const rules = rulesOf(fields, policy, absence);
   const { channels, replaces } = rules;
   const access: ReadAccess = { platform, channels: new Set([...channels, ...replaces.values()]) };
-  const actsOnAbsence = policy.absent === 'opt_out' || absence.deletes !== 'off';
   return {
     name: 'contact',
     fields: fieldNames(fields),
     phases: [phase.optOut, phase.optIn, phase.delete],
     needsCertificate: true,
-    decidesAbsent: { full: actsOnAbsence, fast: false },
+    decidesAbsent: { full: policy.absent === 'opt_out' || absence.deletes !== 'off', fast: false },
     keyedById: false,
     capabilities: capabilitiesOf(options, rules, access),
     unreadBody: silentBody,
@@ -73,6 +73,8 @@ export function contactType(options: ContactOptions): RecordType {
       return { rows, total: page.total, date: page.date, organization: undefined, parts };
     },
     decide: (states) => decidePerson(decodedStates(states, decodeContact), rules),
+    settle: (states, asked) => settle(decodedStates(states, decodeContact), rules, asked),
+    reason: (change, states) => reasonFor(change, states, rules),
     route: (op) => (op === 'delete' ? 'contacts.delete' : 'contacts.enrol'),
     lookRoute: (op) => (op === 'create' ? 'contacts.list' : 'contacts.retrieve'),
     look: (change, known) => settled(() => precheck(access, decodeContact.change(change), known)),
@@ -85,11 +87,11 @@ export function contactType(options: ContactOptions): RecordType {
 
 function capabilitiesOf(
   { policy, absence, platform }: ContactOptions,
-  { channels }: PersonRules,
+  rules: PersonRules,
   access: ReadAccess,
 ): Capabilities {
   return {
-    channels: partsOf(channels),
+    channels: partsOf(rules.channels),
     personRead: {
       read: (known, signal) => readAll(access, known, signal),
       find: (row, signal) => find(access, row, signal),
@@ -98,11 +100,10 @@ function capabilitiesOf(
     doNotContact: {
       memories: (row) => memoriesOf(decodeContact.recorded(row)),
       learn: (change, after, entries) =>
-        newsOfChange(change, after && decodeContact.recorded(after), entries),
+        newsOfChange(decodeContact.change(change), after && decodeContact.recorded(after), entries),
       forbids(change, entries) {
-        if (entries.length === 0) return false;
         const { op, part, value } = decodeContact.change(change);
-        return listed(entries, { op, part, newer: value.newer }, policy) !== undefined;
+        return listed(entries, { ...value, op, part }, policy) !== undefined;
       },
     },
     erasure: {
@@ -110,7 +111,7 @@ function capabilitiesOf(
       release: (row) => release(decodeContact.recorded(row)),
       unerased: (key, row) => unerased(key, row && decodeContact.recorded(row)),
     },
-    optOuts: outsOf(channels, policy),
+    optOuts: outsOf(rules.channels, policy),
     departures: leavingOf(access),
     absence,
   };

@@ -35,9 +35,14 @@ export function desireTemplate(value: Record<string, unknown>, place: string): D
   };
 }
 
-const noKey: Fault = { reason: 'has no key', fix: 'give the file a name, or the record a key' };
+const noKey: Fault = {
+  cause: 'template-invalid',
+  reason: 'has no key',
+  fix: 'give the file a name, or the record a key',
+};
 
 const tooDeep: Fault = {
+  cause: 'template-invalid',
   reason: `is nested more than ${mostLevels} levels deep`,
   fix: 'nest the content less deeply in the file',
 };
@@ -50,12 +55,14 @@ interface Issue {
 
 /** Returns the fault for a failed schema check. */
 function schemaFault(issue: Issue | undefined): Fault {
+  const cause = 'template-invalid';
   const field = issue?.path.map(String).join('.') ?? '';
   const names = Object.keys(templateUpdateBody.shape).join(', ');
   if (issue?.code === 'unrecognized_keys') {
-    return { reason: issue.message, fix: `a template has the fields ${names}` };
+    return { cause, reason: issue.message, fix: `a template has the fields ${names}` };
   }
-  return { reason: `${field}: ${issue?.message ?? 'is not valid'}`, fix: 'correct it in the file' };
+  const reason = `${field}: ${issue?.message ?? 'is not valid'}`;
+  return { cause, reason, fix: 'correct it in the file' };
 }
 
 const placeholder = /\{\{\{?\s*([A-Za-z_][\w.]*)\s*\}?\}\}/g;
@@ -73,6 +80,7 @@ function undeclared(fields: TemplateFields): Fault | undefined {
   const missing = [...new Set(used.filter((name) => !declared.has(name)))];
   if (missing.length === 0) return undefined;
   return {
+    cause: 'template-invalid',
     reason: `uses ${missing.map((name) => `{{${name}}}`).join(', ')} without declaring it`,
     fix: 'add it to variables with name, type and defaultValue',
   };

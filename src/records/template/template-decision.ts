@@ -24,12 +24,7 @@
 import { guardOf, type Change } from '../../domain/change.ts';
 import { mostLevels } from '../../domain/values/lossless-json.ts';
 import type { RecordProblem } from '../../domain/record-problem.ts';
-import {
-  canonicalJson,
-  type Fault,
-  type Ownership,
-  type RecordedRow,
-} from '../../domain/record.ts';
+import { canonicalJson, type Ownership, type RecordedRow } from '../../domain/record.ts';
 import { templateCreateBody } from '../../platform/request-schemas.ts';
 import type { Decision } from '../record-type.ts';
 import {
@@ -72,6 +67,13 @@ export function decideTemplate(states: TemplateStates, policy: TemplatePolicy): 
     ...owned({ ...facts, recorded, ownership: known.ownership, shown: ours }, none),
     forgets: states.recorded ? [] : [known.key],
   };
+}
+
+/** Returns why a change is planned. */
+export function reasonFor({ op, value }: TemplateChange): string {
+  if (op === 'create') return 'in the source; no template of this name on the platform';
+  if (op === 'archive') return 'missing from the source (policy.absentTemplates: archive)';
+  return `different on the platform: ${Object.keys(value.fields).join(', ')}`;
 }
 
 /** Returns the templates as the platform shows them, or as recorded if they were not read. */
@@ -242,13 +244,17 @@ function sightOf(
     : { shown: recorded?.shown, seenAt: recorded?.seenAt ?? 0 };
 }
 
-function problem(key: string, kind: RecordProblem['class'], fault: Fault): RecordProblem {
+type Found = Pick<RecordProblem, 'cause' | 'about' | 'reason' | 'fix'>;
+
+function problem(key: string, kind: RecordProblem['class'], fault: Found): RecordProblem {
   return { kind: 'template', key, class: kind, part: '', ...fault };
 }
 
 function doubled(key: string, shown: ObservedTemplate[]): RecordProblem {
   const ids = shown.map((template) => template.id).toSorted();
   return problem(key, 'rejected', {
+    cause: 'template-name-shared',
+    about: 'several templates on the platform have this name',
     reason: `${shown.length} templates on the platform have this name: ${ids.join(', ')}`,
     fix: 'rename or remove all but one of them on the platform',
   });
@@ -256,6 +262,8 @@ function doubled(key: string, shown: ObservedTemplate[]): RecordProblem {
 
 function incomparable(key: string, { id }: ObservedTemplate): RecordProblem {
   return problem(key, 'rejected', {
+    cause: 'template-too-deep',
+    about: `the content on the platform is nested more than ${mostLevels} levels deep and cannot be compared`,
     reason: `the content on the platform (${id}) is nested more than ${mostLevels} levels deep and cannot be compared`,
     fix: 'nest it less deeply on the platform, or remove it there',
   });
@@ -263,6 +271,8 @@ function incomparable(key: string, { id }: ObservedTemplate): RecordProblem {
 
 function differing(key: string, fields: string[]): RecordProblem {
   return problem(key, 'conflict', {
+    cause: 'template-differs',
+    about: 'found on the platform with other fields; left as it is',
     reason: `found on the platform with other ${fields.join(', ')}; left as it is`,
     fix: 'it is written when the source next changes, or set policy.templates to overwrite',
   });
@@ -270,6 +280,8 @@ function differing(key: string, fields: string[]): RecordProblem {
 
 function edited(key: string, fields: string[]): RecordProblem {
   return problem(key, 'conflict', {
+    cause: 'template-edited',
+    about: 'was edited on the platform; left as it is',
     reason: `was edited on the platform (${fields.join(', ')}); left as it is`,
     fix: 'take the edit into the source, or set policy.templates to overwrite',
   });
@@ -277,6 +289,7 @@ function edited(key: string, fields: string[]): RecordProblem {
 
 function gone(key: string): RecordProblem {
   return problem(key, 'conflict', {
+    cause: 'template-vanished',
     reason: 'vanished on the platform; not made again',
     fix: 'remove it from the source, or set policy.templates to overwrite',
   });

@@ -15,7 +15,7 @@ import {
 } from '../record-type.ts';
 import { decodedStates } from '../decoded-rows.ts';
 import { settled, stale } from '../send-outcome.ts';
-import { decideTemplate, phases, type TemplatePolicy } from './template-decision.ts';
+import { decideTemplate, phases, reasonFor, type TemplatePolicy } from './template-decision.ts';
 import { desireTemplate } from './desired-template.ts';
 import {
   decodeTemplate,
@@ -49,6 +49,7 @@ export function templateType({ policy, platform }: TemplateOptions): RecordType 
       return { rows: templates.map(observeTemplate), total, date: undefined, organization };
     },
     decide: (states) => decideTemplate(decodedStates(states, decodeTemplate), policy),
+    reason: (change) => reasonFor(decodeTemplate.change(change)),
     route: (op) => (op === 'create' ? 'templates.create' : 'templates.update'),
     lookRoute: () => 'templates.list',
     look: (change, known) => settled(() => look(platform, decodeTemplate.change(change), known)),

@@ -181,6 +181,17 @@ export const migrations: readonly string[] = [
      end;`,
   // `since` is when a source id became known under a key; ids from earlier versions sort first.
   'alter table origin add column since integer not null default 0;',
+  // Problems are grouped by cause. The next run sets the causes of those of earlier versions;
+  // refused changes are not sent again, so their cause is set here.
+  `alter table problem add column cause text not null default 'unknown';
+   alter table problem add column about text not null default '';
+   alter table problem add column option text;
+   alter table problem add column value text;
+   alter table problem add column place text;
+   alter table problem add column crm text;
+   update problem set about = reason;
+   update problem set cause = iif(retry_at is null, 'platform-refused', 'opt-out-refused')
+     where desired is not null;`,
 ];
 
 /** Brings the tables of a database up to date. Throws Invalid for a newer version. */

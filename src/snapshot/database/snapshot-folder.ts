@@ -1,5 +1,14 @@
 /** Creates the folder of a snapshot, and moves damaged files there out of the way. */
-import { existsSync, mkdirSync, readdirSync, renameSync, statfsSync, statSync } from 'node:fs';
+import {
+  accessSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  statfsSync,
+  statSync,
+} from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { Invalid } from '../../domain/errors.ts';
 
@@ -15,6 +24,34 @@ export function makeFolderOf(path: string): void {
 /** Throws Invalid if the folder of the file at `path` cannot be created. Creates nothing. */
 export function refuseNoPlace(path: string): void {
   missingOf(path);
+}
+
+/**
+ * Returns why the file at `path` cannot be created or written, or undefined if it can be. If
+ * `isOnlyRead`, a file that exists need not be writable. Looks only at the file and at the
+ * innermost folder that exists, and creates nothing.
+ */
+export function whyNotWritable(
+  path: string,
+  { isOnlyRead = false }: { isOnlyRead?: boolean } = {},
+): string | undefined {
+  const isThere = existsSync(path);
+  if (isThere && isOnlyRead) return undefined;
+  let folder = dirname(path);
+  while (!existsSync(folder)) folder = dirname(folder);
+  if (!statSync(folder).isDirectory()) return `${folder} is no folder`;
+  if (shown.includes(statfsSync(folder).type)) return `no file can be made in ${folder}`;
+  if (!isAllowed(folder, constants.W_OK + constants.X_OK)) return `${folder} cannot be written`;
+  return isThere && !isAllowed(path, constants.W_OK) ? `${path} cannot be written` : undefined;
+}
+
+function isAllowed(path: string, mode: number): boolean {
+  try {
+    accessSync(path, mode);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** The type numbers of file systems in which no file can be created: proc and sysfs. */

@@ -1,6 +1,7 @@
 import { addingIn, type Desired } from './desired-staging.ts';
 import type { Statements } from '../database/prepared-statements.ts';
 import type { DesiredRow, Key } from '../../domain/record.ts';
+import type { ProblemCause } from '../../domain/problem-causes.ts';
 import { inRange, isStaged, type KeyRange } from '../database/key-range.ts';
 
 interface StoredDesired extends Omit<DesiredRow, 'wants' | 'invalid' | 'key'> {
@@ -9,7 +10,10 @@ interface StoredDesired extends Omit<DesiredRow, 'wants' | 'invalid' | 'key'> {
   wants: number;
   reason: string | null;
   fix: string | null;
+  cause: ProblemCause | null;
+  about: string | null;
   option: string | null;
+  value: string | null;
   no_address: number | null;
   /** Whether the same record is also staged under its own key. */
   again: number;
@@ -28,9 +32,10 @@ export function desiredIn(db: Statements): Desired {
 function namingIn(db: Statements): Pick<Desired, 'nameByOrigin'> {
   const named = db.prepare<{ kind: string; count: number }>(
     `insert into temp.staged
-       (kind, key, seq, id, place, form, reason, fix, option, no_address, again)
+       (kind, key, seq, id, place, form,
+       reason, fix, cause, about, option, value, no_address, again)
      select d.kind, o.key, @count + row_number() over (), d.id, min(d.place), d.form,
-       d.reason, d.fix, d.option, d.no_address, d.key <> ''
+       d.reason, d.fix, d.cause, d.about, d.option, d.value, d.no_address, d.key <> ''
      from temp.staged d indexed by staged_invalid join origin o on o.kind = d.kind and o.id = d.id
      where d.kind = @kind and d.reason is not null and d.id <> '' and d.key <> o.key
        and (d.key = '' or not exists (
@@ -61,7 +66,7 @@ function addresslessIn(db: Statements): Pick<Desired, 'skipUnknown' | 'countAddr
   );
   const count = db.prepare<{ kind: string }, { n: number }>(
     `select count(distinct s.key) n from temp.staged s indexed by staged_invalid
-     where s.kind = @kind and s.reason is not null and s.no_address and s.key <> ''
+     where s.kind = @kind and s.reason is not null and s.no_address is not null and s.key <> ''
        and exists (select 1 from recorded r where r.kind = s.kind and r.key = s.key)
        and not exists (
          select 1 from temp.staged e
@@ -102,8 +107,9 @@ function sharedIn(db: Statements): SharedPart {
        select count(*) from origin o
        where o.kind = a.kind and o.id = a.id and ${isStaged('o')}) > 1`,
   );
-  const invalidate = db.prepare<{ kind: string; reason: string; fix: string }>(
-    `update temp.staged set reason = @reason, fix = @fix, option = null, no_address = null
+  const invalidate = db.prepare<{ kind: string; cause: string; reason: string; fix: string }>(
+    `update temp.staged set reason = @reason, fix = @fix, cause = @cause,
+       about = null, option = null, value = null, no_address = null
      where kind = @kind and key in (
          select s.key from temp.shared h
            cross join temp.strange s on s.kind = h.kind and s.id = h.id
@@ -126,7 +132,7 @@ function sharedIn(db: Statements): SharedPart {
 
 type ReadingPart = Pick<
   Desired,
-  'desired' | 'idsOf' | 'keysOf' | 'countDesired' | 'countInvalid' | 'invalid'
+  'desired' | 'idsOf' | 'keysOf' | 'countDesired' | 'wantedKeys' | 'countInvalid' | 'invalid'
 >;
 
 function readingIn(db: Statements): ReadingPart {
@@ -145,6 +151,10 @@ function readingIn(db: Statements): ReadingPart {
        select max(reason is null) valid, max(reason is null and wants) wanted from temp.desired
        where ${inRange('desired')} group by key)`,
   );
+  const wanted = db.prepare<KeyRange & { kind: string }, { key: Key }>(
+    `select key from temp.desired
+     where ${inRange('desired')} group by key having max(reason is null and wants)`,
+  );
   const countInvalid = db.prepare<[string], { n: number }>(
     `select count(distinct place) n from temp.staged indexed by staged_invalid
      where kind = ? and reason is not null`,
@@ -158,6 +168,7 @@ function readingIn(db: Statements): ReadingPart {
     idsOf: (kind, key) => idsOf.all(kind, key).map(({ id }) => id),
     keysOf: (kind, ids) => keysOf.all(kind, JSON.stringify(ids)).map(({ key }) => key),
     countDesired: (kind, range) => count.get({ kind, ...range }) ?? { valid: 0, wanted: 0 },
+    wantedKeys: (kind, range) => wanted.all({ kind, ...range }).map(({ key }) => key),
     countInvalid: (kind) => countInvalid.get(kind)?.n ?? 0,
     invalid: (kind, after, most) =>
       invalid.all(kind, after, most).map((row) => ({ ...fromStored(row), row: row.seq })),
@@ -171,7 +182,10 @@ function fromStored({
   wants,
   again: _,
   seq: _seq,
+  cause,
+  about,
   option,
+  value,
   no_address: noAddress,
   ...row
 }: StoredDesired): DesiredRow {
@@ -182,8 +196,11 @@ function fromStored({
     wants: wants === 1,
     invalid: invalid && {
       ...invalid,
+      ...(cause !== null && { cause }),
+      ...(about !== null && { about }),
       ...(option !== null && { option }),
-      ...(noAddress !== null && { noAddress: true }),
+      ...(value !== null && { value }),
+      ...(noAddress !== null && { noAddress: noAddress === 1 }),
     },
   };
 }

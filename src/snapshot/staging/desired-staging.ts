@@ -1,5 +1,5 @@
 /** Stages what a run reads from the source: first each record with its form, then sorted by key. */
-import type { DesiredRow, Key, RecordTypeName } from '../../domain/record.ts';
+import type { DesiredRow, Fault, Key, RecordTypeName } from '../../domain/record.ts';
 import { inRange, type KeyRange } from '../database/key-range.ts';
 import { manyIn, type Statements } from '../database/prepared-statements.ts';
 
@@ -34,7 +34,10 @@ export interface Desired {
    */
   findSharedIds(kind: RecordTypeName, range: KeyRange): void;
   /** Marks all records with the shared ids as invalid. */
-  invalidateSharedIds(kind: RecordTypeName, fault: { reason: string; fix: string }): void;
+  invalidateSharedIds(
+    kind: RecordTypeName,
+    fault: Required<Pick<Fault, 'cause' | 'reason' | 'fix'>>,
+  ): void;
   /**
    * Also stages an invalid record under every key that its id was last observed with, so that no
    * person counts as absent because of it. If the record has a key of its own, keys that other
@@ -44,7 +47,7 @@ export interface Desired {
   nameByOrigin(kind: RecordTypeName, count: number): void;
   /** Drops the records that have no address and were never known. Returns their number. */
   skipUnknown(kind: RecordTypeName): number;
-  /** Counts recorded people whose present records all lack an address. */
+  /** Counts recorded people whose present records all lack a valid address. */
   countAddressless(kind: RecordTypeName): number;
   /** Returns the records with this key. */
   desired(kind: RecordTypeName, key: Key): DesiredRow[];
@@ -54,6 +57,8 @@ export interface Desired {
   keysOf(kind: RecordTypeName, ids: readonly string[]): Key[];
   /** Counts the keys with a valid record, and how many of them request something. */
   countDesired(kind: RecordTypeName, range: KeyRange): { valid: number; wanted: number };
+  /** Returns the keys of a range with a valid record that requests something. */
+  wantedKeys(kind: RecordTypeName, range: KeyRange): Key[];
   countInvalid(kind: RecordTypeName): number;
   /** Returns invalid records in reading order, each once, after row `after`. */
   invalid(kind: RecordTypeName, after: number, count: number): (DesiredRow & { row: number })[];
@@ -118,7 +123,7 @@ function unsortedIn(db: Statements, formOf: (row: DesiredRow) => number): Adding
   // Nearly all records are valid and have their alias as the key.
   const plain = ['kind', 'key', 'seq', 'id', 'place', 'form'];
   const addPlain = manyIn(db, into, plain);
-  const addOdd = manyIn(db, into, [...plain, 'alias', 'reason', 'fix', 'option', 'no_address']);
+  const addOdd = manyIn(db, into, [...plain, 'alias', ...faultColumns]);
   return (rows, nth) => {
     let seq = nth;
     const plainRows: unknown[] = [];
@@ -137,17 +142,21 @@ function unsortedIn(db: Statements, formOf: (row: DesiredRow) => number): Adding
   };
 }
 
+const faultColumns = ['reason', 'fix', 'cause', 'about', 'option', 'value', 'no_address'];
+
 function faultOf(invalid: DesiredRow['invalid']): unknown[] {
-  if (!invalid) return [null, null, null, null];
-  const { reason, fix, option = null, noAddress = false } = invalid;
-  return [reason, fix, option, noAddress ? 1 : null];
+  if (!invalid) return faultColumns.map(() => null);
+  const { reason, fix, cause = null, about = null, option = null, value = null } = invalid;
+  const { noAddress } = invalid;
+  const lost = noAddress === undefined ? null : Number(noAddress);
+  return [reason, fix, cause, about, option, value, lost];
 }
 
 function sortingIn(db: Statements): Pick<Adding, 'beginSorting' | 'sortIn' | 'endSorting'> {
   const sort = (which: string): string =>
     `insert into temp.staged 
-       (kind, key, seq, id, alias, place, form, reason, fix, option, no_address)
-     select kind, key, seq, id, alias, place, form, reason, fix, option, no_address
+       (kind, key, seq, id, alias, place, form, ${faultColumns.join(', ')})
+     select kind, key, seq, id, alias, place, form, ${faultColumns.join(', ')}
      from temp.unsorted
      where ${which} order by kind, key, id, seq`;
   const sortSpan = db.prepare<KeyRange & { kind: string }>(sort(inRange('unsorted')));

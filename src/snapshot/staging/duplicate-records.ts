@@ -20,8 +20,20 @@ export interface Duplicates {
   drop(kind: RecordTypeName, key: Key): void;
   /** Returns the ids of the records with a key. */
   of(kind: RecordTypeName, key: Key): string[];
+  /** Counts the ids and keys that several records of the staged reading share. */
+  count(kind: RecordTypeName): DuplicateCounts;
   /** Returns the keys of the records with an id. */
   namesOf(kind: RecordTypeName, id: string): Key[];
+}
+
+/** The number of ids and keys that several records of a reading share. */
+export interface DuplicateCounts {
+  /** Ids that several records with one key have. */
+  ids: number;
+  /** Ids that records with different keys have. All of these records are invalid. */
+  sharedIds: number;
+  /** Keys that several records have, whatever their ids. */
+  keys: number;
 }
 
 /** Prepares the statements about duplicates. */
@@ -53,7 +65,19 @@ export function duplicatesIn(db: Statements): Duplicates {
     'select key from twin indexed by twin_by_id where kind = ? and id = ?',
   );
   const drop = db.prepare('delete from twin where kind = ? and key = ?');
+  // A record that is also staged under another key is counted under its own.
+  const shares = (those: string) => `select count(*) from (
+    select 1 from temp.staged where kind = @kind and not again and ${those}
+    group by key, id having count(distinct place) > 1)`;
+  const count = db.prepare<{ kind: string }, DuplicateCounts>(
+    `select (${shares("id <> '' and id not in (select id from temp.shared where kind = @kind)")}) ids,
+       (select count(*) from temp.shared where kind = @kind) sharedIds,
+       (select count(*) from (
+         select 1 from temp.staged where kind = @kind and key <> '' and not again
+         group by key having count(distinct place) > 1)) keys`,
+  );
   return {
+    count: (kind) => count.get({ kind }) ?? { ids: 0, sharedIds: 0, keys: 0 },
     note: (kind, range, when) => void note.run({ kind, ...range, done: Number(when === 'done') }),
     dropOld: (kind) => void dropOld.run({ kind }),
     drop: (kind, key) => void drop.run(kind, key),

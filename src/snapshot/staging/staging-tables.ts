@@ -33,12 +33,14 @@ export const stagingTables = `
   create temp table unsorted (
     kind text not null, key text not null, seq integer not null,
     id text not null, alias text, place text not null, form integer not null,
-    reason text, fix text, option text, no_address integer
+    reason text, fix text, cause text, about text, option text, value text,
+    no_address integer
   );
   create temp table staged (
     kind text not null, key text not null, seq integer not null,
     id text not null, alias text, place text not null, form integer not null,
-    reason text, fix text, option text, no_address integer, again integer not null default 0,
+    reason text, fix text, cause text, about text, option text, value text,
+    no_address integer, again integer not null default 0,
     primary key (kind, key, id, seq)
   ) without rowid;
   create index temp.staged_invalid on staged (kind, seq) where reason is not null;
@@ -51,7 +53,8 @@ export const stagingTables = `
   ) without rowid;
   create temp view desired as
     select s.kind, s.key, s.seq, s.id, coalesce(s.alias, s.key) alias, s.place, s.again,
-      f.body, f.fingerprint, f.wants, f.presence, s.reason, s.fix, s.option, s.no_address
+      f.body, f.fingerprint, f.wants, f.presence, s.reason, s.fix, s.cause, s.about,
+      s.option, s.value, s.no_address
     from temp.staged s join temp.form f on f.form = s.form;
   create temp view stands as
     select kind, id, key from temp.strange
@@ -89,7 +92,7 @@ export const stagingTables = `
   create index temp.withheld_by_key on withheld (kind, key);
   create temp table passed (
     guard text not null, key text not null, kind text not null, part text not null,
-    approved text, primary key (guard, key, kind, part)
+    approved text, withdraws integer not null, primary key (guard, key, kind, part)
   ) without rowid;
   create temp table fresh_id (
     length integer not null, id text not null, primary key (length, id)
@@ -103,6 +106,7 @@ export const stagingTables = `
   create temp table noticed (
     kind text not null, key text not null, class text not null, part text not null,
     reason text not null, fix text not null,
+    cause text not null, about text not null, option text, value text, place text, crm text,
     primary key (kind, key, class, part)
   ) without rowid;
   create temp table forgotten (

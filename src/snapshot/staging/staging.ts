@@ -1,6 +1,6 @@
 /** Stages what a run has read and decided, until the plan is committed. */
 import type { Statements } from '../database/prepared-statements.ts';
-import type { Change } from '../../domain/change.ts';
+import type { Change, Op } from '../../domain/change.ts';
 import type { GuardClass } from '../../domain/guard-classes.ts';
 import type { RecordProblem } from '../../domain/record-problem.ts';
 import type { Key, RecordedRow, RecordTypeName } from '../../domain/record.ts';
@@ -9,6 +9,7 @@ import { desiredIn } from './desired-records.ts';
 import { stagingNames } from './staging-tables.ts';
 import { type Observed, observedIn } from './observed-records.ts';
 import { toStored } from '../tables/recorded-state.ts';
+import { problemColumns } from '../tables/known-problems.ts';
 import { inRange, type KeyRange } from '../database/key-range.ts';
 import { inStretch, most, type Stretch, stretchesOf } from '../database/plan-chunks.ts';
 
@@ -24,6 +25,10 @@ export interface Staging extends Desired, Observed {
    * Yields the plan by phase, record type and key. Nothing else may use the snapshot while it runs.
    */
   planned(): IterableIterator<Change & { held: boolean }>;
+  /** Counts the changes of a chunk by group. */
+  groupsIn(stretch: Stretch): ChangeGroup[];
+  /** Returns the changes of a chunk that belong to a group. */
+  groupedIn(stretch: Stretch, group: ChangeGroup): Change[];
   /** Yields the chunks of the whole plan. */
   chunks(): Iterable<Stretch>;
   plannedIn(stretch: Stretch): Change[];
@@ -56,6 +61,7 @@ export function stagingIn(db: Statements): Staging {
     ...desired,
     ...observed,
     ...decidedIn(db),
+    ...groupedIn(db),
     ...notedIn(db),
     clear: () => {
       desired.clearForms();
@@ -64,6 +70,18 @@ export function stagingIn(db: Statements): Staging {
       for (const sort of observed.sortings) sort();
     },
   };
+}
+
+/** Changes of a plan that are shown together. */
+export interface ChangeGroup {
+  kind: RecordTypeName;
+  /** The changes that complete the creation of a record belong to its `create`. */
+  op: Op;
+  /** Whether a guard withholds the changes. */
+  held: boolean;
+  n: number;
+  /** The number of changes without those that complete a creation. */
+  own: number;
 }
 
 interface StoredChange extends Omit<Change, 'target' | 'guard'> {
@@ -102,7 +120,35 @@ function notedIn(db: Statements): NotedPart {
   };
 }
 
-type DecidedPart = Omit<Staging, keyof Desired | keyof Observed | keyof NotedPart | 'clear'>;
+type GroupedPart = Pick<Staging, 'groupsIn' | 'groupedIn'>;
+
+/** The operation under which a change is shown. */
+const shownOp = `case
+  when op = 'complete' then 'create'
+  when op = 'opt_in' and exists (
+    select 1 from temp.planned c indexed by planned_in_order where c.phase = planned.phase
+      and c.kind = planned.kind and c.key = planned.key and c.op = 'create') then 'create'
+  else op end`;
+
+function groupedIn(db: Statements): GroupedPart {
+  const from = `from temp.planned indexed by planned_in_order where ${inStretch}`;
+  const groups = db.prepare<Stretch, Omit<ChangeGroup, 'held'> & { held: number }>(
+    `select kind, ${shownOp} op, held, count(*) n, total(op = ${shownOp}) own ${from}
+     group by 1, 2, 3`,
+  );
+  const grouped = db.prepare<Stretch & { of: string; shown: string; held: number }, StoredChange>(
+    `select kind, key, op, part, target, body, phase, guard ${from}
+       and kind = @of and held = @held and ${shownOp} = @shown order by phase, kind, key, seq`,
+  );
+  return {
+    groupsIn: (stretch) => groups.all(stretch).map((row) => ({ ...row, held: row.held === 1 })),
+    groupedIn: (stretch, { kind: of, op: shown, held }) =>
+      grouped.all({ ...stretch, of, shown, held: Number(held) }).map(fromStored),
+  };
+}
+
+type NotDecided = keyof Desired | keyof Observed | keyof NotedPart | keyof GroupedPart | 'clear';
+type DecidedPart = Omit<Staging, NotDecided>;
 
 function decidedIn(db: Statements): DecidedPart {
   const plan = db.prepare(
@@ -117,9 +163,11 @@ function decidedIn(db: Statements): DecidedPart {
     `${those} where ${inStretch} ${order}`,
   );
   const chunks = stretchesOf(db, 'from temp.planned indexed by planned_in_order where true');
-  const notice = db.prepare<RecordProblem>(
-    `insert or replace into temp.noticed (kind, key, class, part, reason, fix)
-     values (@kind, @key, @class, @part, @reason, @fix)`,
+  const notice = db.prepare(
+    `insert or replace into temp.noticed
+       (kind, key, class, part, reason, fix, cause, about, option, value, place, crm)
+     values (@kind, @key, @class, @part, @reason, @fix, @cause, @about, @option, @value,
+       @place, @crm)`,
   );
   const unnotice = db.prepare('delete from temp.noticed where kind = ? and key = ?');
   const countNoticed = db.prepare<[string, string], { n: number }>(
@@ -139,7 +187,7 @@ function decidedIn(db: Statements): DecidedPart {
     },
     chunks: () => chunks({}),
     plannedIn: (stretch) => within.all(stretch).map(fromStored),
-    addNoticed: (problem) => void notice.run(problem),
+    addNoticed: (problem) => void notice.run(problemColumns(problem)),
     forgetNoticed: (kind, key) => void unnotice.run(kind, key),
     countNoticed: (kind, name) => countNoticed.get(kind, name)?.n ?? 0,
     addForgotten: (kind, key) => void forget.run(kind, key),

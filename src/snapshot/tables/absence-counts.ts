@@ -22,6 +22,11 @@ export interface Absences {
    * counted again.
    */
   count(kind: RecordTypeName, range: KeyRange, reading: Counted): void;
+  /**
+   * Counts the recorded records of a range that the staged reading has not, under this key or
+   * another, and whose absence was never counted.
+   */
+  countNew(kind: RecordTypeName, range: KeyRange): number;
   /** Counts the owned records of a range with an opt-in that are missing, or flagged as gone. */
   countSubscribed(kind: RecordTypeName, range: KeyRange): { missing: number; flagged: number };
   /**
@@ -138,7 +143,16 @@ export function absencesIn(db: Statements): Absences {
   };
 }
 
-function countsIn(db: Statements): Pick<Absences, 'countSubscribed' | 'summary'> {
+function countsIn(db: Statements): Pick<Absences, 'countNew' | 'countSubscribed' | 'summary'> {
+  const fresh = db.prepare<KeyRange & { kind: string }, { n: number }>(
+    `select count(*) n from recorded r where ${inRange('r')}
+       and not exists (select 1 from temp.staged s where s.kind = r.kind and s.key = r.key)
+       and not exists (select 1 from absence a where a.kind = r.kind and a.key = r.key)
+       and not exists (
+         select 1 from origin o indexed by origin_by_key
+         where o.kind = r.kind and o.key = r.key and exists (
+           select 1 from temp.stands s where s.kind = o.kind and s.id = o.id))`,
+  );
   const subscribed = db.prepare<KeyRange & { kind: string }, { missing: number; flagged: number }>(
     `select count(*) filter (where not isFlagged) missing, count(*) filter (where isFlagged) flagged
      from (
@@ -157,6 +171,7 @@ function countsIn(db: Statements): Pick<Absences, 'countSubscribed' | 'summary'>
      where a.kind = @kind and r.ownership <> 'noted' and r.id is not null`,
   );
   return {
+    countNew: (kind, range) => fresh.get({ kind, ...range })?.n ?? 0,
     countSubscribed: (kind, range) =>
       subscribed.get({ kind, ...range }) ?? { missing: 0, flagged: 0 },
     summary: (kind, adopted) =>

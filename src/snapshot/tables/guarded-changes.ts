@@ -106,6 +106,9 @@ const aliased = (table: string): string => `${table} `.replace(' ', ' t ');
 /** Returns the column with the approval; withheld changes have none. */
 const approvalIn = (table: string): string => (table === 'temp.withheld' ? 'null' : 'approved');
 
+/** Returns an SQL condition: the change withdraws an opt-out that the source had stated. */
+export const withdraws = (table: string) => `coalesce(${table}.body ->> '$.withdraws', 0)`;
+
 /** Prepares the statements about guarded changes. */
 export function guardedChangesIn(db: Statements): GuardedChanges {
   const where = 'guard = @guard';
@@ -153,7 +156,7 @@ function approvedIn(db: Statements): Approved {
 function exceptedIn(db: Statements): Excepted {
   const mark = (as: string, also: string) =>
     `update temp.planned set approved = '${as}' where ${isGuarded} and approved is null and ${also}`;
-  const exempt = db.prepare<Guarded>(mark('exempt', 'true'));
+  const exempt = db.prepare<Guarded>(mark('exempt', 'held = 0'));
   const expire = db.prepare<Guarded & Ends>(mark('expired', standsOf('planned', isOver)));
   const excuse = db.prepare<Guarded & { run: string }>(
     mark(
@@ -216,22 +219,31 @@ function countsIn(db: Statements): Counts {
   };
 }
 
+const columns = 'kind, key, op, part, target, body, phase, guard';
+
+/** Returns a function that withholds the changes that match a condition, and counts them. */
+export function withholding(db: Statements, which: string): (guarded: Guarded) => number {
+  const copy = db.prepare<Guarded>(
+    `insert into temp.withheld (${columns}) select ${columns} from temp.planned
+     where ${isGuarded} and ${which}`,
+  );
+  const mark = db.prepare<Guarded>(
+    `update temp.planned set held = 1 where ${isGuarded} and ${which}`,
+  );
+  return (guarded) => {
+    copy.run(guarded);
+    return mark.run(guarded).changes;
+  };
+}
+
 type Withheld = Omit<GuardedChanges, keyof (Approved & Counts) | 'ranges' | 'askedRanges'>;
 
 function withheldIn(db: Statements): Withheld {
-  const columns = 'kind, key, op, part, target, body, phase, guard';
-  const keep = (which: string) => ({
-    copy: db.prepare<Guarded>(
-      `insert into temp.withheld (${columns}) select ${columns} from temp.planned
-       where ${isGuarded} and ${which}`,
-    ),
-    mark: db.prepare<Guarded>(`update temp.planned set held = 1 where ${isGuarded} and ${which}`),
-  });
-  const fresh = keep(isNew);
-  const standing = keep(`${isNew} and ${standsOf('planned')}`);
+  const fresh = withholding(db, isNew);
+  const standing = withholding(db, `${isNew} and ${standsOf('planned')}`);
   const pass = db.prepare<Guarded>(
-    `insert or ignore into temp.passed (guard, kind, key, part, approved)
-     select guard, kind, key, part, max(approved) from temp.planned
+    `insert or ignore into temp.passed (guard, kind, key, part, approved, withdraws)
+     select guard, kind, key, part, max(approved), max(${withdraws('planned')}) from temp.planned
      where ${isGuarded} and held = 0 group by guard, kind, key, part`,
   );
   const free = db.prepare('update temp.planned set held = 0, approved = ? where held = 1');
@@ -253,14 +265,8 @@ function withheldIn(db: Statements): Withheld {
   );
   const forget = db.prepare('delete from temp.withheld where kind = ? and key = ?');
   return {
-    withhold(guarded) {
-      fresh.copy.run(guarded);
-      fresh.mark.run(guarded);
-    },
-    withholdStanding(guarded) {
-      standing.copy.run(guarded);
-      return standing.mark.run(guarded).changes > 0;
-    },
+    withhold: (guarded) => void fresh(guarded),
+    withholdStanding: (guarded) => standing(guarded) > 0,
     pass: (guarded) => void pass.run(guarded),
     release(plan) {
       free.run(plan);

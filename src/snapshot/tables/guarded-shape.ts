@@ -75,15 +75,18 @@ export function shapingIn(db: Statements): Shaping {
   };
 }
 
-/**
- * Selects the owned records of a range. A row that a decision has noted replaces the recorded one.
- */
-const knownRows = `select n.kind, n.key, n.body from temp.noted n
-  where ${inRange('n')} and n.ownership <> 'noted'
+/** Selects the records of a range. A row that a decision has noted replaces the recorded one. */
+export const rowsOf = (
+  which: (row: string) => string,
+) => `select n.kind, n.key, n.body from temp.noted n
+  where ${inRange('n')} and ${which('n')}
   union all
   select r.kind, r.key, r.body from recorded r
-  where ${inRange('r')} and r.ownership <> 'noted'
+  where ${inRange('r')} and ${which('r')}
     and not exists (select 1 from temp.noted n where n.kind = r.kind and n.key = r.key)`;
+
+/** Selects the owned records of a range. */
+const knownRows = rowsOf((row) => `${row}.ownership <> 'noted'`);
 
 function knownIn(db: Statements): Pick<Shaping, 'spansOfKnown' | 'known' | 'subscribed'> {
   const of = ['recorded', 'temp.noted'];

@@ -77,6 +77,8 @@ export interface JournalTally {
   op: JournaledChange['op'];
   state: ChangeState;
   n: number;
+  /** How many of them opt a person in whom the same run created. */
+  further: number;
 }
 
 interface StoredChange extends Omit<JournaledChange, 'target' | 'guard' | 'sentAt'> {
@@ -119,7 +121,11 @@ export function changesIn(db: Statements): Journal {
   const hasLeft = db.prepare<[string, string], { one: 1 }>(`select 1 one ${left} 1`);
   const chunks = stretchesOf(db, `from change indexed by change_by_run where run = @run`);
   const tally = db.prepare<Stretch & { run: string }, JournalTally>(
-    `select kind, op, state, count(*) n from change indexed by change_by_run
+    `select kind, op, state, count(*) n, total(state = 'acked' and op = 'opt_in' and exists (
+       select 1 from change c indexed by change_by_run where c.run = @run
+         and c.phase = change.phase and c.kind = change.kind and c.key = change.key
+         and c.op = 'create' and c.state = 'acked')) further
+     from change indexed by change_by_run
      where run = @run and ${inStretch} group by kind, op, state`,
   );
   // The changes with the lowest numbers are the oldest.

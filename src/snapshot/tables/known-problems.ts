@@ -1,3 +1,4 @@
+import { type ProblemCounts, problemCountsIn } from './problem-groups.ts';
 import { isNamed } from './retry-later.ts';
 import { inRange, rangesBy, type KeyRange } from '../database/key-range.ts';
 import type { Statements } from '../database/prepared-statements.ts';
@@ -42,6 +43,8 @@ export interface Problems {
    * records that the reading has under another key.
    */
   dropUnnamed(kind: RecordTypeName, which: Others): void;
+  /** The problems, counted by what they have in common. */
+  counted: ProblemCounts;
 }
 
 interface Others {
@@ -89,6 +92,16 @@ interface Stored {
   since: number;
 }
 
+/** The columns by which problems are grouped, and the place and id of the record. */
+const common = 'cause, about, option, value, place, crm';
+
+/** Returns the columns of a problem, with null for what it lacks. */
+export function problemColumns(problem: RecordProblem) {
+  const { kind, key, class: name, part, reason, fix, cause } = problem;
+  const { about = reason, option = null, value = null, place = null, crmId: crm = null } = problem;
+  return { kind, key, class: name, part, reason, fix, cause, about, option, value, place, crm };
+}
+
 /** Prepares the statements about problems. */
 export function problemsIn(db: Statements): Problems {
   const get = db.prepare<Name, Stored>(
@@ -97,29 +110,28 @@ export function problemsIn(db: Statements): Problems {
   );
   const put = db.prepare(
     `insert or replace into problem
-       (kind, key, class, part, target, reason, fix, desired, attempts, retry_at, since, run)
-     values (@kind, @key, @class, @part, @target, @reason, @fix,
-       @desired, @attempts, @retryAt, @since, @run)`,
+       (kind, key, class, part, target, reason, fix, cause, about, option, value, place,
+       crm, desired, attempts, retry_at, since, run)
+     values (@kind, @key, @class, @part, @target, @reason, @fix, @cause, @about, @option, @value,
+       @place, @crm, @desired, @attempts, @retryAt, @since, @run)`,
   );
   const adopt = db.prepare(
-    `insert into problem (kind, key, class, part, reason, fix, since, run)
-     select kind, key, class, part, reason, fix, @at, @run from temp.noticed
+    `insert into problem (kind, key, class, part, reason, fix, ${common}, since, run)
+     select kind, key, class, part, reason, fix, ${common}, @at, @run from temp.noticed
      where ${inRange('noticed')} and not exists (
        select 1 from problem p where ${isNoticed('p', 'noticed')} and p.target = ''
-         and p.reason = noticed.reason and p.fix = noticed.fix)
+         and p.reason = noticed.reason and p.fix = noticed.fix and p.cause = noticed.cause
+         and p.value is noticed.value)
      on conflict (kind, key, class, part, target)
-     do update set reason = excluded.reason, fix = excluded.fix, run = excluded.run`,
+     do update set reason = excluded.reason, fix = excluded.fix, run = excluded.run,
+       ${common
+         .split(', ')
+         .map((name) => `${name} = excluded.${name}`)
+         .join(', ')}`,
   );
   const drop = db.prepare(
     `delete from problem
      where kind = @kind and key = @key and part = @part and target = @target`,
-  );
-  const parked = db.prepare<
-    [string, string],
-    RecordProblem & Stored & { desired: string; target: string }
-  >('select * from problem where kind = ? and key = ? and desired is not null');
-  const countParked = db.prepare<[string], { n: number }>(
-    'select count(distinct key) n from problem where kind = ? and desired is not null',
   );
   return {
     get: ({ kind, key, class: name, part, target = '' }) => {
@@ -131,18 +143,33 @@ export function problemsIn(db: Statements): Problems {
     put: (problem) =>
       void put.run({
         ...problem,
+        ...problemColumns(problem),
         target: problem.target ?? '',
         desired: problem.desired ?? null,
         retryAt: problem.retryAt ?? null,
       }),
     adopt: (kind, { range, ...by }) => void adopt.run({ kind, ...by, ...range }),
+    drop: ({ kind, key, part, target = '' }) => void drop.run({ kind, key, part, target }),
+    ...parkedIn(db),
+    ...forgettingIn(db),
+    counted: problemCountsIn(db),
+  };
+}
+
+function parkedIn(db: Statements): Pick<Problems, 'parked' | 'countParked'> {
+  const parked = db.prepare<
+    [string, string],
+    RecordProblem & Stored & { desired: string; target: string }
+  >('select * from problem where kind = ? and key = ? and desired is not null');
+  const countParked = db.prepare<[string], { n: number }>(
+    'select count(distinct key) n from problem where kind = ? and desired is not null',
+  );
+  return {
     parked: (kind, key) =>
       parked
         .all(kind, key)
         .map(({ retry_at: retryAt, ...row }) => ({ ...row, retryAt: retryAt ?? undefined })),
     countParked: (kind) => countParked.get(kind)?.n ?? 0,
-    drop: ({ kind, key, part, target = '' }) => void drop.run({ kind, key, part, target }),
-    ...forgettingIn(db),
   };
 }
 

@@ -28,7 +28,7 @@ export interface Runs {
   newestOf(mode: string): KeptRun | undefined;
   /**
    * Returns the newest full run of all record types that completed successfully with both readings
-   * certified. At its end, the platform matched what the CRM wanted.
+   * certified, and that left nobody out. At its end, the platform matched what the CRM wanted.
    */
   proven(): KeptRun | undefined;
   /** Deletes runs that ended before `before`, in milliseconds since the epoch. */
@@ -58,6 +58,7 @@ export function runsIn(db: Statements): Runs {
     `select ${columns} from run
      where mode = 'full' and status in ('done', 'rejected') and summary ->> '$.only' is null
        and summary ->> '$.certificate.source' and summary ->> '$.certificate.platform'
+       and coalesce(summary ->> '$.contacts.prevented.sample', 0) = 0
      order by started_at desc, id desc limit 1`,
   );
   return {

@@ -18,6 +18,7 @@ import { type Columns, columnsOf, fieldFault } from '../shared/table-columns.ts'
 import type { CsvOptions } from './options.ts';
 import { type Row, rowParser, type RowParser } from './row-parser.ts';
 import { chunkDecoder, type ChunkDecoder } from './text-encoding.ts';
+import { counted } from '../../domain/values/counted.ts';
 
 /** Returns the source of a CSV file. */
 export function csvSource(options: CsvOptions, surroundings: FileSurroundings): Source {
@@ -175,7 +176,7 @@ function wrongWidth(
   columns: Columns,
   tally: Tally,
 ): SourceRecord {
-  const found = count === 1 ? '1 field' : `${count} fields`;
+  const found = counted(count, 'field');
   return brokenRow(tally, `line ${line}`, {
     why: `has ${found} where the header has ${columns.width}`,
     fix: 'put quotes around fields that hold the delimiter or a line break',

@@ -50,6 +50,16 @@ export async function listEntries(path: string): Promise<Entry[]> {
   return entries.toSorted((a, b) => order(a.key, b.key) || order(a.where, b.where));
 }
 
+/** Returns the names in the directory that are no templates, without dotfiles. */
+export async function listIgnored(path: string): Promise<string[]> {
+  const names = await readdir(path);
+  const ignored: string[] = [];
+  for (const name of names.toSorted(order)) {
+    if (!name.startsWith('.') && !(await entryOf(path, name))) ignored.push(name);
+  }
+  return ignored;
+}
+
 /** Compares by code units, so that the order is the same in every locale. */
 function order(a: string, b: string): number {
   if (a === b) return 0;

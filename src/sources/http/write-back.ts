@@ -37,7 +37,7 @@ export function httpReturns(options: HttpReturnsOptions, surroundings: Surroundi
         await asking.close();
       }
     },
-    look: () => `told to ${host}, by ${options.method}`,
+    look: () => `reported to ${host}, by ${options.method}`,
   };
 }
 

@@ -3,8 +3,11 @@ import type { Clock } from '../../domain/clock.ts';
 import { Invalid } from '../../domain/errors.ts';
 import { quoted, hintsFor } from '../shared/field-suggestions.ts';
 import type { ReadRequest } from '../source.ts';
-import type { Api } from './hubspot-api.ts';
+import type { Surroundings } from '../shared/crm-request.ts';
+import { type Api, createApi, tokenOf } from './hubspot-api.ts';
 import { mergedProperties } from './contact-record.ts';
+import type { HubspotOptions } from './options.ts';
+import { createPace } from './request-pace.ts';
 
 /** How long the property names are trusted when a single contact is read. */
 const HOLDS_MS = 15 * 60_000;
@@ -60,6 +63,22 @@ function wantedOf(fields: readonly string[], host: string): string[] {
   }
   const named = fields.filter((field) => field.startsWith(inside));
   return [...new Set(named.map((field) => field.slice(inside.length)))];
+}
+
+/** Returns the names of all properties that contacts of an account have. */
+export async function hubspotProperties(
+  options: HubspotOptions,
+  surroundings: Surroundings,
+  signal: AbortSignal,
+): Promise<string[]> {
+  const token = await tokenOf(options);
+  const api = createApi({ ...options, token }, { ...surroundings, pace: createPace() });
+  try {
+    const { names } = await api.names(signal);
+    return [...names];
+  } finally {
+    await api.close();
+  }
 }
 
 function askedFor(wanted: readonly string[], names: ReadonlySet<string>, host: string): string[] {

@@ -62,7 +62,7 @@ export function hubspotReturns(
         await asking.close();
       }
     },
-    look: () => `told to ${new URL(url).host}, by its communication preferences`,
+    look: () => `reported to ${new URL(url).host}, in its communication preferences`,
   };
 }
 

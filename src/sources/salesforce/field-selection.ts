@@ -59,6 +59,16 @@ export async function shapesOf(
   return found.map(([object, there]) => shapeOf(object, there, names));
 }
 
+/** The types of fields that hold no text, number or flag. */
+const unreadable = ['base64', 'address', 'location', 'complexvalue'];
+
+/** Returns the names of the fields of an object that can be read as values. */
+export async function salesforceFields(session: Session, object: ObjectName): Promise<string[]> {
+  const { value } = await session.ask({ path: `/sobjects/${object}/describe` });
+  const { fields = [] } = described.safeParse(value).data ?? {};
+  return fields.filter(({ type }) => !unreadable.includes(type)).map(({ name }) => name);
+}
+
 function shapeOf(object: ObjectName, there: Described, names: readonly string[]): Shape {
   const fields = new Map(names.map((name) => [name, spellingOf(name, there)]));
   const own = needed.filter((name) => there.some((field) => field.name === name));

@@ -23,7 +23,7 @@
  * distinct ids. If a request fails after the first record, the read ends without a certificate. The
  * cursor is the start time of the read by the organization's own clock, minus the overlap.
  */
-import type { Condition } from '../../domain/condition.ts';
+import type { Condition, ConditionResult } from '../../domain/condition.ts';
 import type { Surroundings } from '../shared/crm-request.ts';
 import { certificateOf, holding, withCursor } from '../shared/read-certificate.ts';
 import type { ReadRequest, Source } from '../source.ts';
@@ -43,12 +43,12 @@ const SHAPES_HOLD_MS = 10 * 60_000;
 type SalesforceSource = Source & Required<Pick<Source, 'changes' | 'one' | 'still'>>;
 
 /** A field that may state an opt-out in addition to Salesforce's own field, or a condition. */
-type OptOut = OptOutField | { readonly when: Condition } | undefined;
+type OptOut = OptOutField | { readonly when: Condition };
 
 /** Returns the source of an organization. */
 export function salesforceSource(
   options: SalesforceOptions,
-  { unsubscribed, ...surroundings }: Surroundings & { unsubscribed: OptOut },
+  { unsubscribed, ...surroundings }: Surroundings & { unsubscribed: readonly OptOut[] },
 ): SalesforceSource {
   const { clock } = surroundings;
   const readerOf = readers(options, unsubscribed, clock);
@@ -117,14 +117,14 @@ type ReaderOf = (
  */
 function readers(
   options: SalesforceOptions,
-  unsubscribed: OptOut,
+  unsubscribed: readonly OptOut[],
   clock: Surroundings['clock'],
 ): ReaderOf {
   const { objects } = options;
-  const own = unsubscribed && 'field' in unsubscribed ? unsubscribed : undefined;
-  const standard = own?.field === standardOptOut.field ? [] : [standardOptOut];
-  const optOuts = [...standard, ...(own ? [own] : [])];
-  const optsOut = unsubscribed && 'when' in unsubscribed ? unsubscribed.when : undefined;
+  const own = unsubscribed.flatMap((one) => ('field' in one ? [one] : []));
+  const isOwn = own.some(({ field }) => field === standardOptOut.field);
+  const optOuts = [...(isOwn ? [] : [standardOptOut]), ...own];
+  const optsOut = eitherOf(unsubscribed.flatMap((one) => ('when' in one ? [one.when] : [])));
   let known: { fields: string; at: number; shapes: Shape[] } | undefined;
   return async (session, request, how) => {
     const fields = request.fields.join(' ');
@@ -135,6 +135,25 @@ function readers(
     }
     const { shapes } = known;
     return createReader({ session, shapes, options, fields: request.fields, optOuts, optsOut });
+  };
+}
+
+/**
+ * Returns a condition that is true if one of these is. If none is, but one has no result, it has
+ * none either. Undefined without conditions.
+ */
+function eitherOf(conditions: readonly Condition[]): Condition | undefined {
+  const [first, ...others] = conditions;
+  if (!first || others.length === 0) return first;
+  return {
+    text: conditions.map(({ text }) => `(${text})`).join(' || '),
+    fields: [...new Set(conditions.flatMap(({ fields }) => fields))],
+    judge(record) {
+      const results = conditions.map((one) => one.judge(record));
+      const isTrue = (one: ConditionResult) => 'gives' in one && one.gives === true;
+      const isFalse = (one: ConditionResult) => 'gives' in one && one.gives === false;
+      return results.find(isTrue) ?? results.find((one) => !isFalse(one)) ?? { gives: false };
+    },
   };
 }
 

@@ -55,7 +55,7 @@ export function salesforceReturns(
         await session.close();
       }
     },
-    look: () => `told to ${new URL(options.url).host}, on its records`,
+    look: () => `reported to ${new URL(options.url).host}, in its records`,
   };
 }
 

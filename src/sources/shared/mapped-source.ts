@@ -27,9 +27,9 @@ export function mappedSource(source: Source, mapping: Mapping): Source {
   const { reads: fields } = mapping;
   const { changes, one, still } = source;
   return {
-    async *read({ fields: wanted, signal }) {
+    async *read({ fields: wanted, ...request }) {
       const through = createThrough(mapping, wanted);
-      const certificate = yield* through.all(source.read({ fields, signal }));
+      const certificate = yield* through.all(source.read({ ...request, fields }));
       const told = through.certify(certificate);
       if (told.complete) through.demand();
       return told;

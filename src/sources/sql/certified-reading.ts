@@ -25,6 +25,7 @@ import {
 } from './relation-pages.ts';
 import { type Records, recordsOf } from './row-record.ts';
 import type { Raw, Session } from './drivers/database-session.ts';
+import { counted } from '../../domain/values/counted.ts';
 
 interface Certified {
   options: SqlOptions;
@@ -152,10 +153,10 @@ function createProof(count: Count): QueryProof {
 const oneEach = 'have query give one row for each person';
 
 function numbered(count: number, what: string, fix: string): Flaw[] {
-  return count > 0 ? [{ why: `${count === 1 ? '1 row' : `${count} rows`} ${what}`, fix }] : [];
+  return count > 0 ? [{ why: `${counted(count, 'row')} ${what}`, fix }] : [];
 }
 
-function miscounted(rows: number, counted: number): Flaw {
-  const why = `${rows} rows were read, and the database counts ${counted}`;
+function miscounted(rows: number, total: number): Flaw {
+  const why = `${counted(rows, 'row')} ${rows === 1 ? 'was' : 'were'} read, and the database counts ${total}`;
   return { why, fix: 'name as key a column whose values are unique, whatever their case' };
 }

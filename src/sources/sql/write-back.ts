@@ -45,7 +45,7 @@ export function sqlReturns(
       }
       yield* told;
     },
-    look: () => `told to ${nameOf(reach)}, by a statement`,
+    look: () => `reported to ${nameOf(reach)}, by a statement`,
   };
 }
 

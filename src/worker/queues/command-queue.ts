@@ -110,7 +110,7 @@ function watch({
       await clock.sleep(lookMs, stop);
       missed = (await isServed().catch(() => true)) ? 0 : missed + 1;
     }
-    throw new Unavailable('the worker that holds this mirror is gone, and no other took it over', {
+    throw new Unavailable('the worker that had this mirror is gone, and no other took it over', {
       acted: 'maybe',
     });
   };

@@ -42,8 +42,8 @@ export function sealOf(key: string, random: (bytes: number) => Uint8Array): Seal
           'utf8',
         );
       } catch (error) {
-        throw new Invalid('this was sealed with the key of another ledger', {
-          fix: 'give caller and worker the same ledgerKeyFile',
+        throw new Invalid('this was encrypted with the key of another do-not-contact list', {
+          fix: 'let the configurations of caller and worker name the same ledgerKeyFile',
           cause: error,
         });
       }

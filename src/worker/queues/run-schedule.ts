@@ -5,6 +5,11 @@ export const ticks = [...runs, ...looks];
 /** One entry of a schedule. */
 export type Tick = (typeof ticks)[number];
 
+/** Returns what an entry is called in text. */
+export function tickWords(tick: Tick): string {
+  return tick === 'sentinel' ? 'unsubscribe check' : tick;
+}
+
 /** Defines when the entries are due. */
 export interface Schedule {
   /** Cron patterns; a pattern with six fields begins with seconds. */

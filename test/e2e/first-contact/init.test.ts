@@ -1,6 +1,7 @@
 /**
- * From an export to a plan: `init` with the options of a user, then `plan`. What comes out is what
- * expected.json says, and nobody is subscribed or unsubscribed on a guess.
+ * From an export to a plan: `init` with the options of a user, then `plan` and `check`. What comes
+ * out is what expected.json says, both count the same, and nobody is subscribed or unsubscribed on
+ * a guess.
  */
 import { readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -64,14 +65,15 @@ async function initialized(name: string, flags: readonly string[]) {
   const env = { PLATFORM_URL: url, PLATFORM_API_KEY: platform.apiKey };
   const init = () => calling(['init', path, '--yes', '--output', output, ...flags]);
   const plan = () => calling(['plan', '--json', '--addresses', '-c', output], { env });
-  return { output, init, plan };
+  const check = () => calling(['check', '--json', '--addresses', '-c', output], { env });
+  return { output, init, plan, check };
 }
 
 describe.each(Object.keys(files).filter((name) => name !== 'free-text'))('%s', (name) => {
   const expected = expectedOf(name);
 
   test('becomes exactly the plan that is expected', async () => {
-    const { init, plan } = await initialized(name, expected.flags);
+    const { init, plan, check } = await initialized(name, expected.flags);
     const { code, err } = await init();
     expect([code, err]).toEqual([0, '']);
     const { json } = await plan();
@@ -83,6 +85,13 @@ describe.each(Object.keys(files).filter((name) => name !== 'free-text'))('%s', (
       invalid: expected.invalid.length,
     });
     expect(changes).toMatchObject(expected.plan);
+
+    const checked = await check();
+    expect(checked.code).toBe(4);
+    expect(checked.json).toMatchObject({ ok: true, contacts: { desired, skipped, invalid } });
+    expect(checked.json.people).toHaveLength(5);
+    const columns = checked.json.columns.map((column: { fields: string[] }) => column.fields[0]);
+    expect(columns).toEqual(expect.arrayContaining(Object.values(expected.columns.channels)));
   });
 });
 

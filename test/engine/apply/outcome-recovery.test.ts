@@ -101,9 +101,7 @@ test('an opt-out found by a later run may be the person’s own by then', async 
   const stage = openStage({ wire: deaf('/retrieve/', 8), platform: { faults } });
   stage.emulator.seed.contact({ email: 'a@example.com', channels: { ch_news: 'opt_in' } });
   stage.people.push({ id: '1', email: 'a@example.com', ch_news: 'no' });
-  expect((await stage.sync()).reasons.join()).toContain(
-    'the outcome of 1 changes is not known yet',
-  );
+  expect((await stage.sync()).reasons.join()).toContain('the outcome of 1 change is not known yet');
   stage.emulator.fail([]);
   stage.writes();
   expect((await stage.sync()).status).toBe('done');

@@ -204,7 +204,9 @@ describe('a rejection of more than 40 % of at least 20 changes', () => {
     world.server.fail(isEnrolment, refused);
     const summary = await world.sync();
     expect(summary.status).toBe('failed');
-    expect(summary.reasons.some((reason) => reason.includes('only opt-outs go on'))).toBe(true);
+    expect(summary.reasons.some((reason) => reason.includes('only opt-outs are still sent'))).toBe(
+      true,
+    );
     const writes = world.writes().length;
     expect(writes).toBeGreaterThanOrEqual(20);
     // Twenty, and those that had left by then.

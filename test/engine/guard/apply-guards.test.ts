@@ -335,7 +335,7 @@ describe('an approval', () => {
     const { plan } = await stage.sync();
     stage.people.push(person(40, { ch_news: 'yes' }));
     await expect(stage.sync({ approve: 'cafe' })).rejects.toThrow(
-      new RegExp(`under the plan cafe, and this run plans \\w{16} → held now: ${plan};`),
+      new RegExp(`under cafe, and this run plans \\w{16} → approve one of these: ${plan};`),
     );
     expect(stage.writes()).toEqual([]);
   });

@@ -30,7 +30,9 @@ describe('a change held by a full run stays held in the next ones', () => {
       expect(await stage.sync({ writes })).toMatchObject({
         status: 'held',
         contacts: { held: { delete: 3 }, applied: { delete: 0 } },
-        problems: [{ class: 'held', reason: expect.stringContaining('an earlier run held them') }],
+        problems: [
+          { class: 'held', reason: expect.stringContaining('it has waited since an earlier run') },
+        ],
       });
     }
     expect(deletes(stage)).toBe(0);

@@ -23,7 +23,7 @@ describe('a change held by a full run stays held', () => {
       expect(await stage.sync({ mode: { single: email }, only: 'contacts' })).toMatchObject({
         status: 'held',
         contacts: { held: { opt_in: 1 }, applied: { create: 0 } },
-        problems: [{ class: 'held', reason: expect.stringContaining('an earlier run held') }],
+        problems: [{ class: 'held', reason: expect.stringContaining('since an earlier run') }],
       });
     }
     expect(stage.writes()).toEqual([]);

@@ -54,7 +54,9 @@ describe('a wrong column that opts everybody out', () => {
     const [problem] = summary.problems;
     expect(problem).toMatchObject({ class: 'held', key: 'opt_out' });
     expect(problem?.reason).toContain('20 people would be opted out');
-    expect(problem?.reason).toContain('held: these are all the people who are subscribed');
+    expect(problem?.reason).toContain(
+      'awaits approval: these are all the people who are subscribed',
+    );
     expect(problem?.fix).toContain(`crm-mirror approve ${summary.plan}`);
     expect(problem?.fix).toContain('from 2026-01-04T00:00:0');
   });

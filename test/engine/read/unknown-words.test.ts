@@ -169,10 +169,34 @@ describe('lost addresses', () => {
     const { stage, summary } = await lose(3, 5);
     expect(summary).toMatchObject({ status: 'failed', certificate: { source: false } });
     expect(summary.reasons.join()).toContain(
-      '3 of 5 recorded people have lost their address, so only opt-outs are applied ' +
-        '→ check the column that contacts.email names, and export it again',
+      '3 of 5 recorded people have no valid address any more, so only opt-outs are applied ' +
+        '→ check that contacts.email names the column with the addresses, and export it again',
     );
     expect(sent(stage)).toEqual([]);
+  });
+
+  test.each(['full', 'fast'] as const)('count where another column is read: %s', async (mode) => {
+    const stage = begin({ policy: { absent: 'opt_out' } });
+    stage.people.push(...many(5));
+    await stage.sync();
+    stage.writes();
+    stage.people.splice(0, 3, ...many(3, { email: '030 1234567', ch_product: 'yes' }));
+    stage.people.splice(3, 1, { ...person(4), ch_news: 'no' });
+    const summary = await stage.sync({ mode });
+    expect(summary).toMatchObject({ status: 'failed', certificate: { source: false } });
+    expect(summary.reasons.join()).toContain('3 of 5 recorded people have no valid address');
+    expect(sent(stage)).toEqual(['opt_out ch_news']);
+  });
+
+  test('apply an opt-out that is stated beside an invalid address', async () => {
+    const stage = begin();
+    stage.people.push(...many(3));
+    await stage.sync();
+    stage.writes();
+    stage.people.splice(0, 3, ...many(3, { email: 'none' }));
+    stage.people.splice(0, 1, { ...person(1), email: 'none', ch_news: 'no' });
+    await stage.sync();
+    expect(sent(stage)).toEqual(['opt_out ch_news']);
   });
 
   test.each([

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { RouteLimit } from '../../../src/domain/route-limit.ts';
 import { forecast, forecastAgain, restOf } from '../../../src/engine/report/duration-forecast.ts';
-import { renderForecast } from '../../../src/engine/report/summary-text.ts';
+import { lasting } from '../../../src/cli/output/format-values.ts';
+import { renderForecast } from '../../../src/engine/report/forecast-text.ts';
 
 const limit = (more: Partial<RouteLimit> = {}): RouteLimit => ({
   limit: 30,
@@ -10,8 +11,6 @@ const limit = (more: Partial<RouteLimit> = {}): RouteLimit => ({
   others: 0,
   ...more,
 });
-
-const span = (ms: number): string => `${ms / 1000} s`;
 
 test.each([
   { what: 'what fits into one window takes no time', requests: 30, seen: limit(), ms: 0 },
@@ -113,23 +112,41 @@ describe('the forecast for the rest of a record type', () => {
   });
 });
 
+test('the duration is forecast under three assumed limits where a limit is unknown', () => {
+  const needs = { 'contacts.enrol': 3400, 'contacts.delete': 90 };
+  const known = { 'contacts.delete': limit() };
+  const times = (limits: Record<string, RouteLimit>, reserve = 0): number[] =>
+    forecast(needs, { limits, reserve, readMs: 0 }).assumed.map(({ ms }) => ms / 1000);
+  expect(times(known)).toEqual([459, 33 * 60 + 120, 113 * 60 + 120]);
+  // The reserve is left to other programs under an assumed limit, too.
+  expect(times({}, 0.5)).toEqual([679 + 17, 67 * 60 + 60, 226 * 60 + 300]);
+  expect(times({ ...known, 'contacts.enrol': limit() })).toEqual([]);
+});
+
 test('the forecast is printed as lines', () => {
   const limits = { 'contacts.enrol': limit({ others: 0.3 }) };
   const needs = { 'contacts.enrol': 4200, 'templates.create': 2 };
-  expect(renderForecast(forecast(needs, { limits, reserve: 0, readMs: 0 }), span)).toEqual([
-    'at least 11940 s, by the limits that were seen:',
+  const told = (known: Record<string, RouteLimit>, all: Record<string, number>, readMs = 0) =>
+    renderForecast(forecast(all, { limits: known, reserve: 0, readMs }), lasting);
+  expect(told(limits, needs)).toEqual([
+    'Duration: at least 3 h 19 min, by the rate limits observed so far:',
     '  contacts.enrol  4,200 requests, 30 every 60 s, 30 % used by others',
-    '  templates.create  2 requests, its limit was not seen yet',
+    'No rate limit observed yet for templates.create (2 requests).',
   ]);
-  expect(renderForecast(forecast({}, { limits, reserve: 0, readMs: 0 }), span)).toEqual([]);
-  const one = forecast({ 'contacts.enrol': 1 }, { limits, reserve: 0, readMs: 0 });
-  expect(renderForecast(one, span)).toEqual([
-    'a moment, by the limits that were seen:',
+  expect(told(limits, {})).toEqual([]);
+  expect(told(limits, { 'contacts.enrol': 1 })).toEqual([
+    'Duration: a moment, by the rate limits observed so far:',
     '  contacts.enrol  1 request, 30 every 60 s, 30 % used by others',
   ]);
-  const unseen = forecast(needs, { limits: {}, reserve: 0, readMs: 90_000 });
-  const [first] = renderForecast(unseen, span);
-  expect(first).toBe(
-    'nobody knows yet how long, after 90 s of reading both sides, by the limits that were seen:',
+  expect(told({}, { 'contacts.enrol': 3406 })).toEqual([
+    'Duration unknown: no rate limit observed yet for contacts.enrol (3,406 requests). ' +
+      'At 10 a second: 5 min 40 s; at 100 a minute: 34 min; at 30 a minute: 1 h 53 min.',
+  ]);
+  expect(told({}, { 'contacts.enrol': 2, 'templates.create': 1 })).toEqual([
+    'Duration unknown: no rate limit observed yet for contacts.enrol (2 requests) and ' +
+      'templates.create (1 request). At 30 a minute or more: a moment.',
+  ]);
+  expect(told({}, needs, 90_000)[0]).toMatch(
+    /^Duration unknown, after 90 s of reading both sides: no rate limit observed yet for /,
   );
 });

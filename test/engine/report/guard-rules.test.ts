@@ -10,6 +10,7 @@ import {
   type HoldReason,
   type ChangeVolume,
 } from '../../../src/engine/report/guard-rules.ts';
+import { judgeWithdrawn } from '../../../src/engine/guard/withdrawn-opt-outs.ts';
 import { explainHeld } from '../../../src/engine/report/guard-text.ts';
 
 const limit: Limit = { percent: 10, floor: 10 };
@@ -60,6 +61,31 @@ test.each(table)('%s', (_, asked, by) => {
   expect(heldOf(asked)?.by).toBe(by);
 });
 
+interface Asks {
+  fresh?: number;
+  guard?: 'opt_out';
+}
+
+// prettier-ignore
+const withdrawn: [what: string, all: number, of: number, more: Asks, held: boolean][] = [
+  ['all of four',                               4,   4,   {},                  true],
+  ['three of three',                            3,   3,   {},                  false],
+  ['more than half',                            312, 330, {},                  true],
+  ['four of seven',                             4,   7,   {},                  true],
+  ['half',                                      4,   8,   {},                  false],
+  ['all of them approved',                      6,   6,   { fresh: 0 },   false],
+  ['one more than was approved',                6,   6,   { fresh: 1 },   true],
+  ['a class that opts nobody in',               6,   6,   { guard: 'opt_out' }, false],
+];
+
+test.each(withdrawn)(
+  'stated opt-outs that are withdrawn: %s, %i of %i',
+  (_, all, of, more, held) => {
+    const { fresh = all, guard = 'opt_in' } = more;
+    expect(judgeWithdrawn(guard, { fresh, all, of })?.by).toBe(held ? 'withdrawn' : undefined);
+  },
+);
+
 test.each([
   [0.57, 10_000, 57],
   [1.1, 1000, 11],
@@ -82,11 +108,11 @@ describe('the text of a guard', () => {
   test.each([
     [
       { fresh: 101 },
-      /101 people who left .* more than 100 in one run \(the greater of 10 and 10 % of 1000/,
+      /101 people missing .* more than 100 in one run \(the greater of 10 and 10 % of 1000/,
     ],
     [
       { fresh: 1, all: 101, unapproved: 1 },
-      /1 person who left .* with 100 others of this run more than 100/,
+      /1 person missing .* with 100 others of this run more than 100/,
     ],
     [{ fresh: 51, week: 150 }, /with 150 of the last seven days more than twice 100/],
     [{ fresh: 11, domainShare: 0.5 }, /one mail domain/],
@@ -97,6 +123,16 @@ describe('the text of a guard', () => {
     expect(fault?.reason).toMatch(reason);
     expect(fault?.fix).toMatch(/^often .*; see `crm-mirror plan`.*`crm-mirror approve cafe`$/);
     expect(`${fault?.reason} ${fault?.fix}`).not.toContain('\n');
+  });
+
+  test('names the likely cause of opt-outs that are withdrawn', () => {
+    const volume = rush({ fresh: 312, guard: 'opt_in' });
+    const held = { by: 'withdrawn', people: 1312, of: 1330 } as const;
+    const fault = explainHeld(held, volume, { limit, plan: 'cafe' });
+    expect(fault.reason).toContain(
+      '1,312 of the 1,330 people whose opt-out the CRM stated would be opted in again: is a column empty in this export?',
+    );
+    expect(fault.fix).toMatch(/^often a column of opt-outs that came empty; see /);
   });
 });
 

@@ -1,4 +1,4 @@
-user_version 16
+user_version 17
 CREATE INDEX change_by_guard on change (guard, sent_at)
      where guard is not null and approved is null;
 CREATE INDEX change_by_key on change (kind, key);
@@ -49,7 +49,7 @@ CREATE TABLE "problem" (
      target text not null default '',
      reason text not null, fix text not null,
      desired text, attempts integer not null default 1, retry_at integer,
-     since integer not null, run text not null,
+     since integer not null, run text not null, cause text not null default 'unknown', about text not null default '', option text, value text, place text, crm text,
      primary key (kind, key, class, part, target)
    ) without rowid;
 CREATE TABLE recorded (

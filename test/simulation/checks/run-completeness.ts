@@ -70,8 +70,8 @@ const lacking = new RegExp(
     String.raw`^the platform answered 404 to \d+ people in `,
     '^the platform knows no channel ',
     '^ch_[a-z]+: more than half of the people recorded in this channel ',
-    String.raw`^\d+ changes (?:were not sent|did not get through)`,
-    String.raw`^the outcome of \d+ changes is not known`,
+    String.raw`^[\d,]+ changes? (?:was not sent|were not sent|could not be made)`,
+    String.raw`^the outcome of [\d,]+ changes? is not known`,
     '^templates are left out: ',
   ].join('|'),
 );

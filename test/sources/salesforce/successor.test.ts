@@ -131,13 +131,40 @@ describe('a merged record', () => {
     onNet(org);
     const noMail = async (field?: string) => {
       const says = (value: unknown) => (value === 'yes' ? 'yes' : 'no');
-      const { source } = sourceOf({}, field === undefined ? field : { field, says });
+      const { source } = sourceOf({}, ...(field === undefined ? [] : [{ field, says } as const]));
       return (await readAll(source, ['Id', 'No_Mail__c'])).values.map(
         (value) => value['No_Mail__c'],
       );
     };
     expect(await noMail('No_Mail__c')).toEqual(['no', 'yes']);
     expect(await noMail()).toEqual(['no', 'no']);
+  });
+
+  test('keeps the opt-out of each of several fields and conditions', async () => {
+    const names = ['No_Mail__c', 'Left__c', 'Mood__c', 'Group__c'];
+    const none = { No_Mail__c: 'no', Left__c: 'no', Mood__c: 'fine', Group__c: 'a' };
+    const Contact = [
+      contact(1, none),
+      merged(2, 1, { ...none, Left__c: 'yes' }),
+      merged(3, 1, { ...none, Group__c: 'b' }),
+      merged(4, 1, none),
+    ];
+    const org = createOrg({ Contact });
+    org.fields.Contact = names;
+    onNet(org);
+    const says = (value: unknown) => (value === 'yes' ? 'yes' : 'no');
+    const whens = ['record.Mood__c == "angry"', 'record.Group__c == "b"'].flatMap((text) => {
+      const when = compile(text, { nullable: false });
+      return 'judge' in when ? [{ when }] : [];
+    });
+    const fields = [
+      { field: 'No_Mail__c', says },
+      { field: 'Left__c', says },
+    ] as const;
+    const { source } = sourceOf({}, ...fields, ...whens);
+    const { values } = await readAll(source, ['Id', ...names]);
+    const seen = values.map((value) => names.map((name) => value[name]).join(' '));
+    expect(seen).toEqual(['no no fine a', 'no yes fine a', 'no no fine b', 'no no fine a']);
   });
 
   test('prefers an opt-out to an unknown word, and that to a no', async () => {

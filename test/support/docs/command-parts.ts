@@ -10,9 +10,15 @@ const folder = fileURLToPath(new URL('../../../src/commands', import.meta.url));
 /** An option that at least so many commands have is listed once. */
 const manyCommands = 3;
 
+/** Returns every command that the help lists, with the parts of those that have several. */
+export async function listedCommands(): Promise<Command[]> {
+  const all = (await Promise.all(commandFiles().map(load))).flat();
+  return all.filter((command) => command.name() !== 'complete');
+}
+
 /** Returns a part for each command, and one for the options that many of them have. */
 export async function commandParts(): Promise<Parts> {
-  const commands = (await Promise.all(commandFiles().map(load))).flat();
+  const commands = await listedCommands();
   const count = (option: string) => commands.filter((one) => optionsOf(one).has(option)).length;
   const common = [...new Set(commands.flatMap((one) => [...optionsOf(one).keys()]))]
     .filter((option) => count(option) >= manyCommands)
@@ -56,9 +62,14 @@ function commonTable(common: readonly string[], commands: readonly Command[]): s
   return table(['Option', 'What it does', 'Commands'], rows);
 }
 
+/** The commands that run the mirror once. */
+const runs = ['apply', 'backfill', 'one', 'plan', 'sync'];
+
 /** Names the commands that have an option, or those that lack it where they are fewer. */
 function commandsOf(having: readonly Command[], all: readonly Command[]): string {
   const names = (some: readonly Command[]) => some.map((one) => code(one.name())).join(', ');
+  const given = having.map((one) => one.name()).toSorted();
+  if (given.join() === runs.join()) return 'runs';
   const lacking = all.filter((one) => !having.includes(one));
   return having.length > lacking.length ? `all but ${names(lacking)}` : names(having);
 }

@@ -78,7 +78,7 @@ const labels: readonly [x: number, y: number, anchor: 'start' | 'middle' | 'end'
     [664, 65, 'middle', 'observed'],
     [470, 246, 'end', 'recorded'],
     [641, 232, 'middle', 'acknowledged'],
-    [771, 264, 'end', 'who left'],
+    [771, 264, 'end', 'opt-outs'],
     [186, 306, 'middle', 'opt-outs'],
   ];
 

@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
+import { stripVTControlCharacters } from 'node:util';
 import { needed, openPictureStage, program } from './picture-stage.ts';
 
 const columns = 100;
@@ -50,7 +51,7 @@ async function shownBy(command: string, folder: string): Promise<string[]> {
 
 /** Breaks a line that is longer than the terminal between words, so that it stays readable. */
 function wrapped(line: string): string[] {
-  if (line.length <= columns) return [line];
+  if (stripVTControlCharacters(line).length <= columns) return [line];
   const at = line.lastIndexOf(' ', columns);
   return [line.slice(0, at), ...wrapped(`      ${line.slice(at + 1)}`)];
 }
@@ -61,7 +62,9 @@ const style = `
   text { font: 13px ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace;
     fill: #c9d1d9; white-space: pre }
   .prompt { fill: #7ee787; font-weight: 600 }
-  .quiet { fill: #8b949e }`;
+  .quiet, .s2 { fill: #8b949e }
+  .s1 { font-weight: 600 } .s31 { fill: #ff7b72 } .s32 { fill: #7ee787 }
+  .s33 { fill: #d29922 } .s35 { fill: #d2a8ff }`;
 
 /** Draws the lines in a window. */
 function drawn(lines: readonly string[]): string {
@@ -93,8 +96,17 @@ const kinds: Readonly<Record<string, string>> = {
 function drawnLine(line: string, y: number): string {
   if (line.trim() === '') return '';
   const kind = kinds[line.charAt(0)] ?? '';
-  const length = (line.length * letter.width).toFixed(1);
+  const length = (stripVTControlCharacters(line).length * letter.width).toFixed(1);
   const shown = line.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
   const place = `x="${margin.x}" y="${y}" textLength="${length}"`;
-  return `<text${kind} ${place} xml:space="preserve">${shown}</text>`;
+  return `<text${kind} ${place} xml:space="preserve">${styledParts(shown)}</text>`;
+}
+
+/** Turns the colours of a terminal into parts with a class; 22 and 39 end a part. */
+function styledParts(line: string): string {
+  // A heading is bold, with a coloured mark in it.
+  // oxlint-disable-next-line no-control-regex
+  return line.replaceAll(/\u001b\[(\d+)m/g, (_, code: string) =>
+    code === '22' || code === '39' ? '</tspan>' : `<tspan class="s${code}">`,
+  );
 }

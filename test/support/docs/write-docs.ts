@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { readPages } from './code-blocks.ts';
 import { commandParts } from './command-parts.ts';
+import { completionFile, completionTable } from './completion-table.ts';
 import { configurationParts } from './configuration-parts.ts';
 import { consentParts } from './consent-tables.ts';
 import { exitCodeParts } from './exit-code-parts.ts';
@@ -20,4 +21,5 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     const file = new URL(`../../../${page.path}`, import.meta.url);
     if (text !== page.text) writeFileSync(file, text);
   }
+  writeFileSync(completionFile, await completionTable());
 }

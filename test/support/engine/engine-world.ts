@@ -368,9 +368,15 @@ export interface Ended {
 }
 
 /** The command line as a process of its own; ends with the test. */
-export function launch(args: readonly string[]): { child: ChildProcess; ended: Promise<Ended> } {
+export function launch(
+  args: readonly string[],
+  env: Record<string, string> = {},
+): { child: ChildProcess; ended: Promise<Ended> } {
   const bin = join(import.meta.dirname, '../../../bin/crm-mirror.mjs');
-  const child = spawn(process.execPath, [bin, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(process.execPath, [bin, ...args], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, ...env },
+  });
   const seen = { stdout: '', stderr: '' };
   child.stdout.on('data', (chunk: Buffer) => void (seen.stdout += chunk.toString()));
   child.stderr.on('data', (chunk: Buffer) => void (seen.stderr += chunk.toString()));

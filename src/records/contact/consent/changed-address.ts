@@ -26,6 +26,7 @@ import type {
   ContactSuccessor,
   DesiredContactRow,
 } from '../observe/contact-rows.ts';
+import type { Membership } from '../observe/contact-state.ts';
 import { strictest, type DesiredSubscription } from '../observe/strictest-consent.ts';
 
 /**
@@ -37,6 +38,17 @@ export function hasMoved(states: ContactStates, channel: string, due: boolean): 
   const { successors, strays, certified, by } = states;
   if (!certified || successors.length === 0 || (strays && !due)) return false;
   return successors.every((next) => stands(next, channel, by));
+}
+
+/** Returns whether an opt-out of ours under a former address also applies to these records. */
+export function isCarried(
+  membership: Membership | undefined,
+  channel: string,
+  said: Pick<ContactStates, 'desired' | 'by'>,
+): boolean {
+  const { bound = [] } = membership ?? {};
+  const isBound = said.desired.some(({ id }) => bound.includes(id));
+  return isOurs(membership) && isBound && !isTakenBack(membership, channel, said);
 }
 
 type Moved = Pick<ContactStates, 'successors' | 'origins'>;

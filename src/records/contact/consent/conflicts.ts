@@ -1,5 +1,8 @@
 /** Explains why the two sides disagree about a person, and how to resolve it. */
-import type { Fault } from '../../../domain/record.ts';
+import type { RecordProblem } from '../../../domain/record-problem.ts';
+
+/** The reason, the fix and the cause of a conflict. */
+export type Conflict = Pick<RecordProblem, 'cause' | 'about' | 'reason' | 'fix'>;
 
 interface Subject {
   channel: string;
@@ -12,34 +15,44 @@ interface Subject {
 const recordIt = 'record the opt-out in the CRM; only the person can come back';
 
 /** The conflicts by the rule or gate that found them; any other rule or gate uses `leftChannel`. */
-const conflicts: Record<string, Fault> = {
+const conflicts: Record<string, Conflict> = {
   'left-all-mail': {
+    cause: 'left-all-mail',
     reason: 'unsubscribed from all mail, blocked or suppressed on the platform',
     fix: recordIt,
   },
   'vanished-respect': vanished(),
   'vanished-before': vanished(),
-  'left-former-address': { reason: 'the person left under a former address', fix: recordIt },
+  'left-former-address': {
+    cause: 'left-former-address',
+    reason: 'the person opted out under a former address',
+    fix: recordIt,
+  },
   'our-opt-out-stands': stillStated(''),
   'our-opt-out-recorded': stillStated(''),
   'our-opt-out-former-address': stillStated('former '),
   'left-before-vanishing': {
-    reason: 'the person left, and then the contact vanished on the platform',
+    cause: 'left-before',
+    reason: 'the person opted out, and then the contact vanished from the platform',
     fix: recordIt,
   },
   'left-replaced-channel': {
-    reason: 'the person left the channel that this one replaces',
+    cause: 'left-replaced-channel',
+    reason: 'the person opted out of the channel that this one replaces',
     fix: recordIt,
   },
   'left-before': {
-    reason: 'the person left before, under a contact that is no longer the same',
+    cause: 'left-before',
+    reason: 'the person opted out before, as another contact on the platform',
     fix: recordIt,
   },
   erased: {
+    cause: 'erased',
     reason: 'the person was erased by `forget`, and is not brought back',
     fix: 'remove the person from the CRM; `allow` takes the erasure back',
   },
   'renamed-claimed': {
+    cause: 'renamed-claimed',
     reason:
       "the opt-out is not sent: another CRM record has the contact's new address, and says in",
     fix: 'find out who has that address, and correct the other record in the CRM',
@@ -48,8 +61,9 @@ const conflicts: Record<string, Fault> = {
   'left-then-removed': takenAway(),
 };
 
-const leftChannel: Fault = {
-  reason: 'the person left this channel on the platform',
+const leftChannel: Conflict = {
+  cause: 'left-channel',
+  reason: 'the person opted out of this channel on the platform',
   fix: recordIt,
 };
 
@@ -61,27 +75,33 @@ const byShown = new Set([
   'left-then-removed',
 ]);
 
-const doubtful: Fault = {
+const doubtful: Conflict = {
+  cause: 'opt-out-doubtful',
   reason:
-    'the platform shows the person as not subscribed, and nobody is known to have ' +
-    'left: it may be the default of the channel, or a request of ours that had no answer',
-  fix: 'ask the person; with policy.resubscribe: newer, a newer date of their will in the CRM opts them in',
+    'the platform shows the person as not subscribed, and no opt-out is known: ' +
+    'it may be the default of the channel, or a request of ours that had no answer',
+  fix:
+    'ask the person, and record the answer with `crm-mirror resolve`; or, with policy.resubscribe: ' +
+    'newer, a later date of consent in the CRM opts them in',
 };
 
 /** Returns the reason and the fix for a conflict that a rule or gate decided. */
-export function conflictOf(by: string, { channel, isDoubtful, contacts }: Subject): Fault {
+export function conflictOf(by: string, { channel, isDoubtful, contacts }: Subject): Conflict {
   if (by === 'several-contacts') {
     return {
+      cause: 'several-contacts',
+      about: 'several contacts on the platform share one address, so nobody is opted in',
       reason: `${channel}: ${contacts} contacts on the platform share this address, so nobody is opted in`,
       fix: 'delete all but one of them on the platform',
     };
   }
-  const { reason, fix } = isDoubtful && byShown.has(by) ? doubtful : (conflicts[by] ?? leftChannel);
-  return { reason: `${channel}: ${reason}`, fix };
+  const found = isDoubtful && byShown.has(by) ? doubtful : (conflicts[by] ?? leftChannel);
+  return { ...found, about: found.reason, reason: `${channel}: ${found.reason}` };
 }
 
 /** A contact has another address on the platform, and the CRM states an opt-out for this one. */
-export const renamedThere: Fault = {
+export const renamedThere: Conflict = {
+  cause: 'renamed',
   reason: 'the contact has another address on the platform; the opt-outs of this record are its',
   fix: 'give the person the same address on both sides',
 };
@@ -89,27 +109,35 @@ export const renamedThere: Fault = {
 /**
  * Returns the fault of several CRM records with one address, of which some opt in and some opt out.
  */
-export function contradiction(count: number, channel: string): Fault {
+export function contradiction(count: number, channel: string): Conflict {
   return {
+    cause: 'records-contradict',
+    about: 'CRM records of one address contradict each other; the opt-out counts',
     reason: `${channel}: ${count} CRM records of this address contradict each other; the opt-out counts`,
     fix: 'merge them in the CRM',
   };
 }
 
-function vanished(): Fault {
+function vanished(): Conflict {
   return {
-    reason: 'the contact vanished on the platform',
+    cause: 'vanished',
+    reason: 'the contact vanished from the platform',
     fix: 'remove the person from the CRM, or set policy.missing to recreate if they should come back',
   };
 }
 
-function takenAway(): Fault {
-  return { reason: 'the subscription was taken away on the platform', fix: recordIt };
+function takenAway(): Conflict {
+  return {
+    cause: 'subscription-removed',
+    reason: 'the subscription was removed on the platform',
+    fix: recordIt,
+  };
 }
 
-function stillStated(former: string): Fault {
+function stillStated(former: string): Conflict {
   const where = former && ' under a former address';
   return {
+    cause: 'own-opt-out',
     reason: `the CRM stated an opt-out${where}, and no record that stated it says in now`,
     fix: `record the opt-out in the CRM, or a later \`consentAt\`; if the person wants in: \`allow <${former}email> --reason …\``,
   };

@@ -1,20 +1,21 @@
 /** Decides what happens to one person: each channel first by the rules, then by the gates. */
 import { type Change, guardOf, type Op } from '../../../domain/change.ts';
 import type { RecordProblem } from '../../../domain/record-problem.ts';
-import { canonicalJson, type Fault, type Key } from '../../../domain/record.ts';
+import { canonicalJson, type Key } from '../../../domain/record.ts';
 import { decodedStates } from '../../decoded-rows.ts';
 import type { Decision, States, Stop } from '../../record-type.ts';
 import { oursOf } from './our-contacts.ts';
 import { isFlagged } from './absence.ts';
 import { movedRows } from './changed-address.ts';
-import { conflictOf, contradiction, renamedThere } from './conflicts.ts';
+import { type Conflict, conflictOf, contradiction, renamedThere } from './conflicts.ts';
 import { isErased, newsOfSight } from './do-not-contact-entries.ts';
 import { channelFacts, factsOf, newerWill, type PersonFacts, type PersonRules } from './facts.ts';
-import { type AskedGate, passGates } from './gates.ts';
-import { statingOut } from './own-opt-outs.ts';
+import { type AskedGate, gates, passGates } from './gates.ts';
+import { statingOut, withdrawsStated } from './own-opt-outs.ts';
 import { isDoubtful } from './platform-opt-outs.ts';
 import { noteOf } from './recorded-note.ts';
 import { renamedTargets } from './renamed-contact.ts';
+import { isOperators, laterWill, settlementOf } from './settlements.ts';
 import {
   type ChannelFacts,
   decideChannel,
@@ -55,13 +56,17 @@ export function decidePerson(states: ContactStates, rules: PersonRules): Decisio
   markEnrolments(decision, facts);
   const isDone = decision.changes.length + decision.problems.length === 0;
   const isAllowed = decision.stoppedBy.length === 0;
-  const isSettled = states.certified && isDone && isAllowed && states.lost.size === 0;
+  const isKnown = states.certified && !states.unchosen && states.lost.size === 0;
+  const isSettled = isKnown && isDone && isAllowed;
   if ((facts.recorded || (facts.status.present && facts.status.owned)) && !isForgotten) {
     decision.note = noteOf(facts, isSettled);
     decision.adopts = states.recorded === undefined && decision.note.ownership !== 'noted';
   }
   const note = decision.note && decodeContact.recorded(decision.note);
   decision.news = newsOfSight(note, facts.seen, states.entries);
+  // Somebody whom a limited run leaves alone is not recorded, except for our own opt-outs.
+  const isNew = states.recorded === undefined && decision.changes.length === 0;
+  if (states.unchosen && isNew) decision.note = undefined;
   return decision;
 }
 
@@ -77,9 +82,8 @@ function stopsOf({ isProtected, mayDelete }: PersonFacts, stops: (Stop | undefin
  */
 function planChannel(decision: Decision, channel: string, facts: PersonFacts): Stop | undefined {
   const { states } = facts;
-  const asked = channelFacts(facts, channel);
-  const { verdict, stop } = passGates({ person: facts, channel, asked }, decideChannel(asked));
-  const conflict = (fault: Fault): void => {
+  const { verdict, stop } = verdictIn(facts, channel);
+  const conflict = (fault: Conflict): void => {
     decision.problems.push(conflictProblem(states.key, channel, fault));
   };
   if (verdict.action === 'conflict') {
@@ -90,7 +94,7 @@ function planChannel(decision: Decision, channel: string, facts: PersonFacts): S
     decision.problems.push({ ...conflictProblem(states.key, channel, fault), ...urgent });
   }
   decision.changes.push(...changesOf(decision, { facts, channel, verdict }));
-  if (contradict(states.desired, channel)) {
+  if (contradict(states.desired, channel) && !facts.operatorOut(channel)) {
     conflict(contradiction(states.desired.length, channel));
   }
   return stop;
@@ -193,7 +197,7 @@ function phaseOf(op: Op): number {
   return op === 'delete' ? phase.delete : phase.optIn;
 }
 
-function conflictProblem(key: Key, part: string, fault: Fault): RecordProblem {
+function conflictProblem(key: Key, part: string, fault: Conflict): RecordProblem {
   return { kind: 'contact', key, class: 'conflict', part, ...fault };
 }
 
@@ -201,7 +205,7 @@ function conflictProblem(key: Key, part: string, fault: Fault): RecordProblem {
  * Completes the changes that create or opt in a contact. `forbids`: the creation may bring channels
  * with it, and the CRM wants an opt-out from one. `former`: the contacts under former addresses,
  * which are read again before sending. `changed`: the contact as it was when its opt-out was
- * overridden.
+ * overridden. `withdraws`: the CRM had stated an opt-out that the change withdraws.
  */
 function markEnrolments(decision: Decision, facts: PersonFacts): void {
   const { states, desired, recorded, shown } = facts;
@@ -212,10 +216,16 @@ function markEnrolments(decision: Decision, facts: PersonFacts): void {
   const isAll = settles(states, decision) || undefined;
   const mark = (change: Change): Change => {
     if (change.op !== 'create' && change.op !== 'opt_in') return change;
-    const isOut = recorded?.channels[change.part]?.made !== undefined;
+    const is = recorded?.channels[change.part];
+    const isOut = is?.made !== undefined || is?.settled !== undefined;
     const changed = isOut ? shown[0]?.changed : undefined;
     const newer = newerWill(facts, change.part);
-    return { ...change, body: canonicalJson({ changed, forbids, former, newer, settles: isAll }) };
+    const since = states.entries.some(isOperators) ? laterWill(states, change.part) : undefined;
+    const past = facts.former.map(({ channels }) => channels[change.part]);
+    const withdraws =
+      withdrawsStated(facts.now.channels[change.part], past, states.desired) || undefined;
+    const body = { changed, forbids, former, newer, settles: isAll, since, withdraws };
+    return { ...change, body: canonicalJson(body) };
   };
   decision.changes = decision.changes.map(mark);
 }
@@ -233,8 +243,23 @@ export interface ExplainedChannel {
   /** The gates that were applied, in order. */
   gates: AskedGate[];
   verdict: Verdict;
+  /** How an operator settled the channel, while that holds; null if nobody did. */
+  settlement: ReturnType<typeof settlementOf>;
   /** The setting that prevents a change in the channel; undefined if there is none. */
   stop: Stop | undefined;
+}
+
+/** Returns the words of the rule or gate that calls for a change. */
+export function reasonFor({ op, part }: Change, states: States, rules: PersonRules): string {
+  const facts = factsOf(decodedStates(states, decodeContact), rules);
+  const deletes = facts.status.deletable ? 'gone-deletable' : 'address-replaced';
+  const by = op === 'delete' ? deletes : verdictIn(facts, part).verdict.by;
+  return [...table, ...gates].find(({ id }) => id === by)?.asks ?? '';
+}
+
+function verdictIn(facts: PersonFacts, channel: string): ReturnType<typeof passGates> {
+  const asked = channelFacts(facts, channel);
+  return passGates({ person: facts, channel, asked }, decideChannel(asked));
 }
 
 /** Explains a decision by applying the same rules and gates to the same facts as `decidePerson`. */
@@ -247,12 +272,13 @@ export function explainPerson(states: States, rules: PersonRules): ExplainedPers
       const matching = ruleFor(asked);
       const last = matching ? table.findIndex(({ id }) => id === matching.id) : table.length;
       const tried = table.slice(0, last + 1).map((rule, at) => ({ rule, matches: at === last }));
-      const gates: AskedGate[] = [];
+      const tested: AskedGate[] = [];
       const decided = decideChannel(asked);
       const passed = passGates({ person: facts, channel, asked }, decided, (one) =>
-        gates.push(one),
+        tested.push(one),
       );
-      return { channel, asked, tried, gates, ...passed };
+      const settlement = settlementOf(facts.now.channels[channel], facts.operatorOut(channel));
+      return { channel, asked, tried, gates: tested, settlement, ...passed };
     }),
   };
 }

@@ -12,11 +12,11 @@
  *                                                                missing:        address is there
  *                                                                respect
  *   erasure: all channels        `forget`                        create, opt_in  `allow`
+ *   operator: a channel          `resolve --out`                 create, opt_in  `allow`, `resolve`
  *
  * An opt-out that we made because the CRM stated it has no entry: it ends when the CRM wants the
  * person in. An acknowledged opt_in ends the entry that it overrides.
  */
-import type { Change } from '../../../domain/change.ts';
 import {
   all,
   type Entry,
@@ -24,7 +24,7 @@ import {
   type ListChanges,
 } from '../../../domain/do-not-contact.ts';
 import type { ConsentPolicy } from './rules.ts';
-import type { RecordedContactRow } from '../observe/contact-rows.ts';
+import type { ContactChange, RecordedContactRow } from '../observe/contact-rows.ts';
 import type { ObservedContact, RecordedContact } from '../observe/contact-state.ts';
 
 /** Returns what the list must remember about a recorded person. */
@@ -32,8 +32,8 @@ export function memoriesOf(row: RecordedContactRow): RememberedOptOut[] {
   const recorded = row.value;
   const by = row.seenAt;
   const outs = Object.entries(recorded.channels).flatMap(([part, membership]) => {
-    const { is, by: author, made, doubtful } = membership;
-    if (is !== 'opt_out' || author !== 'platform') return [];
+    const { is, by: author, made, doubtful, settled } = membership;
+    if (is !== 'opt_out' || author !== 'platform' || settled) return [];
     const contact = contactOf(recorded, part, row.id);
     const cause = doubtful ? ('doubtful' as const) : ('opt_out' as const);
     return [{ part, cause, contact, after: made?.after ?? null, by: made?.by ?? by }];
@@ -87,6 +87,7 @@ export function isOver(entry: Entry, shown: readonly ObservedContact[]): boolean
   const same = shown.find(({ id }) => id === entry.contact);
   switch (entry.cause) {
     case 'erasure':
+    case 'operator':
       return false;
     case 'vanished':
       return same !== undefined || (entry.through === 'address' && shown.length > 0);
@@ -103,18 +104,21 @@ export function isOver(entry: Entry, shown: readonly ObservedContact[]): boolean
  * after it.
  */
 export function newsOfChange(
-  change: Change,
+  change: ContactChange,
   after: RecordedContactRow | undefined,
   entries: readonly Entry[],
 ): ListChanges {
   const memories = after ? memoriesOf(after) : [];
   const brings = change.op === 'create' || change.op === 'opt_in';
   const isOut = memories.some(({ part }) => part === change.part);
-  const over = entries.filter(({ through, cause, part }) => {
+  const over = entries.filter(({ through, cause, part, by }) => {
     if (through === 'id') return false;
     // A contact that we deleted or created again has not vanished.
     if (cause === 'vanished') return change.op === 'delete' || change.op === 'create';
-    return brings && !isOut && isOfChannel(cause) && part === change.part;
+    if (!brings || isOut || part !== change.part) return false;
+    // A request that was sent before an operator decided does not end what was decided.
+    const { since } = change.value;
+    return cause === 'operator' ? since !== undefined && by < since : isOfChannel(cause);
   });
   const ends = over.map(({ seq }) => ({ seq, why: `${change.op} acknowledged` }));
   return {
@@ -155,7 +159,9 @@ export interface Asked {
   op: string;
   part: string;
   /** When the CRM stated the consent that overrides an opt-out; undefined if there is none. */
-  newer: number | undefined;
+  newer?: number | undefined;
+  /** When the CRM stated its opt-in, as far as it withdraws an operator's opt-out. */
+  since?: number | undefined;
 }
 
 /** Why the do-not-contact list forbids an operation; the first reason that applies counts. */
@@ -164,12 +170,13 @@ export type Listed = 'erased' | 'left-before' | 'vanished-before';
 /** Returns why the do-not-contact list forbids the operation, or undefined if it does not. */
 export function listed(
   entries: readonly Entry[],
-  { op, part, newer = Number.NEGATIVE_INFINITY }: Asked,
+  { op, part, newer = Number.NEGATIVE_INFINITY, since = Number.NEGATIVE_INFINITY }: Asked,
   { missing }: Pick<ConsentPolicy, 'missing'>,
 ): Listed | undefined {
   if (op !== 'create' && op !== 'opt_in') return undefined;
   const against = entries.filter((entry) => {
     if (entry.part !== all && entry.part !== part) return false;
+    if (entry.cause === 'operator') return entry.by >= since;
     if (entry.cause === 'vanished') return op === 'create' && missing === 'respect';
     return !isOfChannel(entry.cause) || entry.through === 'id' || entry.by >= newer;
   });

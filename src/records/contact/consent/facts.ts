@@ -1,4 +1,5 @@
 /** Derives the input of the rules and gates from what is known about one person. */
+import type { Entry } from '../../../domain/do-not-contact.ts';
 import type { Key } from '../../../domain/record.ts';
 import { type AbsenceRules, mayDelete, oursOf } from './our-contacts.ts';
 import { hasLeft, hasWaited, isDue } from './absence.ts';
@@ -6,6 +7,7 @@ import type { ChannelFacts, ConsentPolicy, PersonStatus } from './rules.ts';
 import { isAwaited, isReplaced } from './changed-address.ts';
 import { contactKey, isChanged } from '../observe/observed-contact.ts';
 import { attributed, isTakenBack } from './own-opt-outs.ts';
+import { isSettledIn, settledOut } from './settlements.ts';
 import {
   type Channels,
   distrusted,
@@ -64,6 +66,8 @@ export interface PersonFacts {
   contacts: ObservedContact[];
   /** The person's contacts that now have another address on the platform. */
   renamed: RenamedContact[];
+  /** Returns the opt-out from a channel that an operator stated and that still applies. */
+  operatorOut: (channel: string) => Entry | undefined;
   /** The recorded state of the person, updated with what is observed now. */
   now: Pick<RecordedContact, 'channels' | 'outgrown'>;
 }
@@ -91,6 +95,7 @@ export function factsOf(states: ContactStates, rules: PersonRules): PersonFacts 
   const hasReplacement = deletes && isReplaced(states, rules.channels);
   const isOver = deletes && waited && !hasReplacement && !isAwaited(states, rules.channels);
   const replaced = hasReplacement && !isKept;
+  const over = outgrown(recorded, contacts, rules.replaces);
   const seenIn = memberships(recorded, contacts, {
     channels: rules.channels.filter((channel) => !states.lost.has(channel)),
     replaces: rules.replaces,
@@ -110,9 +115,10 @@ export function factsOf(states: ContactStates, rules: PersonRules): PersonFacts 
     former,
     now: {
       channels: attributedAll(withoutOurs(sinceErasure(seenIn, recorded), shown, former), states),
-      outgrown: outgrown(recorded, contacts, rules.replaces),
+      outgrown: over,
     },
     desired,
+    operatorOut: (channel) => settledOut(states, partsOf(channel, rules, over), channel),
     status: {
       present: contacts.length > 0,
       // If the CRM contains the person, the contact is adopted, and is ours from now on.
@@ -122,6 +128,12 @@ export function factsOf(states: ContactStates, rules: PersonRules): PersonFacts 
       deletable: isOver && !isKept,
     },
   };
+}
+
+/** Returns the channel, and the one that it replaces unless the person has joined it since. */
+function partsOf(channel: string, { replaces }: Channels, over: readonly string[]): string[] {
+  const replaced = over.includes(channel) ? undefined : replaces.get(channel);
+  return replaced === undefined ? [channel] : [channel, replaced];
 }
 
 /** Returns the input of the rules for one channel of the person. */
@@ -137,6 +149,7 @@ export function channelFacts(person: PersonFacts, channel: string): ChannelFacts
     someIn: about.some(({ channels }) => channels[channel] === 'opt_in'),
     newer: newerWill(person, channel) !== undefined,
     takenBack: isTakenBack(person.now.channels[channel], channel, states),
+    settledIn: isSettledIn(person.now.channels[channel]),
     policy: rules.policy,
   };
 }

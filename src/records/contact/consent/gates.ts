@@ -4,13 +4,14 @@
  * later gates apply to the new action.
  */
 import { isOver, listed } from './do-not-contact-entries.ts';
-import { hasMoved, isForbidden } from './changed-address.ts';
+import { hasMoved, isCarried, isForbidden } from './changed-address.ts';
 import { newerWill, type PersonFacts } from './facts.ts';
-import { isCarried, isOurs, isTakenBack } from './own-opt-outs.ts';
+import { isOurs, isTakenBack, isTheirs } from './own-opt-outs.ts';
 import { renamedTargets } from './renamed-contact.ts';
+import { isOperators } from './settlements.ts';
 import type { Action, Cause, ChannelFacts, Verdict } from './rules.ts';
 import type { Stop } from '../../record-type.ts';
-import type { Membership, ObservedContact, RecordedContact } from '../observe/contact-state.ts';
+import type { ObservedContact, RecordedContact } from '../observe/contact-state.ts';
 
 /** The input of the gates: one channel of one person. */
 export interface GateFacts {
@@ -62,6 +63,14 @@ export const gates: readonly Gate[] = [
     holds: ({ asked }) => asked.policy.optIns === 'off',
     action: 'nothing',
     setting: 'optIns',
+  },
+  {
+    id: 'not-chosen',
+    asks: 'the run is limited to other people (contacts.sample, --only-people)',
+    about: enrols,
+    holds: ({ person }) => person.states.unchosen === true,
+    action: 'nothing',
+    setting: 'sample',
   },
   {
     id: 'left-former-address',
@@ -130,6 +139,16 @@ export const gates: readonly Gate[] = [
     about: ['create'],
     holds: (facts, { action }) => listedAs(facts, action) === 'vanished-before',
     action: 'conflict',
+  },
+  {
+    id: 'settled-out',
+    row: 32,
+    asks: 'an operator resolved the channel as an opt-out (`resolve --out`), and the CRM has stated nothing later',
+    about: ['nothing', ...enrols, 'conflict'],
+    // What follows for a person who is gone from the CRM stays, and so does an erasure.
+    holds: ({ person, channel, asked: { wanted } }, { by }) =>
+      wanted !== 'gone' && by !== 'erased' && person.operatorOut(channel) !== undefined,
+    action: 'opt_out',
   },
   {
     id: 'stated-for-new-address',
@@ -229,11 +248,6 @@ function isBounce({ causes = [] }: ObservedContact): boolean {
   return causes.length > 0 && causes.every((cause) => cause === 'bounce');
 }
 
-/** Returns whether the person, rather than this mirror, made the opt-out. */
-function isTheirs(membership: Membership | undefined): boolean {
-  return membership?.is === 'opt_out' && membership.by === 'platform';
-}
-
 /** Returns whether the person left the replaced channel and has not joined this one since. */
 function hasLeftReplaced(
   { channels, outgrown }: Pick<RecordedContact, 'channels' | 'outgrown'>,
@@ -251,7 +265,8 @@ function hasLeftReplaced(
 function listedAs({ person, channel }: GateFacts, action: Action) {
   const { states, rules, seen, now } = person;
   if (states.entries.length === 0) return undefined;
-  const entries = states.entries.filter((entry) => !isOver(entry, seen));
+  // An operator's opt-out has a gate of its own.
+  const entries = states.entries.filter((entry) => !isOver(entry, seen) && !isOperators(entry));
   const replaced = now.outgrown.includes(channel) ? undefined : rules.replaces.get(channel);
   const parts = [
     { part: channel, newer: newerWill(person, channel) },

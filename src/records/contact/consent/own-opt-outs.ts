@@ -6,12 +6,13 @@
  *   the CRM stated it                              a record that stated it and opts in now,
  *                                                  or a `consentAt` that is later than our
  *                                                  acknowledged opt-out and not in the future
- *   any                                            `allow`
+ *   any                                            `allow`, or `resolve --in`
  *
  * An opt-out recorded by an earlier version has no cause. It counts as stated by the records that
  * opt out when the next decision about the person is made; if no record opts out then, by all
  * records known for the address.
  */
+import { unsettled } from './settlements.ts';
 import type { DesiredContactRow } from '../observe/contact-rows.ts';
 import type { Membership } from '../observe/contact-state.ts';
 import { statedAt } from '../observe/strictest-consent.ts';
@@ -39,27 +40,18 @@ export function statingOut(desired: readonly DesiredContactRow[], channel: strin
  */
 export function attributed(membership: Membership, channel: string, said: Said): Membership {
   const { desired, origins, latest } = said;
-  if (!isOurs(membership) || desired.length === 0) return membership;
-  const { acked = latest, released, ...known } = membership;
   const { isStated, stated, bound } = statingOut(desired, channel);
+  if (!isOurs(membership) || desired.length === 0) {
+    return isStated ? unsettled(membership) : membership;
+  }
+  const { acked = latest, released, settled, ...known } = membership;
   if (isStated) {
     const all = [...new Set([...(known.bound ?? []), ...bound])].toSorted();
     return { ...known, acked, bound: all, cause: 'stated', stated };
   }
-  if (known.cause !== undefined || released) return membership;
+  if (known.cause !== undefined || released || settled) return membership;
   const before = origins.length > 0 ? [...origins].toSorted() : bound;
   return { ...known, acked, bound: before, cause: 'stated', stated: before };
-}
-
-/** Returns whether an opt-out of ours under a former address also applies to these records. */
-export function isCarried(
-  membership: Membership | undefined,
-  channel: string,
-  said: Pick<Said, 'desired' | 'by'>,
-): boolean {
-  const { bound = [] } = membership ?? {};
-  const isBound = said.desired.some(({ id }) => bound.includes(id));
-  return isOurs(membership) && isBound && !isTakenBack(membership, channel, said);
 }
 
 /** Returns whether the CRM's current statement withdraws an opt-out of ours. */
@@ -69,8 +61,8 @@ export function isTakenBack(
   { desired, by }: Pick<Said, 'desired' | 'by'>,
 ): boolean {
   if (!isOurs(membership)) return false;
-  const { acked, cause, released, stated = [] } = membership;
-  if (released || cause !== 'stated') return true;
+  const { acked, cause, released, settled, stated = [] } = membership;
+  if (released || settled || cause !== 'stated') return true;
   const saysIn = desired.some(
     (row) =>
       stated.includes(row.id) && row.presence === 'present' && wishOf(row, channel) === 'opt_in',
@@ -79,9 +71,29 @@ export function isTakenBack(
   return saysIn || (at !== null && acked !== undefined && at > acked && at <= by);
 }
 
+/**
+ * Returns whether an opt-in of these records withdraws opt-outs of ours that the CRM had stated,
+ * under this address or a former one. An opt-out that an operator released does not count.
+ */
+export function withdrawsStated(
+  membership: Membership | undefined,
+  former: readonly (Membership | undefined)[],
+  desired: readonly DesiredContactRow[],
+): boolean {
+  const past = former.filter((one) => desired.some(({ id }) => one?.bound?.includes(id)));
+  return [membership, ...past].some(
+    (one) => isOurs(one) && one.cause === 'stated' && !one.released && !one.settled,
+  );
+}
+
 /** Returns whether this mirror made the opt-out. */
 export function isOurs(membership: Membership | undefined): membership is Membership {
   return membership?.is === 'opt_out' && membership.by === 'us';
+}
+
+/** Returns whether the person, rather than this mirror, made the opt-out. */
+export function isTheirs(membership: Membership | undefined): boolean {
+  return membership?.is === 'opt_out' && membership.by === 'platform';
 }
 
 function wishOf({ value }: DesiredContactRow, channel: string) {

@@ -5,6 +5,7 @@ import type { Membership, ObservedContact, RecordedContact } from '../observe/co
 import { seen, type Observation } from '../observe/channel-observation.ts';
 import { statedContacts } from '../observe/last-observed.ts';
 import { isOurs } from './own-opt-outs.ts';
+import { unsettled } from './settlements.ts';
 import { strictestOf, type DesiredSubscription } from '../observe/strictest-consent.ts';
 
 /** Maps a channel to the one that it replaces. */
@@ -37,9 +38,9 @@ export function distrusted(
   const made = { after: null, by: latest };
   const channels = Object.entries(recorded.channels).flatMap(
     ([channel, is]): [string, Membership][] => {
-      if (!isOurs(is)) return [[channel, is]];
+      if (!isOurs(is)) return [[channel, unsettled(is)]];
       if (changed) return [];
-      if (wishes.get(channel) === 'opt_out') return [[channel, is]];
+      if (wishes.get(channel) === 'opt_out') return [[channel, unsettled(is)]];
       return [[channel, { by: 'platform', doubtful: true, is: 'opt_out', made }]];
     },
   );

@@ -70,6 +70,8 @@ export function optOutOf(
 ): PlatformOptOut | undefined {
   // An entry found by the CRM id belongs to another address and is reported there.
   if (through === 'id' || cause === 'vanished' || cause === 'erasure') return undefined;
+  // The CRM is told what people did, not what an operator decided.
+  if (cause === 'operator') return undefined;
   const isDefault = cause === 'opt_out' && after === null && mayBeDefault(facts, part);
   return { channel: part, cause: isDefault ? 'doubtful' : cause, after, by };
 }

@@ -57,8 +57,8 @@ function idOf({ states, shown }: PersonFacts): string | undefined {
  * contact with another id is adopted.
  */
 function ownershipOf(facts: PersonFacts): RecordedRow['ownership'] {
-  const { recorded: before, desired } = facts.states;
-  const isNamed = desired.length > 0 && !hasLeft(facts.states);
+  const { recorded: before, desired, unchosen } = facts.states;
+  const isNamed = desired.length > 0 && !hasLeft(facts.states) && !unchosen;
   // After an erasure was revoked, there may never have been a contact.
   const isKnown = facts.shown.length > 0 || before?.value.contacts.length !== 0;
   if (!before || before.ownership === 'noted') return isNamed && isKnown ? 'adopted' : 'noted';

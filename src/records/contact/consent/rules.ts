@@ -12,10 +12,9 @@
  *   owned      created or adopted by this mirror
  *   due        gone for long enough, or flagged, so that the absence counts
  *   deletable  due, and the policy deletes: immediately, or `deleteAfter` after the opt-out
- *   newer      `resubscribe: newer`, and what the CRM wants was stated after the opt-out can have
- *              been made, and not in the future
- *   takenBack  our opt-out was not stated by the CRM, or its current statement may withdraw it
- *              (own-opt-outs.ts)
+ *   newer      `resubscribe: newer`, and the CRM's statement is later than the opt-out can be
+ *   takenBack  our opt-out was not stated by the CRM, or may be withdrawn now (own-opt-outs.ts)
+ *   settledIn  an operator resolved this very opt-out as an opt-in (settlements.ts)
  */
 import type { Subscription } from '../../../platform/request-schemas.ts';
 import type { Membership } from '../observe/contact-state.ts';
@@ -30,6 +29,7 @@ export interface ChannelFacts extends PersonStatus {
   someIn: boolean;
   newer: boolean;
   takenBack: boolean;
+  settledIn: boolean;
   policy: ConsentPolicy;
 }
 
@@ -253,6 +253,13 @@ export const rules: readonly Rule[] = [
     asks: 'opt-in wanted; opted out by us, and no CRM record that stated the opt-out now states an opt-in',
     when: [open, wasOutByUs],
     action: 'conflict',
+  },
+  {
+    id: 'settled-in',
+    row: 31,
+    asks: 'opt-in wanted; opted out, and an operator resolved this very opt-out as an opt-in (`resolve --in`)',
+    when: [open, showsOut, ({ settledIn }) => settledIn],
+    action: 'opt_in',
   },
   {
     id: 'stated-later',

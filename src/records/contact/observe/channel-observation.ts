@@ -23,7 +23,7 @@ export interface Observation {
  *
  *   R                O     present  →  R
  *   any              in    yes         in
- *   out by us        out   yes         out by us
+ *   out by us        out   yes         out by us; an operator's settlement ends if changed
  *   out by platform  out   yes         unchanged; made by now, if the contact was changed,
  *                                      or showed no opt-out there when it was last observed
  *   anything else    out   yes         out by platform, made since it was last observed in
@@ -38,14 +38,23 @@ export function seen(
 ): Membership | undefined {
   if (!present) return recorded;
   if (observed === 'opt_in') return { by: 'platform', is: 'opt_in' };
-  if (observed === undefined && recorded?.is !== 'opt_in') return recorded;
+  if (observed === undefined && recorded?.is !== 'opt_in') {
+    return changed && recorded ? unsettled(recorded) : recorded;
+  }
   const latest = Math.max(by, before ?? by);
   if (recorded?.is !== 'opt_out') {
     const after = recorded ? before : null;
     return { by: 'platform', is: 'opt_out', made: { after, by: latest } };
   }
-  if (recorded.by === 'us' || !changed) return recorded;
-  return { ...recorded, made: { after: recorded.made?.after ?? null, by: latest } };
+  if (!changed) return recorded;
+  const rest = unsettled(recorded);
+  if (recorded.by === 'us') return rest;
+  return { ...rest, made: { after: recorded.made?.after ?? null, by: latest } };
+}
+
+/** A changed contact's opt-out may have been made again: it is not the one that was settled. */
+function unsettled({ settled: _, ...rest }: Membership): Membership {
+  return rest;
 }
 
 /**

@@ -6,6 +6,7 @@
 import { z } from 'zod';
 import type { Subscription } from '../../../platform/request-schemas.ts';
 import type { Change } from '../../../domain/change.ts';
+import { settlement } from '../../../domain/do-not-contact.ts';
 import { canonicalJson } from '../../../domain/record.ts';
 
 const subscription = z.enum(['opt_in', 'opt_out']);
@@ -105,6 +106,11 @@ const membership = z.object({
   made: bracket.optional(),
   /** Whether `allow` lets any record of the CRM withdraw our opt-out. */
   released: z.literal(true).optional(),
+  /**
+   * The decision of an operator that this very opt-out does not count (`resolve --in`). It is
+   * dropped as soon as the opt-out may be another one.
+   */
+  settled: settlement.optional(),
   /** The ids of the CRM records that state our opt-out. */
   stated: z.array(z.string()).optional(),
 });
@@ -171,8 +177,15 @@ export const enrolmentBody = z.object({
    */
   changed: z.string().optional(),
   newer: z.number().optional(),
+  /**
+   * When the CRM stated the opt-in that is later than an operator's opt-out, in milliseconds since
+   * the epoch.
+   */
+  since: z.number().optional(),
   /** The person's contacts under former addresses as last observed, as sorted fingerprints. */
   former: z.array(z.object({ key: z.string(), shown: z.array(z.string()) })).default([]),
+  /** Whether an opt_in or creation withdraws an opt-out that the CRM had stated. */
+  withdraws: z.literal(true).optional(),
   /** Whether nothing is left to do after a creation (converged-creation.ts). */
   settles: z.literal(true).optional(),
 });

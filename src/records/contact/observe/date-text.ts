@@ -1,8 +1,4 @@
-/**
- * Reads dates in the formats that CRMs use for when a person was deleted, unsubscribed or gave
- * consent.
- */
-import { z } from 'zod';
+/** Reads dates in the formats that CRMs use for when a person was deleted or unsubscribed. */
 
 /** The form of a day with or without a time, and of a time with or without its zone. */
 const time = String.raw`(?<time>\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?)`;
@@ -10,13 +6,13 @@ const zone = String.raw`(?<zone>Z|UTC|GMT|[+-]\d{2}(?::?\d{2})?)`;
 const form = new RegExp(String.raw`^(?<day>[\d./-]+)(?:(?:T|,? +)${time} ?${zone}?)?$`, 'i');
 
 /**
- * The patterns of a day, and their groups for year, month and day. A date with slashes has two
- * possible orders.
+ * The patterns of a day, and their groups for year, month and day. A date with slashes or hyphens
+ * that ends with its year has two possible orders.
  */
 const days: readonly [RegExp, ...(readonly [number, number, number])[]][] = [
   [/^(\d{4})([-/])(\d{1,2})\2(\d{1,2})$/, [1, 3, 4]],
-  [/^(\d{1,2})\.(\d{1,2})\.(\d{4})$/, [3, 2, 1]],
-  [/^(\d{1,2})\/(\d{1,2})\/(\d{4})$/, [3, 2, 1], [3, 1, 2]],
+  [/^(\d{1,2})\.(\d{1,2})\.(\d{4}|\d{2})$/, [3, 2, 1]],
+  [/^(\d{1,2})([-/])(\d{1,2})\2(\d{4})$/, [4, 3, 1], [4, 1, 3]],
 ];
 
 /** The date that MySQL writes in place of a missing one. */
@@ -48,10 +44,18 @@ function daysIn(text: string): string[] {
   return days.flatMap(([pattern, ...orders]) => {
     const parts = pattern.exec(text);
     if (!parts) return [];
-    return orders
-      .map((order) => order.map((at) => (parts[at] ?? '').padStart(2, '0')).join('-'))
-      .filter(isReal);
+    return orders.flatMap(([year, month, day]) =>
+      yearsIn(parts[year] ?? '')
+        .map((one) => [one, parts[month], parts[day]])
+        .map((numbers) => numbers.map((text = '') => text.padStart(2, '0')).join('-'))
+        .filter(isReal),
+    );
   });
+}
+
+/** Returns the years that a text may denote: two digits are of this century or of the last one. */
+function yearsIn(text: string): string[] {
+  return text.length === 2 ? [`19${text}`, `20${text}`] : [text];
 }
 
 /**
@@ -73,26 +77,4 @@ function offsetOf(named: string | undefined): string {
   if (named === undefined) return '+14:00';
   const [, hours, minutes = '00'] = /^([+-]\d{2}):?(\d{2})?$/.exec(named) ?? [];
   return hours === undefined ? 'Z' : `${hours}:${minutes}`;
-}
-
-const instant = z.iso.datetime({ offset: true });
-
-const day = z.iso.date();
-
-const zoneless = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d([.,]\d+)?)?$/;
-
-/**
- * Returns when a consent statement was made, in milliseconds since the epoch; null if the text is
- * empty, undefined if it cannot be read. The text is ISO 8601: an instant with its zone, or a day,
- * which starts in the earliest zone (UTC+14).
- */
-export function readConsentAt(text: string): number | null | undefined {
-  if (text === '') return null;
-  if (instant.safeParse(text).success) return Date.parse(text);
-  return day.safeParse(text).success ? Date.parse(`${text}T00:00:00+14:00`) : undefined;
-}
-
-/** Returns whether a text is a time without a zone. */
-export function isZoneless(text: string): boolean {
-  return zoneless.test(text);
 }

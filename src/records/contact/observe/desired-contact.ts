@@ -8,16 +8,19 @@ import {
   fingerprint,
   type UnknownWord,
 } from '../../../domain/record.ts';
+import type { ProblemCause } from '../../../domain/problem-causes.ts';
 import type { Subscription } from '../../../platform/request-schemas.ts';
 import type { RecordType } from '../../record-type.ts';
-import { isAddress } from './email-address.ts';
-import { isZoneless, readConsentAt } from './date-text.ts';
+import { isAddress, notAnAddress } from './email-address.ts';
+import { type ConsentReader, consentReader, type ConsentTime } from './consent-time.ts';
 import { contactKey } from './observed-contact.ts';
 import type { DesiredContact } from './contact-state.ts';
 import {
   type Ask,
   asking,
   type Flag,
+  flagsIn,
+  type ListedFlag,
   namesIn,
   notAnAnswer,
   notEvaluated,
@@ -30,10 +33,10 @@ export interface ContactFields {
   email: string;
   /** The setting for deleted records. Yes means that the person was deleted in the CRM. */
   deleted?: Flag | undefined;
-  /** The setting for people who want no mail at all. Yes means that this person wants none. */
-  unsubscribed?: Flag | undefined;
-  /** The field that holds the time of the person's last consent statement (ISO 8601). */
-  consentAt?: string | undefined;
+  /** The settings for people who want no mail at all. A yes in any of them is an opt-out. */
+  unsubscribed?: Flag | readonly Flag[] | undefined;
+  /** The field that holds the time of the person's last consent statement. */
+  consentAt?: ConsentTime | undefined;
   /**
    * The condition for the scope. If it is false, the record counts as absent, except for its
    * opt-outs.
@@ -49,10 +52,13 @@ export interface ContactFields {
   }[];
 }
 
+const optOut = 'contacts.unsubscribed';
+
 /** Returns the names of the required source fields, each once. */
 export function fieldNames(fields: ContactFields): string[] {
-  const { deleted, unsubscribed, consentAt } = fields;
-  const optional = [deleted, unsubscribed, consentAt].flatMap(namesIn);
+  const { deleted, consentAt } = fields;
+  const optOuts = flagsIn(optOut, fields.unsubscribed).map(({ stated }) => stated);
+  const optional = [deleted, ...optOuts, consentAt].flatMap(namesIn);
   const channels = fields.channels.flatMap(({ subscription }) => namesIn(subscription));
   const scope = [fields.include, ...protectingConditions(fields)].flatMap(
     (condition) => condition?.fields ?? [],
@@ -69,6 +75,7 @@ export function fieldNames(fields: ContactFields): string[] {
 export function contactDesire(fields: ContactFields, now: () => number): RecordType['desire'] {
   const formOf = forms();
   const asks = asksOf(fields, now);
+  const consentTime = fields.consentAt === undefined ? undefined : consentReader(fields.consentAt);
   return (value, place) => {
     const found: Found = { faults: [], unknown: [] };
     const { faults } = found;
@@ -78,13 +85,13 @@ export function contactDesire(fields: ContactFields, now: () => number): RecordT
     const key = isAddress(address) ? address : undefined;
     if (!isOut) {
       if (id === unreadable) faults.push(noSingleValue(fields.id));
-      if (id === '') faults.push(blank(fields.id));
+      if (id === '') faults.push(blank(fields.id, 'id-missing'));
       if (!key && address !== '') faults.push(notAnAddress(fields.email, address));
-      if (address === '') faults.push(blank(fields.email));
+      if (address === '') faults.push(blank(fields.email, 'address-missing'));
     }
     const presence = isOut ? 'outside' : presenceIn(asks, value, found);
     const channels = wishes(asks, value, found);
-    const consentAt = isOut ? null : statedAt(fields, value, faults);
+    const consentAt = isOut ? null : statedAt(consentTime, value, faults);
     const isKept = isProtected(asks, value, found);
     if (isOut || faults.length > 0) dropOptIns(channels);
     return {
@@ -95,7 +102,7 @@ export function contactDesire(fields: ContactFields, now: () => number): RecordT
       place,
       ...formOf({ presence, channels, consentAt, protected: isKept || undefined }),
       presence,
-      ...brokenBy(found, address === '' ? fields.email : undefined),
+      ...brokenBy(found, { field: fields.email, address, isValid: key !== undefined }),
     };
   };
 }
@@ -106,36 +113,36 @@ interface Found {
   unknown: UnknownWord[];
 }
 
-/**
- * Returns why a record is invalid. `lacks`: the address field, if it is empty; no other fault is
- * returned in that case.
- */
+/** Returns why a record is invalid. If the address is empty, no other fault is returned. */
 function brokenBy(
   { faults: [first], unknown }: Found,
-  lacks: string | undefined,
+  { field, address, isValid }: { field: string; address: string; isValid: boolean },
 ): Pick<DesiredRow, 'invalid' | 'unknown'> {
   if (first === undefined) return { invalid: undefined };
-  if (lacks !== undefined) return { invalid: { ...blank(lacks), noAddress: true } };
-  return { invalid: first, unknown };
+  if (address === '') return { invalid: { ...blank(field, 'address-missing'), noAddress: true } };
+  return { invalid: isValid ? first : { ...first, noAddress: false }, unknown };
 }
 
 interface Asks {
   deleted: Ask;
-  unsubscribed: Ask;
+  unsubscribed: readonly (ListedFlag & { ask: Ask })[];
   protect: readonly Ask[];
   channels: readonly { id: string; ask: Ask }[];
 }
 
-function asksOf(fields: ContactFields, now: () => number): Asks {
-  const { deleted, unsubscribed, channels } = fields;
-  const flag = (use: 'deleted' | 'unsubscribed', stated: Flag | undefined): Ask => {
-    const option = `contacts.${use}`;
-    if (stated === undefined) return () => 'no';
-    return asking(stated, { use, option, called: `${option}.when`, now });
-  };
+/** Returns what the settings ask each record. `now` returns milliseconds since the epoch. */
+export function asksOf(fields: ContactFields, now: () => number): Asks {
+  const { deleted, channels } = fields;
+  const flag = (use: 'deleted' | 'unsubscribed', { option, stated }: ListedFlag): Ask =>
+    asking(stated, { use, option, called: `${option}.when`, now });
+  const deletions = flagsIn('contacts.deleted', deleted).map((one) => flag('deleted', one));
+  const [gone = () => 'no' as const] = deletions;
   return {
-    deleted: flag('deleted', deleted),
-    unsubscribed: flag('unsubscribed', unsubscribed),
+    deleted: gone,
+    unsubscribed: flagsIn(optOut, fields.unsubscribed).map((one) => ({
+      ...one,
+      ask: flag('unsubscribed', one),
+    })),
     protect: protectingConditions(fields).map((when) =>
       asking(
         { when },
@@ -204,7 +211,7 @@ function wishes(
   value: Record<string, unknown>,
   found: Found,
 ): Wishes {
-  const leaves = answered(unsubscribed, value, found) === 'yes';
+  const leaves = unsubscribed.map(({ ask }) => answered(ask, value, found)).includes('yes');
   const entries = channels.map(({ id, ask }): [string, Subscription | null] => {
     const stated = answered(ask, value, found);
     if (leaves || stated === 'no') return [id, 'opt_out'];
@@ -230,17 +237,17 @@ function answered(ask: Ask, value: Record<string, unknown>, { faults, unknown }:
  * not stated.
  */
 function statedAt(
-  { consentAt: field }: ContactFields,
+  reader: ConsentReader | undefined,
   value: Record<string, unknown>,
   faults: Fault[],
 ): number | null {
-  const said = field === undefined ? '' : text(fieldAt(value, field));
-  const time = readConsentAt(said);
+  if (!reader) return null;
+  const said = text(fieldAt(value, reader.field));
+  const time = reader.read(said);
   if (time !== undefined) return time;
-  faults.push({
-    reason: `"${field}" ${isZoneless(said) ? 'is a time without a zone' : 'is no time that can be told'}`,
-    fix: 'write it with its zone (2026-03-01T12:00:00Z), or as a day (2026-03-01), or leave it empty',
-  });
+  const { reason, fix } = reader.faultOf(said);
+  const named = `"${reader.field}" ${reason}`;
+  faults.push({ cause: 'consent-time-unreadable', reason: named, fix });
   return null;
 }
 
@@ -272,21 +279,14 @@ function text(value: unknown): string {
 /** Represents an object or a list where a single value belongs. No word has this text. */
 const unreadable = '\u0000';
 
-function blank(field: string): Fault {
-  return { reason: `"${field}" is empty`, fix: 'fill it in the CRM' };
+function blank(field: string, cause: ProblemCause): Fault {
+  return { cause, reason: `"${field}" is empty`, fix: 'fill it in the CRM' };
 }
 
 function noSingleValue(field: string): Fault {
   return {
+    cause: 'no-single-value',
     reason: `"${field}" is no single value`,
     fix: 'name a field that holds a text or number',
   };
-}
-
-function notAnAddress(field: string, address: string): Fault {
-  const [end = ''] = /[\p{P}\p{S}]+$/u.exec(address.slice(-10)) ?? [];
-  const isOdd = end !== '' && isAddress(address.slice(0, -end.length));
-  const odd = isOdd ? `, for it ends with ${JSON.stringify(end)}` : '';
-  const reason = `"${field}" is not an email address${odd}`;
-  return { reason, fix: 'correct the address in the CRM' };
 }

@@ -4,6 +4,7 @@
  * letters (müller.de) is checked in its ASCII form. Before the @, letters of any script and a plus
  * sign are allowed; quotes, a comma or a dot at the end, and a domain without a dot are not.
  */
+import type { Fault } from '../../../domain/record.ts';
 import { domainToASCII } from 'node:url';
 import { z } from 'zod';
 import { email as emailForm } from '../../../platform/request-schemas.ts';
@@ -35,4 +36,17 @@ function isDomain(text: string): boolean {
   const ascii = isPlain ? text : domainToASCII(text);
   const last = ascii.slice(ascii.lastIndexOf('.') + 1);
   return ascii.includes('.') && /[a-z]/i.test(last) && host.safeParse(ascii).success;
+}
+
+/** Returns the fault of a value that is not an address. */
+export function notAnAddress(field: string, address: string): Fault {
+  const [end = ''] = /[\p{P}\p{S}]+$/u.exec(address.slice(-10)) ?? [];
+  const isOdd = end !== '' && isAddress(address.slice(0, -end.length));
+  const odd = isOdd ? `, for it ends with ${JSON.stringify(end)}` : '';
+  const reason = `"${field}" is not an email address${odd}`;
+  return {
+    cause: 'address-invalid',
+    reason,
+    fix: 'correct the address in the CRM; if contacts.email names the wrong column, correct that',
+  };
 }

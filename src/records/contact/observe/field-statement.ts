@@ -4,7 +4,9 @@
  */
 import type { Condition, ConditionResult } from '../../../domain/condition.ts';
 import { fieldAt } from '../../../domain/values/record-field.ts';
+import type { ProblemCause } from '../../../domain/problem-causes.ts';
 import type { Fault, UnknownWord } from '../../../domain/record.ts';
+import { mostCharacters } from '../../../domain/unknown-words.ts';
 import { vocabulary, type OwnWords, type Unknown, type Use } from './value-vocabulary.ts';
 
 /**
@@ -47,6 +49,21 @@ interface Asked {
   now: () => number;
 }
 
+/** A setting of an option, or one of its list. */
+export interface ListedFlag {
+  /** `contacts.unsubscribed`, or `contacts.unsubscribed[0]` if the option holds a list. */
+  option: string;
+  stated: Flag;
+}
+
+/** Returns the settings of an option: one, those of its list, or none. */
+export function flagsIn(option: string, stated: Flag | readonly Flag[] | undefined): ListedFlag[] {
+  if (stated === undefined) return [];
+  const all: readonly Flag[] = [stated].flat();
+  const isList = Array.isArray(stated);
+  return all.map((one, at) => ({ option: isList ? `${option}[${at}]` : option, stated: one }));
+}
+
 /** Returns the names of the fields that a setting reads. */
 export function namesIn(stated: Flag | StatedField | undefined): readonly string[] {
   if (stated === undefined) return [];
@@ -69,20 +86,25 @@ function ownWords(stated: Exclude<Flag | StatedField, string | When>): OwnWords 
 function askingField(field: string, own: OwnWords, { use, option, now }: Asked): Ask {
   const read = vocabulary(use, own, now);
   // YAML reads every quoted word as text. An unquoted word, such as -, may have another meaning.
-  const lists = use === 'subscription' ? 'in: ["…"], out: ["…"]' : 'yes: ["…"], no: ["…"]';
-  const fix = `name it: ${use}: { field: ${JSON.stringify(field)}, ${lists} }`;
+  const lists =
+    use === 'subscription' ? 'in: ["…"], out: ["…"], none: ["…"]' : 'yes: ["…"], no: ["…"]';
+  const key = option.slice(option.lastIndexOf('.') + 1);
+  const place = key === use ? `: ${use}` : ` in ${key}`;
+  const fix = `name it${place}: { field: ${JSON.stringify(field)}, ${lists} }`;
   return (record) => {
     const found = read(fieldAt(record, field));
     if (typeof found === 'string') return found;
-    const fault = { reason: `"${field}" ${wrong[found.unknown]}`, fix, option };
+    const { cause, says } = wrong[found.unknown];
+    const value = found.text?.slice(0, mostCharacters);
+    const fault = { cause, reason: `"${field}" ${says}`, fix, option, value };
     return { fault, unknown: { option, fix, ...found } };
   };
 }
 
-const wrong: Record<Unknown['unknown'], string> = {
-  word: 'holds no known word',
-  future: 'is a date in the future',
-  'no single value': 'is no single value',
+const wrong: Record<Unknown['unknown'], { cause: ProblemCause; says: string }> = {
+  word: { cause: 'unknown-word', says: 'holds no known word' },
+  future: { cause: 'date-in-future', says: 'is a date in the future' },
+  'no single value': { cause: 'no-single-value', says: 'is no single value' },
 };
 
 /** Returns the answer of a condition. Any other result is a fault rather than an answer. */
@@ -111,11 +133,13 @@ export function notEvaluated(
   if (longest !== undefined) {
     const most = longest.toLocaleString('en');
     return {
+      cause: 'condition-failed',
       reason: `${option} cannot be evaluated: ${names} has more than ${most} characters`,
       fix: 'shorten it in the CRM, or leave the field out of the condition',
     };
   }
   return {
+    cause: 'condition-failed',
     reason: `${option} cannot be evaluated${names && ` with this value of ${names}`}`,
     fix: 'correct it in the CRM, or have the condition allow for it',
   };
@@ -123,5 +147,6 @@ export function notEvaluated(
 
 /** Returns the fault of a condition whose result is not one of the expected ones. */
 export function notAnAnswer(option: string, wanted: string): Fault {
-  return { reason: `${option} gives neither ${wanted}`, fix: 'correct the condition' };
+  const reason = `${option} gives neither ${wanted}`;
+  return { cause: 'condition-failed', reason, fix: 'correct the condition' };
 }

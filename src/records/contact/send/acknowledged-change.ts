@@ -3,6 +3,7 @@ import { canonicalJson, type RecordedRow } from '../../../domain/record.ts';
 import type { Acknowledged } from '../../record-type.ts';
 import { fingerprintOf } from '../observe/observed-contact.ts';
 import { isOurs } from '../consent/own-opt-outs.ts';
+import { unsettled } from '../consent/settlements.ts';
 import { showsOnly } from '../observe/converged-creation.ts';
 import { decodeContact, type ContactChange } from '../observe/contact-rows.ts';
 import {
@@ -171,12 +172,12 @@ function membership(
   if (undone) return again(before, theirs);
   const is = enrolment(change).subscription;
   if (is === 'opt_in') return { by: found ? 'platform' : 'us', is };
-  if (before?.is === 'opt_out' && before.by === 'platform') return before;
+  if (before?.is === 'opt_out' && before.by === 'platform') return unsettled(before);
   if (found) return theirs;
   const { cause, stated, bound } = change.value;
   // An opt-out that the CRM stated keeps that cause, even if another contact is opted out for
   // another reason.
-  if (isOurs(before) && before.cause === 'stated' && cause !== 'stated') return before;
+  if (isOurs(before) && before.cause === 'stated' && cause !== 'stated') return unsettled(before);
   return { acked: latest, bound, by: 'us', cause, is, stated };
 }
 
@@ -186,7 +187,7 @@ function membership(
  */
 function again(before: Membership | undefined, theirs: Membership & { made: Bracket }): Membership {
   if (before?.is !== 'opt_out' || before.by !== 'platform') return theirs;
-  return { ...before, made: { after: before.made?.after ?? null, by: theirs.made.by } };
+  return { ...unsettled(before), made: { after: before.made?.after ?? null, by: theirs.made.by } };
 }
 
 /**

@@ -15,7 +15,7 @@ import { placeOf } from '../../../domain/values/config-file.ts';
 import { fileOrigin } from './local-file.ts';
 import type { Input } from './standard-input.ts';
 import { addressOrigin } from './web-file.ts';
-import type { Origin } from './origin.ts';
+import type { Opened, Origin } from './origin.ts';
 
 /** One read of a file. */
 export interface FileReading extends ReadRequest {
@@ -42,7 +42,7 @@ export function lineFile(
       let cut: Flaw | undefined;
       const file = await origin.open(request.signal);
       try {
-        const chunks = unpacked(file.bytes, origin);
+        const chunks = unpacked(counted(file, request), origin);
         try {
           yield* recordsOf({ ...request, name, chunks, tally });
         } catch (error) {
@@ -59,6 +59,19 @@ export function lineFile(
     },
     still: origin.still,
   };
+}
+
+/** Yields the bytes, and reports which share of them has been read. */
+async function* counted(
+  { bytes, size }: Opened,
+  { progress }: ReadRequest,
+): AsyncGenerator<Buffer> {
+  let read = 0;
+  for await (const chunk of bytes) {
+    read += chunk.length;
+    if (size !== undefined && size > 0) progress?.(Math.min(1, read / size));
+    yield chunk;
+  }
 }
 
 /** The environment of a source that reads a file. */

@@ -232,6 +232,7 @@ export function fileOrigin(path: string, clock: Clock): Origin {
       }
       return {
         reading,
+        size,
         bytes: bytes(),
         async flaws(whole) {
           const changed = await flaws();

@@ -18,6 +18,8 @@ export interface Opened {
   reading: string;
   /** The bytes as they are stored. Throws Unavailable if they break off. */
   bytes: AsyncIterable<Buffer>;
+  /** The number of stored bytes; undefined if it is not known. */
+  size?: number;
   /** Returns the signs that bytes are missing. `whole` states whether they were read to the end. */
   flaws(whole: boolean): Promise<Flaw[]>;
   close(): Promise<void>;

@@ -20,6 +20,7 @@ export type Input = Origin;
 interface Spool {
   handle: FileHandle;
   reading: string;
+  size: number;
 }
 
 /** Returns the origin for `stream`, which is called at the first read. */
@@ -32,9 +33,10 @@ export function standardInput(stream: () => Readable & { isTTY?: boolean }): Inp
     async open(signal) {
       spool ??= spooled(stream(), signal);
       known = await spool;
-      const { handle, reading } = known;
+      const { handle, reading, size } = known;
       return {
         reading,
+        size,
         bytes: chunksOf(handle, { path: NAME, signal }),
         flaws: async () => [],
         close: async () => undefined,
@@ -56,12 +58,14 @@ async function spooled(
   signal.addEventListener('abort', stop, { once: true });
   try {
     const hash = createHash('sha256');
+    let size = 0;
     const chunks: AsyncIterable<Buffer> = stream;
     for await (const chunk of chunks) {
       hash.update(chunk);
+      size += chunk.length;
       await handle.write(chunk);
     }
-    return { handle, reading: `input-${hash.digest('hex').slice(0, 16)}` };
+    return { handle, size, reading: `input-${hash.digest('hex').slice(0, 16)}` };
   } catch (error) {
     await handle.close();
     signal.throwIfAborted();

@@ -105,7 +105,7 @@ function nameOf({ etag, 'last-modified': modified, ...rest }: Download['headers'
  * Counts the bytes. A response that is neither chunked nor states its length ends wherever the
  * connection is cut.
  */
-function counted({ headers, body }: Download): Pick<Opened, 'bytes' | 'flaws'> {
+function counted({ headers, body }: Download): Pick<Opened, 'bytes' | 'size' | 'flaws'> {
   const { 'content-length': length, 'transfer-encoding': transfer = '' } = headers;
   let count = 0;
   async function* bytes() {
@@ -123,5 +123,10 @@ function counted({ headers, body }: Download): Pick<Opened, 'bytes' | 'flaws'> {
     const why = 'the answer does not say how long it is, so it may be cut off';
     return [{ why, fix: 'have the server name its length' }];
   };
-  return { bytes: bytes(), flaws: async (whole) => (whole ? flaws() : []) };
+  const size = length === undefined ? undefined : Number(length);
+  return {
+    bytes: bytes(),
+    ...(size !== undefined && { size }),
+    flaws: async (whole) => (whole ? flaws() : []),
+  };
 }

@@ -26,9 +26,9 @@ export function lead(n: number, rest: object = {}): Person {
   return { ...contact(n), ...own, ConvertedContactId: null, ...rest };
 }
 
-type OptOut = Parameters<typeof salesforceSource>[1]['unsubscribed'];
+type OptOuts = Parameters<typeof salesforceSource>[1]['unsubscribed'];
 
-export function sourceOf(options: object = {}, unsubscribed?: OptOut) {
+export function sourceOf(options: object = {}, ...unsubscribed: OptOuts) {
   const clock = virtualClock();
   const parsed = salesforceOptions.parse({ type: 'salesforce', url: ORIGIN, auth, ...options });
   return { source: salesforceSource(parsed, { clock, random: () => 1, unsubscribed }), clock };

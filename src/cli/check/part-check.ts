@@ -1,0 +1,95 @@
+/** Checks one record type: its source, its values, and its side of the platform. */
+import type { Config } from '../../config/config.ts';
+import { renderProblem } from '../../domain/errors.ts';
+import { sayUnknown, type UnknownWords } from '../../domain/unknown-words.ts';
+import type { MirrorPart } from '../../engine/context/mirror-context.ts';
+import { sayMissing } from '../../engine/read/source-read.ts';
+import { systemClock } from '../../http/system-clock.ts';
+import { mappedColumns } from '../../records/contact/observe/column-meanings.ts';
+import type { Snapshot } from '../../snapshot/snapshot.ts';
+import type { Shell } from '../compose/process-shell.ts';
+import { counted } from '../../domain/values/counted.ts';
+import { countSender, type Senders } from '../status/sender-domains.ts';
+import { type Finding, look } from './finding.ts';
+import { checkPlatform } from './platform-check.ts';
+import { checkSource, type SourceCheck } from './source-check.ts';
+
+/** What was found about one record type. */
+export interface CheckedPart {
+  kind: 'contact' | 'template';
+  findings: readonly Finding[];
+  /** Undefined if the source could not be read. */
+  source: SourceCheck | undefined;
+}
+
+interface Surroundings {
+  config: Config;
+  /** The snapshot; an empty one if none exists yet. */
+  snapshot: Snapshot;
+  shell: Shell;
+  /** Receives the senders of templates. */
+  senders: Senders;
+  asTheyAre: boolean;
+}
+
+/** Checks one record type. */
+export async function checkPart(part: MirrorPart, around: Surroundings): Promise<CheckedPart> {
+  const { type } = part;
+  const { config, snapshot, shell, senders } = around;
+  const isContact = type.name === 'contact';
+  const columns =
+    isContact && config.contacts ? mappedColumns(config.contacts, systemClock.now) : [];
+  let source: SourceCheck | undefined;
+  const read = await look(`source of ${type.name}s`, async () => {
+    const each = countSender.bind(undefined, senders);
+    source = await checkSource({ part, columns, snapshot, shell, each });
+    return source.found;
+  });
+  const findings = [read, ...(source ? valueFindings(source, type.name, around) : [])];
+  let channels: Finding[] = [];
+  const answer = await look(`platform's ${type.name}s`, async () => {
+    const { url } = config.platform;
+    const checked = await checkPlatform({ type, url, snapshot, signal: shell.stop });
+    channels = checked.channels.map((one) => ({ what: 'channels', ...one, invalidInput: false }));
+    return checked.answers;
+  });
+  return { kind: type.name, findings: [...findings, answer, ...channels], source };
+}
+
+/** In these fields an unknown word is a failure, because it may mean deleted or unsubscribed. */
+const decisive = /^contacts\.(deleted|unsubscribed)\b/;
+
+function valueFindings(
+  source: SourceCheck,
+  kind: CheckedPart['kind'],
+  around: Surroundings,
+): Finding[] {
+  return [
+    ...source.unknown.map((words) => tellUnknown(words, around.asTheyAre)),
+    ...sayMissing(around.snapshot, kind, source.counts).map(({ reason, fix }) =>
+      note('people who are missing', renderProblem({ reason, fix })),
+    ),
+    ...tellGarbled(source, around.config),
+  ];
+}
+
+function tellUnknown(words: UnknownWords, asTheyAre: boolean): Finding {
+  const { option: what, fix } = words;
+  const level = decisive.test(what) ? 'fail' : 'note';
+  const found = renderProblem({ reason: sayUnknown(words, { asTheyAre }), fix });
+  return { what, level, found, invalidInput: false };
+}
+
+/** Points out that a UTF-8 file seems to be read in another encoding. */
+function tellGarbled({ garbled }: SourceCheck, { contacts }: Config): Finding[] {
+  const source = contacts?.source;
+  const isOther = source && 'encoding' in source && source.encoding === 'windows-1252';
+  if (garbled === 0 || !isOther) return [];
+  const hold = garbled === 1 ? 'holds' : 'hold';
+  const reason = `${counted(garbled, 'record')} ${hold} text such as "Ã¤" in place of "ä", as a UTF-8 file has when it is read as windows-1252`;
+  return [note('encoding', renderProblem({ reason, fix: 'set encoding: utf-8 in the source' }))];
+}
+
+function note(what: string, found: string): Finding {
+  return { what, level: 'note', found, invalidInput: false };
+}

@@ -1,0 +1,34 @@
+/** Converts the signals of the process into requests to stop. */
+import { Interrupted } from '../../domain/errors.ts';
+
+/** How long after the first signal work in flight is abandoned. */
+const patienceMs = 8_000;
+const sameSignalMs = 1_000;
+const twinMs = 250;
+
+/**
+ * Converts signals into `stop` and `abort`: the first signal stops, and another one more than a
+ * second later aborts. The delay is needed because process groups and launchers send the same
+ * signal twice in quick succession.
+ */
+export function stopSignals(): { stop: AbortSignal; abort: AbortSignal } {
+  const stop = new AbortController();
+  const abort = new AbortController();
+  let since = 0;
+  process.channel?.unref();
+  process.on('disconnect', () => process.emit('SIGTERM', 'SIGTERM'));
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.on(signal, () => {
+      const reason = new Interrupted(signal);
+      if (!stop.signal.aborted) {
+        since = performance.now();
+        setTimeout(() => abort.abort(reason), patienceMs).unref();
+        // The process must stay alive for the second copy of the signal, which could otherwise hit
+        // it during exit.
+        setTimeout(() => undefined, twinMs);
+        stop.abort(reason);
+      } else if (performance.now() - since > sameSignalMs) abort.abort(reason);
+    });
+  }
+  return { stop: stop.signal, abort: abort.signal };
+}

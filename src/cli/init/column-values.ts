@@ -1,0 +1,38 @@
+/** Describes what a column holds, without personal data. */
+import { isPlain } from '../../domain/unknown-words.ts';
+import { dateIn } from '../../records/contact/observe/date-text.ts';
+import { counted } from '../../domain/values/counted.ts';
+import { recordsOf } from './column-words.ts';
+import type { Column, Value } from './sample/sample.ts';
+
+/** Returns the name of a column with its frequent values. */
+export function said(column: Column): string {
+  const values = valuesOf(column);
+  return values === undefined ? column.name : `${column.name} (${values})`;
+}
+
+/** Returns the frequent values of a column; undefined: none may be shown. */
+export function valuesOf(column: Column): string | undefined {
+  const { values } = column;
+  if (holdsDates(column)) return `dates, ${values.length.toLocaleString('en')} different`;
+  const counts = frequent(values);
+  return counts.length > 0 ? counts.join(', ') : undefined;
+}
+
+/** Returns whether most of the values are dates or times. */
+export function holdsDates({ values, filled }: Column): boolean {
+  const dates = values.filter(({ text }) => text.length >= 8 && dateIn(text, Infinity) === 'past');
+  return filled > 0 && recordsOf(dates) * 2 > filled;
+}
+
+const mostCounted = 8;
+/** Returns the values that several records hold, with their counts; others may be personal data. */
+export function frequent(values: readonly Value[]): string[] {
+  const plain = values.filter((value) => value.records >= 3 && isPlain(value));
+  const shown = plain.slice(0, mostCounted);
+  const others = values.length - shown.length;
+  return [
+    ...shown.map(({ text, records }) => `"${text}" ${records.toLocaleString('en')}×`),
+    ...(others > 0 && shown.length > 0 ? [counted(others, 'other value')] : []),
+  ];
+}

@@ -1,0 +1,128 @@
+/** The words of a column: which ones its configuration has to name, and which ones are unknown. */
+import { sayUnknown } from '../../domain/unknown-words.ts';
+import { wordOf } from '../../domain/values/record-field.ts';
+import { systemClock } from '../../http/system-clock.ts';
+import { dateIn } from '../../records/contact/observe/date-text.ts';
+import { type Use, vocabulary } from '../../records/contact/observe/value-vocabulary.ts';
+import { quoted } from '../../sources/shared/field-suggestions.ts';
+import type { Column, Value } from './sample/sample.ts';
+import { Undecided } from './sample/undecided.ts';
+
+/** The words of a column: `in`, `out` and `none` for a channel, `yes` and `no` for a flag. */
+export type Words = Partial<Record<'in' | 'out' | 'none' | 'no', readonly string[]>> & {
+  /** `any` stands for every value that is neither empty nor a no. */
+  yes?: readonly string[] | 'any';
+};
+
+/** A column with a purpose. */
+export interface Chosen {
+  column: Column;
+  /** Why it was proposed; undefined: the user named it. */
+  why: string | undefined;
+  /** The words that the configuration has to name. */
+  words: Words;
+  /** The values without a known meaning, the most frequent first. */
+  unknown: readonly Value[];
+}
+
+/** Words for yes and no in other languages. They are proposed where a column holds them. */
+const yesWords = ['ja', 'oui', 'sí', 'si', 'sì', 'sim', 'tak', 'wahr', 'vrai', 'vero'];
+const noWords = ['nein', 'non', 'não', 'nao', 'nee', 'nej', 'nie', 'falsch', 'faux', 'falso'];
+
+/** Returns a column with its words: those that the user gives, and those of other languages. */
+export function withWords(column: Column, use: Use, given: Words = {}): Chosen {
+  const [yes, no] = use === 'subscription' ? (['in', 'out'] as const) : (['yes', 'no'] as const);
+  const own = { yes: given[yes] ?? [], no: given[no] ?? [], none: given.none ?? [] };
+  const unknownTo = (words: typeof own): Value[] => {
+    const read = vocabulary(use, words, systemClock.now);
+    return column.values.filter(({ text }) => typeof read(text) === 'object');
+  };
+  const isAny = own.yes === 'any';
+  const foreign = (list: readonly string[]) =>
+    unknownTo({ ...own, yes: isAny ? [] : own.yes }).flatMap(({ text }) =>
+      list.includes(wordOf(text)) ? [text] : [],
+    );
+  const meant = {
+    yes: own.yes === 'any' ? own.yes : [...own.yes, ...foreign(yesWords)],
+    no: [...own.no, ...foreign(noWords)],
+    none: own.none,
+  };
+  const lists: [keyof Words, readonly string[] | 'any'][] = [
+    [yes, meant.yes],
+    [no, meant.no],
+    ['none', meant.none],
+  ];
+  const words: Words = Object.fromEntries(lists.filter(([, list]) => list.length > 0));
+  return { column, why: undefined, words, unknown: unknownTo(meant) };
+}
+
+/** Returns whether most values of a column that are not empty are unknown. */
+export function isUnreadable({ column, unknown }: Chosen): boolean {
+  return recordsOf(unknown) * 2 > column.filled;
+}
+
+/** Returns the number of records that hold one of these values. */
+export function recordsOf(values: readonly Value[]): number {
+  return values.reduce((sum, { records }) => sum + records, 0);
+}
+
+const mostMarks = 3;
+
+/** Returns whether most values of a column would be known as a flag, or are single marks. */
+export function looksLikeFlag(column: Column): boolean {
+  const { unknown } = withWords(column, 'unsubscribed');
+  const marks = unknown.filter(({ text }) => text.length === 1);
+  // Up to three marks are ticks; more of them are grades, or numbers.
+  const words = marks.length > mostMarks ? unknown : unknown.filter((one) => !marks.includes(one));
+  const strange = recordsOf(words);
+  return column.filled > 0 && strange * 2 < column.filled;
+}
+
+const shortWord = /^[\p{L}\p{M}]{1,10}$/u;
+
+/**
+ * Returns whether a column may be a flag in a language that is not known: it holds up to three
+ * different short words, and at least one is unknown.
+ */
+export function looksLikeForeignFlag(column: Column): boolean {
+  const { values } = column;
+  const isShort = values.every(({ text, records }) => shortWord.test(text) && records > 1);
+  if (values.length === 0 || values.length > 3 || !isShort) return false;
+  return withWords(column, 'unsubscribed').unknown.length > 0;
+}
+
+const mostWords = 12;
+
+/** Returns whether a column holds dates or reasons: its values are not a few words. */
+function holdsTexts({ column, unknown }: Pick<Chosen, 'column' | 'unknown'>): boolean {
+  const dates = column.values.filter(({ text }) => dateIn(text, Infinity) === 'past');
+  return recordsOf(dates) * 2 > column.filled || unknown.length > mostWords;
+}
+
+/** What to do instead of naming the words. */
+const others: Readonly<Record<Use, (column: string) => string>> = {
+  subscription: () => 'name another column',
+  unsubscribed: (column) =>
+    `if it says something else, add --unused ${column}; if no column says so, add --no-unsubscribed`,
+  deleted: () => 'name another column, or add --no-deleted',
+};
+
+/** Returns the refusal of a column whose words have to be named. */
+export function unreadable(
+  { column, unknown }: Chosen,
+  use: Use,
+  { asTheyAre }: { asTheyAre: boolean },
+): Undecided {
+  const values = unknown.map((value) => ({ ...value, unknown: 'word' as const }));
+  const meanings = use === 'subscription' ? ['in', 'out', 'none'] : ['yes', 'no'];
+  const naming = meanings.map((one) => `--words ${quoted(`${column.name}:${one}=WORD,WORD`)}`);
+  const any = `--words ${quoted(`${column.name}:yes=any`)} if every value but a no means yes`;
+  const isAny = use !== 'subscription' && holdsTexts({ column, unknown });
+  const options = isAny ? [any, ...naming] : naming;
+  const other = others[use](quoted(column.name));
+  const which = { option: '', fix: '', values, others: 0, first: '' };
+  return new Undecided(`column ${quoted(column.name)}: ${sayUnknown(which, { asTheyAre })}`, {
+    fix: `say what they mean: ${options.join(', ')}; or ${other}`,
+    question: { about: 'words', use, column, unknown },
+  });
+}

@@ -1,0 +1,36 @@
+/** Reads a sample of the source that the user names: a file, an address, or a CRM. */
+import { Invalid } from '../../../domain/errors.ts';
+import { hubspotSample, salesforceSample } from './crm-sample.ts';
+import { fileSample, isSqlite } from './file-sample.ts';
+import { httpSample } from './http-sample.ts';
+import type { Sample, SourceRequest } from './sample.ts';
+import { withVariables } from './secrets.ts';
+import { sqlSample } from './sql-sample.ts';
+
+/** Throws Invalid if the source cannot be read, or holds no records. */
+export async function readSample(request: SourceRequest): Promise<Sample> {
+  const { source, env, table, header = [] } = request;
+  const name = source.startsWith('${') ? withVariables(source, env) : source;
+  const reader = readerFor(name, table);
+  if (table !== undefined && reader !== sqlSample) {
+    throw new Invalid('--table belongs to a database', { fix: 'remove it, or name a database' });
+  }
+  if (header.length > 0 && reader !== httpSample) {
+    throw new Invalid('--header belongs to an HTTP API', { fix: 'remove it, or name an address' });
+  }
+  const sample = await reader(request);
+  if (sample.records > 0) return sample;
+  throw new Invalid(`${sample.origin}: it has no records`, { fix: 'name another source' });
+}
+
+type Reader = (request: SourceRequest) => Promise<Sample>;
+
+/** Returns the function that reads a source, by the form of its name. */
+function readerFor(name: string, table: string | undefined): Reader {
+  if (/^https?:/i.test(name)) return httpSample;
+  if (/^(postgres(ql)?|mysql|mariadb|sqlite):/i.test(name)) return sqlSample;
+  if (name === 'hubspot') return hubspotSample;
+  if (name === 'salesforce') return salesforceSample;
+  if (table !== undefined && isSqlite(name)) return sqlSample;
+  return async ({ source, signal }) => fileSample(source, signal);
+}

@@ -1,0 +1,168 @@
+/** What `init` has to know of a source: its first records, and what its columns hold. */
+import { textOf, wordOf } from '../../../domain/values/record-field.ts';
+import { isAddress } from '../../../records/contact/observe/email-address.ts';
+import { contactKey } from '../../../records/contact/observe/observed-contact.ts';
+import type { Source, SourceRecord } from '../../../sources/source.ts';
+
+/** Where the data is, and what is needed to read it. */
+export interface SourceRequest {
+  source: string;
+  table?: string | undefined;
+  header?: readonly string[] | undefined;
+  /** The environment variables, for secrets. */
+  env: Readonly<Record<string, string | undefined>>;
+  signal: AbortSignal;
+}
+
+/** One value of a column, in the spelling of its first record. */
+export interface Value {
+  text: string;
+  /** The number of records that hold it. */
+  records: number;
+}
+
+/** A column of the export, or the dotted path of a field in JSON. */
+export interface Column {
+  name: string;
+  /** The number of records in which it is not empty. */
+  filled: number;
+  /** The number of records in which it holds an email address. */
+  addresses: number;
+  /** Its different values, the most frequent first; at most 100,000. */
+  values: readonly Value[];
+}
+
+/** What a column can be for, other than a channel. */
+export type Role = 'id' | 'email' | 'unsubscribed' | 'deleted';
+
+/** The first records of a source, and the options to read it. */
+export interface Sample {
+  /** The options of the source for the configuration, without the path of a file. */
+  options: Readonly<Record<string, unknown>> & { type: string };
+  /** The absolute path of the export; undefined: the source is no file. */
+  file?: string;
+  /** What messages call the source: the path of a file, the name of a host. */
+  origin: string;
+  /** The source as a command line may show it; undefined: as it was given. */
+  named?: string;
+  /** The columns whose purpose the CRM itself defines. */
+  standard?: Readonly<Partial<Record<Role, string>>>;
+  /** Variables that the configuration names, with the values that were used here. */
+  env?: Readonly<Record<string, string>>;
+  /** What was found out about the source, for people. */
+  notes?: readonly string[];
+  records: number;
+  columns: readonly Column[];
+  /** The first records, for the preview. */
+  first: readonly { where: string; value: Record<string, unknown> }[];
+  /** Why the reading is not complete; undefined: it is. */
+  flaw: string | undefined;
+  /** Whether all records of the source were read. */
+  isWhole: boolean;
+}
+
+/** How many records of a source that is no file are read. */
+export const mostSampled = 1_000;
+const mostValues = 100_000;
+const mostPreviewed = 20;
+const deepest = 4;
+
+/** The part of a sample that comes from the records. */
+export type Collected = Pick<Sample, 'records' | 'columns' | 'first' | 'flaw' | 'isWhole'>;
+
+/** Reads at most `most` records of a source. */
+export async function sampleOf(
+  source: Source,
+  { fields, most, signal }: { fields: readonly string[]; most: number; signal: AbortSignal },
+): Promise<Collected> {
+  const reading = source.read({ fields, signal });
+  const collected = collecting();
+  let step = await reading.next();
+  while (!step.done) {
+    collected.add(step.value);
+    if (collected.records() >= most) {
+      await reading.return({ complete: false, reading: '', why: '', fix: '' });
+      return { ...collected.end(), flaw: undefined, isWhole: false };
+    }
+    step = await reading.next();
+  }
+  const flaw = step.value.complete ? undefined : step.value.why;
+  return { ...collected.end(), flaw, isWhole: true };
+}
+
+/** Returns what the work yields, and closes the connection that it used. */
+export async function closing<T>(
+  connection: { close(): Promise<void> },
+  work: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await work();
+  } finally {
+    await connection.close();
+  }
+}
+
+/** Collects records into columns. */
+export function collecting() {
+  const columns = new Map<string, Tally>();
+  const first: Sample['first'][number][] = [];
+  let records = 0;
+  return {
+    add(batch: readonly SourceRecord[]): void {
+      for (const record of batch) {
+        if (!('value' in record)) continue;
+        records += 1;
+        if (first.length < mostPreviewed) first.push(record);
+        for (const [name, value] of fieldsOf(record.value)) add(columns, name, value);
+      }
+    },
+    records: () => records,
+    end: (): Omit<Collected, 'flaw' | 'isWhole'> => ({
+      records,
+      columns: [...columns].map(([name, tally]) => columnOf(name, tally)),
+      first,
+    }),
+  };
+}
+
+/** Yields the fields of a record; those of nested objects by their dotted paths. */
+function* fieldsOf(
+  value: Record<string, unknown>,
+  path = '',
+  depth = 1,
+): Generator<[name: string, value: unknown]> {
+  for (const [name, inner] of Object.entries(value)) {
+    const whole = path === '' ? name : `${path}.${name}`;
+    if (isRecord(inner) && depth < deepest) yield* fieldsOf(inner, whole, depth + 1);
+    else yield [whole, inner];
+  }
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+interface Tally {
+  filled: number;
+  addresses: number;
+  values: Map<string, Value>;
+}
+
+function add(columns: Map<string, Tally>, name: string, value: unknown): void {
+  const values = new Map<string, Value>();
+  const tally = columns.get(name) ?? { filled: 0, addresses: 0, values };
+  columns.set(name, tally);
+  const text = textOf(value);
+  if (text === undefined || text === '') return;
+  tally.filled += 1;
+  if (isAddress(contactKey(text))) tally.addresses += 1;
+  const word = wordOf(text);
+  const known = tally.values.get(word);
+  if (known) known.records += 1;
+  else if (tally.values.size < mostValues) tally.values.set(word, { text, records: 1 });
+}
+
+function columnOf(name: string, { filled, addresses, values }: Tally): Column {
+  const all = [...values.values()].toSorted((a, b) => b.records - a.records);
+  return { name, filled, addresses, values: all };
+}

@@ -1,0 +1,38 @@
+/** Sorts the columns that have no purpose: those that may be about consent come first. */
+import { namedLike } from './column-names.ts';
+import { holdsDates } from './column-values.ts';
+import { looksLikeFlag, looksLikeForeignFlag } from './column-words.ts';
+import type { Column } from './sample/sample.ts';
+
+/** The columns without a purpose. */
+export interface Unused {
+  /** Columns that are named like an opt-out or a deletion. */
+  named: readonly Column[];
+  /** Dates with gaps, then flags and columns with few values, then other dates. */
+  likely: readonly Column[];
+  /** The number of all others. */
+  others: number;
+}
+
+/** Sorts these columns of a source. */
+export function unusedOf(columns: readonly Column[], records: number): Unused {
+  const order = ['opt-out', 'reason', 'other', 'deletion'] as const;
+  const named = order.flatMap((one) => columns.filter(({ name }) => namedLike(name) === one));
+  const filled = columns.filter((column) => column.filled > 0 && !named.includes(column));
+  const dates = filled.filter(holdsDates);
+  const some = dates.filter((column) => column.filled < records);
+  const foreign = filled.filter(looksLikeForeignFlag);
+  const flags = filled.filter((column) => looksLikeFlag(column) || hasFewValues(column));
+  const likely = [...new Set([...some, ...foreign, ...flags.filter(isNo(dates)), ...dates])];
+  return { named, likely, others: columns.length - named.length - likely.length };
+}
+
+function isNo(dates: readonly Column[]) {
+  return (column: Column): boolean => !dates.includes(column);
+}
+
+const few = 6;
+
+function hasFewValues({ values, filled }: Column): boolean {
+  return values.length <= few && values.length * 2 <= filled;
+}

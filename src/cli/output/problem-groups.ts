@@ -1,0 +1,123 @@
+/** Shows problems grouped by cause, as data for --json and as lines. All functions are pure. */
+import { renderProblem } from '../../domain/errors.ts';
+import type { ProblemCause } from '../../domain/problem-causes.ts';
+import type { RecordProblem } from '../../domain/record-problem.ts';
+import { isPlain, maskedNote, shownValue } from '../../domain/unknown-words.ts';
+import type { ProblemGroup } from '../../engine/report/problem-groups.ts';
+import { counted } from '../../domain/values/counted.ts';
+import { type Line, lineOf, styled } from './text-style.ts';
+
+/** A group as --json prints it. Addresses and values are shown only if that is allowed. */
+export interface ShownGroup extends Pick<ProblemGroup, 'class' | 'kind' | 'cause' | 'count'> {
+  /** The unknown values, most frequent first, or only their form. */
+  values: { value: string; count: number }[];
+  samples: { key: string; place: string | null }[];
+  reason: string;
+  fix: string;
+}
+
+type NamedRecord = Pick<RecordProblem, 'kind' | 'key'>;
+
+/** Returns the groups as they may be shown. `addresses`: values may be shown as they are. */
+export function shownGroups(
+  groups: readonly ProblemGroup[],
+  { names, addresses }: { names: (record: NamedRecord) => string; addresses: boolean },
+): ShownGroup[] {
+  return groups.map((group) => {
+    const { class: of, kind, cause, count, fix } = group;
+    const samples = group.samples.map(({ key, place }) => ({ key: names({ kind, key }), place }));
+    const values = valuesOf(group, addresses);
+    const isMasked = !addresses && group.values.some((value) => !isPlain(value));
+    const reason = `${reasonOf(group, values)}${isMasked ? maskedNote : ''}`;
+    return { class: of, kind, cause, count, values, samples, reason, fix };
+  });
+}
+
+/** Returns each value or form once, with the number of its records. */
+function valuesOf({ values }: ProblemGroup, addresses: boolean): ShownGroup['values'] {
+  const counts = new Map<string, number>();
+  for (const value of values) {
+    const name = shownValue(value, addresses);
+    counts.set(name, (counts.get(name) ?? 0) + value.records);
+  }
+  return [...counts]
+    .map(([value, count]) => ({ value, count }))
+    .toSorted((a, b) => b.count - a.count);
+}
+
+const mostNamed = 8;
+
+const says: Partial<Record<ProblemCause, [one: string, many: string]>> = {
+  'unknown-word': ['is no known word', 'are no known words'],
+  'date-in-future': ['is a date in the future', 'are dates in the future'],
+};
+
+function reasonOf(
+  { option, cause, reason, others }: ProblemGroup,
+  values: ShownGroup['values'],
+): string {
+  const place = option === undefined ? '' : `${option}: `;
+  const words = says[cause];
+  if (!words || values.length === 0) return `${place}${reason}`;
+  const named = values.slice(0, mostNamed);
+  const rest = values.slice(mostNamed).reduce((sum, { count }) => sum + count, others);
+  const [one] = named;
+  const inQuotes = JSON.stringify;
+  if (one && named.length === 1 && rest === 0) {
+    return `${place}${inQuotes(one.value)} ${words[0]}`;
+  }
+  const list = [
+    ...named.map(({ value, count }) => `${inQuotes(value)} (${count.toLocaleString('en')})`),
+    ...(rest > 0 ? [`other values (${rest.toLocaleString('en')})`] : []),
+  ];
+  return `${place}${list.join(', ')} ${words[1]}`;
+}
+
+/** The classes as they are called in text. */
+export const classWords: Readonly<Record<ShownGroup['class'], string>> = {
+  held: 'awaiting approval',
+  rejected: 'rejected',
+  invalid: 'invalid',
+  conflict: 'conflict',
+};
+
+const colors = { held: 'magenta', rejected: 'red', invalid: 'yellow', conflict: 'yellow' } as const;
+
+/** Renders the groups: for each its count and reason, up to three records, and how to fix it. */
+export function renderGroups(groups: readonly ShownGroup[]): Line[] {
+  if (groups.length === 0) return [];
+  const records = groups.reduce((sum, { count }) => sum + count, 0);
+  const counts = groups.map(({ count }) => count.toLocaleString('en'));
+  const width = Math.max(...counts.map(({ length }) => length));
+  const title = `Problems (${counted(groups.length, 'cause')}, ${counted(records, 'record')})`;
+  const classWidth = Math.max(...groups.map((group) => classWords[group.class].length), 8);
+  const space = ' '.repeat(width + classWidth + 8);
+  const lines = groups.flatMap((group, at): Line[] => {
+    const { class: of, kind, reason, fix, samples } = group;
+    const about = kind === 'template' ? 'templates: ' : '';
+    const named = sampleText(group);
+    return [
+      lineOf(
+        `  ${(counts[at] ?? '').padStart(width)} × `,
+        styled(colors[of], classWords[of].padEnd(classWidth)),
+        `   ${about}${reason}`,
+      ),
+      ...(samples.length > 0 ? [lineOf(space, styled('dim', named))] : []),
+      ...(fix === '' ? [] : [`${space}${renderProblem({ reason: '', fix }).trim()}`]),
+    ];
+  });
+  return ['', styled('bold', title), ...lines];
+}
+
+/** Names the records by their lines in a file, otherwise by their keys: `lines 3, 12, 19 …`. */
+function sampleText({ samples, count }: ShownGroup): string {
+  const more = count > samples.length ? ' …' : '';
+  const lines = samples.map(({ place }) => /^line (\d+)$/.exec(place ?? '')?.[1]);
+  if (lines.every((line) => line !== undefined)) {
+    return `${lines.length === 1 && more === '' ? 'line' : 'lines'} ${lines.join(', ')}${more}`;
+  }
+  const names = samples.map(({ key, place }) =>
+    place === null || place === key ? key : `${key} (${place})`,
+  );
+  return `${names.join(', ')}${more}`;
+}

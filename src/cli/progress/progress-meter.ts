@@ -1,0 +1,139 @@
+/** Measures the progress of a run: what is done, how fast, and how long the rest takes. */
+import {
+  changesOf,
+  forecastAgain,
+  noTime,
+  restOf,
+  type Forecast,
+  type Rest,
+} from '../../engine/report/duration-forecast.ts';
+import type { Mirror, Progress } from '../../engine/context/mirror-context.ts';
+
+/** The shortest time over which a rate is meaningful. */
+const leastMs = 500;
+/** After this many windows, the measured rate gives a better estimate than the limits. */
+const enoughWindows = 5;
+
+/** The progress of a run at one moment. */
+export interface Measured {
+  phase: Progress['stage'];
+  /** The record type. */
+  kind: string;
+  done: number;
+  /** Null while it is not known. */
+  total: number | null;
+  /** The share that is done, from 0 to 1; null if it is not known. */
+  share: number | null;
+  /** Null until it can be measured. */
+  perSecond: number | null;
+  /** Null if it is not known. */
+  leftMs: number | null;
+  /** The time since the last news. */
+  quietMs: number;
+  /** The rate limit of the route that takes longest; null if it is not known. */
+  limit: { route: string; limit: number; windowMs: number } | null;
+}
+
+/** Collects the progress of one run. */
+export interface ProgressMeter {
+  hear(progress: Progress): void;
+  foresee(forecast: Forecast): void;
+  /** Returns the current progress; undefined before the first news. */
+  now(): Measured | undefined;
+}
+
+/** The latest progress of a record type, in monotonic milliseconds. */
+interface News extends Progress {
+  sinceMs: number;
+  atMs: number;
+}
+
+/**
+ * Creates a meter. The remaining time is estimated from the rate limits, and from the measured rate
+ * once enough was done.
+ */
+export function createMeter({
+  clock,
+  limits,
+  reserve,
+}: Pick<Mirror, 'clock' | 'limits' | 'reserve'>): ProgressMeter {
+  /** The latest progress by record type, newest last. */
+  const news = new Map<string, News>();
+  /** When each stage of a record type began; the rate is measured from then. */
+  const began = new Map<string, number>();
+  let forecast: Forecast | undefined;
+
+  const hear = (progress: Progress): void => {
+    const nowMs = clock.monotonic();
+    const stage = progress.stage + progress.kind;
+    const sinceMs = began.get(stage) ?? nowMs;
+    began.set(stage, sinceMs);
+    news.delete(progress.kind);
+    news.set(progress.kind, { ...progress, sinceMs, atMs: nowMs });
+  };
+  return {
+    hear,
+    foresee(told) {
+      forecast = told;
+      news.clear();
+      for (const [kind, of] of changesOf(told)) hear({ stage: 'applying', kind, done: 0, of });
+    },
+    now() {
+      const all = [...news.values()];
+      const one = all.findLast(isUnderWay) ?? all.at(-1);
+      if (!one) return undefined;
+      const seen = { limits: limits(), reserve };
+      const known = one.stage === 'applying' ? forecast : undefined;
+      const rest = known ? restOf(known, one, seen) : noTime;
+      const limit = known ? limitOf(forecastAgain(known, seen), one.kind) : null;
+      return { ...measured(one, clock.monotonic(), rest), limit };
+    },
+  };
+}
+
+function isUnderWay({ done, of }: Progress): boolean {
+  return of !== undefined && done < of;
+}
+
+function measured(one: News, nowMs: number, rest: Rest): Omit<Measured, 'limit'> {
+  const { stage: phase, kind, done, of, sinceMs, atMs } = one;
+  const elapsedMs = nowMs - sinceMs;
+  const isMeasured = done > 0 && elapsedMs >= leastMs;
+  return {
+    phase,
+    kind,
+    done,
+    total: of ?? null,
+    share: one.share ?? (of === undefined || of === 0 ? null : done / of),
+    perSecond: isMeasured ? (done / elapsedMs) * 1000 : null,
+    leftMs: leftOf(one, nowMs, rest),
+    quietMs: nowMs - atMs,
+  };
+}
+
+/**
+ * Estimates the remaining time. The limits give a lower bound. While a window is exhausted, the
+ * measured rate is meaningless.
+ */
+function leftOf(
+  { done, of, share, sinceMs, atMs }: News,
+  nowMs: number,
+  rest: Rest,
+): number | null {
+  const elapsedMs = nowMs - sinceMs;
+  const part = share ?? (of === undefined ? undefined : done / of);
+  if (part === undefined || part >= 1) return null;
+  if (share !== undefined && elapsedMs < leastMs) return null;
+  const byLimits = rest.ms > 0 ? rest.ms - (nowMs - atMs) : 0;
+  const byRate = ((1 - part) * elapsedMs) / part;
+  const isEarly = byLimits > 0 && elapsedMs < enoughWindows * rest.windowMs;
+  const ms = isEarly ? byLimits : Math.max(byLimits, byRate);
+  return Number.isFinite(ms) && ms > 0 ? ms : null;
+}
+
+/** Returns the known limit of the route on which the changes of a record type take longest. */
+function limitOf({ routes }: Pick<Forecast, 'routes'>, kind: string): Measured['limit'] {
+  const slowest = routes.find(({ route }) => route.startsWith(`${kind}s.`));
+  if (!slowest || slowest.limit === null || slowest.windowMs === null) return null;
+  return { route: slowest.route, limit: slowest.limit, windowMs: slowest.windowMs };
+}

@@ -1,0 +1,182 @@
+/** Collects what a run is shown with: samples of its changes, and what awaits approval. */
+import { guardNames, guardRows, type GuardClass } from '../../domain/guard-classes.ts';
+import type { PlannedRecord, PlanView } from '../../engine/report/plan-view.ts';
+import { heldIn, type Summary } from '../../engine/report/run-summary.ts';
+import type { Snapshot } from '../../snapshot/snapshot.ts';
+import {
+  doneGroups,
+  inShownOrder,
+  type NamedRecord,
+  sampleRows,
+  sampleTitle,
+  type CountedChanges,
+} from '../output/change-groups.ts';
+import { counted } from '../../domain/values/counted.ts';
+import { commandLine } from '../output/printed-commands.ts';
+import { type Line, styled } from '../output/text-style.ts';
+import { renderSummary } from '../output/summary-text.ts';
+import type { Config } from '../../config/config.ts';
+import type { Mirror } from '../../engine/context/mirror-context.ts';
+import type { Names } from '../lookup/person-names.ts';
+
+/** How many records of a group are named. */
+const mostSamples = 10;
+/** How many records are aligned as one table if all are named. */
+const rowsAtOnce = 500;
+
+/** The first records of a group. */
+export interface Sample {
+  group: CountedChanges;
+  records: PlannedRecord[];
+}
+
+/** A run that has ended. */
+export interface Ended {
+  config: Config;
+  mirror: Mirror;
+  summary: Summary;
+}
+
+/** How a run is shown. */
+interface Shown {
+  /** The configuration as the user named it. */
+  config: string;
+  writes: boolean;
+  /** Whether every record of a plan is named. */
+  all: boolean;
+  verbose?: true;
+  /** Further lines, below the counts. */
+  adds: readonly Line[];
+  names: Names;
+}
+
+/** What people read of a plan. */
+export interface Viewed {
+  plan: PlanView | undefined;
+  samples: Sample[];
+}
+
+/** Yields the lines for people: counts, sizes and samples, or all changes of a plan. */
+export async function* runLines(
+  { config, mirror, summary, view }: Ended & { view: Viewed },
+  { writes, names, ...shown }: Shown,
+): AsyncGenerator<Line> {
+  const { snapshot } = mirror;
+  const groups = writes ? doneGroups(summary) : (view.plan?.groups ?? []);
+  yield* renderSummary(summary, {
+    writes,
+    groups,
+    approvals: approvalLines(summary, snapshot, shown.config),
+    policy: {
+      optIns: config.policy.optIns === 'off',
+      protect: config.contacts?.protect !== undefined,
+    },
+    isVerbose: shown.verbose === true,
+  });
+  yield* shown.adds;
+  if (shown.all) {
+    if (view.plan) yield* allLines(view.plan, names);
+    return;
+  }
+  const samples = writes
+    ? doneOf(view.samples, { groups, run: summary.run, snapshot })
+    : view.samples;
+  yield* sampleLines(samples, { names, isDone: writes });
+  if (!writes) yield* moreLines(samples, commandLine('plan --all', shown.config));
+}
+
+/** Returns the first records of each group of a plan. */
+export async function samplesOf(view: PlanView): Promise<Sample[]> {
+  const samples: Sample[] = [];
+  for (const group of inShownOrder(view.groups)) {
+    const records: PlannedRecord[] = [];
+    for await (const record of view.records(group, mostSamples)) records.push(record);
+    samples.push({ group, records });
+  }
+  return samples;
+}
+
+/** Returns the samples that the run has done, with the numbers of all that it has done. */
+export function doneOf(
+  samples: readonly Sample[],
+  { groups, run, snapshot }: { groups: readonly CountedChanges[]; run: string; snapshot: Snapshot },
+): Sample[] {
+  const isDone = ({ kind, key, op }: PlannedRecord): boolean =>
+    snapshot.recordHistory
+      .changes(kind, key, 50)
+      .some((change) => change.run === run && change.op === op && change.state === 'acked');
+  return samples.flatMap(({ group: planned, records }) => {
+    const { kind, op, held } = planned;
+    const group = groups.find((one) => one.kind === kind && one.op === op);
+    const done = records.filter(isDone);
+    return held || !group || done.length === 0 ? [] : [{ group, records: done }];
+  });
+}
+
+/** Renders samples, each under its title. */
+export function sampleLines(
+  samples: readonly Sample[],
+  { names, isDone }: { names: Names; isDone: boolean },
+): Line[] {
+  return samples.flatMap(({ group, records }) => {
+    const parts = records.reduce((sum, one) => sum + Math.max(1, one.parts.length), 0);
+    const title = sampleTitle(group, { records: records.length, parts, isDone });
+    return ['', title, ...sampleRows(records.map((record) => namedRecord(record, names)))];
+  });
+}
+
+/** Returns the lines that say where the rest is; none if the samples are everything. */
+function moreLines(samples: readonly Sample[], command: string): Line[] {
+  const isAll = samples.every(
+    ({ group: { n }, records }) => n <= mostSamples || records.length < mostSamples,
+  );
+  return isAll ? [] : ['', styled('dim', `All of them: ${command}`)];
+}
+
+/** Yields all records of a plan, each group under its title. */
+async function* allLines(view: PlanView, names: Names): AsyncGenerator<Line> {
+  for (const group of inShownOrder(view.groups)) {
+    yield '';
+    yield sampleTitle(group, { records: group.own, parts: group.n });
+    let rows: NamedRecord[] = [];
+    for await (const record of view.records(group, Infinity)) {
+      rows.push(namedRecord(record, names));
+      if (rows.length < rowsAtOnce) continue;
+      yield* sampleRows(rows);
+      rows = [];
+    }
+    yield* sampleRows(rows);
+  }
+}
+
+function namedRecord({ key, ...record }: PlannedRecord, names: Names): NamedRecord {
+  return { ...record, name: names({ kind: record.kind, key }) };
+}
+
+/** Says what awaits approval, and which command approves it: only one that will be accepted. */
+export function approvalLines(summary: Summary, snapshot: Snapshot, config: string): string[] {
+  const held = heldIn(summary);
+  return guardNames
+    .filter((guard) => held[guard] > 0)
+    .map((guard) => {
+      const { recordType, words } = guardRows[guard];
+      const isPerson = recordType === 'contact';
+      const [one, many] = isPerson ? ['person', 'people'] : ['template', 'templates'];
+      const awaits = held[guard] === 1 ? 'awaits' : 'await';
+      const who = `${counted(held[guard], one ?? '', many)} ${awaits} approval (${words.counted})`;
+      return `${who}: ${howToApprove(guard, { summary, snapshot, config })}`;
+    });
+}
+
+function howToApprove(
+  guard: GuardClass,
+  { summary, snapshot, config }: { summary: Summary; snapshot: Snapshot; config: string },
+): string {
+  const current = snapshot.awaitingApproval.current().filter(({ held }) => held[guard] > 0);
+  const own = current.find(({ plan }) => plan === summary.plan);
+  const largest = current.toSorted((a, b) => b.held[guard] - a.held[guard])[0];
+  const plan = (own ?? largest)?.plan;
+  if (plan !== undefined) return commandLine(`approve ${plan}`, config);
+  const now = commandLine(`sync --approve ${summary.plan}`, config);
+  return `a run will ask for approval; to run and approve: ${now}`;
+}

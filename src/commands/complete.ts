@@ -1,0 +1,15 @@
+import type { Command } from 'commander';
+import { completionsOf } from '../cli/completion/complete-words.ts';
+import type { Shell } from '../cli/compose/process-shell.ts';
+import { exitCode } from '../cli/output/exit-codes.ts';
+
+/** Declares the arguments of `complete`, which the scripts of `completion` call. */
+export function options(command: Command): void {
+  command.argument('[words...]', 'the words of a command line after --');
+}
+
+/** Prints the candidates for the last word. */
+export async function run(command: Command, shell: Shell): Promise<number> {
+  for (const line of completionsOf(command.args)) shell.print(line);
+  return exitCode('done');
+}

@@ -1,0 +1,82 @@
+import type { Command } from 'commander';
+import { Invalid } from '../domain/errors.ts';
+import { settleConflict } from '../erasure/settle-conflict.ts';
+import { lookOptions } from '../cli/lookup/snapshot-command.ts';
+import { personOptions, withPerson, type PersonFlags } from '../cli/run/person-command.ts';
+import { operatorName } from '../cli/output/operator-name.ts';
+import { reasonOf } from '../cli/output/reason-option.ts';
+import type { Shell } from '../cli/compose/process-shell.ts';
+import { instant } from '../cli/output/format-values.ts';
+
+interface Flags extends PersonFlags {
+  channel: string;
+  in?: true;
+  out?: true;
+  reason: string;
+  evidence: string;
+  by?: string;
+}
+
+/** Declares the flags of `resolve`. */
+export function options(command: Command): void {
+  personOptions(lookOptions(command))
+    .requiredOption('--channel <id>', 'the channel of the conflict')
+    .option('--in', 'the person wants in, although the mirror, or the platform, shows an opt-out')
+    .option('--out', 'the person wants out')
+    .requiredOption('--reason <text>', 'why')
+    .requiredOption('--evidence <text>', 'where it can be looked up: a ticket, a signed form')
+    .option('--by <name>', 'who decides (the user and host that call it)')
+    .addHelpText(
+      'after',
+      '\nRecords the decision, with who and when, and sends nothing: the next run does. `explain` shows\n' +
+        'it. It reads the CRM and the platform, to decide about what they show now.\n\n' +
+        '--in is accepted only where nobody is known to have opted out: for an opt-out that the mirror\n' +
+        "made on the CRM's word (rule 16), and for one that may be a default of the platform. It counts\n" +
+        'for that very opt-out: if the person opts out again, they are out again. What a person\n' +
+        'did on the platform, a block, a bounce, a complaint and an erasure are refused (exit 2).\n\n' +
+        '--out goes to the do-not-contact list. Runs opt the person out of the channel as if the CRM\n' +
+        'said so, until the CRM states an opt-in later (contacts.consentAt), or `allow` takes it back.\n\n' +
+        'The texts are stored and logged: name no address in them.',
+    );
+}
+
+/** Records how an operator settles a conflict. Sends nothing. */
+export async function run(command: Command, shell: Shell): Promise<number> {
+  const { channel, ...flags } = command.opts<Flags>();
+  const as = sideOf(flags);
+  const reason = filled('--reason', reasonOf(flags.reason));
+  const evidence = filled('--evidence', reasonOf(flags.evidence, '--evidence'));
+  const by = filled('--by', reasonOf(flags.by ?? operatorName(), '--by'));
+  // A worker that has the mirror would name its own user.
+  const [name = '', ...rest] = shell.argv ?? [];
+  const named = flags.by === undefined && shell.argv;
+  const calling = named ? { ...shell, argv: [name, '--by', by, ...rest] } : shell;
+  return withPerson(command, calling, async ({ mirror, part, key, hash }) => {
+    const asked = { part, key, channel, as, by, reason, evidence };
+    const at = await settleConflict(mirror, asked, { signal: shell.stop, abort: shell.abort });
+    const settled = { channel, as, by, at: instant(at), reason, evidence };
+    const does = { in: 'opts the person in', out: 'opts the person out where it is subscribed' };
+    return {
+      document: { mirror: mirror.name, person: hash, ...settled },
+      lines: [
+        `${hash} in ${channel} is resolved as an opt-${as}, by ${by}.`,
+        `The next run ${does[as]}. \`crm-mirror explain\` shows the decision.`,
+      ],
+      code: 0,
+    };
+  });
+}
+
+function sideOf(flags: Pick<Flags, 'in' | 'out'>): 'in' | 'out' {
+  if (flags.in === flags.out) {
+    throw new Invalid('--in or --out is needed, and only one of them', {
+      fix: 'say what the person wants',
+    });
+  }
+  return flags.in ? 'in' : 'out';
+}
+
+function filled(option: string, text: string | undefined): string {
+  if (text) return text;
+  throw new Invalid(`${option}: it is empty`, { fix: 'fill it: the decision is kept with it' });
+}

@@ -1,0 +1,82 @@
+/** Groups all problems that a run has found by cause. The list of problems has a limit. */
+import { guardNames, type GuardClass, guardRows } from '../../domain/guard-classes.ts';
+import type { Key, RecordTypeName } from '../../domain/record.ts';
+import { onlyKey } from '../context/mirror-context.ts';
+import type { RunContext } from '../context/run-context.ts';
+import { findingsNamed } from '../context/run-findings.ts';
+import type { RunState } from '../context/run-state.ts';
+import { forEachRange } from '../context/work-in-parts.ts';
+import { groupProblems, type ProblemGroup, type ProblemGroups } from '../report/problem-groups.ts';
+import { sayRejected } from '../../write-back/report-delivery.ts';
+import type { ReturnedRow } from '../../snapshot/tables/opt-out-reports.ts';
+
+/** Collects the problems that the summary counts, except for what awaits approval. */
+export async function groupFound(state: RunState): Promise<ProblemGroups> {
+  const { run, parts, known } = state;
+  const { problems, ranges } = run.snapshot;
+  const found = groupProblems();
+  const only = onlyKey(run);
+  for (const { type } of parts) {
+    const { name } = type;
+    await forEachRange(run, ranges.ofNoticed(name), (range) => {
+      const noticed = problems.counted.noticed(name, range);
+      found.add(
+        name,
+        noticed.filter((one) => one.class !== 'held'),
+      );
+    });
+    if (only !== undefined) {
+      found.add(name, problems.counted.parked(name, only));
+      continue;
+    }
+    const { whole, reading } = findingsNamed(known, name);
+    const isPartial = !whole && reading !== '';
+    await forEachRange(run, problems.ranges(name), (range) => {
+      found.add(name, problems.counted.parked(name, range));
+      if (isPartial) found.add(name, problems.counted.unread(name, range));
+    });
+  }
+  if (state.mirror.returns) addRefusedReports(run, found, only);
+  return found;
+}
+
+const mostReports = 1_000_000;
+
+function addRefusedReports(run: RunContext, found: ProblemGroups, only: Key | undefined): void {
+  const all = run.snapshot.optOutReports.rejected('contact', mostReports);
+  found.add(
+    'contact',
+    refusedReports(all.filter(({ email }) => [undefined, email].includes(only))),
+  );
+}
+
+/** Returns the opt-outs that the CRM refused, in the form in which problems are grouped. */
+export function refusedReports(rows: readonly ReturnedRow[]) {
+  return rows.map(({ email: key, reason, fix }) => ({
+    class: 'rejected' as const,
+    cause: 'crm-refused' as const,
+    about: sayRejected(reason ?? ''),
+    option: null,
+    value: null,
+    fix: fix ?? '',
+    n: 1,
+    samples: [{ key, place: null }],
+  }));
+}
+
+/** Returns the groups, with what awaits approval in each guard class. */
+export function withHeld(
+  found: ProblemGroups,
+  { tally }: Pick<RunState, 'tally'>,
+  held: Record<GuardClass, number>,
+): ProblemGroup[] {
+  const told = tally.problems().filter((one) => one.class === 'held');
+  for (const guard of guardNames.filter((of) => held[of] > 0)) {
+    const kind: RecordTypeName = guardRows[guard].recordType;
+    const { reason = '', fix = '' } = told.find(({ key }) => key === guard) ?? {};
+    const about = { class: 'held', kind, cause: 'awaiting-approval' } as const;
+    const none = { option: undefined, values: [], others: 0, samples: [] };
+    found.put({ ...about, ...none, count: held[guard], reason, fix });
+  }
+  return found.groups();
+}

@@ -1,0 +1,139 @@
+/** Groups problems by their cause. All functions are pure. */
+import type { ProblemCause } from '../../domain/problem-causes.ts';
+import type { ProblemClass } from '../../domain/record-problem.ts';
+import type { Key, RecordTypeName } from '../../domain/record.ts';
+import type { UnknownValue } from '../../domain/unknown-words.ts';
+import { wordOf } from '../../domain/values/record-field.ts';
+
+/** The problems with one cause. Values and keys may be personal data. */
+export interface ProblemGroup {
+  class: ProblemClass;
+  kind: RecordTypeName;
+  cause: ProblemCause;
+  /** The number of records; of a guard, the number of people or templates that await approval. */
+  count: number;
+  /** The option of the configuration whose field holds the values. */
+  option: string | undefined;
+  /** The unknown values, most frequent first. */
+  values: readonly UnknownValue[];
+  /** The number of records with further values. */
+  others: number;
+  /** Up to three records. */
+  samples: readonly Sample[];
+  reason: string;
+  fix: string;
+}
+
+interface Sample {
+  key: Key;
+  /** The record's place in the source; null if it is unknown or not about the source. */
+  place: string | null;
+}
+
+/** Some problems that have everything in common but the record. */
+export interface SimilarProblems extends Omit<
+  ProblemGroup,
+  'count' | 'option' | 'values' | 'others' | 'reason'
+> {
+  /** The number of records. */
+  n: number;
+  about: string;
+  option: string | null;
+  value: string | null;
+}
+
+/** Collects problems, part by part. */
+export interface ProblemGroups {
+  add(kind: RecordTypeName, found: Iterable<Omit<SimilarProblems, 'kind'>>): void;
+  /** Adds a group as it is. */
+  put(group: ProblemGroup): void;
+  /** Returns the groups: the most urgent first, then by class and size. */
+  groups(): ProblemGroup[];
+}
+
+/** The maximum number of groups with the same cause; further reasons share one group. */
+const mostReasons = 20;
+const mostValues = 1_000;
+const mostSamples = 3;
+
+const inOrder = new Intl.Collator('en', { numeric: true });
+
+const valued: ReadonlySet<ProblemCause> = new Set(['unknown-word', 'date-in-future']);
+
+interface Collected extends Omit<ProblemGroup, 'values'> {
+  byName: Map<string, { text: string; unknown: UnknownValue['unknown']; records: number }>;
+}
+
+/** Creates an empty collection. */
+export function groupProblems(): ProblemGroups {
+  const found = new Map<string, Collected>();
+  const reasons = new Map<string, number>();
+  const whole: ProblemGroup[] = [];
+  const groupOf = (kind: RecordTypeName, one: Omit<SimilarProblems, 'kind'>): Collected => {
+    const { class: of, cause, about, option, fix } = one;
+    const family = JSON.stringify([of, kind, cause]);
+    const name = JSON.stringify([family, option, option === null ? about : '']);
+    const known = found.get(name);
+    if (known) return known;
+    const count = (reasons.get(family) ?? 0) + 1;
+    const isMany = count > mostReasons;
+    const rest = found.get(family);
+    if (isMany && rest) return rest;
+    reasons.set(family, count);
+    const group = {
+      class: of,
+      kind,
+      cause,
+      count: 0,
+      option: option ?? undefined,
+      others: 0,
+      samples: [],
+      reason: isMany ? 'other reasons' : about,
+      fix: isMany ? '`crm-mirror problems --all` lists each' : fix,
+      byName: new Map(),
+    };
+    found.set(isMany ? family : name, group);
+    return group;
+  };
+  return {
+    add(kind, all) {
+      for (const one of all) addTo(groupOf(kind, one), one);
+    },
+    put: (group) => void whole.push(group),
+    groups: () => [...whole, ...[...found.values()].map(finished)].toSorted(byUrgency),
+  };
+}
+
+function addTo(group: Collected, { n, cause, value, samples }: Omit<SimilarProblems, 'kind'>) {
+  group.count += n;
+  group.samples = [...group.samples, ...samples].toSorted(byPlace).slice(0, mostSamples);
+  if (!valued.has(cause) || value === null) return;
+  const known = group.byName.get(wordOf(value));
+  const unknown = cause === 'date-in-future' ? 'future' : 'word';
+  if (known) known.records += n;
+  else if (group.byName.size >= mostValues) group.others += n;
+  else group.byName.set(wordOf(value), { text: value, unknown, records: n });
+}
+
+function finished({ byName, ...group }: Collected): ProblemGroup {
+  const values = [...byName.values()].toSorted((a, b) => b.records - a.records);
+  return { ...group, values };
+}
+
+/** Puts lines of a file in their order. */
+function byPlace(a: Sample, b: Sample): number {
+  return inOrder.compare(a.place ?? a.key, b.place ?? b.key);
+}
+
+/** Causes for which somebody is still written to against their will come first. */
+const urgent: readonly ProblemCause[] = ['opt-out-refused', 'renamed-claimed'];
+const classes: readonly ProblemClass[] = ['held', 'rejected', 'invalid', 'conflict'];
+
+function byUrgency(a: ProblemGroup, b: ProblemGroup): number {
+  return rankOf(a) - rankOf(b) || b.count - a.count || (a.reason < b.reason ? -1 : 1);
+}
+
+function rankOf({ cause, class: of, option = '' }: ProblemGroup): number {
+  const isUrgent = urgent.includes(cause) || option.startsWith('contacts.unsubscribed');
+  return isUrgent ? -1 : classes.indexOf(of);
+}

@@ -1,0 +1,184 @@
+/**
+ * Decides whether an operator may settle a conflict (`resolve`), and what to record if so. All
+ * functions are pure.
+ *
+ *   --in, the CRM says in, and                                              is
+ *   not in conflict                                                         refused
+ *   not in conflict but for an operator's opt-out                           accepted: that ends
+ *   our own opt-out stands (row 16)                                         accepted
+ *   out (row 17), never observed in, and the platform is known to show      accepted
+ *     defaults, of which this may be one
+ *   out (row 17), observed in before, or not known to be a possible default refused
+ *   unsubscribed, blocked, suppressed, complaint, bounce, erasure,          refused
+ *   removed, vanished, or any other conflict
+ *   accepted by the above, but another opt-out forbids it                   refused
+ *   the platform shows something else than what is recorded                 refused: `one` first
+ *
+ *   --out                                                                   is
+ *   a conflict, except of an erasure                                        accepted
+ *   CRM records of the address contradict each other                        accepted
+ *   anything else                                                           refused
+ */
+import type { Entry } from '../../../domain/do-not-contact.ts';
+import { canonicalJson, type RecordedRow } from '../../../domain/record.ts';
+import { mayBeDefault, type PlatformFacts } from '../../platform-facts.ts';
+import type { Settled, SettlementAsked } from '../../capabilities.ts';
+import { conflictOf } from './conflicts.ts';
+import { channelFacts, factsOf, type PersonFacts, type PersonRules } from './facts.ts';
+import { passGates } from './gates.ts';
+import { isOurs } from './own-opt-outs.ts';
+import { isDoubtful, optOutOf } from './platform-opt-outs.ts';
+import { decideChannel, type Verdict } from './rules.ts';
+import type { ContactStates } from '../observe/contact-rows.ts';
+import type { Membership, ObservedContact } from '../observe/contact-state.ts';
+import { contradict } from '../observe/strictest-consent.ts';
+
+/** Returns what to record, or why the conflict cannot be settled this way. */
+export function settle(states: ContactStates, rules: PersonRules, asked: SettlementAsked): Settled {
+  const { channel } = asked;
+  if (!rules.channels.includes(channel)) {
+    const fix = `the mirror has the channels ${rules.channels.join(', ')}`;
+    return refused(`there is no channel "${channel}"`, fix);
+  }
+  return asked.as === 'in' ? settleIn(states, rules, asked) : settleOut(states, rules, asked);
+}
+
+interface Judged {
+  facts: PersonFacts;
+  verdict: Verdict;
+  wanted: ReturnType<typeof channelFacts>['wanted'];
+}
+
+function judge(states: ContactStates, rules: PersonRules, channel: string): Judged {
+  const facts = factsOf(states, rules);
+  const asked = channelFacts(facts, channel);
+  const { verdict } = passGates({ person: facts, channel, asked }, decideChannel(asked));
+  return { facts, verdict, wanted: asked.wanted };
+}
+
+const look = '`crm-mirror explain` tells what decides';
+
+function settleIn(states: ContactStates, rules: PersonRules, asked: SettlementAsked): Settled {
+  const { channel, settlement } = asked;
+  const isOver = ({ part, cause }: Entry) => cause === 'operator' && part === channel;
+  const operators = states.entries.filter(isOver);
+  const rest = { ...states, entries: states.entries.filter((entry) => !isOver(entry)) };
+  const { facts, verdict, wanted } = judge(rest, rules, channel);
+  if (wanted !== 'opt_in') {
+    return refused(`${channel}: the CRM states no opt-in`, 'record the opt-in in the CRM first');
+  }
+  const whose = Map.groupBy(operators, ({ through }) => through);
+  const over = ({ seq }: Entry) => ({ seq, why: whyOf(asked) });
+  const ended = (whose.get('address') ?? []).map(over);
+  // An entry of another address that shares a CRM id stays with that address.
+  const frees = (whose.get('id') ?? []).map(over);
+  if (verdict.action !== 'conflict') {
+    if (operators.length > 0) return { adds: [], ends: ended, frees, row: undecided(states) };
+    return refused(`${channel}: there is no conflict to resolve`, look);
+  }
+  const is = facts.now.channels[channel];
+  if (!is || !isEligible(verdict, is, { channel, facts: states.facts })) {
+    return refusal(verdict, facts, channel);
+  }
+  const row = states.recorded;
+  if (!row || !isAsRecorded(row.value.contacts, facts.shown)) {
+    const reason = `${channel}: the platform shows something else than what is recorded`;
+    return refused(reason, 'run `crm-mirror one` for the person, and look again');
+  }
+  const doubtful = rest.entries.filter((entry) => {
+    const isHere = entry.part === channel && entry.through === 'address' && entry.after === null;
+    return isHere && optOutOf(entry, states.facts)?.cause === 'doubtful';
+  });
+  const value = {
+    ...row.value,
+    channels: { ...row.value.channels, [channel]: { ...is, settled: settlement } },
+  };
+  const entries = rest.entries.filter((entry) => !doubtful.includes(entry));
+  const then = judge({ ...rest, entries, recorded: { ...row, value } }, rules, channel);
+  if (then.verdict.action === 'conflict') return refusal(then.verdict, then.facts, channel);
+  const { value: _, ...plain } = row;
+  return {
+    adds: [],
+    ends: [...ended, ...doubtful.map(over)],
+    frees,
+    row: { ...plain, body: canonicalJson(value), desired: undefined },
+  };
+}
+
+const ownOptOut: ReadonlySet<string> = new Set(['our-opt-out-stands', 'our-opt-out-recorded']);
+
+/** Returns whether nobody is known to have made the opt-out but the mirror, or the platform. */
+function isEligible(
+  { by }: Verdict,
+  is: Membership,
+  { channel, facts }: { channel: string; facts: PlatformFacts },
+): boolean {
+  if (ownOptOut.has(by)) return isOurs(is);
+  if (by !== 'left-or-unknown' || is.is !== 'opt_out' || is.by !== 'platform') return false;
+  const wasIn = is.made === undefined || is.made.after !== null;
+  return !wasIn && facts.namesAll === true && mayBeDefault(facts, channel);
+}
+
+/** Returns whether the contacts are exactly those of the last run, so that nothing has changed. */
+function isAsRecorded(
+  recorded: readonly ObservedContact[],
+  shown: readonly ObservedContact[],
+): boolean {
+  const sorted = (contacts: readonly ObservedContact[]) =>
+    canonicalJson(contacts.toSorted((a, b) => (a.id < b.id ? -1 : 1)));
+  return shown.length === 0 || sorted(recorded) === sorted(shown);
+}
+
+/** Refuses with the reason of the conflict that remains. */
+function refusal(
+  { by }: Verdict,
+  { now, states, contacts }: PersonFacts,
+  channel: string,
+): Settled {
+  const isUnsure = isDoubtful(now.channels[channel], channel, states.facts);
+  if (isUnsure && by === 'left-or-unknown') {
+    return refused(
+      `${channel}: the opt-out may be the person's: the person was subscribed before, or the ` +
+        'platform is not known to show opt-outs that nobody made',
+      'resolve it with --out, or have the person opt in on the platform',
+    );
+  }
+  const subject = { channel, isDoubtful: false, contacts: contacts.length };
+  const { reason, fix } = conflictOf(by, subject);
+  return refused(`${reason}, so it cannot be resolved as an opt-in`, fix);
+}
+
+function settleOut(states: ContactStates, rules: PersonRules, asked: SettlementAsked): Settled {
+  const { channel, settlement } = asked;
+  const { facts, verdict, wanted } = judge(states, rules, channel);
+  if (facts.operatorOut(channel)) return refused(`${channel}: it is resolved as an opt-out`, look);
+  const isContradictory = contradict(states.desired, channel);
+  if (verdict.by === 'erased') {
+    return refused(`${channel}: the person was erased`, 'remove the person from the CRM');
+  }
+  if (wanted === 'opt_out' && !isContradictory) {
+    return refused(`${channel}: the CRM states an opt-out`, 'the next run sends it');
+  }
+  if (verdict.action !== 'conflict' && !isContradictory) {
+    return refused(`${channel}: there is no conflict to resolve`, look);
+  }
+  const { at } = settlement;
+  const note = JSON.stringify(settlement);
+  const about = { part: channel, cause: 'operator', contact: null, after: null } as const;
+  return { adds: [{ ...about, by: at, note }], ends: [], row: undecided(states) };
+}
+
+/** Returns the recorded row, so that the next run makes a new decision. */
+function undecided({ recorded }: ContactStates): RecordedRow | undefined {
+  if (!recorded) return undefined;
+  const { value: _, ...row } = recorded;
+  return { ...row, desired: undefined };
+}
+
+function whyOf({ settlement: { by, reason, evidence } }: SettlementAsked): string {
+  return `resolve --in by ${by}: ${reason} (evidence: ${evidence})`;
+}
+
+function refused(reason: string, fix: string): Settled {
+  return { refused: { reason, fix } };
+}

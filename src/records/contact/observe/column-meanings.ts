@@ -1,0 +1,119 @@
+/** Tells what each configured column of a CRM record means, value by value. */
+import { fieldAt, textOf } from '../../../domain/values/record-field.ts';
+import { consentReader, type ConsentTime } from './consent-time.ts';
+import { asksOf, type ContactFields } from './desired-contact.ts';
+import { isAddress } from './email-address.ts';
+import { type Ask, type Flag, namesIn, type StatedField } from './field-statement.ts';
+import { contactKey } from './observed-contact.ts';
+
+/**
+ * What a value means. in, out, none: for a channel. yes, no: for `deleted` and `unsubscribed`. id,
+ * address, time: a usable value of those columns. unknown: no known meaning.
+ */
+export type ColumnMeaning =
+  'in' | 'out' | 'none' | 'yes' | 'no' | 'id' | 'address' | 'time' | 'empty' | 'unknown';
+
+/** A value of a column: its text, undefined for a list or an object, and what it means. */
+export interface ColumnValue {
+  text: string | undefined;
+  means: ColumnMeaning;
+}
+
+/** One setting of `contacts` that reads the CRM record. */
+export interface MappedColumn {
+  /** The option of the configuration. */
+  option: string;
+  /** The channel that the setting decides; undefined for the other settings. */
+  channel: string | undefined;
+  /** The fields that the setting reads: one, or those of its condition. */
+  fields: readonly string[];
+  /**
+   * What its values are. own: nearly every record has another one, such as an id or an address.
+   * words: one with a known meaning is a word, and no personal data. texts: anything.
+   */
+  holds: 'own' | 'words' | 'texts';
+  read(record: Record<string, unknown>): ColumnValue;
+}
+
+/** Returns the configured columns. `now` returns milliseconds since the epoch. */
+export function mappedColumns(fields: ContactFields, now: () => number): MappedColumn[] {
+  const { id, email, deleted, consentAt, channels } = fields;
+  const asks = asksOf(fields, now);
+  const gone = { option: 'contacts.deleted', stated: deleted, ask: asks.deleted };
+  const flags = [gone, ...asks.unsubscribed].flatMap(({ option, stated, ask }) =>
+    stated === undefined ? [] : [statedColumn({ option, stated, ask, words: flagMeanings })],
+  );
+  const perChannel = channels.map(({ id: channel, subscription }, at) => {
+    const option = `contacts.channels[${at}].subscription`;
+    const ask = asks.channels[at]?.ask ?? (() => 'none' as const);
+    return statedColumn({ option, channel, stated: subscription, ask, words: channelMeanings });
+  });
+  return [
+    ownColumn('contacts.id', id, () => 'id'),
+    ownColumn('contacts.email', email, (text) =>
+      isAddress(contactKey(text)) ? 'address' : 'unknown',
+    ),
+    ...flags,
+    ...(consentAt === undefined ? [] : [consentColumn(consentAt)]),
+    ...perChannel,
+  ];
+}
+
+function consentColumn(stated: ConsentTime): MappedColumn {
+  const { field, read } = consentReader(stated);
+  return ownColumn('contacts.consentAt', field, (text) =>
+    read(text) === undefined ? 'unknown' : 'time',
+  );
+}
+
+/** A column whose values differ from record to record. */
+function ownColumn(
+  option: string,
+  field: string,
+  meaning: (text: string) => ColumnMeaning,
+): MappedColumn {
+  return {
+    option,
+    channel: undefined,
+    fields: [field],
+    holds: 'own',
+    read(record) {
+      const text = textOf(fieldAt(record, field));
+      if (text === undefined) return { text, means: 'unknown' };
+      return { text, means: text === '' ? 'empty' : meaning(text) };
+    },
+  };
+}
+
+/** Returns whether every value with a meaning is a known word or a date. */
+function isOfWords(stated: Flag | StatedField): boolean {
+  if (typeof stated === 'string') return true;
+  return !('when' in stated) && !('yes' in stated && stated.yes === 'any');
+}
+
+const channelMeanings = { yes: 'in', no: 'out', none: 'none' } as const;
+const flagMeanings = { yes: 'yes', no: 'no', none: 'no' } as const;
+
+interface Stated {
+  option: string;
+  channel?: string;
+  stated: Flag | StatedField;
+  ask: Ask;
+  words: typeof channelMeanings | typeof flagMeanings;
+}
+
+function statedColumn({ option, channel, stated, ask, words }: Stated): MappedColumn {
+  const fields = namesIn(stated);
+  return {
+    option,
+    channel,
+    fields,
+    holds: isOfWords(stated) ? 'words' : 'texts',
+    read(record) {
+      const answer = ask(record);
+      const texts = fields.map((field) => textOf(fieldAt(record, field)));
+      const text = texts.includes(undefined) ? undefined : texts.join(' · ');
+      return { text, means: typeof answer === 'string' ? words[answer] : 'unknown' };
+    },
+  };
+}

@@ -1,0 +1,95 @@
+import { z } from 'zod';
+import type { ProblemCause } from '../../domain/problem-causes.ts';
+import type { ProblemClass } from '../../domain/record-problem.ts';
+import type { Key, RecordTypeName } from '../../domain/record.ts';
+import { inRange, type KeyRange } from '../database/key-range.ts';
+import type { Statements } from '../database/prepared-statements.ts';
+import { isNamed } from './retry-later.ts';
+
+/** Counts problems by what they have in common. All problems of a record are in the same range. */
+export interface ProblemCounts {
+  /** Counts what this run noticed. */
+  noticed(kind: RecordTypeName, range: KeyRange): CountedProblem[];
+  /** Counts the changes that the platform refused before, of all records or of one. */
+  parked(kind: RecordTypeName, which: KeyRange | Key): CountedProblem[];
+  /** Counts the other known problems of records that an incremental reading does not contain. */
+  unread(kind: RecordTypeName, range: KeyRange): CountedProblem[];
+  /** Counts all known problems. */
+  known(kind: RecordTypeName, range: KeyRange): CountedProblem[];
+  /** Returns the known problems of a range, by key. */
+  list(kind: RecordTypeName, range: KeyRange): StoredProblem[];
+}
+
+interface Common {
+  class: ProblemClass;
+  cause: ProblemCause;
+  about: string;
+  option: string | null;
+  value: string | null;
+  fix: string;
+}
+
+/** The number of records with the same problem. */
+export interface CountedProblem extends Common {
+  n: number;
+  /** Up to three of the records. */
+  samples: { key: Key; place: string | null }[];
+}
+
+/** A known problem of one record; `since` is in milliseconds since the epoch. */
+export interface StoredProblem extends Common {
+  key: Key;
+  part: string;
+  reason: string;
+  place: string | null;
+  crmId: string | null;
+  since: number;
+}
+
+/** Prepares the statements that count problems. */
+export function problemCountsIn(db: Statements): ProblemCounts {
+  type Row = Omit<CountedProblem, 'samples'> & { samples: string };
+  const counting = (table: 'noticed' | 'problem', where: string) => {
+    const rows = db.prepare<{ kind: string } & (KeyRange | { key: Key }), Row>(
+      countedBy(table === 'noticed' ? 'temp.noticed' : table, where),
+    );
+    return (kind: RecordTypeName, which: KeyRange | Key): CountedProblem[] =>
+      rows
+        .all(typeof which === 'string' ? { kind, key: which } : { kind, ...which })
+        .map((row) => ({ ...row, samples: samplesIn(row.samples) }));
+  };
+  const within = inRange('problem');
+  const parked = counting('problem', `${within} and desired is not null`);
+  const parkedOf = counting('problem', 'kind = @kind and key = @key and desired is not null');
+  const isUnread = `(class = 'invalid' or class = 'conflict' and key <> part) and not ${isNamed}`;
+  const list = db.prepare<KeyRange & { kind: string }, StoredProblem>(
+    `select key, class, part, reason, fix, cause, about, option, value, place, crm "crmId", since
+     from problem where ${within} order by key, class, part`,
+  );
+  return {
+    noticed: counting('noticed', inRange('noticed')),
+    parked: (kind, which) => (typeof which === 'string' ? parkedOf : parked)(kind, which),
+    unread: counting('problem', `${within} and desired is null and ${isUnread}`),
+    known: counting('problem', within),
+    list: (kind, range) => list.all({ kind, ...range }),
+  };
+}
+
+/** Selects the counts. A record counts once, even if several of its channels have the problem. */
+function countedBy(table: string, where: string): string {
+  const common = 'class, cause, about, option, value';
+  return `
+    select ${common}, min(fix) fix, count(*) n,
+      json_group_array(json_array(key, place)) filter (where nth <= 3) samples
+    from (
+      select ${common}, key, min(place) place, min(fix) fix,
+        row_number() over (partition by ${common} order by length(place), place, key) nth
+      from ${table} where ${where} group by ${common}, key)
+    group by ${common}`;
+}
+
+const samples = z.array(z.tuple([z.string(), z.string().nullable()]));
+
+function samplesIn(text: string): CountedProblem['samples'] {
+  return samples.parse(JSON.parse(text)).map(([key, place]) => ({ key, place }));
+}

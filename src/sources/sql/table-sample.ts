@@ -1,0 +1,66 @@
+/** Lists the tables of a database and reads the first rows of one, without writing. */
+import type { Clock } from '../../domain/clock.ts';
+import { jsonRecords } from '../shared/json-records.ts';
+import type { SourceRecord } from '../source.ts';
+import { placeOf } from './drivers/database-address.ts';
+import type { Session } from './drivers/database-session.ts';
+import { open, type Reach } from './open-session.ts';
+import { recordsOf } from './row-record.ts';
+
+interface Surroundings {
+  clock: Clock;
+  signal: AbortSignal;
+}
+
+/** Selects the schema of each table and view, null for the usual one, and its name. */
+const tables = {
+  sqlite: `select null, name from sqlite_schema
+    where type in ('table', 'view') and name not like 'sqlite_%' order by 2`,
+  mysql: `select null, table_name from information_schema.tables
+    where table_schema = database() order by 2`,
+  postgres: `select table_schema, table_name from information_schema.tables
+    where table_schema not in ('pg_catalog', 'information_schema') order by 1, 2`,
+};
+
+/** Returns the names of the tables and views, with their schema unless it is the usual one. */
+export async function listTables(reach: Reach, around: Surroundings): Promise<string[]> {
+  const place = placeOf(reach.url);
+  const system = 'system' in place ? place.system : 'sqlite';
+  return within(reach, around, async (session) => {
+    const rows = await session.rows(tables[system], []);
+    return rows.map(([schema, name]) => {
+      const isUsual = schema === null || String(schema) === 'public';
+      return isUsual ? String(name) : `${String(schema)}.${String(name)}`;
+    });
+  });
+}
+
+/** Returns at most `most` rows of a table. */
+export async function sampleTable(
+  reach: Reach,
+  { table, most }: { table: string; most: number },
+  around: Surroundings,
+): Promise<SourceRecord[]> {
+  return within(reach, around, async (session) => {
+    const from = table.split('.').map(session.quote).join('.');
+    const columns = await session.columns(from);
+    const relation = { from, columns, at: { key: 0, id: 0, updatedAt: undefined } };
+    const records = recordsOf(relation, { json: jsonRecords([]), zone: undefined });
+    const names = columns.map(({ name }) => session.quote(name)).join(', ');
+    const rows = await session.rows(`select ${names} from ${from} limit ${most}`, []);
+    return rows.map((row, at) => records.of(row, `row ${at + 1}`).record);
+  });
+}
+
+async function within<T>(
+  reach: Reach,
+  around: Surroundings,
+  work: (session: Session) => Promise<T>,
+): Promise<T> {
+  const session = await open(reach, around);
+  try {
+    return await work(session);
+  } finally {
+    await session.close();
+  }
+}

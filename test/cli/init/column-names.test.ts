@@ -1,0 +1,45 @@
+/** What the name of a column says, in a dozen languages. */
+import { expect, test } from 'vitest';
+import { namedLike } from '../../../src/cli/init/column-names.ts';
+
+test.each([
+  ['English', ['Do not mail', 'DoNotContact', 'do_not_email', 'Email Opt Out', 'UNSUB_TIME']],
+  [
+    'English',
+    ['HasOptedOutOfEmail', 'Unsubscribed at', 'optedout', 'No emails', 'properties.optout'],
+  ],
+  ['German', ['Abgemeldet am', 'Abmeldedatum', 'Widerruf', 'Keine Werbung', 'Newsletter gesperrt']],
+  ['German', ['Nicht mehr anschreiben', 'Werbesperre', 'Abbestellt', 'Keine E-Mails']],
+  ['Dutch', ['Uitgeschreven op', 'Niet mailen', 'Afgemeld', 'Geen nieuwsbrief']],
+  ['French', ['Ne pas contacter', 'Désinscrit le', 'Désabonné', 'Pas de mail', 'Refus email']],
+  ['Spanish', ['No contactar', 'Fecha de baja', 'Desuscrito', 'No enviar correo']],
+  ['Portuguese', ['Não contactar', 'Descadastrado em', 'Cancelou a inscrição', 'Não enviar']],
+  ['Italian', ['Disiscritto il', 'Non contattare', 'Non inviare email']],
+  ['Polish', ['Wypisany', 'Rezygnacja', 'Nie wysyłać']],
+  ['Swedish', ['Avregistrerad', 'Ej utskick', 'Avanmäld']],
+  ['Danish', ['Afmeldt', 'Ikke kontakt', 'Frameldt']],
+  ['Finnish', ['Markkinointikielto', 'Ei sähköpostia']],
+  ['Czech', ['Odhlášen', 'Nezasílat']],
+  ['Russian', ['Отписан', 'Не беспокоить']],
+  ['Japanese', ['配信停止']],
+])('%s opt-outs: %j', (_, names) => {
+  for (const name of names) expect([name, namedLike(name)]).toEqual([name, 'opt-out']);
+});
+
+test.each([
+  ['reason', ['UNSUB_REASON', 'Abmeldegrund', 'Unsubscribe campaign']],
+  ['other', ['Opt-out SMS', 'HasOptedOutOfFax', 'Do not call or contact by phone']],
+  [
+    'deletion',
+    ['Gearchiveerd', 'Deleted', 'Gelöscht', 'Supprimé', 'Slettet', 'Verwijderd', 'Удалено'],
+  ],
+])('%s: %j', (kind, names) => {
+  for (const name of names) expect([name, namedLike(name)]).toEqual([name, kind]);
+});
+
+test('other names say nothing', () => {
+  const names = ['Email', 'Newsletter', 'Customer No', 'Teléfono contacto', 'Contact', 'Status'];
+  const more = ['Nieuwsbrief', 'Productnieuws', 'Baldur', 'Name', 'Notes', 'Non-profit', 'Kielto'];
+  for (const name of [...names, ...more])
+    expect([name, namedLike(name)]).toEqual([name, undefined]);
+});

@@ -1,0 +1,39 @@
+/** `explain` answers first what would happen, and what in the CRM says so. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { ann, mirrored, type Mirrored } from '../../support/commands/mirrored-contacts.ts';
+
+function states(world: Mirrored, option: string, field: string): void {
+  const config = JSON.parse(readFileSync(world.file, 'utf8'));
+  const contacts = { ...config.contacts, [option]: field };
+  writeFileSync(world.file, JSON.stringify({ ...config, contacts }));
+}
+
+test('the answer comes first, then the column and the value that say so', async () => {
+  const world = await mirrored();
+  world.csv(`id,email,news,product,lost\n7,${ann},yes,,\n`);
+  await world.call('sync');
+  world.csv(`id,email,news,product,lost,Abgemeldet am\n7,${ann},yes,,,2026-01-03\n`);
+  states(world, 'unsubscribed', 'Abgemeldet am');
+  const { out } = await world.call('explain', ann);
+  const [, , title, answer, ...more] = out.split('\n');
+  expect(title).toBe('What a run would do');
+  expect(answer).toBe('  ch_news: opt out: opt-out wanted; subscribed (rule 6)');
+  expect(more.slice(0, 3)).toEqual([
+    '      unsubscribed: column "Abgemeldet am" holds a date: yes (line 2)',
+    '      subscription: column "news" holds "yes": in (line 2)',
+    '      the CRM wants opt out; recorded opt in; the platform shows opt in',
+  ]);
+  expect(out).not.toMatch(/no-opinion|YES +\d/);
+  expect((await world.seen('explain', ann)).out).toContain('holds "2026-01-03", a date: yes');
+  expect((await world.call('explain', ann, '--verbose')).out).toContain(
+    'YES  6  opt-out wanted; subscribed (stated-out)',
+  );
+});
+
+test('a person is also named by the id of the CRM record', async () => {
+  const world = await mirrored();
+  world.csv(`id,email,news,product,lost\n0042,${ann},yes,,\n`);
+  expect((await world.seen('explain', '0042')).out).toContain(`${ann} in world`);
+  expect((await world.call('explain', '0043')).code).toBe(2);
+});

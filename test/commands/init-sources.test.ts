@@ -1,0 +1,248 @@
+/** `init` from an HTTP API, a database, HubSpot and Salesforce: what it recognizes and writes. */
+import { existsSync, readFileSync } from 'node:fs';
+import type { IncomingHttpHeaders } from 'node:http';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import nock from 'nock';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { parse } from 'yaml';
+import { loadConfig } from '../../src/config/load-config.ts';
+import { calling } from '../support/commands/mirrored-contacts.ts';
+import { serve } from '../support/http/test-server.ts';
+import { Account, TOKEN } from '../support/sources/hubspot-account.ts';
+import { createOrg } from '../support/sources/salesforce/salesforce-org.ts';
+import { stands } from '../support/sources/stand-ins.ts';
+import { contact } from '../support/sources/salesforce/salesforce-reader.ts';
+import { scratch } from '../support/sources/source-reading.ts';
+
+const news = (column: string) => ['--channel', `ch_news=${column}`];
+
+async function init(flags: string[], env: Record<string, string> = {}) {
+  const output = join(await scratch(), 'mirror.yaml');
+  const result = await calling(['init', '--yes', '--output', output, ...flags], { env });
+  const written = existsSync(output) ? readFileSync(output, 'utf8') : '';
+  const set = { PLATFORM_API_KEY: 'key', DATABASE_URL: 'postgres://a@127.0.0.1/b' };
+  if (written !== '') loadConfig(output, { ...set, ...env });
+  return { ...result, written, contacts: written === '' ? {} : parse(written).contacts };
+}
+
+const people = Array.from({ length: 45 }, (_, at) => ({
+  id: at + 1,
+  email: `p${at + 1}@example.com`,
+  consent: { news: at % 2 === 0 },
+}));
+
+describe('an HTTP API', () => {
+  type Answer = (params: URLSearchParams, headers: IncomingHttpHeaders) => [number, unknown];
+
+  async function api(answer: Answer): Promise<string> {
+    const url = await serve(({ url: path = '', headers }, response) => {
+      const [status, body] = answer(new URL(path, 'http://x').searchParams, headers);
+      response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+    });
+    return `${url}/api/contacts`;
+  }
+
+  test('is read by its cursor, with the header from the environment', async () => {
+    const url = await api((params, { authorization }) => {
+      if (authorization !== 'Bearer sk_secret') return [401, {}];
+      const from = Number(params.get('after') ?? 0);
+      const next = from + 20 < people.length ? String(from + 20) : null;
+      return [200, { data: { people: people.slice(from, from + 20) }, meta: { total: 45, next } }];
+    });
+    const flags = [url, '--header', 'Authorization: Bearer ${CRM_TOKEN}', ...news('consent.news')];
+    const { code, out, contacts, written } = await init(flags, { CRM_TOKEN: 'sk_secret' });
+    expect(code).toBe(0);
+    expect(out).toMatch(/^http: 45 records, 3 columns/);
+    expect(out).toContain('the list is data.people; its pages follow by meta.next');
+    expect(contacts).toMatchObject({
+      source: {
+        type: 'http',
+        url,
+        headers: { Authorization: 'Bearer ${CRM_TOKEN}' },
+        records: 'data.people',
+        total: 'meta.total',
+        page: { cursor: 'meta.next', param: 'after' },
+      },
+      id: 'id',
+      email: 'email',
+    });
+    expect(written).not.toContain('sk_secret');
+  });
+
+  test.each([1, 0])('is read by page numbers from %i', async (first) => {
+    const url = await api((params) => {
+      const from = (Number(params.get('page') ?? first) - first) * 20;
+      return [200, people.slice(from, from + 20)];
+    });
+    const { code, contacts } = await init([
+      `${url}?page=${first}&sort=id`,
+      ...news('consent.news'),
+    ]);
+    expect(code).toBe(0);
+    const page = { number: 'page', ...(first === 0 && { first }) };
+    expect(contacts.source).toEqual({ type: 'http', url: `${url}?sort=id`, page });
+  });
+
+  test('is read at once if it ignores every parameter', async () => {
+    const url = await api(() => [200, { contacts: people }]);
+    const { code, contacts, out } = await init([url, ...news('consent.news')]);
+    expect(code).toBe(0);
+    expect(out).toContain('no second page was found');
+    expect(contacts.source).toEqual({ type: 'http', url, records: 'contacts' });
+  });
+
+  test('that names a next page in a way that is not recognized is reported as incomplete', async () => {
+    const url = await api(() => [200, { contacts: people, next: 'https://crm.example/rest/77' }]);
+    const { out } = await init([url, ...news('consent.news')]);
+    expect(out).toContain(
+      'how to come to further pages is not recognized: if there are some, add page',
+    );
+  });
+
+  test.each([
+    ['a secret in a header', ['--header', 'X-Api-Key: abc'], "write 'X-Api-Key: ${CRM_TOKEN}'"],
+    ['a variable that is not set', ['--header', 'X-Api-Key: ${NONE}'], 'NONE is not set'],
+    ['a header without a name', ['--header', 'abc'], "write 'NAME: VALUE'"],
+  ])('is refused with %s', async (_, flags, fix) => {
+    const url = await api(() => [200, people]);
+    const { code, err, written } = await init([url, ...flags, ...news('consent.news')]);
+    expect(err).toContain(fix);
+    expect([code, written]).toEqual([2, '']);
+  });
+
+  test.each([
+    ['a secret in the address', '?api_key=abc', 'write api_key=${CRM_TOKEN}, in single quotes'],
+    ['no list', '?none', 'the answer holds no list of records'],
+    ['refused credentials', '?refuse', 'correct --header of init'],
+  ])('is refused with %s', async (_, query, fix) => {
+    const url = await api((params) => {
+      if (params.has('none')) return [200, { contacts: [] }];
+      return params.has('refuse') ? [401, {}] : [200, people];
+    });
+    const { code, err, written } = await init([`${url}${query}`, ...news('consent.news')]);
+    expect(err).toContain(fix);
+    expect(err).not.toContain('abc');
+    expect([code, written]).toEqual([2, '']);
+  });
+});
+
+describe.each(await stands())('%s', (name, { url, run }) => {
+  test('is read by its table, and a password is not written', async () => {
+    await run('create table people (id integer primary key, email varchar(50), news varchar(9))');
+    await run("insert into people values (1, 'ann@example.com', 'yes')");
+    await run("insert into people values (2, 'bob@example.com', 'no')");
+    const refused = await init([url, ...news('news')]);
+    expect(refused.err).toContain('add --table "people", or another one; tables found: "people"');
+    expect(refused.code).toBe(2);
+    const { code, contacts, said, written } = await init([
+      url,
+      '--table',
+      'people',
+      ...news('news'),
+    ]);
+    expect(code).toBe(0);
+    expect(contacts).toMatchObject({
+      source: { type: 'sql', table: 'people' },
+      id: 'id',
+      email: 'email',
+    });
+    if (name === 'SQLite') return;
+    expect(contacts.source.url).toBe('${DATABASE_URL}');
+    expect(said).toContain('Keep DATABASE_URL in the environment');
+    expect(said + written).not.toContain(new URL(url).password);
+    const named = ['${DATABASE_URL}', '--table', 'people', ...news('news')];
+    const again = await init(named, { DATABASE_URL: url });
+    expect(again.contacts.source).toEqual(contacts.source);
+  });
+});
+
+test('a table is named for a file of SQLite, too, and for nothing but a database', async () => {
+  const folder = await scratch();
+  const path = join(folder, 'crm.db');
+  const db = new Database(path);
+  db.exec(`create table old (id integer, email text, news text);
+    insert into old values (1, 'ann@example.com', 'yes');
+    create table people (id integer, email text, news text);
+    insert into people select * from old; insert into people select 2, 'bob@example.com', 'no'`);
+  db.close();
+  const { contacts } = await init([path, '--table', 'old', ...news('news')]);
+  expect(contacts.source).toMatchObject({ type: 'sql', table: 'old' });
+  expect(contacts.source.url).toMatch(/^sqlite:\..*crm\.db$/);
+  const csv = await init(['people.csv', '--table', 'old', ...news('news')]);
+  expect([csv.code, csv.err]).toEqual([
+    2,
+    expect.stringContaining('--table belongs to a database'),
+  ]);
+  const header = await init([path, '--header', 'A: b', ...news('news')]);
+  expect(header.err).toContain('--header belongs to an HTTP API');
+});
+
+test('HubSpot is read by its properties, with the token of the environment', async () => {
+  const account = await new Account().open();
+  account.names.push('hs_email_optout', 'hs_internal_score');
+  account.put(1, 'ann@example.com').put(2, 'bob@example.com', 'false');
+  if (!nock.isActive()) nock.activate();
+  onTestFinished(() => {
+    nock.cleanAll();
+    nock.restore();
+  });
+  const real = nock('https://api.hubapi.com').persist();
+  real.intercept(/.*/, 'GET').reply(async (request: Request) => {
+    const { pathname, search } = new URL(request.url);
+    const authorization = request.headers.get('authorization') ?? '';
+    const answer = await fetch(`${account.url}${pathname}${search}`, {
+      headers: { authorization },
+    });
+    return [answer.status, await answer.text(), Object.fromEntries(answer.headers)];
+  });
+  const flags = ['hubspot', ...news('properties.newsletter')];
+  const refused = await init(flags);
+  expect([refused.code, refused.err]).toEqual([
+    2,
+    expect.stringContaining('HUBSPOT_TOKEN is not set'),
+  ]);
+  const { code, contacts, written } = await init(flags, { HUBSPOT_TOKEN: TOKEN });
+  expect(code).toBe(0);
+  expect(contacts).toMatchObject({
+    source: { type: 'hubspot', token: '${HUBSPOT_TOKEN}' },
+    id: 'id',
+    email: 'properties.email',
+    deleted: 'archived',
+    unsubscribed: 'properties.hs_email_optout',
+  });
+  expect(written).not.toContain(TOKEN);
+});
+
+test('Salesforce is read by the fields of its contacts, with the access of the environment', async () => {
+  const org = createOrg({ Contact: [1, 2, 3].map((n) => contact(n, { Newsletter__c: n > 1 })) });
+  org.fields = { Contact: ['Newsletter__c:boolean', 'MailingAddress:address'], Lead: [] };
+  org.origin = await serve(({ method = '', url: path = '', headers, text }, response) => {
+    const { status, body, headers: told } = org.answer({ method, path, headers, body: text });
+    response.writeHead(status, told).end(JSON.stringify(body));
+  });
+  const env = { SALESFORCE_URL: org.origin, SALESFORCE_CLIENT_ID: 'id' };
+  const flags = ['salesforce', ...news('Newsletter__c')];
+  const refused = await init(flags, env);
+  expect(refused.err).toContain('SALESFORCE_CLIENT_SECRET is not set');
+  const { code, contacts, written } = await init(flags, {
+    ...env,
+    SALESFORCE_CLIENT_SECRET: 'sk_secret',
+  });
+  expect(code).toBe(0);
+  expect(contacts).toMatchObject({
+    source: {
+      type: 'salesforce',
+      url: org.origin,
+      auth: {
+        clientId: '${SALESFORCE_CLIENT_ID}',
+        clientSecret: '${SALESFORCE_CLIENT_SECRET}',
+      },
+    },
+    id: 'Id',
+    email: 'Email',
+    deleted: 'IsDeleted',
+    unsubscribed: 'HasOptedOutOfEmail',
+  });
+  expect(written).not.toContain('sk_secret');
+});

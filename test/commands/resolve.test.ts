@@ -1,0 +1,201 @@
+/** The command `resolve`: an operator settles a conflict, and the next run acts on it. */
+import { rmSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
+
+const said = ['--reason', 'by letter', '--evidence', 'ticket 7', '--by', 'eva'] as const;
+const settle = (world: Mirrored, as: 'in' | 'out', ...more: string[]) =>
+  world.call('resolve', ann, '--channel', 'ch_news', `--${as}`, ...said, ...more);
+const conflicts = async (world: Mirrored): Promise<number> =>
+  (await world.call('sync', '--json')).json.contacts.conflicts;
+const contactOf = (world: Mirrored): string => world.emulator.world.contact(ann)?.id ?? '';
+
+/** A person who left the channel on the platform. */
+async function left(): Promise<Mirrored> {
+  const world = await mirrored();
+  await world.call('sync');
+  world.emulator.dashboard.leave(contactOf(world), 'ch_news');
+  expect(await conflicts(world)).toBe(1);
+  return world;
+}
+
+/** A person whom the mirror opted out as a second record said, which is gone. */
+async function optedOut(): Promise<Mirrored> {
+  const crm = (...rows: string[]) => ['id,email,news,product', ...rows, ''].join('\n');
+  const world = await mirrored();
+  world.csv(crm(`1,${ann},yes,`));
+  await world.call('sync');
+  world.csv(crm(`1,${ann},yes,`, `2,${ann},no,`));
+  await world.call('sync');
+  world.csv(crm(`1,${ann},yes,`));
+  expect(await conflicts(world)).toBe(1);
+  return world;
+}
+
+/** A person whose opt-out may be a default of the platform. */
+async function doubtful(): Promise<Mirrored> {
+  const world = await mirrored({
+    kinds: ['contact'],
+    platform: { quirks: ['all-channels=opt_out'] },
+  });
+  world.emulator.seed.contact({ email: ann, channels: { ch_product: 'opt_in' } });
+  expect(await conflicts(world)).toBe(1);
+  return world;
+}
+
+describe('resolve --in', () => {
+  test.each([
+    ['our own opt-out', optedOut],
+    ['a doubtful opt-out', doubtful],
+  ])('settles %s: it sends nothing, and the next run opts the person in', async (_, begin) => {
+    const world = await begin();
+    world.writes();
+    const { code, json } = await settle(world, 'in', '--json');
+    expect(code).toBe(0);
+    expect(json).toEqual({
+      mirror: 'world',
+      person: expect.stringMatching(/^#/),
+      channel: 'ch_news',
+      as: 'in',
+      by: 'eva',
+      at: expect.any(String),
+      reason: 'by letter',
+      evidence: 'ticket 7',
+    });
+    expect(world.writes()).toEqual([]);
+    const { out, err } = await world.call('explain', ann);
+    expect(out + err).toMatch(/resolved as an opt-in by eva, .*: by letter \(evidence: ticket 7\)/);
+    expect(await conflicts(world)).toBe(0);
+    expect(world.shown(ann)).toMatchObject({ ch_news: 'opt_in' });
+    expect(await conflicts(world)).toBe(0);
+  });
+
+  test('holds for that opt-out only: a person who leaves again stays out', async () => {
+    const world = await doubtful();
+    await settle(world, 'in');
+    await world.call('sync');
+    world.emulator.dashboard.leave(contactOf(world), 'ch_news');
+    expect(await conflicts(world)).toBe(1);
+    expect(world.shown(ann)).toMatchObject({ ch_news: 'opt_out' });
+    expect((await settle(world, 'in')).code).toBe(2);
+  });
+
+  test('does nothing for a person who leaves before the next run', async () => {
+    const world = await optedOut();
+    await settle(world, 'in');
+    world.emulator.dashboard.unsubscribe(ann);
+    expect(await conflicts(world)).toBe(1);
+    expect(world.shown(ann)).toMatchObject({ ch_news: 'opt_out' });
+  });
+
+  test.each([
+    [
+      'left the channel',
+      (world: Mirrored) => world.emulator.dashboard.leave(contactOf(world), 'ch_news'),
+    ],
+    ['unsubscribed from all mail', (world: Mirrored) => world.emulator.dashboard.unsubscribe(ann)],
+  ])('is refused for a person who %s there, with the reason', async (_, leaves) => {
+    const world = await mirrored();
+    await world.call('sync');
+    leaves(world);
+    await world.call('sync');
+    const { code, err } = await settle(world, 'in');
+    expect([code, err]).toEqual([2, expect.stringMatching(/cannot be resolved as an opt-in/)]);
+    expect(await conflicts(world)).toBe(1);
+  });
+
+  test('is refused for an erased person', async () => {
+    const world = await mirrored();
+    await world.call('sync');
+    await world.call('forget', ann);
+    const { code, err } = await settle(world, 'in');
+    expect([code, err]).toEqual([2, expect.stringContaining('erased')]);
+    expect((await settle(world, 'out')).code).toBe(2);
+  });
+
+  test('is lost with the snapshot: the person is out, as without it', async () => {
+    const world = await doubtful();
+    await settle(world, 'in');
+    rmSync(world.path);
+    expect(await conflicts(world)).toBe(1);
+    expect(world.shown(ann)).toEqual({ ch_product: 'opt_in' });
+  });
+});
+
+describe('resolve --out', () => {
+  test('settles an opt-out made on the platform: it is no open conflict any more', async () => {
+    const world = await left();
+    expect((await settle(world, 'out')).code).toBe(0);
+    expect(await conflicts(world)).toBe(0);
+    expect((await world.call('problems', '--json')).json.groups).toEqual([]);
+    const { json } = await world.call('explain', ann, '--json');
+    expect(json.ledger).toMatchObject([{ cause: 'opt_out' }, { cause: 'operator' }]);
+    expect(json.channels[0].settlement).toMatchObject({
+      as: 'out',
+      by: 'eva',
+      evidence: 'ticket 7',
+    });
+  });
+
+  test('opts the person out again after they came back on the platform', async () => {
+    const world = await left();
+    await settle(world, 'out');
+    world.emulator.dashboard.signUp({ email: ann, channels: ['ch_news'] });
+    expect(await conflicts(world)).toBe(0);
+    expect(world.shown(ann)).toMatchObject({ ch_news: 'opt_out' });
+  });
+
+  test('outlives a lost snapshot', async () => {
+    const world = await optedOut();
+    await settle(world, 'out');
+    rmSync(world.path);
+    world.emulator.dashboard.signUp({ email: ann, channels: ['ch_news'] });
+    expect(await conflicts(world)).toBe(0);
+    expect(world.shown(ann)).toMatchObject({ ch_news: 'opt_out' });
+  });
+
+  test('is taken back by --in where --in is allowed, and by allow', async () => {
+    const world = await optedOut();
+    await settle(world, 'out');
+    expect(await conflicts(world)).toBe(0);
+    expect((await settle(world, 'in')).code).toBe(0);
+    await world.call('sync');
+    expect(world.shown(ann)).toMatchObject({ ch_news: 'opt_in' });
+
+    const other = await left();
+    await settle(other, 'out');
+    await other.call('sync');
+    expect((await settle(other, 'in')).code).toBe(2);
+    const { json } = await other.call('allow', ann, '--reason', 'a mistake', '--json');
+    expect(json.taken).toMatchObject([{ cause: 'opt_out' }, { cause: 'operator' }]);
+    expect(await conflicts(other)).toBe(1);
+  });
+});
+
+describe('resolve', () => {
+  test('names the user and host if no name is given', async () => {
+    const world = await left();
+    const words = ['--channel', 'ch_news', '--out', '--reason', 'r', '--evidence', 'e', '--json'];
+    const { json } = await world.call('resolve', ann, ...words);
+    expect(json.by).toMatch(/^\S+ on \S+$/);
+  });
+
+  test.each([
+    ['both sides', ['--in', '--out', '--reason', 'r', '--evidence', 'e']],
+    ['no side', ['--reason', 'r', '--evidence', 'e']],
+    ['no reason', ['--out', '--evidence', 'e']],
+    ['no evidence', ['--in', '--reason', 'r']],
+    ['an empty evidence', ['--in', '--reason', 'r', '--evidence', ' ']],
+    ['an address in the evidence', ['--out', '--reason', 'r', '--evidence', bob]],
+    ['a person without a conflict', ['--out', '--reason', 'r', '--evidence', 'e'], bob],
+  ])('is refused with %s', async (_, words, who = ann) => {
+    const world = await left();
+    expect((await world.call('resolve', who, '--channel', 'ch_news', ...words)).code).toBe(2);
+  });
+
+  test('is refused while the CRM or the platform cannot be read', async () => {
+    const world = await left();
+    world.server.fail(({ path }) => path.includes('contacts'), { is: 'answer', status: 500 });
+    expect((await settle(world, 'out')).code).toBe(1);
+  });
+});

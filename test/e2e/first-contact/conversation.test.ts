@@ -1,0 +1,152 @@
+/** `init` without flags on a terminal: what it asks, and what comes of the answers. */
+import { existsSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { makeExport } from './german/make.ts';
+import { createEmulator } from '../../../src/emulator/emulator.ts';
+import { seeded } from '../../../src/emulator/shared/seeded-random.ts';
+import { systemClock } from '../../../src/http/system-clock.ts';
+import { calling } from '../../support/commands/mirrored-contacts.ts';
+import { inTerminal, keys } from '../../support/commands/terminal-session.ts';
+import { servePlatform } from '../../support/engine/platform-server.ts';
+import { serve } from '../../support/http/test-server.ts';
+import { scratch } from '../../support/sources/source-reading.ts';
+
+const { enter, down, backspace, interrupt } = keys;
+
+async function exported() {
+  const folder = await scratch();
+  const path = join(folder, 'kunden.csv');
+  writeFileSync(path, makeExport());
+  utimesSync(path, new Date(0), new Date(0));
+  return { folder, output: join(folder, 'mirror.yaml') };
+}
+
+test('an export is asked about, previewed, written and checked', async () => {
+  const { folder, output } = await exported();
+  const channels = [{ id: 'ch_news', name: 'Newsletter' }];
+  const options = { clock: systemClock, random: seeded(1), apiKey: 'key', channels };
+  const { url } = await servePlatform(createEmulator(options));
+  const env = { PLATFORM_URL: url, PLATFORM_API_KEY: 'key' };
+  const { answer, seen, shown, ended } = inTerminal(['init'], { cwd: folder, env });
+  await answer('Where are the people?', enter);
+  await answer('Which file?', 'kunden.csv', enter);
+  await answer('What is the id of the channel', 'ch_news', enter);
+  await answer('Which column is the consent to ch_news?', enter);
+  await answer('Is there another channel?', 'n');
+  await answer('what does "unbekannt" mean? (525 records)', down, down, down, enter);
+  await answer('what does "naja" mean?', down, down, down, down, enter);
+  await answer('Is this right?', down, down, down, down, enter);
+  await answer('Which column says that a person is gone?', down, down, enter);
+  await seen('no column');
+  await answer('Is this right?', enter);
+  await answer('Where is the configuration written to?', enter);
+  await answer('What is the name of this mirror?', enter);
+  await seen('ok   configuration');
+  await seen('Next: crm-mirror plan -c mirror.yaml');
+  await seen('The same without questions:');
+  expect([0, 4]).toContain(await ended);
+  expect(shown()).toMatch(/frieda\.1@example\.org +out \(nein\)/);
+  expect(shown()).toMatch(/kathe\.2@example\.org +– \(unbekannt\)/);
+  const line =
+    'crm-mirror init kunden.csv --mirror kunden --no-deleted --channel ch_news=Newsletter ' +
+    '--words Newsletter:none=unbekannt --yes';
+  expect(shown().replaceAll(/\s+/g, ' ')).toContain(line);
+  const other = join(folder, 'other.yaml');
+  const flags = line.split(' ').slice(3);
+  await calling(['init', join(folder, 'kunden.csv'), '--output', other, ...flags], { env });
+  expect(readFileSync(output, 'utf8')).toBe(readFileSync(other, 'utf8'));
+});
+
+test('Ctrl-C writes nothing', async () => {
+  const { folder, output } = await exported();
+  const { answer, seen, ended } = inTerminal(['init', 'kunden.csv'], { cwd: folder });
+  await answer('What is the id of the channel', interrupt);
+  await seen('Nothing was written.');
+  expect(await ended).toBe(130);
+  expect(existsSync(output)).toBe(false);
+});
+
+test('the name of a file that is not there is asked for again', async () => {
+  const { folder } = await exported();
+  const { answer, seen, ended } = inTerminal(['init', 'people.csv'], { cwd: folder });
+  await seen('people.csv: there is no such file');
+  await answer('Where are the people?', enter);
+  await answer('Which file?', 'kunde.csv', enter);
+  await answer(
+    'there is no file kunde.csv',
+    ...Array.from('e.csv', () => backspace),
+    'en.csv',
+    enter,
+  );
+  await answer('What is the id of the channel', interrupt);
+  expect(await ended).toBe(130);
+});
+
+test('a narrow terminal shows the same questions', async () => {
+  const { folder, output } = await exported();
+  const argv = ['init', 'kunden.csv', '--channel', 'ch_news=Newsletter'];
+  const { answer, shown, ended } = inTerminal(argv, { cwd: folder, columns: 32 });
+  await answer('unbekannt', down, down, down, down, enter);
+  await answer('Is this right?', enter);
+  await answer('written to?', enter);
+  await answer('mirror?', enter);
+  expect(await ended).toBe(0);
+  expect(shown().replaceAll('\r', '')).toMatch(/│ {4}frieda\.1@exam… {2}out \(nein\)$/m);
+  expect(existsSync(output)).toBe(true);
+});
+
+test('an API is asked about, and a word of an opt-out that is not known', async () => {
+  const people = [1, 2, 3].map((id) => {
+    return { id, email: `p${id}@example.com`, news: 'yes', do_not_mail: id === 1 ? 'X' : '' };
+  });
+  const url = await serve((_, response) => {
+    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ people }));
+  });
+  const folder = await scratch();
+  const { answer, seen, shown, ended } = inTerminal(['init'], { cwd: folder });
+  await answer('Where are the people?', down, down, enter);
+  await answer('What is the address of the list?', `${url}/api`, enter);
+  await answer('Does it need a header', 'n');
+  await answer('1 record of do_not_mail holds an unknown word.', enter);
+  await answer('do_not_mail: what does "X" mean? (1 record)', enter);
+  await answer('What is the id of the channel', 'ch_news', enter);
+  await answer('Which column is the consent to ch_news?', enter);
+  await answer('Is there another channel?', 'n');
+  await answer('Is this right?', enter);
+  await answer('written to?', enter);
+  await answer('name of this mirror?', enter);
+  await seen('--words do_not_mail:yes=X --yes');
+  expect(await ended).toBe(0);
+  expect(shown()).toMatch(/p1@example\.com +out +no mail: do_not_mail \(X\)/);
+  expect(readFileSync(join(folder, 'mirror.yaml'), 'utf8')).toContain('records: people');
+});
+
+test('--yes asks nothing, and a pipe is not asked either', async () => {
+  const { folder } = await exported();
+  const argv = ['init', 'kunden.csv', '--channel', 'ch_news=Newsletter', '--yes'];
+  const { shown, ended } = inTerminal(argv, { cwd: folder });
+  expect(await ended).toBe(0);
+  expect(shown()).not.toContain('◆');
+});
+
+test('the check at the end is coloured, and shows no codes', async () => {
+  const { folder } = await exported();
+  const channels = [{ id: 'ch_news', name: 'Newsletter' }];
+  const options = { clock: systemClock, random: seeded(1), apiKey: 'key', channels };
+  const { url } = await servePlatform(createEmulator(options));
+  const env = { PLATFORM_URL: url, PLATFORM_API_KEY: 'key', FORCE_COLOR: '1' };
+  const flags = ['--channel', 'ch_news=Newsletter', '--words', 'Newsletter:none=unbekannt'];
+  const { answer, seen, shown, ended } = inTerminal(['init', 'kunden.csv', ...flags], {
+    cwd: folder,
+    env,
+  });
+  await answer('what does "naja" mean?', down, down, down, down, enter);
+  await answer('Is this right?', enter);
+  await answer('written to?', enter);
+  await answer('mirror?', enter);
+  await seen('The same without questions:');
+  expect([0, 4]).toContain(await ended);
+  expect(shown()).toContain('no opinion');
+  expect(shown()).not.toMatch(/\\u001b/);
+});
