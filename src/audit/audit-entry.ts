@@ -25,43 +25,57 @@ const run = z.object({
   at,
   run: text,
   mode: text,
-  /** What asked for the run: schedule, event, command or startup. */
+  /** What asked for the run: schedule, event, command or program. */
   by: text,
-  /** The name of the person who gave the command; null if no person did. */
+  /** Who gave the command; null if no person did. */
   name: optional,
-  /** The fingerprint of the configured mapping. */
-  mapping: text,
-  version: text,
+  /** The fingerprint of how the CRM is read and mapped. */
+  mapping: optional,
 });
+
+/**
+ * What became of a change that was sent.
+ *
+ *   acked      the platform did it
+ *   found      read afterwards: the platform shows it, and perhaps did before
+ *   undone     read afterwards: the person took it back since
+ *   rejected   the platform refused it
+ *   stale      read afterwards: it did not happen, or no longer applied
+ *   unknown    no answer; another entry follows when the outcome is known
+ */
+export const writeOutcome = z.enum(['acked', 'found', 'undone', 'rejected', 'stale', 'unknown']);
+/** One of `writeOutcome`. */
+export type WriteOutcome = z.infer<typeof writeOutcome>;
 
 const write = z.object({
   type: z.literal('write'),
   at,
-  /** The number of the entry of the run. */
+  /** The number of the entry of the run; 0 for a command about one person. */
   run: z.number().int(),
-  kind: z.enum(['contact', 'template']),
   op: z.enum(ops),
   /** The channel of a contact; '' for the whole record. */
   part: text,
   /** The rule or gate that asked for the change. */
   rule: text,
-  /** The word of the CRM that the rule followed; null if it may be personal data. */
-  value: optional,
-  /** The fingerprint of the CRM record, keyed with the person's key. */
+  outcome: writeOutcome,
+  /** What the platform showed before the change: a subscription, `none`, or a fingerprint. */
+  before: text,
+  /** The status of the platform's answer; null if there was none. */
+  status: z.number().int().nullable(),
+  /** What the CRM stated: opt_in, opt_out, gone, deleted. */
+  says: optional,
+  /** The fingerprint of the CRM records, keyed with the person's key. */
   record: optional,
   /** When the person stated their will, according to the CRM. */
   statedAt: at.nullable(),
-  /** What the platform showed before the change, and what it shows since. */
-  before: text,
-  after: text,
-  /** What became of it. After `unknown`, a second entry follows when the outcome is known. */
-  outcome: z.enum(['acked', 'rejected', 'unknown']),
-  /** The status of the platform's answer; null if there was none. */
-  status: z.number().int().nullable(),
+  /** The hash of the plan whose approval released the change, or why it needed none. */
+  approval: optional,
   /** The platform's id of the request. */
   request: optional,
-  /** The hash of the plan whose approval released the change. */
-  approval: optional,
+  /** The fingerprint of what the platform shows since, if the operation does not tell. */
+  after: optional,
+  /** The name of a template; null for a contact. */
+  template: optional,
 });
 
 const decision = z.object({
@@ -69,11 +83,13 @@ const decision = z.object({
   at,
   /** What was decided, named by its command: approve, reject, resolve, allow, forget … */
   what: text,
+  /** Who decided. */
   name: text,
-  reason: text,
-  evidence: optional,
-  /** The plan or the channel that the decision is about. */
+  reason: optional,
+  /** What the decision is about: a plan, a channel, a choice. */
   about: optional,
+  /** Where it can be looked up. */
+  evidence: optional,
 });
 
 const erasure = z.object({ type: z.literal('erasure'), at, reason: text });
@@ -88,11 +104,26 @@ const pruning = z.object({
   hash: text,
 });
 
+/** The types as they are stored: those that occur often are short. */
+const tags = {
+  run: 'run',
+  write: 'w',
+  decision: 'decision',
+  erasure: 'erasure',
+  key: 'key',
+  pruning: 'pruning',
+};
+const typeOfTag = new Map<string, string>(Object.entries(tags).map(([type, tag]) => [tag, type]));
+
 const schemas = { run, write, decision, erasure, key, pruning };
 const entry = z.discriminatedUnion('type', [run, write, decision, erasure, key, pruning]);
 
 /** One entry, without its place in the chain and without the person. */
 export type AuditEntry = z.infer<typeof entry>;
+/** The entry of a run. */
+export type RunEntry = z.infer<typeof run>;
+/** The entry of a decision. */
+export type DecisionEntry = z.infer<typeof decision>;
 /** The entry of a change that was sent. */
 export type WriteEntry = z.infer<typeof write>;
 
@@ -104,14 +135,22 @@ const namesByType = new Map(
 export function encodeEntry(entry: AuditEntry): string {
   const byName: Record<string, unknown> = { ...entry };
   const values = (namesByType.get(entry.type) ?? []).map((name) => byName[name] ?? null);
-  return JSON.stringify(values.slice(0, values.findLastIndex((value) => value !== null) + 1));
+  const told = values.slice(1, values.findLastIndex((value) => value !== null) + 1);
+  return JSON.stringify([tags[entry.type], ...told]);
 }
 
 const row = z.tuple([z.string()], z.unknown());
 
+/** Reads an entry that the snapshot remembers as an object. Throws for anything else. */
+export function readEntry(value: unknown): AuditEntry {
+  return entry.parse(value);
+}
+
 /** Returns the entry of a stored text. Throws if the text is none. */
 export function decodeEntry(body: string): AuditEntry {
-  const values = row.parse(JSON.parse(body));
-  const names = namesByType.get(values[0]) ?? [];
+  const [tag, ...told] = row.parse(JSON.parse(body));
+  const type = typeOfTag.get(tag) ?? tag;
+  const values = [type, ...told];
+  const names = namesByType.get(type) ?? [];
   return entry.parse(Object.fromEntries(names.map((name, place) => [name, values[place] ?? null])));
 }

@@ -1,4 +1,4 @@
-/** Opens the file of an audit log: `<snapshot>.audit.sqlite`, beside the snapshot. */
+/** Opens the file of an audit log: `<snapshot>-audit`, beside the snapshot. */
 import Database from 'better-sqlite3';
 import { chmodSync, existsSync } from 'node:fs';
 import { Invalid } from '../domain/errors.ts';
@@ -16,7 +16,7 @@ const version = 1;
 /** What a log needs besides its file. */
 export interface AuditOpening {
   path: string;
-  /** The secret that finds the people's keys. */
+  /** The secret that finds the people, 32 bytes; it comes from the do-not-contact list's key. */
   secret: Buffer;
   randomHex(bytes: number): string;
 }

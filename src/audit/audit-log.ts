@@ -25,8 +25,16 @@ export interface Appended {
   entry: AuditEntry;
   /** The address of the person it concerns; undefined if it concerns nobody. */
   person?: Key | undefined;
-  /** The text of the CRM record that a write followed; its fingerprint goes into the entry. */
-  record?: string | undefined;
+  /** The CRM records that a write followed; their keyed fingerprint goes into the entry. */
+  records?: string | undefined;
+  /** The id of the run that a write belongs to; the number of its entry goes into the entry. */
+  run?: string | undefined;
+}
+
+/** How far what one writer left has been appended. */
+export interface Reached {
+  writer: string;
+  id: number;
 }
 
 /** A signed hash. */
@@ -53,14 +61,16 @@ export interface AuditLog {
   readonly id: string;
   people: PersonMarks;
   /**
-   * Appends entries in one transaction. `from` names where they come from, and how far that origin
-   * has been read with them, in the same transaction: a caller that is killed before it notes this
-   * itself does not append them twice. Throws Busy.
+   * Appends entries in one transaction. `reached` states how far each writer's rows are appended
+   * with them, in the same transaction: a caller that is killed before it notes this itself does
+   * not append them twice. Throws Busy.
    */
-  append(entries: readonly Appended[], from?: { origin: string; reached: number }): void;
-  /** Returns how far an origin has been read; 0 if nothing came from it. */
-  reached(origin: string): number;
-  /** Signs the last entry, unless it is signed. */
+  append(entries: readonly Appended[], reached?: readonly Reached[]): void;
+  /** Returns how far a writer's rows have been appended; 0 if none were. */
+  reached(writer: string): number;
+  /** Returns whether the log has the entry of a run. */
+  knowsRun(run: string): boolean;
+  /** Signs the last entry, unless it is signed. An entry names the key if it is a new one. */
   checkpoint(key: SigningKey, at: number): void;
   /** Returns the number and the hash of the last entry. */
   head(): Head;
@@ -89,7 +99,8 @@ export const auditTables = `
     seq integer primary key, person integer, body text not null, hash blob not null
   );
   create index entry_by_person on entry (person) where person is not null;
-  create table origin (name text primary key, reached integer not null) without rowid;
+  create table reached (writer text primary key, id integer not null) without rowid;
+  create table run (id text primary key, seq integer not null) without rowid;
   create table checkpoint (
     seq integer primary key, hash blob not null, at integer not null,
     public_key text not null, signature blob not null
@@ -106,11 +117,15 @@ export function auditLogIn(
   const { last, add } = appendingIn(statements);
   const appendAll = (all: readonly Appended[]): void => {
     let before = last();
-    for (const { entry, person: address, record } of all) {
-      const person = address === undefined ? null : people.of(address);
-      const isKnown = person && record !== undefined && entry.type === 'write';
-      const told = isKnown ? { ...entry, record: fingerprintFor(person, record) } : entry;
-      before = add(before, { entry: told, person });
+    // Most people have several changes in a row.
+    const known = new Map<Key, ReturnType<PersonMarks['of']>>();
+    for (const one of all) {
+      const { person: address } = one;
+      const person = address === undefined ? null : (known.get(address) ?? people.of(address));
+      if (person && address !== undefined) known.set(address, person);
+      const entry = completed(one, person, reading.runNumber);
+      before = add(before, { entry, person });
+      if (entry.type === 'run') reading.addRun(entry.run, before.seq);
     }
   };
   const within = <T>(work: () => T): T => patiently(() => db.transaction(work).immediate());
@@ -119,13 +134,21 @@ export function auditLogIn(
     people,
     ...reading,
     head: last,
-    append(entries, from) {
+    append(entries, reached = []) {
       within(() => {
         appendAll(entries);
-        if (from) reading.setReached(from);
+        reached.forEach(reading.setReached);
       });
     },
-    checkpoint: (key, at) => within(() => signIn(statements, { id, key, at, head: last() })),
+    checkpoint: (key, at) =>
+      within(() => {
+        const before = reading.lastKey();
+        const { publicKey } = key;
+        if (before !== undefined && before !== publicKey) {
+          appendAll([{ entry: { type: 'key', at, id: key.id, publicKey } }]);
+        }
+        signIn(statements, { id, key, at, head: last() });
+      }),
     prune: (before, at) => within(() => pruneIn(statements, { before, at, append: appendAll })),
     erase: (person, { at, reason }) =>
       within(() => {
@@ -134,6 +157,17 @@ export function auditLogIn(
       }),
     close: () => void db.close(),
   };
+}
+
+/** Fills in what only the log knows: the person's key, and the number of the run's entry. */
+function completed(
+  { entry, records, run }: Appended,
+  person: { key: Buffer } | null,
+  runNumber: (id: string) => number,
+): AuditEntry {
+  if (entry.type !== 'write') return entry;
+  const record = person && records !== undefined ? fingerprintFor(person, records) : entry.record;
+  return { ...entry, record, run: run === undefined ? entry.run : runNumber(run) };
 }
 
 function appendingIn({ prepare }: Statements) {
@@ -161,17 +195,23 @@ function readingIn({ prepare }: Statements) {
   const signed = prepare<[], Checkpoint>(
     'select seq, hash, at, public_key publicKey, signature from checkpoint order by seq',
   );
-  const reached = prepare<[string], { reached: number }>(
-    'select reached from origin where name = ?',
+  const lastKey = prepare<[], { key: string }>(
+    'select public_key key from checkpoint order by seq desc limit 1',
   );
-  const setReached = prepare<[string, number]>('insert or replace into origin values (?, ?)');
+  const reached = prepare<[string], { id: number }>('select id from reached where writer = ?');
+  const setReached = prepare<Reached>('insert or replace into reached values (@writer, @id)');
+  const run = prepare<[string], { seq: number }>('select seq from run where id = ?');
+  const addRun = prepare<[string, number]>('insert or replace into run values (?, ?)');
   return {
     entries: (after = 0) => entries.iterate(after),
     about: ({ id }: Person) => about.all(id),
     checkpoints: () => signed.all(),
-    reached: (origin: string) => reached.get(origin)?.reached ?? 0,
-    setReached: ({ origin, reached }: { origin: string; reached: number }) =>
-      void setReached.run(origin, reached),
+    lastKey: () => lastKey.get()?.key,
+    reached: (writer: string) => reached.get(writer)?.id ?? 0,
+    setReached: (one: Reached) => void setReached.run(one),
+    runNumber: (id: string) => run.get(id)?.seq ?? 0,
+    knowsRun: (id: string) => run.get(id) !== undefined,
+    addRun: (id: string, seq: number) => void addRun.run(id, seq),
   };
 }
 
@@ -209,5 +249,6 @@ function pruneIn({ prepare }: Statements, { before, at, append }: Pruning): numb
   if (!upTo) return 0;
   append([{ entry: { type: 'pruning', at, upTo: upTo.seq, hash: upTo.hash.toString('hex') } }]);
   prepare<[number]>('delete from checkpoint where seq <= ?').run(upTo.seq);
+  prepare<[number]>('delete from run where seq <= ?').run(upTo.seq);
   return prepare<[number]>('delete from entry where seq <= ?').run(upTo.seq).changes;
 }

@@ -1,10 +1,10 @@
 /**
- * Names people in the audit log by marks, which say nothing without a key. Each person has a random
- * key; the mark is the keyed hash of the address. The person's row is found by another hash, keyed
- * with that of the do-not-contact list. An erasure drops the key and the way to the row: the
- * entries and their proof stay, and nobody can tell any more whom they concern.
+ * Names people in the audit log by marks, which say nothing without two keys: the secret of the
+ * do-not-contact list, which is not in this file, and a random key of each person, which is. An
+ * erasure drops the person's key and the way to their row: the entries and their proof stay, and
+ * nobody can tell any more whom they concern.
  */
-import { createHmac, createSecretKey, hash, randomFillSync } from 'node:crypto';
+import { hash, randomFillSync } from 'node:crypto';
 import type { Statements } from '../snapshot/database/prepared-statements.ts';
 import type { Key } from '../domain/record.ts';
 
@@ -35,7 +35,7 @@ export const personTable = `
   create table person (id integer primary key, mark blob not null, lookup blob, key blob);
   create unique index person_by_lookup on person (lookup) where lookup is not null;`;
 
-/** Returns the people in an open log. `secret` is the key of the do-not-contact list. */
+/** Returns the people in an open log. `secret`, 32 bytes, is kept outside of the log. */
 export function personMarksIn({ prepare }: Statements, secret: Buffer): PersonMarks {
   const get = prepare<[Buffer], Person & { key: Buffer }>(
     'select id, mark, key from person where lookup = ?',
@@ -44,25 +44,25 @@ export function personMarksIn({ prepare }: Statements, secret: Buffer): PersonMa
     'insert into person (mark, lookup, key) values (?, ?, ?)',
   );
   const forget = prepare<[number]>('update person set lookup = null, key = null where id = ?');
-  const hidden = createSecretKey(secret);
-  const lookupOf = (address: Key, attempt: number) => {
-    const text = `audit ${attempt} ${address}`;
-    return createHmac('sha256', hidden).update(text).digest().subarray(0, lookupBytes);
-  };
-  /** Follows the lookups of an address until one is free or belongs to this very person. */
+  /** The keyed hash of an address: without the secret, nobody can tell whom a row is about. */
+  const nameOf = (address: Key): Buffer =>
+    keyedHash(secret, keyedHash(secret, `person ${address}`).toString('hex'));
+  /** Follows the places of a name until one is free or belongs to this very person. */
   const search = (address: Key) => {
-    for (let attempt = 0; ; attempt += 1) {
-      const lookup = lookupOf(address, attempt);
+    const name = nameOf(address);
+    let lookup = name.subarray(0, lookupBytes);
+    for (;;) {
       const found = get.get(lookup);
-      if (!found || markOf(found.key, address).equals(found.mark)) return { lookup, found };
+      if (!found || markOf(found.key, name).equals(found.mark)) return { lookup, found, name };
+      lookup = hash('sha256', Buffer.concat([lookup, name]), 'buffer').subarray(0, lookupBytes);
     }
   };
   return {
     of(address) {
-      const { lookup, found } = search(address);
+      const { lookup, found, name } = search(address);
       if (found) return found;
       const key = randomKey();
-      const mark = markOf(key, address);
+      const mark = markOf(key, name);
       return { id: Number(put.run(mark, lookup, key).lastInsertRowid), mark, key };
     },
     find: (address) => search(address).found,
@@ -79,11 +79,11 @@ export function fingerprintFor({ key }: { key: Buffer }, text: string): string {
   return keyedHash(key, `record ${text}`).toString('hex', 0, 8);
 }
 
-function markOf(key: Buffer, address: Key): Buffer {
-  return keyedHash(key, `mark ${address}`).subarray(0, keyBytes);
+function markOf(key: Buffer, name: Buffer): Buffer {
+  return hash('sha256', Buffer.concat([key, name]), 'buffer').subarray(0, keyBytes);
 }
 
-/** Commits to a text with a key of fixed length that is used for one person only. */
+/** Commits to a text with a key of fixed length. */
 function keyedHash(key: Buffer, text: string): Buffer {
   return hash('sha256', Buffer.concat([key, Buffer.from(text)]), 'buffer');
 }

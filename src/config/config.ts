@@ -12,7 +12,7 @@ import { withAbsolutePaths } from './schema/source-types.ts';
 type File = z.output<typeof fileSchema>;
 
 /** The fields of the file that the configuration stores in a different form. */
-type Converted = 'guards' | 'keep' | 'ledgerKeyFile' | 'platform' | 'policy' | 'schedule';
+type Converted = 'audit' | 'guards' | 'keep' | 'ledgerKeyFile' | 'platform' | 'policy' | 'schedule';
 
 /**
  * The complete configuration. Paths are absolute, durations are in milliseconds, defaults are
@@ -23,6 +23,8 @@ export interface Config extends Readonly<Omit<File, Converted>> {
   readonly file: string;
   /** The files of the do-not-contact list and of its key. */
   readonly ledger: { readonly path: string; readonly keyFile: string };
+  /** The files of the audit log and of the key that signs it, and how long entries are kept. */
+  readonly audit: { readonly path: string; readonly keyFile: string; readonly keepMs: number };
   readonly platform: Readonly<File['platform'] & { apiKey: string }>;
   readonly policy: PolicyConfig;
   readonly guards: GuardsConfig;
@@ -68,7 +70,8 @@ export function settle(
   valid: File,
   { file, statesAbsent, apiKey, absolute }: Surroundings,
 ): Config {
-  const { ledgerKeyFile, platform, contacts, templates, policy, guards, keep, ...rest } = valid;
+  const { audit, ledgerKeyFile, platform, contacts, templates, policy, guards, keep, ...rest } =
+    valid;
   const { deleteAfter, ...policies } = policy;
   const { absentFor, absentReadings, ...limits } = guards;
   const { schedule } = valid;
@@ -81,6 +84,11 @@ export function settle(
     ledger: {
       path: `${snapshot}-ledger`,
       keyFile: placed(ledgerKeyFile) ?? `${snapshot}-ledger-key`,
+    },
+    audit: {
+      path: `${snapshot}-audit`,
+      keyFile: placed(audit.keyFile) ?? `${snapshot}-audit-key`,
+      keepMs: milliseconds(audit.keep),
     },
     platform: { ...platform, apiKey, apiKeyFile: placed(platform.apiKeyFile) },
     contacts: contacts && {

@@ -20,6 +20,8 @@ export interface CallOptions {
   abort?: AbortSignal | undefined;
   /** Awaited immediately before each attempt leaves. If it throws, the attempt does not leave. */
   leaves?: (() => Promise<void>) | undefined;
+  /** Called with the answer to each attempt. */
+  answered?: ((answer: Answer) => void) | undefined;
   /** The priority; the default is 'other'. */
   priority?: Priority | undefined;
 }
@@ -74,7 +76,7 @@ export function createCaller(options: CallerOptions): Caller {
 
   async function perform<R>(
     call: Call<unknown>,
-    { signal, abort, leaves, priority }: CallOptions,
+    { signal, abort, leaves, answered, priority }: CallOptions,
     read: (answer: Answer) => R,
   ): Promise<R> {
     const { route, resend, session } = call.operation;
@@ -90,6 +92,7 @@ export function createCaller(options: CallerOptions): Caller {
       }
       const answer = await send(request, abort ? anySignal(gate.signal, abort) : waiting);
       if (answer.status === 401 && !session) refused = answer;
+      answered?.(answer);
       return answer;
     };
     const attempt = async () => read(await gate.through(route, leave, { signal, priority }));

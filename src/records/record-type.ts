@@ -6,6 +6,7 @@
  * instead if a change was sent and got no response.
  */
 import type { Change, Op } from '../domain/change.ts';
+import type { Answer } from '../domain/exchange.ts';
 import type { Entry, ListChanges } from '../domain/do-not-contact.ts';
 import type { RecordProblem } from '../domain/record-problem.ts';
 import type { Evidence, PlatformFacts } from './platform-facts.ts';
@@ -202,6 +203,8 @@ export interface SendContext {
   recorded(): RecordedRow | undefined;
   /** Is awaited immediately before each attempt is sent. Throws NotSent to prevent it. */
   leaves(): Promise<void>;
+  /** Is called with the answer to each attempt. */
+  answered?(answer: Answer): void;
 }
 
 /** What is known about a record, and how recently, when a change is about to be sent. */

@@ -44,6 +44,7 @@ import { type Shaping, shapingIn } from './tables/guarded-shape.ts';
 import { withdrawalsIn, type Withdrawals } from './tables/guarded-withdrawals.ts';
 import { type Slicing, slicingIn, type Staging, stagingIn } from './staging/staging.ts';
 import { type KeyRanges, rangesIn } from './database/key-range.ts';
+import { type Unaudited, unauditedIn } from './tables/unaudited.ts';
 import { statementsOf } from './database/prepared-statements.ts';
 import { stagingTables } from './staging/staging-tables.ts';
 import { candidatesIn, type DecisionCandidates } from './staging/decision-candidates.ts';
@@ -82,6 +83,7 @@ export interface Snapshot {
   guarded: GuardedChanges & { withdrawals: Withdrawals };
   shaping: Shaping;
   awaitingApproval: PlansAwaitingApproval;
+  unaudited: Unaudited;
   /**
    * Runs work on the staging tables, which no other process sees, all or nothing. Throws Busy as
    * `transaction` does.
@@ -253,6 +255,7 @@ function snapshotOf(
     guarded: { ...guardedChangesIn(statements), withdrawals: withdrawalsIn(statements) },
     shaping: shapingIn(statements),
     awaitingApproval: awaitingApprovalIn(statements),
+    unaudited: unauditedIn(statements),
     fence: (least) => patiently(() => db.transaction(() => fence.raise(least)).immediate()),
     withdrawFence: () => patiently(() => db.transaction(() => fence.withdraw()).immediate()),
     generation: fence.generation,

@@ -98,7 +98,7 @@ async function withPlan<T>({ argv, plan }: Call, run: (argv: string[]) => Promis
  */
 function shellFor(
   { env, stop, abort, call: again }: Shell,
-  { terminal, interactive, colored }: Call,
+  { terminal, interactive, colored, operator }: Call,
   hears: { print(line: string): void; told(news: News): void },
 ): Shell {
   let toldAt = Number.NEGATIVE_INFINITY;
@@ -110,6 +110,7 @@ function shellFor(
     terminal,
     interactive,
     colored,
+    ...(operator !== undefined && { operator }),
     print: hears.print,
     note: (note) => hears.told({ note }),
     progress(progress) {

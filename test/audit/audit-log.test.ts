@@ -27,19 +27,19 @@ const write = (at: number, more: Partial<WriteEntry> = {}): WriteEntry => ({
   type: 'write',
   at,
   run: 1,
-  kind: 'contact',
   op: 'opt_in',
   part: 'ch_news',
   rule: 'wanted-in',
-  value: 'Ja',
+  outcome: 'acked',
+  before: 'none',
+  status: 200,
+  says: 'opt_in',
   record: '0011223344556677',
   statedAt: null,
-  before: '-',
-  after: 'in',
-  outcome: 'acked',
-  status: 200,
-  request: null,
   approval: null,
+  request: null,
+  after: null,
+  template: null,
   ...more,
 });
 const fill = (n: number) =>
@@ -78,9 +78,9 @@ describe('entries', () => {
   });
 
   test('what a killed caller appended is known, so that it is not appended again', () => {
-    log.append([{ entry: write(1) }], { origin: 'snapshot a', reached: 17 });
-    expect(log.reached('snapshot a')).toBe(17);
-    expect(log.reached('snapshot b')).toBe(0);
+    log.append([{ entry: write(1) }], [{ writer: 'a', id: 17 }]);
+    expect(log.reached('a')).toBe(17);
+    expect(log.reached('b')).toBe(0);
   });
 });
 
@@ -95,7 +95,7 @@ describe('verification', () => {
   test.each([
     [
       'a changed text',
-      `update entry set body = replace(body, 'Ja', 'No') where seq = 7`,
+      `update entry set body = replace(body, 'none', 'opt_out') where seq = 7`,
       7,
       'this entry was changed',
     ],
@@ -134,7 +134,9 @@ describe('verification', () => {
     tamper(
       `create table kept as select * from checkpoint; delete from entry; delete from checkpoint`,
     );
-    log.append(Array.from({ length: 21 }, (_, at) => ({ entry: write(at, { value: 'No' }) })));
+    log.append(
+      Array.from({ length: 21 }, (_, at) => ({ entry: write(at, { before: 'opt_out' }) })),
+    );
     tamper('insert into checkpoint select * from kept');
     const what = 'the entries up to here are not those that were signed';
     expect(verifyLog(log).faults).toEqual([{ seq: 20, what }]);
@@ -148,6 +150,24 @@ describe('verification', () => {
     expect(verifyLog(log, [head]).faults).toEqual([
       { seq: 19, what: '2 entries are missing, up to 20' },
     ]);
+  });
+});
+
+describe('the key', () => {
+  test('a new key is named by an entry, and both are valid', () => {
+    fill(3);
+    const [old, next] = [signingKey(join(folder, 'old')), signingKey(join(folder, 'next'))];
+    log.checkpoint(old, 5);
+    fill(1);
+    log.checkpoint(next, 6);
+    const last = [...log.entries(4)].map(({ body }) => decodeEntry(body));
+    expect(last).toEqual([{ type: 'key', at: 6, id: next.id, publicKey: next.publicKey }]);
+    const { keys, faults, signedUpTo } = verifyLog(log);
+    expect({ keys, faults, signedUpTo }).toEqual({
+      keys: [old.id, next.id],
+      faults: [],
+      signedUpTo: 5,
+    });
   });
 });
 

@@ -20,6 +20,7 @@ import { lookInto, openForRun, openSnapshot, type Snapshot } from '../../snapsho
 import { createPersonLocks } from '../../engine/context/person-locks.ts';
 import type { Account, Mirror, MirrorPart } from '../../engine/context/mirror-context.ts';
 import { boundDoNotContactList } from '../../engine/context/do-not-contact-binding.ts';
+import { auditTrailOf } from './audit-trail.ts';
 import { loadMap } from './mapping-module.ts';
 import { refusePaused } from './snapshot-marks.ts';
 import type { Assembled, Shell } from './process-shell.ts';
@@ -106,6 +107,7 @@ export function assemble(config: Config, shell: Shell, access: MirrorAccess): As
   } = access.writes ? hold(config, access) : lookOn(config);
   for (const note of notes) shell.note(`crm-mirror: ${note}`);
   sayLost(snapshot, doNotContact, shell);
+  const audit = lease && auditTrailOf(config, shell.note);
   const platform = connect(config, shell);
   const mirror: Mirror = {
     name: config.mirror,
@@ -114,6 +116,7 @@ export function assemble(config: Config, shell: Shell, access: MirrorAccess): As
     snapshot,
     account: accountOf(config, platform),
     doNotContact,
+    audit,
     locks: createPersonLocks(),
     notes,
     clock: systemClock,
@@ -134,6 +137,7 @@ export function assemble(config: Config, shell: Shell, access: MirrorAccess): As
     platform,
     sibling: () => besideOf(config, mirror, platform),
     close: async (failure) => {
+      audit?.log.close();
       doNotContact.close();
       snapshot.close();
       if (lease && isDamage(failure)) {

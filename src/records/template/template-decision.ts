@@ -21,10 +21,15 @@
  * An invalid D counts as present, and nothing is done. Without a certified reading of the source no
  * template counts as absent.
  */
-import { guardOf, type Change } from '../../domain/change.ts';
+import { guardOf, type Change, type ChangeReason } from '../../domain/change.ts';
 import { mostLevels } from '../../domain/values/lossless-json.ts';
 import type { RecordProblem } from '../../domain/record-problem.ts';
-import { canonicalJson, type Ownership, type RecordedRow } from '../../domain/record.ts';
+import {
+  canonicalJson,
+  fingerprint,
+  type Ownership,
+  type RecordedRow,
+} from '../../domain/record.ts';
 import { templateCreateBody } from '../../platform/request-schemas.ts';
 import type { Decision } from '../record-type.ts';
 import {
@@ -100,7 +105,8 @@ function absent({ states, recorded, shown, policy }: Absent, none: Decision): De
   if (policy.absentTemplates === 'keep' || now.fields.status === 'archived') return none;
   const fields = { status: 'archived' as const };
   const wanted = { ...recorded.sent, ...fields };
-  return { ...none, changes: [change(states.key, 'archive', { target: now.id, fields, wanted })] };
+  const about = { target: now.id, fields, wanted, shown: now };
+  return { ...none, changes: [change(states.key, 'archive', about)] };
 }
 
 interface Facts {
@@ -140,7 +146,8 @@ function owned(facts: Owned & { shown: ObservedTemplate | undefined }, none: Dec
   const names = Object.keys(fields);
   const done: RecordedTemplate = { ...recorded, sent: desired, leftAlone: null, shown };
   if (names.length === 0) return { ...none, note: note(done, true) };
-  const update = change(states.key, 'update', { target: shown.id, fields, wanted: desired });
+  const about = { target: shown.id, fields, wanted: desired, shown };
+  const update = change(states.key, 'update', about);
   if (isEdited(recorded, shown, desired)) {
     return overwrite
       ? { ...none, note: note({ ...recorded, replaced: shown }, false), changes: [update] }
@@ -206,13 +213,30 @@ function creation(key: string, desired: TemplateFields): Change[] {
 function change(
   key: string,
   op: Change['op'],
-  { target, ...body }: TemplateChange['value'] & { target?: string },
+  {
+    target,
+    shown,
+    ...body
+  }: TemplateChange['value'] & { target?: string; shown?: ObservedTemplate },
 ): Change {
   // No guard counts a creation or its second step, because neither replaces anything.
   const guard = guardOf({ kind: 'template', op });
   const rest = { part: '', target, body: canonicalJson(body), phase: 0, guard } as const;
-  return { kind: 'template', key, op, ...rest };
+  const why: ChangeReason = {
+    rule: ruleOf[op] ?? op,
+    before: shown ? fingerprint(canonicalJson(shown.fields)) : 'none',
+    after: fingerprint(canonicalJson(body.wanted)),
+  };
+  return { kind: 'template', key, op, ...rest, why };
 }
+
+/** The rules by which templates change, as the audit log names them. */
+const ruleOf: Partial<Record<Change['op'], string>> = {
+  create: 'missing-on-platform',
+  complete: 'missing-on-platform',
+  update: 'different-on-platform',
+  archive: 'missing-from-source',
+};
 
 function noteOf(
   { states, ownership }: Pick<Owned, 'states' | 'ownership'>,
