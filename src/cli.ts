@@ -59,6 +59,10 @@ const commands: Readonly<Record<string, Entry>> = {
     'say what would happen to one person and why, and what is known about them',
     () => import('./commands/explain.ts'),
   ],
+  state: [
+    'list, show or export what is recorded of people and templates',
+    () => import('./commands/state.ts'),
+  ],
   problems: [
     'what needs a person, grouped by cause: records that are invalid, rejected or in conflict',
     () => import('./commands/problems.ts'),
@@ -166,7 +170,13 @@ export async function main(argv: readonly string[], real: Shell): Promise<number
 }
 
 /** Commands whose output is meant for programs, like all JSON. */
-const dataCommands: ReadonlySet<string> = new Set(['optouts', 'schema', 'completion', 'complete']);
+const dataCommands: ReadonlySet<string> = new Set([
+  'optouts',
+  'schema',
+  'state export',
+  'completion',
+  'complete',
+]);
 
 /**
  * Wraps the shell. Control characters are shown as their codes in text for people, and in output
@@ -175,7 +185,8 @@ const dataCommands: ReadonlySet<string> = new Set(['optouts', 'schema', 'complet
  */
 function documented(argv: readonly string[], real: Shell) {
   let isPrinted = false;
-  const isData = argv.includes('--json') || dataCommands.has(argv[0] ?? '');
+  const names = [argv[0] ?? '', argv.slice(0, 2).join(' ')];
+  const isData = argv.includes('--json') || names.some((name) => dataCommands.has(name));
   const shown = real.terminal ? visibleLines : (text: string) => text;
   // A command that was passed to a worker is printed by its caller, whose configuration it names.
   const config = real.held ? defaultConfig : configIn(argv);

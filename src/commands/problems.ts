@@ -1,5 +1,4 @@
-import { existsSync, writeFileSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { Invalid } from '../domain/errors.ts';
 import { problemCauses } from '../domain/problem-causes.ts';
@@ -14,6 +13,7 @@ import {
 } from '../cli/lookup/standing-problems.ts';
 import { namesOf } from '../cli/lookup/person-names.ts';
 import { look, type LookFlags, namingOptions } from '../cli/lookup/snapshot-command.ts';
+import { writeLines } from '../cli/state/write-export.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 import { csvLines } from '../cli/output/csv-text.ts';
 import { counted } from '../domain/values/counted.ts';
@@ -167,19 +167,9 @@ function written(path: string, sight: Sight, { addresses = false }: { addresses?
     columns.map((name) => ({ ...row, place, value, crm_ids: crmIds.join(' ') })[name] ?? ''),
   );
   const lines = csvLines([columns, ...cells], { spreadsheet: true });
-  const folder = dirname(path);
-  if (!existsSync(folder)) {
-    throw new Invalid(`${path}: there is no folder ${folder}`, {
-      fix: 'make it, or name another file',
-    });
-  }
-  try {
-    writeFileSync(path, `${lines.join('\r\n')}\r\n`, { flag: 'wx', mode: 0o600 });
-  } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
-    throw new Invalid(`${path}: it is there, and nothing is overwritten`, {
-      fix: 'name another, or remove it',
-    });
-  }
+  writeLines(
+    path,
+    lines.map((line) => `${line}\r`),
+  );
   return { path, records: rows.length };
 }

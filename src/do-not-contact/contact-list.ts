@@ -8,14 +8,9 @@
  * the list is an older copy in which some opt-outs are missing.
  */
 import type { Database } from 'better-sqlite3';
-import type {
-  Cause,
-  Entry,
-  Identity,
-  ListRemark,
-  RememberedOptOut,
-} from '../domain/do-not-contact.ts';
+import type { Cause, Entry, Identity, ListRemark } from '../domain/do-not-contact.ts';
 import { hasher } from './list-key.ts';
+import { type Hashes, noteName, taking } from './write-remarks.ts';
 import { type BackupPart, copyOf } from '../snapshot/database/database-backup.ts';
 import type { Key } from '../domain/record.ts';
 import type { Wait } from '../snapshot/database/database-access.ts';
@@ -84,9 +79,6 @@ interface Stored {
   note: string | null;
 }
 
-/** The note on an entry is stored under this name and the number of the entry. */
-const noteName = 'note ';
-
 const columns = `e.seq, e.part, e.cause, e.contact, e.made_after "after", e.made_by "by",
   (select value from meta where name = '${noteName}' || e.seq) note`;
 
@@ -97,7 +89,6 @@ export function ledgerIn(
 ): DoNotContactList {
   const statements = statementsOf(db);
   const concerning = asking(statements);
-  const write = writing(statements);
   const { reached, raise } = counting(statements);
   const hash = hasher(key);
   const hashes = ({ key: address, ids }: Identity) => ({
@@ -121,18 +112,7 @@ export function ledgerIn(
     },
     close: () => void db.close(),
   };
-  const take = (remarks: Iterable<ListRemark>, at: number): number | undefined => {
-    const rest = remarks[Symbol.iterator]();
-    let step = rest.next();
-    if (step.done) return undefined;
-    const all = db.transaction(() => {
-      for (; !step.done; step = rest.next()) {
-        write({ ...step.value, ...hashes(step.value) }, at);
-      }
-      return raise();
-    });
-    return patiently(() => all.immediate());
-  };
+  const take = taking(db, { hashes, raise, patiently });
   const open = (): DoNotContactList => {
     let tell = (_reached: number): void => undefined;
     return {
@@ -146,11 +126,6 @@ export function ledgerIn(
     };
   };
   return open();
-}
-
-interface Hashes {
-  address: string;
-  ids: readonly string[];
 }
 
 /** Prepares the query for the entries that concern a person. */
@@ -231,58 +206,5 @@ export function counting({ prepare }: Statements): { reached(): number; raise():
       set.run(String(next));
       return next;
     },
-  };
-}
-
-type Hashed = Omit<ListRemark, keyof Identity> & Hashes;
-
-/** Prepares the write of one remark. The caller provides the transaction. */
-function writing({ prepare }: Statements): (remark: Hashed, at: number) => void {
-  const add = prepare<
-    Omit<RememberedOptOut, 'contact' | 'note'> & { address: string; contact: string },
-    { seq: number }
-  >(
-    `insert into entry (address, part, cause, contact, made_after, made_by)
-     values (@address, @part, @cause, @contact, @after, @by)
-     on conflict (address, part, cause, contact) where ended_at is null
-     do update set made_by = max(made_by, excluded.made_by) returning seq`,
-  );
-  const note = prepare<[string, string]>('insert or replace into meta (name, value) values (?, ?)');
-  // A note may be about the person, so an erasure leaves none.
-  const forgetNotes = prepare<[string]>(
-    `delete from meta where name in (
-       select '${noteName}' || e.seq from entry e where e.address = ?)`,
-  );
-  const forgetReasons = prepare<[string]>(
-    `update entry set ended = 'erased' where address = ? and ended is not null`,
-  );
-  const bear = prepare<[string, number]>('insert or ignore into bearer (id, entry) values (?, ?)');
-  const end = prepare<[number, string, number]>(
-    'update entry set ended_at = ?, ended = ? where seq = ? and ended_at is null',
-  );
-  const again = prepare<[number], { seq: number }>(
-    `insert into entry (address, part, cause, contact, made_after, made_by)
-     select address, part, cause, contact, made_after, made_by from entry where seq = ?
-     returning seq`,
-  );
-  const borne = prepare<[number, number, string]>(
-    `insert into bearer select id, ? from bearer
-     where entry = ? and id not in (select value from json_each(?))`,
-  );
-  return ({ address, ids, adds, ends, frees = [] }, at) => {
-    for (const { seq, why } of ends) end.run(at, why, seq);
-    for (const { seq, why } of frees) {
-      if (end.run(at, why, seq).changes === 0) continue;
-      borne.run(again.get(seq)?.seq ?? seq, seq, JSON.stringify(ids));
-    }
-    for (const { part, cause, contact, after, by, note: said } of adds) {
-      const seq = add.get({ address, part, cause, contact: contact ?? '', after, by })?.seq;
-      if (seq !== undefined && said) note.run(`${noteName}${seq}`, said);
-      if (cause === 'erasure') forgetNotes.run(address);
-      if (cause === 'erasure') forgetReasons.run(address);
-      // A bounce belongs to the address only.
-      if (seq === undefined || cause === 'bounce') continue;
-      for (const id of ids) bear.run(id, seq);
-    }
   };
 }

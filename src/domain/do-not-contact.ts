@@ -83,10 +83,11 @@ export interface ListChanges {
   adds: readonly RememberedOptOut[];
   ends: readonly { seq: number; why: string }[];
   /**
-   * Entries for another address that no longer belong to this person's ids. They remain with that
-   * address.
+   * The numbers of entries for another address that no longer belong to this person's ids. They
+   * remain with that address. They get no reason, because an erasure of this person would not find
+   * it.
    */
-  frees?: readonly { seq: number; why: string }[];
+  frees?: readonly number[];
 }
 
 /** A change to the list for one person, with the person's identity. */

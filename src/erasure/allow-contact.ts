@@ -53,8 +53,8 @@ export async function allow(
   const isErased = taken.some(({ cause }) => cause === 'erasure');
   const isOperators = taken.some(({ cause }) => cause === 'operator');
   const dropped = dropVanished(mirror, part.type, key);
-  const ended = ({ seq }: Entry) => ({ seq, why: `allow: ${reason}` });
-  const [ends, frees] = [taken.map(ended), freed.map(ended)];
+  const ends = taken.map(({ seq }) => ({ seq, why: `allow: ${reason}` }));
+  const frees = freed.map(({ seq }) => seq);
   if (entries.length > 0) mirror.doNotContact.write([{ ...who, adds: [], ends, frees }], at);
   const released = mirror.snapshot.transaction(() => {
     end(mirror.snapshot, key);

@@ -42,7 +42,7 @@ const candidates = (...words: string[]): string[] =>
   completionsOf(words).map((line) => line.split('\t')[0] ?? '');
 
 test.each([
-  { words: ['sta'], found: ['status', ':4'] },
+  { words: ['statu'], found: ['status', ':4'] },
   { words: ['domains', ''], found: ['list', 'create', 'verify', 'nameservers', ':4'] },
   { words: ['sync', '--fu'], found: ['--full', ':4'] },
   { words: ['sync', '-c', 'mirror.yaml', '--only', ''], found: ['contacts', 'templates', ':4'] },
@@ -111,7 +111,7 @@ describe.skipIf(!has('bash') || !existsSync(bashCompletion))(
     };
 
     test('completes commands, options, values and files', () => {
-      expect(offers('crm-mirror sta')).toEqual({ found: ['status'], said: '' });
+      expect(offers('crm-mirror statu')).toEqual({ found: ['status'], said: '' });
       expect(offers('crm-mirror sync --fu').found).toEqual(['--full']);
       expect(offers('crm-mirror sync --only ').found).toEqual(['contacts', 'templates']);
       expect(offers('crm-mirror sync -c config/').found).toEqual(['config/mirror.yaml']);
@@ -133,7 +133,7 @@ describe.skipIf(!has('fish'))('fish, skipped where it is not installed,', () => 
   };
 
   test('completes commands, options, values and files', () => {
-    expect(offers('crm-mirror sta')).toEqual(['status']);
+    expect(offers('crm-mirror statu')).toEqual(['status']);
     expect(offers('crm-mirror sync --fu')).toEqual(['--full']);
     expect(offers('crm-mirror sync --only ')).toEqual(['contacts', 'templates']);
     expect(offers('crm-mirror sync -c config/')).toEqual(['config/mirror.yaml']);

@@ -1,5 +1,5 @@
 /** By which ids of the CRM a forgotten person stays out, and comes back. */
-import { rmSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
@@ -140,6 +140,18 @@ describe('allow, of a new address of an erased record', () => {
     expect(await changed(world)).toBe(0);
     expect(world.shown(next)).toEqual({ ch_news: 'opt_in' });
     expect((await allow(world, next)).out).toContain('has no entry for');
+  });
+
+  test('stores no reason that `forget` of the new address would not find', async () => {
+    const world = await erased();
+    await world.call('allow', next, '--reason', 'a very private reason');
+    await changed(world);
+    await world.call('allow', next, '--reason', 'another private reason');
+    expect((await world.call('forget', next)).code).toBe(0);
+    const files = ['', '-wal'].map((end) => `${world.path}-ledger${end}`).filter(existsSync);
+    const bytes = files.map((name) => readFileSync(name, 'latin1')).join('');
+    expect(bytes).toMatch(/freed from the CRM ids/);
+    expect(bytes).not.toMatch(/private reason/);
   });
 
   test('keeps the old address out, under any id', async () => {

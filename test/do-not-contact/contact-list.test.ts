@@ -123,6 +123,35 @@ describe('the content of the list', () => {
     expect(rows.all()).toEqual([{ ended_at: 9, ended: 'allow: asked' }]);
   });
 
+  test('holds no reason or note about an erased person, even while it is open', () => {
+    const { folder, open } = place();
+    const ledger = open();
+    const operator = { ...left, cause: 'operator', part: 'ch_1', note: 'a secret note' } as const;
+    const erasure = { ...left, cause: 'erasure', contact: null } as const;
+    const bytes = () =>
+      readdirSync(folder)
+        .map((name) => readFileSync(join(folder, name), 'latin1'))
+        .join('');
+    ledger.write([{ ...ann, adds: [operator], ends: [] }], 7);
+    const [{ seq } = { seq: 0 }] = ledger.concerning(ann);
+    ledger.write([{ ...ann, adds: [], ends: [{ seq, why: 'a secret reason' }] }], 8);
+    ledger.write([{ ...ann, adds: [operator], ends: [] }], 9);
+    expect(bytes()).toMatch(/a secret note[^]*a secret reason|a secret reason[^]*a secret note/);
+    ledger.write([{ ...ann, adds: [erasure], ends: [] }], 10);
+    expect(bytes()).not.toMatch(/secret/);
+  });
+
+  test('keeps the note of an entry that no longer belongs to an id', () => {
+    const ledger = place().open();
+    const note = 'who decided';
+    const both = { ...ann, ids: [...ann.ids, ...bob.ids] };
+    ledger.write([{ ...both, adds: [{ ...left, cause: 'operator', note }], ends: [] }], 7);
+    const frees = ledger.concerning(bob).map(({ seq }) => seq);
+    ledger.write([{ ...bob, adds: [], ends: [], frees }], 8);
+    expect(ledger.concerning(bob)).toEqual([]);
+    expect(ledger.concerning(ann)).toMatchObject([{ cause: 'operator', note }]);
+  });
+
   test('holds no address and no id in plain', () => {
     const { folder, begun } = place();
     begun();

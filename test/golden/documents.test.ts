@@ -45,6 +45,8 @@ const rows: Row[] = [
   { name: 'runs-of-one', argv: lastRun },
   { name: 'explain', argv: ['explain', bob] },
   { name: 'optouts', argv: ['optouts'] },
+  { name: 'state-list', argv: ['state', 'list'] },
+  { name: 'state-show', argv: ['state', 'show', bob] },
   { name: 'retry', argv: ['retry'] },
   { name: 'pause', argv: ['pause'] },
   { name: 'resume', argv: ['resume'] },

@@ -1,6 +1,7 @@
 /** The ledger's table: what enters it, what it forbids, and what takes an entry back. */
 import { describe, expect, test } from 'vitest';
 import type { Cause, Entry } from '../../src/domain/do-not-contact.ts';
+import { canonicalJson } from '../../src/domain/record.ts';
 import { memoriesOf } from '../../src/records/contact/consent/do-not-contact-entries.ts';
 import { decodeContact } from '../../src/records/contact/observe/contact-rows.ts';
 import type { States } from '../../src/records/record-type.ts';
@@ -244,6 +245,23 @@ describe('an entry ends', () => {
     });
     expect(learn(undone)?.ends).toEqual([]);
   });
+
+  test.each(['opt_in', 'create'] as const)(
+    "an operator's opt-out after an acknowledged %s that the CRM stated later, and no other",
+    (op) => {
+      const { contacts } = open();
+      const after = remembered({ news: 'in' });
+      const learn = (since?: number) =>
+        contacts.capabilities.doNotContact?.learn(
+          { ...change(op, 'con_1'), body: canonicalJson({ since }) },
+          after,
+          [entry('operator', { part: NEWS })],
+        ).ends;
+      expect(learn()).toEqual([]);
+      expect(learn(NOON)).toEqual([]);
+      expect(learn(NOON + 1)).toHaveLength(1);
+    },
+  );
 });
 
 test('messages for people hold no address', () => {

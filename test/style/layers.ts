@@ -63,6 +63,7 @@ export const layers: readonly (readonly string[])[] = [
   ['cli/init/conversation'],
   ['cli/remote'],
   ['cli/lookup'],
+  ['cli/state'],
   ['cli/status'],
   ['cli/check'],
   ['cli/run'],

@@ -158,7 +158,7 @@ function ledgerOf({ found }: Explaining) {
  * Returns who made an opt-out and when (after one time and by another), or null if that is not
  * known.
  */
-function membershipOf({ is, by: maker, made }: Membership) {
+export function membershipOf({ is, by: maker, made }: Membership) {
   const by = is === 'opt_out' ? maker : null;
   return { is, by, after: timeOf(made?.after ?? null), until: timeOf(made?.by ?? null) };
 }

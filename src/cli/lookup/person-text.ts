@@ -107,14 +107,28 @@ const stopWords = {
   sample: 'contacts.sample chooses others',
 } as const;
 
-function memberWords({ is, by, after, until, doubtful }: NonNullable<Channel['recorded']>): string {
+/** Formats what is recorded for a channel, such as: opt out by us */
+export function memberWords({
+  is,
+  by,
+  after,
+  until,
+  doubtful,
+}: NonNullable<Channel['recorded']>): string {
   if (by === null) return stateWords(is);
   const made = until === null ? '' : `, made ${timeWords({ after, until })}`;
   const doubt = doubtful ? ', doubtful: no opt-out is known' : '';
   return `${stateWords(is)} by ${by === 'us' ? 'us' : 'the platform'}${made}${doubt}`;
 }
 
-function timeWords({ after, until }: { after: string | null; until: string | null }): string {
+/** Formats a time range, such as: after 2026-01-01T00:00:00Z and by 2026-01-02T00:00:00Z */
+export function timeWords({
+  after,
+  until,
+}: {
+  after: string | null;
+  until: string | null;
+}): string {
   return `${after === null ? '' : `after ${after} and `}by ${until}`;
 }
 

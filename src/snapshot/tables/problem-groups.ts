@@ -16,8 +16,8 @@ export interface ProblemCounts {
   unread(kind: RecordTypeName, range: KeyRange): CountedProblem[];
   /** Counts all known problems. */
   known(kind: RecordTypeName, range: KeyRange): CountedProblem[];
-  /** Returns the known problems of a range, by key. */
-  list(kind: RecordTypeName, range: KeyRange): StoredProblem[];
+  /** Returns the known problems of a range, by key, or of one record. */
+  list(kind: RecordTypeName, which: KeyRange | Key): StoredProblem[];
 }
 
 interface Common {
@@ -62,16 +62,18 @@ export function problemCountsIn(db: Statements): ProblemCounts {
   const parked = counting('problem', `${within} and desired is not null`);
   const parkedOf = counting('problem', 'kind = @kind and key = @key and desired is not null');
   const isUnread = `(class = 'invalid' or class = 'conflict' and key <> part) and not ${isNamed}`;
-  const list = db.prepare<KeyRange & { kind: string }, StoredProblem>(
+  const listed = (where: string): string =>
     `select key, class, part, reason, fix, cause, about, option, value, place, crm "crmId", since
-     from problem where ${within} order by key, class, part`,
-  );
+     from problem where ${where} order by key, class, part`;
+  const list = db.prepare<KeyRange & { kind: string }, StoredProblem>(listed(within));
+  const listOf = db.prepare<[string, string], StoredProblem>(listed('kind = ? and key = ?'));
   return {
     noticed: counting('noticed', inRange('noticed')),
     parked: (kind, which) => (typeof which === 'string' ? parkedOf : parked)(kind, which),
     unread: counting('problem', `${within} and desired is null and ${isUnread}`),
     known: counting('problem', within),
-    list: (kind, range) => list.all({ kind, ...range }),
+    list: (kind, which) =>
+      typeof which === 'string' ? listOf.all(kind, which) : list.all({ kind, ...which }),
   };
 }
 

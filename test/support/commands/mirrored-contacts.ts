@@ -13,7 +13,7 @@ export interface Said {
   err: string;
   /** Both of them, in the order of their lines. */
   said: string;
-  /** The document of --json. */
+  /** The document of --json; false for lines of documents. */
   json: ReturnType<typeof JSON.parse>;
 }
 
@@ -90,6 +90,7 @@ export async function calling(
     abort: signal,
   });
   const text = out.join('\n');
-  const json = text.startsWith('{') && JSON.parse(text);
+  const isDocument = text.startsWith('{') && !text.includes('}\n{');
+  const json = isDocument && JSON.parse(text);
   return { code, out: text, err: err.join('\n'), said: said.join('\n'), json };
 }

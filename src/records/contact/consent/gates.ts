@@ -145,9 +145,9 @@ export const gates: readonly Gate[] = [
     row: 32,
     asks: 'an operator resolved the channel as an opt-out (`resolve --out`), and the CRM has stated nothing later',
     about: ['nothing', ...enrols, 'conflict'],
-    // What follows for a person who is gone from the CRM stays, and so does an erasure.
-    holds: ({ person, channel, asked: { wanted } }, { by }) =>
-      wanted !== 'gone' && by !== 'erased' && person.operatorOut(channel) !== undefined,
+    // An erasure stays, and so does an opt-out or delete that follows because the person is gone.
+    holds: ({ person, channel, asked: { wanted, someIn } }, { by }) =>
+      by !== 'erased' && (wanted !== 'gone' || someIn) && person.operatorOut(channel) !== undefined,
     action: 'opt_out',
   },
   {

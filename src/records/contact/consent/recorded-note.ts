@@ -35,7 +35,16 @@ export function noteOf(facts: PersonFacts, isSettled: boolean): RecordedRow {
     body: canonicalJson(body),
     desired: isSettled && !twin && !row?.invalid ? row?.fingerprint : undefined,
     ...shownOf(facts),
+    ...(isSettled || !isOpenAndGone(facts) ? {} : { shown: undefined }),
   };
+}
+
+/**
+ * Returns whether the person is gone from the CRM, and an operator opted the person out. Until that
+ * is done, each full comparison decides again.
+ */
+function isOpenAndGone({ states, rules, operatorOut }: PersonFacts): boolean {
+  return hasLeft(states) && rules.channels.some((channel) => operatorOut(channel) !== undefined);
 }
 
 function isUnseen({ observed, sight }: PersonFacts['states']): boolean {

@@ -71,7 +71,7 @@ function settleIn(states: ContactStates, rules: PersonRules, asked: SettlementAs
   const over = ({ seq }: Entry) => ({ seq, why: whyOf(asked) });
   const ended = (whose.get('address') ?? []).map(over);
   // An entry of another address that shares a CRM id stays with that address.
-  const frees = (whose.get('id') ?? []).map(over);
+  const frees = (whose.get('id') ?? []).map(({ seq }) => seq);
   if (verdict.action !== 'conflict') {
     if (operators.length > 0) return { adds: [], ends: ended, frees, row: undecided(states) };
     return refused(`${channel}: there is no conflict to resolve`, look);
@@ -163,9 +163,11 @@ function settleOut(states: ContactStates, rules: PersonRules, asked: SettlementA
     return refused(`${channel}: there is no conflict to resolve`, look);
   }
   const { at } = settlement;
+  // A person who is missing from the CRM by then is decided about only if the platform differs.
+  const row = undecided(states);
   const note = JSON.stringify(settlement);
   const about = { part: channel, cause: 'operator', contact: null, after: null } as const;
-  return { adds: [{ ...about, by: at, note }], ends: [], row: undecided(states) };
+  return { adds: [{ ...about, by: at, note }], ends: [], row: row && { ...row, shown: undefined } };
 }
 
 /** Returns the recorded row, so that the next run makes a new decision. */

@@ -1,0 +1,52 @@
+/** Writes an export line by line, to a file of its own or to stdout. */
+import { closeSync, existsSync, openSync, rmSync, writeSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { Invalid } from '../../domain/errors.ts';
+
+const charactersAtOnce = 65_536;
+
+/**
+ * Writes the lines to a new file that only its owner can read (0600). Throws Invalid if the file
+ * exists or has no folder. A file that could not be written completely is removed.
+ */
+export function writeLines(path: string, lines: Iterable<string>): void {
+  const folder = dirname(path);
+  if (!existsSync(folder)) {
+    throw new Invalid(`${path}: there is no folder ${folder}`, {
+      fix: 'make it, or name another file',
+    });
+  }
+  const file = openNew(path);
+  let isWhole = false;
+  try {
+    let waiting = '';
+    for (const line of lines) {
+      waiting += `${line}\n`;
+      if (waiting.length < charactersAtOnce) continue;
+      writeAll(file, waiting);
+      waiting = '';
+    }
+    writeAll(file, waiting);
+    isWhole = true;
+  } finally {
+    closeSync(file);
+    if (!isWhole) rmSync(path);
+  }
+}
+
+/** Writes a text wholly; one call may write only a part of it. */
+function writeAll(file: number, text: string): void {
+  const bytes = Buffer.from(text);
+  for (let done = 0; done < bytes.length;) done += writeSync(file, bytes, done);
+}
+
+function openNew(path: string): number {
+  try {
+    return openSync(path, 'wx', 0o600);
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
+    throw new Invalid(`${path}: it is there, and nothing is overwritten`, {
+      fix: 'name another, or remove it',
+    });
+  }
+}

@@ -1,0 +1,164 @@
+import { resolve } from 'node:path';
+import { type Command, Option } from 'commander';
+import { Invalid } from '../domain/errors.ts';
+import { documentOf, recordNamed } from '../cli/state/record-document.ts';
+import { recordLines } from '../cli/state/record-text.ts';
+import {
+  type FilterFlags,
+  filterHelp,
+  filterOptions,
+  refuseUnknownChannel,
+  selected,
+} from '../cli/state/recorded-filter.ts';
+import type { RecordedEntry } from '../cli/state/recorded-entry.ts';
+import { csvHead, csvOf, tableRows } from '../cli/state/recorded-text.ts';
+import { writeLines } from '../cli/state/write-export.ts';
+import { look, type LookFlags, namingOptions } from '../cli/lookup/snapshot-command.ts';
+import { namesOf } from '../cli/lookup/person-names.ts';
+import type { CommandPart, Shell } from '../cli/compose/process-shell.ts';
+import { counted } from '../domain/values/counted.ts';
+import { table } from '../cli/output/table.ts';
+
+/** The parts of `state`. */
+export const parts: readonly CommandPart[] = [
+  { name: 'list', summary: 'list what is recorded', options: listOptions, run: list },
+  {
+    name: 'show',
+    summary: 'show everything that is recorded of one person or template',
+    options: showOptions,
+    run: show,
+  },
+  {
+    name: 'export',
+    summary: 'write everything that is recorded, a line for each record',
+    options: exportOptions,
+    run: exportAll,
+  },
+];
+
+const listed = 50;
+
+interface ListFlags extends LookFlags, FilterFlags {
+  limit?: string;
+}
+
+function listOptions(command: Command): void {
+  filterOptions(namingOptions(command))
+    .option('--limit <n>', `how many at most (${listed})`)
+    .addHelpText(
+      'after',
+      `\n${filterHelp}\nReads the snapshot only and changes nothing, so it works during a run.`,
+    );
+}
+
+async function list(command: Command, shell: Shell): Promise<number> {
+  const flags = command.opts<ListFlags>();
+  const limit = limitOf(flags.limit);
+  return look(flags, shell, ({ config, snapshot, names }) => {
+    refuseUnknownChannel(flags, config);
+    if (!snapshot) shell.note(`crm-mirror: there is no snapshot yet at ${config.snapshot}`);
+    const found: RecordedEntry[] = [];
+    let more = false;
+    for (const entry of snapshot ? selected({ snapshot, names }, flags) : []) {
+      more = found.length === limit;
+      if (more) break;
+      found.push(entry);
+    }
+    const rest = more ? [`… and more (--limit ${limit * 10} shows more)`] : [];
+    const lines = found.length === 0 ? ['Nothing is recorded.'] : table(tableRows(found));
+    return {
+      document: { mirror: config.mirror, records: found, more },
+      lines: [...lines, ...rest],
+    };
+  });
+}
+
+function limitOf(text: string | undefined): number {
+  if (text === undefined) return listed;
+  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
+  throw new Invalid(`--limit ${text}: write a number from 1 on`);
+}
+
+function showOptions(command: Command): void {
+  namingOptions(command)
+    .argument('<record>', 'an address, a hash, a CRM id, or the key or name of a template')
+    .addHelpText(
+      'after',
+      '\nReads the snapshot only, works during a run, and changes nothing. `explain` reads the CRM\n' +
+        'and the platform too, and says what a run would do.',
+    );
+}
+
+async function show(command: Command, shell: Shell): Promise<number> {
+  const flags = command.opts<LookFlags>();
+  return look(flags, shell, ({ config, snapshot, names }) => {
+    if (!snapshot) {
+      throw new Invalid(`${config.snapshot}: there is no snapshot yet`, {
+        fix: 'the first sync makes it',
+      });
+    }
+    const named = recordNamed(command.args[0] ?? '', snapshot);
+    const document = documentOf({ config, snapshot, names }, named);
+    return { document, lines: recordLines(document) };
+  });
+}
+
+interface ExportFlags extends LookFlags, FilterFlags {
+  format: 'jsonl' | 'csv';
+  output?: string;
+}
+
+function exportOptions(command: Command): void {
+  filterOptions(namingOptions(command))
+    .addOption(
+      new Option('--format <format>', 'jsonl: a JSON document a line; csv: a line a channel')
+        .choices(['jsonl', 'csv'])
+        .default('jsonl'),
+    )
+    .option('--output <file>', 'write to this file, which must not exist, and not to stdout')
+    .addHelpText(
+      'after',
+      `\n${filterHelp}\nPeople are hashes, in a file too, unless --addresses is given. The file is readable for\n` +
+        'you alone (0600), and no cell of the CSV is a formula to a spreadsheet. With --output, --json\n' +
+        'prints how many records were written.',
+    );
+}
+
+async function exportAll(command: Command, shell: Shell): Promise<number> {
+  const flags = command.opts<ExportFlags>();
+  const path = flags.output === undefined ? undefined : resolve(flags.output);
+  if (path === undefined && flags.json) {
+    throw new Invalid('--json: the export itself goes to stdout', {
+      fix: 'add --output FILE, or leave --json out',
+    });
+  }
+  return look(flags, shell, ({ config, snapshot }) => {
+    refuseUnknownChannel(flags, config);
+    if (!snapshot) shell.note(`crm-mirror: there is no snapshot yet at ${config.snapshot}`);
+    // An export is passed on, so a terminal alone does not allow addresses.
+    const names = snapshot && namesOf(snapshot, flags.addresses ?? false);
+    const count = { records: 0 };
+    const lines = linesOf(snapshot && names ? selected({ snapshot, names }, flags) : [], {
+      format: flags.format,
+      count,
+    });
+    if (path === undefined) for (const line of lines) shell.print(line);
+    else writeLines(path, lines);
+    const told =
+      path === undefined ? [] : [`${counted(count.records, 'record')} written to ${path}`];
+    const document = { mirror: config.mirror, file: path, format: flags.format, ...count };
+    return { document, lines: told };
+  });
+}
+
+function* linesOf(
+  entries: Iterable<RecordedEntry>,
+  { format, count }: { format: ExportFlags['format']; count: { records: number } },
+): Generator<string> {
+  if (format === 'csv') yield csvHead;
+  for (const entry of entries) {
+    count.records += 1;
+    if (format === 'csv') yield* csvOf(entry);
+    else yield JSON.stringify(entry);
+  }
+}

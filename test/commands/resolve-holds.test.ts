@@ -1,0 +1,110 @@
+/** How long a settlement by `resolve` holds, and for which person. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { ann, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
+
+const ben = 'ben@example.com';
+const said = ['--reason', 'by letter', '--evidence', 'ticket 7', '--by', 'eva'] as const;
+const settle = (world: Mirrored, who: string, as: 'in' | 'out') =>
+  world.call('resolve', who, '--channel', 'ch_news', `--${as}`, ...said);
+/** Writes the records of the CRM. One more person keeps it from being empty. */
+const crm = (world: Mirrored, ...rows: string[]) =>
+  world.csv(['id,email,news,product', ...rows, '9,x@example.com,yes,', ''].join('\n'));
+const contactOf = (world: Mirrored): string => world.emulator.world.contact(ann)?.id ?? '';
+const listed = async (world: Mirrored): Promise<{ cause: string }[]> =>
+  (await world.call('explain', ann, '--json')).json.ledger;
+
+const saysIn = `1,${ann},yes,`;
+const saysOut = `2,${ann},no,`;
+
+/** A person whom the mirror opted out as a second record said, which is gone. */
+async function optedOut(): Promise<Mirrored> {
+  const world = await mirrored();
+  for (const rows of [[saysIn], [saysIn, saysOut], [saysIn]]) {
+    crm(world, ...rows);
+    await world.call('sync');
+  }
+  return world;
+}
+
+const leavesAgain = ({ emulator: { dashboard, world } }: Mirrored): void => {
+  dashboard.signUp({ email: ann, channels: ['ch_news'] });
+  dashboard.leave(world.contact(ann)?.id ?? '', 'ch_news');
+};
+const isRemoved = (world: Mirrored): void => {
+  world.emulator.dashboard.removeFromChannel(contactOf(world), 'ch_news');
+};
+
+describe('resolve --in', () => {
+  test.each([
+    ['joins and leaves again', '--fast', leavesAgain],
+    ['joins and leaves again', '--full', leavesAgain],
+    ['is removed from the channel', '--fast', isRemoved],
+    ['is removed from the channel', '--full', isRemoved],
+  ] as const)('does not hold for a person who %s before `sync %s`', async (_, mode, acts) => {
+    const world = await optedOut();
+    expect((await settle(world, ann, 'in')).code).toBe(0);
+    acts(world);
+    await world.call('sync', mode);
+    await world.call('sync');
+    expect(world.shown(ann)).not.toMatchObject({ ch_news: 'opt_in' });
+  });
+
+  test('leaves the opt-out that was resolved for another address of the CRM record', async () => {
+    const world = await mirrored();
+    crm(world, saysIn, saysOut);
+    await world.call('sync');
+    expect((await settle(world, ann, 'out')).code).toBe(0);
+    crm(world, saysIn, `2,${ben},yes,`);
+    await world.call('sync');
+    expect((await settle(world, ben, 'in')).code).toBe(0);
+    await world.call('sync');
+    expect(world.shown(ben)).toMatchObject({ ch_news: 'opt_in' });
+    expect(world.shown(ann)).not.toMatchObject({ ch_news: 'opt_in' });
+    expect(await listed(world)).toMatchObject([{ cause: 'operator' }]);
+    expect((await world.call('explain', ann)).out).toContain('by letter (evidence: ticket 7)');
+  });
+
+  test('is refused for an opt-out that a person made while the runs were limited to others', async () => {
+    const world = await mirrored({ platform: { quirks: ['all-channels=opt_out'] } });
+    const others = join(world.folder, 'others.txt');
+    writeFileSync(others, '9\n');
+    crm(world, saysIn);
+    world.emulator.seed.contact({ email: ann, channels: { ch_news: 'opt_in' } });
+    await world.call('sync', '--only-people', others);
+    world.emulator.dashboard.leave(contactOf(world), 'ch_news');
+    await world.call('sync', '--only-people', others);
+    await world.call('sync');
+    expect((await settle(world, ann, 'in')).code).toBe(2);
+    await world.call('sync');
+    expect(world.shown(ann)).toMatchObject({ ch_news: 'opt_out' });
+  });
+});
+
+describe('resolve --out', () => {
+  test.each([
+    ['missing from the CRM', []],
+    ['flagged as deleted', [`1,${ann},yes,,yes`]],
+  ])('is applied to a person who is %s by the next run', async (_, rows) => {
+    const world = await mirrored();
+    const source = { type: 'csv', path: './people.csv' };
+    const channels = [{ id: 'ch_news', subscription: 'news' }];
+    world.config({
+      policy: { absent: 'keep' },
+      contacts: { source, id: 'id', email: 'email', deleted: 'gone', channels },
+    });
+    const write = (...lines: string[]) =>
+      world.csv(['id,email,news,product,gone', ...lines, '9,x@example.com,yes,,', ''].join('\n'));
+    write(`1,${ann},yes,,`);
+    await world.call('sync');
+    write(`1,${ann},yes,,`, `2,${ann},no,,`);
+    expect((await settle(world, ann, 'out')).code).toBe(0);
+    write(...rows);
+    await world.call('sync');
+    expect(world.shown(ann)).toMatchObject({ ch_news: 'opt_out' });
+    expect((await world.call('sync', '--json')).json.contacts.applied).toMatchObject({
+      opt_out: 0,
+    });
+  });
+});
