@@ -55,6 +55,10 @@ const commands: Readonly<Record<string, Entry>> = {
     'list the last runs, or show one of them with its changes',
     () => import('./commands/runs.ts'),
   ],
+  requests: [
+    'list what was sent to the platform lately, and what it answered',
+    () => import('./commands/requests.ts'),
+  ],
   explain: [
     'say what would happen to one person and why, and what is known about them',
     () => import('./commands/explain.ts'),

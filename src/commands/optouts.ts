@@ -3,13 +3,13 @@ import type { Config } from '../config/config.ts';
 import { optOutOf, optOutsOf } from '../records/contact/consent/platform-opt-outs.ts';
 import { decodeContact } from '../records/contact/observe/contact-rows.ts';
 import type { PlatformOptOut } from '../records/capabilities.ts';
-import { milliseconds } from '../domain/values/config-value.ts';
-import { Invalid, isExpected } from '../domain/errors.ts';
+import { isExpected } from '../domain/errors.ts';
 import { readDoNotContactList } from '../do-not-contact/list-file.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import { boundDoNotContactList } from '../engine/context/do-not-contact-binding.ts';
 import { factsIn } from '../engine/context/platform-knowledge.ts';
 import { look, type LookFlags, lookOptions } from '../cli/lookup/snapshot-command.ts';
+import { sinceOf } from '../cli/lookup/list-options.ts';
 import { csvLines } from '../cli/output/csv-text.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 
@@ -137,31 +137,6 @@ function csvOf(optOuts: readonly ReturnType<typeof told>[], spreadsheet: boolean
   });
   const head = ['email', 'crm id', 'channel', 'cause', 'after', 'by'];
   return csvLines([head, ...rows], { spreadsheet });
-}
-
-/**
- * Returns the time in milliseconds since the epoch, or null for the beginning. Throws Invalid for
- * any other text.
- */
-function sinceOf(text: string | undefined, now: number): number | null {
-  if (text === undefined) return null;
-  if (/^\d{1,6}[smhd]$/.test(text)) return now - milliseconds(text);
-  const [day = ''] = text.split('T');
-  const isTime =
-    /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/.test(text) && isDay(day);
-  const at = isTime ? Date.parse(text) : Number.NaN;
-  if (!Number.isNaN(at)) return at;
-  throw new Invalid(
-    `--since ${text}: write a time with its zone (2026-03-01T12:00:00Z), a day, or how long ago (7d)`,
-  );
-}
-
-/**
- * Returns whether the day exists, because Date turns the 30th of February into the 2nd of March.
- */
-function isDay(day: string): boolean {
-  const at = Date.parse(day);
-  return !Number.isNaN(at) && timeOf(at).startsWith(day);
 }
 
 /** Formats the time in full, because a rounded range could exclude the moment itself. */

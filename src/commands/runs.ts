@@ -15,6 +15,7 @@ import {
 } from '../cli/lookup/snapshot-command.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 import { instant, instantOrNull } from '../cli/output/format-values.ts';
+import { countOf } from '../cli/lookup/list-options.ts';
 import * as history from '../cli/status/run-history.ts';
 
 interface Flags extends LookFlags {
@@ -50,12 +51,6 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   return look(flags, shell, (seen) =>
     id === undefined ? tellAll(seen, last, isVerbose) : tellOne(seen, { id, last, isVerbose }),
   );
-}
-
-function countOf(text: string | undefined): number | undefined {
-  if (text === undefined) return undefined;
-  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
-  throw new Invalid(`--last ${text}: write a number from 1 on`);
 }
 
 type ListedRun = history.ToldRun & { changes: history.ToldChanges };

@@ -4,7 +4,7 @@
  */
 import type { z } from 'zod';
 import { byGuardKey, type GuardKey, type Limit } from '../domain/guard-classes.ts';
-import { milliseconds } from '../domain/values/config-value.ts';
+import { bytes, milliseconds } from '../domain/values/config-value.ts';
 import type { fileSchema } from './schema/file-schema.ts';
 import { withAbsolutePaths } from './schema/source-types.ts';
 
@@ -12,7 +12,8 @@ import { withAbsolutePaths } from './schema/source-types.ts';
 type File = z.output<typeof fileSchema>;
 
 /** The fields of the file that the configuration stores in a different form. */
-type Converted = 'audit' | 'guards' | 'keep' | 'ledgerKeyFile' | 'platform' | 'policy' | 'schedule';
+type Converted =
+  'audit' | 'guards' | 'keep' | 'ledgerKeyFile' | 'platform' | 'policy' | 'requests' | 'schedule';
 
 /**
  * The complete configuration. Paths are absolute, durations are in milliseconds, defaults are
@@ -30,8 +31,17 @@ export interface Config extends Readonly<Omit<File, Converted>> {
   readonly guards: GuardsConfig;
   /** How long runs and changes are kept. */
   readonly keepMs: number;
+  readonly requests: RequestLogConfig;
   /** When a worker runs; undefined if the file has no such block. */
   readonly schedule?: Schedule | undefined;
+}
+
+/** The file of the request log, how long it keeps a request, and its maximum size. */
+interface RequestLogConfig {
+  readonly isOn: boolean;
+  readonly path: string;
+  readonly keepMs: number;
+  readonly bytes: number;
 }
 
 /** The decisions for cases in which the CRM and the platform disagree. */
@@ -70,8 +80,8 @@ export function settle(
   valid: File,
   { file, statesAbsent, apiKey, absolute }: Surroundings,
 ): Config {
-  const { audit, ledgerKeyFile, platform, contacts, templates, policy, guards, keep, ...rest } =
-    valid;
+  const { ledgerKeyFile, platform, contacts, templates, policy, guards, keep, ...more } = valid;
+  const { audit, requests, ...rest } = more;
   const { deleteAfter, ...policies } = policy;
   const { absentFor, absentReadings, ...limits } = guards;
   const { schedule } = valid;
@@ -105,6 +115,12 @@ export function settle(
       absentForMs: milliseconds(absentFor),
     },
     keepMs: milliseconds(keep),
+    requests: {
+      isOn: requests.log === 'on',
+      path: `${snapshot}.requests.sqlite`,
+      keepMs: milliseconds(requests.keep),
+      bytes: bytes(requests.size),
+    },
     schedule: schedule && settleSchedule(schedule, templates !== undefined),
   });
 }

@@ -40,3 +40,29 @@ export function requestIdOf({ headers }: Pick<Answer, 'headers'>): string | unde
   const id = requestIdHeaders.map((name) => headers[name]).find((value) => value);
   return id?.replace(/[^\x21-\x7e]/g, '').slice(0, mostIdLength) || undefined;
 }
+
+/**
+ * One attempt to send a request to the platform, and its outcome, for a log. It contains no header
+ * of the request, and thus neither the API key nor a cookie.
+ */
+export interface Attempt {
+  /** When the attempt began, in milliseconds since the epoch. */
+  at: number;
+  /** How long it took, in milliseconds. */
+  ms: number;
+  route: string;
+  method: Method;
+  path: string;
+  body?: string | undefined;
+  /** The number of the attempt for this request, from 1 on. */
+  attempt: number;
+  /** The address of the person that the request is about, if it is about one person. */
+  person?: string | undefined;
+  /** The platform's id of the contact that the request is about. */
+  contact?: string | undefined;
+  /** The response; without one, `failure` says why there is none. */
+  answer?: Answer | undefined;
+  failure?: string | undefined;
+  /** The number of records in a list. It is set once the response is parsed. */
+  rows?: number | undefined;
+}

@@ -47,6 +47,7 @@ export function beginRun(mirror: Mirror, options: RunOptions): Started {
   const approvals = approvalsOf(run, options.approve);
   const { ended: endedBefore } = locks.count();
   // This comes last, because a run that has begun must end.
+  mirror.requestLog?.setRun(run.id);
   locks.begin(run.id, onlyKey(options) === undefined ? 'all' : 'one');
   const { keys, ids } = locks.superseded(run.id);
   return {

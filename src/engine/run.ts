@@ -43,6 +43,7 @@ export async function run(mirror: Mirror, options: RunOptions): Promise<Summary>
     throw error;
   } finally {
     state.lock?.release();
+    mirror.requestLog?.setRun(undefined);
     mirror.locks.end(state.run.id);
   }
 }

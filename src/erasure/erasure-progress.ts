@@ -43,10 +43,15 @@ export function accountOf(mirror: Mirror, key: Key, since: number) {
     tell: (type: RecordType, deed: Deed) =>
       note(withDeed(now, deed), () => deed.is === 'opted out' && optedOut(type, deed)),
     /**
-     * Deletes the person from the snapshot's tables and from its file, then ends the erasure. If
-     * another process reads the snapshot, throws Busy and stores the person's key again.
+     * Deletes the person from the request log, then from the snapshot's tables and from its file,
+     * and ends the erasure. If another process reads the log, throws Busy before the snapshot is
+     * changed; if it reads the snapshot, throws Busy and stores the person's key again.
      */
     purge(type: RecordType, ids: readonly string[]): void {
+      const row = recorded.get(type.name, key);
+      const known = row ? (type.capabilities.personRead?.idsOf(row) ?? []) : [];
+      const contacts = [...new Set([...known, ...(now.found ?? []), ...now.deleted])];
+      mirror.requestLog?.forget({ address: key, contacts });
       transaction(() => {
         now = withPurged(now, purge.rows(type.name, key, ids));
         keep(snapshot, { ...now, key: undefined, told: undefined });

@@ -8,7 +8,7 @@ import type { Gate } from '../rate-limit/request-gate.ts';
 import type { Priority } from '../rate-limit/route-queue.ts';
 import type { Clock, Random } from '../domain/clock.ts';
 import { Invalid } from '../domain/errors.ts';
-import type { Answer, Request, Send } from '../domain/exchange.ts';
+import type { Answer, Attempt, Request, Send } from '../domain/exchange.ts';
 import type { Operation } from './operations.ts';
 import { parseJson, refusal, unreadable } from './refusal-errors.ts';
 
@@ -24,6 +24,8 @@ export interface CallOptions {
   answered?: ((answer: Answer) => void) | undefined;
   /** The priority; the default is 'other'. */
   priority?: Priority | undefined;
+  /** The address of the person that the call is about, for a log. It is not sent. */
+  person?: string | undefined;
 }
 
 interface Call<T> {
@@ -36,6 +38,8 @@ interface Call<T> {
   cookie?: string;
   /** Addresses in this request, which must not appear in messages. */
   addresses?: readonly string[];
+  /** The id of the contact that the call is about. */
+  contact?: string | undefined;
   schema: z.ZodType<T>;
   /** The name of the expected body, for messages. */
   expected: string;
@@ -66,21 +70,24 @@ export interface CallerOptions {
   random: Random;
   apiKey: string;
   maxAttempts?: number | undefined;
+  /** Receives every attempt that was made. It must not throw. */
+  record?: ((attempt: Attempt) => void) | undefined;
 }
 
 /** Creates a caller. After its key was refused (401), no further call leaves. */
 export function createCaller(options: CallerOptions): Caller {
-  const { send, gate, apiKey, clock, random, maxAttempts } = options;
+  const { gate, apiKey, clock, random, maxAttempts } = options;
   const retry = createRetry({ clock, random, maxAttempts, signal: gate.signal });
   let refused: Answer | undefined;
 
-  async function perform<R>(
+  async function perform<R extends Called<unknown> | undefined>(
     call: Call<unknown>,
-    { signal, abort, leaves, answered, priority }: CallOptions,
+    { signal, abort, leaves, answered, priority, person }: CallOptions,
     read: (answer: Answer) => R,
   ): Promise<R> {
     const { route, resend, session } = call.operation;
     const request = build(call, apiKey);
+    const sending = recorded(request, { ...options, call, person });
     const askKey = (): void => {
       if (refused && !session) throw refusalOf(refused, call, apiKey);
     };
@@ -90,12 +97,16 @@ export function createCaller(options: CallerOptions): Caller {
         await leaves();
         askKey();
       }
-      const answer = await send(request, abort ? anySignal(gate.signal, abort) : waiting);
+      const answer = await sending.send(abort ? anySignal(gate.signal, abort) : waiting);
       if (answer.status === 401 && !session) refused = answer;
       answered?.(answer);
       return answer;
     };
-    const attempt = async () => read(await gate.through(route, leave, { signal, priority }));
+    const attempt = async () => {
+      const result = read(await gate.through(route, leave, { signal, priority }));
+      sending.listed(result?.value);
+      return result;
+    };
     return retry(resend, attempt, signal);
   }
   return {
@@ -105,6 +116,50 @@ export function createCaller(options: CallerOptions): Caller {
       perform(call, sendContext, (answer) =>
         answer.status === 404 ? absent(answer, call) : interpret(answer, call, apiKey),
       ),
+  };
+}
+
+interface Recording extends Pick<CallerOptions, 'send' | 'clock' | 'record'> {
+  call: Call<unknown>;
+  person: string | undefined;
+}
+
+/**
+ * Returns a function that sends the request and records the attempt, and one that adds the number
+ * of records in a parsed list to the last attempt.
+ */
+function recorded(request: Request, { send, clock, record, call, person }: Recording) {
+  let last: Attempt | undefined;
+  const { method, path, body } = request;
+  const { operation, contact, addresses = [] } = call;
+  const about = { route: operation.route, method, path, body, contact };
+  const begin = (): Attempt => {
+    const attempt = (last?.attempt ?? 0) + 1;
+    last = { ...about, person: person ?? addresses[0], attempt, at: clock.now(), ms: 0 };
+    return last;
+  };
+  return {
+    async send(signal: AbortSignal | undefined): Promise<Answer> {
+      if (!record) return send(request, signal);
+      const attempt = begin();
+      const began = clock.monotonic();
+      try {
+        attempt.answer = await send(request, signal);
+        return attempt.answer;
+      } catch (error) {
+        attempt.failure = error instanceof Error ? error.message : String(error);
+        throw error;
+      } finally {
+        attempt.ms = Math.round(clock.monotonic() - began);
+        record(attempt);
+      }
+    },
+    listed(value: unknown): void {
+      if (!last || !operation.route.endsWith('.list')) return;
+      if (typeof value !== 'object' || value === null) return;
+      const list: unknown[] | undefined = Object.values(value).find((one) => Array.isArray(one));
+      last.rows = list?.length;
+    },
   };
 }
 

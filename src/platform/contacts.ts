@@ -96,13 +96,14 @@ export function createContacts({ call, find }: Caller): Contacts {
     list,
     async retrieve(id, options) {
       const operation = operations.retrieveContact;
-      const found = await find({ operation, id, schema: contact, expected: 'a contact' }, options);
+      const call = { operation, id, contact: id, schema: contact, expected: 'a contact' };
+      const found = await find(call, options);
       return found && dated(found);
     },
     async remove(id, options) {
       const operation = operations.deleteContact;
       const expected = 'the answer to a deletion';
-      const done = await find({ operation, id, schema: deletion, expected }, options);
+      const done = await find({ operation, id, contact: id, schema: deletion, expected }, options);
       return done?.value.success === true ? 'removed' : 'unclear';
     },
     async enrol(channelId, who, options) {
@@ -111,7 +112,15 @@ export function createContacts({ call, find }: Caller): Contacts {
       const addresses = body.email === undefined ? [] : [body.email];
       const expected = 'the answer to an enrolment';
       const enrolled = await call(
-        { operation, id: channelId, body, addresses, schema: enrolment, expected },
+        {
+          operation,
+          id: channelId,
+          body,
+          addresses,
+          contact: body.contact_id,
+          schema: enrolment,
+          expected,
+        },
         options,
       );
       return dated(enrolled);

@@ -10,6 +10,7 @@
 import { type BudgetOf, type Counts, createGate, urgently } from '../rate-limit/request-gate.ts';
 import type { Stuck } from '../rate-limit/route-queue.ts';
 import type { RouteLimit } from '../domain/route-limit.ts';
+import type { Attempt } from '../domain/exchange.ts';
 import { createSend } from '../http/send-request.ts';
 import { systemClock } from '../http/system-clock.ts';
 import type { Clock, Random } from '../domain/clock.ts';
@@ -69,6 +70,8 @@ export interface PlatformOptions {
   userAgent?: string | undefined;
   clock?: Clock | undefined;
   random?: Random | undefined;
+  /** Receives every attempt that was made, for a log. It must not throw. */
+  record?: ((attempt: Attempt) => void) | undefined;
 }
 
 /** The platform over a network, with its request counts and limits. */
@@ -84,9 +87,9 @@ export interface ConnectedPlatform extends Platform {
   platformNow(): number | undefined;
   /**
    * Returns the same platform for requests that take precedence over all others. It counts its own
-   * requests.
+   * requests, and `record` receives its attempts.
    */
-  urgent(): Pick<ConnectedPlatform, keyof Platform | 'requests'>;
+  urgent(record?: PlatformOptions['record']): Pick<ConnectedPlatform, keyof Platform | 'requests'>;
   /** Closes the connections and ends the requests in flight. */
   close(): Promise<void>;
 }
@@ -102,10 +105,11 @@ export function createPlatform(options: PlatformOptions): ConnectedPlatform {
   const { clock = systemClock, random = Math.random } = options;
   const { send, close } = createSend({ url, timeoutMs, userAgent });
   const gate = createGate({ clock, random, reserve, budgetOf, signal, stuck });
-  const clientOf = (through: typeof gate) => ({
-    ...createClient({ send, gate: through, clock, random, apiKey, maxAttempts }),
+  const clientOf = (through: typeof gate, record: PlatformOptions['record']) => ({
+    ...createClient({ send, gate: through, clock, random, apiKey, maxAttempts, record }),
     requests: through.counts,
   });
   const { limits, platformNow } = gate;
-  return { ...clientOf(gate), limits, platformNow, urgent: () => clientOf(urgently(gate)), close };
+  const urgent: ConnectedPlatform['urgent'] = (record) => clientOf(urgently(gate), record);
+  return { ...clientOf(gate, options.record), limits, platformNow, urgent, close };
 }

@@ -6,27 +6,22 @@ import { byGuard } from '../../domain/guard-classes.ts';
 import type { AbsenceRules } from '../../records/contact/consent/our-contacts.ts';
 import { contactType } from '../../records/contact/contact-type.ts';
 import { templateType } from '../../records/template/template-type.ts';
-import { type ConnectedPlatform, createPlatform, type Platform } from '../../platform/platform.ts';
-import {
-  organizationOf,
-  type SharedBudgets,
-  sharedBudgets,
-} from '../../rate-limit/shared/shared-budget.ts';
+import type { ConnectedPlatform, Platform } from '../../platform/platform.ts';
 import { type Lease, takeLease } from '../../snapshot/database/writer-lease.ts';
 import { isDamage, setAside } from '../../snapshot/damage-check.ts';
 import type { DoNotContactList } from '../../do-not-contact/contact-list.ts';
 import { openDoNotContactList, readDoNotContactList } from '../../do-not-contact/list-file.ts';
 import { lookInto, openForRun, openSnapshot, type Snapshot } from '../../snapshot/snapshot.ts';
+import type { RequestLog } from '../../request-log/request-log.ts';
 import { createPersonLocks } from '../../engine/context/person-locks.ts';
 import type { Account, Mirror, MirrorPart } from '../../engine/context/mirror-context.ts';
 import { boundDoNotContactList } from '../../engine/context/do-not-contact-binding.ts';
 import { auditTrailOf } from './audit-trail.ts';
+import { connect, logRequests } from './platform-connection.ts';
 import { loadMap } from './mapping-module.ts';
 import { refusePaused } from './snapshot-marks.ts';
 import type { Assembled, Shell } from './process-shell.ts';
 import { contactReturns, contactSource, templateSource } from './source-registry.ts';
-import { lasting } from '../output/format-values.ts';
-import type { Stuck } from '../../rate-limit/route-queue.ts';
 import { systemClock } from '../../http/system-clock.ts';
 
 /**
@@ -36,49 +31,6 @@ import { systemClock } from '../../http/system-clock.ts';
 const pageSizes = [100, 83] as const;
 
 const randomHex = (bytes: number): string => randomBytes(bytes).toString('hex');
-
-/** Connects to a configuration's platform. If Redis is configured, it shares the rate limits. */
-export function connect(config: Config, shell: Shell): ConnectedPlatform {
-  const { url, apiKey, timeoutMs, reserve } = config.platform;
-  const shared = shareLimits(config, shell);
-  const { abort: signal } = shell;
-  const budgetOf = shared?.budgetOf;
-  const stuck = (told: Stuck): void =>
-    shell.note(`crm-mirror: ${config.mirror}: ${stuckWords(told)}`);
-  const platform = createPlatform({ url, apiKey, timeoutMs, reserve, signal, budgetOf, stuck });
-  return {
-    ...platform,
-    close: async () => {
-      await shared?.close();
-      await platform.close();
-    },
-  };
-}
-
-function stuckWords({ route, forMs }: Stuck): string {
-  if (forMs === undefined) return `requests of ${route} get through again`;
-  const reason = `${route}: the platform has refused every request for ${lasting(forMs)} (429), and the remaining requests there wait`;
-  const fix = 'see whether another program uses up the limit, or the account is blocked';
-  return renderProblem({ reason, fix });
-}
-
-function shareLimits({ redis, platform }: Config, shell: Shell): SharedBudgets | undefined {
-  if (redis === undefined) return undefined;
-  return sharedBudgets({
-    url: redis,
-    organization: organizationOf(platform),
-    worker: randomHex(8),
-    clock: systemClock,
-    random: Math.random,
-    reserve: platform.reserve,
-    notice: (lost) =>
-      shell.note(
-        lost === undefined
-          ? 'crm-mirror: Redis is there again: limits are shared again'
-          : `crm-mirror: Redis is away (${lost}): this process keeps to the limits by itself`,
-      ),
-  });
-}
 
 /** How to open a mirror. */
 export interface MirrorAccess {
@@ -108,7 +60,9 @@ export function assemble(config: Config, shell: Shell, access: MirrorAccess): As
   for (const note of notes) shell.note(`crm-mirror: ${note}`);
   sayLost(snapshot, doNotContact, shell);
   const audit = lease && auditTrailOf(config, shell.note);
-  const platform = connect(config, shell);
+  const log = access.writes ? logRequests(config, shell) : undefined;
+  const requestLog = log?.writer();
+  const platform = connect(config, shell, requestLog?.record);
   const mirror: Mirror = {
     name: config.mirror,
     parts: partsOf(config, platform),
@@ -128,6 +82,7 @@ export function assemble(config: Config, shell: Shell, access: MirrorAccess): As
     unstated: config.policy.statesAbsent ? undefined : absenceRulesOf(config),
     sample: config.contacts?.sample,
     reserve: config.platform.reserve,
+    requestLog,
     requests: platform.requests,
     limits: platform.limits,
     platformNow: platform.platformNow,
@@ -135,9 +90,10 @@ export function assemble(config: Config, shell: Shell, access: MirrorAccess): As
   return {
     mirror,
     platform,
-    sibling: () => besideOf(config, mirror, platform),
+    sibling: () => besideOf(config, mirror, { platform, log }),
     close: async (failure) => {
       audit?.log.close();
+      log?.close();
       doNotContact.close();
       snapshot.close();
       if (lease && isDamage(failure)) {
@@ -156,8 +112,9 @@ export function assemble(config: Config, shell: Shell, access: MirrorAccess): As
  * Builds the mirror again with its own connections, for a run in parallel with others in this
  * process. Its requests take priority.
  */
-function besideOf(config: Config, mirror: Mirror, all: ConnectedPlatform): Assembled {
-  const platform = all.urgent();
+function besideOf(config: Config, mirror: Mirror, shared: SharedParts): Assembled {
+  const requestLog = shared.log?.writer();
+  const platform = shared.platform.urgent(requestLog?.record);
   const snapshot = mirror.snapshot.sibling();
   const own: Mirror = {
     ...mirror,
@@ -165,14 +122,21 @@ function besideOf(config: Config, mirror: Mirror, all: ConnectedPlatform): Assem
     doNotContact: mirror.doNotContact.sibling(),
     parts: partsOf(config, platform),
     account: accountOf(config, platform),
+    requestLog,
     requests: platform.requests,
   };
   return {
     mirror: own,
     platform,
-    sibling: () => besideOf(config, mirror, all),
+    sibling: () => besideOf(config, mirror, shared),
     close: async () => snapshot.close(),
   };
+}
+
+/** What the connections of one mirror have in common. */
+interface SharedParts {
+  platform: ConnectedPlatform;
+  log: RequestLog | undefined;
 }
 
 interface Opened {

@@ -5,7 +5,7 @@ import type { Config } from '../../config/config.ts';
 import { loadConfig } from '../../config/load-config.ts';
 import { Unavailable } from '../../domain/errors.ts';
 import type { Platform } from '../../platform/platform.ts';
-import { connect } from '../compose/assemble-mirror.ts';
+import { connect } from '../compose/platform-connection.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { exitCode } from '../output/exit-codes.ts';
 import { type CommandAnswer, type LookFlags, print } from './snapshot-command.ts';

@@ -32,6 +32,26 @@ const delay = (what: string) =>
     .string()
     .regex(delayForm, says('is not a duration', 'write a number and s, m, h or d: 90d, or 0s'))
     .describe(what);
+/** The form of the size of a file. */
+const fileSize = (what: string) =>
+  z
+    .string()
+    .regex(/^[1-9]\d{0,4}[MG]B$/, says('is no size', 'write a number and MB or GB: 100MB'))
+    .describe(what);
+
+const requests = z
+  .strictObject({
+    log: z
+      .enum(['on', 'off'])
+      .default('on')
+      .describe('off: no requests are logged, and the next run deletes the log'),
+    keep: duration('How long requests are kept').default('14d'),
+    size: fileSize('Maximum size of the log; the oldest requests are dropped first').default(
+      '100MB',
+    ),
+  })
+  .describe('The log of the requests to the platform, which the command requests shows');
+
 /** Returns whether a source, which may be invalid, reads standard input. */
 function isInput(source: unknown): boolean {
   const hasPath = typeof source === 'object' && source !== null && 'path' in source;
@@ -191,6 +211,7 @@ export const fileSchema = z
     guards: guards.prefault({}),
     keep: duration('How long the snapshot keeps runs and their changes').default('90d'),
     audit: audit.prefault({}),
+    requests: requests.prefault({}),
     schedule: schedule.optional(),
     redis: redis.optional(),
     server: server.optional(),

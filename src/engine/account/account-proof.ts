@@ -114,7 +114,7 @@ async function contactsThere(
   const isMoved = boundTo(snapshot).url !== url;
   let found = 0;
   await each(sample, atOnce, async ({ id, key }) => {
-    const contact = await contacts.retrieve(id, { signal });
+    const contact = await contacts.retrieve(id, { signal, person: key });
     if (contact && (!isMoved || contactKey(contact.email) === key)) found += 1;
   });
   return { found, of: sample.length };

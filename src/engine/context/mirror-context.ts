@@ -7,6 +7,7 @@ import type { Guards } from '../report/guard-rules.ts';
 import type { PlanView } from '../report/plan-view.ts';
 import type { Plan, RequestCounts } from '../report/run-summary.ts';
 import type { Platform } from '../../platform/api-client.ts';
+import type { RequestWriter } from '../../request-log/request-log.ts';
 import type { DoNotContactList } from '../../do-not-contact/contact-list.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import type { WriteBack } from '../../sources/write-back.ts';
@@ -53,6 +54,8 @@ export interface Mirror {
   sample?: number | undefined;
   /** The share of each route's limit that is left to other programs, from 0 to 1. */
   reserve: number;
+  /** Logs the requests of this mirror's connection; undefined if they are not logged. */
+  requestLog?: Pick<RequestWriter, 'setRun' | 'forget'> | undefined;
   /** Returns the number of requests so far. */
   requests(): RequestCounts;
   /** Returns the limits by route, as the platform's responses state them. */

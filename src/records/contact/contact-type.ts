@@ -127,9 +127,9 @@ async function send(
   const { channel, subscription } = enrolment(change);
   const to = change.target === undefined ? { email: change.key } : { contactId: change.target };
   const priority = subscription === 'opt_out' ? 'opt_out' : 'other';
+  const how = { ...sendContext, priority, person: change.key } as const;
   try {
-    const body = { ...to, subscription };
-    const answer = await access.platform.enrol(channel, body, { ...sendContext, priority });
+    const answer = await access.platform.enrol(channel, { ...to, subscription }, how);
     if (change.target !== undefined) return answeredById(change, answer, sendContext);
     const facts = sendContext.facts();
     return await afterwards(() => made(access, { change, answer, facts }, sendContext.abort));
@@ -207,10 +207,10 @@ async function remove(
   sendContext: SendContext,
 ): Promise<SendOutcome> {
   const id = change.target ?? '';
-  if ((await access.platform.remove(id, sendContext)) === 'removed') return acked({ id });
+  const how = { ...sendContext, person: change.key };
+  if ((await access.platform.remove(id, how)) === 'removed') return acked({ id });
   return afterwards(async () => {
-    const left = await retrieve(access, { ...change, target: id }, sendContext.abort);
-    if (left === undefined) return acked({ id });
+    if (!(await retrieve(access, { ...change, target: id }, how.abort))) return acked({ id });
     return {
       is: 'rejected',
       status: 200,

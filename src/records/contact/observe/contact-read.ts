@@ -27,7 +27,7 @@ export async function find(
   { key, id = '' }: RecordedRow,
   signal: AbortSignal,
 ): Promise<FoundRecord> {
-  const contact = await access.platform.retrieve(id, { signal });
+  const contact = await access.platform.retrieve(id, { signal, person: key });
   if (contact) return { is: 'alone', rows: [observe(contact, access.channels)] };
   return { is: 'whole', rows: await search(access, key, signal) };
 }
@@ -43,7 +43,7 @@ export async function read(
 ): Promise<ObservedContactRow[]> {
   const { key, target, op } = change;
   if (target === undefined) return search(access, key, signal);
-  if (op === 'opt_out') return byId(access, target, signal);
+  if (op === 'opt_out') return byId(access, { key, id: target }, signal);
   const row = await retrieve(access, { key, target }, signal);
   return row ? [row] : [];
 }
@@ -57,13 +57,17 @@ export async function retrieve(
   { key, target = '' }: Pick<Change, 'key' | 'target'>,
   signal: AbortSignal,
 ): Promise<ObservedContactRow | undefined> {
-  const contact = await access.platform.retrieve(target, { signal });
+  const contact = await access.platform.retrieve(target, { signal, person: key });
   const isTheirs = contact && contactKey(contact.email) === key;
   return isTheirs ? observe(contact, access.channels) : undefined;
 }
 
-async function byId({ platform, channels }: ReadAccess, id: string, signal: AbortSignal) {
-  const contact = await platform.retrieve(id, { signal });
+async function byId(
+  { platform, channels }: ReadAccess,
+  { key, id }: { key: string; id: string },
+  signal: AbortSignal,
+) {
+  const contact = await platform.retrieve(id, { signal, person: key });
   return contact ? [observe(contact, channels)] : [];
 }
 
@@ -78,7 +82,7 @@ export async function readAll(
 ): Promise<ObservedContactRow[]> {
   const rows = await search(access, key, signal);
   if (id === undefined || rows.some((row) => row.id === id)) return rows;
-  return [...rows, ...(await byId(access, id, signal))];
+  return [...rows, ...(await byId(access, { key, id }, signal))];
 }
 
 /** Returns all contacts with exactly this address. The platform's search may match more. */

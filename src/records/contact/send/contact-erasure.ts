@@ -21,9 +21,9 @@ export async function erase(
   const ids = [...idsOf(recorded), ...known];
   const contacts = await find(platform, { key, ids }, leave);
   for (const { id } of contacts) tell({ is: 'found', id });
-  for (const contact of contacts) await optOut(platform, { contact, tell }, leave);
+  for (const contact of contacts) await optOut(platform, { key, contact, tell }, leave);
   for (const { id } of contacts) {
-    const answer = await platform.remove(id, leave);
+    const answer = await platform.remove(id, { ...leave, person: key });
     if (answer === 'removed') tell({ is: 'deleted', id });
   }
   const all = [...ids, ...contacts.map(({ id }) => id)];
@@ -56,7 +56,9 @@ async function find(
     if (contactKey(contact.email) === key) found.set(contact.id, contact);
   }
   for (const id of new Set(ids)) {
-    const contact = found.has(id) ? undefined : await platform.retrieve(id, { signal });
+    const contact = found.has(id)
+      ? undefined
+      : await platform.retrieve(id, { signal, person: key });
     if (contact && contactKey(contact.email) === key) found.set(id, contact);
   }
   return [...found.values()];
@@ -68,14 +70,14 @@ async function find(
  */
 async function optOut(
   platform: Contacts,
-  { contact: { id, channels }, tell }: { contact: Contact } & Pick<Erasing, 'tell'>,
+  { key, contact: { id, channels }, tell }: { contact: Contact } & Pick<Erasing, 'key' | 'tell'>,
   leave: Deadlines,
 ): Promise<void> {
   for (const { id: channel, subscription } of channels) {
     if (subscription !== 'opt_in') continue;
     try {
       const who = { contactId: id, subscription: 'opt_out' as const };
-      await platform.enrol(channel, who, { ...leave, priority: 'opt_out' });
+      await platform.enrol(channel, who, { ...leave, priority: 'opt_out', person: key });
       tell({ is: 'opted out', id, channel });
     } catch (error) {
       const isRefused = error instanceof Rejected && ![401, 403].includes(error.status);

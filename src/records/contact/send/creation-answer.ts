@@ -159,7 +159,7 @@ async function retrieveNew(
 ): Promise<ReadBack | undefined> {
   let attempts = 0;
   const leaves = async (): Promise<void> => void (attempts += 1);
-  const contact = await access.platform.retrieve(id, { signal, leaves });
+  const contact = await access.platform.retrieve(id, { signal, leaves, person: key });
   if (!contact || contactKey(contact.email) !== key) return undefined;
   const { date, updatedAt } = contact;
   const row = observe(contact, access.channels);

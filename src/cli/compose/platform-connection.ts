@@ -1,0 +1,88 @@
+/** Connects a mirror to its platform, and opens the log of what is sent there. */
+import { randomBytes } from 'node:crypto';
+import { renderProblem } from '../../domain/errors.ts';
+import type { Config } from '../../config/config.ts';
+import { systemClock } from '../../http/system-clock.ts';
+import { type ConnectedPlatform, createPlatform } from '../../platform/platform.ts';
+import type { Stuck } from '../../rate-limit/route-queue.ts';
+import {
+  organizationOf,
+  type SharedBudgets,
+  sharedBudgets,
+} from '../../rate-limit/shared/shared-budget.ts';
+import { readKey } from '../../do-not-contact/list-key.ts';
+import { removeLog } from '../../request-log/log-file.ts';
+import {
+  openRequestLog,
+  type RequestLog,
+  type RequestWriter,
+} from '../../request-log/request-log.ts';
+import { lasting } from '../output/format-values.ts';
+import type { Shell } from './process-shell.ts';
+
+/**
+ * Connects to a configuration's platform. If Redis is configured, it shares the rate limits.
+ * `record` receives every attempt to send a request.
+ */
+export function connect(
+  config: Config,
+  shell: Shell,
+  record?: RequestWriter['record'],
+): ConnectedPlatform {
+  const { url, apiKey, timeoutMs, reserve } = config.platform;
+  const shared = shareLimits(config, shell);
+  const { abort: signal } = shell;
+  const budgetOf = shared?.budgetOf;
+  const stuck = (told: Stuck): void =>
+    shell.note(`crm-mirror: ${config.mirror}: ${stuckWords(told)}`);
+  const paced = { reserve, signal, budgetOf, stuck };
+  const platform = createPlatform({ url, apiKey, timeoutMs, ...paced, record });
+  return {
+    ...platform,
+    close: async () => {
+      await shared?.close();
+      await platform.close();
+    },
+  };
+}
+
+function stuckWords({ route, forMs }: Stuck): string {
+  if (forMs === undefined) return `requests of ${route} get through again`;
+  const reason = `${route}: the platform has refused every request for ${lasting(forMs)} (429), and the remaining requests there wait`;
+  const fix = 'see whether another program uses up the limit, or the account is blocked';
+  return renderProblem({ reason, fix });
+}
+
+function shareLimits({ redis, platform }: Config, shell: Shell): SharedBudgets | undefined {
+  if (redis === undefined) return undefined;
+  return sharedBudgets({
+    url: redis,
+    organization: organizationOf(platform),
+    worker: randomBytes(8).toString('hex'),
+    clock: systemClock,
+    random: Math.random,
+    reserve: platform.reserve,
+    notice: (lost) =>
+      shell.note(
+        lost === undefined
+          ? 'crm-mirror: Redis is there again: limits are shared again'
+          : `crm-mirror: Redis is away (${lost}): this process keeps to the limits by itself`,
+      ),
+  });
+}
+
+/** Opens the log of the requests. If it is switched off, deletes what was logged before. */
+export function logRequests(
+  { requests, ledger, platform }: Config,
+  shell: Shell,
+): RequestLog | undefined {
+  const key = readKey(ledger.keyFile);
+  if (!requests.isOn || key === undefined) {
+    removeLog(requests.path);
+    return undefined;
+  }
+  const { path, keepMs, bytes } = requests;
+  const { now } = systemClock;
+  const warn = (reason: string): void => shell.note(`crm-mirror: ${reason}`);
+  return openRequestLog({ path, key, keepMs, bytes, hides: [platform.apiKey], now, warn });
+}

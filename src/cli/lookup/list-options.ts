@@ -1,0 +1,35 @@
+/** Reads the options with which commands limit what they list. */
+import { milliseconds } from '../../domain/values/config-value.ts';
+import { Invalid } from '../../domain/errors.ts';
+
+/** Returns the number that --last states. Throws Invalid for any other text. */
+export function countOf(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
+  throw new Invalid(`--last ${text}: write a number from 1 on`);
+}
+
+/**
+ * Returns the time that --since states, in milliseconds since the epoch, or null for the beginning.
+ * Throws Invalid for any other text.
+ */
+export function sinceOf(text: string | undefined, now: number): number | null {
+  if (text === undefined) return null;
+  if (/^\d{1,6}[smhd]$/.test(text)) return now - milliseconds(text);
+  const [day = ''] = text.split('T');
+  const isTime =
+    /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/.test(text) && isDay(day);
+  const at = isTime ? Date.parse(text) : Number.NaN;
+  if (!Number.isNaN(at)) return at;
+  throw new Invalid(
+    `--since ${text}: write a time with its zone (2026-03-01T12:00:00Z), a day, or how long ago (7d)`,
+  );
+}
+
+/**
+ * Returns whether the day exists, because Date turns the 30th of February into the 2nd of March.
+ */
+function isDay(day: string): boolean {
+  const at = Date.parse(day);
+  return !Number.isNaN(at) && new Date(at).toISOString().startsWith(day);
+}

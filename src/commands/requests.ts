@@ -1,0 +1,159 @@
+import type { Command } from 'commander';
+import { Invalid } from '../domain/errors.ts';
+import { readKey } from '../do-not-contact/list-key.ts';
+import { operations } from '../platform/operations.ts';
+import { type LoggedRequest, readRequests, type RequestFilter } from '../request-log/read-log.ts';
+import { countOf, sinceOf } from '../cli/lookup/list-options.ts';
+import { shownTexts } from '../cli/lookup/masked-request.ts';
+import { namedBy, wordOf } from '../cli/lookup/person-names.ts';
+import {
+  type CommandAnswer,
+  look,
+  type LookFlags,
+  namingOptions,
+  type Seen,
+} from '../cli/lookup/snapshot-command.ts';
+import type { Shell } from '../cli/compose/process-shell.ts';
+import { table } from '../cli/output/table.ts';
+import { verboseOption } from '../cli/output/verbosity.ts';
+import { visibleLine } from '../cli/output/visible-text.ts';
+
+interface Flags extends LookFlags {
+  person?: string;
+  failed?: true;
+  route?: string;
+  run?: string;
+  since?: string;
+  last?: string;
+  verbose?: true;
+}
+
+const shownUsually = 20;
+
+/** Declares the flags of `requests`. */
+export function options(command: Command): void {
+  verboseOption(namingOptions(command))
+    .option('--person <who>', 'only requests about this person: an address or a hash')
+    .option('--failed', 'only requests that were refused or not answered')
+    .option('--route <name>', 'only requests of a route (contacts.enrol), or of several (contacts)')
+    .option('--run <id>', 'only requests of this run')
+    .option('--since <time>', 'only requests since then: 2026-03-01T12:00:00Z, 2026-03-01, 12h')
+    .option('--last <n>', `how many, the newest first (${shownUsually})`)
+    .addHelpText(
+      'after',
+      '\nShows what the commands that write, and the worker, sent to the platform, and what it answered.\n' +
+        'Each attempt is a request of its own (TRY). Of a list only the size is kept. --verbose and\n' +
+        '--json show the texts. Addresses and names appear as hashes, except at a terminal or with\n' +
+        '--addresses. `requests` in the configuration states how long requests are kept (14 days).',
+    );
+}
+
+/** Lists the newest requests to the platform. */
+export async function run(command: Command, shell: Shell): Promise<number> {
+  const flags = command.opts<Flags>();
+  const last = countOf(flags.last) ?? shownUsually;
+  return look(flags, shell, (seen) => tell(seen, flags, { last, isPlain: isPlain(flags, shell) }));
+}
+
+function isPlain({ addresses }: Flags, { terminal }: Shell): boolean {
+  return addresses ?? terminal;
+}
+
+function tell(seen: Seen, flags: Flags, how: { last: number; isPlain: boolean }): CommandAnswer {
+  const { config, snapshot, names } = seen;
+  const { mirror, requests, ledger } = config;
+  const filter = filterOf(flags, seen);
+  const place = { path: requests.path, key: readKey(ledger.keyFile) };
+  const found = snapshot && readRequests(place, filter, how.last);
+  const { newest, more } = found ?? { newest: [], more: 0 };
+  const shown = newest.map((one) => ({ ...one, ...shownTexts(one, names, how.isPlain) }));
+  const document = { mirror, since: timeOf(filter.since), requests: shown.map(told), more };
+  if (shown.length === 0) return { document, lines: [emptyWords(seen, found !== undefined)] };
+  const rest = `… and ${more.toLocaleString('en')} more (--last ${how.last + more} shows all)`;
+  return { document, lines: [...linesOf(shown, flags), ...(more > 0 ? [rest] : [])] };
+}
+
+function filterOf(flags: Flags, { config, snapshot, now }: Seen): RequestFilter {
+  const { run, route, failed } = flags;
+  if (route !== undefined) refuseUnknown(route);
+  const word = flags.person === undefined ? undefined : wordOf(flags.person);
+  const isMeant = word !== undefined && snapshot ? namedBy(word, snapshot) : () => false;
+  if (word !== undefined && !/^#|@/.test(word)) {
+    throw new Invalid(`--person ${word}: this is no person`, {
+      fix: 'give an address, or a hash as runs and status show it (#9cc428f416d4)',
+    });
+  }
+  const asked = sinceOf(flags.since, now);
+  const kept = now - config.requests.keepMs;
+  return {
+    since: asked === null ? kept : Math.max(asked, kept),
+    run,
+    route,
+    failed,
+    person: word?.startsWith('#') ? (key) => isMeant({ kind: 'contact', key }) : word,
+  };
+}
+
+function refuseUnknown(route: string): void {
+  const routes = [...new Set(Object.values(operations).map((one) => one.route))];
+  if (routes.some((one) => one === route || one.startsWith(`${route}.`))) return;
+  throw new Invalid(`--route ${route}: there is no such route`, {
+    fix: `write one of ${routes.join(', ')}`,
+  });
+}
+
+function emptyWords({ config: { mirror, requests } }: Seen, isThere: boolean): string {
+  if (!requests.isOn) return `The requests of ${mirror} are not logged (requests.log is off)`;
+  if (isThere) return `No such requests of ${mirror} are logged`;
+  return `No requests of ${mirror} are logged yet; a run logs them in ${requests.path}`;
+}
+
+function told(one: LoggedRequest) {
+  const { at, run, route, method, path, status, failure, ms, attempt } = one;
+  const { person, requestId, size, rows, request, answer } = one;
+  const sent = { at: timeOf(at), run, route, method, path, status, failure, ms, attempt };
+  return { ...sent, person, requestId, size, rows, request, answer };
+}
+
+/** Returns a line for each request, followed by its texts if they are wanted or it failed. */
+function linesOf(shown: readonly LoggedRequest[], { verbose }: Flags): string[] {
+  const [head = '', ...rows] = table(
+    [
+      ['SENT', 'RUN', 'ROUTE', 'STATUS', 'MS', 'TRY', 'PERSON'],
+      ...shown.map((one) => [
+        timeOf(one.at),
+        one.run ?? '–',
+        one.route,
+        String(one.status ?? '–'),
+        one.ms.toLocaleString('en'),
+        String(one.attempt),
+        one.person ?? listWords(one),
+      ]),
+    ],
+    { right: [4, 5] },
+  );
+  return [head, ...rows.flatMap((row, at) => [row, ...textsOf(shown[at], verbose === true)])];
+}
+
+function listWords({ rows }: LoggedRequest): string {
+  return rows === null ? '–' : `– (${rows.toLocaleString('en')} listed)`;
+}
+
+function textsOf(one: LoggedRequest | undefined, isVerbose: boolean): string[] {
+  if (!one) return [];
+  const { method, path, requestId, request, answer, failure, status, size } = one;
+  const isFailed = status === null || status < 200 || status > 299;
+  const id = requestId === null ? '' : `, request id ${requestId}`;
+  const bytes = size === null ? '' : `${size.toLocaleString('en')} bytes`;
+  const answered = failure ?? answer ?? bytes;
+  const texts = [
+    ...(isVerbose ? [`    ${method} ${path}${id}`] : []),
+    ...(isVerbose && request !== null ? [`    sent      ${request}`] : []),
+    ...(isVerbose || isFailed ? [`    answered  ${answered || '–'}`] : []),
+  ];
+  return texts.map((text) => visibleLine(text));
+}
+
+function timeOf(at: number): string {
+  return new Date(at).toISOString();
+}

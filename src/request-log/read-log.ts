@@ -1,0 +1,136 @@
+/** Reads the request log, also while another process writes it. */
+import { existsSync } from 'node:fs';
+import type Database from 'better-sqlite3';
+import { Invalid } from '../domain/errors.ts';
+import { openToLook, waiterFor } from '../snapshot/database/database-access.ts';
+import { isDamage } from '../snapshot/damage-check.ts';
+import { isOurs, newer, type StoredRequest, version } from './log-file.ts';
+import { type Content, secretsOf } from './sealed-rows.ts';
+
+/** Selects requests. Each field that is not undefined leaves out others. */
+export interface RequestFilter {
+  /** The earliest time, in milliseconds since the epoch. */
+  since: number;
+  run: string | undefined;
+  /** A route, or the first word of several. */
+  route: string | undefined;
+  /** Whether only requests without a 2xx response are wanted. */
+  failed: boolean | undefined;
+  /** An address, or a function that recognizes one. */
+  person: string | ((address: string) => boolean) | undefined;
+}
+
+/** One logged request. */
+export type LoggedRequest = Omit<StoredRequest, 'person' | 'contact' | 'content'> & Content;
+
+/** The newest requests first, and how many more there are. */
+export interface LoggedRequests {
+  newest: LoggedRequest[];
+  more: number;
+}
+
+/**
+ * Returns the `last` newest requests that the filter selects, or undefined if there is no log yet.
+ * `key` is the key of the do-not-contact list. Throws Invalid if the log is damaged or was written
+ * with another key, and Busy.
+ */
+export function readRequests(
+  { path, key }: { path: string; key: string | undefined },
+  filter: RequestFilter,
+  last: number,
+): LoggedRequests | undefined {
+  if (!existsSync(path)) return undefined;
+  const db = openToLook(path, 'request log');
+  try {
+    return waiterFor(
+      db,
+      path,
+      'request log',
+    )(() => {
+      const at = Number(db.pragma('user_version', { simple: true }));
+      if (at > version) throw newer(path);
+      if (at === 0) return undefined;
+      const secrets = secretsOf(key ?? '');
+      if (key === undefined || !isOurs(db, secrets)) throw otherKey(path);
+      const people = marksOf(db, secrets, filter.person);
+      return select(db, secrets, { ...filter, people, last });
+    });
+  } catch (error) {
+    throw isDamage(error) ? damaged(path) : error;
+  } finally {
+    db.close();
+  }
+}
+
+type Secrets = ReturnType<typeof secretsOf>;
+
+/** Returns the keyed hashes of the people who are meant, or undefined if everybody is. */
+function marksOf(
+  db: Database.Database,
+  { mark, open }: Secrets,
+  person: RequestFilter['person'],
+): Buffer[] | undefined {
+  if (person === undefined) return undefined;
+  if (typeof person === 'string') return [mark('person', person)];
+  const each = db.prepare<[], { person: Buffer; content: Buffer }>(
+    'select person, content from request where person is not null group by person',
+  );
+  const found: Buffer[] = [];
+  for (const row of each.iterate()) {
+    if (person(open(row.content).person ?? '')) found.push(row.person);
+  }
+  return found;
+}
+
+interface Selection extends Omit<RequestFilter, 'person'> {
+  people: readonly Buffer[] | undefined;
+  last: number;
+}
+
+function select(db: Database.Database, { open }: Secrets, asked: Selection): LoggedRequests {
+  const { since, run, route, failed, people, last } = asked;
+  const conditions = [
+    'at >= @since',
+    ...(run === undefined ? [] : ['run = @run']),
+    ...(route === undefined ? [] : ["(route = @route or route like @route || '.%')"]),
+    ...(failed ? ['(status is null or status not between 200 and 299)'] : []),
+    ...(people ? [`person in (${people.map((one) => `x'${one.toString('hex')}'`).join()})`] : []),
+  ].join(' and ');
+  const bound = { since, run, route, last };
+  const count = db.prepare<[typeof bound], { n: number }>(
+    `select count(*) n from request where ${conditions}`,
+  );
+  const list = db.prepare<[typeof bound], StoredRequest>(
+    `select * from request where ${conditions} order by id desc limit @last`,
+  );
+  const newest = list
+    .all(bound)
+    .map(({ content, ...row }) => ({ ...plain(row), ...open(content) }));
+  return { newest, more: (count.get(bound)?.n ?? 0) - newest.length };
+}
+
+function plain({
+  at,
+  run,
+  route,
+  status,
+  attempt,
+  ms,
+  size,
+  rows,
+}: Omit<StoredRequest, 'content'>) {
+  return { at, run, route, status, attempt, ms, size, rows };
+}
+
+function otherKey(path: string): Invalid {
+  return new Invalid(
+    `${path}: this request log was written with the key of another do-not-contact list`,
+    { fix: 'put that key back; otherwise the next run begins the log anew' },
+  );
+}
+
+function damaged(path: string): Invalid {
+  return new Invalid(`${path}: this request log is damaged, it is not a readable database`, {
+    fix: 'the next run begins it anew',
+  });
+}

@@ -1,0 +1,197 @@
+/**
+ * Keeps what was sent to the platform lately, and what it answered, for people who have to find out
+ * what happened. Rows are collected in memory and written in batches. Losing some of them is
+ * allowed: a failure of the log is printed once, and never ends or delays a run.
+ *
+ * The process that holds the lease of the mirror is the only one that writes the log, so `forget`
+ * can remove a person from it for good.
+ */
+import { existsSync } from 'node:fs';
+import { Invalid } from '../domain/errors.ts';
+import type { Attempt } from '../domain/exchange.ts';
+import { type LogFile, openLogFile, type StoredRequest } from './log-file.ts';
+import { type Secrets, secretsOf } from './sealed-rows.ts';
+
+/** The log of one mirror. */
+export interface RequestLog {
+  /** Returns a writer for one connection to the platform, which at most one run uses at a time. */
+  writer(): RequestWriter;
+  /** Writes what was collected, and closes the file. */
+  close(): void;
+}
+
+/** Writes the requests of one connection. */
+export interface RequestWriter {
+  record(attempt: Attempt): void;
+  /** Sets the run that the following requests belong to; undefined if they belong to none. */
+  setRun(id: string | undefined): void;
+  /**
+   * Removes every row about the person, and every trace of them from the file. Throws Busy while
+   * another process reads the file, and Invalid if it cannot be opened.
+   */
+  forget(person: Person): void;
+}
+
+/** A person: the address, and the platform's ids of the contacts. */
+export interface Person {
+  address: string;
+  contacts: readonly string[];
+}
+
+/** The settings of a log. */
+export interface LogOptions {
+  path: string;
+  /** The key of the do-not-contact list, in hexadecimal. */
+  key: string;
+  /** How long rows are kept, in milliseconds. */
+  keepMs: number;
+  /** The maximum size of the file in bytes. */
+  bytes: number;
+  /** Texts that are never stored, such as the API key. */
+  hides: readonly string[];
+  now(): number;
+  /** Prints why requests are not logged. It is called once at most. */
+  warn(reason: string): void;
+}
+
+const flushAfterMs = 1_000;
+const flushAtRows = 500;
+
+/** Opens the log. It never throws: if the file cannot be used, it says so and keeps nothing. */
+export function openRequestLog(options: LogOptions): RequestLog {
+  const { path, keepMs, now } = options;
+  const secrets = secretsOf(options.key);
+  const say = onceOnly(options);
+  const file = attempted(() => openLogFile(path, secrets), say);
+  const buffered: Row[] = [];
+  let timer: NodeJS.Timeout | undefined;
+  let due: NodeJS.Immediate | undefined;
+
+  const bounds = () => ({ since: now() - keepMs, bytes: options.bytes });
+  const flush = (): void => {
+    clearTimeout(timer);
+    clearImmediate(due);
+    timer = undefined;
+    due = undefined;
+    const rows = buffered.splice(0).map((row) => stored(row, secrets, options.hides));
+    attempted(() => {
+      if (rows.length > 0) file?.append(rows);
+      file?.trim(bounds());
+    }, say);
+  };
+  const put = (row: Row): void => {
+    if (!file) return;
+    buffered.push(row);
+    timer ??= setTimeout(flush, flushAfterMs).unref();
+    // Not at once, because the number of records in a list is added after the response is parsed.
+    if (buffered.length >= flushAtRows) due ??= setImmediate(flush);
+  };
+  const forget = (person: Person): void => {
+    flush();
+    if (file) forgetIn(file, secrets, person);
+    else if (existsSync(path)) throw notOpened(path);
+  };
+  return {
+    writer() {
+      let run: string | undefined;
+      return {
+        record: (attempt) => put({ attempt, run }),
+        setRun: (id) => void (run = id),
+        forget,
+      };
+    },
+    close() {
+      flush();
+      attempted(() => {
+        while (file?.trim(bounds()));
+      }, say);
+      attempted(() => file?.close(), say);
+    },
+  };
+}
+
+interface Row {
+  attempt: Attempt;
+  run: string | undefined;
+}
+
+function forgetIn(file: LogFile, { mark }: Secrets, { address, contacts }: Person): void {
+  file.drop(
+    mark('person', address),
+    contacts.map((id) => mark('contact', id)),
+  );
+  file.scrub();
+}
+
+/** Does the work, and returns undefined if that fails. */
+function attempted<T>(work: () => T, failed: (error: unknown) => void): T | undefined {
+  try {
+    return work();
+  } catch (error) {
+    failed(error);
+    return undefined;
+  }
+}
+
+function onceOnly({ path, warn }: LogOptions): (error: unknown) => void {
+  let isSaid = false;
+  return (error) => {
+    if (isSaid) return;
+    isSaid = true;
+    const why = error instanceof Error ? error.message : String(error);
+    const where = why.startsWith(path) ? why : `${path}: ${why}`;
+    warn(`some requests are missing from the request log (${where})`);
+  };
+}
+
+function notOpened(path: string): Invalid {
+  return new Invalid(`${path}: the request log cannot be opened, and may name the person`, {
+    fix: 'make it writable, or delete it, and run this again',
+  });
+}
+
+/** The longest text of a request or a response that is kept. */
+const longestText = 4_096;
+
+const idHeaders = ['x-request-id', 'request-id', 'x-correlation-id', 'cf-ray'] as const;
+
+/** Reads keep the size of their response only; writes and refusals keep the texts. */
+function stored({ attempt, run }: Row, secrets: Secrets, hides: readonly string[]): StoredRequest {
+  const { at, route, ms, method, path, person, contact, answer, failure, rows } = attempt;
+  const isRead = method === 'GET' && answer !== undefined && answer.status < 300;
+  const keep = (text: string | undefined): string | null => {
+    if (text === undefined || text === '') return null;
+    return cut(hidden(text.slice(0, longestText * 2), hides));
+  };
+  const id = idHeaders.map((name) => answer?.headers[name]).find((value) => value !== undefined);
+  const content = secrets.seal({
+    method,
+    path: hidden(path, hides),
+    person: person ?? null,
+    requestId: id?.slice(0, 200) ?? null,
+    request: keep(attempt.body),
+    answer: isRead ? null : keep(answer?.body),
+    failure: keep(failure),
+  });
+  return {
+    at,
+    run: run ?? null,
+    route,
+    status: answer?.status ?? null,
+    attempt: attempt.attempt,
+    ms,
+    size: answer ? Buffer.byteLength(answer.body) : null,
+    rows: rows ?? null,
+    person: person === undefined ? null : secrets.mark('person', person),
+    contact: contact === undefined ? null : secrets.mark('contact', contact),
+    content,
+  };
+}
+
+function hidden(text: string, hides: readonly string[]): string {
+  return hides.reduce((all, one) => (one === '' ? all : all.replaceAll(one, '‹key›')), text);
+}
+
+function cut(text: string): string {
+  return text.length > longestText ? `${text.slice(0, longestText)}…` : text;
+}
