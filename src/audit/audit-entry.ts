@@ -23,7 +23,7 @@ const optional = z.string().nullable();
 const run = z.object({
   type: z.literal('run'),
   at,
-  run: text,
+  id: text,
   mode: text,
   /** What asked for the run: schedule, event, command or program. */
   by: text,

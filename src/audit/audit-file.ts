@@ -1,14 +1,9 @@
 /** Opens the file of an audit log: `<snapshot>-audit`, beside the snapshot. */
-import Database from 'better-sqlite3';
-import { chmodSync, existsSync } from 'node:fs';
+import type Database from 'better-sqlite3';
+import { existsSync } from 'node:fs';
 import { Invalid } from '../domain/errors.ts';
-import {
-  onDisk,
-  openToLook,
-  patienceMs,
-  refuseNoFile,
-  waiterFor,
-} from '../snapshot/database/database-access.ts';
+import { openToLook, waiterFor } from '../snapshot/database/database-access.ts';
+import { openToWrite } from '../snapshot/database/open-to-write.ts';
 import { type AuditLog, auditLogIn, auditTables } from './audit-log.ts';
 
 const version = 1;
@@ -23,12 +18,9 @@ export interface AuditOpening {
 
 /** Opens the log for appending; creates it (0600) if there is none. Throws Invalid and Busy. */
 export function openAuditLog({ path, secret, randomHex }: AuditOpening): AuditLog {
-  refuseNoFile(path, 'the audit log');
-  const isNew = !existsSync(path);
-  const db = onDisk(path, () => new Database(path, { timeout: patienceMs }));
+  const db = openToWrite(path, 'the audit log');
   const patiently = waiterFor(db, path, 'audit log');
   try {
-    if (isNew) chmodSync(path, 0o600);
     const id = patiently(() => {
       db.pragma('journal_mode = WAL');
       db.pragma('synchronous = FULL');

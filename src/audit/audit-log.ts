@@ -78,6 +78,12 @@ export interface AuditLog {
   entries(after?: number): IterableIterator<StoredEntry>;
   /** Returns the entries about a person, in order. */
   about(person: Person): StoredEntry[];
+  /** Returns the entries about a template, in order. */
+  aboutTemplate(key: Key): StoredEntry[];
+  /** Returns the entries of decisions, in order. */
+  decisions(): StoredEntry[];
+  /** Returns the entries from a time on, in milliseconds since the epoch. */
+  entriesSince(at: number): IterableIterator<StoredEntry>;
   checkpoints(): Checkpoint[];
   /**
    * Removes the entries before `before`, and appends an entry that says so. Returns how many were
@@ -125,7 +131,7 @@ export function auditLogIn(
       if (person && address !== undefined) known.set(address, person);
       const entry = completed(one, person, reading.runNumber);
       before = add(before, { entry, person });
-      if (entry.type === 'run') reading.addRun(entry.run, before.seq);
+      if (entry.type === 'run') reading.addRun(entry.id, before.seq);
     }
   };
   const within = <T>(work: () => T): T => patiently(() => db.transaction(work).immediate());
@@ -192,6 +198,15 @@ function readingIn({ prepare }: Statements) {
     'select seq, mark person, body, hash from entry left join person on person.id = entry.person';
   const entries = prepare<[number], StoredEntry>(`${columns} where seq > ? order by seq`);
   const about = prepare<[number], StoredEntry>(`${columns} where entry.person = ? order by seq`);
+  const since = prepare<[number], StoredEntry>(
+    `${columns} where entry.seq >= (select min(seq) from entry where body ->> 1 >= ?) order by seq`,
+  );
+  const ofTemplate = prepare<[string, string], StoredEntry>(
+    `${columns} where instr(body, ?) and body ->> '$[#-1]' = ? order by seq`,
+  );
+  const decided = prepare<[], StoredEntry>(
+    `${columns} where body like '["decision"%' order by seq`,
+  );
   const signed = prepare<[], Checkpoint>(
     'select seq, hash, at, public_key publicKey, signature from checkpoint order by seq',
   );
@@ -205,6 +220,9 @@ function readingIn({ prepare }: Statements) {
   return {
     entries: (after = 0) => entries.iterate(after),
     about: ({ id }: Person) => about.all(id),
+    aboutTemplate: (key: Key) => ofTemplate.all(JSON.stringify(key), key),
+    decisions: () => decided.all(),
+    entriesSince: (at: number) => since.iterate(at),
     checkpoints: () => signed.all(),
     lastKey: () => lastKey.get()?.key,
     reached: (writer: string) => reached.get(writer)?.id ?? 0,

@@ -101,7 +101,7 @@ const unknownReason = { rule: 'unknown', before: 'unknown' };
 function writtenOf({ at, run, op, key, outcome, ...row }: UnauditedRow): Appended | undefined {
   if (run === null || op === null || key === null || outcome === null) return undefined;
   const { why, part, status, request, approved } = row;
-  const reason = why === null ? unknownReason : JSON.parse(why);
+  const reason: unknown = why === null ? unknownReason : JSON.parse(why);
   const { rule, before, says, statedAt, after, records } = reasonSchema.parse(reason);
   const isContact = row.kind === 'contact';
   return {
@@ -141,5 +141,5 @@ function runOf({ runs }: Draining, id: string): RunEntry | undefined {
   const { mode, startedAt: at, asked } = known;
   const unknown = { by: 'unknown', name: null, mapping: null };
   const told = asked === null ? unknown : askedSchema.parse(JSON.parse(asked));
-  return { type: 'run', at, run: id, mode, ...told };
+  return { type: 'run', at, id, mode, ...told };
 }

@@ -2,8 +2,15 @@
  * The key that signs the checkpoints of the audit log: Ed25519, in a PEM file that only its owner
  * reads. The public key stands in the log itself and can be given to an auditor.
  */
-import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync } from 'node:crypto';
-import { type KeyObject, sign, verify } from 'node:crypto';
+import {
+  createHash,
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPairSync,
+  type KeyObject,
+  sign,
+  verify,
+} from 'node:crypto';
 import { closeSync, existsSync, fsyncSync, openSync, writeSync } from 'node:fs';
 import { Invalid } from '../domain/errors.ts';
 import { readSmallFile } from '../domain/values/config-file.ts';

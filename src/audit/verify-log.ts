@@ -3,6 +3,8 @@
  * that the signed checkpoints fit. What has no checkpoint yet is proven by the chain alone, which
  * somebody who may write the file could compute anew.
  */
+import { createPublicKey } from 'node:crypto';
+import { Invalid } from '../domain/errors.ts';
 import { type AuditLog, type Checkpoint, checkpointText, type Head } from './audit-log.ts';
 import { decodeEntry } from './audit-entry.ts';
 import { firstHash, hashOf, type StoredEntry } from './hash-chain.ts';
@@ -31,57 +33,81 @@ export interface Verification {
 
 const mostFaults = 100;
 
-/**
- * Verifies a log. `known` is an end of the chain that is remembered elsewhere: entries that are
- * missing at the end are found by it alone.
- */
+/** What a verification compares a log with. */
+interface Compared {
+  /** An end of the chain that is remembered elsewhere: only by it is a cut end found. */
+  known?: (Head & { log?: string }) | undefined;
+  /** The public keys, in PEM form, that may have signed; any key if there are none. */
+  trusted?: readonly string[];
+}
+
+/** Verifies a log. */
 export function verifyLog(
   log: Pick<AuditLog, 'id' | 'entries' | 'checkpoints'>,
-  known: readonly Head[] = [],
+  { known, trusted = [] }: Compared = {},
 ): Verification {
   const faults: Fault[] = [];
   const add = (seq: number, what: string): void => {
     if (faults.length < mostFaults) faults.push({ seq, what });
   };
-  const checkpoints = new Map(log.checkpoints().map((one) => [one.seq, one]));
-  const remembered = new Map(known.map((one) => [one.seq, one]));
-  const keys = new Set<string>();
+  if (known?.log !== undefined && known.log !== log.id) {
+    add(1, `this is another log (${log.id}) than the one that the snapshot knows (${known.log})`);
+  }
+  const signed = signaturesOf(log, { trusted, add });
   const odd: Odd[] = [];
   let start: Head = { seq: 0, hash: firstHash };
   let first: StoredEntry | undefined;
   let before: Head | undefined;
   let entries = 0;
-  let signedUpTo = 0;
+  const follow = (row: StoredEntry, after: Head): void => {
+    if (row.seq !== after.seq + 1) add(after.seq + 1, missing(after.seq + 1, row.seq - 1));
+    else if (!hashOf(after.hash, row).equals(row.hash)) odd.push({ row, before: after });
+  };
   for (const row of log.entries()) {
     entries += 1;
     first ??= row;
     if (row.body.startsWith(pruningStart)) start = startAfter(row) ?? start;
-    if (before && row.seq !== before.seq + 1) {
-      add(before.seq + 1, missing(before.seq + 1, row.seq - 1));
-    } else if (before && !hashOf(before.hash, row).equals(row.hash)) odd.push({ row, before });
-    const checkpoint = checkpoints.get(row.seq);
-    if (checkpoint) {
-      const fault = faultOf(log.id, checkpoint, row);
+    if (before) follow(row, before);
+    signed.check(row);
+    if (known?.seq === row.seq && !known.hash.equals(row.hash)) {
+      add(row.seq, 'not the entry that was written here');
+    }
+    before = row;
+  }
+  if (first) follow(first, start);
+  for (const { row } of odd) add(row.seq, sayOdd(row, odd));
+  const last = before?.seq ?? 0;
+  const furthest = Math.max(known?.seq ?? 0, ...signed.left());
+  if (furthest > last) add(last + 1, missing(last + 1, furthest));
+  const all = faults.toSorted((one, other) => one.seq - other.seq);
+  return { entries, first: first?.seq ?? 0, last, ...signed.found(), faults: all };
+}
+
+interface Judging {
+  trusted: readonly string[];
+  add(seq: number, what: string): void;
+}
+
+/** Returns what checks the signed checkpoints, entry by entry. */
+function signaturesOf(log: Pick<AuditLog, 'id' | 'checkpoints'>, { trusted, add }: Judging) {
+  const accepted = new Set(trusted.map(keyIdOf));
+  const left = new Map(log.checkpoints().map((one) => [one.seq, one]));
+  const keys = new Set<string>();
+  let signedUpTo = 0;
+  return {
+    check(row: StoredEntry): void {
+      const checkpoint = left.get(row.seq);
+      if (!checkpoint) return;
+      const fault = faultOf(log.id, checkpoint, row) ?? strangerOf(checkpoint, accepted);
       if (fault === undefined) signedUpTo = row.seq;
       else add(row.seq, fault);
       keys.add(keyId(checkpoint.publicKey));
-      checkpoints.delete(row.seq);
-    }
-    const other = remembered.get(row.seq);
-    if (other && !other.hash.equals(row.hash)) add(row.seq, 'not the entry that was written here');
-    before = row;
-  }
-  if (first && first.seq !== start.seq + 1) {
-    add(start.seq + 1, missing(start.seq + 1, first.seq - 1));
-  } else if (first && !hashOf(start.hash, first).equals(first.hash)) {
-    odd.push({ row: first, before: start });
-  }
-  for (const { row } of odd) add(row.seq, sayOdd(row, odd));
-  const last = before?.seq ?? 0;
-  const furthest = Math.max(0, ...remembered.keys(), ...checkpoints.keys());
-  if (furthest > last) add(last + 1, missing(last + 1, furthest));
-  const all = faults.toSorted((one, other) => one.seq - other.seq);
-  return { entries, first: first?.seq ?? 0, last, signedUpTo, keys: [...keys], faults: all };
+      left.delete(row.seq);
+    },
+    /** Returns the numbers of signed entries that were not found. */
+    left: () => left.keys(),
+    found: () => ({ signedUpTo, keys: [...keys] }),
+  };
 }
 
 /** An entry whose hash does not follow from the entry before it. */
@@ -111,6 +137,23 @@ function faultOf(log: string, checkpoint: Checkpoint, row: StoredEntry): string 
   const { publicKey, signature } = checkpoint;
   if (isSigned(checkpointText(log, checkpoint), signature, publicKey)) return undefined;
   return 'the signature of the checkpoint is wrong';
+}
+
+function strangerOf({ publicKey }: Checkpoint, accepted: ReadonlySet<string>): string | undefined {
+  const id = keyId(publicKey);
+  if (accepted.size === 0 || accepted.has(id)) return undefined;
+  return `signed with the key ${id}, which is none of the given ones`;
+}
+
+/** Returns the id of a key in PEM form. Throws Invalid if it is none. */
+function keyIdOf(pem: string): string {
+  try {
+    return keyId(createPublicKey(pem).export({ type: 'spki', format: 'pem' }).toString());
+  } catch {
+    throw new Invalid('--public-key: the file contains no public key (PEM)', {
+      fix: 'export it with `openssl pkey -in KEYFILE -pubout`',
+    });
+  }
 }
 
 /** The entries among which the home of a moved one is searched. */

@@ -203,7 +203,6 @@ export interface SendContext {
   recorded(): RecordedRow | undefined;
   /** Is awaited immediately before each attempt is sent. Throws NotSent to prevent it. */
   leaves(): Promise<void>;
-  /** Is called with the answer to each attempt. */
   answered?(answer: Answer): void;
 }
 
@@ -288,9 +287,7 @@ export type SendOutcome =
   | Acked
   | { is: 'stale'; observed: ObservedRow[] | undefined; why: string; about?: Key }
   | { is: 'rejected'; status: number; reason: string; fix: string }
-  | { is: 'unsent'; why: string }
-  | { is: 'held'; why: string }
-  | { is: 'unknown'; why: string }
+  | { is: 'unsent' | 'held' | 'unknown'; why: string }
   | { is: 'stopped'; scope: 'run' | 'part'; why: string }
   | { is: 'stopped'; scope: 'route'; route: string; why: string };
 

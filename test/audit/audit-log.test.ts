@@ -147,7 +147,7 @@ describe('verification', () => {
     const head = log.head();
     tamper('delete from entry where seq > 18');
     expect(verifyLog(log).faults).toEqual([]);
-    expect(verifyLog(log, [head]).faults).toEqual([
+    expect(verifyLog(log, { known: head }).faults).toEqual([
       { seq: 19, what: '2 entries are missing, up to 20' },
     ]);
   });

@@ -135,7 +135,7 @@ function* keepNoticed({ run, parts, known, plan }: RunState): Generator<undefine
 /** Deletes rows that are too old. It scans all of them, so a run about one person skips it. */
 async function prune(run: RunContext, keepMs: number): Promise<void> {
   const { snapshot, clock } = run;
-  const { runs, journal, optOutReports, awaitingApproval, transaction } = snapshot;
+  const { runs, journal, optOutReports, awaitingApproval, unaudited, transaction } = snapshot;
   const at = clock.now();
   // Guards count the changes of the last seven days.
   const before = at - Math.max(keepMs, weekMs);
@@ -143,6 +143,7 @@ async function prune(run: RunContext, keepMs: number): Promise<void> {
     runs.prune(at - keepMs);
     optOutReports.prune(before);
     awaitingApproval.prune(before);
+    unaudited.prune(before);
   });
   await untilDone(run, () => transaction(() => awaitingApproval.pruneBatches()));
   await untilDone(run, () => transaction(() => journal.prune(before)));

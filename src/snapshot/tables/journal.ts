@@ -132,7 +132,6 @@ export function changesIn(db: Statements): Journal {
   const prune = db.prepare<[number]>(
     `delete from change where seq in (
        select seq from change where planned_at < ? and state not in ('sent', 'unknown')
-         and seq not in (select change from unaudited where change is not null)
        order by seq limit ${most})`,
   );
   return {

@@ -16,6 +16,8 @@ export interface Unaudited {
   next(count: number): UnauditedRow[];
   /** Drops everything up to an id. */
   drop(upTo: number): void;
+  /** Drops what is older than `before` (epoch milliseconds), because no log wanted it. */
+  prune(before: number): void;
 }
 
 /** The outcome of a change. */
@@ -67,11 +69,13 @@ export function unauditedIn(db: Statements): Unaudited {
      from unaudited u left join change c on c.seq = u.change order by u.id limit ?`,
   );
   const drop = db.prepare('delete from unaudited where id <= ?');
+  const prune = db.prepare('delete from unaudited where at < ?');
   return {
     addOutcome: (seq, { status = null, request = null, ...told }) =>
       void outcome.run({ ...told, status, request, seq, writer }),
     addEntry: (text, { key, at }) => void entry.run({ writer, at, key, entry: text }),
     next: (count) => next.all(count),
     drop: (upTo) => void drop.run(upTo),
+    prune: (before) => void prune.run(before),
   };
 }

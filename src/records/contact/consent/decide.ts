@@ -9,28 +9,28 @@ import { isFlagged } from './absence.ts';
 import { movedRows } from './changed-address.ts';
 import { type Conflict, conflictOf, contradiction, renamedThere } from './conflicts.ts';
 import { isErased, newsOfSight } from './do-not-contact-entries.ts';
-import { channelFacts, factsOf, newerWill, type PersonFacts, type PersonRules } from './facts.ts';
-import { type AskedGate, gates, passGates } from './gates.ts';
+import {
+  channelFacts,
+  deletingRule,
+  factsOf,
+  newerWill,
+  type PersonFacts,
+  type PersonRules,
+  reasonIn,
+} from './facts.ts';
+import { gates, passGates } from './gates.ts';
 import { statingOut, withdrawsStated } from './own-opt-outs.ts';
 import { isDoubtful } from './platform-opt-outs.ts';
 import { noteOf } from './recorded-note.ts';
 import { renamedTargets } from './renamed-contact.ts';
-import { isOperators, laterWill, settlementOf } from './settlements.ts';
-import {
-  type ChannelFacts,
-  decideChannel,
-  type PersonStatus,
-  type Rule,
-  ruleFor,
-  rules as table,
-  type Verdict,
-} from './rules.ts';
+import { isOperators, laterWill } from './settlements.ts';
+import { decideChannel, rules as table, type Verdict } from './rules.ts';
 import { type ContactStates, decodeContact } from '../observe/contact-rows.ts';
 import type { EnrolmentBody, ObservedContact } from '../observe/contact-state.ts';
 import { settles } from '../observe/converged-creation.ts';
 import { fingerprintsOf } from '../observe/last-observed.ts';
 import { fingerprintOf } from '../observe/observed-contact.ts';
-import { contradict, statedAt } from '../observe/strictest-consent.ts';
+import { contradict } from '../observe/strictest-consent.ts';
 
 /** The order in which a person's changes are sent: opt-outs first, deletes last. */
 export const phase = { optOut: 0, optIn: 1, delete: 2 } as const;
@@ -144,18 +144,6 @@ function changesOf(decision: Decision, { facts, channel, verdict }: Decided): Ch
     });
 }
 
-/** Returns a function that says, for one contact, why a change in a channel is planned. */
-function reasonIn({ states, desired }: PersonFacts, { by }: Verdict, channel: string) {
-  const says = desired.get(channel) ?? undefined;
-  const at = statedAt(states.desired, channel) ?? undefined;
-  return (contact?: ObservedContact): ChangeReason => ({
-    rule: by,
-    says,
-    statedAt: at,
-    before: contact?.channels[channel] ?? 'none',
-  });
-}
-
 function isOut({ action }: Verdict): boolean {
   return action === 'opt_out' || action === 'delete';
 }
@@ -259,25 +247,6 @@ function markEnrolments(decision: Decision, facts: PersonFacts): void {
   decision.changes = decision.changes.map(mark);
 }
 
-export interface ExplainedPerson {
-  status: PersonStatus;
-  channels: ExplainedChannel[];
-}
-
-export interface ExplainedChannel {
-  channel: string;
-  asked: ChannelFacts;
-  /** The rules in order, up to the one that matches; all rules if none matches. */
-  tried: { rule: Rule; matches: boolean }[];
-  /** The gates that were applied, in order. */
-  gates: AskedGate[];
-  verdict: Verdict;
-  /** How an operator settled the channel, while that holds; null if nobody did. */
-  settlement: ReturnType<typeof settlementOf>;
-  /** The setting that prevents a change in the channel; undefined if there is none. */
-  stop: Stop | undefined;
-}
-
 /** Returns the words of the rule or gate that calls for a change. */
 export function reasonFor({ op, part }: Change, states: States, rules: PersonRules): string {
   const facts = factsOf(decodedStates(states, decodeContact), rules);
@@ -285,33 +254,7 @@ export function reasonFor({ op, part }: Change, states: States, rules: PersonRul
   return [...table, ...gates].find(({ id }) => id === by)?.asks ?? '';
 }
 
-/** Returns the rule that calls for a deletion. */
-function deletingRule({ status }: PersonFacts): string {
-  return status.deletable ? 'gone-deletable' : 'address-replaced';
-}
-
 function verdictIn(facts: PersonFacts, channel: string): ReturnType<typeof passGates> {
   const asked = channelFacts(facts, channel);
   return passGates({ person: facts, channel, asked }, decideChannel(asked));
-}
-
-/** Explains a decision by applying the same rules and gates to the same facts as `decidePerson`. */
-export function explainPerson(states: States, rules: PersonRules): ExplainedPerson {
-  const facts = factsOf(decodedStates(states, decodeContact), rules);
-  return {
-    status: facts.status,
-    channels: rules.channels.map((channel) => {
-      const asked = channelFacts(facts, channel);
-      const matching = ruleFor(asked);
-      const last = matching ? table.findIndex(({ id }) => id === matching.id) : table.length;
-      const tried = table.slice(0, last + 1).map((rule, at) => ({ rule, matches: at === last }));
-      const tested: AskedGate[] = [];
-      const decided = decideChannel(asked);
-      const passed = passGates({ person: facts, channel, asked }, decided, (one) =>
-        tested.push(one),
-      );
-      const settlement = settlementOf(facts.now.channels[channel], facts.operatorOut(channel));
-      return { channel, asked, tried, gates: tested, settlement, ...passed };
-    }),
-  };
 }
