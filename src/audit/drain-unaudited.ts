@@ -19,8 +19,8 @@ const atOnce = 250;
 type Draining = Pick<Snapshot, 'unaudited' | 'runs' | 'meta' | 'transaction'>;
 
 /**
- * Moves the oldest rows. Returns whether there may be more, or the error for which the log cannot be
- * written. Throws the errors of the snapshot.
+ * Moves the oldest rows. Returns whether there may be more, or the error for which the log cannot
+ * be written. Throws the errors of the snapshot.
  */
 export function drainSome(snapshot: Draining, log: AuditLog): boolean | Error {
   const rows = snapshot.unaudited.next(atOnce);

@@ -77,10 +77,14 @@ export function verifyLog(
   if (first) follow(first, start);
   for (const { row } of odd) add(row.seq, sayOdd(row, odd));
   const last = before?.seq ?? 0;
-  const furthest = Math.max(known?.seq ?? 0, ...signed.left());
-  if (furthest > last) add(last + 1, missing(last + 1, furthest));
+  sayCut(last, Math.max(known?.seq ?? 0, ...signed.left()), add);
   const all = faults.toSorted((one, other) => one.seq - other.seq);
   return { entries, first: first?.seq ?? 0, last, ...signed.found(), faults: all };
+}
+
+/** Reports entries that are missing at the end. */
+function sayCut(last: number, furthest: number, add: Judging['add']): void {
+  if (furthest > last) add(last + 1, missing(last + 1, furthest));
 }
 
 interface Judging {

@@ -6,7 +6,6 @@
  * instead if a change was sent and got no response.
  */
 import type { Change, Op } from '../domain/change.ts';
-import type { Answer } from '../domain/exchange.ts';
 import type { Entry, ListChanges } from '../domain/do-not-contact.ts';
 import type { RecordProblem } from '../domain/record-problem.ts';
 import type { Evidence, PlatformFacts } from './platform-facts.ts';
@@ -21,6 +20,7 @@ import type {
   Rows,
 } from '../domain/record.ts';
 import type { Capabilities, Settled, SettlementAsked } from './capabilities.ts';
+import type { SendContext } from './send-context.ts';
 
 /** One record type. A function throws platform errors only if its comment states that. */
 export interface RecordType {
@@ -189,23 +189,6 @@ export interface Decision {
  */
 export type Stop = 'protect' | 'optIns' | 'sample';
 
-/** The signals and facts with which a change is sent. */
-export interface SendContext {
-  /** Ends the wait before the request is sent. */
-  signal: AbortSignal;
-  /** Ends a request that is in flight. */
-  abort: AbortSignal;
-  /** Whether this run read the record recently enough before sending the change. */
-  seen: boolean;
-  /** Returns the currently known facts about the platform. */
-  facts(): PlatformFacts;
-  /** Returns the currently recorded row. */
-  recorded(): RecordedRow | undefined;
-  /** Is awaited immediately before each attempt is sent. Throws NotSent to prevent it. */
-  leaves(): Promise<void>;
-  answered?(answer: Answer): void;
-}
-
 /** What is known about a record, and how recently, when a change is about to be sent. */
 export interface KnownRecord {
   recorded: RecordedRow | undefined;
@@ -287,7 +270,9 @@ export type SendOutcome =
   | Acked
   | { is: 'stale'; observed: ObservedRow[] | undefined; why: string; about?: Key }
   | { is: 'rejected'; status: number; reason: string; fix: string }
-  | { is: 'unsent' | 'held' | 'unknown'; why: string }
+  | { is: 'unsent'; why: string }
+  | { is: 'held'; why: string }
+  | { is: 'unknown'; why: string }
   | { is: 'stopped'; scope: 'run' | 'part'; why: string }
   | { is: 'stopped'; scope: 'route'; route: string; why: string };
 

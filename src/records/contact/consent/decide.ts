@@ -9,15 +9,7 @@ import { isFlagged } from './absence.ts';
 import { movedRows } from './changed-address.ts';
 import { type Conflict, conflictOf, contradiction, renamedThere } from './conflicts.ts';
 import { isErased, newsOfSight } from './do-not-contact-entries.ts';
-import {
-  channelFacts,
-  deletingRule,
-  factsOf,
-  newerWill,
-  type PersonFacts,
-  type PersonRules,
-  reasonIn,
-} from './facts.ts';
+import { channelFacts, factsOf, newerWill, type PersonFacts, type PersonRules } from './facts.ts';
 import { gates, passGates } from './gates.ts';
 import { statingOut, withdrawsStated } from './own-opt-outs.ts';
 import { isDoubtful } from './platform-opt-outs.ts';
@@ -30,7 +22,7 @@ import type { EnrolmentBody, ObservedContact } from '../observe/contact-state.ts
 import { settles } from '../observe/converged-creation.ts';
 import { fingerprintsOf } from '../observe/last-observed.ts';
 import { fingerprintOf } from '../observe/observed-contact.ts';
-import { contradict } from '../observe/strictest-consent.ts';
+import { contradict, statedAt } from '../observe/strictest-consent.ts';
 
 /** The order in which a person's changes are sent: opt-outs first, deletes last. */
 export const phase = { optOut: 0, optIn: 1, delete: 2 } as const;
@@ -257,4 +249,21 @@ export function reasonFor({ op, part }: Change, states: States, rules: PersonRul
 function verdictIn(facts: PersonFacts, channel: string): ReturnType<typeof passGates> {
   const asked = channelFacts(facts, channel);
   return passGates({ person: facts, channel, asked }, decideChannel(asked));
+}
+
+/** Returns a function that says, for one contact, why a change in a channel is planned. */
+function reasonIn({ states, desired }: PersonFacts, { by }: Verdict, channel: string) {
+  const says = desired.get(channel) ?? undefined;
+  const at = statedAt(states.desired, channel) ?? undefined;
+  return (contact?: ObservedContact): ChangeReason => ({
+    rule: by,
+    says,
+    statedAt: at,
+    before: contact?.channels[channel] ?? 'none',
+  });
+}
+
+/** Returns the rule that calls for a deletion. */
+function deletingRule({ status }: PersonFacts): string {
+  return status.deletable ? 'gone-deletable' : 'address-replaced';
 }

@@ -1,10 +1,9 @@
 /** Derives the input of the rules and gates from what is known about one person. */
-import type { ChangeReason } from '../../../domain/change.ts';
 import type { Entry } from '../../../domain/do-not-contact.ts';
 import type { Key } from '../../../domain/record.ts';
 import { type AbsenceRules, mayDelete, oursOf } from './our-contacts.ts';
 import { hasLeft, hasWaited, isDue } from './absence.ts';
-import type { ChannelFacts, ConsentPolicy, PersonStatus, Verdict } from './rules.ts';
+import type { ChannelFacts, ConsentPolicy, PersonStatus } from './rules.ts';
 import { isAwaited, isReplaced } from './changed-address.ts';
 import { contactKey, isChanged } from '../observe/observed-contact.ts';
 import { attributed, isTakenBack } from './own-opt-outs.ts';
@@ -239,21 +238,4 @@ export function rulesOf(
     policy,
     absence,
   };
-}
-
-/** Returns a function that says, for one contact, why a change in a channel is planned. */
-export function reasonIn({ states, desired }: PersonFacts, { by }: Verdict, channel: string) {
-  const says = desired.get(channel) ?? undefined;
-  const at = statedAt(states.desired, channel) ?? undefined;
-  return (contact?: ObservedContact): ChangeReason => ({
-    rule: by,
-    says,
-    statedAt: at,
-    before: contact?.channels[channel] ?? 'none',
-  });
-}
-
-/** Returns the rule that calls for a deletion. */
-export function deletingRule({ status }: PersonFacts): string {
-  return status.deletable ? 'gone-deletable' : 'address-replaced';
 }
