@@ -13,11 +13,22 @@ import {
 import type { RecordedEntry } from '../cli/state/recorded-entry.ts';
 import { csvHead, csvOf, tableRows } from '../cli/state/recorded-text.ts';
 import { writeLines } from '../cli/state/write-export.ts';
-import { look, type LookFlags, namingOptions } from '../cli/lookup/snapshot-command.ts';
+import {
+  look,
+  type LookFlags,
+  lookOptions,
+  namingOptions,
+} from '../cli/lookup/snapshot-command.ts';
 import { namesOf } from '../cli/lookup/person-names.ts';
 import type { CommandPart, Shell } from '../cli/compose/process-shell.ts';
 import { counted } from '../domain/values/counted.ts';
 import { table } from '../cli/output/table.ts';
+import { type Reset, resetRecord } from '../erasure/reset-record.ts';
+import { createLog } from '../cli/run/run-log.ts';
+import { personOptions, type PersonFlags, withPerson } from '../cli/run/person-command.ts';
+import { operatorName } from '../cli/output/operator-name.ts';
+import { reasonOf } from '../cli/output/reason-option.ts';
+import { instant } from '../cli/output/format-values.ts';
 
 /** The parts of `state`. */
 export const parts: readonly CommandPart[] = [
@@ -33,6 +44,12 @@ export const parts: readonly CommandPart[] = [
     summary: 'write everything that is recorded, a line for each record',
     options: exportOptions,
     run: exportAll,
+  },
+  {
+    name: 'reset',
+    summary: 'have the next run read one person again, and decide anew',
+    options: resetOptions,
+    run: reset,
   },
 ];
 
@@ -161,4 +178,57 @@ function* linesOf(
     if (format === 'csv') yield* csvOf(entry);
     else yield JSON.stringify(entry);
   }
+}
+
+interface ResetFlags extends PersonFlags {
+  reason: string;
+  by?: string;
+}
+
+function resetOptions(command: Command): void {
+  personOptions(lookOptions(command))
+    .requiredOption('--reason <text>', 'why')
+    .option('--by <name>', 'who decides (the user and host that call it)')
+    .addHelpText(
+      'after',
+      '\nForgets how the platform last showed the person, what the last run decided, and refusals. It\n' +
+        'sends nothing: the next run, a fast one too, reads the person on the platform and decides by\n' +
+        'the ordinary rules. What protects the person is kept: every opt-out and who made it, the\n' +
+        'do-not-contact list, what an operator decided, what awaits approval, and whose contact it is.\n' +
+        'While the outcome of a change of the person is unknown, it exits with 75.\n\n' +
+        'Reason and name are logged: name no address in them.',
+    );
+}
+
+async function reset(command: Command, shell: Shell): Promise<number> {
+  const flags = command.opts<ResetFlags>();
+  const reason = filled('--reason', reasonOf(flags.reason));
+  const by = filled('--by', reasonOf(flags.by ?? operatorName(), '--by'));
+  // A worker that has the mirror would name its own user.
+  const [group = '', name = '', ...rest] = shell.argv ?? [];
+  const named = flags.by === undefined && shell.argv;
+  const calling = named ? { ...shell, argv: [group, name, '--by', by, ...rest] } : shell;
+  return withPerson(command, calling, async ({ mirror, part, key, hash }) => {
+    const done = resetRecord(mirror, { part, key });
+    const told = { person: hash, by, reason, at: instant(done.at) };
+    createLog(shell, mirror.name).reset(told);
+    const { recorded, changes, reports } = done;
+    const document = { mirror: mirror.name, ...told, recorded, changes, reports };
+    return { document, lines: resetLines(hash, done), code: 0 };
+  });
+}
+
+function filled(option: string, text: string | undefined): string {
+  if (text) return text;
+  throw new Invalid(`${option}: it is empty`, { fix: 'fill it: it is logged with the reset' });
+}
+
+function resetLines(who: string, { recorded, changes, reports }: Reset): string[] {
+  return [
+    recorded
+      ? `${who} is reset: the next run reads this person on the platform and decides anew.`
+      : `Nothing is recorded of ${who}: each run that reads this person decides anew.`,
+    ...(changes > 0 ? [`It tries ${counted(changes, 'refused change')} again.`] : []),
+    ...(reports > 0 ? [`It reports ${counted(reports, 'opt-out')} to the CRM again.`] : []),
+  ];
 }

@@ -9,6 +9,7 @@ import { excludePart, findingsOf, type RunState } from './context/run-state.ts';
 import { noFindings } from './context/run-findings.ts';
 import { type FirstPass, passOver, proveListing, sortListed } from './observe/certified-listing.ts';
 import { observePerson } from './observe/person-observation.ts';
+import { readReset } from './observe/reset-people.ts';
 import { countAbsences, isAbsenceShown } from './read/absence-count.ts';
 import { readPart } from './read/changed-records.ts';
 import { readPerson } from './read/person-read.ts';
@@ -62,13 +63,14 @@ export async function readSources(state: RunState): Promise<void> {
 }
 
 /**
- * Observes the platform: all of it in a full run, one person in a run about that person, and
- * nothing in a fast run. If the key may not list a record type, only the recorded state of that
- * type is known. A record type that cannot be listed for other reasons is left out of the run.
+ * Observes the platform: all of it in a full run, one person in a run about that person, and only
+ * people who were reset in a fast run. If the key may not list a record type, only the recorded
+ * state of that type is known. A record type that cannot be listed for other reasons is left out of
+ * the run.
  */
 export async function observe(state: RunState): Promise<void> {
   const { run, mirror, breaker, lock, known } = state;
-  if (run.mode === 'fast') return;
+  if (run.mode === 'fast') return observeReset(state);
   const key = onlyKey(run);
   if (key !== undefined) {
     return eachObserved(state, (type) =>
@@ -91,6 +93,17 @@ export async function observe(state: RunState): Promise<void> {
     const listing = await proveListing(run, type, { first, breaker, mirror });
     known.set(type, { ...findingsOf(state, type), listing });
   });
+}
+
+/**
+ * Reads the people who were reset. Only a reading of the whole source tells what the CRM wants for
+ * them.
+ */
+async function observeReset(state: RunState): Promise<void> {
+  for (const { type } of state.parts) {
+    const known = findingsOf(state, type);
+    if (known.whole) state.notes.push(...(await readReset(state.run, type, known)));
+  }
 }
 
 /** Does the work for all record types in parallel, and leaves out a type that fails. */

@@ -51,6 +51,25 @@ describe('resolve --in', () => {
     expect(world.shown(ann)).not.toMatchObject({ ch_news: 'opt_in' });
   });
 
+  test.each([
+    ['counts while the record that stated the opt-in states it', [saysIn, `3,${ann},,`], 'opt_in'],
+    ['ends when another record states it instead', [`3,${ann},yes,`], 'opt_out'],
+    ['ends when its record has no opinion any more', [`1,${ann},,`, `3,${ann},yes,`], 'opt_out'],
+    ['ends when the record has another address', [`1,${ben},yes,`, `3,${ann},yes,`], 'opt_out'],
+    ['goes along with the record to another address', [`1,${ben},yes,`], undefined],
+  ] as const)('%s', async (_, rows, shows) => {
+    const world = await optedOut();
+    expect((await settle(world, ann, 'in')).code).toBe(0);
+    crm(world, ...rows);
+    await world.call('sync');
+    expect(world.shown(ann)?.['ch_news']).toBe(shows ?? 'opt_out');
+    if (shows === undefined) expect(world.shown(ben)).toEqual({ ch_news: 'opt_in' });
+    if (shows !== 'opt_out') return;
+    crm(world, saysIn);
+    await world.call('sync');
+    expect(world.shown(ann)).toEqual({ ch_news: 'opt_out' });
+  });
+
   test('leaves the opt-out that was resolved for another address of the CRM record', async () => {
     const world = await mirrored();
     crm(world, saysIn, saysOut);

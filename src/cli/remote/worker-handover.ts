@@ -128,6 +128,7 @@ export const besides: ReadonlySet<string> = new Set([
   'approve',
   'resolve',
   'retry',
+  'state',
 ]);
 
 /** Returns the command line for the worker, and reads the plan file for `apply`. */

@@ -18,6 +18,8 @@ export interface Log {
   saw(sighting: Sighting): void;
   /** Logs what happened to a person whose record the CRM has erased. */
   erased(one: ErasedOne): void;
+  /** Logs that somebody reset a person (`state reset`), by the person's hash. */
+  reset(told: { person: string; by: string; reason: string; at: string }): void;
   /** Logs a notice that was sent to `notices.url`, or the reason why it could not be sent. */
   noticed(notice: Notice | undefined, why?: string): void;
 }
@@ -80,6 +82,7 @@ export function createLog(shell: Shell, mirror: string): Log {
       const counts = { found: done.found?.length, optedOut, deleted: deleted.length, purged };
       log.info({ person, ...counts, ...told, also: also.length }, `erased in the CRM: ${one.is}`);
     },
+    reset: (told) => log.info(told, 'reset: the next run reads the person again'),
     noticed(notice, why) {
       if (why === undefined) log.info(notice, notice?.type);
       else

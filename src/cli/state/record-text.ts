@@ -36,7 +36,7 @@ const ownershipWords = {
 };
 
 function recordedLines(entry: RecordedEntry, { absence }: RecordDocument): string[] {
-  const { ownership, id, name, crmIds, seenAt, settled, readAgain, allMail } = entry;
+  const { ownership, id, name, crmIds, seenAt, settled, readAgain, reset, allMail } = entry;
   return [
     ownershipWords[ownership],
     id === null ? 'vanished from the platform' : `id ${id} on the platform`,
@@ -44,7 +44,8 @@ function recordedLines(entry: RecordedEntry, { absence }: RecordDocument): strin
     ...(crmIds.length === 0 ? [] : [`CRM id ${crmIds.join(', ')}`]),
     `last seen ${seenAt ?? 'never'}`,
     settled ? 'nothing was left to do' : 'the next run that reads it decides anew',
-    ...(readAgain ? ['the next full run compares it with the platform'] : []),
+    ...(reset ? ['reset: the next run reads it on the platform'] : []),
+    ...(readAgain && !reset ? ['the next full run compares it with the platform'] : []),
     ...(allMail ? [allMailWords(allMail)] : []),
     ...(entry.protected ? ['protected by contacts.protect'] : []),
     ...(entry.allowed ? ['its erasure was taken back, and the platform not read since'] : []),

@@ -7,6 +7,7 @@ import { decodeTemplate } from '../../records/template/template-state.ts';
 import type { PlatformFacts } from '../../records/platform-facts.ts';
 import type { RecordedRow } from '../../domain/record.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
+import { resetMark } from '../../snapshot/tables/recorded-state.ts';
 import { membershipOf } from '../lookup/person-document.ts';
 import type { Names } from '../lookup/person-names.ts';
 import { instantOrNull } from '../output/format-values.ts';
@@ -38,8 +39,10 @@ export function entriesIn({ snapshot, names }: Recording) {
       seenAt: instantOrNull(seenAt === 0 ? null : seenAt),
       /** Whether the last run about the record left nothing to do. */
       settled: desired !== undefined,
-      /** Whether the next run compares the record with the platform, whatever that shows. */
-      readAgain: shown === undefined,
+      /** Whether the next full run compares the record with the platform, whatever that shows. */
+      readAgain: shown === undefined || shown === resetMark,
+      /** Whether `state reset` was called, and no run has read the person since. */
+      reset: shown === resetMark,
       /** The name of a template on the platform; null for a person. */
       name: kind === 'contact' ? null : nameOf(row),
       ...contactOf(kind === 'contact' ? decodeContact.recorded(row).value : nobody, {

@@ -48,6 +48,13 @@ export interface Recorded {
   keysOfOrigin(kind: RecordTypeName, id: string): Key[];
   /** Stores a row, replacing the key's earlier one. */
   put(row: RecordedRow): void;
+  /**
+   * Forgets how the platform last showed a record and what was decided, and nothing else. Returns
+   * whether the record is recorded.
+   */
+  reset(kind: RecordTypeName, key: Key): boolean;
+  /** Returns up to `count` keys of reset records that were not read since. It scans all rows. */
+  resets(kind: RecordTypeName, count: number): Key[];
   /** Deletes the row of a key. */
   drop(kind: RecordTypeName, key: Key): void;
   /** Returns at most `count` records with a platform id, spread evenly over all keys. */
@@ -69,6 +76,9 @@ export interface StoredRecord {
   desired: string | null;
   seen_at: number;
 }
+
+/** The value of `shown` after a reset, which never equals a fingerprint. */
+export const resetMark = 'reset';
 
 /** Prepares the statements about the recorded state. */
 export function recordedIn(db: Statements): Recorded {
@@ -101,6 +111,27 @@ export function recordedIn(db: Statements): Recorded {
      values (@kind, @key, @id, @ownership, @body, @shown, @desired, @seen_at)`,
   );
   const drop = db.prepare('delete from recorded where kind = ? and key = ?');
+  return {
+    ...ofIdsIn(db),
+    ...rangesIn(db),
+    ...namesakesIn(db),
+    ...unlistedIn(db),
+    ...resetsIn(db),
+    ...countsIn(db),
+    get: (kind, key) => fromStored(get.get(kind, key)),
+    ofOrigins: (kind, ids, notKey) =>
+      ids.flatMap((id) => ofOrigin.all(kind, id, notKey)).flatMap((row) => fromStored(row) ?? []),
+    originsOf: (kind, key) => origins.all(kind, key).map(({ id }) => id),
+    next: (kind, after, most) =>
+      next.all(kind, after, most).flatMap((row) => fromStored(row) ?? []),
+    adoptOrigins: (kind, range, since) => void adoptOrigins.run({ kind, ...range, since }),
+    isLastOrigin: (kind, id, key) => isLater.get(kind, id, key) === undefined,
+    put: (row) => void put.run(toStored(row)),
+    drop: (kind, key) => void drop.run(kind, key),
+  };
+}
+
+function countsIn(db: Statements): Pick<Recorded, 'sample' | 'count' | 'isEmpty'> {
   const sample = db.prepare<{ kind: string; most: number }, { key: Key; id: string }>(
     `select min(key) key, id from (
        select key, id, ntile(cast(@most as integer)) over (order by key) part
@@ -112,20 +143,6 @@ export function recordedIn(db: Statements): Recorded {
     'select count(*) n from recorded where kind = ?',
   );
   return {
-    ...ofIdsIn(db),
-    ...rangesIn(db),
-    ...namesakesIn(db),
-    ...unlistedIn(db),
-    get: (kind, key) => fromStored(get.get(kind, key)),
-    ofOrigins: (kind, ids, notKey) =>
-      ids.flatMap((id) => ofOrigin.all(kind, id, notKey)).flatMap((row) => fromStored(row) ?? []),
-    originsOf: (kind, key) => origins.all(kind, key).map(({ id }) => id),
-    next: (kind, after, most) =>
-      next.all(kind, after, most).flatMap((row) => fromStored(row) ?? []),
-    adoptOrigins: (kind, range, since) => void adoptOrigins.run({ kind, ...range, since }),
-    isLastOrigin: (kind, id, key) => isLater.get(kind, id, key) === undefined,
-    put: (row) => void put.run(toStored(row)),
-    drop: (kind, key) => void drop.run(kind, key),
     sample: (kind, most) => sample.all({ kind, most }),
     count: (kind) => count.get(kind)?.n ?? 0,
     isEmpty: () => any.get() === undefined,
@@ -205,6 +222,19 @@ function rangesIn(db: Statements): Pick<Recorded, 'successors' | 'hasStrays'> {
   return {
     successors: (kind, key) => successors.all({ kind, key }).map((row) => row.key),
     hasStrays: (kind, key) => stray.get(kind, key) !== undefined,
+  };
+}
+
+function resetsIn(db: Statements): Pick<Recorded, 'reset' | 'resets'> {
+  const reset = db.prepare<[string, string]>(
+    `update recorded set shown = '${resetMark}', desired = null where kind = ? and key = ?`,
+  );
+  const resets = db.prepare<[string, number], { key: Key }>(
+    `select key from recorded where kind = ? and shown = '${resetMark}' order by key limit ?`,
+  );
+  return {
+    reset: (kind, key) => reset.run(kind, key).changes > 0,
+    resets: (kind, count) => resets.all(kind, count).map(({ key }) => key),
   };
 }
 

@@ -7,7 +7,7 @@ import type { ChannelFacts, ConsentPolicy, PersonStatus } from './rules.ts';
 import { isAwaited, isReplaced } from './changed-address.ts';
 import { contactKey, isChanged } from '../observe/observed-contact.ts';
 import { attributed, isTakenBack } from './own-opt-outs.ts';
-import { isSettledIn, settledOut } from './settlements.ts';
+import { isSettledIn, settledOut, stillSettled } from './settlements.ts';
 import {
   type Channels,
   distrusted,
@@ -81,7 +81,9 @@ export function factsOf(states: ContactStates, rules: PersonRules): PersonFacts 
   const recorded = known && states.restored ? distrusted(known, seen, since) : known;
   const shown = contactsOf(seen, states, recorded);
   const contacts = statedContacts(shown, states, recorded);
-  const former = states.former.map((past) => pastOf(past, since, rules));
+  const former = states.former
+    .map((past) => pastOf(past, since, rules))
+    .map((past) => ({ ...past, channels: stillSettled(past.channels, states.desired) }));
   const named = [...desired.values()].some((wish) => wish !== 'gone');
   // For a person who is no longer in the CRM, only our own contact counts.
   const ours = oursOf(contacts, states.recorded);
@@ -172,8 +174,9 @@ function attributedAll(
   channels: RecordedContact['channels'],
   states: ContactStates,
 ): RecordedContact['channels'] {
+  const still = stillSettled(channels, states.desired);
   return Object.fromEntries(
-    Object.entries(channels).map(([channel, is]) => [channel, attributed(is, channel, states)]),
+    Object.entries(still).map(([channel, is]) => [channel, attributed(is, channel, states)]),
   );
 }
 

@@ -12,7 +12,7 @@
  * opt out when the next decision about the person is made; if no record opts out then, by all
  * records known for the address.
  */
-import { unsettled } from './settlements.ts';
+import { unsettled } from '../observe/channel-observation.ts';
 import type { DesiredContactRow } from '../observe/contact-rows.ts';
 import type { Membership } from '../observe/contact-state.ts';
 import { statedAt } from '../observe/strictest-consent.ts';

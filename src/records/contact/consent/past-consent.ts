@@ -2,10 +2,9 @@
 import { isChanged } from '../observe/observed-contact.ts';
 import type { ContactStates } from '../observe/contact-rows.ts';
 import type { Membership, ObservedContact, RecordedContact } from '../observe/contact-state.ts';
-import { seen, type Observation } from '../observe/channel-observation.ts';
+import { seen, type Observation, unsettled } from '../observe/channel-observation.ts';
 import { statedContacts } from '../observe/last-observed.ts';
 import { isOurs } from './own-opt-outs.ts';
-import { unsettled } from './settlements.ts';
 import { strictestOf, type DesiredSubscription } from '../observe/strictest-consent.ts';
 
 /** Maps a channel to the one that it replaces. */

@@ -31,7 +31,7 @@ import { isDoubtful, optOutOf } from './platform-opt-outs.ts';
 import { decideChannel, type Verdict } from './rules.ts';
 import type { ContactStates } from '../observe/contact-rows.ts';
 import type { Membership, ObservedContact } from '../observe/contact-state.ts';
-import { contradict } from '../observe/strictest-consent.ts';
+import { contradict, statingIn } from '../observe/strictest-consent.ts';
 
 /** Returns what to record, or why the conflict cannot be settled this way. */
 export function settle(states: ContactStates, rules: PersonRules, asked: SettlementAsked): Settled {
@@ -89,9 +89,10 @@ function settleIn(states: ContactStates, rules: PersonRules, asked: SettlementAs
     const isHere = entry.part === channel && entry.through === 'address' && entry.after === null;
     return isHere && optOutOf(entry, states.facts)?.cause === 'doubtful';
   });
+  const settled = { ...settlement, stating: statingIn(states.desired, channel) };
   const value = {
     ...row.value,
-    channels: { ...row.value.channels, [channel]: { ...is, settled: settlement } },
+    channels: { ...row.value.channels, [channel]: { ...is, settled } },
   };
   const entries = rest.entries.filter((entry) => !doubtful.includes(entry));
   const then = judge({ ...rest, entries, recorded: { ...row, value } }, rules, channel);

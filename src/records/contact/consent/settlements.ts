@@ -5,14 +5,17 @@
  *   settled as   stored                       does                      ends when
  *   opt-in       with the recorded opt-out    lets the CRM's opt-in     the opt-out may be another
  *                                             through                   one: the contact changed,
- *                                                                       or the CRM stated one
+ *                                                                       or the CRM stated one;
+ *                                                                       or a CRM record that stated
+ *                                                                       the opt-in no longer does
  *   opt-out      on the do-not-contact list   opts the person out, as   the CRM states an opt-in
  *                                             if the CRM stated it      later, or `allow`
  */
 import { type Entry, type Settlement, settlement } from '../../../domain/do-not-contact.ts';
 import type { ContactStates, DesiredContactRow } from '../observe/contact-rows.ts';
-import type { Membership } from '../observe/contact-state.ts';
-import { statedAt } from '../observe/strictest-consent.ts';
+import type { Membership, RecordedContact } from '../observe/contact-state.ts';
+import { unsettled } from '../observe/channel-observation.ts';
+import { statedAt, statingIn } from '../observe/strictest-consent.ts';
 
 /** Returns whether the entry is an opt-out that an operator stated. */
 export function isOperators({ cause }: Pick<Entry, 'cause'>): boolean {
@@ -54,6 +57,24 @@ export function isSettledIn(membership: Membership | undefined): boolean {
   return membership?.is === 'opt_out' && membership.settled !== undefined;
 }
 
+/**
+ * Returns recorded channels without the settlements as an opt-in that have ended, because one of
+ * the records that stated the opt-in then no longer does. An invalid record proves nothing, and
+ * opts nobody in.
+ */
+export function stillSettled(
+  channels: RecordedContact['channels'],
+  desired: readonly DesiredContactRow[],
+): RecordedContact['channels'] {
+  if (desired.length === 0 || desired.some(({ invalid }) => invalid)) return channels;
+  const kept = ([channel, is]: [string, Membership]): [string, Membership] => {
+    const now = statingIn(desired, channel);
+    const isOver = is.settled?.stating?.some((id) => !now.includes(id));
+    return [channel, isOver ? unsettled(is) : is];
+  };
+  return Object.fromEntries(Object.entries(channels).map(kept));
+}
+
 /** Returns how an operator settled a channel, or null; of an unreadable note, only the time. */
 export function settlementOf(
   membership: Membership | undefined,
@@ -65,11 +86,5 @@ export function settlementOf(
     return { as: 'out', ...(found.success ? found.data : none) };
   }
   const settled = membership?.is === 'opt_out' ? membership.settled : undefined;
-  return settled ? { as: 'in', ...settled } : null;
-}
-
-/** Returns a membership without its settlement, because the opt-out may be another one now. */
-export function unsettled(membership: Membership): Membership {
-  const { settled: _, ...rest } = membership;
-  return rest;
+  return settled ? { as: 'in', ...settlement.parse(settled) } : null;
 }

@@ -52,8 +52,8 @@ export function seen(
   return { ...rest, made: { after: recorded.made?.after ?? null, by: latest } };
 }
 
-/** A changed contact's opt-out may have been made again: it is not the one that was settled. */
-function unsettled({ settled: _, ...rest }: Membership): Membership {
+/** Returns a membership without its settlement, because the opt-out may be another one now. */
+export function unsettled({ settled: _, ...rest }: Membership): Membership {
   return rest;
 }
 

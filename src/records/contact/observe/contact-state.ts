@@ -108,9 +108,10 @@ const membership = z.object({
   released: z.literal(true).optional(),
   /**
    * The decision of an operator that this very opt-out does not count (`resolve --in`). It is
-   * dropped as soon as the opt-out may be another one.
+   * dropped as soon as the opt-out may be another one, or one of the CRM records that stated the
+   * opt-in then (`stating`) no longer does. Settlements of earlier versions lack the ids.
    */
-  settled: settlement.optional(),
+  settled: settlement.extend({ stating: z.array(z.string()).optional() }).optional(),
   /** The ids of the CRM records that state our opt-out. */
   stated: z.array(z.string()).optional(),
 });

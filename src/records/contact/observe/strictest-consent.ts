@@ -37,6 +37,14 @@ export function statedAt(rows: readonly DesiredContactRow[], channel: string): n
   return Number.isFinite(oldest) ? oldest : null;
 }
 
+/** Returns the ids of the CRM records that state an opt-in. */
+export function statingIn(desired: readonly DesiredContactRow[], channel: string): string[] {
+  const stating = desired.filter(
+    ({ value }) => value.presence === 'present' && value.channels[channel] === 'opt_in',
+  );
+  return [...new Set(stating.map(({ id }) => id))].toSorted();
+}
+
 /**
  * Returns whether some records with one address opt in and others opt out. Such a contradiction is
  * reported although it is resolved.

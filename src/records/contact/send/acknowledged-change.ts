@@ -3,7 +3,7 @@ import { canonicalJson, type RecordedRow } from '../../../domain/record.ts';
 import type { Acknowledged } from '../../record-type.ts';
 import { fingerprintOf } from '../observe/observed-contact.ts';
 import { isOurs } from '../consent/own-opt-outs.ts';
-import { unsettled } from '../consent/settlements.ts';
+import { unsettled } from '../observe/channel-observation.ts';
 import { showsOnly } from '../observe/converged-creation.ts';
 import { decodeContact, type ContactChange } from '../observe/contact-rows.ts';
 import {
