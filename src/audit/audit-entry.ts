@@ -92,7 +92,8 @@ const decision = z.object({
   evidence: optional,
 });
 
-const erasure = z.object({ type: z.literal('erasure'), at, reason: text });
+/** `by`: who asked for it. */
+const erasure = z.object({ type: z.literal('erasure'), at, by: text });
 
 const key = z.object({ type: z.literal('key'), at, id: text, publicKey: text });
 

@@ -90,8 +90,11 @@ export interface AuditLog {
    * removed.
    */
   prune(before: number, at: number): number;
-  /** Erases a person: drops the key, and appends an entry that says so. */
-  erase(person: Key, said: { at: number; reason: string }): void;
+  /**
+   * Erases a person: drops the key, and appends an entry that says so. Does nothing for a person
+   * whom the log does not know.
+   */
+  erase(person: Key, said: { at: number; by: string }): void;
   close(): void;
 }
 
@@ -156,11 +159,14 @@ export function auditLogIn(
         signIn(statements, { id, key, at, head: last() });
       }),
     prune: (before, at) => within(() => pruneIn(statements, { before, at, append: appendAll })),
-    erase: (person, { at, reason }) =>
+    erase(person, { at, by }) {
       within(() => {
         const dropped = people.drop(person);
-        if (dropped) add(last(), { entry: { type: 'erasure', at, reason }, person: dropped });
-      }),
+        if (dropped) add(last(), { entry: { type: 'erasure', at, by }, person: dropped });
+      });
+      // What was overwritten must not stay in the write-ahead log.
+      db.pragma('wal_checkpoint(truncate)');
+    },
     close: () => void db.close(),
   };
 }

@@ -1,7 +1,8 @@
 /** The audit log as runs and commands write it. */
-import type { Problem } from '../domain/errors.ts';
+import { type Problem, Unavailable } from '../domain/errors.ts';
+import type { Key } from '../domain/record.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
-import type { DecisionEntry } from './audit-entry.ts';
+import type { DecisionEntry, WriteEntry } from './audit-entry.ts';
 import type { AuditLog } from './audit-log.ts';
 import { drainSome, faultOf, rememberHead } from './drain-unaudited.ts';
 import type { SigningKey } from './signing-key.ts';
@@ -49,11 +50,53 @@ export function closeEntries(
   return undefined;
 }
 
+/** A person, when they are erased, and who asked for it. */
+interface Erased {
+  key: Key;
+  at: number;
+  by: string;
+}
+
+/**
+ * Drops the key of a person, after everything that is remembered of them is in the log: nobody can
+ * tell any more whom those entries concern. Throws Unavailable if the log cannot be written.
+ */
+export function eraseFromLog(
+  { log, key: signing }: AuditTrail,
+  snapshot: Remembering,
+  { key, at, by }: Erased,
+): void {
+  let more: boolean | Error = true;
+  while (more === true) more = drainSome(snapshot, log);
+  const erased = () => {
+    log.erase(key, { at, by });
+    log.checkpoint(signing, at);
+  };
+  const fault = more instanceof Error ? more : faultOf(erased);
+  if (fault) {
+    const reason = `the audit log cannot be written (${fault.message}), so it still has the person's key`;
+    throw new Unavailable(reason, { fix: 'mend that, and forget them again', acted: 'no' });
+  }
+  snapshot.transaction(() => rememberHead(snapshot.meta, log));
+}
+
+/** Remembers a write that no run planned, to be moved to the log. Call it within a transaction. */
+export function addWrite(
+  { unaudited }: Pick<Snapshot, 'unaudited'>,
+  key: Key,
+  write: Pick<WriteEntry, 'at' | 'op' | 'part' | 'rule' | 'before'>,
+): void {
+  const nothing = { status: null, says: null, record: null, statedAt: null, approval: null };
+  const more = { ...nothing, request: null, after: null, template: null };
+  const entry: WriteEntry = { type: 'write', run: 0, outcome: 'acked', ...more, ...write };
+  unaudited.addEntry(JSON.stringify(entry), { key, at: write.at });
+}
+
 /** Remembers a decision, to be moved to the log. Call it within a transaction. */
 export function addDecision(
   { unaudited }: Pick<Snapshot, 'unaudited'>,
   decision: Omit<DecisionEntry, 'type'>,
-  key: string | null = null,
+  key: Key | null = null,
 ): void {
   const { at } = decision;
   unaudited.addEntry(JSON.stringify({ type: 'decision', ...decision }), { key, at });

@@ -185,7 +185,7 @@ describe('keeping', () => {
   test('an erasure keeps the proof and drops the person', () => {
     fill(20);
     const mark = log.people.find('p3@example.com')!;
-    log.erase('p3@example.com', { at: 50, reason: 'asked by the person' });
+    log.erase('p3@example.com', { at: 50, by: 'ann on mail-1' });
     expect(log.people.find('p3@example.com')).toBeUndefined();
     expect(log.about(mark)).toHaveLength(4);
     expect(verifyLog(log).faults).toEqual([]);
