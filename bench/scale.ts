@@ -1,15 +1,16 @@
 /**
- * Whether size matters: `npm run bench scale [word …] [people]`, with words fast, full and enrol;
- * without them all three. What is measured is the command line, in ratios to what it cannot do
+ * Whether size matters: `npm run bench scale [word …] [people]`, with words fast, full, enrol and
+ * log; without them all four. What is measured is the command line, in ratios to what it cannot do
  * without, measured in the same minute.
  *
  *   fast   nothing changed: the floor is csv-parse, one keyed insert a row and one join
  *   full   nothing changed: the floor is a bare undici loop over the same pages
  *   enrol  everybody is new, and nothing limits it: beside autocannon on the same route
+ *   log    the same: beside first loads without the log of requests, by turns
  */
 import type { ChildProcess } from 'node:child_process';
 import { createWriteStream } from 'node:fs';
-import { utimes } from 'node:fs/promises';
+import { appendFile, utimes } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { BareTask } from './scale/bare.ts';
@@ -22,7 +23,7 @@ import { open } from './stage/open.ts';
 import type { Traffic } from './stage/platform.ts';
 
 const unlimited = ['*=999999999/1'];
-const parts = { fast, full, enrol };
+const parts = { fast, full, enrol, log };
 const isPart = (word: string): word is keyof typeof parts => Object.hasOwn(parts, word);
 
 const words = process.argv.slice(2);
@@ -105,6 +106,32 @@ async function firstLoad(people: number): Promise<void> {
   tell(`a first load of ${people} people`, ran, [
     ratio('enrolments', perSecond(applied), { floor, unit: '/s' }),
   ]);
+}
+
+/** The medians of first loads with the log of requests and without it. */
+async function log(people = 5_000): Promise<void> {
+  const turns = 5;
+  const [logged, bare]: [Ran[], Ran[]] = [[], []];
+  for (let turn = 0; turn < turns * 2; turn += 1) {
+    const isLogged = turn % 2 === 0;
+    const platform = await open({ limits: unlimited, people: 0 });
+    const folder = await folderOf(platform.url, people);
+    if (!isLogged) await appendFile(folder.config, 'requests: { log: off }\n');
+    (isLogged ? logged : bare).push(await sync(folder));
+    await close(folder, platform.child);
+  }
+  const of = (value: (ran: Ran) => number) =>
+    [median(logged.map(value)), { floor: median(bare.map(value)), unit: 'ms' }] as const;
+  const [ran] = logged;
+  if (!ran) return;
+  tell(`a first load of ${people} people with the log of requests, and without it`, ran, [
+    ratio('time', ...of(({ summary }) => summary.ms)),
+    ratio('computing', ...of(({ computedMs }) => computedMs)),
+  ]);
+}
+
+function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
 }
 
 function ratio(what: string, value: number, of: { floor: number; unit: string }): string {

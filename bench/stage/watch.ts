@@ -9,6 +9,8 @@ export interface Watched {
   longestMs: number;
   /** Of such times the most that this program itself was computing. */
   busiestMs: number;
+  /** The time for which this program was computing, from its start to its end. */
+  computedMs: number;
 }
 
 const everyMs = 10;
@@ -29,6 +31,7 @@ process.on('exit', () => {
     peakMb: peakKb() / 1024,
     longestMs: delay.max / 1e6,
     busiestMs: own.busiestMs,
+    computedMs: cpuMs(),
   };
   writeSync(3, JSON.stringify(watched));
 });

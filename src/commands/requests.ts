@@ -4,7 +4,7 @@ import { readKey } from '../do-not-contact/list-key.ts';
 import { operations } from '../platform/operations.ts';
 import { type LoggedRequest, readRequests, type RequestFilter } from '../request-log/read-log.ts';
 import { countOf, sinceOf } from '../cli/lookup/list-options.ts';
-import { shownTexts } from '../cli/lookup/masked-request.ts';
+import { masked } from '../cli/lookup/masked-request.ts';
 import { namedBy, wordOf } from '../cli/lookup/person-names.ts';
 import {
   type CommandAnswer,
@@ -43,8 +43,8 @@ export function options(command: Command): void {
       'after',
       '\nShows what the commands that write, and the worker, sent to the platform, and what it answered.\n' +
         'Each attempt is a request of its own (TRY). Of a list only the size is kept. --verbose and\n' +
-        '--json show the texts. Addresses and names appear as hashes, except at a terminal or with\n' +
-        '--addresses. `requests` in the configuration states how long requests are kept (14 days).',
+        '--json show the texts. Addresses appear as hashes, except at a terminal or with --addresses.\n' +
+        '`requests` in the configuration states how long requests are kept (14 days).',
     );
 }
 
@@ -66,7 +66,7 @@ function tell(seen: Seen, flags: Flags, how: { last: number; isPlain: boolean })
   const place = { path: requests.path, key: readKey(ledger.keyFile) };
   const found = snapshot && readRequests(place, filter, how.last);
   const { newest, more } = found ?? { newest: [], more: 0 };
-  const shown = newest.map((one) => ({ ...one, ...shownTexts(one, names, how.isPlain) }));
+  const shown = how.isPlain ? newest : newest.map((one) => masked(one, names));
   const document = { mirror, since: timeOf(filter.since), requests: shown.map(told), more };
   if (shown.length === 0) return { document, lines: [emptyWords(seen, found !== undefined)] };
   const rest = `… and ${more.toLocaleString('en')} more (--last ${how.last + more} shows all)`;

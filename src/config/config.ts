@@ -4,7 +4,7 @@
  */
 import type { z } from 'zod';
 import { byGuardKey, type GuardKey, type Limit } from '../domain/guard-classes.ts';
-import { bytes, milliseconds } from '../domain/values/config-value.ts';
+import { milliseconds } from '../domain/values/config-value.ts';
 import type { fileSchema } from './schema/file-schema.ts';
 import { withAbsolutePaths } from './schema/source-types.ts';
 
@@ -119,10 +119,15 @@ export function settle(
       isOn: requests.log === 'on',
       path: `${snapshot}.requests.sqlite`,
       keepMs: milliseconds(requests.keep),
-      bytes: bytes(requests.size),
+      bytes: bytesOf(requests.size),
     },
     schedule: schedule && settleSchedule(schedule, templates !== undefined),
   });
+}
+
+/** Returns the bytes of a size such as 100MB or 1GB. */
+function bytesOf(size: string): number {
+  return Number(size.slice(0, -2)) * (size.endsWith('GB') ? 1e9 : 1e6);
 }
 
 function settleLimit({ holdFor, ...limit }: File['guards'][GuardKey]): Limit {

@@ -41,18 +41,16 @@ export interface Bounds {
   bytes: number;
 }
 
-/**
- * The file, open for writing. Each method throws Busy while another process locks the file, and the
- * errors of SQLite and of the file system.
- */
+/** The file, open for writing. Each method throws the errors of SQLite. */
 export interface LogFile {
   append(rows: readonly StoredRequest[]): void;
-  /** Drops some rows that are too many or too old, and returns whether there may be more of them. */
+  /** Drops some rows that are too many or too old, and returns whether there may be more. */
   trim(bounds: Bounds): boolean;
-  /** Drops the rows about a person or one of these contacts, and returns their number. */
-  drop(person: Buffer, contacts: readonly Buffer[]): number;
-  /** Rewrites the file without a trace of dropped rows. Throws Busy while another process reads. */
-  scrub(): void;
+  /**
+   * Drops the rows about a person or one of these contacts, and rewrites the file without a trace
+   * of them. Throws Busy if another process uses the file for too long.
+   */
+  forget(person: Buffer, contacts: readonly Buffer[]): void;
   close(): void;
 }
 
@@ -66,13 +64,16 @@ const tables = `
     person blob, contact blob, content blob not null);
   pragma user_version = ${version};`;
 
+/** How long a batch waits for another process, in milliseconds: no run is delayed by the log. */
+const glanceMs = 50;
+
 /** The number of rows that one `trim` drops at most. */
 const trimmedAtOnce = 2_000;
 
 /**
  * Opens the file at `path` for writing, and creates it (0600) if it does not exist. A file that is
- * damaged, or was written with another key, can never be read again, and is replaced. Throws Invalid
- * for a file of a newer version.
+ * damaged, or was written with another key, can never be read again, and is replaced. Throws
+ * Invalid for a file of a newer version.
  */
 export function openLogFile(path: string, secrets: Secrets): LogFile {
   refuseNoFile(path, 'the request log');
@@ -95,7 +96,7 @@ class OtherKey extends Error {}
 
 function opened(path: string, secrets: Secrets): LogFile {
   const isNew = !existsSync(path);
-  const db = onDisk(path, () => new Database(path, { timeout: patienceMs }));
+  const db = onDisk(path, () => new Database(path, { timeout: glanceMs }));
   try {
     if (isNew) chmodSync(path, 0o600);
     settle(db, secrets, path);
@@ -140,14 +141,23 @@ function proofOf({ mark }: Secrets): string {
 }
 
 function fileIn(db: Database.Database, path: string): LogFile {
-  const patiently = waiterFor(db, path, 'request log');
+  const wait = waiterFor(db, path, 'request log');
+  const patiently = <T>(work: () => T): T => {
+    db.pragma(`busy_timeout = ${patienceMs}`);
+    try {
+      return wait(work);
+    } finally {
+      db.pragma(`busy_timeout = ${glanceMs}`);
+    }
+  };
   const add = db.prepare<[StoredRequest]>(
     `insert into request (at, run, route, status, attempt, ms, size, rows, person, contact, content)
      values (@at, @run, @route, @status, @attempt, @ms, @size, @rows, @person, @contact, @content)`,
   );
   const oldest = db.prepare<[number]>(
     `delete from request where id <=
-       (select max(id) from (select id from request order by id limit ${trimmedAtOnce})) and at < ?`,
+       (select max(id) from (select id from request order by id limit ${trimmedAtOnce}))
+     and at < ?`,
   );
   const dropPerson = db.prepare<[Buffer]>('delete from request where person = ?');
   const dropContact = db.prepare<[Buffer]>('delete from request where contact = ?');
@@ -155,22 +165,21 @@ function fileIn(db: Database.Database, path: string): LogFile {
     for (const row of rows) add.run(row);
   });
   const drop = db.transaction((person: Buffer, contacts: readonly Buffer[]) => {
-    const ofContacts = contacts.map((one) => dropContact.run(one).changes);
-    return ofContacts.reduce((sum, count) => sum + count, dropPerson.run(person).changes);
+    dropPerson.run(person);
+    for (const one of contacts) dropContact.run(one);
   });
   return {
-    append: (rows) => patiently(() => append.immediate(rows)),
-    trim: ({ since, bytes }) =>
-      patiently(() => {
-        const isFull = bytesOf(db) > bytes;
-        const { changes } = oldest.run(isFull ? Number.MAX_SAFE_INTEGER : since);
-        if (bytesOf(db, 'file') > bytes) db.pragma('incremental_vacuum');
-        return changes === trimmedAtOnce || (isFull && changes > 0 && bytesOf(db) > bytes);
-      }),
-    drop: (person, contacts) => patiently(() => drop.immediate(person, contacts)),
-    scrub() {
+    append: (rows) => append.immediate(rows),
+    trim({ since, bytes }) {
+      const isFull = bytesOf(db) > bytes;
+      const { changes } = oldest.run(isFull ? Number.MAX_SAFE_INTEGER : since);
+      if (bytesOf(db, 'file') > bytes) db.pragma('incremental_vacuum');
+      return changes === trimmedAtOnce || (isFull && changes > 0 && bytesOf(db) > bytes);
+    },
+    forget(person, contacts) {
       const checkpoint = db.prepare<[], { busy: number }>('pragma wal_checkpoint(truncate)');
       const [done] = patiently(() => {
+        drop.immediate(person, contacts);
         db.exec('vacuum');
         return checkpoint.all();
       });

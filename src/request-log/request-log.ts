@@ -8,8 +8,10 @@
  */
 import { existsSync } from 'node:fs';
 import { Invalid } from '../domain/errors.ts';
+import type { Clock } from '../domain/clock.ts';
 import type { Attempt } from '../domain/exchange.ts';
-import { type LogFile, openLogFile, type StoredRequest } from './log-file.ts';
+import { openLogFile, type StoredRequest } from './log-file.ts';
+import { hidden, keptText } from './kept-text.ts';
 import { type Secrets, secretsOf } from './sealed-rows.ts';
 
 /** The log of one mirror. */
@@ -29,11 +31,11 @@ export interface RequestWriter {
    * Removes every row about the person, and every trace of them from the file. Throws Busy while
    * another process reads the file, and Invalid if it cannot be opened.
    */
-  forget(person: Person): void;
+  forget(person: LoggedPerson): void;
 }
 
 /** A person: the address, and the platform's ids of the contacts. */
-export interface Person {
+export interface LoggedPerson {
   address: string;
   contacts: readonly string[];
 }
@@ -49,7 +51,7 @@ export interface LogOptions {
   bytes: number;
   /** Texts that are never stored, such as the API key. */
   hides: readonly string[];
-  now(): number;
+  clock: Pick<Clock, 'now' | 'sleep'>;
   /** Prints why requests are not logged. It is called once at most. */
   warn(reason: string): void;
 }
@@ -59,36 +61,39 @@ const flushAtRows = 500;
 
 /** Opens the log. It never throws: if the file cannot be used, it says so and keeps nothing. */
 export function openRequestLog(options: LogOptions): RequestLog {
-  const { path, keepMs, now } = options;
+  const { path, keepMs, clock } = options;
   const secrets = secretsOf(options.key);
   const say = onceOnly(options);
   const file = attempted(() => openLogFile(path, secrets), say);
   const buffered: Row[] = [];
-  let timer: NodeJS.Timeout | undefined;
-  let due: NodeJS.Immediate | undefined;
+  const closed = new AbortController();
+  const due = { later: false, soon: false };
 
-  const bounds = () => ({ since: now() - keepMs, bytes: options.bytes });
+  const bounds = () => ({ since: clock.now() - keepMs, bytes: options.bytes });
   const flush = (): void => {
-    clearTimeout(timer);
-    clearImmediate(due);
-    timer = undefined;
-    due = undefined;
     const rows = buffered.splice(0).map((row) => stored(row, secrets, options.hides));
     attempted(() => {
       if (rows.length > 0) file?.append(rows);
       file?.trim(bounds());
     }, say);
   };
-  const put = (row: Row): void => {
-    if (!file) return;
-    buffered.push(row);
-    timer ??= setTimeout(flush, flushAfterMs).unref();
-    // Not at once, because the number of records in a list is added after the response is parsed.
-    if (buffered.length >= flushAtRows) due ??= setImmediate(flush);
+  const flushIn = (when: keyof typeof due, ms: number): void => {
+    if (due[when]) return;
+    due[when] = true;
+    const over = (): void => void (due[when] = false);
+    clock.sleep(ms, closed.signal).then(() => [over(), flush()], over);
   };
-  const forget = (person: Person): void => {
+  const put = (row: Row): void => {
+    if (!file || closed.signal.aborted) return;
+    buffered.push(row);
+    flushIn('later', flushAfterMs);
+    // Not at once, because the number of records in a list is added after the response is parsed.
+    if (buffered.length >= flushAtRows) flushIn('soon', 0);
+  };
+  const forget = ({ address, contacts }: LoggedPerson): void => {
     flush();
-    if (file) forgetIn(file, secrets, person);
+    const marks = contacts.map((id) => secrets.mark('contact', id));
+    if (file) file.forget(secrets.mark('person', address), marks);
     else if (existsSync(path)) throw notOpened(path);
   };
   return {
@@ -101,6 +106,7 @@ export function openRequestLog(options: LogOptions): RequestLog {
       };
     },
     close() {
+      closed.abort();
       flush();
       attempted(() => {
         while (file?.trim(bounds()));
@@ -113,14 +119,6 @@ export function openRequestLog(options: LogOptions): RequestLog {
 interface Row {
   attempt: Attempt;
   run: string | undefined;
-}
-
-function forgetIn(file: LogFile, { mark }: Secrets, { address, contacts }: Person): void {
-  file.drop(
-    mark('person', address),
-    contacts.map((id) => mark('contact', id)),
-  );
-  file.scrub();
 }
 
 /** Does the work, and returns undefined if that fails. */
@@ -139,8 +137,7 @@ function onceOnly({ path, warn }: LogOptions): (error: unknown) => void {
     if (isSaid) return;
     isSaid = true;
     const why = error instanceof Error ? error.message : String(error);
-    const where = why.startsWith(path) ? why : `${path}: ${why}`;
-    warn(`some requests are missing from the request log (${where})`);
+    warn(`some requests are missing from the request log ${path} (${why})`);
   };
 }
 
@@ -150,19 +147,13 @@ function notOpened(path: string): Invalid {
   });
 }
 
-/** The longest text of a request or a response that is kept. */
-const longestText = 4_096;
-
 const idHeaders = ['x-request-id', 'request-id', 'x-correlation-id', 'cf-ray'] as const;
 
 /** Reads keep the size of their response only; writes and refusals keep the texts. */
 function stored({ attempt, run }: Row, secrets: Secrets, hides: readonly string[]): StoredRequest {
   const { at, route, ms, method, path, person, contact, answer, failure, rows } = attempt;
   const isRead = method === 'GET' && answer !== undefined && answer.status < 300;
-  const keep = (text: string | undefined): string | null => {
-    if (text === undefined || text === '') return null;
-    return cut(hidden(text.slice(0, longestText * 2), hides));
-  };
+  const keep = (text: string | undefined) => keptText(text, { route, hides });
   const id = idHeaders.map((name) => answer?.headers[name]).find((value) => value !== undefined);
   const content = secrets.seal({
     method,
@@ -186,12 +177,4 @@ function stored({ attempt, run }: Row, secrets: Secrets, hides: readonly string[
     contact: contact === undefined ? null : secrets.mark('contact', contact),
     content,
   };
-}
-
-function hidden(text: string, hides: readonly string[]): string {
-  return hides.reduce((all, one) => (one === '' ? all : all.replaceAll(one, '‹key›')), text);
-}
-
-function cut(text: string): string {
-  return text.length > longestText ? `${text.slice(0, longestText)}…` : text;
 }

@@ -79,7 +79,8 @@ export function secretsOf(key: string): Secrets {
       const opening = createDecipheriv(cipher, sealing, sealed.subarray(0, nonceBytes));
       opening.setAuthTag(sealed.subarray(nonceBytes, body));
       const text = Buffer.concat([opening.update(sealed.subarray(body)), opening.final()]);
-      const row = content.parse(JSON.parse(text.toString('utf8')));
+      const read: unknown = JSON.parse(text.toString('utf8'));
+      const row = content.parse(read);
       const [method, path, person, requestId, request, answer, failure] = row;
       return { method, path, person, requestId, request, answer, failure };
     },

@@ -48,6 +48,12 @@ describe('a valid file', () => {
         absentForMs: 20 * 3600 * 1000,
       },
       keepMs: 90 * 24 * 3600 * 1000,
+      requests: {
+        isOn: true,
+        path: join(folder, 'acme.sqlite.requests.sqlite'),
+        keepMs: 14 * 24 * 3600 * 1000,
+        bytes: 100_000_000,
+      },
     });
   });
 

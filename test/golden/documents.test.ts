@@ -45,6 +45,7 @@ const rows: Row[] = [
   { name: 'runs-of-one', argv: lastRun },
   { name: 'explain', argv: ['explain', bob] },
   { name: 'optouts', argv: ['optouts'] },
+  { name: 'requests', argv: ['requests', '--route', 'contacts.enrol'] },
   { name: 'state-list', argv: ['state', 'list'] },
   { name: 'state-show', argv: ['state', 'show', bob] },
   { name: 'retry', argv: ['retry'] },

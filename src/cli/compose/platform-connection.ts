@@ -82,7 +82,14 @@ export function logRequests(
     return undefined;
   }
   const { path, keepMs, bytes } = requests;
-  const { now } = systemClock;
   const warn = (reason: string): void => shell.note(`crm-mirror: ${reason}`);
-  return openRequestLog({ path, key, keepMs, bytes, hides: [platform.apiKey], now, warn });
+  return openRequestLog({
+    path,
+    key,
+    keepMs,
+    bytes,
+    hides: [platform.apiKey],
+    clock: systemClock,
+    warn,
+  });
 }

@@ -50,7 +50,7 @@ const requests = z
       '100MB',
     ),
   })
-  .describe('The log of the requests to the platform, which the command requests shows');
+  .describe('The log of requests to the platform');
 
 /** Returns whether a source, which may be invalid, reads standard input. */
 function isInput(source: unknown): boolean {

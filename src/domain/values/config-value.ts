@@ -28,11 +28,6 @@ export function milliseconds(duration: string): number {
   return Number(duration.slice(0, -1)) * (unitMs[duration.slice(-1)] ?? 1);
 }
 
-/** Returns the bytes of a size such as 100MB or 1GB. */
-export function bytes(size: string): number {
-  return Number(size.slice(0, -2)) * (size.endsWith('GB') ? 1e9 : 1e6);
-}
-
 /**
  * Returns whether requests to an address stay on this machine. Returns false for a text that is not
  * an address.

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import type { Statements } from '../database/prepared-statements.ts';
 import type { JournaledChange } from '../../domain/change.ts';
 import type { Key } from '../../domain/record.ts';
@@ -54,7 +53,10 @@ export interface UnauditedRow {
 
 /** Prepares the statements about what is not in the audit log yet. */
 export function unauditedIn(db: Statements): Unaudited {
-  const writer = randomBytes(6).toString('base64url');
+  const [writer = ''] = db
+    .prepare<[], { name: string }>('select lower(hex(randomblob(6))) name')
+    .all()
+    .map(({ name }) => name);
   const outcome = db.prepare(
     `insert into unaudited (writer, at, change, outcome, status, request, key)
      select @writer, @at, seq, @outcome, @status, @request, key from change

@@ -52,9 +52,13 @@ function tableOf(keys: readonly Key[], values: (key: Key) => string = valuesAt):
   return table(['Key', 'What it is', 'Values', 'Default'], rows);
 }
 
-/** Returns a link to the heading of a block. */
+/** The pages of blocks that are not described in the reference itself. */
+const pages: Readonly<Record<string, string>> = { requests: 'requests.md' };
+
+/** Returns a link to the heading or the page of a block. */
 function blockLink(key: Key): string {
-  return isBlock(key.schema) ? `[${key.path}](#${key.path})` : valuesAt(key);
+  if (!isBlock(key.schema)) return valuesAt(key);
+  return `[${key.path}](${pages[key.path] ?? `#${key.path}`})`;
 }
 
 /** Returns what may be written there: links for what is described on other pages. */

@@ -316,6 +316,7 @@ export interface Lines {
   redis?: string;
   server?: Record<string, unknown>;
   notices?: Record<string, unknown>;
+  requests?: Record<string, unknown>;
 }
 
 function writeConfig({
@@ -354,6 +355,7 @@ function writeConfig({
     ...(lines.redis && { redis: lines.redis }),
     ...(lines.server && { server: lines.server }),
     ...(lines.notices && { notices: lines.notices }),
+    ...(lines.requests && { requests: lines.requests }),
   };
   // JSON is YAML.
   writeFileSync(path, JSON.stringify(config));

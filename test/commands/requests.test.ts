@@ -1,0 +1,210 @@
+/** The log of requests, and the command that shows it. */
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { describe, expect, test } from 'vitest';
+import { readKey } from '../../src/do-not-contact/list-key.ts';
+import { secretsOf } from '../../src/request-log/sealed-rows.ts';
+import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
+
+const logOf = ({ path }: Mirrored): string => `${path}.requests.sqlite`;
+
+/** Every byte of the log and of the files that SQLite keeps beside it. */
+function bytesOf(world: Mirrored): Buffer {
+  const folder = join(world.folder, 'cli');
+  const names = readdirSync(folder).filter((name) => name.includes('.requests.sqlite'));
+  return Buffer.concat(names.map((name) => readFileSync(join(folder, name))));
+}
+
+describe('requests', () => {
+  test('shows what a run sent and what was answered, with hashes for people', async () => {
+    const world = await mirrored({ hides: ['key_live_world'] });
+    const { json: run } = await world.call('sync', '--json');
+    const { code, json } = await world.call('requests', '--json', '--last', '100');
+    expect(code).toBe(0);
+    expect(json).toMatchObject({ mirror: 'world', more: 0 });
+    expect(json.requests).toHaveLength(run.requests.total);
+    expect(new Set(json.requests.map((one: { run: string }) => one.run))).toEqual(
+      new Set([run.run]),
+    );
+    const enrolment = json.requests.find(
+      (one: { route: string }) => one.route === 'contacts.enrol',
+    );
+    expect(enrolment).toEqual({
+      at: expect.stringMatching(/Z$/),
+      run: run.run,
+      route: 'contacts.enrol',
+      method: 'POST',
+      path: expect.stringMatching(/^\/api\/contacts\/channel\/ch_/),
+      status: 201,
+      failure: null,
+      ms: expect.any(Number),
+      attempt: 1,
+      person: expect.stringMatching(/^#[0-9a-f]{12}$/),
+      requestId: null,
+      size: expect.any(Number),
+      rows: null,
+      request: expect.stringMatching(/^\{"email":"#[0-9a-f]{12}","subscription":"opt_in"\}$/),
+      answer: expect.stringContaining('"status":"subscribed"'),
+    });
+    const listed = json.requests.find((one: { route: string }) => one.route === 'contacts.list');
+    expect(listed).toMatchObject({ method: 'GET', rows: 0, request: null, answer: null });
+    expect(JSON.stringify(json)).not.toContain('@example.com');
+  });
+
+  test('names a person by the hash of the other commands, and by the address on demand', async () => {
+    const world = await mirrored();
+    await world.call('sync');
+    const byAddress = await world.call('requests', '--json', '--person', ann.toUpperCase());
+    expect(byAddress.json.requests).toHaveLength(1);
+    const [{ person }] = byAddress.json.requests;
+    const byHash = await world.call('requests', '--json', '--person', person);
+    expect(byHash.json.requests).toEqual(byAddress.json.requests);
+    const plain = await world.call('requests', '--verbose', '--addresses', '--person', person);
+    expect(plain.out).toContain(`{"email":"${ann}","subscription":"opt_in"}`);
+    expect(plain.out).not.toContain(bob);
+    expect((await world.seen('requests', '--person', ann)).out).toContain(ann);
+    expect((await world.call('requests', '--person', 'cyd@example.com')).out).toContain('No such');
+  });
+
+  test('shows each attempt, the refusal and the request id of the platform', async () => {
+    const world = await mirrored();
+    const isAnn = ({ body }: { body: { email?: string } }) => body.email === ann;
+    const headers = { 'x-request-id': 'req-1' };
+    world.server.fail(isAnn, { is: 'answer', status: 500, body: { message: 'x' }, headers }, 1);
+    const body = { message: `${ann} and eva@example.org are taken.` };
+    world.server.fail(isAnn, { is: 'answer', status: 400, body }, 1);
+    await world.call('sync');
+    const { json } = await world.call('requests', '--failed', '--json');
+    const shown = json.requests.map((one: object) => Object.entries(one));
+    expect(shown).toHaveLength(2);
+    expect(json.requests).toMatchObject([
+      { status: 400, attempt: 2, requestId: null },
+      { status: 500, attempt: 1, requestId: 'req-1', answer: '{"message":"x"}' },
+    ]);
+    const [{ person, answer }] = json.requests;
+    expect(answer).toMatch(/^\{"message":"#[0-9a-f]{12} and #[0-9a-f]{12} are taken\."\}$/);
+    expect(answer).toContain(`"${person} and`);
+    const { out } = await world.call('requests', '--failed');
+    expect(out.split('\n')).toEqual([
+      expect.stringMatching(/^SENT +RUN +ROUTE +STATUS +MS +TRY +PERSON/),
+      expect.stringMatching(/contacts\.enrol +400 .* 2 {2}#/),
+      expect.stringContaining('    answered  {"message":"#'),
+      expect.stringMatching(/contacts\.enrol +500 .* 1 {2}#/),
+      '    answered  {"message":"x"}',
+    ]);
+  });
+
+  test('keeps an attempt without an answer', async () => {
+    const world = await mirrored();
+    world.server.fail(({ method }) => method === 'GET', { is: 'cut' }, 1);
+    await world.call('sync');
+    const { json } = await world.call('requests', '--failed', '--json');
+    expect(json.requests).toMatchObject([
+      { route: 'contacts.list', status: null, failure: expect.stringContaining('127.0.0.1') },
+    ]);
+  });
+
+  test('selects by run, route and time', async () => {
+    const world = await mirrored();
+    const { json: first } = await world.call('sync', '--json');
+    const { json: second } = await world.call('sync', '--json');
+    const listed = async (...argv: string[]): Promise<number> =>
+      (await world.call('requests', '--json', '--last', '100', ...argv)).json.requests.length;
+    expect(await listed('--run', first.run)).toBe(first.requests.total);
+    expect(await listed('--run', second.run)).toBe(second.requests.total);
+    expect(await listed('--route', 'contacts.enrol')).toBe(2);
+    expect(await listed('--route', 'contacts')).toBe(await listed());
+    expect(await listed('--since', '1h')).toBe(await listed());
+    expect(await listed('--since', '2099-01-01')).toBe(0);
+    const one = await world.call('requests', '--last', '1');
+    expect(one.out).toMatch(/… and \d+ more \(--last \d+ shows all\)$/);
+  });
+
+  test.each([
+    [['--route', 'contacts.enroll'], 'there is no such route'],
+    [['--since', 'yesterday'], 'write a time with its zone'],
+    [['--person', 'ann'], 'give an address, or a hash'],
+    [['--last', '0'], 'write a number from 1 on'],
+  ])('refuses %j', async (argv, words) => {
+    const world = await mirrored();
+    expect(await world.call('requests', ...argv)).toMatchObject({
+      code: 2,
+      err: expect.stringContaining(words),
+    });
+  });
+
+  test('says that nothing is logged before the first run, and creates nothing', async () => {
+    const world = await mirrored();
+    const { code, out } = await world.call('requests');
+    expect({ code, out }).toEqual({ code: 0, out: expect.stringContaining('logged yet') });
+    await world.call('plan');
+    expect(existsSync(logOf(world))).toBe(false);
+  });
+});
+
+describe('the file', () => {
+  test('is private and contains no address, name or key', async () => {
+    const world = await mirrored();
+    await world.call('sync');
+    expect(statSync(logOf(world)).mode & 0o777).toBe(0o600);
+    const bytes = bytesOf(world).toString('latin1');
+    for (const text of [ann, bob, 'ann', '@example', 'ch_news', 'subscribed', 'key_live']) {
+      expect(bytes).not.toContain(text);
+    }
+  });
+
+  test('has no trace of a person after forget', async () => {
+    const world = await mirrored();
+    world.emulator.seed.contact({ email: ann, channels: { ch_news: 'opt_out' } });
+    await world.call('sync');
+    await world.call('one', ann);
+    const { id = '' } = world.emulator.world.contact(ann) ?? {};
+    const { mark } = secretsOf(readKey(`${world.path}-ledger-key`) ?? '');
+    const marks = [mark('person', ann), mark('contact', id)];
+    expect(bytesOf(world).includes(marks[0]!)).toBe(true);
+    expect(await world.call('forget', ann)).toMatchObject({ code: 0 });
+    const bytes = bytesOf(world);
+    for (const one of marks) expect(bytes.includes(one)).toBe(false);
+    for (const text of [ann, id]) expect(bytes.includes(text)).toBe(false);
+    const { json } = await world.call('requests', '--json', '--addresses', '--last', '1000');
+    expect(JSON.stringify(json)).not.toContain(ann);
+    expect(JSON.stringify(json)).not.toContain(id);
+    expect(JSON.stringify(json)).toContain(bob);
+  });
+
+  test('keeps forget from ending while another process reads it', async () => {
+    const world = await mirrored();
+    await world.call('sync');
+    const reader = new Database(logOf(world), { readonly: true });
+    const rows = reader.prepare('select * from request').iterate();
+    rows.next();
+    expect(await world.call('forget', ann)).toMatchObject({
+      code: 75,
+      said: expect.stringContaining('another process reads the request log'),
+    });
+    rows.return?.();
+    reader.close();
+    expect(await world.call('forget', ann)).toMatchObject({ code: 0 });
+  }, 30_000);
+
+  test('is deleted when the log is switched off', async () => {
+    const world = await mirrored();
+    await world.call('sync');
+    expect(existsSync(logOf(world))).toBe(true);
+    world.config({ requests: { log: 'off' } });
+    await world.call('sync');
+    expect(bytesOf(world)).toHaveLength(0);
+    expect((await world.call('requests')).out).toContain('requests.log is off');
+  });
+
+  test('that cannot be used costs a message and no run', async () => {
+    const world = await mirrored();
+    await world.call('sync');
+    writeFileSync(logOf(world), 'this is no database, and longer than the head of one'.repeat(9));
+    const { code, err } = await world.call('sync');
+    expect(code).toBe(0);
+    expect(err).not.toContain('request log');
+    expect((await world.call('requests')).out).toContain('contacts.list');
+  });
+});
