@@ -48,8 +48,9 @@ export function accountOf(mirror: Mirror, key: Key, { since, by }: { since: numb
       }),
     /**
      * Drops the person's key in the audit log, deletes the person from the request log, then from
-     * the snapshot's tables and file, and ends the erasure. If a log cannot be written, throws before
-     * the snapshot is changed; if it reads the snapshot, throws Busy and stores the person's key again.
+     * the snapshot's tables and file, and ends the erasure. If a log cannot be written, throws
+     * before the snapshot is changed; if another process reads the snapshot, throws Busy and stores
+     * the person's key again.
      */
     purge(type: RecordType, ids: readonly string[]): void {
       const row = recorded.get(type.name, key);
