@@ -31,6 +31,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   const planned = readPlan(file);
   return pass({ ...flags, only: planned.only ?? undefined }, shell, {
     mode: planned.mode,
+    because: ['plan-file'],
     writes: true,
     begins: (mirror) => refuseUnfit(file, planned, mirror),
     agrees: (now, mirror) => agree(planned, now, mirror),

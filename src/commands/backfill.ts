@@ -17,6 +17,7 @@ export function options(command: Command): void {
 export async function run(command: Command, shell: Shell): Promise<number> {
   return pass(command.opts<PassFlags>(), shell, {
     mode: 'full',
+    because: ['backfill'],
     writes: true,
     firstLoad: true,
   });

@@ -55,7 +55,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     if (!flags.quiet) shell.note(`plan ${summary.plan} written to ${out}`);
   };
   const all = flags.all === true;
-  const wanted = { mode: modeOf(flags), writes: false, all, begins, adds, ended };
+  const wanted = { ...modeOf(flags), writes: false, all, begins, adds, ended };
   const code = await pass(flags, shell, wanted);
   const isDone = code === exitCode('done');
   return isDone && flags.exitCode && changes > 0 ? exitCode('changes') : code;

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { Invalid, renderProblem } from '../domain/errors.ts';
+import { fullWords } from '../cli/output/summary-text.ts';
 import { changeName, outcomeName } from '../cli/output/change-words.ts';
 import { table } from '../cli/output/table.ts';
 import { verboseOption } from '../cli/output/verbosity.ts';
@@ -78,7 +79,7 @@ function linesOf(runs: readonly ListedRun[], isVerbose: boolean): string[] {
     ...runs.map((run) => [
       run.run,
       run.startedAt,
-      run.mode,
+      isVerbose ? modeWords(run) : run.mode,
       history.statusWords(run),
       history.tookWords(run),
       ...(isVerbose ? [run.requests?.total.toLocaleString('en') ?? '–'] : []),
@@ -91,6 +92,12 @@ function linesOf(runs: readonly ListedRun[], isVerbose: boolean): string[] {
     return [row, `    ${first}${more.length > 0 ? ` (and ${more.length} more)` : ''}`];
   });
   return [head, ...told];
+}
+
+/** Formats the mode with the codes of why it was full, such as: full (schedule) */
+function modeWords({ mode, fullBecause }: history.ToldRun): string {
+  const codes = fullBecause.map(({ code }) => code).join(', ');
+  return codes === '' ? mode : `${mode} (${codes})`;
 }
 
 /** Formats counts such as: 3 created, 1 template updated; refused: 1 opt in; dropped: 2 opt out */
@@ -140,6 +147,7 @@ function tellOne(seen: Seen, { id, last, isVerbose }: Asked): CommandAnswer {
       `Run ${id} of ${config.mirror}: ${history.statusWords(run)} (${run.mode}, ${history.tookWords(run)})`,
       `started ${run.startedAt}, ended ${run.endedAt ?? '–'}`,
       ...(isVerbose ? internalsOf(run) : []),
+      ...fullWords(run),
       ...run.reasons.map((reason) => `  ${reason}`),
       '',
       `Changes: ${changeWords(counts)}`,

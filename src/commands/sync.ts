@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { Invalid } from '../domain/errors.ts';
 import { pass, passOptions, writingOptions, type PassFlags } from '../cli/run/run-command.ts';
+import type { FullCode } from '../engine/report/full-reasons.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 
 interface Flags extends PassFlags {
@@ -24,17 +25,18 @@ export function options(command: Command): void {
 export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<Flags>();
   return pass(flags, shell, {
-    mode: modeOf(flags),
+    ...modeOf(flags),
     writes: true,
     approve: flags.approve?.trim().toLowerCase(),
   });
 }
 
 /**
- * Returns the mode that the flags select; the default is full. Throws Invalid if both flags are
- * given.
+ * Returns the mode that the flags select, and why it is full, which is the default. Throws Invalid
+ * if both flags are given.
  */
-export function modeOf({ full, fast }: { full?: true; fast?: true }): 'full' | 'fast' {
+export function modeOf({ full, fast }: { full?: true; fast?: true }) {
   if (full && fast) throw new Invalid('--full and --fast exclude each other: give one of them');
-  return fast ? 'fast' : 'full';
+  const because: FullCode[] = [full ? 'asked' : 'usual'];
+  return { mode: fast ? ('fast' as const) : ('full' as const), because };
 }

@@ -2,6 +2,8 @@
 import type { Problem } from '../domain/errors.ts';
 import { createCircuitBreaker } from './context/circuit-breaker.ts';
 import { approvalsOf } from './guard/plan-approval.ts';
+import type { RecordType } from '../records/record-type.ts';
+import type { FullCode } from './report/full-reasons.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { Started } from './context/run-state.ts';
 import type { RunContext } from './context/run-context.ts';
@@ -41,7 +43,7 @@ export function beginRun(mirror: Mirror, options: RunOptions): Started {
   snapshot.staging.clear();
   snapshot.candidates.clear();
   if (options.writes) bindDoNotContactList({ ...mirror, clock });
-  const cursors = options.writes
+  const { cursors, cursorless } = options.writes
     ? start(run, begun, askedOf(mirror, options))
     : loadCursors(mirror, begun, options);
   const approvals = approvalsOf(run, options.approve);
@@ -56,6 +58,7 @@ export function beginRun(mirror: Mirror, options: RunOptions): Started {
     run,
     begun,
     cursors,
+    cursorless,
     supersededAtStart: keys.size + ids.size > 0,
     endedBefore,
     approvals,
@@ -91,7 +94,11 @@ function contextOf(
  * Stores that the run began, and marks changes that earlier runs left open as unknown. Returns the
  * cursors.
  */
-function start(run: RunContext, parts: readonly MirrorPart[], asked: string): Started['cursors'] {
+function start(
+  run: RunContext,
+  parts: readonly MirrorPart[],
+  asked: string,
+): ReturnType<typeof loadCursors> {
   const { snapshot, locks, id, mode, startedAt: at } = run;
   const others = locks.others(id);
   const isAlone = onlyKey(run) !== undefined;
@@ -103,9 +110,11 @@ function start(run: RunContext, parts: readonly MirrorPart[], asked: string): St
     }
     snapshot.runs.start({ id, mode: modeName(mode), at, asked });
     const since = loadCursors(run, parts, run);
+    if (!isLeft) return since;
     // A run that died may have left work for people whose records never change again, so everything
     // is read.
-    return isLeft ? new Map() : since;
+    const died = parts.map(({ type }): [RecordType, FullCode] => [type, 'run-died']);
+    return { cursors: new Map(), cursorless: new Map(died) };
   });
 }
 

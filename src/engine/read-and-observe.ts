@@ -42,11 +42,13 @@ export async function lockPerson(state: RunState): Promise<void> {
  * left out of the run. Throws the source's error if no record type is left.
  */
 export async function readSources(state: RunState): Promise<void> {
-  const { run, reasons, notes, known, cursors } = state;
+  const { run, reasons, notes, because, known, cursors, cursorless } = state;
   for (const part of state.parts) {
     const { type, source } = part;
     try {
-      const read = await readPart(run, part, cursors.get(type));
+      const found = { cursor: cursors.get(type), without: cursorless.get(type) };
+      const read = await readPart(run, part, found);
+      if (read.because) because.push(read.because);
       known.set(type, { ...noFindings, ...readingOf(source, read) });
       notes.push(...sayMissing(run.snapshot, type.name, read.sizes));
       if (type.capabilities.personRead && run.selection && read.whole) {

@@ -240,6 +240,7 @@ function optionsOf(tick: RunTick) {
     ...quietly,
     by: { by: 'schedule' },
     mode: tick === 'fast' ? 'fast' : 'full',
+    because: ['schedule'],
     only: tick === 'templates' ? 'templates' : undefined,
   } as const;
 }

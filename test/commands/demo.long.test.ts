@@ -153,6 +153,7 @@ const summary: Summary = {
   problems: [],
   groups: [],
   reasons: [],
+  fullBecause: [],
   reasonCodes: [],
   known: 0,
   ms: 0,

@@ -5,6 +5,32 @@ import { ann, bob, mirrored } from '../support/commands/mirrored-contacts.ts';
 const hashed = expect.stringMatching(/^#[0-9a-f]{12}$/);
 
 describe('runs', () => {
+  test('tells why a run was full, in --json, with --verbose and for one run', async () => {
+    const world = await mirrored();
+    const codes = async (...argv: string[]): Promise<string[]> => {
+      const { json } = await world.call(...argv, '--json');
+      return json.fullBecause.map(({ code }: { code: string }) => code);
+    };
+    expect(await codes('plan')).toEqual(['usual', 'first-load']);
+    expect(await codes('backfill')).toEqual(['backfill', 'first-load']);
+    expect(await codes('sync', '--full')).toEqual(['asked']);
+    expect(await codes('sync', '--fast')).toEqual([]);
+    expect(await codes('one', ann)).toEqual([]);
+    const { json } = await world.call('runs', '--json');
+    expect(json.runs).toMatchObject([
+      { mode: 'single', fullBecause: [] },
+      { mode: 'fast', fullBecause: [] },
+      { mode: 'full', fullBecause: [{ code: 'asked' }] },
+      { mode: 'full', fullBecause: [{ code: 'backfill' }, { code: 'first-load' }] },
+    ]);
+    const { out } = await world.call('runs', '--verbose');
+    expect(out).toMatch(/ full \(backfill, first-load\) /);
+    const one = await world.call('runs', json.runs[2].run);
+    expect(one.out).toContain('everything is compared: it was asked for with --full');
+    const verbose = await world.call('sync', '--verbose');
+    expect(verbose.out).toContain('everything is compared: a run compares everything unless');
+  });
+
   test('prints that there are none without a snapshot', async () => {
     const world = await mirrored();
     expect((await world.call('runs', '--json')).json).toEqual({ mirror: 'world', runs: [] });

@@ -1,4 +1,5 @@
 /** Renders a plan or a run as lines of text: what changes, and what it is based on. */
+import type { FullReason } from '../../engine/report/full-reasons.ts';
 import { heldIn, type Summary } from '../../engine/report/run-summary.ts';
 import { adoptedRows, countRows, type CountedChanges } from './change-groups.ts';
 import { counted } from '../../domain/values/counted.ts';
@@ -140,7 +141,7 @@ function writeBackLine(returns: Summary['returns'], writes: boolean): string[] {
 }
 
 /** Renders what explains a run to those who maintain it. */
-function internalLines({ run, plan, requests, certificate }: Summary): Line[] {
+function internalLines({ run, plan, requests, certificate, ...summary }: Summary): Line[] {
   const routes = Object.entries(requests.byRoute).map(([route, n]) => `${route} ${format(n)}`);
   const { source, platform } = certificate;
   return [
@@ -148,7 +149,20 @@ function internalLines({ run, plan, requests, certificate }: Summary): Line[] {
     `  requests ${format(requests.total)}${routes.length > 0 ? ` (${routes.join(', ')})` : ''}, ` +
       `delayed by a rate limit ${format(requests.rateLimited)}`,
     `  complete readings: source ${yesNo(source)}, platform ${yesNo(platform)}`,
+    ...fullWords(summary).map((text) => `  ${text}`),
   ].map((text) => styled('dim', text));
+}
+
+/** Returns a line for each reason why the run compared, or read, everything. */
+export function fullWords({
+  mode,
+  fullBecause,
+}: {
+  mode: string;
+  fullBecause: readonly FullReason[];
+}): string[] {
+  const what = mode === 'fast' ? 'the whole source is read' : 'everything is compared';
+  return fullBecause.map(({ reason }) => `${what}: ${reason}`);
 }
 
 function yesNo(value: boolean | null): string {

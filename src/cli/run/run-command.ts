@@ -3,13 +3,13 @@ import type { Command } from 'commander';
 import type { Config } from '../../config/config.ts';
 import { loadConfig } from '../../config/load-config.ts';
 import { Invalid, renderProblem } from '../../domain/errors.ts';
+import type { FullCode } from '../../engine/report/full-reasons.ts';
 import { nothingDone, type Plan, type Summary } from '../../engine/report/run-summary.ts';
 import { renderGroups, shownGroups, type ShownGroup } from '../output/problem-groups.ts';
 import type { Line } from '../output/text-style.ts';
 import { type Ended, runLines, samplesOf, type Viewed } from './run-view.ts';
 import { type QuietFlags, verboseOptions } from '../output/verbosity.ts';
 import {
-  isRecord,
   type Mirror,
   type Mode,
   modeName,
@@ -23,12 +23,12 @@ import { operatorName } from '../output/operator-name.ts';
 import { followRun } from './follow-run.ts';
 import { createLog, hushed } from './run-log.ts';
 import { orHandOver } from '../remote/worker-handover.ts';
-import { keyOf, type Names, namesOf } from '../lookup/person-names.ts';
+import { type Names, namesOf } from '../lookup/person-names.ts';
 import { outletsOf } from '../progress/progress-line.ts';
 import { clearRestored, copiedAt } from '../compose/snapshot-marks.ts';
+import { modeNow } from './run-mode.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { type LookFlags, namingOptions } from '../lookup/snapshot-command.ts';
-import { instant } from '../output/format-values.ts';
 import { readOnlyPeople } from './only-people.ts';
 
 /** The flags of these commands. */
@@ -70,6 +70,8 @@ export function writingOptions(command: Command): Command {
 export interface Pass {
   /** The mode; `single` holds an address or its hash. */
   mode: Mode;
+  /** Why the mode is full. */
+  because?: readonly FullCode[];
   writes: boolean;
   /** Called when the mirror is open, before anything is read. May throw Invalid to refuse. */
   begins?(mirror: Mirror): void;
@@ -137,6 +139,7 @@ async function runOnce(config: Config, { flags, shell: own, wanted }: Call): Pro
     const view: Viewed = { plan: undefined, samples: [] };
     const summary = await runNow(mirror, shell, {
       mode: wanted.mode,
+      because: wanted.because,
       writes,
       firstLoad,
       approve,
@@ -197,10 +200,13 @@ export async function runNow(
 ): Promise<Summary> {
   const { stop, abort } = shell;
   const { snapshot } = mirror;
-  const mode = await modeNow(mirror, wanted.mode, shell);
+  const { mode, because } = await modeNow(mirror, wanted, shell);
   const restored = copiedAt(snapshot.meta) !== undefined;
   const requests = countFromNow(mirror.requests);
-  const summary = await run({ ...mirror, requests }, { ...wanted, mode, restored, stop, abort });
+  const summary = await run(
+    { ...mirror, requests },
+    { ...wanted, mode, because, restored, stop, abort },
+  );
   if (wanted.writes) clearRestored(snapshot, summary);
   return summary;
 }
@@ -220,23 +226,6 @@ function countFromNow(requests: Mirror['requests']): Mirror['requests'] {
       rateLimited: rateLimited - before.rateLimited,
     };
   };
-}
-
-/**
- * Returns the mode of the run. After a restored or damaged snapshot the run is full, because its
- * rows do not count until the platform has been listed. The word for a person becomes the person's
- * key.
- */
-async function modeNow(mirror: Mirror, mode: Mode, shell: Shell): Promise<Mode> {
-  if (isRecord(mode)) return mode;
-  if (typeof mode !== 'string') return { single: await keyOf(mode.single, mirror, shell.stop) };
-  if (mirror.notes.length > 0) return 'full';
-  const at = copiedAt(mirror.snapshot.meta);
-  if (at === undefined || mode === 'full') return mode;
-  shell.note(
-    `crm-mirror: the snapshot was put back from a backup of ${instant(at)}: this run is a full one`,
-  );
-  return 'full';
 }
 
 function codeOf({ status, known }: Summary, flags: PassFlags, shell: Shell): number {

@@ -1,6 +1,7 @@
 /** Formats the runs of a snapshot as documents for --json and as text for tables. */
 import { z } from 'zod';
 import type { RecordTypeName } from '../../domain/record.ts';
+import type { FullReason } from '../../engine/report/full-reasons.ts';
 import type { KeptRun } from '../../snapshot/tables/run-history.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import { instant, instantOrNull, range } from '../output/format-values.ts';
@@ -22,6 +23,7 @@ const kept = z.object({
     .nullable()
     .default(null),
   reasons: z.array(z.string()).default([]),
+  fullBecause: z.array(z.object({ code: z.string(), reason: z.string() })).default([]),
 });
 
 type Outcomes = Record<string, Record<string, number>>;
@@ -44,6 +46,8 @@ export interface ToldRun {
   /** A side that was not read counts as not certified. */
   certificate: { source: boolean; platform: boolean } | null;
   reasons: string[];
+  /** Why the run compared everything, or read the whole source; empty if it did neither. */
+  fullBecause: FullReason[];
 }
 
 /** The number of changes by operation and state, such as `contacts.opt_in.acked`. */
@@ -54,7 +58,9 @@ export interface ToldChanges {
 
 /** Returns the document of a run. `isRunning` tells which unfinished runs are in progress. */
 export function tellRun(run: KeptRun, isRunning: (run: KeptRun) => boolean): ToldRun {
-  const { only, requests, certificate, reasons } = kept.parse(JSON.parse(run.summary ?? '{}'));
+  const { only, requests, certificate, reasons, fullBecause } = kept.parse(
+    JSON.parse(run.summary ?? '{}'),
+  );
   const ended = run.endedAt !== null;
   const unfinished = isRunning(run) ? 'running' : 'interrupted';
   return {
@@ -72,6 +78,7 @@ export function tellRun(run: KeptRun, isRunning: (run: KeptRun) => boolean): Tol
       platform: certificate.platform ?? false,
     },
     reasons,
+    fullBecause,
   };
 }
 

@@ -2,6 +2,7 @@ import type { Clock, Random } from '../../domain/clock.ts';
 import type { RecordType } from '../../records/record-type.ts';
 import type { RouteLimit } from '../../domain/route-limit.ts';
 import type { AbsenceDue, Key } from '../../domain/record.ts';
+import type { FullCode } from '../report/full-reasons.ts';
 import type { Forecast } from '../report/duration-forecast.ts';
 import type { Guards } from '../report/guard-rules.ts';
 import type { PlanView } from '../report/plan-view.ts';
@@ -103,6 +104,8 @@ export type Mode = 'full' | 'fast' | { single: Key } | { record: string };
 
 export interface RunOptions {
   mode: Mode;
+  /** Why the mode is full. */
+  because?: readonly FullCode[] | undefined;
   /** False for a plan, which writes nothing on the platform and records nothing. */
   writes: boolean;
   /** If undefined, the run covers every part of the mirror. */

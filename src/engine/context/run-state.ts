@@ -11,6 +11,7 @@ import {
 } from '../../domain/errors.ts';
 import type { RecordTypeName } from '../../domain/record.ts';
 import type { Forecast } from '../report/duration-forecast.ts';
+import type { FullCode } from '../report/full-reasons.ts';
 import type { HoldReason } from '../report/guard-rules.ts';
 import type { Plan } from '../report/run-summary.ts';
 import type { Approval } from '../../snapshot/tables/awaiting-approval.ts';
@@ -34,6 +35,8 @@ export interface Started {
   readonly begun: readonly MirrorPart[];
   /** The positions from which incremental readings continue, for the record types that have one. */
   readonly cursors: ReadonlyMap<RecordType, string>;
+  /** Why a record type has none. */
+  readonly cursorless: ReadonlyMap<RecordType, FullCode>;
   /** Whether another run held a person's lock when this one began. */
   readonly supersededAtStart: boolean;
   /** The number of runs about all people that had ended when this one began. */
@@ -67,6 +70,8 @@ export interface RunState extends Started {
   unread: Map<RecordTypeName, Unread>;
   reasons: Problem[];
   notes: Problem[];
+  /** Why the run compares everything, or reads the whole source. */
+  because: FullCode[];
   plan: Plan | undefined;
   /** The estimated duration of the plan. */
   forecast: Forecast | undefined;
@@ -100,6 +105,7 @@ export function stateOf(started: Started): RunState {
     unread: new Map(),
     reasons: [...started.reasons],
     notes: [...started.notes],
+    because: started.run.mode === 'full' ? [...(started.options.because ?? [])] : [],
     plan: undefined,
     forecast: undefined,
     failure: undefined,

@@ -18,7 +18,8 @@ import type { RecordType } from '../../records/record-type.ts';
 import { guardNames, guardRows } from '../../domain/guard-classes.ts';
 import type { RecordTypeName } from '../../domain/record.ts';
 import type { Status } from '../report/run-summary.ts';
-import type { RunState } from '../context/run-state.ts';
+import type { FullCode } from '../report/full-reasons.ts';
+import type { RunState, Started } from '../context/run-state.ts';
 import {
   type Mirror,
   type MirrorPart,
@@ -31,25 +32,39 @@ const stored = z.object({ manner: z.string(), cursor: z.string() });
 const spoilt = 'spoilt';
 const nameOf = (kind: RecordTypeName): string => `cursor of ${kind}s`;
 
-type Cursors = ReadonlyMap<RecordType, string>;
+type Cursors = Pick<Started, 'cursors' | 'cursorless'>;
 
-/** Returns the cursors by record type. A run that writes removes them from the snapshot. */
+/**
+ * Returns the cursors by record type, and why others have none. A run that writes removes them from
+ * the snapshot.
+ */
 export function loadCursors(
   { snapshot: { meta } }: Pick<Mirror, 'snapshot'>,
   parts: readonly MirrorPart[],
   { mode, writes }: Pick<RunOptions, 'mode' | 'writes'>,
 ): Cursors {
-  const taken = new Map<RecordType, string>();
-  if (onlyKey({ mode }) !== undefined) return taken;
+  const cursors = new Map<RecordType, string>();
+  const cursorless = new Map<RecordType, FullCode>();
+  if (onlyKey({ mode }) !== undefined) return { cursors, cursorless };
   for (const { type, manner } of parts) {
     const text = meta.get(nameOf(type.name));
-    if (text === undefined) continue;
-    if (writes) meta.drop(nameOf(type.name));
-    if (text === spoilt) continue;
-    const found = stored.parse(JSON.parse(text));
-    if (found.manner === manner) taken.set(type, found.cursor);
+    if (writes && text !== undefined) meta.drop(nameOf(type.name));
+    const found = cursorIn(text, manner);
+    if ('cursor' in found) cursors.set(type, found.cursor);
+    else cursorless.set(type, found.none);
   }
-  return taken;
+  return { cursors, cursorless };
+}
+
+/** Returns the stored cursor, or why it cannot be used. */
+function cursorIn(
+  text: string | undefined,
+  manner: string | undefined,
+): { cursor: string } | { none: FullCode } {
+  if (text === undefined) return { none: 'no-cursor' };
+  if (text === spoilt) return { none: 'person-open' };
+  const found = stored.parse(JSON.parse(text));
+  return found.manner === manner ? { cursor: found.cursor } : { none: 'mapping-changed' };
 }
 
 /**

@@ -20,6 +20,7 @@ import {
   type Status,
   type Summary,
 } from '../report/run-summary.ts';
+import { fullReasons } from '../report/full-reasons.ts';
 import type { ProblemGroups } from '../report/problem-groups.ts';
 import { withHeld } from './group-found-problems.ts';
 import { modeName, onlyKey } from '../context/mirror-context.ts';
@@ -80,6 +81,7 @@ export function summaryOf(state: RunState, { reported, done, held, found }: Done
     certificate: certificateOf(state),
     problems: tally.problems(),
     groups: withHeld(found, state, held),
+    fullBecause: fullReasons(state.because),
     reasons: said.map(renderProblem),
     reasonCodes: said.map(({ code }) => code),
     known: tally.counts().known,

@@ -8,6 +8,7 @@
  * has changed, or if a person with unfinished work has a record that cannot be requested.
  */
 import type { RecordType } from '../../records/record-type.ts';
+import type { FullCode } from '../report/full-reasons.ts';
 import type { DesiredRow, Key } from '../../domain/record.ts';
 import type { Certificate, Source } from '../../sources/source.ts';
 import { each } from '../context/work-in-parts.ts';
@@ -23,28 +24,45 @@ const most = 10_000;
 const mostAsked = 500;
 const askedAtOnce = 4;
 
+/** The cursor of a source, or why there is none. */
+export interface CursorFound {
+  cursor: string | undefined;
+  without: FullCode | undefined;
+}
+
 /** Reads what the run needs from a source: its changes if they suffice, otherwise everything. */
 export async function readPart(
   run: RunContext,
   part: MirrorPart,
-  cursor: string | undefined,
+  found: CursorFound,
 ): Promise<SourceRead> {
-  // Which people are chosen shows in a reading of the whole source only.
-  const isFast = modeName(run.mode) === 'fast' && !run.selection;
-  const found = isFast && cursor !== undefined ? await readChanges(run, part, cursor) : undefined;
-  return found ?? readSource(run, part);
+  if (modeName(run.mode) !== 'fast' || !part.source.changes) return readSource(run, part);
+  const changes = await changesOf(run, part, found);
+  return typeof changes === 'string'
+    ? { ...(await readSource(run, part)), because: changes }
+    : changes;
 }
 
-/** Reads the changes. Returns undefined if everything has to be read. */
+async function changesOf(
+  run: RunContext,
+  part: MirrorPart,
+  { cursor, without = 'no-cursor' }: CursorFound,
+): Promise<SourceRead | FullCode> {
+  // Which people are chosen shows in a reading of the whole source only.
+  if (run.selection) return 'sample';
+  return cursor === undefined ? without : readChanges(run, part, cursor);
+}
+
+/** Reads the changes. Returns the reason if everything has to be read. */
 async function readChanges(
   run: RunContext,
   part: MirrorPart,
   since: string,
-): Promise<SourceRead | undefined> {
+): Promise<SourceRead | FullCode> {
   const { type, source } = part;
   const told = await readAllChanges(run, type, source.changes?.(since, requestOf(run, type)));
-  const isAll = told && (await readRelated(run, part, told));
-  if (!told || !isAll) return undefined;
+  if (typeof told === 'string') return told;
+  if (!(await readRelated(run, part, told))) return 'people-many';
   const rows = [...told.rows.values(), ...told.nameless];
   const skipped = await stageIncremental(run, type.name, rows);
   const sizes = incrementalSizes(run, type.name, { rows, skipped });
@@ -71,12 +89,12 @@ async function readAllChanges(
   run: RunContext,
   type: RecordType,
   changes: ReturnType<NonNullable<Source['changes']>> | undefined,
-): Promise<Changes | undefined> {
+): Promise<Changes | FullCode> {
   const rows = new Map<string, DesiredRow>();
   const twice = new Set<string>();
   const nameless: DesiredRow[] = [];
   const end: { certificate?: Certificate | 'lost' } = {};
-  if (!changes) return undefined;
+  if (!changes) return 'cursor-lost';
   for await (const some of endingIn(changes, (last) => (end.certificate = last))) {
     for (const record of some) {
       const row = desiredOf(type, record);
@@ -87,10 +105,10 @@ async function readAllChanges(
     const done = rows.size + nameless.length;
     run.progress({ stage: 'reading', kind: type.name, done, of: undefined });
     if (run.stop.aborted) throw reasonOf(run.stop);
-    if (done > most) return undefined;
+    if (done > most) return 'changes-many';
   }
   const { certificate } = end;
-  if (certificate === undefined || certificate === 'lost') return undefined;
+  if (certificate === undefined || certificate === 'lost') return 'cursor-lost';
   return { rows, twice, nameless, certificate };
 }
 

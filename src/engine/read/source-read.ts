@@ -5,6 +5,7 @@ import { countUnknown } from '../../domain/unknown-words.ts';
 import type { KeyRange } from '../../snapshot/database/key-range.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import type { Certificate, SourceRecord } from '../../sources/source.ts';
+import type { FullCode } from '../report/full-reasons.ts';
 import type { RecordType } from '../../records/record-type.ts';
 import type { RunContext } from '../context/run-context.ts';
 import type { MirrorPart } from '../context/mirror-context.ts';
@@ -15,7 +16,12 @@ import type { Sizes } from '../context/run-findings.ts';
  * The result of reading a source. If `whole` is true, a record that is missing from the reading is
  * not in the source.
  */
-export type SourceRead = Certificate & { whole: boolean; sizes: Sizes };
+export type SourceRead = Certificate & {
+  whole: boolean;
+  sizes: Sizes;
+  /** Why a fast run read the whole source, if the source can report what has changed. */
+  because?: FullCode;
+};
 
 /** The number of records sorted at a time. Each pass rewrites most pages of a table. */
 const sortedAtOnce = 75_000;

@@ -10,6 +10,7 @@ import type { ProblemCode } from '../../domain/errors.ts';
 import type { RecordProblem } from '../../domain/record-problem.ts';
 import type { Stop } from '../../records/record-type.ts';
 import type { ProblemGroup } from './problem-groups.ts';
+import type { FullReason } from './full-reasons.ts';
 import type { Forecast } from './duration-forecast.ts';
 
 export type Status = 'done' | 'held' | 'rejected' | 'failed' | 'interrupted';
@@ -49,6 +50,11 @@ export interface Summary {
   problems: ListedProblem[];
   /** All problems, grouped by cause. */
   groups: ProblemGroup[];
+  /**
+   * Why the run compared everything or, if it is fast, read the whole source instead of what has
+   * changed; empty if it did neither.
+   */
+  fullBecause: FullReason[];
   /** The reasons why the run did not complete successfully, one line each. */
   reasons: string[];
   /** The code of each reason, for use by programs. It is neither stored nor printed. */
@@ -121,6 +127,7 @@ export function nothingDone(of: Pick<Summary, 'mirror' | 'mode' | 'reasons'>): S
     certificate: { source: null, platform: null },
     problems: [],
     groups: [],
+    fullBecause: [],
     reasonCodes: [],
     known: 0,
     ms: 0,
