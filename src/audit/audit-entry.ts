@@ -6,6 +6,7 @@
  *   decision  a person decided something: an approval, a refusal, a settlement …
  *   erasure   the key of one person was dropped: the proof stays, the person is gone
  *   key       a signing key took over from the one before
+ *   gap       earlier entries are lost: the snapshot knew a log that had more
  *   pruning   older entries were removed; the chain goes on from the hash of the last of them
  *
  * A stored entry is a JSON array of its fields in the order of its schema, so that it takes few
@@ -97,6 +98,14 @@ const erasure = z.object({ type: z.literal('erasure'), at, by: text });
 
 const key = z.object({ type: z.literal('key'), at, id: text, publicKey: text });
 
+const gap = z.object({
+  type: z.literal('gap'),
+  at,
+  /** The id of the log that the snapshot knew, and the number of its last entry. */
+  log: text,
+  upTo: z.number().int(),
+});
+
 const pruning = z.object({
   type: z.literal('pruning'),
   at,
@@ -112,12 +121,13 @@ const tags = {
   decision: 'decision',
   erasure: 'erasure',
   key: 'key',
+  gap: 'gap',
   pruning: 'pruning',
 };
 const typeOfTag = new Map<string, string>(Object.entries(tags).map(([type, tag]) => [tag, type]));
 
-const schemas = { run, write, decision, erasure, key, pruning };
-const entry = z.discriminatedUnion('type', [run, write, decision, erasure, key, pruning]);
+const schemas = { run, write, decision, erasure, key, gap, pruning };
+const entry = z.discriminatedUnion('type', [run, write, decision, erasure, key, gap, pruning]);
 
 /** One entry, without its place in the chain and without the person. */
 export type AuditEntry = z.infer<typeof entry>;

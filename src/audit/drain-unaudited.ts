@@ -64,6 +64,24 @@ export function knownHead(meta: Meta): (Head & { log: string }) | undefined {
   return known && { ...known, hash: Buffer.from(known.hash, 'hex') };
 }
 
+/**
+ * Adds an entry that says so if the snapshot knows a later end, or another log: entries are lost.
+ * Returns it in words.
+ */
+export function noteGap(
+  log: AuditLog,
+  known: ReturnType<typeof knownHead>,
+  at: number,
+): string | undefined {
+  if (!known || (known.log === log.id && known.seq <= log.head().seq)) return undefined;
+  const { seq } = log.head();
+  log.append([{ entry: { type: 'gap', at, log: known.log, upTo: known.seq } }]);
+  return (
+    `the audit log ends at entry ${seq}, and the snapshot knows entry ${known.seq} of the log ` +
+    `${known.log}: entries are lost, and an entry says so`
+  );
+}
+
 /** Remembers the end of the log. Call it within a transaction. */
 export function rememberHead(meta: Meta, log: AuditLog): void {
   const { seq, hash } = log.head();

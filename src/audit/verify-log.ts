@@ -67,6 +67,7 @@ export function verifyLog(
     entries += 1;
     first ??= row;
     if (row.body.startsWith(pruningStart)) start = startAfter(row) ?? start;
+    if (row.body.startsWith(gapStart)) add(row.seq, sayGap(row));
     if (before) follow(row, before);
     signed.check(row);
     if (known?.seq === row.seq && !known.hash.equals(row.hash)) {
@@ -121,6 +122,14 @@ interface Odd {
 }
 
 const pruningStart = '["pruning"';
+
+const gapStart = '["gap"';
+
+function sayGap({ body }: StoredEntry): string {
+  const entry = decodeEntry(body);
+  if (entry.type !== 'gap') return 'entries before this one are lost';
+  return `entries before this one are lost: the snapshot knew the log ${entry.log} up to ${entry.upTo}`;
+}
 
 /** Returns the end of the entries that were removed, according to the entry that says so. */
 function startAfter({ body }: StoredEntry): Head | undefined {

@@ -44,7 +44,8 @@ export function accountOf(mirror: Mirror, key: Key, { since, by }: { since: numb
     tell: (type: RecordType, deed: Deed) =>
       note(withDeed(now, deed), () => {
         if (deed.is === 'opted out') optedOut(type, deed);
-        if (deed.is !== 'found') addErasure(mirror, key, deed);
+        const isKnown = deed.is === 'deleted' && now.deleted.includes(deed.id);
+        if (deed.is !== 'found' && !isKnown) addErasure(mirror, key, deed);
       }),
     /**
      * Drops the person's key in the audit log, deletes the person from the request log, then from

@@ -42,6 +42,7 @@ const titles: Readonly<Record<EntryDocument['type'], string>> = {
   decision: 'a decision',
   erasure: 'the key of one person was dropped',
   key: 'a new signing key took over',
+  gap: 'entries before this one are lost',
   pruning: 'entries that were too old were removed',
 };
 

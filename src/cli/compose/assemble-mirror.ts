@@ -59,7 +59,7 @@ export function assemble(config: Config, shell: Shell, access: MirrorAccess): As
   } = access.writes ? hold(config, access) : lookOn(config);
   for (const note of notes) shell.note(`crm-mirror: ${note}`);
   sayLost(snapshot, doNotContact, shell);
-  const audit = lease && auditTrailOf(config, shell.note);
+  const audit = lease && auditTrailOf(config, snapshot, shell.note);
   const log = access.writes ? logRequests(config, shell) : undefined;
   const requestLog = log?.writer();
   const platform = connect(config, shell, requestLog?.record);
