@@ -66,7 +66,7 @@ export function verifyLog(
   for (const row of log.entries()) {
     entries += 1;
     first ??= row;
-    if (row.body.startsWith(pruningStart)) start = startAfter(row) ?? start;
+    start = startAfter(row) ?? start;
     if (row.body.startsWith(gapStart)) add(row.seq, sayGap(row));
     if (before) follow(row, before);
     signed.check(row);
@@ -133,6 +133,7 @@ function sayGap({ body }: StoredEntry): string {
 
 /** Returns the end of the entries that were removed, according to the entry that says so. */
 function startAfter({ body }: StoredEntry): Head | undefined {
+  if (!body.startsWith(pruningStart)) return undefined;
   const entry = decodeEntry(body);
   if (entry.type !== 'pruning') return undefined;
   return { seq: entry.upTo, hash: Buffer.from(entry.hash, 'hex') };

@@ -61,6 +61,25 @@ describe('audit show', () => {
     ]);
   });
 
+  test('names who approved a write, and why', async () => {
+    const world = await mirrored({ lines: { guards: { optIns: { percent: 0, floor: 0 } } } });
+    await world.call('backfill');
+    world.people([
+      { email: ann, news: 'yes', product: 'yes' },
+      { email: bob, news: 'yes', product: 'no' },
+    ]);
+    const { json } = await world.call('sync', '--json');
+    await world.call('approve', json.plan, '--by', 'ben', '--reason', 'spring campaign');
+    await world.call('sync');
+    const last = (await shown(world)).at(-1);
+    expect(last).toMatchObject({
+      op: 'opt_in',
+      part: 'ch_product',
+      approvedBy: [{ name: 'ben', reason: 'spring campaign' }],
+    });
+    expect((await world.call('audit', 'show', ann)).out).toContain('by ben at ');
+  });
+
   test('after forget nobody can tell whom the entries concern, and the log is whole', async () => {
     const world = await written();
     world.people([{ email: bob, news: 'no' }]);
