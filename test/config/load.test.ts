@@ -48,6 +48,11 @@ describe('a valid file', () => {
         absentForMs: 20 * 3600 * 1000,
       },
       keepMs: 90 * 24 * 3600 * 1000,
+      audit: {
+        path: join(folder, 'acme.sqlite-audit'),
+        keyFile: join(folder, 'acme.sqlite-audit-key'),
+        keepMs: 1095 * 24 * 3600 * 1000,
+      },
       requests: {
         isOn: true,
         path: join(folder, 'acme.sqlite.requests.sqlite'),

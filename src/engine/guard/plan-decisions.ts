@@ -16,6 +16,7 @@
  * contains only changes that await approval when the decision is made, so a decision never covers a
  * change that nobody has seen. The later of two decisions counts.
  */
+import { addDecision } from '../../audit/audit-trail.ts';
 import { byGuard, guardNames, type GuardClass, timedGuards } from '../../domain/guard-classes.ts';
 import { contactKey } from '../../records/contact/observe/observed-contact.ts';
 import type { Key } from '../../domain/record.ts';
@@ -72,7 +73,10 @@ export function approvePlan(
       !awaitingApproval.hasParts(plan) && awaitingApproval.rejections().length === 0;
     if (isWhole(only) && isUntouched) {
       const held = awaitingApproval.left(plan);
-      if (isAnyLeft(held)) awaitingApproval.approve(plan, decision);
+      if (isAnyLeft(held)) {
+        awaitingApproval.approve(plan, decision);
+        noteDecision(snapshot, 'approve', { plan, ...decision });
+      }
       return { ...noneLeft, part: undefined, held, rest: byGuard(() => 0) };
     }
     const { chosen, others, unknown } = choose(snapshot, plan, only);
@@ -87,6 +91,7 @@ export function approvePlan(
     });
     awaitingApproval.takeBack(plan, made);
     awaitingApproval.approve(part, decision);
+    noteDecision(snapshot, 'approve', { plan: part, ...decision });
     return { part, ...told };
   });
 }
@@ -117,8 +122,18 @@ export function rejectPlan(
     });
     revoke(snapshot, chosen, decision.at);
     awaitingApproval.reject(part, decision);
+    noteDecision(snapshot, 'reject', { plan: part, ...decision });
     return { part, ...told };
   });
+}
+
+/** Remembers a decision about a plan for the audit log. Call it within a transaction. */
+export function noteDecision(
+  snapshot: Pick<Snapshot, 'unaudited'>,
+  what: 'approve' | 'reject',
+  { plan: about, at, by, reason }: PlanDecision & { plan: string },
+): void {
+  addDecision(snapshot, { at, what, name: by ?? 'unknown', reason, about, evidence: null });
 }
 
 /** Returns the names of the changes that are approved under another hash. */
