@@ -21,7 +21,7 @@ import { byGuard, guardNames, type GuardClass, timedGuards } from '../../domain/
 import { contactKey } from '../../records/contact/observe/observed-contact.ts';
 import type { Key } from '../../domain/record.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
-import type { PlanDecision, HeldChange, Rejection } from '../../snapshot/tables/plan-parts.ts';
+import type { PlanDecision, HeldChange, Rejection } from '../../snapshot/guards/plan-parts.ts';
 import type { OnlyPeople } from '../context/people-selection.ts';
 import { weekMs } from '../report/guard-rules.ts';
 import { notRejectable } from '../report/guard-text.ts';

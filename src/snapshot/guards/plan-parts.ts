@@ -36,7 +36,7 @@ export interface HeldChange {
   body: string;
   /** The ids of the source's records with this key, as a JSON list. */
   ids: string;
-  /** Whether it opts a person in to a further channel, whom another change of the plan creates. */
+  /** Whether another change of the plan creates the person that it opts in. */
   isFurther: 0 | 1;
 }
 
