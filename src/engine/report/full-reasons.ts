@@ -15,7 +15,8 @@ const words = {
   'snapshot-restored': 'the snapshot was restored from a backup, and the platform not listed since',
   'snapshot-lost': 'the snapshot was damaged or lost, and a new one has begun',
   // Why a fast run reads the whole source.
-  'no-cursor': 'the last run left no place to go on from: it left work, was killed, or was the first',
+  'no-cursor':
+    'the last run left no place to go on from: it left work, was killed, or was the first',
   'person-open':
     'something was decided or left open for one person, who may not be among the changes',
   'mapping-changed': 'the configuration reads the CRM in another way than before',
