@@ -91,6 +91,10 @@ const commands: Readonly<Record<string, Entry>> = {
     'withdraw an erasure, and other entries of the do-not-contact list about a person',
     () => import('./commands/allow.ts'),
   ],
+  reject: [
+    'reject changes that await approval: no run makes them',
+    () => import('./commands/reject.ts'),
+  ],
   approve: [
     'approve changes that await approval; the next runs make them',
     () => import('./commands/approve.ts'),

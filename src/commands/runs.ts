@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { Invalid, renderProblem } from '../domain/errors.ts';
+import { approvalOf, approvalWords } from '../cli/output/decision-words.ts';
 import { fullWords } from '../cli/output/summary-text.ts';
 import { changeName, outcomeName } from '../cli/output/change-words.ts';
 import { table } from '../cli/output/table.ts';
@@ -182,6 +183,7 @@ function changeOf(change: KeptChange, key: string) {
     outcome: change.state,
     reason: change.reason,
     fix: change.fix,
+    approval: approvalOf(change),
     plannedAt: instant(change.plannedAt),
     sentAt: instantOrNull(change.sentAt),
     endedAt: instantOrNull(change.endedAt),
@@ -196,11 +198,12 @@ function lineOf({
   outcome,
   reason,
   fix,
+  approval,
 }: ReturnType<typeof changeOf>): string {
   const where = part === '' ? '' : ` in ${part}`;
   const about = kind === 'template' ? `template ${key}` : key;
   const what = `${outcomeName(outcome)}: ${changeName(op, false)} ${about}${where}`;
-  if (reason === null) return `  ${what}`;
+  if (reason === null) return `  ${what}${approvalWords(approval)}`;
   const isDropped = outcome === 'stale';
   return `  ${what}${isDropped ? ', because ' : ': '}${renderProblem({ reason, fix })}`;
 }

@@ -1,10 +1,12 @@
 import type { Command } from 'commander';
 import { Invalid } from '../domain/errors.ts';
+import type { ToApprove } from '../engine/context/mirror-context.ts';
+import { deciderOf, type DeciderFlags } from '../cli/run/decision-options.ts';
 import { pass, passOptions, writingOptions, type PassFlags } from '../cli/run/run-command.ts';
 import type { FullCode } from '../engine/report/full-reasons.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 
-interface Flags extends PassFlags {
+interface Flags extends PassFlags, DeciderFlags {
   full?: true;
   fast?: true;
   approve?: string;
@@ -18,17 +20,35 @@ export function options(command: Command): void {
     .option(
       '--approve <hash>',
       'approve what awaits approval under this plan, or what this run would submit for approval',
-    );
+    )
+    .option('--by <name>', 'with --approve: who approves (the user and host that call it)')
+    .option('--reason <text>', 'with --approve: why');
 }
 
 /** Runs once and makes the platform match the CRM. */
 export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<Flags>();
-  return pass(flags, shell, {
+  return pass(flags, callingShell(flags, shell), {
     ...modeOf(flags),
     writes: true,
-    approve: flags.approve?.trim().toLowerCase(),
+    approve: toApprove(flags),
   });
+}
+
+function toApprove(flags: Flags): ToApprove | undefined {
+  if (flags.approve !== undefined) {
+    const { by, reason = null } = deciderOf(flags);
+    return { plan: flags.approve.trim().toLowerCase(), by, reason };
+  }
+  if (flags.by === undefined && flags.reason === undefined) return undefined;
+  throw new Invalid('--by and --reason belong to an approval', { fix: 'give --approve as well' });
+}
+
+/** Returns a shell that names who approves, because a worker would name its own user. */
+function callingShell(flags: Flags, shell: Shell): Shell {
+  const [name = '', ...rest] = shell.argv ?? [];
+  const isNamed = flags.approve !== undefined && flags.by === undefined && shell.argv;
+  return isNamed ? { ...shell, argv: [name, '--by', deciderOf(flags).by, ...rest] } : shell;
 }
 
 /**

@@ -46,7 +46,7 @@ export function beginRun(mirror: Mirror, options: RunOptions): Started {
   const { cursors, cursorless } = options.writes
     ? start(run, begun)
     : loadCursors(mirror, begun, options);
-  const approvals = approvalsOf(run, options.approve);
+  const approved = approvalsOf(run, options.approve);
   const { ended: endedBefore } = locks.count();
   // This comes last, because a run that has begun must end.
   mirror.requestLog?.setRun(run.id);
@@ -61,7 +61,7 @@ export function beginRun(mirror: Mirror, options: RunOptions): Started {
     cursorless,
     supersededAtStart: keys.size + ids.size > 0,
     endedBefore,
-    approvals,
+    ...approved,
     tally: createTally(snapshot),
     breaker: createCircuitBreaker(),
     reasons: quarantined ? said : [],

@@ -141,9 +141,9 @@ export interface PlatformOptOuts {
   saysSo(row: DesiredRow, out: PlatformOptOut): boolean;
   /**
    * Returns whether a record of the source states something newer than the opt-out. Returns false
-   * if the policy ignores newer statements.
+   * if the policy ignores newer statements. `recorded`: what is recorded for the record's key.
    */
-  isNewer(row: DesiredRow, out: PlatformOptOut): boolean;
+  isNewer(row: DesiredRow, out: PlatformOptOut, recorded: RecordedRow | undefined): boolean;
 }
 
 /**

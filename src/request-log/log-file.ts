@@ -154,6 +154,7 @@ function fileIn(db: Database.Database, path: string): LogFile {
     `insert into request (at, run, route, status, attempt, ms, size, rows, person, contact, content)
      values (@at, @run, @route, @status, @attempt, @ms, @size, @rows, @person, @contact, @content)`,
   );
+  const first = db.prepare<[], { at: number }>('select at from request order by id limit 1');
   const oldest = db.prepare<[number]>(
     `delete from request where id <=
        (select max(id) from (select id from request order by id limit ${trimmedAtOnce}))
@@ -172,6 +173,8 @@ function fileIn(db: Database.Database, path: string): LogFile {
     append: (rows) => append.immediate(rows),
     trim({ since, bytes }) {
       const isFull = bytesOf(db) > bytes;
+      const isOld = (first.get()?.at ?? since) < since;
+      if (!isFull && !isOld) return false;
       const { changes } = oldest.run(isFull ? Number.MAX_SAFE_INTEGER : since);
       if (bytesOf(db, 'file') > bytes) db.pragma('incremental_vacuum');
       return changes === trimmedAtOnce || (isFull && changes > 0 && bytesOf(db) > bytes);

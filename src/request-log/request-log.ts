@@ -71,8 +71,9 @@ export function openRequestLog(options: LogOptions): RequestLog {
 
   const bounds = () => ({ since: clock.now() - keepMs, bytes: options.bytes });
   const flush = (): void => {
-    const rows = buffered.splice(0).map((row) => stored(row, secrets, options.hides));
+    const batch = buffered.splice(0);
     attempted(() => {
+      const rows = batch.map((row) => stored(row, secrets, options.hides));
       if (rows.length > 0) file?.append(rows);
       file?.trim(bounds());
     }, say);
@@ -80,8 +81,12 @@ export function openRequestLog(options: LogOptions): RequestLog {
   const flushIn = (when: keyof typeof due, ms: number): void => {
     if (due[when]) return;
     due[when] = true;
-    const over = (): void => void (due[when] = false);
-    clock.sleep(ms, closed.signal).then(() => [over(), flush()], over);
+    const slept = (): void => {
+      due[when] = false;
+      if (!closed.signal.aborted) flush();
+    };
+    // The sleep rejects when the log is closed, which writes what is left.
+    clock.sleep(ms, closed.signal).then(slept, () => undefined);
   };
   const put = (row: Row): void => {
     if (!file || closed.signal.aborted) return;

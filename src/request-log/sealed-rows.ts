@@ -6,8 +6,8 @@
 import {
   createCipheriv,
   createDecipheriv,
-  createHmac,
   createSecretKey,
+  hash,
   hkdfSync,
   randomFillSync,
 } from 'node:crypto';
@@ -54,16 +54,18 @@ const noncesAtOnce = 256;
 /** Derives the secrets from the key of the do-not-contact list, in hexadecimal. */
 export function secretsOf(key: string): Secrets {
   const derive = (label: string) =>
-    createSecretKey(Buffer.from(hkdfSync('sha256', Buffer.from(key, 'hex'), '', label, 32)));
-  const sealing = derive('crm-mirror request log 1: rows');
-  const marking = derive('crm-mirror request log 1: people');
+    Buffer.from(hkdfSync('sha256', Buffer.from(key, 'hex'), '', label, 32));
+  const sealing = createSecretKey(derive('crm-mirror request log 1: rows'));
+  const marking = derive('crm-mirror request log 1: people').toString('hex');
   const nextNonce = nonces();
   return {
+    // One call takes a third of the time of an HMAC. The half of the hash that is kept cannot be
+    // extended to that of another text.
     mark: (what, text) =>
-      createHmac('sha256', marking)
-        .update(`${what} ${text.trim().toLowerCase()}`)
-        .digest()
-        .subarray(0, markBytes),
+      hash('sha256', `${marking} ${what} ${text.trim().toLowerCase()}`, 'buffer').subarray(
+        0,
+        markBytes,
+      ),
     seal({ method, path, person, requestId, request, answer, failure }) {
       const row = [method, path, person, requestId, request, answer, failure] satisfies z.infer<
         typeof content

@@ -32,7 +32,7 @@ export interface Hand {
 
 const alone: ReadonlySet<string> = new Set(['sync', 'backfill', 'apply', 'rebind']);
 /** Commands that affect no person, so they work while the mirror is paused. */
-const steers: ReadonlySet<string> = new Set(['approve', 'retry', 'rebind']);
+const steers: ReadonlySet<string> = new Set(['approve', 'reject', 'retry', 'rebind']);
 
 /**
  * Runs a command and returns its encrypted outcome, or `elsewhere` if the mirror is now assigned to
@@ -60,7 +60,7 @@ export async function doHanded(
     isHeld = true;
     if (!steers.has(name)) refusePaused(held.mirror.snapshot.meta, config);
     const own = { ...inner, stop, held: () => held };
-    return withPlan(wanted, async (argv) => shell.call?.([...argv, '-c', config.file], own) ?? 2);
+    return withFiles(wanted, async (argv) => shell.call?.([...argv, '-c', config.file], own) ?? 2);
   };
   const ended = (code: number) =>
     seal.close(JSON.stringify({ code, lines, notes } satisfies HandoverOutcome));
@@ -78,15 +78,20 @@ export async function doHanded(
   }
 }
 
-/** Calls `run` with the plan in a separate file, as the command expects it. */
-async function withPlan<T>({ argv, plan }: Call, run: (argv: string[]) => Promise<T>): Promise<T> {
-  if (plan === undefined) return run(argv);
+/** Calls `run` with the plan, or the list of people, in a file, as the command expects it. */
+async function withFiles<T>(
+  { argv, plan, people }: Call,
+  run: (argv: string[]) => Promise<T>,
+): Promise<T> {
+  const text = plan ?? people;
+  if (text === undefined) return run(argv);
   const folder = mkdtempSync(join(tmpdir(), 'crm-mirror-'));
   try {
-    const file = join(folder, 'plan.json');
-    writeFileSync(file, plan, { mode: 0o600 });
+    const file = join(folder, plan === undefined ? 'people.txt' : 'plan.json');
+    writeFileSync(file, text, { mode: 0o600 });
     const [name = '', ...rest] = argv;
-    return await run([name, file, ...rest]);
+    if (plan !== undefined) return await run([name, file, ...rest]);
+    return await run(argv.with(argv.indexOf('--people') + 1, file));
   } finally {
     rmSync(folder, { recursive: true });
   }

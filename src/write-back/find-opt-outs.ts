@@ -251,16 +251,16 @@ function verdictOn({ run, type, conclusive }: Finding, one: One): Verdict {
   const of = one.cause === 'bounce' ? present.filter(({ key }) => key === one.email) : present;
   if (of.length === 0) return 'needless';
   // The CRM's consent may be newer than the opt-out; the consent decision comes first.
-  if (of.some((row) => type.optOuts.isNewer(row, one))) return 'unread';
+  const rowOf = ({ key }: DesiredRow) => run.snapshot.recorded.get(type.name, key ?? one.email);
+  if (of.some((row) => type.optOuts.isNewer(row, one, rowOf(row)))) return 'unread';
   return of.some((row) => type.optOuts.saysSo(row, one)) ? 'needless' : 'tell';
 }
 
 function standing(
-  { snapshot }: RunContext,
+  { snapshot: { staging } }: RunContext,
   kind: RecordTypeName,
   { email, crmId }: One,
 ): DesiredRow[] {
-  const { staging } = snapshot;
   const keys = crmId === '' ? [email] : staging.keysOf(kind, [crmId]);
   return keys.flatMap((key) => staging.desired(kind, key)).filter(({ id }) => id === crmId);
 }

@@ -5,6 +5,7 @@ import { takeLease } from '../../src/snapshot/database/writer-lease.ts';
 import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
 
 const hash = /[0-9a-f]{16}/;
+const nobody = { delete: 0, opt_in: 0, opt_out: 0, template: 0 };
 
 /** After a first load two more people come, where one passes. */
 async function held(): Promise<Mirrored & { plan: string }> {
@@ -98,24 +99,42 @@ test('approve records the approval and runs nothing; the next run applies it', a
     approvals: [],
   });
   expect((await world.call('status')).out).toMatch(/create #\w{12} in ch_news/);
-  const { code, json } = await world.call('approve', world.plan.toUpperCase(), '--json');
+  const why = ['--by', 'Anna', '--reason', 'two new branches'];
+  const { code, json } = await world.call('approve', world.plan.toUpperCase(), '--json', ...why);
+  const who = { by: 'Anna', reason: 'two new branches' };
   expect({ code, json }).toEqual({
     code: 0,
     json: {
       mirror: 'world',
       approved: world.plan,
+      part: null,
       held: { delete: 0, opt_in: 2, opt_out: 0, template: 0 },
+      rest: nobody,
+      ...who,
       until: since,
     },
   });
   expect(world.writes()).toEqual([]);
   expect((await world.call('status', '--json')).json).toMatchObject({
     ok: true,
-    approvals: [{ plan: world.plan, at: since, until: since }],
+    approvals: [{ plan: world.plan, part: null, at: since, until: since, ...who }],
   });
-  expect((await world.call('status')).out).toMatch(/approved +[0-9a-f]{16}, until the next full/);
+  expect((await world.call('status')).out).toMatch(
+    /approved +[0-9a-f]{16}, until the next full .*, by Anna \(two new branches\)/,
+  );
+  expect((await world.call('explain', 'eve@example.com')).out).toContain(
+    'create in ch_news approved by Anna (two new branches)',
+  );
   expect((await world.call('sync')).code).toBe(0);
   expect(world.writes()).toHaveLength(2);
+  const [{ run }] = (await world.call('runs', '--json')).json.runs;
+  const approval = { plan: world.plan, ...who };
+  expect((await world.call('runs', run, '--json')).json.listed).toMatchObject([
+    { op: 'create', approval },
+    { op: 'create', approval },
+  ]);
+  expect((await world.call('runs', run)).out).toContain('approved by Anna (two new branches)');
+  expect((await world.call('explain', 'eve@example.com')).out).toContain('approved by Anna');
   expect((await world.call('status', '--json')).json).toMatchObject({
     ok: true,
     held: [],
@@ -130,8 +149,10 @@ test('sync --approve approves and applies, also a plan that only `plan` has show
   );
   const { plan } = (await world.call('plan', '--json')).json;
   expect(plan).not.toBe(world.plan);
-  const { code, json } = await world.call('sync', '--approve', plan, '--json');
+  const { code, json } = await world.call('sync', '--approve', plan, '--by', 'Anna', '--json');
   expect({ code, applied: json.contacts.applied.create }).toEqual({ code: 0, applied: 3 });
+  expect((await world.call('runs', json.run)).out).toContain(', approved by Anna');
+  expect((await world.call('sync', '--by', 'Anna')).code).toBe(2);
 });
 
 test.each(['approve', 'sync --approve'])(
@@ -219,7 +240,11 @@ test('approve of a plan that is done says so, and approves nothing', async () =>
     json: {
       mirror: 'world',
       approved: null,
-      held: { delete: 0, opt_in: 0, opt_out: 0, template: 0 },
+      part: null,
+      held: nobody,
+      rest: nobody,
+      by: null,
+      reason: null,
       until: null,
     },
   });

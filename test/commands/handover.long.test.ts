@@ -6,6 +6,7 @@ import { callOf, withoutConfig } from '../../src/cli/remote/worker-handover.ts';
 import { ownRedis, type TestRedis } from '../support/redis.ts';
 import { createWorld, launch } from '../support/engine/engine-world.ts';
 import { start } from '../support/commands/worker-processes.ts';
+import { untilHolds } from '../support/waiting.ts';
 
 let redis: TestRedis;
 beforeAll(async () => void (redis = await ownRedis()));
@@ -48,9 +49,17 @@ test('the worker runs a command for its caller, who reads the output', async () 
     contacts: { applied: { create: 2 } },
   });
   expect(shown('ann@example.com')).toMatchObject({ ch_news: 'opt_in' });
+  // The log of the worker's requests is read while the worker has it open.
+  const logged = async () => {
+    const { out } = await call('requests', '-c', file, '--json', '--person', 'ann@example.com');
+    return JSON.parse(out).requests;
+  };
+  await untilHolds(async () => expect(await logged()).toHaveLength(1));
+  expect(await logged()).toMatchObject([{ run: JSON.parse(sync.out).run, status: 201 }]);
   const forgotten = await call('forget', 'ann@example.com', '-c', file);
   expect(forgotten.code).toBe(0);
   expect(shown('ann@example.com')).toBeUndefined();
+  expect(await logged()).toEqual([]);
   expect(await call('one', 'ann@example.com', `--config=${file}`)).toMatchObject({ code: 0 });
   expect(shown('ann@example.com')).toBeUndefined();
   expect(await call('allow', 'ann@example.com', '-c', file)).toMatchObject({ code: 2 });

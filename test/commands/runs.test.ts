@@ -104,6 +104,7 @@ describe('runs', () => {
         outcome: 'rejected',
         reason: expect.stringContaining('answered 422'),
         fix: expect.any(String),
+        approval: null,
         plannedAt: expect.any(String),
         sentAt: expect.any(String),
         endedAt: expect.any(String),

@@ -89,6 +89,7 @@ describe('status', () => {
       held: [],
       optOutsByEvents: null,
       approvals: [],
+      rejections: [],
       limits: expect.arrayContaining([
         { route: 'contacts.enrol', limit: 1_000_000, windowMs: 1000, others: 0, at: time },
       ]),
@@ -370,8 +371,7 @@ describe('status', () => {
 
 const olderTables = `drop trigger renamed_away; drop trigger renamed_no_more; drop table renamed;
   alter table origin drop column since;
-  drop table returned; drop index origin_by_key;
-  drop table problem;
+  drop table returned; drop index origin_by_key; drop table problem;
   create table problem (
     kind text not null, key text not null, class text not null, part text not null,
     reason text not null, fix text not null,
@@ -380,7 +380,7 @@ const olderTables = `drop trigger renamed_away; drop trigger renamed_no_more; dr
     primary key (kind, key, class, part)
   ) without rowid;
   drop table absence; drop table held; drop table held_plan; drop table approval;
-  drop table standing; drop table twin;
+  drop table standing; drop table twin; drop table rejection;
   drop index change_by_guard; drop index change_open; drop index change_planned;
   create index change_open on change (kind) where ended_at is null;
   alter table change drop column guard; alter table change drop column approved;

@@ -271,6 +271,14 @@ describe('--out', () => {
     expect(after(known, settled)).toMatchObject({ steps: [], conflicts: [] });
   });
 
+  test('as an opt-out is later than any time that the CRM states by then', () => {
+    const body = canonicalJson({ ...Object(JSON.parse(yes.body)), consentAt: LATER + 9000 });
+    const desired = [{ ...yes, body }];
+    expect(settle(person(ours, { desired }), 'out')).toMatchObject({
+      adds: [{ by: LATER + 9000 }],
+    });
+  });
+
   test.each<[string, Partial<States>]>([
     ['that there is no conflict', { desired: [yes] }],
     ['that the CRM says out', person(ours, { desired: [wish({ newsletter: 'no' })] })],

@@ -108,6 +108,30 @@ test('write-back omits a person with a newer consent in the CRM, and a held opt-
   expect(names()).toEqual([]);
 });
 
+test.each([
+  ['was created', true],
+  ['had left', false],
+])(
+  'write-back names a person whose consent was in the future when it was read before they %s',
+  async (_, isFirst) => {
+    const { returns, names } = crm();
+    const stage = open({ returns, policy: { resubscribe: 'newer' } });
+    const wrong = { consent_at: new Date(stage.clock.now() + 10 * dayMs).toISOString() };
+    if (isFirst) edit(stage, '1', wrong);
+    await stage.sync({ firstLoad: true });
+    stage.emulator.dashboard.leave(ann, 'ch_news');
+    edit(stage, '1', wrong);
+    for (let day = 0; day < 30; day += 6) {
+      await stage.sync();
+      await stage.clock.advance(6 * dayMs);
+    }
+    expect(stage.emulator.world.contact(ann)?.channels).toMatchObject([
+      { subscription: 'opt_out' },
+    ]);
+    expect(names()).toEqual([`1 ${ann}`]);
+  },
+);
+
 test('one record that a database refuses keeps no other from being reported', async () => {
   const { returns, heard, names } = crm({
     most: 3,

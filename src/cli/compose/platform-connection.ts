@@ -76,20 +76,18 @@ export function logRequests(
   { requests, ledger, platform }: Config,
   shell: Shell,
 ): RequestLog | undefined {
+  const { isOn, path, keepMs, bytes } = requests;
   const key = readKey(ledger.keyFile);
-  if (!requests.isOn || key === undefined) {
-    removeLog(requests.path);
-    return undefined;
-  }
-  const { path, keepMs, bytes } = requests;
   const warn = (reason: string): void => shell.note(`crm-mirror: ${reason}`);
-  return openRequestLog({
-    path,
-    key,
-    keepMs,
-    bytes,
-    hides: [platform.apiKey],
-    clock: systemClock,
-    warn,
-  });
+  if (isOn && key !== undefined) {
+    const hides = [platform.apiKey];
+    return openRequestLog({ path, key, keepMs, bytes, hides, clock: systemClock, warn });
+  }
+  try {
+    removeLog(path);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    warn(renderProblem({ reason: `the request log is not deleted (${why})`, fix: 'delete it' }));
+  }
+  return undefined;
 }

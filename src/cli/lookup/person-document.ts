@@ -8,18 +8,21 @@ import { type ExplainedChannel, explainPerson } from '../../records/contact/cons
 import type { PersonRules } from '../../records/contact/consent/facts.ts';
 import { isDoubtful } from '../../records/contact/consent/platform-opt-outs.ts';
 import type { MappedColumn } from '../../records/contact/observe/column-meanings.ts';
+import { withEarlyMarked } from '../../records/contact/observe/consent-time.ts';
 import { decodeContact } from '../../records/contact/observe/contact-rows.ts';
 import type { Membership, ObservedContact } from '../../records/contact/observe/contact-state.ts';
+import { decodedStates } from '../../records/decoded-rows.ts';
 import type { Change } from '../../domain/change.ts';
-import { guardClasses } from '../../domain/guard-classes.ts';
 import type { Config } from '../../config/config.ts';
 import type { Contact } from '../../platform/answer-schemas.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import type { Examined } from '../../engine/examine-person.ts';
+import { approvalOf } from '../output/decision-words.ts';
 import { columnOf } from './crm-columns.ts';
+import { heldChangesOf } from './held-changes.ts';
 import { absenceOf } from './missing-people.ts';
 import type { Names } from './person-names.ts';
-import { instant } from '../output/format-values.ts';
+import { instant, instantOrNull } from '../output/format-values.ts';
 
 export interface Explaining {
   mirror: string;
@@ -44,7 +47,7 @@ const kind = 'contact';
 export type ExplainedPerson = ReturnType<typeof explainedOf>;
 
 export function explainedOf(explaining: Explaining) {
-  const { mirror, found, names } = explaining;
+  const { mirror, found, names, snapshot, guards } = explaining;
   const { key, recorded } = found.states;
   const crm = crmOf(explaining);
   const platform = platformOf(explaining);
@@ -66,7 +69,7 @@ export function explainedOf(explaining: Explaining) {
     /** Changes that were decided but are not sent now, with the gate that withholds them. */
     keptBack: crm.read ? found.keptBack.map(keptBackOf) : null,
     /** Changes that await approval because of a guard. */
-    held: heldOf(explaining),
+    held: heldChangesOf(snapshot, { key, guards, now: Date.now() }),
     parked: parkedOf(explaining),
     history,
   };
@@ -80,16 +83,18 @@ function crmOf({ found: { source, states }, names, read, columns, addresses }: E
     read: true,
     certified: source.complete,
     why: source.complete ? null : renderProblem({ reason: source.why, fix: source.fix }),
-    records: states.desired.map((row) => {
-      const { place, id, invalid, value } = decodeContact.desired(row);
-      const { presence, channels, consentAt } = value;
+    records: withEarlyMarked(decodedStates(states, decodeContact)).desired.map((row) => {
+      const { place, id, invalid, value } = row;
+      const { presence, channels, consentAt, early = false } = value;
       return {
         place,
         id: names({ kind, key: id }),
         invalid: invalid ? { reason: invalid.reason, fix: invalid.fix } : null,
         presence,
         wants: channels,
-        consentAt: timeOf(consentAt),
+        consentAt: instantOrNull(consentAt),
+        /** Whether that time never counts, because it was in the future when it was first read. */
+        consentEarly: early,
         /** What each configured column of the record holds, and what that means. */
         columns: read
           .filter((one) => one.place === place)
@@ -118,7 +123,7 @@ function snapshotOf(explaining: Explaining) {
     /** How long full runs have not found the person in the CRM; null if the last one did. */
     absence: absenceOf(snapshot.absences.get(kind, key), recorded, rules.absence),
     /** When the person left all mail, if known. */
-    left: left ? { after: timeOf(left.after), until: timeOf(left.by) } : null,
+    left: left ? { after: instantOrNull(left.after), until: instantOrNull(left.by) } : null,
     channels: Object.fromEntries(
       Object.entries(channels).map(([channel, is]) => [
         channel,
@@ -150,7 +155,7 @@ function movedOf({ found: { source, states }, rules, snapshot, names }: Explaini
 /** Returns the entries of the do-not-contact list; '*' stands for every channel. */
 function ledgerOf({ found }: Explaining) {
   return found.states.entries.map(({ part, cause, through, after, by }) => {
-    return { channel: part, cause, through, after: timeOf(after), until: timeOf(by) };
+    return { channel: part, cause, through, after: instantOrNull(after), until: instantOrNull(by) };
   });
 }
 
@@ -160,7 +165,7 @@ function ledgerOf({ found }: Explaining) {
  */
 export function membershipOf({ is, by: maker, made }: Membership) {
   const by = is === 'opt_out' ? maker : null;
-  return { is, by, after: timeOf(made?.after ?? null), until: timeOf(made?.by ?? null) };
+  return { is, by, after: instantOrNull(made?.after), until: instantOrNull(made?.by) };
 }
 
 function platformOf({ found, details, addresses }: Explaining) {
@@ -228,7 +233,7 @@ function channelsOf({ found, rules, snapshot }: Explaining) {
       stoppedBy: stop ?? null,
       settlement: settlement && { ...settlement, at: instant(settlement.at) },
       problem: problem
-        ? { reason: problem.reason, fix: problem.fix, since: timeOf(known?.since ?? null) }
+        ? { reason: problem.reason, fix: problem.fix, since: instantOrNull(known?.since) }
         : null,
     };
   });
@@ -254,20 +259,6 @@ function keptBackOf({ change, gate: { id, asks } }: Examined['keptBack'][number]
   return { ...sendOf(change), by: id, asks };
 }
 
-function heldOf({ found, snapshot, guards }: Explaining) {
-  return guardClasses.flatMap(({ id: guard, configKey }) => {
-    const { holdForMs } = guards[configKey];
-    return snapshot.awaitingApproval.of(guard, found.states.key).map(({ part, at }) => ({
-      guard: configKey,
-      /** Null if the guard withholds all changes of the person that it counts. */
-      channel: part === '' ? null : part,
-      since: at === 0 ? null : instant(at),
-      /** The time from which a run applies it without approval, if the CRM still states it. */
-      until: holdForMs === undefined || at === 0 ? null : instant(at + holdForMs),
-    }));
-  });
-}
-
 function parkedOf({ found, snapshot }: Explaining) {
   return snapshot.problems.parked(kind, found.states.key).map((parked) => ({
     channel: parked.part,
@@ -277,7 +268,7 @@ function parkedOf({ found, snapshot }: Explaining) {
     since: instant(parked.since),
     attempts: parked.attempts,
     /** Null if it is not tried again until the record changes or `retry` is used. */
-    retryAt: timeOf(parked.retryAt ?? null),
+    retryAt: instantOrNull(parked.retryAt),
   }));
 }
 
@@ -290,9 +281,6 @@ function historyOf({ found, snapshot }: Explaining) {
     outcome: change.state,
     reason: change.reason,
     fix: change.fix,
+    approval: approvalOf(change),
   }));
-}
-
-function timeOf(at: number | null): string | null {
-  return at === null ? null : instant(at);
 }

@@ -1,4 +1,5 @@
 /** Formats everything known about one person as lines for people. */
+import { approvalWords, byWords } from '../output/decision-words.ts';
 import { renderProblem } from '../../domain/errors.ts';
 import type { ExplainedPerson } from './person-document.ts';
 import { columnLines } from './crm-columns.ts';
@@ -45,7 +46,8 @@ function headOf({ mirror, person, known, crm, platform }: ExplainedPerson): stri
 
 function crmLines({ crm }: ExplainedPerson): string[] {
   if (!crm.read) return [`could not be read, so nothing is decided: ${crm.why}`];
-  const records = crm.records.map(({ place, id, presence, wants, consentAt, invalid }) => {
+  const records = crm.records.map((record) => {
+    const { place, id, presence, wants, consentAt, consentEarly, invalid } = record;
     const wishes = Object.entries(wants).map(
       ([channel, wish]) => `${channel} ${wish === null ? 'no opinion' : stateWords(wish)}`,
     );
@@ -53,6 +55,9 @@ function crmLines({ crm }: ExplainedPerson): string[] {
       ...presenceWords[presence],
       wishes.join(', '),
       ...(consentAt === null ? [] : [`stated ${consentAt}`]),
+      ...(consentEarly
+        ? ['that was in the future when it was first read, so it never counts']
+        : []),
       ...(invalid ? [`INVALID: ${renderProblem(invalid)}`] : []),
     ];
     return `${place}${id === '' ? '' : `, id ${id}`}: ${about.join('; ')}`;
@@ -245,14 +250,25 @@ function changeWords({ op, channel, to }: NonNullable<ExplainedPerson['sends']>[
 }
 
 function heldLines({ held }: ExplainedPerson): string[] {
-  return held.map(({ guard, channel, since, until }) => {
-    const when = since === null ? '' : ` since ${since}`;
-    if (until === null) return `guards.${guard}${when}: \`status\` names the plan to approve`;
-    return (
-      `opt_out in ${channel}${when}: runs about everybody apply it once it is approved, and ` +
-      `from ${until} on without approval, if the CRM still states it; \`one\` and events at once`
-    );
-  });
+  return held.flatMap((one) => [heldLine(one), ...one.decisions.map(decisionLine)]);
+}
+
+type Held = ExplainedPerson['held'][number];
+
+function decisionLine({ is, op, channel, plan, until, ...who }: Held['decisions'][number]): string {
+  const where = channel === '' ? '' : ` in ${channel}`;
+  const back = is === 'approved' ? '' : `; \`approve ${plan}\` takes it back`;
+  return `  ${op.replace('_', ' ')}${where} ${is}${byWords(who)} at ${who.at}, until ${until}${back}`;
+}
+
+function heldLine({ guard, channel, since, until, decisions }: Held): string {
+  const when = since === null ? '' : ` since ${since}`;
+  const ask = decisions.length > 0 ? '' : ': `status` names the plan to approve';
+  if (until === null) return `guards.${guard}${when}${ask}`;
+  return (
+    `opt_out in ${channel}${when}: runs about everybody apply it once it is approved, and ` +
+    `from ${until} on without approval, if the CRM still states it; \`one\` and events at once`
+  );
 }
 
 function parkedLines({ parked }: ExplainedPerson): string[] {
@@ -273,9 +289,10 @@ const outcomeWords: Readonly<Record<string, string>> = {
 };
 
 function historyLines({ history }: ExplainedPerson): string[] {
-  return history.map(({ at, run, op, channel, outcome, reason, fix }) => {
+  return history.map(({ at, run, op, channel, outcome, reason, fix, approval }) => {
     const where = channel === '' ? '' : ` in ${channel}`;
     const why = reason === null ? '' : `: ${renderProblem({ reason, fix })}`;
-    return `${at} ${op.replace('_', ' ')}${where}: ${outcomeWords[outcome] ?? outcome} (run ${run})${why}`;
+    const how = `${outcomeWords[outcome] ?? outcome} (run ${run})${approvalWords(approval)}`;
+    return `${at} ${op.replace('_', ' ')}${where}: ${how}${why}`;
   });
 }

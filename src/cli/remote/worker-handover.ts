@@ -104,11 +104,13 @@ function hear(shell: Shell, told: News): void {
 export const call = z.object({
   /**
    * The command and its arguments, without the configuration, which the worker has, and without the
-   * plan file.
+   * plan file of `apply`.
    */
   argv: z.array(z.string()),
   /** The content of the plan file that `apply` receives. */
   plan: z.string().optional(),
+  /** The content of the file that --people names. */
+  people: z.string().optional(),
   terminal: z.boolean(),
   interactive: z.boolean(),
   /** Whether the caller's results are coloured; earlier versions do not say it. */
@@ -123,17 +125,23 @@ export const besides: ReadonlySet<string> = new Set([
   'forget',
   'allow',
   'approve',
+  'reject',
   'resolve',
   'retry',
   'state',
 ]);
 
-/** Returns the command line for the worker, and reads the plan file for `apply`. */
+/** Returns the command line for the worker, and reads the files that it names. */
 export function callOf(
   { terminal, interactive, colored = false }: Pick<Shell, 'terminal' | 'interactive' | 'colored'>,
   argv: readonly string[],
 ): Call {
   const [name = '', ...own] = withoutConfig(argv);
+  const people = own[own.indexOf('--people') + 1];
+  if (own.includes('--people') && people !== undefined) {
+    const list = readFileSync(people, 'utf8');
+    return { argv: [name, ...own], people: list, terminal, interactive, colored };
+  }
   if (name !== 'apply') return { argv: [name, ...own], terminal, interactive, colored };
   // The configuration is the only option with a value, so the first other word is the file.
   const at = own.findIndex((token) => !token.startsWith('-'));

@@ -1,26 +1,26 @@
-/** Reads the file of --only-people: an address or a CRM id on each line. */
+/** Reads the file of --only-people and --people: an address or a CRM id on each line. */
 import { readFileSync } from 'node:fs';
 import { Invalid } from '../../domain/errors.ts';
 import type { OnlyPeople } from '../../engine/context/people-selection.ts';
 
 /** Reads the file. Lines that begin with # are comments. Throws Invalid if it names nobody. */
-export function readOnlyPeople(file: string): OnlyPeople {
-  const entries = textOf(file)
+export function readOnlyPeople(file: string, option = '--only-people'): OnlyPeople {
+  const entries = textOf(file, option)
     .split(/\r\n|\r|\n/)
     .map((text, at) => ({ line: at + 1, word: text.trim() }))
     .filter(({ word }) => word !== '' && !word.startsWith('#'));
   if (entries.length > 0) return { file, entries };
-  throw new Invalid(`--only-people ${file}: the file names nobody`, {
+  throw new Invalid(`${option} ${file}: the file names nobody`, {
     fix: 'write one address or CRM id on each line',
   });
 }
 
-function textOf(file: string): string {
+function textOf(file: string, option: string): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(file));
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'no UTF-8';
-    throw new Invalid(`--only-people ${file}: the file cannot be read (${code})`, {
+    throw new Invalid(`${option} ${file}: the file cannot be read (${code})`, {
       fix: 'name a text file in UTF-8',
     });
   }

@@ -14,6 +14,7 @@ import {
   type Mode,
   modeName,
   type RunOptions,
+  type ToApprove,
 } from '../../engine/context/mirror-context.ts';
 import { run } from '../../engine/run.ts';
 import { assemble } from '../compose/assemble-mirror.ts';
@@ -78,7 +79,7 @@ export interface Pass {
   /** Called with the plan (see RunOptions). May throw Invalid to refuse. */
   agrees?(plan: Plan, mirror: Mirror): void;
   firstLoad?: boolean;
-  approve?: string | undefined;
+  approve?: ToApprove | undefined;
   /** Whether to name all changes of a plan. */
   all?: boolean;
   /** Returns further lines for people, below the counts. */

@@ -76,6 +76,8 @@ function contactOf(
       : null,
     /** The channels in which creating the contact left an opt-out that nobody made. */
     defaults,
+    /** The times of consent in the CRM that were in the future when they were first read. */
+    earlyConsents: (body.early ?? []).map(instantOrNull),
     protected: body.protected ?? false,
     /** Whether `allow` took back an erasure, and the platform was not read since. */
     allowed: body.allowed ?? false,
@@ -99,8 +101,16 @@ function madeBy({ cause, acked, stated = [], bound = [], ...is }: Membership, id
     /** Whether `allow` released the opt-out. */
     released,
     /** How an operator resolved the opt-out; null if nobody did. */
-    resolved: settled ? { ...settled, at: instantOrNull(settled.at) } : null,
+    resolved: settled ? resolvedBy(settled, idName) : null,
   };
+}
+
+function resolvedBy(
+  { stating = [], at, ...settlement }: NonNullable<Membership['settled']>,
+  idName: IdName,
+) {
+  /** `inBy`: the CRM records that stated the opt-in. */
+  return { ...settlement, at: instantOrNull(at), inBy: stating.map(idName) };
 }
 
 function nameOf(row: RecordedRow): string | null {

@@ -134,9 +134,9 @@ function lostChannels({ channelsLost, at }: CurrentStatus): Attention[] {
 function held({ held: plans, at }: CurrentStatus): Attention[] {
   return plans
     .filter(({ approved }) => !approved)
-    .map(({ plan, since, optOutsUntil, ...counts }) => ({
+    .map(({ plan, since, optOutsUntil, undecided }) => ({
       code: 'held',
-      text: `${heldWords(counts)}: awaiting approval since ${since} (${ago(since, at)}), under the plan ${plan}`,
+      text: `${heldWords(undecided)}: awaiting approval since ${since} (${ago(since, at)}), under the plan ${plan}`,
       fix: `see \`crm-mirror plan\`; if it is right, \`crm-mirror approve ${plan}\`${endOf(optOutsUntil)}`,
       ...(optOutsUntil === null ? {} : { isDaily: true }),
     }));

@@ -8,6 +8,7 @@ import { limitWords } from '../../engine/report/forecast-text.ts';
 import type { MirrorStatus } from '../../server/status-page.ts';
 import { dueIn, type Tick, tickWords } from '../../worker/queues/run-schedule.ts';
 import { attentionOf, heldWords } from './attention-list.ts';
+import { byWords } from '../output/decision-words.ts';
 import { progressWords } from './run-progress.ts';
 import { statusWords, type ToldRun, tookWords } from './run-history.ts';
 import { see, type Seen } from '../lookup/snapshot-command.ts';
@@ -79,6 +80,7 @@ export function rowsOf(
     ['invalid', perKind(invalid)],
     ['awaiting approval', heldRow(standing)],
     ['approved', approvedWords(standing)],
+    ['rejected by hand', rejectedByHand(standing)],
     ['outcome unknown', openWords(open)],
     ['write-back', returnedWords(standing.returns)],
     ...standing.limits.map((seen, at) => [
@@ -97,15 +99,39 @@ function nowWords({ at, lease, running }: CurrentStatus, isVerbose: boolean): st
 }
 
 function heldRow({ held }: CurrentStatus): string {
-  const told = held.map((one) => `${heldWords(one)}${one.approved ? ' (approved)' : ''}`);
+  const told = held.map((one) => `${heldWords(one)}${decidedWords(one)}`);
   return told.join('; ') || 'nobody';
+}
+
+function decidedWords(one: CurrentStatus['held'][number]): string {
+  if (one.approved) return ' (approved)';
+  const open = heldWords(one.undecided);
+  return open === heldWords(one) ? '' : ` (all but ${open} approved)`;
 }
 
 function approvedWords({ approvals }: CurrentStatus): string {
   if (approvals.length === 0) return 'nothing';
   return approvals
-    .map(({ plan, until }) => `${plan}, until the next full run has ended well or ${until}`)
+    .map(({ plan, part, until, ...who }) => {
+      const what = part === null ? plan : `a part of ${plan}`;
+      return `${what}, until the next full run has ended well or ${until}${byOf(who)}`;
+    })
     .join('; ');
+}
+
+function rejectedByHand({ rejections }: CurrentStatus): string {
+  if (rejections.length === 0) return 'nothing';
+  return rejections
+    .map(({ part, until, by, reason, ...held }) => {
+      const what = `${heldWords(held)}, until ${until}${byOf({ by, reason })}`;
+      return `${what}: \`crm-mirror approve ${part}\` takes it back`;
+    })
+    .join('; ');
+}
+
+function byOf(who: { by: string | null; reason: string | null }): string {
+  const words = byWords(who);
+  return words === '' ? '' : `,${words}`;
 }
 
 function provenWords(proven: CurrentStatus['proven'], isVerbose: boolean): string {

@@ -13,17 +13,18 @@ import { unfinishedIn } from '../../erasure/pending/unfinished-erasures.ts';
 import { explain } from '../output/failure-report.ts';
 import {
   byEvents,
-  heldOf,
+  decisionsOf,
   provenBy,
   returnsOf,
+  type ToldApproval,
   type ToldHeld,
   type ToldProof,
+  type ToldRejection,
   type ToldReturns,
 } from './status-sections.ts';
 import { type Alert, alertsIn } from './alert-thresholds.ts';
 import { progressOf, type ToldProgress } from './run-progress.ts';
 import { pluralOf, runningOf, tellRun, type ToldRun } from './run-history.ts';
-import { weekMs } from '../../engine/report/guard-rules.ts';
 import type { Seen } from '../lookup/snapshot-command.ts';
 import type { Names } from '../lookup/person-names.ts';
 import { copiedAt, pausedOf } from '../compose/snapshot-marks.ts';
@@ -87,7 +88,9 @@ export interface CurrentStatus {
    */
   optOutsByEvents: { at: string; people: number; most: number } | null;
   /** Approvals, valid until the first full run that completes successfully, or until `until`. */
-  approvals: { plan: string; at: string; until: string }[];
+  approvals: ToldApproval[];
+  /** Changes that nobody makes, because a person rejected them: until `until` at most. */
+  rejections: ToldRejection[];
   /** The rate limits observed by the latest run. */
   limits: ToldLimit[];
   lease: { held: boolean };
@@ -149,6 +152,7 @@ export function currentStatusOf(seen: Seen): CurrentStatus {
     held: [],
     optOutsByEvents: null,
     approvals: [],
+    rejections: [],
     limits: [],
     lease: { held: leased },
     running: null,
@@ -174,9 +178,8 @@ export function currentStatusOf(seen: Seen): CurrentStatus {
     channelsLost: snapshot.retryLater
       .parts('contact')
       .map(({ part: channel, since, ...why }) => ({ channel, ...why, since: instant(since) })),
-    held: heldOf(snapshot, seen),
+    ...decisionsOf(snapshot, seen),
     optOutsByEvents: byEvents(meta, now),
-    approvals: approvalsOf(snapshot, now),
     limits: limitsOf(meta),
     running: progressOf(seen),
     restored: copied === undefined ? null : { backupOf: instant(copied) },
@@ -277,14 +280,6 @@ function limitsOf(meta: Snapshot['meta']): ToldLimit[] {
     route,
     ...seen,
     at: instant(at),
-  }));
-}
-
-function approvalsOf({ awaitingApproval }: Snapshot, now: number): CurrentStatus['approvals'] {
-  return awaitingApproval.approvals(now - weekMs).map(({ plan, at }) => ({
-    plan,
-    at: instant(at),
-    until: instant(at + weekMs),
   }));
 }
 

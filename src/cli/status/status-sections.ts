@@ -4,6 +4,7 @@
  */
 import { type GuardClass, guardRows, timedGuards } from '../../domain/guard-classes.ts';
 import { weekMs } from '../../engine/report/guard-rules.ts';
+import { isAnyLeft, rejectedForMs } from '../../engine/guard/plan-decisions.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import { pastLimit } from '../../engine/guard/guard-population.ts';
 import type { Seen } from '../lookup/snapshot-command.ts';
@@ -23,6 +24,8 @@ export interface ToldHeld extends Record<GuardClass, number> {
   /** Whether all of it is approved, under this plan or another, so that no action is needed. */
   approved: boolean;
   since: string;
+  /** Those of them that nobody has approved, by guard class. */
+  undecided: Record<GuardClass, number>;
   /** The time from which changes of timed classes pass without approval; null if there are none. */
   optOutsUntil: string | null;
   /** The first changes that await approval. */
@@ -45,8 +48,66 @@ export function byEvents(
   return found ? { ...found, at: instant(found.at) } : null;
 }
 
+/** An approval that has not ended; null if it was given by a version that did not store it. */
+export interface ToldApproval {
+  /** The plan that was approved. */
+  plan: string;
+  /** The hash of the approved part; null if the whole plan was approved. */
+  part: string | null;
+  at: string;
+  until: string;
+  by: string | null;
+  reason: string | null;
+}
+
+/** A rejection: the rejected changes by guard class, counted like those in ToldHeld. */
+export interface ToldRejection extends Record<GuardClass, number> {
+  /** The plan whose changes were rejected. */
+  plan: string;
+  /** The hash of the rejected part, under which the rejection can be taken back. */
+  part: string;
+  at: string;
+  until: string;
+  by: string;
+  reason: string;
+}
+
+/** Returns what guards withhold, and what was decided about it. */
+export function decisionsOf(snapshot: Snapshot, seen: Seen) {
+  return {
+    held: heldOf(snapshot, seen),
+    approvals: approvalsOf(snapshot, seen.now),
+    rejections: rejectionsOf(snapshot),
+  };
+}
+
+/** Returns the approvals that have not ended. `now` is in milliseconds since the epoch. */
+function approvalsOf({ awaitingApproval }: Snapshot, now: number): ToldApproval[] {
+  return awaitingApproval.approvals(now - weekMs).map(({ plan, whole, at, by, reason }) => ({
+    plan: whole ?? plan,
+    part: whole === null ? null : plan,
+    at: instant(at),
+    until: instant(at + weekMs),
+    by,
+    reason,
+  }));
+}
+
+/** Returns the rejections that have not ended. */
+function rejectionsOf({ awaitingApproval }: Snapshot): ToldRejection[] {
+  return awaitingApproval.rejections().map(({ plan: part, whole: plan, at, by, reason }) => ({
+    plan,
+    part,
+    ...awaitingApproval.left(part),
+    at: instant(at),
+    until: instant(at + rejectedForMs),
+    by,
+    reason,
+  }));
+}
+
 /** Returns what guards withhold, by plan. */
-export function heldOf({ awaitingApproval }: Snapshot, { names, now, config }: Seen): ToldHeld[] {
+function heldOf({ awaitingApproval }: Snapshot, { names, now, config }: Seen): ToldHeld[] {
   const until = (plan: string, held: Record<GuardClass, number>): number | undefined => {
     const ends = [...timedGuards].flatMap((guard) => {
       const since = held[guard] > 0 ? awaitingApproval.oldest(guard, { plan }) : undefined;
@@ -57,11 +118,13 @@ export function heldOf({ awaitingApproval }: Snapshot, { names, now, config }: S
   };
   return awaitingApproval.current().map(({ plan, since, held: counts }) => {
     const changes = awaitingApproval.changes(plan, changesShown);
+    const undecided = awaitingApproval.undecided(plan, now - weekMs);
     return {
       plan,
-      approved: awaitingApproval.isApproved(plan, now - weekMs),
+      approved: !isAnyLeft(undecided),
       since: instant(since),
       ...counts,
+      undecided,
       optOutsUntil: instantOrNull(until(plan, counts)),
       changes: changes.map(({ op, part, ...record }) => ({ key: names(record), op, part })),
       more: awaitingApproval.countChanges(plan) - changes.length,

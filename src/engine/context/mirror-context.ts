@@ -122,16 +122,20 @@ export interface RunOptions {
   firstLoad?: boolean | undefined;
   /** Whether the snapshot was restored from a backup and the platform has not been listed since. */
   restored?: boolean | undefined;
-  /**
-   * The hash of the plan to approve: an earlier plan with changes that await approval, or this
-   * run's plan.
-   */
-  approve?: string | undefined;
+  approve?: ToApprove | undefined;
   /** When aborted, the run starts nothing new and finishes what is in flight. */
   stop: AbortSignal;
   /** Aborted some seconds after `stop`: the run then gives up what is in flight. */
   abort: AbortSignal;
   progress(progress: Progress): void;
+}
+
+/** A plan to approve, who approves it, and why. */
+export interface ToApprove {
+  /** The hash of an earlier plan with changes that await approval, or of this run's plan. */
+  plan: string;
+  by: string;
+  reason: string | null;
 }
 
 /** The progress of a run. */

@@ -14,7 +14,7 @@ import type { Forecast } from '../report/duration-forecast.ts';
 import type { FullCode } from '../report/full-reasons.ts';
 import type { HoldReason } from '../report/guard-rules.ts';
 import type { Plan } from '../report/run-summary.ts';
-import type { Approval } from '../../snapshot/tables/awaiting-approval.ts';
+import type { Approval } from '../../snapshot/tables/plan-approvals.ts';
 import type { Unread } from '../../snapshot/tables/retry-later.ts';
 import type { PersonLock } from './person-locks.ts';
 import type { CircuitBreaker } from './circuit-breaker.ts';
@@ -43,6 +43,8 @@ export interface Started {
   readonly endedBefore: number;
   /** The approvals in force when the run began, including the one passed to the run itself. */
   readonly approvals: Approval[];
+  /** Whether the run itself approved an earlier plan when it began. */
+  readonly hasApproved: boolean;
   readonly tally: RunTally;
   readonly breaker: CircuitBreaker;
   /** The reasons for which the run counts as failed from the start, one line each. */

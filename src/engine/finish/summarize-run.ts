@@ -28,7 +28,7 @@ import type { Reported } from '../../write-back/report-opt-outs.ts';
 import { findingsNamed } from '../context/run-findings.ts';
 import { unfinishedIn } from '../../erasure/pending/unfinished-erasures.ts';
 import { sayUnfinished } from '../../erasure/pending/erasure-text.ts';
-import { isAnyLeft } from '../guard/plan-approval.ts';
+import { isAnyLeft } from '../guard/plan-decisions.ts';
 import { counted } from '../../domain/values/counted.ts';
 
 /** Holds what a summary needs in addition to the state of the run. */
@@ -95,11 +95,11 @@ function kindSummary(
   kind: RecordTypeName,
   done: readonly JournalTally[],
 ): KindSummary & { invalid: number } {
-  const { run, tally, plan } = state;
+  const { run, tally } = state;
   const { staging } = run.snapshot;
   const adopt = tally.counts().adopted[kind];
   const { planned, acked } = journaled(state, kind, done);
-  const changes = run.writes ? planned : (plan?.changes[kind] ?? {});
+  const changes = run.writes ? planned : foreseen(state, kind);
   const only = onlyKey(run);
   const sizes = only === undefined ? sizesOf(state, kind) : sizesOfOne(run, kind, only);
   const { desired, observed, parked } = sizes;
@@ -114,6 +114,14 @@ function kindSummary(
     conflicts: staging.countNoticed(kind, 'conflict') + conflicts,
     invalid,
   };
+}
+
+/** Counts what a plan would do, by operation, without the changes that a person has rejected. */
+function foreseen({ run, plan }: RunState, kind: RecordTypeName): Record<string, number> {
+  const counts = { ...plan?.changes[kind] };
+  for (const { op, n } of run.snapshot.awaitingApproval.refusedOps(kind))
+    counts[op] = (counts[op] ?? 0) - n;
+  return counts;
 }
 
 function sizesOf({ run, known }: RunState, kind: RecordTypeName) {

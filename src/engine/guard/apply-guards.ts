@@ -1,7 +1,8 @@
 /**
  * Applies the guards to the plan. Withheld changes are neither journaled nor sent, and every run
  * plans them again. They are stored under the hash of the plan that showed them, until a person
- * approves them or, for stated opt-outs, until their holding time is over.
+ * approves them or, for stated opt-outs, until their holding time is over. Changes that a person
+ * has rejected are removed from the plan before anything is counted (see plan-decisions.ts).
  */
 import { type GuardClass, guardNames, guardRows, timedGuards } from '../../domain/guard-classes.ts';
 import {
@@ -53,11 +54,15 @@ export function applyGuardsAtOnce(context: RunState): void {
 type Cause = 'run' | 'creation';
 
 function* steps(context: RunState, cause: Cause): Generator<undefined, void> {
-  const { guarded } = context.run.snapshot;
+  const { guarded, awaitingApproval } = context.run.snapshot;
+  const hasRejections = awaitingApproval.rejections().length > 0;
   const names = new Set(context.parts.map(({ type }) => type.name));
   const classes = guardNames.filter((of) => names.has(guardRows[of].recordType));
   for (const of of classes) {
     const { withoutHeldOf } = guardRows[of];
+    // Nobody can reject an opt-out that the CRM states.
+    if (hasRejections && !timedGuards.has(of))
+      yield* eachRangeOf(context, of, awaitingApproval.refuse);
     if (withoutHeldOf) {
       yield* eachRangeOf(context, of, (range) => guarded.keepOut(range, withoutHeldOf));
     }

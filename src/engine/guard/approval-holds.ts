@@ -98,6 +98,8 @@ async function endObsolete(
     transaction(() => {
       awaitingApproval.dropUnwanted(holds, but);
       for (const { plan } of ended) awaitingApproval.dropApproved(holds, { plan, but });
+      if (run.mode === 'full')
+        awaitingApproval.dropRejected(holds, { but, startedAt: run.startedAt });
     });
   });
 }

@@ -8,24 +8,33 @@ import { byGuard, type GuardClass, guardNames, timedGuards } from '../../domain/
 import type { RecordTypeName } from '../../domain/record.ts';
 import { weekMs } from '../report/guard-rules.ts';
 import { nothingLeft, unknownPlan } from '../report/guard-text.ts';
-import type { Approval } from '../../snapshot/tables/awaiting-approval.ts';
 import { withoutYielding, yielding } from '../plan/commit-plan.ts';
-import type { RunState } from '../context/run-state.ts';
+import type { RunState, Started } from '../context/run-state.ts';
 import { endFirstLoad } from '../context/first-load.ts';
 import { addHolds, type Batch, batchOf, holdWithheld } from './approval-holds.ts';
 import type { RunContext } from '../context/run-context.ts';
-import { modeName } from '../context/mirror-context.ts';
+import { modeName, type ToApprove } from '../context/mirror-context.ts';
+import { approvePlan, isAnyLeft, rejectedForMs } from './plan-decisions.ts';
 
-/** Approves what remains of the plan `approve`, if one is named. Returns the approvals in force. */
+/**
+ * Approves what remains of the plan that `approve` names, if any, and ends old rejections. Returns
+ * the approvals in force.
+ */
 export function approvalsOf(
   { snapshot, writes, clock }: RunContext,
-  approve: string | undefined,
-): Approval[] {
-  const now = clock.now();
-  if (approve !== undefined && writes && isAnyLeft(snapshot.awaitingApproval.left(approve))) {
-    snapshot.transaction(() => snapshot.awaitingApproval.approve(approve, now));
+  approve: ToApprove | undefined,
+): Pick<Started, 'approvals' | 'hasApproved'> {
+  const { awaitingApproval, transaction } = snapshot;
+  const at = clock.now();
+  if (writes && awaitingApproval.rejections().length > 0)
+    transaction(() => awaitingApproval.endRejections(at - rejectedForMs));
+  let hasApproved = false;
+  if (approve && writes) {
+    const { plan, by, reason } = approve;
+    const { held } = approvePlan(snapshot, { plan, only: {}, decision: { at, by, reason } });
+    hasApproved = isAnyLeft(held);
   }
-  return snapshot.awaitingApproval.approvals(now - weekMs);
+  return { approvals: awaitingApproval.approvals(at - weekMs), hasApproved };
 }
 
 /**
@@ -36,8 +45,10 @@ export function approvalsOf(
 export function* approveThisPlan(context: RunState): Generator<undefined, boolean> {
   const { run, plan, approvals } = context;
   const { snapshot } = run;
-  const { approve } = context.options;
-  if (approve === undefined || approvals.some((one) => one.plan === approve)) return false;
+  const asked = context.options.approve;
+  if (!asked || context.hasApproved) return false;
+  const { plan: approve, by, reason } = asked;
+  if (approvals.some((one) => one.plan === approve)) return false;
   const hash = plan?.hash ?? '';
   if (approve !== hash) {
     if (snapshot.awaitingApproval.get(approve)) {
@@ -47,18 +58,18 @@ export function* approveThisPlan(context: RunState): Generator<undefined, boolea
     throw unknownPlan(snapshot.awaitingApproval.current(), approve, hash);
   }
   if (snapshot.guarded.countChanges() === 0) return false;
-  const now = run.clock.now();
+  const decision = { at: run.clock.now(), by, reason };
   yield* addHolds(run);
   const batch = yield* batchOf(run);
   snapshot.transaction(() => {
     keepPlan(context, batch);
-    snapshot.awaitingApproval.approve(hash, now);
+    snapshot.awaitingApproval.approve(hash, decision);
   });
   snapshot.guarded.release(hash);
   context.review.held.clear();
   context.review.withdrawn.clear();
   context.tally.released(guardNames);
-  approvals.push({ plan: hash, at: now });
+  approvals.push({ plan: hash, whole: null, ...decision });
   return true;
 }
 
@@ -170,9 +181,4 @@ function othersThan({ parts }: RunContext, kinds: readonly RecordType[]): Record
 export function countAwaitingApproval({ run, review }: RunState): Record<GuardClass, number> {
   const { countWithheld } = run.snapshot.guarded;
   return byGuard((guard) => countWithheld(guard) + (timedGuards.has(guard) ? review.unplanned : 0));
-}
-
-/** Returns whether any class has held records. */
-export function isAnyLeft(held: Record<GuardClass, number>): boolean {
-  return guardNames.some((of) => held[of] > 0);
 }

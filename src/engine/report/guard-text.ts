@@ -64,9 +64,9 @@ function whyOf(held: HoldReason, volume: ChangeVolume, limit: Limit): string {
   }
 }
 
-/** States that nothing of the plan is left to approve. */
-export function nothingLeft(plan: string): string {
-  return `nothing of the plan ${plan} is left to approve: it was done, or is no longer wanted`;
+/** States that nothing of the plan is left to approve or reject. */
+export function nothingLeft(plan: string, to: 'approve' | 'reject' = 'approve'): string {
+  return `nothing of the plan ${plan} is left to ${to}: it was done, rejected, or is no longer wanted`;
 }
 
 /**
@@ -83,5 +83,14 @@ export function unknownPlan(
   if (current.length === 0) return new Invalid(`${reason}; nothing awaits approval at all`);
   const now = current.map((one) => one.plan).join(', ');
   const fix = `approve one of these: ${now}; \`crm-mirror status\` says what they are`;
+  return new Invalid(reason, { fix });
+}
+
+/** Returns the error for rejecting opt-outs that the CRM states. */
+export function notRejectable(people: number): Invalid {
+  const reason = `${countWords('contact', people)} to be opted out on the word of the CRM cannot be rejected`;
+  const fix =
+    'correct the CRM, or approve them; to reject the other changes, name them with --guard, --op, ' +
+    '--channel or --people';
   return new Invalid(reason, { fix });
 }

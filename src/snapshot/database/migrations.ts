@@ -192,6 +192,15 @@ export const migrations: readonly string[] = [
    update problem set about = reason;
    update problem set cause = iif(retry_at is null, 'platform-refused', 'opt-out-refused')
      where desired is not null;`,
+  // A person decides about a plan, or about a part of it: `whole` is the plan that it is a part of.
+  // People who are not recorded yet are found by the source's ids with which a plan shows them.
+  `alter table held_plan add column whole text;
+   alter table held add column ids text not null default '[]';
+   alter table approval add column decided_by text;
+   alter table approval add column reason text;
+   create table rejection (
+     plan text primary key, at integer not null, decided_by text not null, reason text not null
+   ) without rowid;`,
 ];
 
 /** Brings the tables of a database up to date. Throws Invalid for a newer version. */

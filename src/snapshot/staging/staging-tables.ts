@@ -94,6 +94,10 @@ export const stagingTables = `
     guard text not null, key text not null, kind text not null, part text not null,
     approved text, withdraws integer not null, primary key (guard, key, kind, part)
   ) without rowid;
+  create temp table refused (
+    guard text not null, key text not null, kind text not null, op text not null,
+    part text not null, primary key (guard, key, kind, op, part)
+  ) without rowid;
   create temp table fresh_id (
     length integer not null, id text not null, primary key (length, id)
   ) without rowid;
@@ -128,6 +132,7 @@ export const stagingNames = [
   'planned',
   'withheld',
   'passed',
+  'refused',
   'fresh_id',
   'noted',
   'noticed',

@@ -42,7 +42,8 @@ export interface ApprovalHolds {
   /** Counts the waiting records of a range for which this run plans no change of the class. */
   countUnplanned(guarded: Guarded): number;
   /**
-   * Ends the wait of records in a range for which the run planned no change of the class, except
+   * Ends the wait of records in a range for which the run planned no change of the class, not even
+   * a rejected one, except
    * the keys in `but`, which another run has taken over. Call it only for a run that read
    * everything.
    */
@@ -172,10 +173,11 @@ function droppingIn(db: Statements): Dropping {
       and standing.part in ('', t.part))`;
   const unwanted = db.prepare<HeldRange & { but: string }>(
     `${dropThose} and not ${isIn('temp.passed')} and not ${isIn('temp.withheld')}
-     ${others}`,
+       and not ${isIn('temp.refused')} ${others}`,
   );
   const approved = db.prepare<HeldRange & { plan: string; but: string }>(
-    `${dropThose} and not ${isIn('temp.withheld')} ${others} and exists (
+    `${dropThose} and not ${isIn('temp.withheld')} and not ${isIn('temp.refused')} ${others}
+       and exists (
        select 1 from held_plan s join held h on h.batch = s.batch where s.plan = @plan
          and h.guard = standing.guard and h.kind = standing.kind and h.key = standing.key
          and standing.part in ('', h.part))`,

@@ -2,14 +2,16 @@ import type { Statements } from '../database/prepared-statements.ts';
 import type { Change } from '../../domain/change.ts';
 import { byGuard, guardNames, type GuardClass } from '../../domain/guard-classes.ts';
 import type { RecordTypeName } from '../../domain/record.ts';
-import { approvalHoldsIn, standsOf, type ApprovalHolds } from './approval-holds.ts';
+import { approvalHoldsIn, type ApprovalHolds } from './approval-holds.ts';
+import { planApprovalsIn, type PlanApprovals } from './plan-approvals.ts';
+import { isRejected, planPartsIn, type PlanParts } from './plan-parts.ts';
 import { most } from '../database/plan-chunks.ts';
 
 /**
  * Stores the changes that guards withheld, by the hash of the plan that showed them, and the
- * approvals of such plans. Plans with the same withheld changes share one batch.
+ * decisions about such plans. Plans with the same withheld changes share one batch.
  */
-export interface PlansAwaitingApproval extends ApprovalHolds {
+export interface PlansAwaitingApproval extends ApprovalHolds, PlanApprovals, PlanParts {
   /**
    * Marks the plans of this mode (for `full`: of every mode) as no longer current. Plans with a
    * change of a record type in `but` are kept, because the run did not judge those.
@@ -26,25 +28,13 @@ export interface PlansAwaitingApproval extends ApprovalHolds {
   get(plan: string): PlanAwaitingApproval | undefined;
   /** Returns the current plans, oldest first. */
   current(): PlanAwaitingApproval[];
-  /** Counts, by guard, the records of a plan that still wait to be approved or sent. */
-  left(plan: string): Record<GuardClass, number>;
-  /**
-   * Returns whether open approvals later than `after`, in milliseconds since the epoch, cover every
-   * change of the plan. An approval does not cover a change that the platform rejected under it.
-   */
-  isApproved(plan: string, after: number): boolean;
-  /** Returns the first `count` changes of a plan. */
+  /** Returns the first `count` changes of a plan that nobody has rejected. */
   changes(plan: string, count: number): ChangeAwaitingApproval[];
-  /** Counts the changes of a plan. */
+  /** Counts the changes of a plan that nobody has rejected. */
   countChanges(plan: string): number;
-  /** Approves a plan, or approves it again; `at` is in milliseconds since the epoch. */
-  approve(plan: string, at: number): void;
-  /** Returns the approvals that have not ended and are later than `since` (epoch milliseconds). */
-  approvals(since: number): Approval[];
-  /** Ends the approval of a plan; `at` is in milliseconds since the epoch. */
-  end(plan: string, at: number): void;
   /**
-   * Deletes approvals, and plans that are not current, from before `before` (epoch milliseconds).
+   * Deletes approvals, and plans that are not current or rejected, from before `before` (epoch
+   * milliseconds), and rejections of which nothing is left.
    */
   prune(before: number): void;
   /**
@@ -69,21 +59,13 @@ export type ChangeAwaitingApproval = Pick<Change, 'op' | 'part'> & {
   key: string;
 };
 
-/** An approval of a plan. */
-export interface Approval {
-  /** The hash of the plan. */
-  plan: string;
-  /** When the plan was approved, in milliseconds since the epoch. */
-  at: number;
-}
-
 interface Stored extends Record<GuardClass, number> {
   plan: string;
   since: number;
 }
 
 const people = (guard: GuardClass) => `(select count(distinct h.key) from held h
-  where h.batch = s.batch and h.guard = '${guard}')`;
+  where h.batch = s.batch and h.guard = '${guard}' and not ${isRejected('h')})`;
 
 /** The earliest time at which a plan withheld one of the changes since its last approval ended. */
 const since = `coalesce((select min(e.at) from held h
@@ -110,8 +92,10 @@ export function awaitingApprovalIn(db: Statements): PlansAwaitingApproval {
     `select ${hasAny('s.batch')} "is" from held_plan s where s.plan = @plan`,
   );
   const keepBatch = db.prepare(
-    `insert or ignore into held (batch, kind, key, op, part, target, guard, body)
-     select ?, kind, key, op, part, coalesce(target, ''), guard, iif(kind = 'template', body, '')
+    `insert or ignore into held (batch, kind, key, op, part, target, guard, body, ids)
+     select ?, kind, key, op, part, coalesce(target, ''), guard, iif(kind = 'template', body, ''),
+       (select json_group_array(s.id) from temp.staged s
+        where s.kind = withheld.kind and s.key = withheld.key and s.id <> '')
      from temp.withheld`,
   );
   const count = db.prepare<[string], { n: number }>('select count(*) n from held where batch = ?');
@@ -128,14 +112,6 @@ export function awaitingApprovalIn(db: Statements): PlansAwaitingApproval {
   );
   const get = db.prepare<[string], Stored>(`${told} where s.plan = ?`);
   const current = db.prepare<[], Stored>(`${told} where s.current order by s.at`);
-  const left = db.prepare<[string], { guard: GuardClass; n: number }>(
-    `select h.guard, count(distinct h.key) n from held_plan s join held h on h.batch = s.batch
-     where s.plan = ? and ${standsOf('h')} and not exists (
-       select 1 from change c join approval a on a.plan = c.approved
-       where c.kind = h.kind and c.key = h.key and c.op = h.op and c.part = h.part
-         and c.approved = s.plan and c.planned_at >= a.at and c.state = 'acked')
-     group by h.guard`,
-  );
   return {
     clear: (mode, but) => void clear.run({ mode, kinds: JSON.stringify(but) }),
     isAbout: (plan, kinds) => about.get({ plan, kinds: JSON.stringify(kinds) })?.is === 1,
@@ -144,24 +120,23 @@ export function awaitingApprovalIn(db: Statements): PlansAwaitingApproval {
       keepPlan.run(plan);
     },
     get: (plan) => get.all(plan).map(fromStored)[0],
-    current: () => current.all().map(fromStored),
-    left(plan) {
-      const counts = left.all(plan);
-      return byGuard((guard) => counts.find((one) => one.guard === guard)?.n ?? 0);
-    },
+    current: () => current.all().map(fromStored).filter(hasAnyHeld),
     ...changesIn(db),
     ...approvalHoldsIn(db),
-    ...approvalsIn(db),
+    ...planApprovalsIn(db),
+    ...planPartsIn(db),
+    ...pruningIn(db),
   };
 }
 
 function changesIn(db: Statements): Pick<PlansAwaitingApproval, 'changes' | 'countChanges'> {
   const changes = db.prepare<[string, number], ChangeAwaitingApproval>(
     `select h.kind, h.key, h.op, h.part from held_plan s join held h on h.batch = s.batch
-     where s.plan = ? order by h.guard, h.key, h.op, h.part limit ?`,
+     where s.plan = ? and not ${isRejected('h')} order by h.guard, h.key, h.op, h.part limit ?`,
   );
   const countOf = db.prepare<[string], { n: number }>(
-    'select count(*) n from held_plan s join held h on h.batch = s.batch where s.plan = ?',
+    `select count(*) n from held_plan s join held h on h.batch = s.batch
+     where s.plan = ? and not ${isRejected('h')}`,
   );
   return {
     changes: (plan, count) => changes.all(plan, count),
@@ -169,50 +144,33 @@ function changesIn(db: Statements): Pick<PlansAwaitingApproval, 'changes' | 'cou
   };
 }
 
-type Approvals = Pick<
-  PlansAwaitingApproval,
-  'isApproved' | 'approve' | 'approvals' | 'end' | 'prune' | 'pruneBatches'
->;
-
-function approvalsIn(db: Statements): Approvals {
-  const open = db.prepare<{ plan: string; after: number }, { n: number }>(
-    `select count(*) n from held_plan s join held h on h.batch = s.batch
-     where s.plan = @plan and not exists (
-       select 1 from approval a join held_plan p on p.plan = a.plan join held b on b.batch = p.batch
-       where a.ended_at is null and a.at > @after
-         and b.kind = h.kind and b.key = h.key and b.guard = h.guard
-         and b.op = h.op and b.part = h.part
-         and not exists (
-           select 1 from change c where c.kind = b.kind and c.key = b.key and c.op = b.op
-             and c.part = b.part and c.approved = a.plan and c.planned_at >= a.at
-             and c.state = 'rejected'))`,
+function pruningIn(db: Statements): Pick<PlansAwaitingApproval, 'prune' | 'pruneBatches'> {
+  const prunePlans = db.prepare(
+    `delete from held_plan
+     where at < ? and not current and plan not in (select plan from rejection)`,
   );
-  const approve = db.prepare(
-    `insert into approval (plan, at) values (@plan, @at)
-     on conflict (plan) do update set at = @at, ended_at = null`,
-  );
-  const approvals = db.prepare<[number], Approval>(
-    'select plan, at from approval where ended_at is null and at > ? order by at, plan',
-  );
-  const end = db.prepare('update approval set ended_at = ? where plan = ?');
-  const prunePlans = db.prepare('delete from held_plan where at < ? and not current');
   const columns = 'batch, kind, key, op, part, target';
   const pruneBatches = db.prepare(
     `delete from held where (${columns}) in (
        select ${columns} from held where batch not in (select batch from held_plan) limit ${most})`,
   );
+  const pruneRejections = db.prepare(
+    `delete from rejection where plan not in (
+       select plan from held_plan where batch in (select batch from held))`,
+  );
   const pruneApprovals = db.prepare('delete from approval where at < ?');
   return {
-    approve: (plan, at) => void approve.run({ plan, at }),
-    approvals: (after) => approvals.all(after),
-    isApproved: (plan, after) => open.get({ plan, after })?.n === 0,
-    end: (plan, at) => void end.run(at, plan),
     prune(before) {
+      pruneRejections.run();
       prunePlans.run(before);
       pruneApprovals.run(before);
     },
     pruneBatches: () => pruneBatches.run().changes === most,
   };
+}
+
+function hasAnyHeld({ held }: PlanAwaitingApproval): boolean {
+  return guardNames.some((guard) => held[guard] > 0);
 }
 
 function fromStored({ plan, since: from, ...counts }: Stored): PlanAwaitingApproval {

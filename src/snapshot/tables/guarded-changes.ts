@@ -4,6 +4,7 @@ import type { GuardClass } from '../../domain/guard-classes.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 import { isGuarded, rangesBy, type Guarded, type KeyRange } from '../database/key-range.ts';
 import { isOver, standsOf, type Ends } from './approval-holds.ts';
+import { family } from './plan-approvals.ts';
 
 /**
  * The staged changes of a run that guards count (in people or templates), release or withhold. A
@@ -88,13 +89,13 @@ export const isNew = `guard = @guard and approved is null and held = 0 and not e
     and (p.approved is null or p.part = planned.part))`;
 
 /**
- * Returns an SQL condition: this approval has already released the same change. Each change passes
- * once.
+ * Returns an SQL condition: this approval, or another one of a part of the same plan, has already
+ * released the same change. Each change passes once.
  */
 const passedBy = (op: string, part: string) => `exists (
   select 1 from change c
   where c.kind = planned.kind and c.key = planned.key and c.op = ${op} and c.part = ${part}
-    and c.approved = @plan and c.planned_at >= @at
+    and c.approved in (${family}) and c.planned_at >= @at
     and c.state in ('sent', 'unknown', 'acked', 'rejected'))`;
 
 /** The tables with all changes of a class in this run, and the index to use. */

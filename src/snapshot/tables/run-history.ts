@@ -89,6 +89,10 @@ export interface KeptChange extends Pick<
   JournaledChange,
   'kind' | 'key' | 'op' | 'part' | 'state'
 > {
+  /** The approval that let it pass; null if it needed none, or if it is no longer stored. */
+  approvedPlan: string | null;
+  approvedBy: string | null;
+  approvedFor: string | null;
   reason: string | null;
   fix: string | null;
   plannedAt: number;
@@ -104,9 +108,17 @@ export interface OpenCount {
   since: number | null;
 }
 
+/** Returns a column of the approval that let a change pass, unless the plan was approved again. */
+function ofApproval(column: string): string {
+  return `(select a.${column} from approval a
+    where a.plan = change.approved and a.at <= change.planned_at)`;
+}
+
 /** Selects a KeptChange from the table `change`. */
-const keptColumns =
-  'kind, key, op, part, state, reason, fix, planned_at plannedAt, sent_at sentAt, ended_at endedAt';
+const keptColumns = `kind, key, op, part, state, reason, fix, planned_at plannedAt,
+  sent_at sentAt, ended_at endedAt,
+  ${ofApproval('plan')} approvedPlan, ${ofApproval('decided_by')} approvedBy,
+  ${ofApproval('reason')} approvedFor`;
 
 /** Prepares the statements about outcomes. */
 export function outcomesIn(db: Statements): Outcomes {

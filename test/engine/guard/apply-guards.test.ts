@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { Interrupted } from '../../../src/domain/errors.ts';
 import {
   approve,
+  approving,
   deletes,
   exportOf,
   flag,
@@ -316,14 +317,14 @@ describe('an approval', () => {
     // The plan counts no reading: until a run has, nobody is due in it.
     await stage.sync();
     const { plan } = await stage.sync({ writes: false });
-    expect(await stage.sync({ approve: plan })).toMatchObject({
+    expect(await stage.sync({ approve: approving(plan) })).toMatchObject({
       status: 'done',
       contacts: { applied: { delete: 4 } },
     });
     stage.people.push(...range(30, 34));
     const own = await stage.sync({ writes: false });
     expect(own.contacts.held.opt_in).toBe(4);
-    expect(await stage.sync({ approve: own.plan })).toMatchObject({
+    expect(await stage.sync({ approve: approving(own.plan) })).toMatchObject({
       status: 'done',
       contacts: { applied: { create: 4 } },
     });
@@ -334,7 +335,7 @@ describe('an approval', () => {
     stage.people.push(...range(30, 34));
     const { plan } = await stage.sync();
     stage.people.push(person(40, { ch_news: 'yes' }));
-    await expect(stage.sync({ approve: 'cafe' })).rejects.toThrow(
+    await expect(stage.sync({ approve: approving('cafe') })).rejects.toThrow(
       new RegExp(`under cafe, and this run plans \\w{16} → approve one of these: ${plan};`),
     );
     expect(stage.writes()).toEqual([]);

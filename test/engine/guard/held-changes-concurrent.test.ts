@@ -7,6 +7,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import type { Stage, StageOptions } from '../../support/engine/engine-stage.ts';
 import {
   approve,
+  approving,
   deletes,
   exportOf,
   flag,
@@ -78,7 +79,7 @@ test.each([true, false])(
     leaving(stage);
     const plan = isApproved ? (await stage.sync({ writes: false })).plan : undefined;
     meanwhile(stage, isHolding(stage), 0, async () => stage.erase('1000'));
-    await stage.sync({ approve: plan });
+    await stage.sync({ approve: plan === undefined ? undefined : approving(plan) });
     expect(traces(path, 'p0@example.com')).toEqual([]);
   },
 );

@@ -1,7 +1,7 @@
 /** The guard for opt-ins: a column that came empty takes back no list of opt-outs. */
 import { describe, expect, test } from 'vitest';
 import { openStage, type Stage, type StageOptions } from '../../support/engine/engine-stage.ts';
-import { approve, exportOf, person, range } from '../../support/engine/change-volume.ts';
+import { approve, approving, exportOf, person, range } from '../../support/engine/change-volume.ts';
 
 /** Nothing but the rule itself holds an opt-in. */
 const guards = { opt_in: { percent: 100, floor: 1_000_000 } };
@@ -138,7 +138,7 @@ describe('a column that came empty', () => {
     const stage = await optedOut(6);
     exportOf(stage, range(0, 12));
     const { plan } = await stage.sync({ writes: false });
-    expect(await stage.sync({ approve: plan })).toMatchObject({
+    expect(await stage.sync({ approve: approving(plan) })).toMatchObject({
       status: 'done',
       contacts: { applied: { opt_in: 6 } },
     });

@@ -1,6 +1,7 @@
 /** When people who left the CRM are deleted: after their opt-out, at once, or by which clock. */
 import { describe, expect, test } from 'vitest';
 import type { Send } from '../../../src/domain/exchange.ts';
+import { approve } from '../../support/engine/change-volume.ts';
 import { openStage, type Stage, type StageOptions } from '../../support/engine/engine-stage.ts';
 
 const hour = 3_600_000;
@@ -128,7 +129,7 @@ describe('policy.deleteAfter', () => {
     expect(await missing(stage, 20 * hour)).toEqual([]);
     const { plan, contacts } = await stage.sync();
     expect(contacts.held.delete).toBe(1);
-    stage.snapshot.awaitingApproval.approve(plan, stage.clock.now());
+    approve(stage, plan);
     expect(await missing(stage, hour)).toEqual(['opt_out']);
     await missing(stage, 30 * day);
     const later = await stage.sync();

@@ -1,5 +1,6 @@
 /** Fast runs over a CRM that tells what changed: they read that, and nobody is forgotten. */
 import { describe, expect, test } from 'vitest';
+import { approve } from '../../support/engine/change-volume.ts';
 import type { Stage } from '../../support/engine/engine-stage.ts';
 import { edit, failing, fast, settled, shown } from '../../support/engine/write-back-mirror.ts';
 import { ann, record, sent } from '../../support/engine/two-mirrors.ts';
@@ -169,7 +170,7 @@ describe('the cursor', () => {
     const { plan, status } = await fast(stage);
     expect(status).toBe('held');
     expect(await fast(stage)).toMatchObject({ status: 'held' });
-    stage.snapshot.awaitingApproval.approve(plan, stage.clock.now());
+    approve(stage, plan);
     expect(await fast(stage)).toMatchObject({ status: 'done' });
     await fast(stage);
     expect(sent(stage)).toEqual(['opt_in cid@example.com']);

@@ -1,4 +1,4 @@
-user_version 17
+user_version 18
 CREATE INDEX change_by_guard on change (guard, sent_at)
      where guard is not null and approved is null;
 CREATE INDEX change_by_key on change (kind, key);
@@ -22,7 +22,7 @@ CREATE TABLE absence (
    ) without rowid;
 CREATE TABLE approval (
      plan text primary key, at integer not null, ended_at integer
-   ) without rowid;
+   , decided_by text, reason text) without rowid;
 CREATE TABLE change (
      seq integer primary key, run text not null,
      kind text not null, key text not null, op text not null, part text not null,
@@ -32,13 +32,13 @@ CREATE TABLE change (
    , guard text, approved text);
 CREATE TABLE held (
      batch text not null, kind text not null, key text not null,
-     op text not null, part text not null, target text not null, guard text not null, body text not null default '',
+     op text not null, part text not null, target text not null, guard text not null, body text not null default '', ids text not null default '[]',
      primary key (batch, kind, key, op, part, target)
    ) without rowid;
 CREATE TABLE held_plan (
      plan text primary key, batch text not null,
      mode text not null, at integer not null, current integer not null
-   ) without rowid;
+   , whole text) without rowid;
 CREATE TABLE meta (name text primary key, value text not null) without rowid;
 CREATE TABLE origin (
      kind text not null, id text not null, key text not null, since integer not null default 0,
@@ -57,6 +57,9 @@ CREATE TABLE recorded (
      id text, ownership text not null, body text not null,
      shown text, desired text, seen_at integer not null,
      primary key (kind, key)
+   ) without rowid;
+CREATE TABLE rejection (
+     plan text primary key, at integer not null, decided_by text not null, reason text not null
    ) without rowid;
 CREATE TABLE renamed (
      kind text not null, id text not null, key text not null, primary key (kind, id, key)

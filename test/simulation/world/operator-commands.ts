@@ -35,7 +35,9 @@ export function approve(ground: Ground, which: number): void {
     if (plan === undefined) return;
     const { snapshot } = opened;
     const at = world.clock.now() + aheadMs;
-    snapshot.transaction(() => snapshot.awaitingApproval.approve(plan, at));
+    snapshot.transaction(() =>
+      snapshot.awaitingApproval.approve(plan, { at, by: 'an operator', reason: null }),
+    );
     const shown = held.filter((one) => one.plan === plan);
     known.approvals.approve(plan, at, shown);
     ground.log(`         approved: ${plan}`);

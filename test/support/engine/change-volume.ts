@@ -47,7 +47,10 @@ export const flag = (at: number) => person(at, { deleted: 'true' });
 export const deletes = (stage: Stage) =>
   stage.writes().filter(({ method }) => method === 'DELETE').length;
 export const approve = (stage: Stage, plan: string): void =>
-  stage.snapshot.awaitingApproval.approve(plan, stage.clock.now());
+  stage.snapshot.awaitingApproval.approve(plan, decision(stage));
+const decision = (stage: Stage) => ({ at: stage.clock.now(), by: 'anna', reason: 'looked' });
+/** What a run is told that approves a plan. */
+export const approving = (plan: string) => ({ plan, by: 'anna', reason: null });
 
 /** A wire on which a process dies: once told `after` how many deletes, with the next. */
 export function mortal() {

@@ -13,7 +13,7 @@ import { channelFacts, factsOf, newerWill, type PersonFacts, type PersonRules } 
 import { type AskedGate, gates, passGates } from './gates.ts';
 import { statingOut, withdrawsStated } from './own-opt-outs.ts';
 import { isDoubtful } from './platform-opt-outs.ts';
-import { noteOf } from './recorded-note.ts';
+import { isIrrelevant, isToRecord, noteOf } from './recorded-note.ts';
 import { renamedTargets } from './renamed-contact.ts';
 import { isOperators, laterWill, settlementOf } from './settlements.ts';
 import {
@@ -58,24 +58,15 @@ export function decidePerson(states: ContactStates, rules: PersonRules): Decisio
   const isAllowed = decision.stoppedBy.length === 0;
   const isKnown = states.certified && !states.unchosen && states.lost.size === 0;
   const isSettled = isKnown && isDone && isAllowed;
-  if ((facts.recorded || (facts.status.present && facts.status.owned)) && !isForgotten) {
+  if (isToRecord(facts) && !isForgotten) {
     decision.note = noteOf(facts, isSettled);
     const { ownership: before = 'noted' } = states.recorded ?? {};
     decision.adopts = before === 'noted' && decision.note.ownership !== 'noted';
   }
   const note = decision.note && decodeContact.recorded(decision.note);
   decision.news = newsOfSight(note, facts.seen, states.entries);
-  // Somebody whom a limited run leaves alone is not recorded, except for our own opt-outs, and
-  // except that a person was subscribed, because that proves a later opt-out to be the person's.
-  const isNew = states.recorded === undefined && decision.changes.length === 0;
-  if (states.unchosen && isNew && !wasSeenIn(facts)) decision.note = undefined;
+  if (states.unchosen && isIrrelevant(facts, decision)) decision.note = undefined;
   return decision;
-}
-
-/** Returns whether the platform shows a person of the CRM as subscribed to one of the channels. */
-function wasSeenIn({ contacts, states, rules }: PersonFacts): boolean {
-  const isIn = (channel: string) => contacts.some(({ channels }) => channels[channel] === 'opt_in');
-  return states.desired.length > 0 && rules.channels.some(isIn);
 }
 
 /** Returns the settings that prevent a change for the person, each once. */

@@ -17,6 +17,7 @@ import {
   recordedIn,
   sinceErasure,
 } from './past-consent.ts';
+import { withEarlyMarked } from '../observe/consent-time.ts';
 import type { ContactStates, DesiredContactRow } from '../observe/contact-rows.ts';
 import type { ObservedContact, RecordedContact } from '../observe/contact-state.ts';
 import { isNewer, type Observation } from '../observe/channel-observation.ts';
@@ -73,12 +74,13 @@ export interface PersonFacts {
 }
 
 /** Derives what is known about one person. It makes no requests; `states` contains everything. */
-export function factsOf(states: ContactStates, rules: PersonRules): PersonFacts {
-  const known = states.recorded?.value;
+export function factsOf(known: ContactStates, rules: PersonRules): PersonFacts {
+  const states = withEarlyMarked(known);
   const seen = states.observed.map(({ value }) => value);
   const desired = wishesOf(states, rules.channels);
   const since = { ...states, wishes: desired };
-  const recorded = known && states.restored ? distrusted(known, seen, since) : known;
+  const before = states.recorded?.value;
+  const recorded = before && states.restored ? distrusted(before, seen, since) : before;
   const shown = contactsOf(seen, states, recorded);
   const contacts = statedContacts(shown, states, recorded);
   const former = states.former

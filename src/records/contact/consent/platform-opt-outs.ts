@@ -35,9 +35,11 @@ export function outsOf(
       const about = channel === all ? channels : [channel];
       return about.every((id) => wishes[id] === 'opt_out');
     },
-    isNewer(row, { by }) {
-      const { consentAt } = decodeContact.desired(row).value;
-      return resubscribe === 'newer' && consentAt !== null && consentAt > by;
+    isNewer(row, { by }, recorded) {
+      const { consentAt, early } = decodeContact.desired(row).value;
+      if (resubscribe !== 'newer' || consentAt === null || early) return false;
+      const known = recorded && decodeContact.recorded(recorded).value;
+      return consentAt > by && !known?.early?.includes(consentAt);
     },
   };
 }

@@ -1,5 +1,6 @@
 /** Builds the row to record for a person, both after a decision and for `allow`. */
 import { canonicalJson, type Key, type RecordedRow } from '../../../domain/record.ts';
+import type { Decision } from '../../record-type.ts';
 import { hasLeft } from './absence.ts';
 import { isProtectedByRecord, type PersonFacts } from './facts.ts';
 import { isOurs } from './own-opt-outs.ts';
@@ -7,7 +8,35 @@ import { leftSince } from './platform-opt-outs.ts';
 import { hiddenOptOuts } from './renamed-contact.ts';
 import type { RecordedContactRow } from '../observe/contact-rows.ts';
 import type { Membership, RecordedContact } from '../observe/contact-state.ts';
+import { earlyTimes } from '../observe/consent-time.ts';
 import { defaultsIn } from '../observe/last-observed.ts';
+
+/** Returns whether something is recorded about the person from now on. */
+export function isToRecord(facts: PersonFacts): boolean {
+  const { recorded, status } = facts;
+  return recorded !== undefined || (status.present && status.owned) || hasEarly(facts);
+}
+
+/**
+ * Returns whether nothing is recorded about a person whom a limited run leaves alone. Our own
+ * opt-outs are recorded, and that the person was subscribed, because that proves a later opt-out to
+ * be the person's.
+ */
+export function isIrrelevant(facts: PersonFacts, { changes }: Pick<Decision, 'changes'>): boolean {
+  const isNew = facts.states.recorded === undefined && changes.length === 0;
+  return isNew && !wasSeenIn(facts) && !hasEarly(facts);
+}
+
+/** Returns whether the platform shows a person of the CRM as subscribed to one of the channels. */
+function wasSeenIn({ contacts, states, rules }: PersonFacts): boolean {
+  const isIn = (channel: string) => contacts.some(({ channels }) => channels[channel] === 'opt_in');
+  return states.desired.length > 0 && rules.channels.some(isIn);
+}
+
+/** Returns whether a CRM record states a time of consent that is never evidence. */
+function hasEarly({ states }: PersonFacts): boolean {
+  return states.desired.some(({ value }) => value.early === true);
+}
 
 /**
  * Returns the row to record. `isSettled`: nothing is left to do, so no new decision is made until
@@ -20,6 +49,7 @@ export function noteOf(facts: PersonFacts, isSettled: boolean): RecordedRow {
     channels: now.channels,
     contacts: shown.length > 0 ? shown : (recorded?.contacts ?? []),
     defaults: recorded ? defaultsIn(shown, states, recorded) : [],
+    early: earlyTimes(states.desired, recorded),
     hidden: shown.length > 0 ? hiddenOptOuts(recorded, shown, now.channels) : recorded?.hidden,
     left: leftSince(states, recorded, shown),
     outgrown: now.outgrown,
@@ -68,8 +98,9 @@ function idOf({ states, shown }: PersonFacts): string | undefined {
 function ownershipOf(facts: PersonFacts): RecordedRow['ownership'] {
   const { recorded: before, desired, unchosen } = facts.states;
   const isNamed = desired.length > 0 && !hasLeft(facts.states) && !unchosen;
-  // After an erasure was revoked, there may never have been a contact.
-  const isKnown = facts.shown.length > 0 || before?.value.contacts.length !== 0;
+  // If an erasure was revoked, or only a time of consent is recorded, there may never have been a
+  // contact.
+  const isKnown = facts.shown.length > 0 || (before?.value.contacts ?? []).length > 0;
   if (!before || before.ownership === 'noted') return isNamed && isKnown ? 'adopted' : 'noted';
   return [undefined, before.id].includes(idOf(facts)) ? before.ownership : 'adopted';
 }

@@ -163,12 +163,14 @@ function settleOut(states: ContactStates, rules: PersonRules, asked: SettlementA
   if (verdict.action !== 'conflict' && !isContradictory) {
     return refused(`${channel}: there is no conflict to resolve`, look);
   }
-  const { at } = settlement;
+  // Whatever the CRM states by now is not later, even if its time is in the future.
+  const times = states.desired.map(({ value }) => value.consentAt ?? 0);
+  const by = Math.max(settlement.at, ...times);
   // A person who is missing from the CRM by then is decided about only if the platform differs.
   const row = undecided(states);
   const note = JSON.stringify(settlement);
   const about = { part: channel, cause: 'operator', contact: null, after: null } as const;
-  return { adds: [{ ...about, by: at, note }], ends: [], row: row && { ...row, shown: undefined } };
+  return { adds: [{ ...about, by, note }], ends: [], row: row && { ...row, shown: undefined } };
 }
 
 /** Returns the recorded row, so that the next run makes a new decision. */

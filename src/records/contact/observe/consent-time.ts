@@ -1,9 +1,13 @@
 /**
  * Reads when a person last made a consent statement. Consent must never look newer than it is, so
  * of several possible instants the earliest counts, and a text that cannot be read counts as none.
+ * A time that was in the future when it was first read is wrong, for instance because day and month
+ * are exchanged. It stays no evidence when its time comes.
  */
 import { z } from 'zod';
 import { earliestInstant, parseDateFormat } from '../../../domain/values/date-format.ts';
+import type { ContactStates, DesiredContactRow } from './contact-rows.ts';
+import type { RecordedContact } from './contact-state.ts';
 
 /** The field with the time in ISO 8601, or with a time in a format and zone of its own. */
 export type ConsentTime = string | FormattedTime;
@@ -88,4 +92,41 @@ function wallOfIso(text: string): number | undefined {
   const [date = '', time = ''] = text.split(/[T ]/);
   const at = isDay(date) ? Date.parse(`${date}T${time.replace(',', '.')}Z`) : Number.NaN;
   return Number.isNaN(at) ? undefined : at;
+}
+
+/** Marks the records whose time of consent was in the future when it was first read. */
+export function withEarlyMarked({ desired, successors, ...states }: ContactStates): ContactStates {
+  const former = states.former.map(({ row }) => row);
+  return {
+    ...states,
+    desired: marked(desired, [states.recorded, ...former]),
+    successors: successors.map((next) => ({
+      ...next,
+      desired: marked(next.desired, [next.recorded, states.recorded]),
+    })),
+  };
+}
+
+type Known = { value: Pick<RecordedContact, 'early'> } | undefined;
+
+function marked(
+  rows: readonly DesiredContactRow[],
+  known: readonly Known[],
+): readonly DesiredContactRow[] {
+  const early = new Set(known.flatMap((row) => row?.value.early ?? []));
+  if (early.size === 0) return rows;
+  return rows.map((row) => {
+    const isEarly = row.value.consentAt !== null && early.has(row.value.consentAt);
+    return isEarly ? { ...row, value: { ...row.value, early: true } } : row;
+  });
+}
+
+/** Returns the times to remember, including those that the records no longer state. */
+export function earlyTimes(
+  desired: readonly DesiredContactRow[],
+  recorded: Pick<RecordedContact, 'early'> | undefined,
+): number[] | undefined {
+  const now = desired.flatMap(({ value }) => (value.early && value.consentAt) || []);
+  const all = [...new Set([...(recorded?.early ?? []), ...now])].toSorted((a, b) => a - b);
+  return all.length > 0 ? all : undefined;
 }

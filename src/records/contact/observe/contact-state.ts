@@ -23,6 +23,8 @@ export const desiredBody = z.object({
    * if never stated.
    */
   consentAt: z.number().nullable().default(null),
+  /** Whether that time is no evidence, because it was in the future when it was first read. */
+  early: z.literal(true).optional(),
   /** Whether a condition of contacts.protect holds for the record. */
   protected: z.literal(true).optional(),
 });
@@ -132,6 +134,11 @@ export const recordedBody = z.object({
   contacts: z.array(observedBody),
   /** The channels in which the creation itself set an opt-out that no person made. */
   defaults: z.array(z.string()),
+  /**
+   * The times of consent in the CRM that were in the future when they were first read, in
+   * milliseconds since the epoch. They are no evidence, even after they have passed.
+   */
+  early: z.array(z.number()).optional(),
   /** When one of the contacts left all mail; undefined if unknown, or if none did. */
   left: bracket.optional(),
   /**

@@ -92,6 +92,7 @@ export function contactDesire(fields: ContactFields, now: () => number): RecordT
     const presence = isOut ? 'outside' : presenceIn(asks, value, found);
     const channels = wishes(asks, value, found);
     const consentAt = isOut ? null : statedAt(consentTime, value, faults);
+    const early = (consentAt !== null && consentAt > now()) || undefined;
     const isKept = isProtected(asks, value, found);
     if (isOut || faults.length > 0) dropOptIns(channels);
     return {
@@ -100,7 +101,7 @@ export function contactDesire(fields: ContactFields, now: () => number): RecordT
       key,
       alias: address,
       place,
-      ...formOf({ presence, channels, consentAt, protected: isKept || undefined }),
+      ...formOf({ presence, channels, consentAt, early, protected: isKept || undefined }),
       presence,
       ...brokenBy(found, { field: fields.email, address, isValid: key !== undefined }),
     };

@@ -28,11 +28,13 @@ export function strictest(
 
 /**
  * Returns when the oldest opinion on a channel was stated, in milliseconds since the epoch; null if
- * there is none, or if one of them has no time.
+ * there is none, or if one of them has no time that is evidence.
  */
 export function statedAt(rows: readonly DesiredContactRow[], channel: string): number | null {
   const opinions = rows.filter(({ value }) => value.channels[channel]);
-  const times = opinions.map(({ value }) => value.consentAt ?? Number.NEGATIVE_INFINITY);
+  const times = opinions.map(
+    ({ value }) => (value.early ? null : value.consentAt) ?? Number.NEGATIVE_INFINITY,
+  );
   const oldest = Math.min(...times);
   return Number.isFinite(oldest) ? oldest : null;
 }

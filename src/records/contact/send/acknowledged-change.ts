@@ -46,6 +46,7 @@ export function acknowledge(
     channels,
     contacts,
     defaults: defaultsAfter(recorded, change, ack),
+    early: known.early,
     hidden: hiddenAfter(recorded, { id, isRenamed, outByUs, is: channels[change.part] }),
     left: recorded.left,
     outgrown: recorded.outgrown,

@@ -1,0 +1,42 @@
+/** Tells what guards withhold of one person, and who decided about it. */
+import type { Config } from '../../config/config.ts';
+import { guardClasses } from '../../domain/guard-classes.ts';
+import type { Key } from '../../domain/record.ts';
+import { rejectedForMs } from '../../engine/guard/plan-decisions.ts';
+import { weekMs } from '../../engine/report/guard-rules.ts';
+import type { Snapshot } from '../../snapshot/snapshot.ts';
+import { instant } from '../output/format-values.ts';
+
+const kind = 'contact';
+
+/** Returns the changes of a person that await approval because of a guard. `now`: epoch ms. */
+export function heldChangesOf(
+  { awaitingApproval }: Snapshot,
+  { key, guards, now }: { key: Key; guards: Config['guards']; now: number },
+) {
+  const decisions = awaitingApproval.decisionsOn(kind, key, now - weekMs);
+  return guardClasses.flatMap(({ id: guard, configKey }) => {
+    const { holdForMs } = guards[configKey];
+    return awaitingApproval.of(guard, key).map(({ part, at }) => ({
+      guard: configKey,
+      /** Null if the guard withholds all changes of the person that it counts. */
+      channel: part === '' ? null : part,
+      since: at === 0 ? null : instant(at),
+      /** The time from which a run applies it without approval, if the CRM still states it. */
+      until: holdForMs === undefined || at === 0 ? null : instant(at + holdForMs),
+      /** The approvals and rejections in force. */
+      decisions: decisions
+        .filter((one) => one.guard === guard && (part === '' || one.part === part))
+        .map((one) => ({
+          is: one.is,
+          op: one.op,
+          channel: one.part,
+          plan: one.plan,
+          by: one.by,
+          reason: one.reason,
+          at: instant(one.at),
+          until: instant(one.at + (one.is === 'approved' ? weekMs : rejectedForMs)),
+        })),
+    }));
+  });
+}

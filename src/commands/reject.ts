@@ -1,0 +1,89 @@
+import type { Command } from 'commander';
+import { Invalid } from '../domain/errors.ts';
+import { nothingLeft, unknownPlan } from '../engine/report/guard-text.ts';
+import {
+  type Decided,
+  isAnyLeft,
+  rejectedForMs,
+  rejectPlan,
+} from '../engine/guard/plan-decisions.ts';
+import type { Snapshot } from '../snapshot/snapshot.ts';
+import { heldWords } from '../cli/status/attention-list.ts';
+import { change, type LookFlags } from '../cli/lookup/snapshot-command.ts';
+import {
+  leftOutLines,
+  partOptions,
+  refuseForeign,
+  refuseNoMatch,
+  type Wanted,
+  wantedOf,
+} from '../cli/run/decision-options.ts';
+import type { Shell } from '../cli/compose/process-shell.ts';
+import { instant } from '../cli/output/format-values.ts';
+import { commandLine } from '../cli/output/printed-commands.ts';
+
+/** Declares the flags of `reject`. */
+export function options(command: Command): void {
+  partOptions(command)
+    .requiredOption('--reason <text>', 'why; it is stored and shown, so name no address in it')
+    .addHelpText(
+      'after',
+      '\nThe changes are not sent and no longer await approval, as long as the CRM asks for the very\n' +
+        'same change, 30 days at most; then they await approval again. If a full run finds that the\n' +
+        'CRM no longer asks for a change, its rejection ends. A rejection also ends an approval of\n' +
+        'these changes; a run in progress may still send what was approved.\n\n' +
+        'An opt-out that the CRM states cannot be rejected (exit 2): it waits for an approval, for a\n' +
+        'change in the CRM, or for the end of `holdFor`.\n\n' +
+        '--channel, --op, --guard and --people reject only the changes that match all of them.\n' +
+        '`approve` with the hash of the rejected part, which this command and `status` print, takes it\n' +
+        'back.',
+    );
+}
+
+/**
+ * Rejects what a guard withholds under a plan, or a part of it. Throws Invalid for an unknown plan,
+ * and for opt-outs that the CRM states.
+ */
+export async function run(command: Command, shell: Shell): Promise<number> {
+  const wanted = wantedOf(command, shell);
+  const { plan, by, calling } = wanted;
+  const { reason } = wanted;
+  if (reason === undefined) {
+    throw new Invalid('--reason: it is empty', { fix: 'fill it: the decision is kept with it' });
+  }
+  const at = Date.now();
+  return change(command.opts<LookFlags>(), calling, ({ config, snapshot }) => {
+    refuseForeign(command, config);
+    const decided = reject(snapshot, wanted, { at, by, reason });
+    const { held, rest, part } = decided;
+    if (part === undefined || !isAnyLeft(held)) {
+      const none = { rejected: null, part: null, held, rest, by: null, reason: null, until: null };
+      return { document: { mirror: config.mirror, ...none }, lines: [nothingLeft(plan, 'reject')] };
+    }
+    const until = instant(at + rejectedForMs);
+    const about = { rejected: plan, part, held, rest, by, reason, until };
+    return {
+      document: { mirror: config.mirror, ...about },
+      lines: [
+        `Rejected: ${heldWords(held)}.`,
+        `No run does it while the CRM asks for the same, until ${until} at most.`,
+        `To take it back: ${commandLine(`approve ${part}`, config.file)}`,
+        ...leftOutLines(decided, wanted),
+      ],
+    };
+  });
+}
+
+function reject(
+  snapshot: Snapshot | undefined,
+  wanted: Wanted,
+  decision: { at: number; by: string; reason: string },
+): Decided {
+  const { plan, only } = wanted;
+  if (!snapshot?.awaitingApproval.get(plan)) {
+    throw unknownPlan(snapshot?.awaitingApproval.current() ?? [], plan);
+  }
+  const decided = rejectPlan(snapshot, { plan, only, decision });
+  refuseNoMatch(decided, wanted);
+  return decided;
+}

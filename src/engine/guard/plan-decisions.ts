@@ -1,0 +1,222 @@
+/**
+ * Approves or rejects what awaits approval under a plan, or a part of it.
+ *
+ *   a change           when approved        when rejected    in a run
+ *   awaits approval    is approved          is rejected      is not sent, and is reported
+ *   is approved        stays approved       is rejected      is sent once, and is done then
+ *   is rejected        is approved, but     stays rejected   is not sent, and is not reported
+ *                      only by the hash of
+ *                      the rejected part
+ *   is done, or is     stays as it is       stays as it is   is judged anew if it is wanted again
+ *   wanted no longer
+ *
+ * A rejected change awaits approval again after 30 days. A stated opt-out is never rejected. A part
+ * contains only changes that await approval when the decision is made, so a decision never covers a
+ * change that nobody has seen. The later of two decisions counts.
+ */
+import { z } from 'zod';
+import { byGuard, guardNames, type GuardClass, timedGuards } from '../../domain/guard-classes.ts';
+import { contactKey } from '../../records/contact/observe/observed-contact.ts';
+import type { Snapshot } from '../../snapshot/snapshot.ts';
+import type { Decision, HeldChange, Rejection } from '../../snapshot/tables/plan-parts.ts';
+import type { OnlyPeople } from '../context/people-selection.ts';
+import { weekMs } from '../report/guard-rules.ts';
+import { notRejectable } from '../report/guard-text.ts';
+
+/** The time after which a rejected change awaits approval again, in milliseconds. */
+export const rejectedForMs = 30 * 86_400_000;
+
+const idList = z.array(z.string());
+
+/** Selects a part of a plan: the changes that match all that is given. */
+export interface PartFilter {
+  channel?: string | undefined;
+  /** The operation as plans show it: a new person's further channels belong to the creation. */
+  op?: string | undefined;
+  guard?: GuardClass | undefined;
+  people?: OnlyPeople | undefined;
+}
+
+/** The result of a decision. */
+export interface Decided {
+  /** The hash of the part that was decided; undefined if it was the whole plan, or nothing. */
+  part: string | undefined;
+  /** The number of people or templates with a change that was decided, by guard. */
+  held: Record<GuardClass, number>;
+  /** The number of those with a change that still waits under the plan, by guard. */
+  rest: Record<GuardClass, number>;
+  /** The number of people left out because they are created in another channel first. */
+  uncreated: number;
+  /** The lines of the file of people that name nobody who waits. */
+  unknown: number[];
+}
+
+interface ToDecide<D> {
+  plan: string;
+  only: PartFilter;
+  decision: D;
+}
+
+/** Approves what awaits approval under a plan, or a part of it, and nothing else. */
+export function approvePlan(
+  snapshot: Snapshot,
+  { plan, only, decision }: ToDecide<Decision>,
+): Decided {
+  const { awaitingApproval, transaction } = snapshot;
+  return transaction(() => {
+    const isUntouched =
+      !awaitingApproval.hasParts(plan) && awaitingApproval.rejections().length === 0;
+    if (isWhole(only) && isUntouched) {
+      const held = awaitingApproval.left(plan);
+      if (isAnyLeft(held)) awaitingApproval.approve(plan, decision);
+      return { part: undefined, held, rest: byGuard(() => 0), uncreated: 0, unknown: [] };
+    }
+    const { chosen, others, unknown } = choose(snapshot, plan, only);
+    const { made, unmade } = withoutUncreated(snapshot, chosen, decision.at);
+    const counts = { held: countOf(made), rest: countOf([...others, ...unmade]) };
+    const told = { ...counts, uncreated: peopleIn(unmade), unknown };
+    if (made.length === 0) return { part: undefined, ...told };
+    const part = awaitingApproval.keepPart(plan, {
+      is: 'approved',
+      changes: made,
+      at: decision.at,
+    });
+    awaitingApproval.takeBack(plan, made);
+    awaitingApproval.approve(part, decision);
+    return { part, ...told };
+  });
+}
+
+/**
+ * Rejects what awaits approval under a plan, or a part of it, even if it was approved. Throws
+ * Invalid if an opt-out that the CRM states is among these changes.
+ */
+export function rejectPlan(
+  snapshot: Snapshot,
+  { plan, only, decision }: ToDecide<Pick<Rejection, 'at' | 'by' | 'reason'>>,
+): Decided {
+  const { awaitingApproval, transaction } = snapshot;
+  return transaction(() => {
+    const { chosen, others, unknown } = choose(snapshot, plan, only);
+    const stated = chosen.filter(({ guard }) => timedGuards.has(guard));
+    if (stated.length > 0) throw notRejectable(peopleIn(stated));
+    const told = { held: countOf(chosen), rest: countOf(others), uncreated: 0, unknown };
+    if (chosen.length === 0) return { part: undefined, ...told };
+    const part = awaitingApproval.keepPart(plan, {
+      is: 'rejected',
+      changes: chosen,
+      at: decision.at,
+    });
+    revoke(snapshot, chosen, decision.at);
+    awaitingApproval.reject(part, decision);
+    return { part, ...told };
+  });
+}
+
+/** Limits the open approvals of these changes to the other changes that they cover. */
+function revoke({ awaitingApproval }: Snapshot, changes: readonly HeldChange[], at: number): void {
+  const names = new Set(changes.map(nameOf));
+  for (const { plan, ...decision } of awaitingApproval.approvals(at - weekMs)) {
+    const covered = awaitingApproval.shown(plan);
+    const rest = covered.filter((change) => !names.has(nameOf(change)));
+    if (rest.length === covered.length) continue;
+    awaitingApproval.end(plan, at);
+    if (rest.length === 0) continue;
+    const part = awaitingApproval.keepPart(plan, { is: 'approved', changes: rest, at });
+    awaitingApproval.approve(part, decision);
+  }
+}
+
+/** Returns whether a filter selects the whole plan. */
+export function isWhole({ channel, op, guard, people }: PartFilter): boolean {
+  return [channel, op, guard, people].every((one) => one === undefined);
+}
+
+interface Chosen {
+  chosen: HeldChange[];
+  others: HeldChange[];
+  unknown: number[];
+}
+
+function choose(snapshot: Snapshot, plan: string, only: PartFilter): Chosen {
+  const waiting = snapshot.awaitingApproval.waiting(plan);
+  const { keys, unknown } = peopleOf(snapshot, waiting, only.people);
+  const { channel, op, guard } = only;
+  const isChosen = (change: HeldChange): boolean =>
+    (channel === undefined || change.part === channel) &&
+    (op === undefined || shownOp(change) === op) &&
+    (guard === undefined || change.guard === guard) &&
+    (keys === undefined || (change.kind === 'contact' && keys.has(change.key)));
+  const chosen = waiting.filter(isChosen);
+  return { chosen, others: waiting.filter((change) => !isChosen(change)), unknown };
+}
+
+/** Finds the people of a file among those who wait: by address, otherwise by CRM id. */
+function peopleOf(
+  { recorded }: Snapshot,
+  waiting: readonly HeldChange[],
+  people: OnlyPeople | undefined,
+): { keys: ReadonlySet<string> | undefined; unknown: number[] } {
+  if (!people) return { keys: undefined, unknown: [] };
+  const there = new Set<string>();
+  const byId = new Map<string, string[]>();
+  for (const { kind, key, ids } of waiting) {
+    if (kind !== 'contact') continue;
+    there.add(key);
+    for (const id of idList.parse(JSON.parse(ids))) byId.set(id, [...(byId.get(id) ?? []), key]);
+  }
+  const keys = new Set<string>();
+  const unknown: number[] = [];
+  for (const { line, word } of people.entries) {
+    const address = contactKey(word);
+    // An id may look like the address of somebody else.
+    const named = there.has(address)
+      ? [address]
+      : [...(byId.get(word) ?? []), ...recorded.keysOfOrigin('contact', word)];
+    const found = named.filter((key) => there.has(key));
+    for (const key of found) keys.add(key);
+    if (found.length === 0) unknown.push(line);
+  }
+  return { keys, unknown };
+}
+
+/**
+ * Separates the opt-ins of new people to a further channel whose creation is neither among the
+ * changes nor approved: no run could make them.
+ */
+function withoutUncreated(
+  { awaitingApproval }: Snapshot,
+  changes: readonly HeldChange[],
+  at: number,
+): { made: HeldChange[]; unmade: HeldChange[] } {
+  const created = new Set(changes.filter(({ op }) => op === 'create').map(({ key }) => key));
+  const isCreated = (key: string): boolean =>
+    created.has(key) ||
+    awaitingApproval
+      .decisionsOn('contact', key, at - weekMs)
+      .some(({ is, op }) => is === 'approved' && op === 'create');
+  const isMade = ({ isFurther, key }: HeldChange): boolean => isFurther === 0 || isCreated(key);
+  return { made: changes.filter(isMade), unmade: changes.filter((change) => !isMade(change)) };
+}
+
+/** Returns the operation under which plans show a change. */
+function shownOp({ op, isFurther }: HeldChange): string {
+  return isFurther === 1 ? 'create' : op;
+}
+
+function nameOf({ kind, key, op, part, guard }: HeldChange): string {
+  return JSON.stringify([kind, key, op, part, guard]);
+}
+
+function countOf(changes: readonly HeldChange[]): Record<GuardClass, number> {
+  return byGuard((guard) => peopleIn(changes.filter((one) => one.guard === guard)));
+}
+
+function peopleIn(changes: readonly HeldChange[]): number {
+  return new Set(changes.map(({ key }) => key)).size;
+}
+
+/** Returns whether any class has held records. */
+export function isAnyLeft(held: Record<GuardClass, number>): boolean {
+  return guardNames.some((of) => held[of] > 0);
+}

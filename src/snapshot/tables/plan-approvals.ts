@@ -1,0 +1,100 @@
+/** Stores the approvals of plans, and of parts of plans (plan-parts.ts): who approved, and why. */
+import type { Statements } from '../database/prepared-statements.ts';
+import { byGuard, type GuardClass } from '../../domain/guard-classes.ts';
+import type { Key, RecordTypeName } from '../../domain/record.ts';
+import { type Decision, isRejected } from './plan-parts.ts';
+
+/** An approval of a plan, or of a part of one. */
+export interface Approval extends Decision {
+  /** The hash of the plan or part. */
+  plan: string;
+  /** The plan that the part belongs to; null if the whole plan is approved. */
+  whole: string | null;
+}
+
+/** A decision that covers a change of one record. */
+export interface RecordDecision extends Approval {
+  is: 'approved' | 'rejected';
+  guard: GuardClass;
+  op: string;
+  part: string;
+}
+
+export interface PlanApprovals {
+  /** Approves a plan, or approves it again. */
+  approve(plan: string, decision: Decision): void;
+  /** Returns the approvals that have not ended and are later than `since` (epoch milliseconds). */
+  approvals(since: number): Approval[];
+  /** Returns the approval of a plan, even if it has ended. */
+  approvalOf(plan: string): Approval | undefined;
+  /** Ends the approval of a plan; `at` is in milliseconds since the epoch. */
+  end(plan: string, at: number): void;
+  /**
+   * Counts, by guard, the records of a plan with a change that nobody has rejected, and that no
+   * open approval later than `after` (epoch milliseconds) covers. An approval does not cover a
+   * change that the platform rejected under it.
+   */
+  undecided(plan: string, after: number): Record<GuardClass, number>;
+  /**
+   * Returns the rejections, and the open approvals later than `after` (epoch milliseconds), that
+   * cover changes of a record.
+   */
+  decisionsOn(kind: RecordTypeName, key: Key, after: number): RecordDecision[];
+}
+
+/**
+ * Selects the plans that belong together with the plan @plan: a plan and all of its parts. A change
+ * passes once under all of them.
+ */
+export const family = `select f.plan from held_plan f where coalesce(f.whole, f.plan) = (
+  select coalesce(w.whole, w.plan) from held_plan w where w.plan = @plan)`;
+
+/** Prepares the statements about approvals. */
+export function planApprovalsIn(db: Statements): PlanApprovals {
+  const undecided = db.prepare<{ plan: string; after: number }, { guard: GuardClass; n: number }>(
+    `select h.guard, count(distinct h.key) n from held_plan s join held h on h.batch = s.batch
+     where s.plan = @plan and not ${isRejected('h')} and not exists (
+       select 1 from approval a join held_plan p on p.plan = a.plan join held b on b.batch = p.batch
+       where a.ended_at is null and a.at > @after
+         and b.kind = h.kind and b.key = h.key and b.guard = h.guard
+         and b.op = h.op and b.part = h.part
+         and not exists (
+           select 1 from change c where c.kind = b.kind and c.key = b.key and c.op = b.op
+             and c.part = b.part and c.approved = a.plan and c.planned_at >= a.at
+             and c.state = 'rejected'))
+     group by h.guard`,
+  );
+  const approve = db.prepare(
+    `insert into approval (plan, at, decided_by, reason) values (@plan, @at, @by, @reason)
+     on conflict (plan) do update
+       set at = @at, ended_at = null, decided_by = @by, reason = @reason`,
+  );
+  const columns = 'a.plan, a.at, a.decided_by "by", a.reason, s.whole';
+  const approvals = db.prepare<[number], Approval>(
+    `select ${columns} from approval a left join held_plan s on s.plan = a.plan
+     where a.ended_at is null and a.at > ? order by a.at, a.plan`,
+  );
+  const approvalOf = db.prepare<[string], Approval>(
+    `select ${columns} from approval a left join held_plan s on s.plan = a.plan where a.plan = ?`,
+  );
+  const end = db.prepare('update approval set ended_at = ? where plan = ?');
+  const covers = (is: RecordDecision['is'], table: string) =>
+    `select '${is}' "is", h.guard, h.op, h.part, ${columns}
+     from ${table} a join held_plan s on s.plan = a.plan join held h on h.batch = s.batch
+     where h.kind = @kind and h.key = @key`;
+  const decisions = db.prepare<{ kind: string; key: string; after: number }, RecordDecision>(
+    `${covers('approved', 'approval')} and a.ended_at is null and a.at > @after
+     union all ${covers('rejected', 'rejection')} order by guard, op, part`,
+  );
+  return {
+    approve: (plan, { at, by, reason }) => void approve.run({ plan, at, by, reason }),
+    approvals: (after) => approvals.all(after),
+    approvalOf: (plan) => approvalOf.get(plan),
+    end: (plan, at) => void end.run(at, plan),
+    undecided(plan, after) {
+      const counts = undecided.all({ plan, after });
+      return byGuard((guard) => counts.find((one) => one.guard === guard)?.n ?? 0);
+    },
+    decisionsOn: (kind, key, after) => decisions.all({ kind, key, after }),
+  };
+}

@@ -1,0 +1,220 @@
+/**
+ * Stores parts of plans that await approval, and which of them are rejected. A part has a hash of
+ * its own, under which it is approved or rejected like a plan. It is never current.
+ *
+ *   an approved part    passes like an approved plan; what it does not contain still waits
+ *   a rejected part     is left out of every plan until it is approved, the rejection is too old,
+ *                       or a full run does not plan the change any more
+ */
+import { hash } from 'node:crypto';
+import type { Statements } from '../database/prepared-statements.ts';
+import type { Op } from '../../domain/change.ts';
+import { byGuard, type GuardClass } from '../../domain/guard-classes.ts';
+import type { Key, RecordTypeName } from '../../domain/record.ts';
+import { isGuarded, type Guarded } from '../database/key-range.ts';
+import { standsOf, type HeldRange } from './approval-holds.ts';
+
+/** Who decided about a plan or a part of one, when and why. */
+export interface Decision {
+  /** In milliseconds since the epoch. */
+  at: number;
+  /** Null for an approval of an earlier version, which did not store it. */
+  by: string | null;
+  reason: string | null;
+}
+
+/** A withheld change as a plan shows it. */
+export interface HeldChange {
+  kind: RecordTypeName;
+  key: Key;
+  op: Op;
+  part: string;
+  /** The contact on the platform; '' if there was none. */
+  target: string;
+  guard: GuardClass;
+  /** What would be sent; '' for people. */
+  body: string;
+  /** The ids of the source's records with this key, as a JSON list. */
+  ids: string;
+  /** Whether it opts a person in to a further channel, whom another change of the plan creates. */
+  isFurther: 0 | 1;
+}
+
+/** A rejected part of a plan. */
+export interface Rejection {
+  /** The hash of the part. */
+  plan: string;
+  /** The plan that the part belongs to. */
+  whole: string;
+  at: number;
+  by: string;
+  reason: string;
+}
+
+export interface PlanParts {
+  /** Counts, by guard, the records of a plan that still wait to be approved or sent. */
+  left(plan: string): Record<GuardClass, number>;
+  /** Returns the changes of a plan that still wait, and that nobody has rejected. */
+  waiting(plan: string): HeldChange[];
+  /** Returns all changes of a plan. */
+  shown(plan: string): HeldChange[];
+  /** Returns whether somebody has decided about a part of this plan. */
+  hasParts(plan: string): boolean;
+  /** Stores a part of a plan for a decision, and returns its hash. `at`: epoch milliseconds. */
+  keepPart(
+    plan: string,
+    part: { is: 'approved' | 'rejected'; changes: readonly HeldChange[]; at: number },
+  ): string;
+  /** Rejects a part. */
+  reject(part: string, decision: Pick<Rejection, 'at' | 'by' | 'reason'>): void;
+  /** Returns the rejections, oldest first. */
+  rejections(): Rejection[];
+  /** Takes back the rejection of these changes of a part; does nothing for any other plan. */
+  takeBack(part: string, changes: readonly HeldChange[]): void;
+  /** Ends the rejections from `before` (epoch milliseconds) or earlier. */
+  endRejections(before: number): void;
+  /** Removes the rejected changes of a range from the staged plan of this run. */
+  refuse(guarded: Guarded): void;
+  /** Counts the removed changes of a record type, by operation. */
+  refusedOps(kind: RecordTypeName): { op: Op; n: number }[];
+  /**
+   * Ends the rejection of changes that this run did not plan, if it was given before the run began.
+   * Call it only for a run that read everything.
+   */
+  dropRejected(held: HeldRange, which: { but: readonly Key[]; startedAt: number }): void;
+}
+
+/** Returns an SQL condition: somebody has rejected the change in a row of `table`. */
+export function isRejected(table: string): string {
+  return `exists (
+    select 1 from rejection j join held_plan n on n.plan = j.plan join held r on r.batch = n.batch
+    where r.kind = ${table}.kind and r.key = ${table}.key and r.op = ${table}.op
+      and r.part = ${table}.part and r.guard = ${table}.guard
+      and r.body in ('', ${table}.body)
+      and r.target in ('', coalesce(${table}.target, '')))`;
+}
+
+/**
+ * Selects the rows of `held h` in `held_plan s` that still wait: an SQL condition. A change that
+ * was done under an approval of the plan or of a part of it waits no more.
+ */
+const isLeft = `${standsOf('h')} and not exists (
+  select 1 from change c join approval a on a.plan = c.approved
+    join held_plan f on f.plan = a.plan
+  where c.kind = h.kind and c.key = h.key and c.op = h.op and c.part = h.part
+    and coalesce(f.whole, f.plan) = coalesce(s.whole, s.plan)
+    and c.planned_at >= a.at and c.state = 'acked')`;
+
+/** Selects the rows that nobody has rejected. All rows of a rejected part can be approved. */
+const isOpen = `(not ${isRejected('h')} or exists (select 1 from rejection j where j.plan = @plan))`;
+
+const columns = 'h.kind, h.key, h.op, h.part, h.target, h.guard, h.body, h.ids';
+
+/** Prepares the statements about parts of plans. */
+export function planPartsIn(db: Statements): PlanParts {
+  const further = `h.op = 'opt_in' and exists (select 1 from held c where c.batch = h.batch
+    and c.kind = h.kind and c.key = h.key and c.op = 'create')`;
+  const shown = `select ${columns}, ${further} "isFurther"
+    from held_plan s join held h on h.batch = s.batch where s.plan = @plan`;
+  const order = 'order by h.guard, h.kind, h.key, h.op, h.part, h.target';
+  const waiting = db.prepare<{ plan: string }, HeldChange>(
+    `${shown} and ${isLeft} and ${isOpen} ${order}`,
+  );
+  const left = db.prepare<{ plan: string }, { guard: GuardClass; n: number }>(
+    `select h.guard, count(distinct h.key) n from held_plan s join held h on h.batch = s.batch
+     where s.plan = @plan and ${isLeft} and ${isOpen} group by h.guard`,
+  );
+  const all = db.prepare<{ plan: string }, HeldChange>(`${shown} ${order}`);
+  const hasParts = db.prepare<[string], { one: 1 }>('select 1 one from held_plan where whole = ?');
+  return {
+    left(plan) {
+      const counts = left.all({ plan });
+      return byGuard((guard) => counts.find((one) => one.guard === guard)?.n ?? 0);
+    },
+    waiting: (plan) => waiting.all({ plan }),
+    shown: (plan) => all.all({ plan }),
+    hasParts: (plan) => hasParts.get(plan) !== undefined,
+    keepPart: keepingIn(db),
+    ...refusedIn(db),
+    ...rejectionsIn(db),
+  };
+}
+
+function refusedIn(db: Statements): Pick<PlanParts, 'refuse' | 'refusedOps'> {
+  const note = db.prepare<Guarded>(
+    `insert or ignore into temp.refused (guard, key, kind, op, part)
+     select guard, key, kind, op, part from temp.planned
+     where ${isGuarded} and ${isRejected('planned')}`,
+  );
+  const remove = db.prepare<Guarded>(
+    `delete from temp.planned where ${isGuarded} and ${isRejected('planned')}`,
+  );
+  const ops = db.prepare<[string], { op: Op; n: number }>(
+    'select op, count(*) n from temp.refused where kind = ? group by op',
+  );
+  return {
+    refuse(guarded) {
+      note.run(guarded);
+      remove.run(guarded);
+    },
+    refusedOps: (kind) => ops.all(kind),
+  };
+}
+
+function keepingIn(db: Statements): PlanParts['keepPart'] {
+  const add = db.prepare<HeldChange & { batch: string }>(
+    `insert or ignore into held (batch, kind, key, op, part, target, guard, body, ids)
+     values (@batch, @kind, @key, @op, @part, @target, @guard, @body, @ids)`,
+  );
+  const keep = db.prepare<{ part: string; plan: string; at: number }>(
+    `insert into held_plan (plan, batch, mode, at, current, whole)
+     select @part, @part, mode, @at, 0, coalesce(whole, plan) from held_plan where plan = @plan
+     on conflict (plan) do update set at = @at`,
+  );
+  return (plan, { is, changes, at }) => {
+    const rows = changes.map(({ isFurther: _, ...row }) => Object.values(row));
+    const part = hash('sha256', JSON.stringify([is, plan, rows])).slice(0, 16);
+    for (const change of changes) add.run({ ...change, batch: part });
+    keep.run({ part, plan, at });
+    return part;
+  };
+}
+
+function rejectionsIn(
+  db: Statements,
+): Pick<PlanParts, 'reject' | 'rejections' | 'takeBack' | 'endRejections' | 'dropRejected'> {
+  const reject = db.prepare(
+    `insert or replace into rejection (plan, at, decided_by, reason)
+     values (@part, @at, @by, @reason)`,
+  );
+  const rejections = db.prepare<[], Rejection>(
+    `select j.plan, j.at, j.decided_by "by", j.reason, s.whole
+     from rejection j join held_plan s on s.plan = j.plan
+     where exists (select 1 from held h where h.batch = s.batch) order by j.at, j.plan`,
+  );
+  const dropChange = db.prepare(
+    `delete from held where batch = (
+         select s.batch from rejection j join held_plan s on s.plan = j.plan where j.plan = @batch)
+       and kind = @kind and key = @key and op = @op and part = @part and target = @target`,
+  );
+  const end = db.prepare('delete from rejection where at <= ?');
+  const unwanted = db.prepare<HeldRange & { but: string; startedAt: number }>(
+    `delete from held where guard = @guard and kind = @kind and key > @after and key <= @upTo
+       and key not in (select value from json_each(@but))
+       and batch in (select s.batch from rejection j join held_plan s on s.plan = j.plan
+         where j.at < @startedAt)
+       and not exists (select 1 from temp.refused t
+         where t.guard = held.guard and t.key = held.key and t.kind = held.kind
+           and t.op = held.op and t.part = held.part)`,
+  );
+  return {
+    reject: (part, { at, by, reason }) => void reject.run({ part, at, by, reason }),
+    rejections: () => rejections.all(),
+    takeBack(part, changes) {
+      for (const change of changes) dropChange.run({ ...change, batch: part });
+    },
+    endRejections: (before) => void end.run(before),
+    dropRejected: (held, { but, startedAt }) =>
+      void unwanted.run({ ...held, but: JSON.stringify(but), startedAt }),
+  };
+}

@@ -1,0 +1,151 @@
+/** Approving a part of a plan, from a plan file too, and rejecting, as the command line does it. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { ann, bob, mirrored } from '../support/commands/mirrored-contacts.ts';
+
+const eve = 'eve@example.com';
+const kim = 'kim@example.com';
+
+/** Two newcomers await approval in both channels. */
+async function held() {
+  const world = await mirrored();
+  world.config({ guards: { optIns: { percent: 0, floor: 1 } } });
+  expect((await world.call('sync')).code).toBe(0);
+  const names = [ann, bob, eve, kim];
+  world.people(names.map((email) => ({ email, news: 'yes', product: 'yes' })));
+  const { code, json } = await world.call('sync', '--json');
+  expect(code).toBe(3);
+  world.writes();
+  const write = (name: string, text: string) => {
+    const path = join(world.folder, name);
+    writeFileSync(path, text);
+    return path;
+  };
+  return { ...world, plan: json.plan, write };
+}
+
+test('a part of a plan is approved, and the rest still awaits approval', async () => {
+  const world = await held();
+  const few = world.write('few.txt', `# the pilot\n${eve}\nnobody@example.com\n`);
+  const { code, out } = await world.call('approve', world.plan, '--people', few, '--by', 'Anna');
+  expect({ code, out }).toEqual({
+    code: 0,
+    out: expect.stringMatching(/^Approved: 1 person to be created or opted in\./),
+  });
+  expect(out).toContain(`Still awaiting approval under the plan ${world.plan}: 3 people to be`);
+  expect(out).toContain('nobody who waits has the address or id of line 3.');
+  const { json } = await world.call('status', '--json');
+  expect(json).toMatchObject({
+    ok: false,
+    held: [{ plan: world.plan, opt_in: 4, undecided: { opt_in: 3 }, approved: false }],
+    approvals: [{ plan: world.plan, part: expect.stringMatching(/^[0-9a-f]{16}$/), by: 'Anna' }],
+  });
+  expect(json.attention[0].text).toMatch(/^3 people to be created or opted in: awaiting/);
+  expect((await world.call('sync')).code).toBe(3);
+  const { length } = world.emulator.world.contacts();
+  expect(length).toBe(3);
+});
+
+test.each([
+  [['--channel', 'ch_nws'], 'the configuration has no such channel'],
+  [['--op', 'optin'], 'name one of these: delete, opt_out, create, opt_in, update, archive'],
+  [['--guard', 'opt_in'], 'name one of these: deletes, optOuts, optIns, templates'],
+  [['--op', 'delete'], 'no change that awaits approval under'],
+  [['--people', 'missing.txt'], '--people missing.txt: the file cannot be read'],
+  [['--by', ''], '--by: it is empty'],
+  [['--reason', 'as eve@example.com asked'], 'an address is in it'],
+  [['--plan', 'plan.json'], 'only one of them'],
+])('approve with %j is refused', async (flags, why) => {
+  const world = await held();
+  const { code, err } = await world.call('approve', world.plan, ...flags);
+  expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining(why) });
+  expect((await world.call('status', '--json')).json.approvals).toEqual([]);
+});
+
+test('a plan file is approved, with its hash, its mirror and all of its text', async () => {
+  const world = await held();
+  const path = join(world.folder, 'plan.json');
+  await world.call('plan', '--out', path);
+  const { code, json } = await world.call('approve', '--plan', path, '--op', 'create', '--json');
+  expect({ code, json }).toMatchObject({ code: 0, json: { approved: world.plan } });
+  const text = JSON.stringify({
+    version: 1,
+    mirror: 'other',
+    run: 'x',
+    plan: world.plan,
+    mode: 'full',
+    only: null,
+    madeAt: '2026-01-01T00:00:00Z',
+  });
+  const other = await world.call('approve', '--plan', world.write('other.json', text));
+  expect(other).toMatchObject({ code: 2, err: expect.stringContaining('a plan for other, not') });
+  const cut = await world.call('approve', '--plan', world.write('cut.json', text.slice(0, -9)));
+  expect(cut).toMatchObject({ code: 2, err: expect.stringContaining('it is not JSON') });
+  expect((await world.call('approve')).code).toBe(2);
+});
+
+test('rejected changes are not made and not reported, until they are approved after all', async () => {
+  const world = await held();
+  const why = ['--reason', 'wrong export', '--by', 'Anna'];
+  const { code, out } = await world.call('reject', world.plan, ...why);
+  expect({ code, out }).toEqual({
+    code: 0,
+    out: expect.stringMatching(/^Rejected: 4 people to be created or opted in\.\nNo run does it/),
+  });
+  const part = /approve ([0-9a-f]{16})/.exec(out)?.[1] ?? '';
+  const { json } = await world.call('status', '--json');
+  expect(json).toMatchObject({
+    ok: true,
+    held: [],
+    rejections: [{ plan: world.plan, part, opt_in: 4, by: 'Anna', reason: 'wrong export' }],
+  });
+  expect((await world.call('status')).out).toMatch(
+    /rejected by hand +4 people .*, by Anna \(wrong export\): `crm-mirror approve \w+ -c \S+` takes it back/,
+  );
+  expect((await world.call('explain', eve)).out).toContain('rejected by Anna (wrong export)');
+  expect((await world.call('sync')).code).toBe(0);
+  expect((await world.call('sync', '--fast')).code).toBe(0);
+  expect((await world.call('plan', '--exit-code')).code).toBe(0);
+  expect(world.writes()).toEqual([]);
+  expect((await world.call('approve', part)).code).toBe(0);
+  expect((await world.call('sync')).code).toBe(0);
+  expect(world.emulator.world.contacts()).toHaveLength(4);
+});
+
+test('rejecting again says that nothing is left, and needs a reason', async () => {
+  const world = await held();
+  await world.call('reject', world.plan, '--reason', 'wrong export');
+  const again = await world.call('reject', world.plan, '--reason', 'wrong export', '--json');
+  expect(again).toMatchObject({ code: 0, json: { rejected: null, part: null } });
+  expect((await world.call('reject', world.plan)).code).toBe(2);
+  expect((await world.call('reject', world.plan, '--reason', ' ')).code).toBe(2);
+  expect(await world.call('reject', 'cafe', '--reason', 'none')).toMatchObject({
+    code: 2,
+    err: expect.stringContaining('no change awaits approval under cafe'),
+  });
+});
+
+test('an opt-out that the CRM states cannot be rejected', async () => {
+  const world = await mirrored();
+  world.config({
+    contacts: { unsubscribed: 'unsubscribed' },
+    guards: { optOuts: { percent: 0, floor: 1 } },
+  });
+  const people = (word: string): void => {
+    const lines = Array.from({ length: 6 }, (_, at) => `${at},p${at}@example.com,yes,,${word}`);
+    world.csv(`${['id,email,news,product,unsubscribed', ...lines].join('\n')}\n`);
+  };
+  people('');
+  expect((await world.call('sync')).code).toBe(0);
+  people('yes');
+  const { json } = await world.call('sync', '--json');
+  const { code, err } = await world.call('reject', json.plan, '--reason', 'wrong column');
+  expect({ code, err }).toEqual({
+    code: 2,
+    err: expect.stringContaining(
+      '6 people to be opted out on the word of the CRM cannot be rejected',
+    ),
+  });
+  expect((await world.call('status', '--json')).json).toMatchObject({ ok: false, rejections: [] });
+});
