@@ -13,6 +13,7 @@ import { enrolmentsPerSecond, openStage, readPeople, type Stage } from '../demo/
 import { lookBefore, tellSafety } from '../demo/safety-check.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 import { exitCode } from '../cli/output/exit-codes.ts';
+import { withCommas } from '../domain/values/counted.ts';
 
 /** Declares the flags of `demo`. */
 export function options(command: Command): void {
@@ -156,7 +157,7 @@ function pace(passed: Passed): ClaimResult {
   const enrolments = writesIn(passed).filter(({ route }) => route === 'contacts.enrol').length;
   const seconds = ms / 1000;
   return {
-    subject: `${enrolments.toLocaleString('en')} enrolments in ${seconds.toFixed(1)} s`,
+    subject: `${withCommas(enrolments)} enrolments in ${seconds.toFixed(1)} s`,
     says:
       `That is ${Math.round(enrolments / seconds)} a second. ` +
       `${requests.rateLimited} requests were refused by a rate limit (429).`,

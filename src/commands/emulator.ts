@@ -16,6 +16,7 @@ import { subscription } from '../platform/request-schemas.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 import { exitCode } from '../cli/output/exit-codes.ts';
 import { lasting } from '../cli/output/format-values.ts';
+import { withCommas } from '../domain/values/counted.ts';
 
 interface Flags {
   port: string;
@@ -170,7 +171,7 @@ function firstLoadWords(emulator: Emulator): string {
   const faster =
     ms > longMs ? '; start with --limit contacts.enrol=1000/60 to make it shorter' : '';
   return (
-    `A first load of ${people.toLocaleString('en')} people takes ${time} for each channel under ` +
+    `A first load of ${withCommas(people)} people takes ${time} for each channel under ` +
     `these limits${faster}.`
   );
 }

@@ -17,6 +17,7 @@ import type { Shell } from '../cli/compose/process-shell.ts';
 import { table } from '../cli/output/table.ts';
 import { verboseOption } from '../cli/output/verbosity.ts';
 import { visibleLine } from '../cli/output/visible-text.ts';
+import { withCommas } from '../domain/values/counted.ts';
 
 interface Flags extends LookFlags {
   person?: string;
@@ -69,7 +70,7 @@ function tell(seen: Seen, flags: Flags, how: { last: number; isPlain: boolean })
   const shown = how.isPlain ? newest : newest.map((one) => masked(one, names));
   const document = { mirror, since: timeOf(filter.since), requests: shown.map(told), more };
   if (shown.length === 0) return { document, lines: [emptyWords(seen, found !== undefined)] };
-  const rest = `… and ${more.toLocaleString('en')} more (--last ${how.last + more} shows all)`;
+  const rest = `… and ${withCommas(more)} more (--last ${how.last + more} shows all)`;
   return { document, lines: [...linesOf(shown, flags), ...(more > 0 ? [rest] : [])] };
 }
 
@@ -125,7 +126,7 @@ function linesOf(shown: readonly LoggedRequest[], { verbose }: Flags): string[] 
         one.run ?? '–',
         one.route,
         String(one.status ?? '–'),
-        one.ms.toLocaleString('en'),
+        withCommas(one.ms),
         String(one.attempt),
         one.person ?? listWords(one),
       ]),
@@ -136,7 +137,7 @@ function linesOf(shown: readonly LoggedRequest[], { verbose }: Flags): string[] 
 }
 
 function listWords({ rows }: LoggedRequest): string {
-  return rows === null ? '–' : `– (${rows.toLocaleString('en')} listed)`;
+  return rows === null ? '–' : `– (${withCommas(rows)} listed)`;
 }
 
 function textsOf(one: LoggedRequest | undefined, isVerbose: boolean): string[] {
@@ -144,7 +145,7 @@ function textsOf(one: LoggedRequest | undefined, isVerbose: boolean): string[] {
   const { method, path, requestId, request, answer, failure, status, size } = one;
   const isFailed = status === null || status < 200 || status > 299;
   const id = requestId === null ? '' : `, request id ${requestId}`;
-  const bytes = size === null ? '' : `${size.toLocaleString('en')} bytes`;
+  const bytes = size === null ? '' : `${withCommas(size)} bytes`;
   const answered = failure ?? answer ?? bytes;
   const texts = [
     ...(isVerbose ? [`    ${method} ${path}${id}`] : []),

@@ -6,7 +6,7 @@ import { changeName, outcomeName } from '../cli/output/change-words.ts';
 import { table } from '../cli/output/table.ts';
 import { verboseOption } from '../cli/output/verbosity.ts';
 import type { RecordTypeName } from '../domain/record.ts';
-import { counted } from '../domain/values/counted.ts';
+import { counted, withCommas } from '../domain/values/counted.ts';
 import type { KeptChange, KeptRun } from '../snapshot/tables/run-history.ts';
 import {
   type CommandAnswer,
@@ -83,7 +83,7 @@ function linesOf(runs: readonly ListedRun[], isVerbose: boolean): string[] {
       isVerbose ? modeWords(run) : run.mode,
       history.statusWords(run),
       history.tookWords(run),
-      ...(isVerbose ? [run.requests?.total.toLocaleString('en') ?? '–'] : []),
+      ...(isVerbose ? [run.requests ? withCommas(run.requests.total) : '–'] : []),
       changeWords(run.changes),
     ]),
   ]);
@@ -108,7 +108,7 @@ function changeWords({ contacts, templates }: history.ToldChanges): string {
     for (const [op, states] of Object.entries(of)) {
       for (const [state, n] of Object.entries(states)) {
         const word = changeName(op, state === 'acked');
-        const number = kind === 'template' ? counted(n, 'template') : n.toLocaleString('en');
+        const number = kind === 'template' ? counted(n, 'template') : withCommas(n);
         byState.set(state, [...(byState.get(state) ?? []), `${number} ${word}`]);
       }
     }

@@ -1,7 +1,7 @@
 /** Renders the result of `check`, and builds its document for --json. */
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import type { Names } from '../lookup/person-names.ts';
-import { counted } from '../../domain/values/counted.ts';
+import { counted, withCommas } from '../../domain/values/counted.ts';
 import { type Line, lineOf, styled } from '../output/text-style.ts';
 import { columnDocument, renderColumns } from './column-values.ts';
 import type { Finding } from './finding.ts';
@@ -47,13 +47,12 @@ export function renderCheck(report: CheckReport): Line[] {
 }
 
 function countsLine({ records, desired, skipped, invalid }: SourceCounts): string {
-  const number = (n: number): string => n.toLocaleString('en');
-  const parts = [`people ${number(desired)}`, `skipped ${number(skipped)}`];
-  return `${counted(records, 'record')} · ${parts.join(' · ')} · invalid ${number(invalid)}`;
+  const parts = [`people ${withCommas(desired)}`, `skipped ${withCommas(skipped)}`];
+  return `${counted(records, 'record')} · ${parts.join(' · ')} · invalid ${withCommas(invalid)}`;
 }
 
 function duplicateLines({ duplicates: { ids, sharedIds, keys } }: SourceCounts): string[] {
-  const addresses = keys === 1 ? '1 address has' : `${keys.toLocaleString('en')} addresses have`;
+  const addresses = keys === 1 ? '1 address has' : `${withCommas(keys)} addresses have`;
   const lines: string[] = [];
   if (keys > 0) lines.push(`${addresses} several records: the strictest statement counts`);
   if (ids > 0) {

@@ -9,6 +9,7 @@ import type {
 } from '../../records/contact/observe/column-meanings.ts';
 import { styledTable } from '../output/table.ts';
 import { type Line, styled } from '../output/text-style.ts';
+import { withCommas } from '../../domain/values/counted.ts';
 
 /** A value of a column, the number of records that hold it, and what it means. */
 interface CountedValue {
@@ -130,11 +131,11 @@ export function renderColumns(counts: readonly ColumnCount[], asTheyAre: boolean
     const named = fields.map((field) => JSON.stringify(field)).join(', ');
     const of = channel === undefined ? '' : ` of ${channel}`;
     const rows = values.map(({ value, records, means }): Line[] => [
-      records.toLocaleString('en'),
+      withCommas(records),
       valueWords(value),
       means === 'unknown' ? styled('red', words[means]) : styled('dim', words[means]),
     ]);
-    const rest = others > 0 ? [[others.toLocaleString('en'), 'other values', '']] : [];
+    const rest = others > 0 ? [[withCommas(others), 'other values', '']] : [];
     const lines = styledTable([...rows, ...rest], { indent: 2, right: [0] });
     return ['', styled('bold', `${option}${of}: ${named}`), ...lines];
   });

@@ -5,6 +5,7 @@ import type { Snapshot } from '../../snapshot/snapshot.ts';
 import type { Names } from '../lookup/person-names.ts';
 import { table } from '../output/table.ts';
 import { type Line, styled } from '../output/text-style.ts';
+import { withCommas } from '../../domain/values/counted.ts';
 
 /** The kinds of people, in the order in which one of each is shown. */
 const kinds = ['mapped', 'invalid', 'gone', 'unsubscribed', 'outside'] as const;
@@ -153,6 +154,6 @@ export function renderPeople({ people, skipped }: PeopleSample, count: number): 
   if (count === 0) return shown;
   const rest = count > skipped.length ? ' …' : '';
   const places = `${skipped.join(', ')}${rest}`;
-  const what = `Skipped, without an address: ${count.toLocaleString('en')} (${places})`;
+  const what = `Skipped, without an address: ${withCommas(count)} (${places})`;
   return [...shown, '', what];
 }

@@ -1,5 +1,6 @@
 /** Checks one record type: its source, its values, and its side of the platform. */
 import type { Config } from '../../config/config.ts';
+import { isDecisiveOption } from '../../domain/decisive-options.ts';
 import { renderProblem } from '../../domain/errors.ts';
 import { sayUnknown, type UnknownWords } from '../../domain/unknown-words.ts';
 import type { MirrorPart } from '../../engine/context/mirror-context.ts';
@@ -56,9 +57,6 @@ export async function checkPart(part: MirrorPart, around: Surroundings): Promise
   return { kind: type.name, findings: [...findings, answer, ...channels], source };
 }
 
-/** In these fields an unknown word is a failure, because it may mean deleted or unsubscribed. */
-const decisive = /^contacts\.(deleted|unsubscribed)\b/;
-
 function valueFindings(
   source: SourceCheck,
   kind: CheckedPart['kind'],
@@ -75,7 +73,8 @@ function valueFindings(
 
 function tellUnknown(words: UnknownWords, asTheyAre: boolean): Finding {
   const { option: what, fix } = words;
-  const level = decisive.test(what) ? 'fail' : 'note';
+  // There an unknown word may mean deleted or unsubscribed.
+  const level = isDecisiveOption(what) ? 'fail' : 'note';
   const found = renderProblem({ reason: sayUnknown(words, { asTheyAre }), fix });
   return { what, level, found, invalidInput: false };
 }

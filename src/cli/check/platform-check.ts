@@ -4,7 +4,7 @@ import { factsIn } from '../../engine/context/platform-knowledge.ts';
 import type { RecordType } from '../../records/record-type.ts';
 import type { Page } from '../../records/listing-page.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
-import { counted } from '../../domain/values/counted.ts';
+import { counted, withCommas } from '../../domain/values/counted.ts';
 import type { Found } from './finding.ts';
 
 /** The platform, as one record type sees it. */
@@ -27,7 +27,7 @@ export async function checkPlatform(of: PlatformToCheck): Promise<PlatformCheck>
   const { type, url, signal } = of;
   const parts = type.capabilities.channels;
   const page = await type.list({ page: 1, limit: parts ? 100 : 1 }, signal);
-  const total = page.total.toLocaleString('en');
+  const total = withCommas(page.total);
   const answers: Found = { level: 'ok', found: `${url} answers and knows ${total}` };
   if (!parts) return { answers, channels: [] };
   const named = new Set([...(page.parts?.names ?? []), ...page.rows.flatMap(parts.shown)]);

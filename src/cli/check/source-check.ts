@@ -2,6 +2,7 @@
  * Reads a source completely, by the steps of a run, so that its counts are those of a plan. The
  * records are staged in temporary tables beside the snapshot, which is only read.
  */
+import { isUnsubscribedOption } from '../../domain/decisive-options.ts';
 import { countUnknown, type UnknownWords } from '../../domain/unknown-words.ts';
 import { Invalid, renderProblem } from '../../domain/errors.ts';
 import type { DesiredRow } from '../../domain/record.ts';
@@ -11,7 +12,7 @@ import { systemClock } from '../../http/system-clock.ts';
 import type { MappedColumn } from '../../records/contact/observe/column-meanings.ts';
 import type { DuplicateCounts } from '../../snapshot/staging/duplicate-records.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
-import { counted } from '../../domain/values/counted.ts';
+import { counted, withCommas } from '../../domain/values/counted.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { createProgress, outletsOf } from '../progress/progress-line.ts';
 import { type ColumnCount, countColumns } from './column-values.ts';
@@ -93,7 +94,7 @@ function watching({ part: { type, source }, columns, each }: SourceToCheck) {
   const counter = countColumns(columns);
   const people = keepPeople();
   const seen: Seen = { records: 0, garbled: 0, sample: undefined };
-  const optsOut = columns.map(({ option }) => /^contacts\.unsubscribed\b/.test(option));
+  const optsOut = columns.map(({ option }) => isUnsubscribedOption(option));
   const note = (value: Record<string, unknown>, row: DesiredRow): void => {
     const values = counter.add(value);
     unknown.add(row);
@@ -169,9 +170,9 @@ async function foundOf({ of, read, counts, sample }: Judging): Promise<Found> {
   const { records, invalid, skipped } = counts;
   const [first] = of.snapshot.staging.invalid(of.part.type.name, 0, 1);
   const example = first ? `, the first at ${first.place}: ${first.invalid?.reason}` : '';
-  const without = skipped > 0 ? `, ${skipped.toLocaleString('en')} without an address` : '';
+  const without = skipped > 0 ? `, ${withCommas(skipped)} without an address` : '';
   const single = sample ? await readSingle(of, sample) : '';
-  const all = `${counted(records, 'record')}, ${invalid.toLocaleString('en')} of them invalid`;
+  const all = `${counted(records, 'record')}, ${withCommas(invalid)} of them invalid`;
   const found = `${all}${example}${without}${single}`;
   // A single record proves nothing about a column.
   if (invalid < 2 || invalid * 2 <= records) return { level: 'ok', found };

@@ -1,8 +1,7 @@
 /** Describes what a column holds, without personal data. */
 import { isPlain } from '../../domain/unknown-words.ts';
 import { dateIn } from '../../records/contact/observe/date-text.ts';
-import { counted } from '../../domain/values/counted.ts';
-import { recordsOf } from './column-words.ts';
+import { counted, withCommas } from '../../domain/values/counted.ts';
 import type { Column, Value } from './sample/sample.ts';
 
 /** Returns the name of a column with its frequent values. */
@@ -14,7 +13,7 @@ export function said(column: Column): string {
 /** Returns the frequent values of a column; undefined: none may be shown. */
 export function valuesOf(column: Column): string | undefined {
   const { values } = column;
-  if (holdsDates(column)) return `dates, ${values.length.toLocaleString('en')} different`;
+  if (holdsDates(column)) return `dates, ${withCommas(values.length)} different`;
   const counts = frequent(values);
   return counts.length > 0 ? counts.join(', ') : undefined;
 }
@@ -32,7 +31,12 @@ export function frequent(values: readonly Value[]): string[] {
   const shown = plain.slice(0, mostCounted);
   const others = values.length - shown.length;
   return [
-    ...shown.map(({ text, records }) => `"${text}" ${records.toLocaleString('en')}×`),
+    ...shown.map(({ text, records }) => `"${text}" ${withCommas(records)}×`),
     ...(others > 0 && shown.length > 0 ? [counted(others, 'other value')] : []),
   ];
+}
+
+/** Returns the number of records that hold one of these values. */
+export function recordsOf(values: readonly Value[]): number {
+  return values.reduce((sum, { records }) => sum + records, 0);
 }

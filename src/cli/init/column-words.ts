@@ -2,11 +2,11 @@
 import { sayUnknown } from '../../domain/unknown-words.ts';
 import { wordOf } from '../../domain/values/record-field.ts';
 import { systemClock } from '../../http/system-clock.ts';
-import { dateIn } from '../../records/contact/observe/date-text.ts';
 import { type Use, vocabulary } from '../../records/contact/observe/value-vocabulary.ts';
 import { quoted } from '../../sources/shared/field-suggestions.ts';
 import type { Column, Value } from './sample/sample.ts';
 import { Undecided } from './sample/undecided.ts';
+import { holdsDates, recordsOf } from './column-values.ts';
 
 /** The words of a column: `in`, `out` and `none` for a channel, `yes` and `no` for a flag. */
 export type Words = Partial<Record<'in' | 'out' | 'none' | 'no', readonly string[]>> & {
@@ -61,11 +61,6 @@ export function isUnreadable({ column, unknown }: Chosen): boolean {
   return recordsOf(unknown) * 2 > column.filled;
 }
 
-/** Returns the number of records that hold one of these values. */
-export function recordsOf(values: readonly Value[]): number {
-  return values.reduce((sum, { records }) => sum + records, 0);
-}
-
 const mostMarks = 3;
 
 /** Returns whether most values of a column would be known as a flag, or are single marks. */
@@ -91,13 +86,8 @@ export function looksLikeForeignFlag(column: Column): boolean {
   return withWords(column, 'unsubscribed').unknown.length > 0;
 }
 
+/** More unknown words than this are reasons, not words for yes and no. */
 const mostWords = 12;
-
-/** Returns whether a column holds dates or reasons: its values are not a few words. */
-function holdsTexts({ column, unknown }: Pick<Chosen, 'column' | 'unknown'>): boolean {
-  const dates = column.values.filter(({ text }) => dateIn(text, Infinity) === 'past');
-  return recordsOf(dates) * 2 > column.filled || unknown.length > mostWords;
-}
 
 /** What to do instead of naming the words. */
 const others: Readonly<Record<Use, (column: string) => string>> = {
@@ -117,7 +107,7 @@ export function unreadable(
   const meanings = use === 'subscription' ? ['in', 'out', 'none'] : ['yes', 'no'];
   const naming = meanings.map((one) => `--words ${quoted(`${column.name}:${one}=WORD,WORD`)}`);
   const any = `--words ${quoted(`${column.name}:yes=any`)} if every value but a no means yes`;
-  const isAny = use !== 'subscription' && holdsTexts({ column, unknown });
+  const isAny = use !== 'subscription' && (holdsDates(column) || unknown.length > mostWords);
   const options = isAny ? [any, ...naming] : naming;
   const other = others[use](quoted(column.name));
   const which = { option: '', fix: '', values, others: 0, first: '' };

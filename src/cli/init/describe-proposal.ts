@@ -1,11 +1,10 @@
 /** Says what was recognized in a source, and why. */
 import { isPlain } from '../../domain/unknown-words.ts';
 import { quoted } from '../../sources/shared/field-suggestions.ts';
-import { counted } from '../../domain/values/counted.ts';
+import { counted, withCommas } from '../../domain/values/counted.ts';
 import { table } from '../output/table.ts';
-import { recordsOf } from './column-words.ts';
 import { wordFlag } from './init-flags.ts';
-import { said } from './column-values.ts';
+import { recordsOf, said } from './column-values.ts';
 import type { Proposal } from './propose-columns.ts';
 import type { Sample } from './sample/sample.ts';
 
@@ -47,7 +46,7 @@ function strangeLines({ channels }: Proposal, asTheyAre: boolean): string[] {
     const plain = unknown.filter((value) => asTheyAre || isPlain(value));
     const shown = plain.slice(0, mostNamed);
     const others = recordsOf(unknown) - recordsOf(shown);
-    const words = shown.map(({ text, records }) => `"${text}" ${records.toLocaleString('en')}×`);
+    const words = shown.map(({ text, records }) => `"${text}" ${withCommas(records)}×`);
     const more = asTheyAre ? 'other words' : 'words that only --addresses shows';
     const rest = `${counted(others, 'record')} with ${more}`;
     const all = [...words, ...(others > 0 ? [rest] : [])];
@@ -85,7 +84,7 @@ function unusedLines({ unused: { named, likely, others } }: Proposal): string[] 
     'These columns are not used. If one says that a person must not be mailed, add --unsubscribed',
     'COLUMN. If one says that a person is gone, add --deleted COLUMN, which is no opt-out:',
     ...[...named, ...shown].map((column) => `  ${said(column)}`),
-    ...(more > 0 ? [`  and ${more.toLocaleString('en')} more, which the configuration lists`] : []),
+    ...(more > 0 ? [`  and ${withCommas(more)} more, which the configuration lists`] : []),
     ...(others > 0
       ? [
           `  and ${counted(others, 'column')} that ${others === 1 ? 'looks' : 'look'} like none of these`,

@@ -2,7 +2,7 @@
 import { listed, quoted } from '../../sources/shared/field-suggestions.ts';
 import type { Column, Role, Sample } from './sample/sample.ts';
 import { Undecided } from './sample/undecided.ts';
-import { counted } from '../../domain/values/counted.ts';
+import { counted, withCommas } from '../../domain/values/counted.ts';
 
 interface Found {
   column: Column;
@@ -28,7 +28,7 @@ export function chooseEmail({ columns, records }: Sample): Found {
   if (!chosen || second) throw several(rivals, 'email', 'hold email addresses');
   return {
     column: chosen,
-    why: `an address in ${chosen.addresses.toLocaleString('en')} of ${counted(records, 'record')}`,
+    why: `an address in ${withCommas(chosen.addresses)} of ${counted(records, 'record')}`,
   };
 }
 
@@ -54,7 +54,7 @@ export function chooseId({ columns, records }: Sample, email: Column): Found {
       .filter(({ name }) => form.test(name))
       .toSorted((a, b) => b.values.length - a.values.length);
     if (!first) continue;
-    const why = `named like an id; ${first.values.length.toLocaleString('en')} different in ${counted(records, 'record')}`;
+    const why = `named like an id; ${withCommas(first.values.length)} different in ${counted(records, 'record')}`;
     return { column: first, why };
   }
   if (email.filled > 0 && email.values.length === email.filled) {

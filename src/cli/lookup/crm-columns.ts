@@ -1,4 +1,5 @@
 /** Tells what the columns of a person's CRM record hold, and what that means. */
+import { isDecisiveOption } from '../../domain/decisive-options.ts';
 import type { ColumnMeaning, MappedColumn } from '../../records/contact/observe/column-meanings.ts';
 
 /** A configured column of a record. */
@@ -58,7 +59,7 @@ export function columnLines(
 
 /** Returns whether a column states that the person is deleted or unsubscribed from everything. */
 function isSaid({ option, means }: CrmColumn): boolean {
-  return /\.(deleted|unsubscribed)(\[\d+\])?$/.test(option) && means !== 'no' && means !== 'empty';
+  return isDecisiveOption(option) && means !== 'no' && means !== 'empty';
 }
 
 function heldValue({ value, date }: Pick<CrmColumn, 'value' | 'date'>): string {

@@ -1,9 +1,9 @@
 /** Reads from the snapshot which problems the last runs recorded. */
-import { guardNames, guardRows } from '../../domain/guard-classes.ts';
+import { guardNames } from '../../domain/guard-classes.ts';
 import type { ProblemCause } from '../../domain/problem-causes.ts';
 import type { ProblemClass } from '../../domain/record-problem.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
-import { refusedReports } from '../../engine/finish/group-found-problems.ts';
+import { heldGroup, refusedReports } from '../../engine/finish/group-found-problems.ts';
 import { groupProblems, type ProblemGroup } from '../../engine/report/problem-groups.ts';
 import { sayRejected } from '../../write-back/report-delivery.ts';
 import { everything } from '../../snapshot/database/key-range.ts';
@@ -58,11 +58,8 @@ function heldGroups(snapshot: Snapshot): ProblemGroup[] {
   return guardNames.flatMap((guard) => {
     const plan = largest(snapshot.awaitingApproval.current(), guard);
     if (!plan || plan.held[guard] === 0) return [];
-    const kind = guardRows[guard].recordType;
-    const { reason, fix } = told.find(({ key }) => key === guard) ?? awaits(plan.plan);
-    const none = { option: undefined, values: [], others: 0, samples: [] };
-    const about = { class: 'held', kind, cause: 'awaiting-approval' } as const;
-    return [{ ...about, ...none, count: plan.held[guard], reason, fix }];
+    const said = told.find(({ key }) => key === guard) ?? awaits(plan.plan);
+    return [heldGroup(guard, plan.held[guard], said)];
   });
 }
 

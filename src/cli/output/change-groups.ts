@@ -5,7 +5,7 @@ import type { Op } from '../../domain/change.ts';
 import type { RecordTypeName } from '../../domain/record.ts';
 import type { PlannedRecord } from '../../engine/report/plan-view.ts';
 import type { Summary } from '../../engine/report/run-summary.ts';
-import { counted } from '../../domain/values/counted.ts';
+import { counted, withCommas } from '../../domain/values/counted.ts';
 import { changeName } from './change-words.ts';
 import { styledTable } from './table.ts';
 import { type Line, lineOf, styled } from './text-style.ts';
@@ -86,7 +86,7 @@ export function countRows(groups: readonly CountedChanges[], writes: boolean): L
     const isMore = isCreation && sort.kind === 'contact' && n > own;
     const also = isMore ? `, in ${counted(n, ...subscription)}` : (sort.more ?? '');
     const what = `${count === 1 ? sort.noun[0] : sort.noun[1]}${also}`;
-    return [[sort.mark, changeName(sort.op, writes), number(count), what]];
+    return [[sort.mark, changeName(sort.op, writes), withCommas(count), what]];
   });
 }
 
@@ -94,7 +94,7 @@ export function countRows(groups: readonly CountedChanges[], writes: boolean): L
 export function adoptedRows({ contacts, templates }: Summary): Line[][] {
   const row = (n: number, [one, many]: readonly [string, string]): Line[][] => {
     const what = `${n === 1 ? one : many} on the platform already; managed from now on`;
-    return n === 0 ? [] : [['=', 'adopt', number(n), what].map((cell) => styled('dim', cell))];
+    return n === 0 ? [] : [['=', 'adopt', withCommas(n), what].map((cell) => styled('dim', cell))];
   };
   const { adopt: people = 0 } = contacts.changes;
   const { adopt: found = 0 } = templates.changes;
@@ -110,7 +110,7 @@ export function sampleTitle(
   const isCounted = group.op === 'create' || group.kind === 'template' || group.op === 'delete';
   const all = isCounted ? group.own : group.n;
   const some = isCounted ? shown.records : shown.parts;
-  const count = some < all ? `${number(some)} of ${number(all)}` : number(all);
+  const count = some < all ? `${withCommas(some)} of ${withCommas(all)}` : withCommas(all);
   const word = group.held ? 'awaiting approval: ' : '';
   const what = changeName(group.op, shown.isDone === true);
   const name = `${word}${what}${group.kind === 'template' ? ' templates' : ''}`;
@@ -139,8 +139,4 @@ export function inShownOrder<G extends Pick<CountedChanges, 'kind' | 'op' | 'hel
 
 function find(groups: readonly CountedChanges[], { kind, op }: Sort): CountedChanges | undefined {
   return groups.find((group) => group.kind === kind && group.op === op && !group.held);
-}
-
-function number(n: number): string {
-  return n.toLocaleString('en');
 }

@@ -4,7 +4,7 @@ import type { ProblemCause } from '../../domain/problem-causes.ts';
 import type { RecordProblem } from '../../domain/record-problem.ts';
 import { isPlain, maskedNote, shownValue } from '../../domain/unknown-words.ts';
 import type { ProblemGroup } from '../../engine/report/problem-groups.ts';
-import { counted } from '../../domain/values/counted.ts';
+import { counted, withCommas } from '../../domain/values/counted.ts';
 import { type Line, lineOf, styled } from './text-style.ts';
 
 /** A group as --json prints it. Addresses and values are shown only if that is allowed. */
@@ -67,8 +67,8 @@ function reasonOf(
     return `${place}${inQuotes(one.value)} ${words[0]}`;
   }
   const list = [
-    ...named.map(({ value, count }) => `${inQuotes(value)} (${count.toLocaleString('en')})`),
-    ...(rest > 0 ? [`other values (${rest.toLocaleString('en')})`] : []),
+    ...named.map(({ value, count }) => `${inQuotes(value)} (${withCommas(count)})`),
+    ...(rest > 0 ? [`other values (${withCommas(rest)})`] : []),
   ];
   return `${place}${list.join(', ')} ${words[1]}`;
 }
@@ -87,7 +87,7 @@ const colors = { held: 'magenta', rejected: 'red', invalid: 'yellow', conflict: 
 export function renderGroups(groups: readonly ShownGroup[]): Line[] {
   if (groups.length === 0) return [];
   const records = groups.reduce((sum, { count }) => sum + count, 0);
-  const counts = groups.map(({ count }) => count.toLocaleString('en'));
+  const counts = groups.map(({ count }) => withCommas(count));
   const width = Math.max(...counts.map(({ length }) => length));
   const title = `Problems (${counted(groups.length, 'cause')}, ${counted(records, 'record')})`;
   const classWidth = Math.max(...groups.map((group) => classWords[group.class].length), 8);

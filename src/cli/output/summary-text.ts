@@ -2,7 +2,7 @@
 import type { FullReason } from '../../engine/report/full-reasons.ts';
 import { heldIn, type Summary } from '../../engine/report/run-summary.ts';
 import { adoptedRows, countRows, type CountedChanges } from './change-groups.ts';
-import { counted } from '../../domain/values/counted.ts';
+import { counted, withCommas } from '../../domain/values/counted.ts';
 import { lasting } from './format-values.ts';
 import { styledTable } from './table.ts';
 import { type Line, lineOf, styled } from './text-style.ts';
@@ -109,8 +109,8 @@ function sizeLine(first: string, sizes: Sizes): Line {
     ['rejected', rejected],
   ];
   const some = rest.filter(([, n]) => n > 0);
-  const parts = some.map(([word, n, why = '']) => `${word} ${format(n)}${why}`);
-  return `  ${[first, `platform ${format(observed)}`, ...parts].join(' · ')}`;
+  const parts = some.map(([word, n, why = '']) => `${word} ${withCommas(n)}${why}`);
+  return `  ${[first, `platform ${withCommas(observed)}`, ...parts].join(' · ')}`;
 }
 
 /** States what settings prevent, also if that is nothing. */
@@ -129,25 +129,28 @@ function writeBackLine(returns: Summary['returns'], writes: boolean): string[] {
   const { told, waiting, rejected, leftOut, doubtful } = returns;
   const parts = [
     ...(writes
-      ? [`${format(told)} reported to the CRM`, ...(waiting > 0 ? [`${format(waiting)} wait`] : [])]
-      : [`${format(waiting)} to be reported to the CRM`]),
-    ...(rejected > 0 ? [`${format(rejected)} refused by it`] : []),
+      ? [
+          `${withCommas(told)} reported to the CRM`,
+          ...(waiting > 0 ? [`${withCommas(waiting)} wait`] : []),
+        ]
+      : [`${withCommas(waiting)} to be reported to the CRM`]),
+    ...(rejected > 0 ? [`${withCommas(rejected)} refused by it`] : []),
     ...(leftOut > 0
-      ? [`${format(leftOut)} of channels that write-back is not configured for`]
+      ? [`${withCommas(leftOut)} of channels that write-back is not configured for`]
       : []),
-    ...(doubtful > 0 ? [`${format(doubtful)} doubtful and not reported (\`optouts\`)`] : []),
+    ...(doubtful > 0 ? [`${withCommas(doubtful)} doubtful and not reported (\`optouts\`)`] : []),
   ];
   return [`  opt-outs made on the platform: ${parts.join(', ')}`];
 }
 
 /** Renders what explains a run to those who maintain it. */
 function internalLines({ run, plan, requests, certificate, ...summary }: Summary): Line[] {
-  const routes = Object.entries(requests.byRoute).map(([route, n]) => `${route} ${format(n)}`);
+  const routes = Object.entries(requests.byRoute).map(([route, n]) => `${route} ${withCommas(n)}`);
   const { source, platform } = certificate;
   return [
     `  run ${run}${plan === '' ? '' : `, plan ${plan}`}`,
-    `  requests ${format(requests.total)}${routes.length > 0 ? ` (${routes.join(', ')})` : ''}, ` +
-      `delayed by a rate limit ${format(requests.rateLimited)}`,
+    `  requests ${withCommas(requests.total)}${routes.length > 0 ? ` (${routes.join(', ')})` : ''}, ` +
+      `delayed by a rate limit ${withCommas(requests.rateLimited)}`,
     `  complete readings: source ${yesNo(source)}, platform ${yesNo(platform)}`,
     ...fullWords(summary).map((text) => `  ${text}`),
   ].map((text) => styled('dim', text));
@@ -168,8 +171,4 @@ export function fullWords({
 function yesNo(value: boolean | null): string {
   if (value === null) return 'not read';
   return value ? 'yes' : 'no';
-}
-
-function format(n: number): string {
-  return n.toLocaleString('en');
 }

@@ -1,5 +1,5 @@
 /** Renders the progress of a run as one line. All functions are pure. */
-import { counted } from '../../domain/values/counted.ts';
+import { counted, withCommas } from '../../domain/values/counted.ts';
 import { lasting } from '../output/format-values.ts';
 import type { Measured } from './progress-meter.ts';
 
@@ -33,7 +33,7 @@ function countWords(measured: Measured): string {
   const { phase, kind, done, total } = measured;
   const noun = phase === 'reading' && kind === 'contact' ? 'row' : kind;
   const what = phase === 'applying' ? `${kind} change` : noun;
-  if (total !== null) return `${done.toLocaleString('en')} of ${counted(total, what)}`;
+  if (total !== null) return `${withCommas(done)} of ${counted(total, what)}`;
   const share = shareWords(measured);
   return `${counted(done, what)}${share === '' ? '' : ` (${share})`}`;
 }
@@ -43,6 +43,6 @@ function shareWords({ share }: Measured): string {
 }
 
 function rateWords(perSecond: number): string {
-  const rate = perSecond < 10 ? perSecond.toFixed(1) : Math.round(perSecond).toLocaleString('en');
+  const rate = perSecond < 10 ? perSecond.toFixed(1) : withCommas(Math.round(perSecond));
   return `${rate}/s`;
 }

@@ -14,7 +14,7 @@ import { statusWords, type ToldRun, tookWords } from './run-history.ts';
 import { see, type Seen } from '../lookup/snapshot-command.ts';
 import { missingWords } from '../lookup/missing-people.ts';
 import { type CurrentStatus, currentStatusOf } from './mirror-status.ts';
-import { counted } from '../../domain/values/counted.ts';
+import { counted, withCommas } from '../../domain/values/counted.ts';
 import { instant, lasting, size, range } from '../output/format-values.ts';
 
 /** The next run of one kind. */
@@ -183,7 +183,7 @@ function returnedWords(returns: CurrentStatus['returns']): string {
 export function calmOf({ invalid, rejected, conflicts }: CurrentStatus): string {
   const of = (counts: CurrentStatus['invalid'], word: string): string[] => {
     const n = (counts?.contacts ?? 0) + (counts?.templates ?? 0);
-    return n === 0 ? [] : [`${n.toLocaleString('en')} ${word}`];
+    return n === 0 ? [] : [`${withCommas(n)} ${word}`];
   };
   const found = [
     ...of(invalid, 'invalid'),

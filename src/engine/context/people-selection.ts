@@ -9,6 +9,7 @@ import type { Key, RecordTypeName } from '../../domain/record.ts';
 import { contactKey } from '../../records/contact/observe/observed-contact.ts';
 import { metaValue } from '../../snapshot/database/meta-table.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
+import { withCommas } from '../../domain/values/counted.ts';
 
 /** The people that a file lists: an address or a CRM id on each line. */
 export interface OnlyPeople {
@@ -43,12 +44,10 @@ export function selectionOf(
   return sample === undefined ? undefined : sampledPeople(snapshot, { name, size: sample });
 }
 
-const number = (n: number): string => n.toLocaleString('en');
-
 function limitNote(chosen: number, all: number, by: string): Problem {
   const reason =
-    `Only ${number(chosen)} of ${number(all)} people (${by}): the others are opted out where the ` +
-    'CRM says so, and nothing else; nobody counts as missing, and nobody is deleted';
+    `Only ${withCommas(chosen)} of ${withCommas(all)} people (${by}): the others are opted out ` +
+    'where the CRM says so, and nothing else; nobody counts as missing, and nobody is deleted';
   return { code: 'note', reason };
 }
 

@@ -1,6 +1,6 @@
 /** Groups all problems that a run has found by cause. The list of problems has a limit. */
 import { guardNames, type GuardClass, guardRows } from '../../domain/guard-classes.ts';
-import type { Key, RecordTypeName } from '../../domain/record.ts';
+import type { Key } from '../../domain/record.ts';
 import { onlyKey } from '../context/mirror-context.ts';
 import type { RunContext } from '../context/run-context.ts';
 import { findingsNamed } from '../context/run-findings.ts';
@@ -72,11 +72,21 @@ export function withHeld(
 ): ProblemGroup[] {
   const told = tally.problems().filter((one) => one.class === 'held');
   for (const guard of guardNames.filter((of) => held[of] > 0)) {
-    const kind: RecordTypeName = guardRows[guard].recordType;
-    const { reason = '', fix = '' } = told.find(({ key }) => key === guard) ?? {};
-    const about = { class: 'held', kind, cause: 'awaiting-approval' } as const;
-    const none = { option: undefined, values: [], others: 0, samples: [] };
-    found.put({ ...about, ...none, count: held[guard], reason, fix });
+    found.put(heldGroup(guard, held[guard], told.find(({ key }) => key === guard) ?? unsaid));
   }
   return found.groups();
+}
+
+const unsaid = { reason: '', fix: '' };
+
+/** Returns the group of what awaits approval because of a guard. */
+export function heldGroup(
+  guard: GuardClass,
+  count: number,
+  { reason, fix }: Pick<ProblemGroup, 'reason' | 'fix'>,
+): ProblemGroup {
+  const kind = guardRows[guard].recordType;
+  const about = { class: 'held', kind, cause: 'awaiting-approval' } as const;
+  const none = { option: undefined, values: [], others: 0, samples: [] };
+  return { ...about, ...none, count, reason, fix };
 }

@@ -11,6 +11,7 @@ import type { RunContext } from '../context/run-context.ts';
 import type { MirrorPart } from '../context/mirror-context.ts';
 import { forEachRange } from '../context/work-in-parts.ts';
 import type { Sizes } from '../context/run-findings.ts';
+import { withCommas } from '../../domain/values/counted.ts';
 
 /**
  * The result of reading a source. If `whole` is true, a record that is missing from the reading is
@@ -111,7 +112,7 @@ export function sayMissing(
   if (kind !== 'contact' || missing <= missingAtMost.people) return [];
   const known = recorded.count(kind);
   if (missing <= known * missingAtMost.share) return [];
-  const counts = [missing, known].map((n) => n.toLocaleString('en')).join(' of ');
+  const counts = [missing, known].map(withCommas).join(' of ');
   const reason = `${counts} recorded people are missing since the last reading`;
   return [{ code: 'note', reason, fix: 'check that the export is whole' }];
 }

@@ -1,5 +1,6 @@
 /** Renders forecasts and rate limits as lines of text. All functions are pure. */
 import { type Forecast, leastMs } from './duration-forecast.ts';
+import { withCommas } from '../../domain/values/counted.ts';
 
 /** Formats a duration in milliseconds. */
 type Range = (ms: number) => string;
@@ -65,7 +66,7 @@ function timeWords(ms: number, range: Range): string {
 }
 
 function requestWords(requests: number): string {
-  return `${requests.toLocaleString('en')} request${requests === 1 ? '' : 's'}`;
+  return `${withCommas(requests)} request${requests === 1 ? '' : 's'}`;
 }
 
 function lineOf(
@@ -82,5 +83,5 @@ export function limitWords(
   range: Range,
 ): string {
   const share = others >= 0.05 ? `, ${Math.round(others * 100)} % used by others` : '';
-  return `${limit.toLocaleString('en')} every ${range(windowMs)}${share}`;
+  return `${withCommas(limit)} every ${range(windowMs)}${share}`;
 }

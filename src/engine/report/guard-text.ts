@@ -3,7 +3,7 @@ import { Invalid } from '../../domain/errors.ts';
 import type { Fault, RecordTypeName } from '../../domain/record.ts';
 import { guardRows, type Limit } from '../../domain/guard-classes.ts';
 import { mostOf, type HoldReason, type ChangeVolume } from './guard-rules.ts';
-import { counted } from '../../domain/values/counted.ts';
+import { counted, withCommas } from '../../domain/values/counted.ts';
 
 /** Explains what is held and why, the usual cause, and how to release it. */
 export function explainHeld(
@@ -58,7 +58,7 @@ function whyOf(held: HoldReason, volume: ChangeVolume, limit: Limit): string {
     case 'domain':
       return 'all are of one mail domain, and our people as a whole are not';
     case 'withdrawn':
-      return `${held.people.toLocaleString('en')} of the ${countWords('contact', held.of)} whose opt-out the CRM stated would be opted in again: is a column empty in this export?`;
+      return `${withCommas(held.people)} of the ${countWords('contact', held.of)} whose opt-out the CRM stated would be opted in again: is a column empty in this export?`;
     default:
       return `${held.length} of them stand in a row by their CRM ids, just as many as a page has`;
   }

@@ -1,4 +1,5 @@
 /** Groups problems by their cause. All functions are pure. */
+import { isUnsubscribedOption } from '../../domain/decisive-options.ts';
 import type { ProblemCause } from '../../domain/problem-causes.ts';
 import type { ProblemClass } from '../../domain/record-problem.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
@@ -134,6 +135,6 @@ function byUrgency(a: ProblemGroup, b: ProblemGroup): number {
 }
 
 function rankOf({ cause, class: of, option = '' }: ProblemGroup): number {
-  const isUrgent = urgent.includes(cause) || option.startsWith('contacts.unsubscribed');
+  const isUrgent = urgent.includes(cause) || isUnsubscribedOption(option);
   return isUrgent ? -1 : classes.indexOf(of);
 }

@@ -1,9 +1,8 @@
 /** Turns what cannot be decided without a guess into questions, and their answers into flags. */
-import { counted } from '../../../domain/values/counted.ts';
-import { recordsOf } from '../column-words.ts';
+import { counted, withCommas } from '../../../domain/values/counted.ts';
 import { type Flags, wordFlag } from '../init-flags.ts';
 import type { PlatformChannel } from '../match-channels.ts';
-import { valuesOf } from '../column-values.ts';
+import { recordsOf, valuesOf } from '../column-values.ts';
 import type { Role, Sample } from '../sample/sample.ts';
 import type { Question } from '../sample/undecided.ts';
 import type { MenuItem, Talk } from './talk.ts';
@@ -190,8 +189,7 @@ export async function nameWords(
     if (meaning !== none) named = withWord(named, wordFlag(column.name, meaning, [text]));
   }
   const more = unknown.length - mostAsked;
-  if (more > 0)
-    talk.show([`${more.toLocaleString('en')} other words of ${column.name} stay invalid.`]);
+  if (more > 0) talk.show([`${withCommas(more)} other words of ${column.name} stay invalid.`]);
   return named;
 }
 

@@ -8,6 +8,7 @@ import type { ProblemCause } from '../../../domain/problem-causes.ts';
 import type { Fault, UnknownWord } from '../../../domain/record.ts';
 import { mostCharacters } from '../../../domain/unknown-words.ts';
 import { vocabulary, type OwnWords, type Unknown, type Use } from './value-vocabulary.ts';
+import { withCommas } from '../../../domain/values/counted.ts';
 
 /**
  * The setting for an answer: a field with known words, a condition, or a field with its own words.
@@ -131,7 +132,7 @@ export function notEvaluated(
 ): Fault {
   const names = [...new Set(failsOn)].map((name) => `"${name}"`).join(', ');
   if (longest !== undefined) {
-    const most = longest.toLocaleString('en');
+    const most = withCommas(longest);
     return {
       cause: 'condition-failed',
       reason: `${option} cannot be evaluated: ${names} has more than ${most} characters`,
