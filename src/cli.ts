@@ -99,6 +99,10 @@ const commands: Readonly<Record<string, Entry>> = {
     'approve changes that await approval; the next runs make them',
     () => import('./commands/approve.ts'),
   ],
+  audit: [
+    'who allowed what and what was sent, for years: verify, show, export',
+    () => import('./commands/audit.ts'),
+  ],
   pause: [
     'begin no runs until `resume`; a run in progress goes on to its end',
     () => import('./commands/pause.ts'),

@@ -4,18 +4,21 @@ import { all, type Entry } from '../domain/do-not-contact.ts';
 import { allow, type Allowed } from '../erasure/allow-contact.ts';
 import { lookOptions } from '../cli/lookup/snapshot-command.ts';
 import { personOptions, withPerson, type PersonFlags } from '../cli/run/person-command.ts';
+import { operatorName } from '../cli/output/operator-name.ts';
 import { reasonOf } from '../cli/output/reason-option.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 import { instant } from '../cli/output/format-values.ts';
 
 interface Flags extends PersonFlags {
   reason?: string;
+  by?: string;
 }
 
 /** Declares the flags of `allow`. */
 export function options(command: Command): void {
   personOptions(lookOptions(command))
     .requiredOption('--reason <text>', 'why; the do-not-contact list keeps it, with the date')
+    .option('--by <name>', 'who decides (the user and host that call it)')
     .addHelpText(
       'after',
       '\nRemoves the entries of the do-not-contact list for this address, and for the ids that the CRM\n' +
@@ -37,9 +40,10 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   if (!reason) {
     throw new Invalid('--reason: it is empty', { fix: 'say why this person may come back' });
   }
+  const by = reasonOf(command.opts<Flags>().by ?? operatorName(shell), '--by') ?? '';
   return withPerson(command, shell, async ({ mirror, part, key, hash }) => {
     const { stop: signal, abort } = shell;
-    const done = await allow(mirror, { part, key, reason }, { signal, abort });
+    const done = await allow(mirror, { part, key, reason, by }, { signal, abort });
     const { at, taken, freed, dropped, released, crm } = done;
     const document = {
       mirror: mirror.name,

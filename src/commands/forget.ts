@@ -7,6 +7,7 @@ import { type PersonFlags, personOptions, withPerson } from '../cli/run/person-c
 import type { Shell } from '../cli/compose/process-shell.ts';
 import { counted } from '../domain/values/counted.ts';
 import { instant } from '../cli/output/format-values.ts';
+import { operatorName } from '../cli/output/operator-name.ts';
 import { exitCode } from '../cli/output/exit-codes.ts';
 
 /** Declares the flags of `forget`. */
@@ -25,7 +26,8 @@ export function options(command: Command): void {
 export async function run(command: Command, shell: Shell): Promise<number> {
   return withPerson(command, shell, async ({ mirror, part, key, hash, names, path, flags }) => {
     const { stop: signal, abort } = shell;
-    const told = await forget(mirror, { part, key }, { signal, abort });
+    const by = operatorName(shell);
+    const told = await forget(mirror, { part, key, by }, { signal, abort });
     const { done, entry, crm, failure, verified, scrubbed } = told;
     const also = told.also.map((other) => names({ kind: 'contact', key: other }));
     const copies = filesAside(path);

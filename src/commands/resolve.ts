@@ -46,12 +46,8 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   const as = sideOf(flags);
   const reason = filled('--reason', reasonOf(flags.reason));
   const evidence = filled('--evidence', reasonOf(flags.evidence, '--evidence'));
-  const by = filled('--by', reasonOf(flags.by ?? operatorName(), '--by'));
-  // A worker that has the mirror would name its own user.
-  const [name = '', ...rest] = shell.argv ?? [];
-  const named = flags.by === undefined && shell.argv;
-  const calling = named ? { ...shell, argv: [name, '--by', by, ...rest] } : shell;
-  return withPerson(command, calling, async ({ mirror, part, key, hash }) => {
+  const by = filled('--by', reasonOf(flags.by ?? operatorName(shell), '--by'));
+  return withPerson(command, shell, async ({ mirror, part, key, hash }) => {
     const asked = { part, key, channel, as, by, reason, evidence };
     const at = await settleConflict(mirror, asked, { signal: shell.stop, abort: shell.abort });
     const settled = { channel, as, by, at: instant(at), reason, evidence };

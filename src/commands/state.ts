@@ -203,13 +203,9 @@ function resetOptions(command: Command): void {
 async function reset(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<ResetFlags>();
   const reason = filled('--reason', reasonOf(flags.reason));
-  const by = filled('--by', reasonOf(flags.by ?? operatorName(), '--by'));
-  // A worker that has the mirror would name its own user.
-  const [group = '', name = '', ...rest] = shell.argv ?? [];
-  const named = flags.by === undefined && shell.argv;
-  const calling = named ? { ...shell, argv: [group, name, '--by', by, ...rest] } : shell;
-  return withPerson(command, calling, async ({ mirror, part, key, hash }) => {
-    const done = resetRecord(mirror, { part, key });
+  const by = filled('--by', reasonOf(flags.by ?? operatorName(shell), '--by'));
+  return withPerson(command, shell, async ({ mirror, part, key, hash }) => {
+    const done = resetRecord(mirror, { part, key, by, reason });
     const told = { person: hash, by, reason, at: instant(done.at) };
     createLog(shell, mirror.name).reset(told);
     const { recorded, changes, reports } = done;

@@ -13,7 +13,15 @@ type File = z.output<typeof fileSchema>;
 
 /** The fields of the file that the configuration stores in a different form. */
 type Converted =
-  'alerts' | 'guards' | 'keep' | 'ledgerKeyFile' | 'platform' | 'policy' | 'requests' | 'schedule';
+  | 'alerts'
+  | 'audit'
+  | 'guards'
+  | 'keep'
+  | 'ledgerKeyFile'
+  | 'platform'
+  | 'policy'
+  | 'requests'
+  | 'schedule';
 
 /**
  * The complete configuration. Paths are absolute, durations are in milliseconds, defaults are
@@ -24,6 +32,8 @@ export interface Config extends Readonly<Omit<File, Converted>> {
   readonly file: string;
   /** The files of the do-not-contact list and of its key. */
   readonly ledger: { readonly path: string; readonly keyFile: string };
+  /** The files of the audit log and of the key that signs it, and how long entries are kept. */
+  readonly audit: { readonly path: string; readonly keyFile: string; readonly keepMs: number };
   readonly platform: Readonly<File['platform'] & { apiKey: string }>;
   readonly policy: PolicyConfig;
   readonly guards: GuardsConfig;
@@ -89,7 +99,7 @@ export function settle(
   { file, statesAbsent, apiKey, absolute }: Surroundings,
 ): Config {
   const { ledgerKeyFile, platform, contacts, templates, policy, guards, keep, ...more } = valid;
-  const { requests, alerts, ...rest } = more;
+  const { alerts, audit, requests, ...rest } = more;
   const { deleteAfter, ...policies } = policy;
   const { absentFor, absentReadings, ...limits } = guards;
   const { schedule } = valid;
@@ -102,6 +112,11 @@ export function settle(
     ledger: {
       path: `${snapshot}-ledger`,
       keyFile: placed(ledgerKeyFile) ?? `${snapshot}-ledger-key`,
+    },
+    audit: {
+      path: `${snapshot}-audit`,
+      keyFile: placed(audit.keyFile) ?? `${snapshot}-audit-key`,
+      keepMs: milliseconds(audit.keep),
     },
     platform: { ...platform, apiKey, apiKeyFile: placed(platform.apiKeyFile) },
     contacts: contacts && {

@@ -3,7 +3,7 @@
  * file.
  */
 import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
-import { createHmac, createSecretKey } from 'node:crypto';
+import { createHmac, createSecretKey, hkdfSync } from 'node:crypto';
 import { readSmallFile } from '../domain/values/config-file.ts';
 
 /** Returns the key in `file`, or undefined if there is no file or it contains no key. */
@@ -11,6 +11,11 @@ export function readKey(file: string): string | undefined {
   if (!existsSync(file)) return undefined;
   const text = readSmallFile(file).toString('utf8').trim().toLowerCase();
   return /^[0-9a-f]{64}$/.test(text) ? text : undefined;
+}
+
+/** Returns a key of 32 bytes for another purpose, which says nothing about the list's key. */
+export function keyFor(purpose: string, key: string): Buffer {
+  return Buffer.from(hkdfSync('sha256', Buffer.from(key, 'hex'), '', purpose, 32));
 }
 
 /** Writes a new key to the file (0600), atomically. */

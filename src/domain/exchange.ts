@@ -31,6 +31,16 @@ export interface Answer {
  */
 export type Send = (request: Request, signal?: AbortSignal) => Promise<Answer>;
 
+/** The headers in which platforms and the proxies before them name a request. */
+const requestIdHeaders = ['x-request-id', 'request-id', 'x-correlation-id', 'cf-ray'];
+const mostIdLength = 64;
+
+/** Returns the platform's id of the request, at most 64 printable characters, if it names one. */
+export function requestIdOf({ headers }: Pick<Answer, 'headers'>): string | undefined {
+  const id = requestIdHeaders.map((name) => headers[name]).find((value) => value);
+  return id?.replace(/[^\x21-\x7e]/g, '').slice(0, mostIdLength) || undefined;
+}
+
 /**
  * One attempt to send a request to the platform, and its outcome, for a log. It contains no header
  * of the request, and thus neither the API key nor a cookie.

@@ -44,7 +44,7 @@ export function beginRun(mirror: Mirror, options: RunOptions): Started {
   snapshot.candidates.clear();
   if (options.writes) bindDoNotContactList({ ...mirror, clock });
   const { cursors, cursorless } = options.writes
-    ? start(run, begun)
+    ? start(run, begun, askedOf(mirror, options))
     : loadCursors(mirror, begun, options);
   const approved = approvalsOf(run, options.approve);
   const { ended: endedBefore } = locks.count();
@@ -74,9 +74,9 @@ function contextOf(
   options: RunOptions,
   own: Pick<RunContext, 'clock' | 'startedAt' | 'quarantined'>,
 ): RunContext {
-  const { snapshot, doNotContact, locks, platformNow, parts, guards, unstated } = mirror;
+  const { snapshot, doNotContact, audit, locks, platformNow, parts, guards, unstated } = mirror;
   const { mode, writes, firstLoad, restored, stop, abort, progress } = options;
-  const ofMirror = { snapshot, doNotContact, locks, platformNow, parts, guards, unstated };
+  const ofMirror = { snapshot, doNotContact, audit, locks, platformNow, parts, guards, unstated };
   const ofOptions = { mode, writes, firstLoad, restored, stop, abort, progress };
   return {
     ...ofMirror,
@@ -94,7 +94,11 @@ function contextOf(
  * Stores that the run began, and marks changes that earlier runs left open as unknown. Returns the
  * cursors.
  */
-function start(run: RunContext, parts: readonly MirrorPart[]): ReturnType<typeof loadCursors> {
+function start(
+  run: RunContext,
+  parts: readonly MirrorPart[],
+  asked: string,
+): ReturnType<typeof loadCursors> {
   const { snapshot, locks, id, mode, startedAt: at } = run;
   const others = locks.others(id);
   const isAlone = onlyKey(run) !== undefined;
@@ -104,7 +108,7 @@ function start(run: RunContext, parts: readonly MirrorPart[]): ReturnType<typeof
       snapshot.journal.doubt(type.name, others);
       if (!isAlone && snapshot.journal.hasLeft(type.name, others)) isLeft = true;
     }
-    snapshot.runs.start({ id, mode: modeName(mode), at });
+    snapshot.runs.start({ id, mode: modeName(mode), at, asked });
     const since = loadCursors(run, parts, run);
     if (!isLeft) return since;
     // A run that died may have left work for people whose records never change again, so everything
@@ -112,6 +116,12 @@ function start(run: RunContext, parts: readonly MirrorPart[]): ReturnType<typeof
     const died = parts.map(({ type }): [RecordType, FullCode] => [type, 'run-died']);
     return { cursors: new Map(), cursorless: new Map(died) };
   });
+}
+
+/** Returns what asked for the run, as the audit log needs it. */
+function askedOf({ parts }: Mirror, { by = { by: 'program' } }: RunOptions): string {
+  const mapping = parts.find(({ manner }) => manner !== undefined)?.manner ?? null;
+  return JSON.stringify({ by: by.by, name: by.name ?? null, mapping });
 }
 
 /** Abandons the planned changes of runs that have ended; they are not sent any more. */

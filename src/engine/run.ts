@@ -11,6 +11,7 @@ import { abandonLeftovers, beginRun } from './begin-run.ts';
 import { isRecord, type Mirror, onlyKey, type RunOptions } from './context/mirror-context.ts';
 import { type RunState, stateOf } from './context/run-state.ts';
 import { announceDefaults, whollyRead } from './finish/announce-defaults.ts';
+import { writeAuditLog } from './context/run-context.ts';
 import { finishRun } from './finish/finish-run.ts';
 import { invalidateCursorsAfter } from './finish/source-cursor.ts';
 import { applyGuards } from './guard/apply-guards.ts';
@@ -51,6 +52,7 @@ async function work(state: RunState): Promise<void> {
   const { mirror, options } = state;
   const { writes, stop } = options;
   const keepsAll = writes && onlyKey(options) === undefined;
+  if (writes) await writeAuditLog(state.run);
   if (keepsAll) await abandonLeftovers(state.run, state.parts);
   state.notes.push(...(await bindAccount(state.run, mirror.account)));
 

@@ -3,6 +3,7 @@ import type { Deadlines } from '../records/capabilities.ts';
 import type { RecordType } from '../records/record-type.ts';
 import type { Entry } from '../domain/do-not-contact.ts';
 import type { Key } from '../domain/record.ts';
+import { addDecision } from '../audit/audit-trail.ts';
 import { invalidateCursor } from '../engine/finish/source-cursor.ts';
 import { bindDoNotContactList } from '../engine/context/do-not-contact-binding.ts';
 import type { Mirror, MirrorPart } from '../engine/context/mirror-context.ts';
@@ -40,7 +41,7 @@ export interface Allowed {
  */
 export async function allow(
   mirror: Mirror,
-  { part, key, reason }: { part: MirrorPart; key: Key; reason: string },
+  { part, key, reason, by }: { part: MirrorPart; key: Key; reason: string; by: string },
   leave: Deadlines,
 ): Promise<Allowed> {
   bindDoNotContactList(mirror);
@@ -57,6 +58,8 @@ export async function allow(
   const frees = freed.map(({ seq }) => seq);
   if (entries.length > 0) mirror.doNotContact.write([{ ...who, adds: [], ends, frees }], at);
   const released = mirror.snapshot.transaction(() => {
+    const decision = { at, what: 'allow', name: by, reason, about: null, evidence: null };
+    addDecision(mirror.snapshot, decision, key);
     end(mirror.snapshot, key);
     // The person's record may not be among the changes that an incremental reading returns.
     invalidateCursor(mirror.snapshot, part.type);

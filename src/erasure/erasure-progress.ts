@@ -5,6 +5,7 @@ import { Busy } from '../domain/errors.ts';
 import type { Key } from '../domain/record.ts';
 import type { Purged } from '../snapshot/tables/record-purge.ts';
 import { invalidateCursor } from '../engine/finish/source-cursor.ts';
+import { addWrite, eraseFromLog } from '../audit/audit-trail.ts';
 import { latestNow } from '../engine/context/platform-knowledge.ts';
 import type { Mirror } from '../engine/context/mirror-context.ts';
 import { begun, end, keep, type Unfinished } from './pending/unfinished-erasures.ts';
@@ -16,7 +17,7 @@ export type ErasureAccount = ReturnType<typeof accountOf>;
  * Records that the erasure has begun, and returns its record: `done` returns what has been done so
  * far, and each of the other functions records one more step.
  */
-export function accountOf(mirror: Mirror, key: Key, since: number) {
+export function accountOf(mirror: Mirror, key: Key, { since, by }: { since: number; by: string }) {
   const { snapshot, clock } = mirror;
   const { transaction, recorded, purge } = snapshot;
   let now = begun(snapshot, key, since);
@@ -41,16 +42,22 @@ export function accountOf(mirror: Mirror, key: Key, since: number) {
     done: (): Unfinished => now,
     looked: () => note({ ...now, found: now.found ?? [] }),
     tell: (type: RecordType, deed: Deed) =>
-      note(withDeed(now, deed), () => deed.is === 'opted out' && optedOut(type, deed)),
+      note(withDeed(now, deed), () => {
+        if (deed.is === 'opted out') optedOut(type, deed);
+        const isKnown = deed.is === 'deleted' && now.deleted.includes(deed.id);
+        if (deed.is !== 'found' && !isKnown) addErasure(mirror, key, deed);
+      }),
     /**
-     * Deletes the person from the request log, then from the snapshot's tables and from its file,
-     * and ends the erasure. If another process reads the log, throws Busy before the snapshot is
-     * changed; if it reads the snapshot, throws Busy and stores the person's key again.
+     * Drops the person's key in the audit log, deletes the person from the request log, then from
+     * the snapshot's tables and file, and ends the erasure. If a log cannot be written, throws
+     * before the snapshot is changed; if another process reads the snapshot, throws Busy and stores
+     * the person's key again.
      */
     purge(type: RecordType, ids: readonly string[]): void {
       const row = recorded.get(type.name, key);
       const known = row ? (type.capabilities.personRead?.idsOf(row) ?? []) : [];
       const contacts = [...new Set([...known, ...(now.found ?? []), ...now.deleted])];
+      if (mirror.audit) eraseFromLog(mirror.audit, snapshot, { key, at: clock.now(), by });
       mirror.requestLog?.forget({ address: key, contacts });
       transaction(() => {
         now = withPurged(now, purge.rows(type.name, key, ids));
@@ -67,6 +74,18 @@ export function accountOf(mirror: Mirror, key: Key, since: number) {
       transaction(() => end(snapshot, key));
     },
   };
+}
+
+/** Remembers a step on the platform for the audit log. */
+function addErasure({ snapshot, clock }: Mirror, key: Key, deed: Deed): void {
+  const isOptOut = deed.is === 'opted out';
+  addWrite(snapshot, key, {
+    at: clock.now(),
+    op: isOptOut ? 'opt_out' : 'delete',
+    part: isOptOut ? deed.channel : '',
+    rule: 'forgotten',
+    before: isOptOut ? 'opt_in' : 'present',
+  });
 }
 
 /** Adds a step; each contact is counted once. */

@@ -25,6 +25,8 @@ export interface Person {
    * CRM is not read.
    */
   ids?: readonly string[];
+  /** Who asks for it, for the audit log. */
+  by: string;
 }
 
 /** The result of all attempts since the first. Times are in milliseconds since the epoch. */
@@ -59,7 +61,7 @@ export interface Certificate {
  */
 export async function forget(
   mirror: Mirror,
-  { part, key, ids }: Person,
+  { part, key, ids, by }: Person,
   leave: Deadlines,
 ): Promise<Certificate> {
   // On another platform, not finding the person would prove nothing.
@@ -69,7 +71,7 @@ export async function forget(
   const at = mirror.clock.now();
   const whoNow = (): Who => (ids ? { key, ids: [...ids] } : identityOf(mirror, part.type, key));
   const entry = enter(mirror, whoNow(), at);
-  const account = accountOf(mirror, key, entry.since);
+  const account = accountOf(mirror, key, { since: entry.since, by });
   const certificate: Certificate = {
     at,
     entry,

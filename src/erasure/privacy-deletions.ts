@@ -86,7 +86,7 @@ async function eraseOne(mirror: Mirror, wanted: Wanted, leave: Deadlines): Promi
     return isHeld;
   });
   if (held) return { person, is: 'held' };
-  const told = await forget(mirror, { part, key, ids }, leave);
+  const told = await forget(mirror, { part, key, ids, by: 'an event of the CRM' }, leave);
   return { person, is: told.failure ? 'failed' : 'forgotten', told };
 }
 

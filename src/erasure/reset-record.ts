@@ -17,6 +17,7 @@
  *   the CRM record for which nothing was left to do            forgotten: decided again
  *   refusals by the platform and the CRM, and their delays     released: tried again
  */
+import { addDecision } from '../audit/audit-trail.ts';
 import { Busy } from '../domain/errors.ts';
 import type { Key } from '../domain/record.ts';
 import { counted } from '../domain/values/counted.ts';
@@ -36,13 +37,21 @@ export interface Reset {
   reports: number;
 }
 
+/** The person to reset, who decided it, and why. */
+interface Resetting {
+  part: MirrorPart;
+  key: Key;
+  by: string;
+  reason: string;
+}
+
 /**
  * Resets one person. Sends nothing. Throws Busy while a change of the person has no known outcome,
  * because what the platform shows may then be our own doing.
  */
 export function resetRecord(
   { snapshot, clock }: Mirror,
-  { part: { type }, key }: { part: MirrorPart; key: Key },
+  { part: { type }, key, by, reason }: Resetting,
 ): Reset {
   const { journal, retryLater, optOutReports, transaction } = snapshot;
   const { name } = type;
@@ -58,6 +67,9 @@ export function resetRecord(
     const reports = optOutReports.release(name, key);
     // The person's record may not be among the changes that an incremental reading returns.
     if (recorded || changes > 0) invalidateCursor(snapshot, type);
-    return { at: clock.now(), recorded, changes, reports };
+    const at = clock.now();
+    const decision = { at, what: 'state reset', name: by, reason, about: null, evidence: null };
+    addDecision(snapshot, decision, key);
+    return { at, recorded, changes, reports };
   });
 }

@@ -1,6 +1,7 @@
 /** Settles a conflict as an operator decided (`resolve`). */
 import { Invalid } from '../domain/errors.ts';
 import type { Key } from '../domain/record.ts';
+import { addDecision } from '../audit/audit-trail.ts';
 import { bindDoNotContactList } from '../engine/context/do-not-contact-binding.ts';
 import type { Mirror, MirrorPart } from '../engine/context/mirror-context.ts';
 import { identityOf } from '../engine/context/person-identity.ts';
@@ -58,6 +59,8 @@ export async function settleConflict(
   }
   mirror.snapshot.transaction(() => {
     if (row) mirror.snapshot.recorded.put(row);
+    const about = `${channel}: ${as}`;
+    addDecision(mirror.snapshot, { at, what: 'resolve', name: by, reason, about, evidence }, key);
     // The person's record may not be among the changes that an incremental reading returns.
     invalidateCursor(mirror.snapshot, type);
   });

@@ -20,6 +20,8 @@ export interface CallOptions {
   abort?: AbortSignal | undefined;
   /** Awaited immediately before each attempt leaves. If it throws, the attempt does not leave. */
   leaves?: (() => Promise<void>) | undefined;
+  /** Called with the answer to each attempt. */
+  answered?: ((answer: Answer) => void) | undefined;
   /** The priority; the default is 'other'. */
   priority?: Priority | undefined;
   /** The address of the person that the call is about, for a log. It is not sent. */
@@ -80,7 +82,7 @@ export function createCaller(options: CallerOptions): Caller {
 
   async function perform<R extends Called<unknown> | undefined>(
     call: Call<unknown>,
-    { signal, abort, leaves, priority, person }: CallOptions,
+    { signal, abort, leaves, answered, priority, person }: CallOptions,
     read: (answer: Answer) => R,
   ): Promise<R> {
     const { route, resend, session } = call.operation;
@@ -97,6 +99,7 @@ export function createCaller(options: CallerOptions): Caller {
       }
       const answer = await sending.send(abort ? anySignal(gate.signal, abort) : waiting);
       if (answer.status === 401 && !session) refused = answer;
+      answered?.(answer);
       return answer;
     };
     const attempt = async () => {

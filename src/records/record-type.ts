@@ -20,6 +20,7 @@ import type {
   Rows,
 } from '../domain/record.ts';
 import type { Capabilities, Settled, SettlementAsked } from './capabilities.ts';
+import type { SendContext } from './send-context.ts';
 
 /** One record type. A function throws platform errors only if its comment states that. */
 export interface RecordType {
@@ -187,22 +188,6 @@ export interface Decision {
  * of a run to a few people.
  */
 export type Stop = 'protect' | 'optIns' | 'sample';
-
-/** The signals and facts with which a change is sent. */
-export interface SendContext {
-  /** Ends the wait before the request is sent. */
-  signal: AbortSignal;
-  /** Ends a request that is in flight. */
-  abort: AbortSignal;
-  /** Whether this run read the record recently enough before sending the change. */
-  seen: boolean;
-  /** Returns the currently known facts about the platform. */
-  facts(): PlatformFacts;
-  /** Returns the currently recorded row. */
-  recorded(): RecordedRow | undefined;
-  /** Is awaited immediately before each attempt is sent. Throws NotSent to prevent it. */
-  leaves(): Promise<void>;
-}
 
 /** What is known about a record, and how recently, when a change is about to be sent. */
 export interface KnownRecord {

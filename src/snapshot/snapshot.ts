@@ -5,21 +5,15 @@
  * Each function runs one statement and opens no transaction. A caller with several steps that
  * belong together calls `transaction`.
  */
-import { chmodSync, existsSync, statSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { Busy } from '../domain/errors.ts';
 import { type Absences, absencesIn } from './tables/absence-counts.ts';
 import { type BackupPart, copyOf } from './database/database-backup.ts';
 import { check, damaged, isCheckDue, isDamage, noteChecked, setAside } from './damage-check.ts';
-import { makeFolderOf, refuseNoPlace } from './database/snapshot-folder.ts';
-import {
-  onDisk,
-  openToLook,
-  patienceMs,
-  refuseNoFile,
-  type Wait,
-  waiterFor,
-} from './database/database-access.ts';
+import { openToWrite } from './database/open-to-write.ts';
+import { refuseNoPlace } from './database/snapshot-folder.ts';
+import { openToLook, type Wait, waiterFor } from './database/database-access.ts';
 import { fenceIn, isLeased, type Token } from './database/writer-lease.ts';
 import { changesIn, type Journal } from './tables/journal.ts';
 import { type GuardedChanges, guardedChangesIn } from './tables/guarded-changes.ts';
@@ -44,6 +38,7 @@ import { type Shaping, shapingIn } from './tables/guarded-shape.ts';
 import { withdrawalsIn, type Withdrawals } from './tables/guarded-withdrawals.ts';
 import { type Slicing, slicingIn, type Staging, stagingIn } from './staging/staging.ts';
 import { type KeyRanges, rangesIn } from './database/key-range.ts';
+import { type Unaudited, unauditedIn } from './tables/unaudited.ts';
 import { statementsOf } from './database/prepared-statements.ts';
 import { stagingTables } from './staging/staging-tables.ts';
 import { candidatesIn, type DecisionCandidates } from './staging/decision-candidates.ts';
@@ -82,6 +77,7 @@ export interface Snapshot {
   guarded: GuardedChanges & { withdrawals: Withdrawals };
   shaping: Shaping;
   awaitingApproval: PlansAwaitingApproval;
+  unaudited: Unaudited;
   /**
    * Runs work on the staging tables, which no other process sees, all or nothing. Throws Busy as
    * `transaction` does.
@@ -142,7 +138,7 @@ interface Opening {
 }
 
 function open(path: string, { inMemory, checkedAt, admit }: Opening): Snapshot {
-  const db = inMemory ? new Database(':memory:') : openFile(path);
+  const db = inMemory ? new Database(':memory:') : openToWrite(path, 'the snapshot');
   const patiently = waiterFor(db, path, 'snapshot');
   try {
     return patiently(() => {
@@ -253,6 +249,7 @@ function snapshotOf(
     guarded: { ...guardedChangesIn(statements), withdrawals: withdrawalsIn(statements) },
     shaping: shapingIn(statements),
     awaitingApproval: awaitingApprovalIn(statements),
+    unaudited: unauditedIn(statements),
     fence: (least) => patiently(() => db.transaction(() => fence.raise(least)).immediate()),
     withdrawFence: () => patiently(() => db.transaction(() => fence.withdraw()).immediate()),
     generation: fence.generation,
@@ -266,18 +263,19 @@ function snapshotOf(
       }
     },
     transaction: (work) => within(() => db.transaction(checked(work)).immediate(), work),
-    copy: async (file, { at, signal }) => {
-      const note = (copy: Database.Database) =>
-        metaIn(statementsOf(copy)).set('copied-at', String(at));
-      return copyOf(db, file, { signal, note });
-    },
+    copy: async (file, { at, signal }) => copyOf(db, file, { signal, note: noting(at) }),
     sibling: () => standBeside(path, token),
     close: () => db.close(),
   };
 }
 
+/** Returns a function that stores in a copy when it was made. */
+function noting(at: number): (copy: Database.Database) => void {
+  return (copy) => metaIn(statementsOf(copy)).set('copied-at', String(at));
+}
+
 function standBeside(path: string, token: Token): Snapshot {
-  const db = openFile(path);
+  const db = openToWrite(path, 'the snapshot');
   try {
     const patiently = waiterFor(db, path, 'snapshot');
     db.pragma('synchronous = FULL');
@@ -287,13 +285,4 @@ function standBeside(path: string, token: Token): Snapshot {
     db.close();
     throw error;
   }
-}
-
-function openFile(path: string): Database.Database {
-  refuseNoFile(path, 'the snapshot');
-  const isMade = existsSync(path);
-  if (!isMade) makeFolderOf(path);
-  const db = onDisk(path, () => new Database(path, { timeout: patienceMs }));
-  if (!isMade) chmodSync(path, 0o600);
-  return db;
 }

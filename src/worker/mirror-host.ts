@@ -180,7 +180,8 @@ async function record(state: State, id: string): Promise<Worked> {
   try {
     const opened = await come(state);
     refusePaused(opened.mirror.snapshot.meta, config);
-    const options = { ...quietly, mode: { record: id }, only: 'contacts' } as const;
+    const by = { by: 'event' } as const;
+    const options = { ...quietly, by, mode: { record: id }, only: 'contacts' } as const;
     const inner = shellOf(state);
     const summary = await opened.lanes.run((mirror) => runNow(mirror, inner, options));
     if (isWorthTelling(summary)) {
@@ -241,6 +242,7 @@ const quietly = { writes: true, progress: () => undefined };
 function optionsOf(tick: RunTick) {
   return {
     ...quietly,
+    by: { by: 'schedule' },
     mode: tick === 'fast' ? 'fast' : 'full',
     because: ['schedule'],
     only: tick === 'templates' ? 'templates' : undefined,

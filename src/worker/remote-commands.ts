@@ -103,7 +103,7 @@ async function withFiles<T>(
  */
 function shellFor(
   { env, stop, abort, call: again }: Shell,
-  { terminal, interactive, colored }: Call,
+  { terminal, interactive, colored, operator }: Call,
   hears: { print(line: string): void; told(news: News): void },
 ): Shell {
   let toldAt = Number.NEGATIVE_INFINITY;
@@ -115,6 +115,7 @@ function shellFor(
     terminal,
     interactive,
     colored,
+    ...(operator !== undefined && { operator }),
     print: hears.print,
     note: (note) => hears.told({ note }),
     progress(progress) {

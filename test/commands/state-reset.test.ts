@@ -12,7 +12,7 @@ const lines = (...rows: string[]) => ['id,email,news,product', ...rows, ''].join
 function kept(world: Mirrored): Record<string, unknown> {
   const db = new Database(world.path, { readonly: true });
   const tables = db.prepare<[], { name: string }>(
-    "select name from sqlite_schema where type = 'table' order by name",
+    "select name from sqlite_schema where type = 'table' and name <> 'sqlite_sequence' order by name",
   );
   const some: Record<string, string> = {
     recorded: 'kind, key, id, ownership, body, seen_at',
@@ -21,7 +21,9 @@ function kept(world: Mirrored): Record<string, unknown> {
   };
   const rows = tables.all().map(({ name }): [string, unknown[]] => {
     const where =
-      name === 'meta' ? " where name not in ('reset of contacts', 'cursor of contacts')" : '';
+      name === 'meta'
+        ? " where name not in ('reset of contacts', 'cursor of contacts', 'audit-head')"
+        : '';
     return [name, db.prepare(`select ${some[name] ?? '*'} from ${name}${where}`).all()];
   });
   db.close();

@@ -369,15 +369,15 @@ describe('status', () => {
   });
 });
 
-const olderTables = `drop trigger renamed_away; drop trigger renamed_no_more; drop table renamed;
-  alter table origin drop column since;
+const olderTables = `drop table unaudited; alter table run drop column asked;
+  alter table change drop column why; alter table origin drop column since;
+  drop trigger renamed_away; drop trigger renamed_no_more; drop table renamed;
   drop table returned; drop index origin_by_key; drop table problem;
   create table problem (
     kind text not null, key text not null, class text not null, part text not null,
     reason text not null, fix text not null,
     desired text, attempts integer not null default 1, retry_at integer,
-    since integer not null, run text not null,
-    primary key (kind, key, class, part)
+    since integer not null, run text not null, primary key (kind, key, class, part)
   ) without rowid;
   drop table absence; drop table held; drop table held_plan; drop table approval;
   drop table standing; drop table twin; drop table rejection;

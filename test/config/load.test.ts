@@ -49,6 +49,11 @@ describe('a valid file', () => {
       },
       keepMs: 90 * 24 * 3600 * 1000,
       alerts: {},
+      audit: {
+        path: join(folder, 'acme.sqlite-audit'),
+        keyFile: join(folder, 'acme.sqlite-audit-key'),
+        keepMs: 1095 * 24 * 3600 * 1000,
+      },
       requests: {
         isOn: true,
         path: join(folder, 'acme.sqlite.requests.sqlite'),

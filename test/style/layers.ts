@@ -36,6 +36,7 @@ export const layers: readonly (readonly string[])[] = [
   ['snapshot/staging'],
   ['snapshot'],
   ['do-not-contact'],
+  ['audit'],
   ['request-log'],
   ['engine/report'],
   ['engine/context'],
@@ -65,6 +66,7 @@ export const layers: readonly (readonly string[])[] = [
   ['cli/remote'],
   ['cli/lookup'],
   ['cli/state'],
+  ['cli/audit'],
   ['cli/status'],
   ['cli/check'],
   ['cli/run'],
@@ -83,6 +85,7 @@ export const layers: readonly (readonly string[])[] = [
 
 /** What a folder and its subfolders import of the others, where that is not all that lies lower. */
 const narrower: Readonly<Record<string, readonly string[]>> = {
+  audit: ['domain', 'snapshot'],
   config: ['domain', 'sources/*/options.ts'],
   'do-not-contact': ['domain', 'snapshot'],
   emulator: ['domain', 'platform/request-schemas.ts'],
@@ -93,6 +96,7 @@ const narrower: Readonly<Record<string, readonly string[]>> = {
     'records',
     'snapshot',
     'do-not-contact',
+    'audit',
     'request-log',
     'erasure/pending',
     'write-back',
@@ -113,7 +117,14 @@ const owners: Readonly<Record<string, readonly string[]>> = {
   '@clack/prompts': ['cli/init/conversation'],
   '@fastify/*': ['server', 'emulator'],
   '@marcbachmann/cel-js': ['config/schema'],
-  'better-sqlite3': ['snapshot', 'do-not-contact', 'request-log', 'emulator/store', 'sources/sql'],
+  'better-sqlite3': [
+    'snapshot',
+    'do-not-contact',
+    'audit',
+    'request-log',
+    'emulator/store',
+    'sources/sql',
+  ],
   bullmq: ['worker'],
   'cli-table3': ['cli/output'],
   fastify: ['server', 'emulator'],

@@ -16,6 +16,7 @@ import type { RequestLog } from '../../request-log/request-log.ts';
 import { createPersonLocks } from '../../engine/context/person-locks.ts';
 import type { Account, Mirror, MirrorPart } from '../../engine/context/mirror-context.ts';
 import { boundDoNotContactList } from '../../engine/context/do-not-contact-binding.ts';
+import { auditTrailOf } from './audit-trail.ts';
 import { connect, logRequests } from './platform-connection.ts';
 import { loadMap } from './mapping-module.ts';
 import { refusePaused } from './snapshot-marks.ts';
@@ -58,6 +59,7 @@ export function assemble(config: Config, shell: Shell, access: MirrorAccess): As
   } = access.writes ? hold(config, access) : lookOn(config);
   for (const note of notes) shell.note(`crm-mirror: ${note}`);
   sayLost(snapshot, doNotContact, shell);
+  const audit = lease && auditTrailOf(config, snapshot, shell.note);
   const log = access.writes ? logRequests(config, shell) : undefined;
   const requestLog = log?.writer();
   const platform = connect(config, shell, requestLog?.record);
@@ -68,6 +70,7 @@ export function assemble(config: Config, shell: Shell, access: MirrorAccess): As
     snapshot,
     account: accountOf(config, platform),
     doNotContact,
+    audit,
     locks: createPersonLocks(),
     notes,
     clock: systemClock,
@@ -89,6 +92,7 @@ export function assemble(config: Config, shell: Shell, access: MirrorAccess): As
     platform,
     sibling: () => besideOf(config, mirror, { platform, log }),
     close: async (failure) => {
+      audit?.log.close();
       log?.close();
       doNotContact.close();
       snapshot.close();

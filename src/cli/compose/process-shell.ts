@@ -37,6 +37,8 @@ export interface Shell {
    * stop.
    */
   abort: AbortSignal;
+  /** Who gave the command, if another process passed it on. */
+  operator?: string;
   /** The command line that is running. */
   argv?: readonly string[];
   /** Runs another command line in this process and returns its exit code. */

@@ -15,6 +15,7 @@ import { homeRecord } from '../../worker/queues/assignment-store.ts';
 import { sealOf } from '../../worker/queues/payload-encryption.ts';
 import { readKey } from '../../do-not-contact/list-key.ts';
 import type { Shell } from '../compose/process-shell.ts';
+import { operatorName } from '../output/operator-name.ts';
 import { readFileSync } from 'node:fs';
 
 /** Checks a message that the worker sends while the command runs. */
@@ -115,6 +116,8 @@ export const call = z.object({
   interactive: z.boolean(),
   /** Whether the caller's results are coloured; earlier versions do not say it. */
   colored: z.boolean().default(false),
+  /** Who gave the command; earlier versions do not say it. */
+  operator: z.string().optional(),
 });
 /** A command line for the worker. */
 export type Call = z.infer<typeof call>;
@@ -133,20 +136,22 @@ export const besides: ReadonlySet<string> = new Set([
 
 /** Returns the command line for the worker, and reads the files that it names. */
 export function callOf(
-  { terminal, interactive, colored = false }: Pick<Shell, 'terminal' | 'interactive' | 'colored'>,
+  shell: Pick<Shell, 'terminal' | 'interactive' | 'colored' | 'operator'>,
   argv: readonly string[],
 ): Call {
+  const { terminal, interactive, colored = false } = shell;
+  const caller = { terminal, interactive, colored, operator: operatorName(shell) };
   const [name = '', ...own] = withoutConfig(argv);
   const people = own[own.indexOf('--people') + 1];
   if (own.includes('--people') && people !== undefined) {
     const list = readFileSync(people, 'utf8');
-    return { argv: [name, ...own], people: list, terminal, interactive, colored };
+    return { argv: [name, ...own], people: list, ...caller };
   }
-  if (name !== 'apply') return { argv: [name, ...own], terminal, interactive, colored };
+  if (name !== 'apply') return { argv: [name, ...own], ...caller };
   // The configuration is the only option with a value, so the first other word is the file.
   const at = own.findIndex((token) => !token.startsWith('-'));
   const plan = readFileSync(own[at] ?? '', 'utf8');
-  return { argv: [name, ...own.toSpliced(at, 1)], plan, terminal, interactive, colored };
+  return { argv: [name, ...own.toSpliced(at, 1)], plan, ...caller };
 }
 
 /** Removes -c FILE, -cFILE, --config FILE and --config=FILE. */

@@ -3,7 +3,8 @@
  * line.
  */
 import type { Command } from 'commander';
-import { Invalid } from '../../domain/errors.ts';
+import { closeEntries, drain } from '../../audit/audit-trail.ts';
+import { Invalid, renderProblem } from '../../domain/errors.ts';
 import type { Key } from '../../domain/record.ts';
 import type { Config } from '../../config/config.ts';
 import { loadConfig } from '../../config/load-config.ts';
@@ -73,12 +74,22 @@ async function workOn(
     const ids = mirror.snapshot.recorded.originsOf(part.type.name, key);
     taken = await mirror.locks.take({ keys: [key], ids });
     const told = await act({ mirror, part, key, hash, names, path, flags });
+    await writeDecisions(mirror, shell);
     print(told, flags, shell);
     return told.code;
   } finally {
     taken?.release();
     await close();
   }
+}
+
+/** Moves the decision to the audit log, and signs it. The next run does it if that fails now. */
+async function writeDecisions({ audit, snapshot, clock }: Mirror, { note }: Shell): Promise<void> {
+  if (!audit) return;
+  const unwritten =
+    (await drain(audit, snapshot, async () => clock.sleep(0))) ??
+    closeEntries(audit, snapshot, { at: clock.now(), prunes: false });
+  if (unwritten) note(`crm-mirror: ${renderProblem(unwritten)}`);
 }
 
 /**

@@ -20,6 +20,7 @@ import { run } from '../../engine/run.ts';
 import { assemble } from '../compose/assemble-mirror.ts';
 import { codeOfStop, exitCode } from '../output/exit-codes.ts';
 import { explain } from '../output/failure-report.ts';
+import { operatorName } from '../output/operator-name.ts';
 import { followRun } from './follow-run.ts';
 import { createLog, hushed } from './run-log.ts';
 import { orHandOver } from '../remote/worker-handover.ts';
@@ -146,6 +147,7 @@ async function runOnce(config: Config, { flags, shell: own, wanted }: Call): Pro
       approve,
       only,
       onlyPeople,
+      by: { by: 'command', name: operatorName(shell) },
       progress,
       foresees,
       async shows(plan) {

@@ -199,6 +199,15 @@ const guards = z
   })
   .describe('Limits above which changes of a run need approval');
 
+const audit = z
+  .strictObject({
+    keep: duration('How long the audit log keeps its entries').default('1095d'),
+    keyFile: text(
+      'File of the key that signs the audit log, created at first use; by default beside the snapshot',
+    ).optional(),
+  })
+  .describe('The audit log: who allowed what, and what was sent');
+
 /**
  * The schema of the whole file. In its output, defaults are filled in, while paths and durations
  * are still text.
@@ -219,6 +228,7 @@ export const fileSchema = z
     policy: policy.prefault({}),
     guards: guards.prefault({}),
     keep: duration('How long the snapshot keeps runs and their changes').default('90d'),
+    audit: audit.prefault({}),
     requests: requests.prefault({}),
     schedule: schedule.optional(),
     redis: redis.optional(),

@@ -4,9 +4,10 @@
  */
 import { isStatedOptOut, type JournaledChange } from '../../domain/change.ts';
 import { NotSent } from '../../domain/errors.ts';
+import type { Answer } from '../../domain/exchange.ts';
 import type { Key } from '../../domain/record.ts';
 import type { SendOutcome } from '../../records/record-type.ts';
-import { isFresh, isSuperseded, type RunContext } from '../context/run-context.ts';
+import { isFresh, isSuperseded, type RunContext, writeAuditLog } from '../context/run-context.ts';
 import { type ApplyContext, isPastSlice, knownOf } from './apply-context.ts';
 import { each } from '../context/work-in-parts.ts';
 import { beginInFlight, endInFlight, isForbidden, rememberDeleted } from './in-flight.ts';
@@ -43,6 +44,7 @@ async function* planned(
       [after] = record;
     }
     if (page.size === 0) return;
+    await writeAuditLog(run);
     // If sending has stopped, the loop has no other await, so it must yield here.
     await run.clock.sleep(0);
   }
@@ -88,7 +90,8 @@ async function sendAll(
       dropStale(run, [change], 'its creation did not come to pass');
       continue;
     }
-    const outcome = await attempt(applying, change, stays ? run.abort : run.stop);
+    const heard: Heard = {};
+    const outcome = await attempt(applying, change, { stop: stays ? run.abort : run.stop, heard });
     if (typeof outcome === 'string') {
       // This run cannot make a new decision for the record. The next run reads the current source.
       dropStale(run, [change], reasonOf[outcome]);
@@ -106,11 +109,21 @@ async function sendAll(
       if (ends) dropStale(run, changes.slice(at + 1));
       if (brought) isPlanned = applying.replan(change.key, isSettled);
     };
-    await recordOutcome(applying, change, { outcome, follow });
+    await recordOutcome(applying, change, { outcome, follow, ...heard });
     endInFlight(applying, change.key);
     if (ends) return isPlanned;
   }
   return false;
+}
+
+/** The platform's answer to a change, once there is one. */
+interface Heard {
+  answer?: Answer;
+}
+
+interface Attempt {
+  stop: AbortSignal;
+  heard: Heard;
 }
 
 /**
@@ -150,13 +163,13 @@ export function withTarget({ run, type }: ApplyContext, change: JournaledChange)
 async function attempt(
   applying: ApplyContext,
   change: JournaledChange,
-  stop: AbortSignal,
+  how: Attempt,
 ): Promise<SendOutcome | Late> {
-  const first = await tryOnce(applying, change, stop);
+  const first = await tryOnce(applying, change, how);
   if (first !== 'too old') return first;
   return applying.oneByOne(async () => {
     for (;;) {
-      const next = await tryOnce(applying, change, stop);
+      const next = await tryOnce(applying, change, how);
       if (next !== 'too old') return next;
     }
   });
@@ -169,7 +182,7 @@ async function attempt(
 async function tryOnce(
   applying: ApplyContext,
   change: JournaledChange,
-  stop: AbortSignal,
+  { stop, heard }: Attempt,
 ): Promise<SendOutcome | 'too old' | Late> {
   const { run, type, breaker } = applying;
   const isOutdated = () => change.op === 'delete' && !applying.known.still();
@@ -194,6 +207,7 @@ async function tryOnce(
     seen: known.fresh,
     facts: run.facts.known,
     recorded: () => run.snapshot.recorded.get(type.name, change.key),
+    answered: (answer) => void (heard.answer = answer),
     leaves: async () =>
       run.groupCommit(() => {
         if (stop.aborted || breaker.holds(type, change))

@@ -1,6 +1,8 @@
 /** Records the outcome of a change. */
 import type { JournaledChange } from '../../domain/change.ts';
+import { type Answer, requestIdOf } from '../../domain/exchange.ts';
 import type { Key, ObservedRow } from '../../domain/record.ts';
+import type { WriteOutcome } from '../../audit/audit-entry.ts';
 import type { Acknowledged, SendOutcome } from '../../records/record-type.ts';
 import type { Times } from '../../snapshot/tables/absence-counts.ts';
 import type { ApplyContext } from './apply-context.ts';
@@ -10,6 +12,13 @@ import { latestNow } from '../context/platform-knowledge.ts';
 import { stageObservation } from '../observe/person-observation.ts';
 import { retryDelayMs, retrySchedules } from '../../domain/retry-schedules.ts';
 
+/** The outcome of a change, and the platform's answer if there was one. */
+interface Outcome {
+  outcome: SendOutcome;
+  answer?: Answer | undefined;
+  follow?(isSettled: boolean): void;
+}
+
 /**
  * Records an outcome in the journal, the recorded state, the problems and the run's candidates.
  * Then calls `follow` in the same transaction; `isSettled` states whether the record is as desired.
@@ -17,7 +26,7 @@ import { retryDelayMs, retrySchedules } from '../../domain/retry-schedules.ts';
 export async function recordOutcome(
   applying: ApplyContext,
   change: JournaledChange,
-  { outcome, follow }: { outcome: SendOutcome; follow?(isSettled: boolean): void },
+  { outcome, answer, follow }: Outcome,
 ): Promise<void> {
   const { run, type } = applying;
   const { journal } = run.snapshot;
@@ -34,12 +43,38 @@ export async function recordOutcome(
     } else if (outcome.is === 'unknown') {
       journal.move(change.seq, 'unknown', { at, reason: outcome.why });
     } else journal.move(change.seq, 'planned', { at });
+    noteForAudit(applying, change, { outcome, answer });
     follow?.(isSettled);
   });
   applying.tally.outcome(type, change, outcome);
   const done = applying.tally.outcomeCount(type.name);
   const of = Math.max(done, applying.planned);
   run.progress({ stage: 'applying', kind: type.name, done, of });
+}
+
+/** Remembers for the audit log what became of a change that was sent. */
+function noteForAudit(
+  { run }: ApplyContext,
+  { seq }: JournaledChange,
+  { outcome, answer }: Outcome,
+): void {
+  const word = auditWord(outcome);
+  if (word === undefined) return;
+  const status = outcome.is === 'rejected' ? outcome.status : answer?.status;
+  const request = answer && requestIdOf(answer);
+  const at = run.clock.now();
+  run.snapshot.unaudited.addOutcome(seq, { at, outcome: word, status, request });
+}
+
+/** Returns the outcome as the audit log names it; undefined if the platform did nothing. */
+function auditWord(outcome: SendOutcome): WriteOutcome | undefined {
+  if (outcome.is === 'acked') {
+    if (outcome.undone) return 'undone';
+    return outcome.found ? 'found' : 'acked';
+  }
+  return outcome.is === 'rejected' || outcome.is === 'stale' || outcome.is === 'unknown'
+    ? outcome.is
+    : undefined;
 }
 
 /** Records an acknowledged change. Returns whether the record is now as desired. */

@@ -13,6 +13,7 @@ import type { DoNotContactList } from '../../do-not-contact/contact-list.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import type { WriteBack } from '../../sources/write-back.ts';
 import type { Source } from '../../sources/source.ts';
+import type { AuditTrail } from '../../audit/audit-trail.ts';
 import type { OnlyPeople } from './people-selection.ts';
 import type { PersonLocks } from './person-locks.ts';
 
@@ -44,6 +45,8 @@ export interface Mirror {
   /** Runs and changes older than this are deleted; in milliseconds. */
   keepMs: number;
   guards: Guards;
+  /** The audit log; undefined if it cannot be opened, or for a plan, which writes nothing. */
+  audit?: AuditTrail | undefined;
   /**
    * The default for people who are no longer in the CRM; undefined if the configuration states it.
    */
@@ -128,6 +131,14 @@ export interface RunOptions {
   /** Aborted some seconds after `stop`: the run then gives up what is in flight. */
   abort: AbortSignal;
   progress(progress: Progress): void;
+  /** What asked for the run, for the audit log; by default a program that embeds the engine. */
+  by?: RunActor | undefined;
+}
+
+/** What asked for a run, and the person who gave the command. */
+export interface RunActor {
+  by: 'schedule' | 'event' | 'command' | 'program';
+  name?: string | undefined;
 }
 
 /** A plan to approve, who approves it, and why. */

@@ -1,4 +1,6 @@
 /** Declares what every step of a run needs, and provides the lookups that steps use. */
+import { drain } from '../../audit/audit-trail.ts';
+import type { Problem } from '../../domain/errors.ts';
 import type { JournaledChange } from '../../domain/change.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 import type { LearnedFacts, PlatformTime } from './platform-knowledge.ts';
@@ -8,7 +10,15 @@ import { type Mirror, onlyKey, type RunOptions } from './mirror-context.ts';
 import type { RecordType } from '../../records/record-type.ts';
 
 type OfMirror =
-  'snapshot' | 'doNotContact' | 'locks' | 'clock' | 'platformNow' | 'parts' | 'guards' | 'unstated';
+  | 'snapshot'
+  | 'doNotContact'
+  | 'audit'
+  | 'locks'
+  | 'clock'
+  | 'platformNow'
+  | 'parts'
+  | 'guards'
+  | 'unstated';
 type OfOptions = 'mode' | 'writes' | 'firstLoad' | 'restored' | 'stop' | 'abort' | 'progress';
 
 /**
@@ -76,4 +86,13 @@ export function isSuperseded(
     keys.has(key) ||
     (ids.size > 0 && run.snapshot.staging.idsOf(name, key).some((id) => ids.has(id)))
   );
+}
+
+/** Moves what is remembered of writes to the audit log. Returns a note if that is not possible. */
+export async function writeAuditLog({
+  audit,
+  snapshot,
+  clock,
+}: RunContext): Promise<Problem | undefined> {
+  return audit && drain(audit, snapshot, () => clock.sleep(0));
 }

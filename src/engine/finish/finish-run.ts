@@ -1,12 +1,14 @@
 /** Ends a run: stores what the next runs need, and returns the summary. */
 import { guardNames } from '../../domain/guard-classes.ts';
+import type { Problem } from '../../domain/errors.ts';
 import type { RecordType } from '../../records/record-type.ts';
 import { weekMs } from '../report/guard-rules.ts';
 import { clearAnnouncement } from './announce-defaults.ts';
 import { closeApprovals, countAwaitingApproval } from '../guard/plan-approval.ts';
 import type { RunState } from '../context/run-state.ts';
 import { dropSuperseded, yielding } from '../plan/commit-plan.ts';
-import { type RunContext, supersededKeys } from '../context/run-context.ts';
+import { type RunContext, supersededKeys, writeAuditLog } from '../context/run-context.ts';
+import { closeEntries } from '../../audit/audit-trail.ts';
 import { isRecord, onlyKey } from '../context/mirror-context.ts';
 import { storeWantedCounts } from '../read/incremental-read.ts';
 import { groupFound } from './group-found-problems.ts';
@@ -27,10 +29,12 @@ export async function finishRun(found: RunState): Promise<Summary> {
   const { reason, note }: ReturnType<typeof storeQuarantine> = run.writes
     ? storeQuarantine(run, breaker)
     : {};
+  const unwritten = run.writes ? await closeAuditLog(run) : undefined;
+  const notes = [note, unwritten].filter((one) => one !== undefined);
   const state = {
     ...found,
     reasons: [...found.reasons, ...(reason === undefined ? [] : [reason])],
-    notes: [...found.notes, ...(note === undefined ? [] : [note])],
+    notes: [...found.notes, ...notes],
   };
   if (run.writes) {
     await keepOrigins(state);
@@ -56,6 +60,15 @@ export async function finishRun(found: RunState): Promise<Summary> {
   if (run.writes) await closeHolds(state, settled);
   if (run.writes && onlyKey(run) === undefined) await prune(run, state.mirror.keepMs);
   return summary;
+}
+
+/** Completes the audit log, and signs it. Returns a note if that is not possible. */
+async function closeAuditLog(run: RunContext): Promise<Problem | undefined> {
+  const { audit, snapshot, clock } = run;
+  if (!audit) return undefined;
+  const unwritten = await writeAuditLog(run);
+  if (unwritten !== undefined) return unwritten;
+  return closeEntries(audit, snapshot, { at: clock.now(), prunes: run.mode === 'full' });
 }
 
 /** Stores the end of the run. Returns the record types for which all necessary work was done. */
@@ -122,7 +135,7 @@ function* keepNoticed({ run, parts, known, plan }: RunState): Generator<undefine
 /** Deletes rows that are too old. It scans all of them, so a run about one person skips it. */
 async function prune(run: RunContext, keepMs: number): Promise<void> {
   const { snapshot, clock } = run;
-  const { runs, journal, optOutReports, awaitingApproval, transaction } = snapshot;
+  const { runs, journal, optOutReports, awaitingApproval, unaudited, transaction } = snapshot;
   const at = clock.now();
   // Guards count the changes of the last seven days.
   const before = at - Math.max(keepMs, weekMs);
@@ -130,6 +143,7 @@ async function prune(run: RunContext, keepMs: number): Promise<void> {
     runs.prune(at - keepMs);
     optOutReports.prune(before);
     awaitingApproval.prune(before);
+    unaudited.prune(before);
   });
   await untilDone(run, () => transaction(() => awaitingApproval.pruneBatches()));
   await untilDone(run, () => transaction(() => journal.prune(before)));

@@ -14,7 +14,7 @@ import { endFirstLoad } from '../context/first-load.ts';
 import { addHolds, type Batch, batchOf, holdWithheld } from './approval-holds.ts';
 import type { RunContext } from '../context/run-context.ts';
 import { modeName, type ToApprove } from '../context/mirror-context.ts';
-import { approvePlan, isAnyLeft, rejectedForMs } from './plan-decisions.ts';
+import { approvePlan, isAnyLeft, noteDecision, rejectedForMs } from './plan-decisions.ts';
 
 /**
  * Approves what remains of the plan that `approve` names, if any, and ends old rejections. Returns
@@ -64,6 +64,7 @@ export function* approveThisPlan(context: RunState): Generator<undefined, boolea
   snapshot.transaction(() => {
     keepPlan(context, batch);
     snapshot.awaitingApproval.approve(hash, decision);
+    noteDecision(snapshot, 'approve', { plan: hash, ...decision });
   });
   snapshot.guarded.release(hash);
   context.review.held.clear();

@@ -15,6 +15,7 @@
  * change that nobody has seen. The later of two decisions counts.
  */
 import { z } from 'zod';
+import { addDecision } from '../../audit/audit-trail.ts';
 import { byGuard, guardNames, type GuardClass, timedGuards } from '../../domain/guard-classes.ts';
 import { contactKey } from '../../records/contact/observe/observed-contact.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
@@ -68,7 +69,10 @@ export function approvePlan(
       !awaitingApproval.hasParts(plan) && awaitingApproval.rejections().length === 0;
     if (isWhole(only) && isUntouched) {
       const held = awaitingApproval.left(plan);
-      if (isAnyLeft(held)) awaitingApproval.approve(plan, decision);
+      if (isAnyLeft(held)) {
+        awaitingApproval.approve(plan, decision);
+        noteDecision(snapshot, 'approve', { plan, ...decision });
+      }
       return { part: undefined, held, rest: byGuard(() => 0), uncreated: 0, unknown: [] };
     }
     const { chosen, others, unknown } = choose(snapshot, plan, only);
@@ -83,6 +87,7 @@ export function approvePlan(
     });
     awaitingApproval.takeBack(plan, made);
     awaitingApproval.approve(part, decision);
+    noteDecision(snapshot, 'approve', { plan: part, ...decision });
     return { part, ...told };
   });
 }
@@ -109,8 +114,18 @@ export function rejectPlan(
     });
     revoke(snapshot, chosen, decision.at);
     awaitingApproval.reject(part, decision);
+    noteDecision(snapshot, 'reject', { plan: part, ...decision });
     return { part, ...told };
   });
+}
+
+/** Remembers a decision about a plan for the audit log. Call it within a transaction. */
+export function noteDecision(
+  snapshot: Pick<Snapshot, 'unaudited'>,
+  what: 'approve' | 'reject',
+  { plan: about, at, by, reason }: Decision & { plan: string },
+): void {
+  addDecision(snapshot, { at, what, name: by ?? 'unknown', reason, about, evidence: null });
 }
 
 /** Limits the open approvals of these changes to the other changes that they cover. */

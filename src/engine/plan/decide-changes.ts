@@ -96,21 +96,26 @@ function decideOne(deciding: Deciding, key: Key): number {
   for (const stop of decision.stoppedBy ?? []) tally.stopped(stop);
   const { changes } = decision;
   const refused = refusedOf(run, tally, { type, states, changes });
-  return plan(deciding, changes, { open: [], refused, isQuarantined: run.quarantined });
+  const facts = { open: [], refused, isQuarantined: run.quarantined };
+  return plan(deciding, states, { changes, facts });
 }
 
 /** Stages the changes that pass the gates of the run. Returns their number. */
 function plan(
   { run, onKeptBack }: Deciding,
-  changes: readonly Change[],
-  facts: RunGateFacts,
+  { desired }: States,
+  { changes, facts }: { changes: readonly Change[]; facts: RunGateFacts },
 ): number {
   const planned = changes.filter((change) => {
     const gate = keptBackBy(change, facts);
     if (gate) onKeptBack?.(change, gate);
     return gate === undefined;
   });
-  for (const change of planned) run.snapshot.staging.addPlanned(change);
+  const records = planned.length > 0 ? desiredFingerprint(desired) || undefined : undefined;
+  for (const change of planned) {
+    const { why } = change;
+    run.snapshot.staging.addPlanned(why ? { ...change, why: { ...why, records } } : change);
+  }
   return planned.length;
 }
 
@@ -130,8 +135,10 @@ function isAlone({ recorded, former, successors }: States, { note, forgets }: De
 function decideUnknown(deciding: Deciding, key: Key): void {
   const { run, type, known } = deciding;
   const open = run.snapshot.journal.open(type.name).filter((change) => change.key === key);
-  const { changes } = type.decide(statesOf(run, type, { key, known }));
-  plan(deciding, changes, { open, refused: [], isQuarantined: run.quarantined });
+  const states = statesOf(run, type, { key, known });
+  const { changes } = type.decide(states);
+  const facts = { open, refused: [], isQuarantined: run.quarantined };
+  plan(deciding, states, { changes, facts });
 }
 
 /**

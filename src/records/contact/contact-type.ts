@@ -6,13 +6,8 @@ import type { Enrolled } from '../../platform/contacts.ts';
 import type { Platform } from '../../platform/api-client.ts';
 import type { Subscription } from '../../platform/request-schemas.ts';
 import type { Capabilities } from '../capabilities.ts';
-import {
-  acked,
-  type RecordType,
-  type Recovery,
-  type SendContext,
-  type SendOutcome,
-} from '../record-type.ts';
+import { acked, type RecordType, type Recovery, type SendOutcome } from '../record-type.ts';
+import type { SendContext } from '../send-context.ts';
 import { decodedStates } from '../decoded-rows.ts';
 import type { Evidence } from '../platform-facts.ts';
 import { afterwards, settled, stale } from '../send-outcome.ts';

@@ -21,12 +21,16 @@
  * An invalid D counts as present, and nothing is done. Without a certified reading of the source no
  * template counts as absent.
  */
-import { guardOf, type Change } from '../../domain/change.ts';
-import { mostLevels } from '../../domain/values/lossless-json.ts';
-import type { RecordProblem } from '../../domain/record-problem.ts';
-import { canonicalJson, type Ownership, type RecordedRow } from '../../domain/record.ts';
+import { guardOf, type Change, type ChangeReason } from '../../domain/change.ts';
+import {
+  canonicalJson,
+  fingerprint,
+  type Ownership,
+  type RecordedRow,
+} from '../../domain/record.ts';
 import { templateCreateBody } from '../../platform/request-schemas.ts';
 import type { Decision } from '../record-type.ts';
+import { differing, doubled, edited, gone, incomparable } from './template-problems.ts';
 import {
   difference,
   type DesiredTemplateRow,
@@ -100,7 +104,8 @@ function absent({ states, recorded, shown, policy }: Absent, none: Decision): De
   if (policy.absentTemplates === 'keep' || now.fields.status === 'archived') return none;
   const fields = { status: 'archived' as const };
   const wanted = { ...recorded.sent, ...fields };
-  return { ...none, changes: [change(states.key, 'archive', { target: now.id, fields, wanted })] };
+  const about = { target: now.id, fields, wanted, shown: now };
+  return { ...none, changes: [change(states.key, 'archive', about)] };
 }
 
 interface Facts {
@@ -140,7 +145,8 @@ function owned(facts: Owned & { shown: ObservedTemplate | undefined }, none: Dec
   const names = Object.keys(fields);
   const done: RecordedTemplate = { ...recorded, sent: desired, leftAlone: null, shown };
   if (names.length === 0) return { ...none, note: note(done, true) };
-  const update = change(states.key, 'update', { target: shown.id, fields, wanted: desired });
+  const about = { target: shown.id, fields, wanted: desired, shown };
+  const update = change(states.key, 'update', about);
   if (isEdited(recorded, shown, desired)) {
     return overwrite
       ? { ...none, note: note({ ...recorded, replaced: shown }, false), changes: [update] }
@@ -206,13 +212,30 @@ function creation(key: string, desired: TemplateFields): Change[] {
 function change(
   key: string,
   op: Change['op'],
-  { target, ...body }: TemplateChange['value'] & { target?: string },
+  {
+    target,
+    shown,
+    ...body
+  }: TemplateChange['value'] & { target?: string; shown?: ObservedTemplate },
 ): Change {
   // No guard counts a creation or its second step, because neither replaces anything.
   const guard = guardOf({ kind: 'template', op });
   const rest = { part: '', target, body: canonicalJson(body), phase: 0, guard } as const;
-  return { kind: 'template', key, op, ...rest };
+  const why: ChangeReason = {
+    rule: ruleOf[op] ?? op,
+    before: shown ? fingerprint(canonicalJson(shown.fields)) : 'none',
+    after: fingerprint(canonicalJson(body.wanted)),
+  };
+  return { kind: 'template', key, op, ...rest, why };
 }
+
+/** The rules by which templates change, as the audit log names them. */
+const ruleOf: Partial<Record<Change['op'], string>> = {
+  create: 'missing-on-platform',
+  complete: 'missing-on-platform',
+  update: 'different-on-platform',
+  archive: 'missing-from-source',
+};
 
 function noteOf(
   { states, ownership }: Pick<Owned, 'states' | 'ownership'>,
@@ -242,55 +265,4 @@ function sightOf(
   return row
     ? { shown: row.fingerprint, seenAt: at }
     : { shown: recorded?.shown, seenAt: recorded?.seenAt ?? 0 };
-}
-
-type Found = Pick<RecordProblem, 'cause' | 'about' | 'reason' | 'fix'>;
-
-function problem(key: string, kind: RecordProblem['class'], fault: Found): RecordProblem {
-  return { kind: 'template', key, class: kind, part: '', ...fault };
-}
-
-function doubled(key: string, shown: ObservedTemplate[]): RecordProblem {
-  const ids = shown.map((template) => template.id).toSorted();
-  return problem(key, 'rejected', {
-    cause: 'template-name-shared',
-    about: 'several templates on the platform have this name',
-    reason: `${shown.length} templates on the platform have this name: ${ids.join(', ')}`,
-    fix: 'rename or remove all but one of them on the platform',
-  });
-}
-
-function incomparable(key: string, { id }: ObservedTemplate): RecordProblem {
-  return problem(key, 'rejected', {
-    cause: 'template-too-deep',
-    about: `the content on the platform is nested more than ${mostLevels} levels deep and cannot be compared`,
-    reason: `the content on the platform (${id}) is nested more than ${mostLevels} levels deep and cannot be compared`,
-    fix: 'nest it less deeply on the platform, or remove it there',
-  });
-}
-
-function differing(key: string, fields: string[]): RecordProblem {
-  return problem(key, 'conflict', {
-    cause: 'template-differs',
-    about: 'found on the platform with other fields; left as it is',
-    reason: `found on the platform with other ${fields.join(', ')}; left as it is`,
-    fix: 'it is written when the source next changes, or set policy.templates to overwrite',
-  });
-}
-
-function edited(key: string, fields: string[]): RecordProblem {
-  return problem(key, 'conflict', {
-    cause: 'template-edited',
-    about: 'was edited on the platform; left as it is',
-    reason: `was edited on the platform (${fields.join(', ')}); left as it is`,
-    fix: 'take the edit into the source, or set policy.templates to overwrite',
-  });
-}
-
-function gone(key: string): RecordProblem {
-  return problem(key, 'conflict', {
-    cause: 'template-vanished',
-    reason: 'vanished on the platform; not made again',
-    fix: 'remove it from the source, or set policy.templates to overwrite',
-  });
 }

@@ -10,9 +10,9 @@ import {
   type RecordType,
   type KnownRecord,
   type SendOutcome,
-  type SendContext,
   type Recovery,
 } from '../record-type.ts';
+import type { SendContext } from '../send-context.ts';
 import { decodedStates } from '../decoded-rows.ts';
 import { settled, stale } from '../send-outcome.ts';
 import { decideTemplate, phases, reasonFor, type TemplatePolicy } from './template-decision.ts';

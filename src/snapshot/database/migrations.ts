@@ -201,6 +201,13 @@ export const migrations: readonly string[] = [
    create table rejection (
      plan text primary key, at integer not null, decided_by text not null, reason text not null
    ) without rowid;`,
+  // What is not in the audit log yet. Ids are never used again: they tell what the log has already.
+  `alter table change add column why text;
+   alter table run add column asked text;
+   create table unaudited (
+     id integer primary key autoincrement, writer text not null, at integer not null,
+     change integer, outcome text, status integer, request text, key text, entry text
+   );`,
 ];
 
 /** Brings the tables of a database up to date. Throws Invalid for a newer version. */

@@ -43,6 +43,7 @@ export function purgeIn(db: Statements): Purge {
   const problems = db.prepare('delete from problem where kind = ? and key = ?');
   const changes = db.prepare('delete from change where kind = ? and key = ?');
   const absences = db.prepare('delete from absence where kind = ? and key = ?');
+  const unaudited = db.prepare('delete from unaudited where key = ?');
   const held = db.prepare('delete from held where kind = ? and key = ?');
   const standing = db.prepare('delete from standing where kind = ? and key = ?');
   const returned = db.prepare('delete from returned where kind = ? and key = ?');
@@ -54,6 +55,7 @@ export function purgeIn(db: Statements): Purge {
       const names = [key, ...ids.map((id) => `id ${id}`)];
       mentions.run({ kind, key });
       duplicates.run(kind, key);
+      unaudited.run(key);
       const dropped = {
         recorded: recorded.run(kind, key).changes,
         origins: origins.run(kind, key).changes,

@@ -14,11 +14,14 @@ export interface KeptRun {
   endedAt: number | null;
   /** The summary as JSON text, without its problems. */
   summary: string | null;
+  /** What asked for the run, as JSON text; null for a run of an earlier version. */
+  asked: string | null;
 }
 
 /** Records when runs start and how they end. */
 export interface Runs {
-  start(run: { id: string; mode: string; at: number }): void;
+  /** `asked`: what asked for the run, as JSON text. */
+  start(run: { id: string; mode: string; at: number; asked: string }): void;
   finish(run: { id: string; status: string; plan: string; summary: string; at: number }): void;
   /** Deletes a run that is not worth listing. */
   drop(id: string): void;
@@ -37,12 +40,13 @@ export interface Runs {
   prune(before: number): void;
 }
 
-const columns = 'id, mode, status, plan, started_at startedAt, ended_at endedAt, summary';
+const columns = 'id, mode, status, plan, started_at startedAt, ended_at endedAt, summary, asked';
 
 /** Prepares the statements about runs. */
 export function runsIn(db: Statements): Runs {
   const start = db.prepare(
-    `insert into run (id, mode, status, started_at) values (@id, @mode, 'running', @at)`,
+    `insert into run (id, mode, status, started_at, asked)
+     values (@id, @mode, 'running', @at, @asked)`,
   );
   const finish = db.prepare(
     `update run set status = @status, plan = @plan, summary = @summary, ended_at = @at where id = @id`,

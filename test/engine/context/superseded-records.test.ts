@@ -142,7 +142,7 @@ test('runs that begin in the same moment have different names', async () => {
   stage.snapshot.transaction(() => {
     for (let own = 0; own < 0x10000; own += 1) {
       const name = `${id.slice(0, -4)}${own.toString(16).padStart(4, '0')}`;
-      if (own % 16 > 0 && name !== id) runs.start({ id: name, mode: 'single', at: 0 });
+      if (own % 16 > 0 && name !== id) runs.start({ id: name, mode: 'single', at: 0, asked: '' });
     }
   });
   expect(await alone(stage, '2')).toMatchObject({ status: 'done' });
@@ -151,7 +151,7 @@ test('runs that begin in the same moment have different names', async () => {
 test('only runs about everybody drop old runs', async () => {
   const stage = stageOf();
   const { runs } = stage.snapshot;
-  runs.start({ id: 'old', mode: 'full', at: 0 });
+  runs.start({ id: 'old', mode: 'full', at: 0, asked: '' });
   runs.finish({ id: 'old', status: 'done', plan: '', summary: '{}', at: 1 });
   await alone(stage, '1');
   expect(runs.get('old')).toBeDefined();

@@ -1,4 +1,4 @@
-user_version 18
+user_version 19
 CREATE INDEX change_by_guard on change (guard, sent_at)
      where guard is not null and approved is null;
 CREATE INDEX change_by_key on change (kind, key);
@@ -29,7 +29,7 @@ CREATE TABLE change (
      target text, body text not null, phase integer not null,
      state text not null, reason text, fix text,
      planned_at integer not null, sent_at integer, ended_at integer
-   , guard text, approved text);
+   , guard text, approved text, why text);
 CREATE TABLE held (
      batch text not null, kind text not null, key text not null,
      op text not null, part text not null, target text not null, guard text not null, body text not null default '', ids text not null default '[]',
@@ -75,7 +75,8 @@ CREATE TABLE returned (
 CREATE TABLE run (
      id text primary key, mode text not null, status text not null, plan text,
      started_at integer not null, ended_at integer, summary text
-   ) without rowid;
+   , asked text) without rowid;
+CREATE TABLE sqlite_sequence(name,seq);
 CREATE TABLE "standing" (
      guard text not null, kind text not null, key text not null, part text not null default '',
      at integer, platform_at integer,
@@ -84,6 +85,10 @@ CREATE TABLE "standing" (
 CREATE TABLE twin (
      kind text not null, key text not null, id text not null, primary key (kind, key, id)
    ) without rowid;
+CREATE TABLE unaudited (
+     id integer primary key autoincrement, writer text not null, at integer not null,
+     change integer, outcome text, status integer, request text, key text, entry text
+   );
 CREATE TRIGGER renamed_away after insert on recorded
      when instr(new.body, '"renamed"') or exists (
        select 1 from renamed where kind = new.kind and key = new.key)

@@ -68,7 +68,7 @@ export async function forgetOne(
     {
       forgets: key,
       work: (mirror, { stop: signal, abort }) =>
-        forget(mirror, { part: peopleOf(mirror), key }, { signal, abort }),
+        forget(mirror, { part: peopleOf(mirror), key, by: 'operator' }, { signal, abort }),
     },
   );
   const [first] = ground.found;
@@ -116,7 +116,7 @@ export async function allowAgain(ground: Ground, key: string): Promise<void> {
   const { done, outing } = await lead(ground, calm, {
     forgets: key,
     work: (mirror, { stop: signal, abort }) => {
-      const target = { part: peopleOf(mirror), key, reason: 'asked for it' };
+      const target = { part: peopleOf(mirror), key, reason: 'asked for it', by: 'operator' };
       return allow(mirror, target, { signal, abort });
     },
   });

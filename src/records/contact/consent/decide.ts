@@ -1,5 +1,5 @@
 /** Decides what happens to one person: each channel first by the rules, then by the gates. */
-import { type Change, guardOf, type Op } from '../../../domain/change.ts';
+import { type Change, type ChangeReason, guardOf, type Op } from '../../../domain/change.ts';
 import type { RecordProblem } from '../../../domain/record-problem.ts';
 import { canonicalJson, type Key } from '../../../domain/record.ts';
 import { decodedStates } from '../../decoded-rows.ts';
@@ -10,27 +10,19 @@ import { movedRows } from './changed-address.ts';
 import { type Conflict, conflictOf, contradiction, renamedThere } from './conflicts.ts';
 import { isErased, newsOfSight } from './do-not-contact-entries.ts';
 import { channelFacts, factsOf, newerWill, type PersonFacts, type PersonRules } from './facts.ts';
-import { type AskedGate, gates, passGates } from './gates.ts';
+import { gates, passGates } from './gates.ts';
 import { statingOut, withdrawsStated } from './own-opt-outs.ts';
 import { isDoubtful } from './platform-opt-outs.ts';
 import { isIrrelevant, isToRecord, noteOf } from './recorded-note.ts';
 import { renamedTargets } from './renamed-contact.ts';
-import { isOperators, laterWill, settlementOf } from './settlements.ts';
-import {
-  type ChannelFacts,
-  decideChannel,
-  type PersonStatus,
-  type Rule,
-  ruleFor,
-  rules as table,
-  type Verdict,
-} from './rules.ts';
+import { isOperators, laterWill } from './settlements.ts';
+import { decideChannel, rules as table, type Verdict } from './rules.ts';
 import { type ContactStates, decodeContact } from '../observe/contact-rows.ts';
 import type { EnrolmentBody, ObservedContact } from '../observe/contact-state.ts';
 import { settles } from '../observe/converged-creation.ts';
 import { fingerprintsOf } from '../observe/last-observed.ts';
 import { fingerprintOf } from '../observe/observed-contact.ts';
-import { contradict } from '../observe/strictest-consent.ts';
+import { contradict, statedAt } from '../observe/strictest-consent.ts';
 
 /** The order in which a person's changes are sent: opt-outs first, deletes last. */
 export const phase = { optOut: 0, optIn: 1, delete: 2 } as const;
@@ -113,12 +105,14 @@ function changesOf(decision: Decision, { facts, channel, verdict }: Decided): Ch
   const { key } = facts.states;
   const isMoved = verdict.cause === 'address';
   const about = { channel, isMoved };
+  const reason = reasonIn(facts, verdict, channel);
   if (verdict.action === 'opt_in') {
-    return [changeOf(key, 'opt_in', { ...about, target: facts.contacts[0]?.id })];
+    const [contact] = facts.contacts;
+    return [changeOf(key, 'opt_in', { ...about, target: contact?.id, reason: reason(contact) })];
   }
   if (verdict.action === 'create') {
     const isFirst = !decision.changes.some(({ op }) => op === 'create');
-    return [changeOf(key, isFirst ? 'create' : 'opt_in', about)];
+    return [changeOf(key, isFirst ? 'create' : 'opt_in', { ...about, reason: reason() })];
   }
   // Even if a renamed contact causes a conflict, the person's other contacts are opted out.
   const optsOut = verdict.by === 'renamed-claimed' || isOut(verdict);
@@ -127,7 +121,10 @@ function changesOf(decision: Decision, { facts, channel, verdict }: Decided): Ch
   const why = whyOf(facts, verdict, channel);
   return contactsOf(facts, verdict, channel)
     .filter((contact) => contact.channels[channel] === 'opt_in')
-    .map(({ id }) => changeOf(key, 'opt_out', { ...about, target: id, why }));
+    .map((contact) => {
+      const of = { ...about, target: contact.id, why, reason: reason(contact) };
+      return changeOf(key, 'opt_out', of);
+    });
 }
 
 function isOut({ action }: Verdict): boolean {
@@ -162,6 +159,8 @@ function contactsOf(facts: PersonFacts, verdict: Verdict, channel: string): Obse
  */
 function planDeletes(decision: Decision, facts: PersonFacts, isForgotten: boolean): void {
   const { states, shown, replaced: isMoved } = facts;
+  const says = isFlagged(states) ? 'deleted' : 'gone';
+  const reason = { rule: deletingRule(facts), says, before: 'present' };
   for (const contact of oursOf(shown, states.recorded)) {
     const seen = isForgotten ? fingerprintOf(contact) : undefined;
     const about = {
@@ -169,6 +168,7 @@ function planDeletes(decision: Decision, facts: PersonFacts, isForgotten: boolea
       isMoved,
       target: contact.id,
       shown: seen,
+      reason,
     };
     decision.changes.push(changeOf(states.key, 'delete', about));
   }
@@ -178,17 +178,18 @@ interface About {
   channel: string;
   isMoved: boolean;
   target?: string | undefined;
+  reason: ChangeReason;
   why?: Why;
   /** For a delete: the contact's observed fingerprint, if nothing about the contact is recorded. */
   shown?: string | undefined;
 }
 
 function changeOf(key: Key, op: Op, about: About): Change {
-  const { channel: part, isMoved, target, why, shown } = about;
+  const { channel: part, isMoved, target, why, shown, reason } = about;
   // Opt-outs that the CRM states have their own guard.
   const guard = guardOf({ kind: 'contact', op }, why?.cause === 'stated');
   const body = canonicalJson({ ...why, shown, moved: isMoved || undefined });
-  return { kind: 'contact', key, op, part, target, body, phase: phaseOf(op), guard };
+  return { kind: 'contact', key, op, part, target, body, phase: phaseOf(op), guard, why: reason };
 }
 
 function phaseOf(op: Op): number {
@@ -229,30 +230,10 @@ function markEnrolments(decision: Decision, facts: PersonFacts): void {
   decision.changes = decision.changes.map(mark);
 }
 
-export interface ExplainedPerson {
-  status: PersonStatus;
-  channels: ExplainedChannel[];
-}
-
-export interface ExplainedChannel {
-  channel: string;
-  asked: ChannelFacts;
-  /** The rules in order, up to the one that matches; all rules if none matches. */
-  tried: { rule: Rule; matches: boolean }[];
-  /** The gates that were applied, in order. */
-  gates: AskedGate[];
-  verdict: Verdict;
-  /** How an operator settled the channel, while that holds; null if nobody did. */
-  settlement: ReturnType<typeof settlementOf>;
-  /** The setting that prevents a change in the channel; undefined if there is none. */
-  stop: Stop | undefined;
-}
-
 /** Returns the words of the rule or gate that calls for a change. */
 export function reasonFor({ op, part }: Change, states: States, rules: PersonRules): string {
   const facts = factsOf(decodedStates(states, decodeContact), rules);
-  const deletes = facts.status.deletable ? 'gone-deletable' : 'address-replaced';
-  const by = op === 'delete' ? deletes : verdictIn(facts, part).verdict.by;
+  const by = op === 'delete' ? deletingRule(facts) : verdictIn(facts, part).verdict.by;
   return [...table, ...gates].find(({ id }) => id === by)?.asks ?? '';
 }
 
@@ -261,23 +242,19 @@ function verdictIn(facts: PersonFacts, channel: string): ReturnType<typeof passG
   return passGates({ person: facts, channel, asked }, decideChannel(asked));
 }
 
-/** Explains a decision by applying the same rules and gates to the same facts as `decidePerson`. */
-export function explainPerson(states: States, rules: PersonRules): ExplainedPerson {
-  const facts = factsOf(decodedStates(states, decodeContact), rules);
-  return {
-    status: facts.status,
-    channels: rules.channels.map((channel) => {
-      const asked = channelFacts(facts, channel);
-      const matching = ruleFor(asked);
-      const last = matching ? table.findIndex(({ id }) => id === matching.id) : table.length;
-      const tried = table.slice(0, last + 1).map((rule, at) => ({ rule, matches: at === last }));
-      const tested: AskedGate[] = [];
-      const decided = decideChannel(asked);
-      const passed = passGates({ person: facts, channel, asked }, decided, (one) =>
-        tested.push(one),
-      );
-      const settlement = settlementOf(facts.now.channels[channel], facts.operatorOut(channel));
-      return { channel, asked, tried, gates: tested, settlement, ...passed };
-    }),
-  };
+/** Returns a function that says, for one contact, why a change in a channel is planned. */
+function reasonIn({ states, desired }: PersonFacts, { by }: Verdict, channel: string) {
+  const says = desired.get(channel) ?? undefined;
+  const at = statedAt(states.desired, channel) ?? undefined;
+  return (contact?: ObservedContact): ChangeReason => ({
+    rule: by,
+    says,
+    statedAt: at,
+    before: contact?.channels[channel] ?? 'none',
+  });
+}
+
+/** Returns the rule that calls for a deletion. */
+function deletingRule({ status }: PersonFacts): string {
+  return status.deletable ? 'gone-deletable' : 'address-replaced';
 }

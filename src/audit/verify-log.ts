@@ -1,0 +1,185 @@
+/**
+ * Proves an audit log: that no entry was changed, removed, added or moved since it was written, and
+ * that the signed checkpoints fit. What has no checkpoint yet is proven by the chain alone, which
+ * somebody who may write the file could compute anew.
+ */
+import { createPublicKey } from 'node:crypto';
+import { Invalid } from '../domain/errors.ts';
+import { type AuditLog, type Checkpoint, checkpointText, type Head } from './audit-log.ts';
+import { decodeEntry } from './audit-entry.ts';
+import { firstHash, hashOf, type StoredEntry } from './hash-chain.ts';
+import { isSigned, keyId } from './signing-key.ts';
+
+/** One fault of a log. */
+export interface Fault {
+  /** The number of the entry, or the first of several. */
+  seq: number;
+  what: string;
+}
+
+/** What a verification found. */
+export interface Verification {
+  entries: number;
+  /** The numbers of the first and the last entry; 0 in an empty log. */
+  first: number;
+  last: number;
+  /** The last entry that a valid checkpoint covers; 0 if none does. */
+  signedUpTo: number;
+  /** The ids of the keys that signed. */
+  keys: string[];
+  /** At most 100 faults, by number. */
+  faults: Fault[];
+}
+
+const mostFaults = 100;
+
+/** What a verification compares a log with. */
+interface Compared {
+  /** An end of the chain that is remembered elsewhere: only by it is a cut end found. */
+  known?: (Head & { log?: string }) | undefined;
+  /** The public keys, in PEM form, that may have signed; any key if there are none. */
+  trusted?: readonly string[];
+}
+
+/** Verifies a log. */
+export function verifyLog(
+  log: Pick<AuditLog, 'id' | 'entries' | 'checkpoints'>,
+  { known, trusted = [] }: Compared = {},
+): Verification {
+  const faults: Fault[] = [];
+  const add = (seq: number, what: string): void => {
+    if (faults.length < mostFaults) faults.push({ seq, what });
+  };
+  if (known?.log !== undefined && known.log !== log.id) {
+    add(1, `this is another log (${log.id}) than the one that the snapshot knows (${known.log})`);
+  }
+  const signed = signaturesOf(log, { trusted, add });
+  const odd: Odd[] = [];
+  let start: Head = { seq: 0, hash: firstHash };
+  let first: StoredEntry | undefined;
+  let before: Head | undefined;
+  let entries = 0;
+  const follow = (row: StoredEntry, after: Head): void => {
+    if (row.seq !== after.seq + 1) add(after.seq + 1, missing(after.seq + 1, row.seq - 1));
+    else if (!hashOf(after.hash, row).equals(row.hash)) odd.push({ row, before: after });
+  };
+  for (const row of log.entries()) {
+    entries += 1;
+    first ??= row;
+    start = startAfter(row) ?? start;
+    if (row.body.startsWith(gapStart)) add(row.seq, sayGap(row));
+    if (before) follow(row, before);
+    signed.check(row);
+    if (known?.seq === row.seq && !known.hash.equals(row.hash)) {
+      add(row.seq, 'not the entry that was written here');
+    }
+    before = row;
+  }
+  if (first) follow(first, start);
+  for (const { row } of odd) add(row.seq, sayOdd(row, odd));
+  const last = before?.seq ?? 0;
+  sayCut(last, Math.max(known?.seq ?? 0, ...signed.left()), add);
+  const all = faults.toSorted((one, other) => one.seq - other.seq);
+  return { entries, first: first?.seq ?? 0, last, ...signed.found(), faults: all };
+}
+
+/** Reports entries that are missing at the end. */
+function sayCut(last: number, furthest: number, add: Judging['add']): void {
+  if (furthest > last) add(last + 1, missing(last + 1, furthest));
+}
+
+interface Judging {
+  trusted: readonly string[];
+  add(seq: number, what: string): void;
+}
+
+/** Returns what checks the signed checkpoints, entry by entry. */
+function signaturesOf(log: Pick<AuditLog, 'id' | 'checkpoints'>, { trusted, add }: Judging) {
+  const accepted = new Set(trusted.map(keyIdOf));
+  const left = new Map(log.checkpoints().map((one) => [one.seq, one]));
+  const keys = new Set<string>();
+  let signedUpTo = 0;
+  return {
+    check(row: StoredEntry): void {
+      const checkpoint = left.get(row.seq);
+      if (!checkpoint) return;
+      const fault = faultOf(log.id, checkpoint, row) ?? strangerOf(checkpoint, accepted);
+      if (fault === undefined) signedUpTo = row.seq;
+      else add(row.seq, fault);
+      keys.add(keyId(checkpoint.publicKey));
+      left.delete(row.seq);
+    },
+    /** Returns the numbers of signed entries that were not found. */
+    left: () => left.keys(),
+    found: () => ({ signedUpTo, keys: [...keys] }),
+  };
+}
+
+/** An entry whose hash does not follow from the entry before it. */
+interface Odd {
+  row: StoredEntry;
+  before: Head;
+}
+
+const pruningStart = '["pruning"';
+
+const gapStart = '["gap"';
+
+function sayGap({ body }: StoredEntry): string {
+  const entry = decodeEntry(body);
+  if (entry.type !== 'gap') return 'entries before this one are lost';
+  return `entries before this one are lost: the snapshot knew the log ${entry.log} up to ${entry.upTo}`;
+}
+
+/** Returns the end of the entries that were removed, according to the entry that says so. */
+function startAfter({ body }: StoredEntry): Head | undefined {
+  if (!body.startsWith(pruningStart)) return undefined;
+  const entry = decodeEntry(body);
+  if (entry.type !== 'pruning') return undefined;
+  return { seq: entry.upTo, hash: Buffer.from(entry.hash, 'hex') };
+}
+
+function missing(from: number, to: number): string {
+  return from === to
+    ? 'this entry is missing'
+    : `${to - from + 1} entries are missing, up to ${to}`;
+}
+
+function faultOf(log: string, checkpoint: Checkpoint, row: StoredEntry): string | undefined {
+  if (!checkpoint.hash.equals(row.hash))
+    return 'the entries up to here are not those that were signed';
+  const { publicKey, signature } = checkpoint;
+  if (isSigned(checkpointText(log, checkpoint), signature, publicKey)) return undefined;
+  return 'the signature of the checkpoint is wrong';
+}
+
+function strangerOf({ publicKey }: Checkpoint, accepted: ReadonlySet<string>): string | undefined {
+  const id = keyId(publicKey);
+  if (accepted.size === 0 || accepted.has(id)) return undefined;
+  return `signed with the key ${id}, which is none of the given ones`;
+}
+
+/** Returns the id of a key in PEM form. Throws Invalid if it is none. */
+function keyIdOf(pem: string): string {
+  try {
+    return keyId(createPublicKey(pem).export({ type: 'spki', format: 'pem' }).toString());
+  } catch {
+    throw new Invalid('--public-key: the file contains no public key (PEM)', {
+      fix: 'export it with `openssl pkey -in KEYFILE -pubout`',
+    });
+  }
+}
+
+/** The entries among which the home of a moved one is searched. */
+const mostMoved = 50;
+
+/** Says where an entry that does not fit belongs, or that it was changed. */
+function sayOdd(row: StoredEntry, odd: readonly Odd[]): string {
+  const near = odd.slice(0, mostMoved);
+  const hashes = near.flatMap((one) => [one.before.hash, one.row.hash]);
+  const home = near.find(
+    ({ row: { seq } }) =>
+      seq !== row.seq && hashes.some((before) => hashOf(before, { ...row, seq }).equals(row.hash)),
+  );
+  return home ? `this is entry ${home.row.seq}, in the wrong place` : 'this entry was changed';
+}

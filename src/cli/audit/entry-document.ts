@@ -1,0 +1,78 @@
+/** An entry of the audit log as commands show it: with its run, and with who approved it. */
+import { type AuditEntry, decodeEntry, type DecisionEntry } from '../../audit/audit-entry.ts';
+import type { AuditLog } from '../../audit/audit-log.ts';
+import type { StoredEntry } from '../../audit/hash-chain.ts';
+import { instant, instantOrNull } from '../output/format-values.ts';
+
+/** An entry in words that need nothing else; times are in UTC. */
+export interface EntryDocument {
+  seq: number;
+  at: string;
+  type: AuditEntry['type'];
+  /** The person's mark in this log, which is no hash of the address; null for nobody. */
+  person: string | null;
+  /** What asked for the run of a write, and who gave the command. */
+  run?: { id: string; mode: string; by: string; name: string | null } | null | undefined;
+  /** The decisions that approved the plan of a write, oldest first. */
+  approvedBy?: { at: string; name: string; reason: string | null }[];
+  /** What the platform shows since a write, if it is known. */
+  after?: string | null;
+  /** The other fields of the entry. */
+  [field: string]: unknown;
+}
+
+/** Returns a function that completes entries of a log. */
+export function documentsOf(log: AuditLog): (row: StoredEntry) => EntryDocument {
+  const runs = new Map<number, EntryDocument['run']>();
+  const runOf = (seq: number): EntryDocument['run'] => {
+    if (!runs.has(seq)) runs.set(seq, runAt(log, seq));
+    return runs.get(seq) ?? null;
+  };
+  const approvals = Map.groupBy(approvalsIn(log), ({ about }) => about ?? '');
+  return (row) => {
+    const entry = decodeEntry(row.body);
+    const { type, at } = entry;
+    const person = row.person?.toString('hex') ?? null;
+    const told = { seq: row.seq, at: instant(at), type, person };
+    if (entry.type !== 'write') return { ...entry, ...told };
+    return {
+      ...entry,
+      ...told,
+      statedAt: instantOrNull(entry.statedAt),
+      after: afterOf(entry),
+      run: runOf(entry.run),
+      approvedBy: (approvals.get(entry.approval ?? '') ?? [])
+        .filter((one) => one.at <= entry.at)
+        .map(({ at: decided, name, reason }) => ({ at: instant(decided), name, reason })),
+    };
+  };
+}
+
+function runAt(log: AuditLog, seq: number): EntryDocument['run'] {
+  for (const { seq: found, body } of seq > 0 ? log.entries(seq - 1) : []) {
+    const entry = found === seq ? decodeEntry(body) : undefined;
+    if (entry?.type !== 'run') return null;
+    const { id, mode, by, name } = entry;
+    return { id, mode, by, name };
+  }
+  return null;
+}
+
+function approvalsIn(log: AuditLog): DecisionEntry[] {
+  return log.decisions().flatMap(({ body }) => {
+    const entry = decodeEntry(body);
+    return entry.type === 'decision' && entry.what === 'approve' ? [entry] : [];
+  });
+}
+
+const shown: Readonly<Record<string, string>> = {
+  create: 'opt_in',
+  opt_in: 'opt_in',
+  opt_out: 'opt_out',
+  delete: 'none',
+};
+
+function afterOf(entry: Extract<AuditEntry, { type: 'write' }>): string | null {
+  if (entry.outcome !== 'acked' && entry.outcome !== 'found') return null;
+  return entry.after ?? shown[entry.op] ?? null;
+}

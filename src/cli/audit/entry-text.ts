@@ -1,0 +1,160 @@
+/** Shows entries of the audit log to people. */
+import { gates } from '../../records/contact/consent/gates.ts';
+import { rules } from '../../records/contact/consent/rules.ts';
+import { changeName } from '../output/change-words.ts';
+import { csvLines } from '../output/csv-text.ts';
+import { type Line, lineOf, styled } from '../output/text-style.ts';
+import type { EntryDocument } from './entry-document.ts';
+
+/** Returns the lines about one entry, a heading first. */
+export function entryLines(entry: EntryDocument): Line[] {
+  const facts = entry.type === 'write' ? writeFacts(entry) : otherFacts(entry);
+  const heading = styled('bold', titleOf(entry));
+  return [
+    lineOf(`${entry.at}  `, heading, styled('dim', `  entry ${entry.seq}`)),
+    ...facts.map(([name, text]) => `    ${name.padEnd(11)} ${text}`),
+  ];
+}
+
+const outcomes: Readonly<Record<string, string>> = {
+  acked: 'done',
+  found: 'found done (nobody can tell whose doing it was)',
+  undone: 'done, and taken back by the person since',
+  rejected: 'refused by the platform',
+  stale: 'did not happen, or no longer applied',
+  unknown: 'no answer',
+};
+
+function titleOf(entry: EntryDocument): string {
+  const word = (name: string): string => (entry[name] ? ` ${text(entry[name])}` : '');
+  if (entry.type === 'write') {
+    const outcome = text(entry['outcome']);
+    const change = changeName(text(entry['op']), false);
+    return `${change}${word('part')}${word('template')} – ${outcomes[outcome] ?? outcome}`;
+  }
+  if (entry.type === 'decision') return `${text(entry['what'])}${word('about')}`;
+  return titles[entry.type];
+}
+
+const titles: Readonly<Record<EntryDocument['type'], string>> = {
+  run: 'a run began',
+  write: 'a write',
+  decision: 'a decision',
+  erasure: 'the key of one person was dropped',
+  key: 'a new signing key took over',
+  gap: 'entries before this one are lost',
+  pruning: 'entries that were too old were removed',
+};
+
+type Fact = [name: string, text: string];
+
+function writeFacts(entry: EntryDocument): Fact[] {
+  const { says, statedAt, before, after, status, request, run, record } = entry;
+  const stated = typeof statedAt === 'string' ? `, stated ${statedAt}` : '';
+  const answer = [status ?? 'none', request].filter(
+    (word) => typeof word === 'string' || typeof word === 'number',
+  );
+  return [
+    ['rule', ruleText(String(entry['rule']))],
+    ['CRM said', `${text(says)}${stated}${record ? ` (record ${text(record)})` : ''}`],
+    ['platform', `${text(before)} → ${after ?? 'not known'}`],
+    ['asked by', runText(run)],
+    ...approvalFacts(entry),
+    ['answer', answer.join(', ')],
+  ];
+}
+
+function runText(run: EntryDocument['run']): string {
+  if (!run) return 'not known';
+  const by = run.name === null ? run.by : `${run.by} of ${run.name}`;
+  return `${by}, ${run.mode} run ${run.id}`;
+}
+
+const needed: Readonly<Record<string, string>> = {
+  exempt: 'none was needed: no limit applies to a first load or a creation',
+  expired: 'none came in time: stated opt-outs wait no longer than guards.optOuts.holdFor',
+  excused: 'none was needed: an earlier attempt counted already',
+};
+
+function approvalFacts({ approval, approvedBy = [] }: EntryDocument): Fact[] {
+  if (typeof approval !== 'string') return [['approval', 'none was needed: below the limits']];
+  const why = needed[approval];
+  if (why !== undefined) return [['approval', why]];
+  if (approvedBy.length === 0)
+    return [['approval', `plan ${approval}; the log does not say by whom`]];
+  return approvedBy.map(({ at, name, reason }): Fact => [
+    'approved',
+    `plan ${approval}, by ${name} at ${at}${reason === null ? '' : `: ${reason}`}`,
+  ]);
+}
+
+/** Returns the words of a rule, with its name. */
+function ruleText(id: string): string {
+  const rule = [...rules, ...gates].find((one) => one.id === id);
+  if (!rule) return id;
+  const row = rule.row === undefined ? '' : `rule ${rule.row}, `;
+  return `${rule.asks} (${row}${id})`;
+}
+
+const hidden: ReadonlySet<string> = new Set(['seq', 'at', 'type', 'person', 'what', 'about']);
+
+function otherFacts(entry: EntryDocument): Fact[] {
+  return Object.entries(entry)
+    .filter(([name, value]) => !hidden.has(name) && value !== null && value !== '')
+    .map(([name, value]): Fact => [names[name] ?? name, text(value)]);
+}
+
+const names: Readonly<Record<string, string>> = { name: 'by', publicKey: 'key' };
+
+function text(value: unknown): string {
+  if (value === null || value === undefined) return 'nothing';
+  return typeof value === 'string' || typeof value === 'number'
+    ? String(value)
+    : JSON.stringify(value);
+}
+
+const columns = [
+  'seq',
+  'at',
+  'type',
+  'person',
+  'op',
+  'part',
+  'template',
+  'rule',
+  'says',
+  'statedAt',
+  'record',
+  'before',
+  'after',
+  'outcome',
+  'status',
+  'request',
+  'run',
+  'mode',
+  'by',
+  'name',
+  'approval',
+  'approvers',
+  'what',
+  'about',
+  'reason',
+  'evidence',
+  'hash',
+] as const;
+
+/** The first line of the export as CSV. */
+export const csvHead = columns.join(',');
+
+/** Returns an entry as a line of CSV that no spreadsheet takes for a formula. */
+export function csvOf(entry: EntryDocument): string {
+  const run = entry.run ? { ...entry.run, run: entry.run.id } : { run: entry['id'] };
+  const approvers = (entry.approvedBy ?? []).map(({ name }) => name).join('; ');
+  const all: Record<string, unknown> = { ...entry, ...run, approvers };
+  const cells = columns.map((name) => cellOf(all[name]));
+  return csvLines([cells], { spreadsheet: true })[0] ?? '';
+}
+
+function cellOf(value: unknown): string {
+  return value === null || value === undefined ? '' : text(value);
+}

@@ -1,0 +1,26 @@
+/** Tells what a verification of the audit log found. */
+import type { Verification } from '../../audit/verify-log.ts';
+import { counted } from '../../domain/values/counted.ts';
+import { type Line, lineOf, styled } from '../output/text-style.ts';
+
+/** Returns the lines for people: the verdict first. */
+export function verificationLines(mirror: string, found: Verification): Line[] {
+  const { faults, entries, first, last, signedUpTo, keys } = found;
+  const range = entries === 0 ? '' : `, ${first} to ${last}`;
+  const verdict =
+    faults.length === 0
+      ? lineOf(styled('green', '✓'), ` The audit log of ${mirror} is whole: `)
+      : lineOf(styled('red', '✗'), ` The audit log of ${mirror} is not as it was written: `);
+  return [
+    lineOf(verdict, `${counted(entries, 'entry', 'entries')}${range}.`),
+    `  signed  ${signedText(signedUpTo, last)}`,
+    ...keys.map((key) => `  key     ${key}`),
+    ...faults.map(({ seq, what }) => lineOf('  ', styled('red', `entry ${seq}`), `  ${what}`)),
+  ];
+}
+
+function signedText(signedUpTo: number, last: number): string {
+  if (signedUpTo === 0) return 'nothing yet: the end of a run signs';
+  if (signedUpTo === last) return 'all of it';
+  return `up to entry ${signedUpTo}; the ${counted(last - signedUpTo, 'entry', 'entries')} after it by the chain alone`;
+}

@@ -1,0 +1,56 @@
+/** Explains a decision about a person: which rules and gates were asked, and what they said. */
+import { decodedStates } from '../decoded-rows.ts';
+import type { States, Stop } from '../record-type.ts';
+import { channelFacts, factsOf, type PersonRules } from './consent/facts.ts';
+import { type AskedGate, passGates } from './consent/gates.ts';
+import {
+  type ChannelFacts,
+  decideChannel,
+  type PersonStatus,
+  type Rule,
+  ruleFor,
+  rules as table,
+  type Verdict,
+} from './consent/rules.ts';
+import { settlementOf } from './consent/settlements.ts';
+import { decodeContact } from './observe/contact-rows.ts';
+
+export interface ExplainedPerson {
+  status: PersonStatus;
+  channels: ExplainedChannel[];
+}
+
+export interface ExplainedChannel {
+  channel: string;
+  asked: ChannelFacts;
+  /** The rules in order, up to the one that matches; all rules if none matches. */
+  tried: { rule: Rule; matches: boolean }[];
+  /** The gates that were applied, in order. */
+  gates: AskedGate[];
+  verdict: Verdict;
+  /** How an operator settled the channel, while that holds; null if nobody did. */
+  settlement: ReturnType<typeof settlementOf>;
+  /** The setting that prevents a change in the channel; undefined if there is none. */
+  stop: Stop | undefined;
+}
+
+/** Explains a decision by applying the same rules and gates to the same facts as `decidePerson`. */
+export function explainPerson(states: States, rules: PersonRules): ExplainedPerson {
+  const facts = factsOf(decodedStates(states, decodeContact), rules);
+  return {
+    status: facts.status,
+    channels: rules.channels.map((channel) => {
+      const asked = channelFacts(facts, channel);
+      const matching = ruleFor(asked);
+      const last = matching ? table.findIndex(({ id }) => id === matching.id) : table.length;
+      const tried = table.slice(0, last + 1).map((rule, at) => ({ rule, matches: at === last }));
+      const tested: AskedGate[] = [];
+      const decided = decideChannel(asked);
+      const passed = passGates({ person: facts, channel, asked }, decided, (one) =>
+        tested.push(one),
+      );
+      const settlement = settlementOf(facts.now.channels[channel], facts.operatorOut(channel));
+      return { channel, asked, tried, gates: tested, settlement, ...passed };
+    }),
+  };
+}

@@ -1,0 +1,18 @@
+/** Opens a database file for writing. */
+import { chmodSync, existsSync } from 'node:fs';
+import Database from 'better-sqlite3';
+import { onDisk, patienceMs, refuseNoFile } from './database-access.ts';
+import { makeFolderOf } from './snapshot-folder.ts';
+
+/**
+ * Opens the database at `path`; creates it (0600) and its folder if they do not exist. `what` names
+ * the file in messages. Throws Invalid.
+ */
+export function openToWrite(path: string, what: string): Database.Database {
+  refuseNoFile(path, what);
+  const isMade = existsSync(path);
+  if (!isMade) makeFolderOf(path);
+  const db = onDisk(path, () => new Database(path, { timeout: patienceMs }));
+  if (!isMade) chmodSync(path, 0o600);
+  return db;
+}

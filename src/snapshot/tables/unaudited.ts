@@ -1,0 +1,83 @@
+import type { Statements } from '../database/prepared-statements.ts';
+import type { JournaledChange } from '../../domain/change.ts';
+import type { Key } from '../../domain/record.ts';
+
+/**
+ * What the audit log does not contain yet. It is written in the transaction that records the
+ * outcome or the decision, so nothing is lost if the process dies, and dropped once the log has it.
+ */
+export interface Unaudited {
+  /** Remembers the outcome of a change that was sent. A change that never left is no write. */
+  addOutcome(seq: number, outcome: ChangeOutcome): void;
+  /** Remembers an entry, as JSON text, and the person whom it concerns; null for nobody. */
+  addEntry(entry: string, about: { key: Key | null; at: number }): void;
+  /** Returns the oldest, in order. */
+  next(count: number): UnauditedRow[];
+  /** Drops everything up to an id. */
+  drop(upTo: number): void;
+  /** Drops what is older than `before` (epoch milliseconds), because no log wanted it. */
+  prune(before: number): void;
+}
+
+/** The outcome of a change. */
+export interface ChangeOutcome {
+  /** In milliseconds since the epoch. */
+  at: number;
+  outcome: string;
+  /** The status of the platform's answer; undefined if there was none. */
+  status: number | undefined;
+  /** The platform's id of the request. */
+  request: string | undefined;
+}
+
+/** One remembered outcome, with its change, or one entry. */
+export interface UnauditedRow {
+  id: number;
+  /** Identifies the connection that wrote it, since ids of a restored copy may occur twice. */
+  writer: string;
+  at: number;
+  /** The entry as JSON text; null for the outcome of a change. */
+  entry: string | null;
+  key: Key | null;
+  outcome: string | null;
+  status: number | null;
+  request: string | null;
+  run: string | null;
+  kind: JournaledChange['kind'] | null;
+  op: JournaledChange['op'] | null;
+  part: string | null;
+  /** The reason of the change as JSON text (ChangeReason). */
+  why: string | null;
+  approved: string | null;
+}
+
+/** Prepares the statements about what is not in the audit log yet. */
+export function unauditedIn(db: Statements): Unaudited {
+  const [writer = ''] = db
+    .prepare<[], { name: string }>('select lower(hex(randomblob(6))) name')
+    .all()
+    .map(({ name }) => name);
+  const outcome = db.prepare(
+    `insert into unaudited (writer, at, change, outcome, status, request, key)
+     select @writer, @at, seq, @outcome, @status, @request, key from change
+     where seq = @seq and sent_at is not null`,
+  );
+  const entry = db.prepare(
+    'insert into unaudited (writer, at, key, entry) values (@writer, @at, @key, @entry)',
+  );
+  const next = db.prepare<[number], UnauditedRow>(
+    `select u.id, u.writer, u.at, u.entry, u.key, u.outcome, u.status, u.request,
+       c.run, c.kind, c.op, c.part, c.why, c.approved
+     from unaudited u left join change c on c.seq = u.change order by u.id limit ?`,
+  );
+  const drop = db.prepare('delete from unaudited where id <= ?');
+  const prune = db.prepare('delete from unaudited where at < ?');
+  return {
+    addOutcome: (seq, { status = null, request = null, ...told }) =>
+      void outcome.run({ ...told, status, request, seq, writer }),
+    addEntry: (text, { key, at }) => void entry.run({ writer, at, key, entry: text }),
+    next: (count) => next.all(count),
+    drop: (upTo) => void drop.run(upTo),
+    prune: (before) => void prune.run(before),
+  };
+}

@@ -1,0 +1,178 @@
+/** The audit log by its commands: what a write was asked for by, and whether the log is whole. */
+import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { describe, expect, test } from 'vitest';
+import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
+
+const logOf = (world: Mirrored): string => `${world.path}-audit`;
+const shown = async (world: Mirrored, who = ann) =>
+  (await world.call('audit', 'show', who, '--json')).json.entries;
+
+function edit(path: string, sql: string): void {
+  const db = new Database(path);
+  db.exec(sql);
+  db.close();
+}
+
+/** A mirror that has subscribed Ann and opted her out again. */
+async function written(): Promise<Mirrored> {
+  const world = await mirrored();
+  world.people([{ email: ann, news: 'yes' }]);
+  await world.call('sync');
+  world.people([{ email: ann, news: 'no' }]);
+  await world.call('sync');
+  return world;
+}
+
+describe('audit show', () => {
+  test('tells each write about a person: the rule, who asked, before and after, the answer', async () => {
+    const world = await written();
+    const by = { id: expect.any(String), mode: 'full', by: 'command', name: expect.any(String) };
+    expect(await shown(world)).toMatchObject([
+      {
+        op: 'create',
+        part: 'ch_news',
+        rule: 'not-on-platform',
+        says: 'opt_in',
+        before: 'none',
+        after: 'opt_in',
+        outcome: 'acked',
+        status: 201,
+        run: by,
+      },
+      { op: 'opt_out', rule: 'stated-out', says: 'opt_out', before: 'opt_in', after: 'opt_out' },
+    ]);
+    const { out } = await world.call('audit', 'show', ann);
+    expect(out).toContain('opt-out wanted; subscribed (rule 6, stated-out)');
+    expect(out).not.toContain(ann);
+  });
+
+  test('tells what a person decided', async () => {
+    const world = await written();
+    const said = ['--reason', 'by letter', '--by', 'eva'];
+    await world.call('allow', ann, ...said);
+    await world.call('state', 'reset', ann, ...said);
+    expect((await shown(world)).slice(2)).toMatchObject([
+      { type: 'decision', what: 'allow', name: 'eva', reason: 'by letter' },
+      { type: 'decision', what: 'state reset', name: 'eva', reason: 'by letter' },
+    ]);
+  });
+
+  test('names who approved a write, and why', async () => {
+    const world = await mirrored({ lines: { guards: { optIns: { percent: 0, floor: 0 } } } });
+    await world.call('backfill');
+    world.people([
+      { email: ann, news: 'yes', product: 'yes' },
+      { email: bob, news: 'yes', product: 'no' },
+    ]);
+    const { json } = await world.call('sync', '--json');
+    await world.call('approve', json.plan, '--by', 'ben', '--reason', 'spring campaign');
+    await world.call('sync');
+    const last = (await shown(world)).at(-1);
+    expect(last).toMatchObject({
+      op: 'opt_in',
+      part: 'ch_product',
+      approvedBy: [{ name: 'ben', reason: 'spring campaign' }],
+    });
+    expect((await world.call('audit', 'show', ann)).out).toContain('by ben at ');
+  });
+
+  test('after forget nobody can tell whom the entries concern, and the log is whole', async () => {
+    const world = await written();
+    world.people([{ email: bob, news: 'no' }]);
+    expect((await world.call('forget', ann)).code).toBe(0);
+    expect(await shown(world)).toEqual([]);
+    const { json } = await world.call('audit', 'verify', '--json');
+    expect(json).toMatchObject({ whole: true, faults: [] });
+    const { out } = await world.call('audit', 'export');
+    const entries = out
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    const rules = entries.filter(({ rule }) => rule === 'forgotten');
+    expect(rules.map(({ op, run }) => ({ op, run }))).toEqual([{ op: 'delete', run: null }]);
+    expect(entries.at(-1)).toMatchObject({ type: 'erasure' });
+    const bytes = readFileSync(logOf(world), 'latin1');
+    expect(bytes).not.toContain(ann);
+  });
+});
+
+describe('audit verify', () => {
+  test.each([
+    ['a changed entry', `update entry set body = replace(body, 'none', 'opt_in') where seq = 2`, 2],
+    ['a missing entry', 'delete from entry where seq = 2', 2],
+    ['a cut end', 'delete from checkpoint; delete from entry where seq = 4', 4],
+  ])('names %s, with exit code 1', async (_, sql, seq) => {
+    const world = await written();
+    expect((await world.call('audit', 'verify')).code).toBe(0);
+    edit(logOf(world), sql);
+    const { code, out } = await world.call('audit', 'verify');
+    expect(code).toBe(1);
+    expect(out).toContain(`entry ${seq}`);
+  });
+
+  test('finds a log that was written anew with another key, if the key is known', async () => {
+    const world = await written();
+    const trusted = join(world.folder, 'trusted.pub');
+    const key = `${logOf(world)}-key`;
+    const pem = execFileSync('openssl', ['pkey', '-in', key, '-pubout']);
+    writeFileSync(trusted, pem);
+    expect((await world.call('audit', 'verify', '--public-key', trusted)).code).toBe(0);
+    for (const file of [key, logOf(world), `${logOf(world)}-wal`]) rmSync(file, { force: true });
+    world.people([{ email: bob, news: 'yes' }]);
+    await world.call('sync');
+    const { code, out } = await world.call('audit', 'verify', '--public-key', trusted);
+    expect(code).toBe(1);
+    expect(out).toContain('which is none of the given ones');
+    expect(out).toContain('entries before this one are lost');
+  });
+
+  test('says what to do if there is no log', async () => {
+    const world = await mirrored();
+    const { code, err } = await world.call('audit', 'verify');
+    expect(code).toBe(2);
+    expect(err).toContain('there is no audit log yet');
+  });
+});
+
+describe('audit export', () => {
+  test('contains what others need to verify the chain', async () => {
+    const world = await written();
+    const file = join(world.folder, 'log.jsonl');
+    expect((await world.call('audit', 'export', '--output', file)).out).toContain('4 entries');
+    let before = Buffer.alloc(32);
+    for (const line of readFileSync(file, 'utf8').trim().split('\n')) {
+      const { seq, person, text, hash } = JSON.parse(line);
+      const mark = person ? Buffer.from(person, 'hex') : Buffer.alloc(16);
+      const parts = Buffer.concat([before, mark, Buffer.from(`${seq}\n${text}`)]);
+      before = createHash('sha256').update(parts).digest();
+      expect(before.toString('hex')).toBe(hash);
+    }
+    expect(before.equals(Buffer.alloc(32))).toBe(false);
+  });
+
+  test('begins at a time', async () => {
+    const world = await written();
+    expect((await world.call('audit', 'export', '--since', '2999-01-01')).out).toBe('');
+  });
+});
+
+describe('a log that cannot be written', () => {
+  test('stops no run: its entries wait, and the next run writes them', async () => {
+    const world = await written();
+    renameSync(logOf(world), `${logOf(world)}-kept`);
+    writeFileSync(logOf(world), 'this is no database, and never was one, however long it is');
+    world.people([{ email: bob, news: 'yes' }]);
+    const failing = await world.call('sync');
+    expect(failing).toMatchObject({ code: 0, err: expect.stringContaining('the audit log') });
+    expect(world.shown(bob)).toEqual({ ch_news: 'opt_in' });
+    for (const end of ['', '-wal', '-shm']) rmSync(`${logOf(world)}${end}`, { force: true });
+    renameSync(`${logOf(world)}-kept`, logOf(world));
+    await world.call('sync');
+    expect(await shown(world, bob)).toMatchObject([{ op: 'create', outcome: 'acked' }]);
+    expect((await world.call('audit', 'verify')).code).toBe(0);
+  });
+});
