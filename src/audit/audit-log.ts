@@ -92,7 +92,7 @@ export interface AuditLog {
   prune(before: number, at: number): number;
   /**
    * Erases a person: drops the key, and appends an entry that says so. Does nothing for a person
-   * whom the log does not know.
+   * that the log does not know.
    */
   erase(person: Key, said: { at: number; by: string }): void;
   close(): void;

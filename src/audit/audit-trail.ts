@@ -59,7 +59,7 @@ interface Erased {
 
 /**
  * Drops the key of a person, after everything that is remembered of them is in the log: nobody can
- * tell any more whom those entries concern. Throws Unavailable if the log cannot be written.
+ * tell any more who those entries are about. Throws Unavailable if the log cannot be written.
  */
 export function eraseFromLog(
   { log, key: signing }: AuditTrail,

@@ -2,7 +2,7 @@
  * Names people in the audit log by marks, which say nothing without two keys: the secret of the
  * do-not-contact list, which is not in this file, and a random key of each person, which is. An
  * erasure drops the person's key and the way to their row: the entries and their proof stay, and
- * nobody can tell any more whom they concern.
+ * nobody can tell any more who they are about.
  */
 import { hash, randomFillSync } from 'node:crypto';
 import type { Statements } from '../snapshot/database/prepared-statements.ts';
@@ -44,7 +44,7 @@ export function personMarksIn({ prepare }: Statements, secret: Buffer): PersonMa
     'insert into person (mark, lookup, key) values (?, ?, ?)',
   );
   const forget = prepare<[number]>('update person set lookup = null, key = null where id = ?');
-  /** The keyed hash of an address: without the secret, nobody can tell whom a row is about. */
+  /** The keyed hash of an address: without the secret, nobody can tell who a row is about. */
   const nameOf = (address: Key): Buffer =>
     keyedHash(secret, keyedHash(secret, `person ${address}`).toString('hex'));
   /** Follows the places of a name until one is free or belongs to this very person. */

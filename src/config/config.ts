@@ -13,7 +13,15 @@ type File = z.output<typeof fileSchema>;
 
 /** The fields of the file that the configuration stores in a different form. */
 type Converted =
-  'audit' | 'guards' | 'keep' | 'ledgerKeyFile' | 'platform' | 'policy' | 'requests' | 'schedule';
+  | 'alerts'
+  | 'audit'
+  | 'guards'
+  | 'keep'
+  | 'ledgerKeyFile'
+  | 'platform'
+  | 'policy'
+  | 'requests'
+  | 'schedule';
 
 /**
  * The complete configuration. Paths are absolute, durations are in milliseconds, defaults are
@@ -29,11 +37,21 @@ export interface Config extends Readonly<Omit<File, Converted>> {
   readonly platform: Readonly<File['platform'] & { apiKey: string }>;
   readonly policy: PolicyConfig;
   readonly guards: GuardsConfig;
+  readonly alerts: AlertsConfig;
   /** How long runs and changes are kept. */
   readonly keepMs: number;
   readonly requests: RequestLogConfig;
   /** When a worker runs; undefined if the file has no such block. */
   readonly schedule?: Schedule | undefined;
+}
+
+/** The values above which a mirror needs attention; undefined for those that are not set. */
+interface AlertsConfig {
+  /** A percentage of the changes of a run. */
+  readonly refused?: number | undefined;
+  readonly runTimeMs?: number | undefined;
+  readonly proofAgeMs?: number | undefined;
+  readonly deviation?: number | undefined;
 }
 
 /** The file of the request log, how long it keeps a request, and its maximum size. */
@@ -81,7 +99,7 @@ export function settle(
   { file, statesAbsent, apiKey, absolute }: Surroundings,
 ): Config {
   const { ledgerKeyFile, platform, contacts, templates, policy, guards, keep, ...more } = valid;
-  const { audit, requests, ...rest } = more;
+  const { alerts, audit, requests, ...rest } = more;
   const { deleteAfter, ...policies } = policy;
   const { absentFor, absentReadings, ...limits } = guards;
   const { schedule } = valid;
@@ -114,6 +132,7 @@ export function settle(
       absentReadings,
       absentForMs: milliseconds(absentFor),
     },
+    alerts: settleAlerts(alerts),
     keepMs: milliseconds(keep),
     requests: {
       isOn: requests.log === 'on',
@@ -123,6 +142,14 @@ export function settle(
     },
     schedule: schedule && settleSchedule(schedule, templates !== undefined),
   });
+}
+
+function settleAlerts({ runTime, proofAge, ...alerts }: File['alerts']): AlertsConfig {
+  return {
+    ...alerts,
+    runTimeMs: runTime === undefined ? undefined : milliseconds(runTime),
+    proofAgeMs: proofAge === undefined ? undefined : milliseconds(proofAge),
+  };
 }
 
 /** Returns the bytes of a size such as 100MB or 1GB. */

@@ -11,7 +11,8 @@ type PerKind = { contacts: number; templates: number } | null;
  * The part of a mirror's status that becomes metrics, in the format of `crm-mirror status --json`.
  */
 export interface GaugedStatus {
-  proven: { ageMs: number | null } | null;
+  proven: { ageMs: number | null; stale: boolean } | null;
+  alerts: readonly { threshold: 'refused' | 'runTime' | 'deviation' }[];
   recorded: PerKind;
   conflicts: PerKind;
   rejected: PerKind;
@@ -52,6 +53,7 @@ const help = {
   erasures_unfinished: 'Erasures that were requested and are not finished',
   outcomes_unknown: 'Changes whose outcome is unknown',
   paused: '1 while the mirror is paused',
+  alert: '1 while the last runs, or the age of the proof, are above a threshold of `alerts`',
   quarantined: '1 while only opt-outs are sent',
   budget_limit: "Requests that a route allows in a window, according to the platform's answers",
   budget_left: 'Requests that remain in the window',
@@ -94,6 +96,7 @@ const labels: Record<string, string[]> = {
   rejected: ['kind'],
   invalid: ['kind'],
   held: ['class'],
+  alert: ['threshold'],
   budget_limit: ['route'],
   budget_left: ['route'],
   queue_jobs: ['queue', 'state'],
@@ -142,9 +145,22 @@ function standing(of: GaugedStatus): Told[] {
     ['returns_rejected', of.returns?.rejected.count],
     ['erasures_unfinished', erasuresUnfinished.count],
     ['outcomes_unknown', open.unknown],
+    ...alertsOf(of),
     ['paused', paused ? 1 : 0],
     ['quarantined', quarantine ? 1 : 0],
   ];
+}
+
+function alertsOf({ alerts, proven }: GaugedStatus): Told[] {
+  const rows = [
+    ['refused', 'refused'],
+    ['run_time', 'runTime'],
+    ['deviation', 'deviation'],
+  ] as const;
+  const told = rows.map(([threshold, name]): Told => {
+    return ['alert', Number(alerts.some((one) => one.threshold === name)), { threshold }];
+  });
+  return [...told, ['alert', Number(proven?.stale === true), { threshold: 'proof_age' }]];
 }
 
 function budget([route, { limit, left }]: [string, RouteLimit]): Told[] {

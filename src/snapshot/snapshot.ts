@@ -16,8 +16,8 @@ import { refuseNoPlace } from './database/snapshot-folder.ts';
 import { openToLook, type Wait, waiterFor } from './database/database-access.ts';
 import { fenceIn, isLeased, type Token } from './database/writer-lease.ts';
 import { changesIn, type Journal } from './tables/journal.ts';
-import { type GuardedChanges, guardedChangesIn } from './tables/guarded-changes.ts';
-import { awaitingApprovalIn, type PlansAwaitingApproval } from './tables/awaiting-approval.ts';
+import { type GuardedChanges, guardedChangesIn } from './guards/guarded-changes.ts';
+import { awaitingApprovalIn, type PlansAwaitingApproval } from './guards/awaiting-approval.ts';
 import {
   historyIn,
   type Outcomes,
@@ -34,8 +34,8 @@ import { type Purge, purgeIn } from './tables/record-purge.ts';
 import { type Recorded, recordedIn } from './tables/recorded-state.ts';
 import { type ListNews, listNewsIn } from './staging/do-not-contact-news.ts';
 import { type OptOutReports, optOutReportsIn } from './tables/opt-out-reports.ts';
-import { type Shaping, shapingIn } from './tables/guarded-shape.ts';
-import { withdrawalsIn, type Withdrawals } from './tables/guarded-withdrawals.ts';
+import { type Shaping, shapingIn } from './guards/guarded-shape.ts';
+import { withdrawalsIn, type Withdrawals } from './guards/guarded-withdrawals.ts';
 import { type Slicing, slicingIn, type Staging, stagingIn } from './staging/staging.ts';
 import { type KeyRanges, rangesIn } from './database/key-range.ts';
 import { type Unaudited, unauditedIn } from './tables/unaudited.ts';

@@ -25,6 +25,7 @@ import { watch } from '../engine/watch/unsubscribe-watch.ts';
 import type { Assembled } from '../cli/compose/process-shell.ts';
 import { complaintsOf } from './notifications/blocked-notices.ts';
 import { followRun } from '../cli/run/follow-run.ts';
+import { alertsIn } from '../cli/status/alert-thresholds.ts';
 import { createLog } from '../cli/run/run-log.ts';
 import { createNotifier } from './notifications/webhook-notifier.ts';
 import { runNow } from '../cli/run/run-command.ts';
@@ -135,6 +136,9 @@ async function runOnce(state: State, tick: RunTick): Promise<void> {
     followed.close,
   );
   state.log.ended(summary, 'run');
+  for (const alert of alertsIn(mirror.snapshot, config)) {
+    if (alert.run === summary.run) state.log.alerted(alert);
+  }
   state.ended(summary);
   state.complain.no();
   if (summary.status === 'failed') await comeAgain(state);

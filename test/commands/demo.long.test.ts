@@ -153,6 +153,7 @@ const summary: Summary = {
   problems: [],
   groups: [],
   reasons: [],
+  attempted: { sent: 0, refused: 0 },
   fullBecause: [],
   reasonCodes: [],
   known: 0,

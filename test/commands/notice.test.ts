@@ -29,6 +29,7 @@ test.each<[string, NoticeLines, Attention['code'][], string[]]>([
   ['quarantined, and failed before',        failed, ['run_failed', 'quarantined'],   ['quarantined: quarantined it is', 'recovered: no longer: run_failed it was']],
   ['not proven for long',                   {},     ['stale'],                       ['stale: stale it is']],
   ['one goes, another comes',               held,   ['stale'],                       ['recovered: no longer: held it was', 'stale: stale it is']],
+  ['a threshold is crossed',                {},     ['alert_deviation', 'alert_run_time'], ['alert: alert_deviation it is']],
   ['many opt-outs by events',               {},     ['opt_outs_many'],               ['opt_outs: opt_outs_many it is']],
   ['all at once',                           {},     ['held', 'stale', 'run_failed'], ['held: held it is', 'failed: run_failed it is', 'stale: stale it is']],
   ['what mends itself, or is meant',        {},     ['paused', 'restored', 'run_interrupted', 'outcomes_unknown', 'never_proven', 'no_snapshot'], []],

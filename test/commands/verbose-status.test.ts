@@ -1,7 +1,7 @@
-/** Ids of runs in `status`: only for those who ask for internals. */
+/** Ids of runs in `status`, only for those who ask for internals; and who is counted as ours. */
 import { expect, test } from 'vitest';
 import { progressWords } from '../../src/cli/status/run-progress.ts';
-import { mirrored } from '../support/commands/mirrored-contacts.ts';
+import { bob, mirrored } from '../support/commands/mirrored-contacts.ts';
 
 test('names runs by their ids with --verbose only', async () => {
   const world = await mirrored();
@@ -24,4 +24,13 @@ test('names the process of a run with --verbose only', () => {
     `a full run by \`sync\` (process 4711) ${line}`,
   );
   expect(progressWords({ at, running })).toBe(`a full run by \`sync\` ${line}`);
+});
+
+test('people are counted as ours whatever became of them', async () => {
+  const world = await mirrored();
+  await world.call('sync');
+  world.emulator.seed.contact({ email: 'foreign@example.com', channels: { ch_news: 'opt_in' } });
+  world.people([{ email: bob, news: 'yes' }]);
+  await world.call('sync');
+  expect((await world.call('status', '--json')).json.recorded.contacts).toBe(2);
 });

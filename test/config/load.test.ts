@@ -48,6 +48,7 @@ describe('a valid file', () => {
         absentForMs: 20 * 3600 * 1000,
       },
       keepMs: 90 * 24 * 3600 * 1000,
+      alerts: {},
       audit: {
         path: join(folder, 'acme.sqlite-audit'),
         keyFile: join(folder, 'acme.sqlite-audit-key'),

@@ -16,6 +16,7 @@ afterAll(async () => redis.close());
 
 const calm: GaugedStatus = {
   proven: null,
+  alerts: [],
   recorded: null,
   conflicts: null,
   rejected: null,
@@ -113,7 +114,7 @@ test('the metrics show the difference found by the last full run of a record typ
 test('the metrics show the state of a mirror when they are read', async () => {
   const limit = { limit: 100, left: 40, windowMs: 60_000, others: 0 };
   const standing: Partial<GaugedStatus> = {
-    proven: { ageMs: 90_500 },
+    proven: { ageMs: 90_500, stale: false },
     recorded: { contacts: 12, templates: 3 },
     conflicts: { contacts: 2, templates: 0 },
     held: [
@@ -122,6 +123,7 @@ test('the metrics show the state of a mirror when they are read', async () => {
     ],
     optOutsRefused: { count: 5 },
     returns: { waiting: 7, rejected: { count: 6 } },
+    alerts: [{ threshold: 'runTime' }],
     paused: { since: 'then' },
   };
   const limits = () => ({ 'contacts.list': limit, other: { ...limit, limit: undefined } });
@@ -139,6 +141,8 @@ test('the metrics show the state of a mirror when they are read', async () => {
       'crm_mirror_opt_outs_refused{mirror="acme"} 5',
       'crm_mirror_returns_waiting{mirror="acme"} 7',
       'crm_mirror_returns_rejected{mirror="acme"} 6',
+      'crm_mirror_alert{mirror="acme",threshold="run_time"} 1',
+      'crm_mirror_alert{mirror="acme",threshold="proof_age"} 0',
       'crm_mirror_paused{mirror="acme"} 1',
       'crm_mirror_quarantined{mirror="acme"} 0',
       'crm_mirror_budget_limit{mirror="acme",route="contacts.list"} 100',
@@ -152,7 +156,7 @@ test('the metrics show the state of a mirror when they are read', async () => {
 });
 
 test('a value that no longer holds is dropped from the metrics', async () => {
-  let standing: GaugedStatus = { ...calm, proven: { ageMs: 1000 }, quarantine: {} };
+  let standing: GaugedStatus = { ...calm, proven: { ageMs: 1000, stale: false }, quarantine: {} };
   const metrics = createMetrics([watched({ standing: async () => standing })]);
   expect(await told(metrics, 'last_proven')).toHaveLength(1);
   standing = calm;

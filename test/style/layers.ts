@@ -33,6 +33,7 @@ export const layers: readonly (readonly string[])[] = [
   ['records/contact', 'records/template'],
   ['snapshot/database'],
   ['snapshot/tables'],
+  ['snapshot/guards'],
   ['snapshot/staging'],
   ['snapshot'],
   ['do-not-contact'],

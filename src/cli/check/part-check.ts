@@ -1,6 +1,6 @@
 /** Checks one record type: its source, its values, and its side of the platform. */
 import type { Config } from '../../config/config.ts';
-import { isDecisiveOption } from '../../domain/decisive-options.ts';
+import { isDecisiveOption } from '../../domain/values/decisive-options.ts';
 import { renderProblem } from '../../domain/errors.ts';
 import { sayUnknown, type UnknownWords } from '../../domain/unknown-words.ts';
 import type { MirrorPart } from '../../engine/context/mirror-context.ts';

@@ -2,7 +2,7 @@
  * Reads a source completely, by the steps of a run, so that its counts are those of a plan. The
  * records are staged in temporary tables beside the snapshot, which is only read.
  */
-import { isUnsubscribedOption } from '../../domain/decisive-options.ts';
+import { isUnsubscribedOption } from '../../domain/values/decisive-options.ts';
 import { countUnknown, type UnknownWords } from '../../domain/unknown-words.ts';
 import { Invalid, renderProblem } from '../../domain/errors.ts';
 import type { DesiredRow } from '../../domain/record.ts';

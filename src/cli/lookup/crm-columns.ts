@@ -1,5 +1,5 @@
 /** Tells what the columns of a person's CRM record hold, and what that means. */
-import { isDecisiveOption } from '../../domain/decisive-options.ts';
+import { isDecisiveOption } from '../../domain/values/decisive-options.ts';
 import type { ColumnMeaning, MappedColumn } from '../../records/contact/observe/column-meanings.ts';
 
 /** A configured column of a record. */

@@ -7,7 +7,7 @@ import { heldGroup, refusedReports } from '../../engine/finish/group-found-probl
 import { groupProblems, type ProblemGroup } from '../../engine/report/problem-groups.ts';
 import { sayRejected } from '../../write-back/report-delivery.ts';
 import { everything } from '../../snapshot/database/key-range.ts';
-import type { PlanAwaitingApproval } from '../../snapshot/tables/awaiting-approval.ts';
+import type { PlanAwaitingApproval } from '../../snapshot/guards/awaiting-approval.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 
 /** A problem of one record. The address and the value may be personal data. */

@@ -27,6 +27,7 @@ import { orHandOver } from '../remote/worker-handover.ts';
 import { type Names, namesOf } from '../lookup/person-names.ts';
 import { outletsOf } from '../progress/progress-line.ts';
 import { clearRestored, copiedAt } from '../compose/snapshot-marks.ts';
+import { alertsIn } from '../status/alert-thresholds.ts';
 import { modeNow } from './run-mode.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { type LookFlags, namingOptions } from '../lookup/snapshot-command.ts';
@@ -157,6 +158,7 @@ async function runOnce(config: Config, { flags, shell: own, wanted }: Call): Pro
     });
     log.ended(summary, writes ? 'run' : 'plan');
     await printRun({ config, mirror, summary, view }, { flags, shell, wanted });
+    if (writes) sayAlerts({ config, mirror, summary }, shell);
     wanted.ended?.({ config, mirror, summary });
     return codeOf(summary, flags, shell);
   } catch (error) {
@@ -188,6 +190,13 @@ async function printRun(
     (reason, at) => !mirror.notes.includes(reason) && summary.reasonCodes[at] !== 'policy',
   );
   for (const text of [...unsaid, ...heldLines(summary)]) shell.note(`crm-mirror: ${text}`);
+}
+
+/** Prints the thresholds of the configuration that this run has crossed. */
+function sayAlerts({ config, mirror, summary }: Ended, shell: Shell): void {
+  for (const { run: id, text, fix } of alertsIn(mirror.snapshot, config)) {
+    if (id === summary.run) shell.note(`crm-mirror: ${renderProblem({ reason: text, fix })}`);
+  }
 }
 
 /**

@@ -3,6 +3,7 @@ import { renderProblem } from '../../domain/errors.ts';
 import type { Summary } from '../../engine/report/run-summary.ts';
 import type { ErasedOne } from '../../erasure/privacy-deletions.ts';
 import type { Sighting } from '../../engine/watch/unsubscribe-watch.ts';
+import type { Alert } from '../status/alert-thresholds.ts';
 import type { Notice } from '../status/trouble-notice.ts';
 import type { QuietFlags } from '../output/verbosity.ts';
 import type { Shell } from '../compose/process-shell.ts';
@@ -18,6 +19,8 @@ export interface Log {
   saw(sighting: Sighting): void;
   /** Logs what happened to a person whose record the CRM has erased. */
   erased(one: ErasedOne): void;
+  /** Logs that a run has crossed a threshold of the configuration (`alerts`). */
+  alerted(alert: Alert): void;
   /** Logs that somebody reset a person (`state reset`), by the person's hash. */
   reset(told: { person: string; by: string; reason: string; at: string }): void;
   /** Logs a notice that was sent to `notices.url`, or the reason why it could not be sent. */
@@ -82,6 +85,7 @@ export function createLog(shell: Shell, mirror: string): Log {
       const counts = { found: done.found?.length, optedOut, deleted: deleted.length, purged };
       log.info({ person, ...counts, ...told, also: also.length }, `erased in the CRM: ${one.is}`);
     },
+    alerted: ({ text, ...alert }) => log.warn(alert, text),
     reset: (told) => log.info(told, 'reset: the next run reads the person again'),
     noticed(notice, why) {
       if (why === undefined) log.info(notice, notice?.type);

@@ -11,7 +11,7 @@ import { instant, instantOrNull } from '../output/format-values.ts';
 import { entriesIn } from './recorded-entry.ts';
 
 /** A record of the snapshot. */
-export interface Named {
+export interface RecordName {
   kind: RecordTypeName;
   key: Key;
 }
@@ -30,7 +30,7 @@ export type RecordDocument = ReturnType<typeof documentOf>;
  * Returns the record that a word means: an address, a hash, an id of the CRM, or the key or name of
  * a template. Only the snapshot is read. Throws Invalid if it knows no such record.
  */
-export function recordNamed(who: string, snapshot: Snapshot): Named {
+export function recordNamed(who: string, snapshot: Snapshot): RecordName {
   const word = wordOf(who);
   if (word.includes('@')) return { kind: 'contact', key: word };
   const isMeant = namedBy(word, snapshot);
@@ -58,7 +58,7 @@ function templateNamed(name: string, snapshot: Snapshot): Key | undefined {
 }
 
 /** Returns what is recorded of a record. */
-export function documentOf({ config, snapshot, names }: Recorded, { kind, key }: Named) {
+export function documentOf({ config, snapshot, names }: Recorded, { kind, key }: RecordName) {
   const row = snapshot.recorded.get(kind, key);
   const problems = problemsOf(snapshot, { kind, key });
   return {
@@ -95,7 +95,7 @@ export function documentOf({ config, snapshot, names }: Recorded, { kind, key }:
   };
 }
 
-function problemsOf({ problems, recorded }: Snapshot, { kind, key }: Named) {
+function problemsOf({ problems, recorded }: Snapshot, { kind, key }: RecordName) {
   // The problem of an invalid record without an address is stored under its id.
   const keys = [key, ...recorded.originsOf(kind, key).map((id) => `id ${id}`)];
   return keys
@@ -121,7 +121,7 @@ function awaitingOf({ config, snapshot }: Pick<Recorded, 'config' | 'snapshot'>,
 const openStates: ReadonlySet<string> = new Set(['planned', 'sent', 'unknown']);
 const changesRead = 1_000;
 
-function openOf({ recordHistory }: Snapshot, { kind, key }: Named) {
+function openOf({ recordHistory }: Snapshot, { kind, key }: RecordName) {
   return recordHistory
     .changes(kind, key, changesRead)
     .filter(({ state }) => openStates.has(state))

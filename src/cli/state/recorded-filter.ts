@@ -27,7 +27,7 @@ export const filterHelp =
 export function filterOptions(command: Command): Command {
   return command
     .addOption(new Option('--kind <kind>', 'only contacts, or only templates').choices(kinds))
-    .option('--channel <channel>', 'only people for whom this channel is recorded')
+    .option('--channel <channel>', 'only people with a record of this channel')
     .addOption(
       new Option('--status <status>', 'only this status, in any channel or in --channel').choices(
         statuses,

@@ -22,6 +22,9 @@ export interface Attention {
     | 'never_proven'
     | 'stale'
     | 'run_failed'
+    | 'alert_refused'
+    | 'alert_run_time'
+    | 'alert_deviation'
     | 'run_interrupted'
     | 'outcomes_unknown'
     | 'quarantined'
@@ -46,6 +49,7 @@ export function attentionOf(standing: CurrentStatus): Attention[] {
     ...manyOptOuts(standing),
     ...unproven(standing),
     ...lastRuns(standing).flatMap((run) => ended(run, standing)),
+    ...crossed(standing),
     ...unanswered(standing),
     ...halted(standing),
   ];
@@ -208,6 +212,16 @@ function ended(run: ToldRun, { at, lease }: CurrentStatus): Attention[] {
   return [
     { code: 'run_interrupted', text: `${when} ${how}`, fix: 'the next run goes on from there' },
   ];
+}
+
+const alertCodes = {
+  refused: 'alert_refused',
+  runTime: 'alert_run_time',
+  deviation: 'alert_deviation',
+} as const;
+
+function crossed({ alerts }: CurrentStatus): Attention[] {
+  return alerts.map(({ threshold, text, fix }) => ({ code: alertCodes[threshold], text, fix }));
 }
 
 /** Returns a line for unanswered changes. Those of a run in progress are not counted. */

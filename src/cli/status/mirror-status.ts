@@ -22,6 +22,7 @@ import {
   type ToldRejection,
   type ToldReturns,
 } from './status-sections.ts';
+import { type Alert, alertsIn } from './alert-thresholds.ts';
 import { progressOf, type ToldProgress } from './run-progress.ts';
 import { pluralOf, runningOf, tellRun, type ToldRun } from './run-history.ts';
 import type { Seen } from '../lookup/snapshot-command.ts';
@@ -42,6 +43,8 @@ export interface CurrentStatus {
   /** Null if no such run is known. */
   proven: ToldProof | null;
   lastRuns: { full: ToldRun | null; fast: ToldRun | null };
+  /** The thresholds of the configuration that the last runs have crossed. */
+  alerts: Alert[];
   /** Opt-outs that the platform refused; `people` names the oldest. */
   optOutsRefused: { count: number; since: string | null; people: ToldOptOut[] };
   /** Opt-outs not yet reported to the CRM; null if this mirror does not report them. */
@@ -131,6 +134,7 @@ export function currentStatusOf(seen: Seen): CurrentStatus {
     at: instant(now),
     proven: null,
     lastRuns: { full: null, fast: null },
+    alerts: [],
     optOutsRefused: { count: 0, since: null, people: [] },
     returns: null,
     erasuresUnfinished: { count: 0, held: 0, since: null, people: [] },
@@ -159,7 +163,6 @@ export function currentStatusOf(seen: Seen): CurrentStatus {
   const { recorded, meta } = snapshot;
   const paused = pausedOf(meta);
   const copied = copiedAt(meta);
-  const quarantine = quarantineOf(meta);
   return {
     ...base,
     ...runsOf(snapshot, seen),
@@ -171,9 +174,7 @@ export function currentStatusOf(seen: Seen): CurrentStatus {
     missing: missingOf(snapshot, absenceRulesOf(config)),
     open: openOf(snapshot),
     paused: paused ? { since: instant(paused.at), reason: paused.reason } : null,
-    quarantine: quarantine
-      ? { since: instant(quarantine.since), until: instant(quarantine.until) }
-      : null,
+    quarantine: quarantinedIn(meta),
     channelsLost: snapshot.retryLater
       .parts('contact')
       .map(({ part: channel, since, ...why }) => ({ channel, ...why, since: instant(since) })),
@@ -198,6 +199,11 @@ function ledgerOf({ config, snapshot }: Seen): CurrentStatus['ledger'] {
   }
 }
 
+function quarantinedIn(meta: Snapshot['meta']): CurrentStatus['quarantine'] {
+  const quarantine = quarantineOf(meta);
+  return quarantine ? { since: instant(quarantine.since), until: instant(quarantine.until) } : null;
+}
+
 function fileOf(file: string, exists: boolean): CurrentStatus['snapshot'] {
   if (!exists) return { file, exists, bytes: null };
   // The newest writes are in a separate file next to it.
@@ -208,7 +214,7 @@ function fileOf(file: string, exists: boolean): CurrentStatus['snapshot'] {
 function runsOf(
   snapshot: Snapshot,
   { config, leased, now }: Seen,
-): Pick<CurrentStatus, 'proven' | 'lastRuns'> {
+): Pick<CurrentStatus, 'proven' | 'lastRuns' | 'alerts'> {
   const { runs } = snapshot;
   const isRunning = runningOf(snapshot, leased);
   const last = (mode: string): ToldRun | null => {
@@ -219,6 +225,7 @@ function runsOf(
   return {
     proven: proven ? provenBy(proven, config, now) : null,
     lastRuns: { full: last('full'), fast: last('fast') },
+    alerts: alertsIn(snapshot, config),
   };
 }
 

@@ -22,6 +22,7 @@ const kept = z.object({
     .object({ source: z.boolean().nullable(), platform: z.boolean().nullable() })
     .nullable()
     .default(null),
+  attempted: z.object({ sent: z.number(), refused: z.number() }).nullable().default(null),
   reasons: z.array(z.string()).default([]),
   fullBecause: z.array(z.object({ code: z.string(), reason: z.string() })).default([]),
 });
@@ -45,6 +46,8 @@ export interface ToldRun {
   requests: z.output<typeof kept>['requests'];
   /** A side that was not read counts as not certified. */
   certificate: { source: boolean; platform: boolean } | null;
+  /** The changes that the platform answered, and refused; earlier versions did not count them. */
+  attempted: z.output<typeof kept>['attempted'];
   reasons: string[];
   /** Why the run compared everything, or read the whole source; empty if it did neither. */
   fullBecause: FullReason[];
@@ -58,7 +61,7 @@ export interface ToldChanges {
 
 /** Returns the document of a run. `isRunning` tells which unfinished runs are in progress. */
 export function tellRun(run: KeptRun, isRunning: (run: KeptRun) => boolean): ToldRun {
-  const { only, requests, certificate, reasons, fullBecause } = kept.parse(
+  const { only, requests, certificate, attempted, reasons, fullBecause } = kept.parse(
     JSON.parse(run.summary ?? '{}'),
   );
   const ended = run.endedAt !== null;
@@ -77,6 +80,7 @@ export function tellRun(run: KeptRun, isRunning: (run: KeptRun) => boolean): Tol
       source: certificate.source ?? false,
       platform: certificate.platform ?? false,
     },
+    attempted,
     reasons,
     fullBecause,
   };

@@ -185,7 +185,8 @@ export interface ToldProof {
   /** The age of its start, because nothing later was read; null if the start is in the future. */
   ageMs: number | null;
   /**
-   * Whether it is older than 36 hours and also older than the last two full runs of the schedule.
+   * Whether it is older than `alerts.proofAge`; by default, older than 36 hours and also than the
+   * last two full runs of the schedule.
    */
   stale: boolean;
 }
@@ -209,9 +210,10 @@ export function provenBy(
 
 /**
  * Returns the time before which a proof is stale, in milliseconds since the epoch. Without a
- * schedule, no proof is stale.
+ * schedule and `alerts.proofAge`, no proof is stale.
  */
-function staleBefore({ schedule }: Config, now: number): number {
+function staleBefore({ schedule, alerts }: Config, now: number): number {
+  if (alerts.proofAgeMs !== undefined) return now - alerts.proofAgeMs;
   if (!schedule) return Number.NEGATIVE_INFINITY;
   const { patterns, timezone } = schedule;
   const due = patterns.full === undefined ? now : dueBefore(patterns.full, timezone, now);

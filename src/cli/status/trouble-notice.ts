@@ -6,7 +6,7 @@
 import { z } from 'zod';
 import type { Attention } from './attention-list.ts';
 
-const troubles = ['held', 'opt_outs', 'quarantined', 'failed', 'stale'] as const;
+const troubles = ['held', 'opt_outs', 'quarantined', 'failed', 'stale', 'alert'] as const;
 /** A trouble that is reported. */
 export type Trouble = (typeof troubles)[number];
 
@@ -48,6 +48,9 @@ const troubleOf: Partial<Record<Attention['code'], Trouble>> = {
   erasure_unfinished: 'failed',
   channel_lost: 'failed',
   run_failed: 'failed',
+  alert_refused: 'alert',
+  alert_run_time: 'alert',
+  alert_deviation: 'alert',
 };
 
 /**

@@ -52,6 +52,24 @@ const requests = z
   })
   .describe('The log of requests to the platform');
 
+/** The schema of `alerts`, the values above which a mirror needs attention. */
+const alerts = z
+  .strictObject({
+    refused: number(
+      z.number().min(0).max(100),
+      'Percentage of the changes of a run that the platform refuses',
+    ).optional(),
+    runTime: duration('How long a run takes').optional(),
+    proofAge: duration(
+      'Time since the last full run that ended well began; by default 36 hours and two runs of the schedule',
+    ).optional(),
+    deviation: number(
+      z.number().min(1).max(100),
+      'How many times further from the median a run is than the 30 before it, in changes',
+    ).optional(),
+  })
+  .describe('Values above which a mirror needs attention');
+
 /** Returns whether a source, which may be invalid, reads standard input. */
 function isInput(source: unknown): boolean {
   const hasPath = typeof source === 'object' && source !== null && 'path' in source;
@@ -216,6 +234,7 @@ export const fileSchema = z
     redis: redis.optional(),
     server: server.optional(),
     notices: notices.optional(),
+    alerts: alerts.prefault({}),
   })
   .superRefine((value, context) => {
     if (value.contacts !== undefined || value.templates !== undefined) return;

@@ -14,7 +14,7 @@ import type { Forecast } from '../report/duration-forecast.ts';
 import type { FullCode } from '../report/full-reasons.ts';
 import type { HoldReason } from '../report/guard-rules.ts';
 import type { Plan } from '../report/run-summary.ts';
-import type { Approval } from '../../snapshot/tables/plan-approvals.ts';
+import type { Approval } from '../../snapshot/guards/plan-approvals.ts';
 import type { Unread } from '../../snapshot/tables/retry-later.ts';
 import type { PersonLock } from './person-locks.ts';
 import type { CircuitBreaker } from './circuit-breaker.ts';

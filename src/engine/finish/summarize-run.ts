@@ -75,6 +75,7 @@ export function summaryOf(state: RunState, { reported, done, held, found }: Done
       missing: findingsNamed(state.known, 'contact').sizes.missing,
     },
     templates: { ...template, held: split.templates },
+    attempted: attemptedIn(done),
     returns: reported?.summary ?? null,
     requests: mirror.requests(),
     forecast: state.forecast ?? null,
@@ -163,6 +164,13 @@ function journaled(
     planned[op] = (planned[op] ?? 0) + n;
   }
   return { planned, acked };
+}
+
+function attemptedIn(done: readonly JournalTally[]): Summary['attempted'] {
+  const count = (wanted: JournalTally['state']): number =>
+    done.reduce((sum, { state, n }) => sum + (state === wanted ? n : 0), 0);
+  const refused = count('rejected');
+  return { sent: count('acked') + refused, refused };
 }
 
 interface Ending extends Pick<Done, 'held'> {

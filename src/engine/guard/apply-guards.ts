@@ -26,7 +26,7 @@ import { shapeOf } from './change-shape.ts';
 import { holdWithdrawn } from './withdrawn-opt-outs.ts';
 import { findingsNamed } from '../context/run-findings.ts';
 import { eachRange } from '../context/work-in-parts.ts';
-import type { PlanAwaitingApproval } from '../../snapshot/tables/awaiting-approval.ts';
+import type { PlanAwaitingApproval } from '../../snapshot/guards/awaiting-approval.ts';
 import type { Guarded } from '../../snapshot/database/key-range.ts';
 
 /**

@@ -13,7 +13,7 @@ import type { RecordType } from '../../records/record-type.ts';
 import { type GuardClass, guardNames, guardRows, timedGuards } from '../../domain/guard-classes.ts';
 import { planning } from '../report/run-summary.ts';
 import type { Guarded } from '../../snapshot/database/key-range.ts';
-import type { Ends, HeldSince } from '../../snapshot/tables/approval-holds.ts';
+import type { Ends, HeldSince } from '../../snapshot/guards/approval-holds.ts';
 import { findingsOf, type RunState } from '../context/run-state.ts';
 import { type RunContext, supersededKeys } from '../context/run-context.ts';
 import { onlyKey } from '../context/mirror-context.ts';

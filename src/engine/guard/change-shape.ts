@@ -4,7 +4,7 @@
 import type { GuardClass } from '../../domain/guard-classes.ts';
 import type { RecordTypeName } from '../../domain/record.ts';
 import type { Shape } from '../report/guard-rules.ts';
-import type { FreshId } from '../../snapshot/tables/guarded-shape.ts';
+import type { FreshId } from '../../snapshot/guards/guarded-shape.ts';
 import type { RunContext } from '../context/run-context.ts';
 import { eachRange } from '../context/work-in-parts.ts';
 

@@ -19,7 +19,7 @@ import { addDecision } from '../../audit/audit-trail.ts';
 import { byGuard, guardNames, type GuardClass, timedGuards } from '../../domain/guard-classes.ts';
 import { contactKey } from '../../records/contact/observe/observed-contact.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
-import type { Decision, HeldChange, Rejection } from '../../snapshot/tables/plan-parts.ts';
+import type { PlanDecision, HeldChange, Rejection } from '../../snapshot/guards/plan-parts.ts';
 import type { OnlyPeople } from '../context/people-selection.ts';
 import { weekMs } from '../report/guard-rules.ts';
 import { notRejectable } from '../report/guard-text.ts';
@@ -61,7 +61,7 @@ interface ToDecide<D> {
 /** Approves what awaits approval under a plan, or a part of it, and nothing else. */
 export function approvePlan(
   snapshot: Snapshot,
-  { plan, only, decision }: ToDecide<Decision>,
+  { plan, only, decision }: ToDecide<PlanDecision>,
 ): Decided {
   const { awaitingApproval, transaction } = snapshot;
   return transaction(() => {
@@ -123,7 +123,7 @@ export function rejectPlan(
 export function noteDecision(
   snapshot: Pick<Snapshot, 'unaudited'>,
   what: 'approve' | 'reject',
-  { plan: about, at, by, reason }: Decision & { plan: string },
+  { plan: about, at, by, reason }: PlanDecision & { plan: string },
 ): void {
   addDecision(snapshot, { at, what, name: by ?? 'unknown', reason, about, evidence: null });
 }

@@ -1,5 +1,5 @@
 /** Groups problems by their cause. All functions are pure. */
-import { isUnsubscribedOption } from '../../domain/decisive-options.ts';
+import { isUnsubscribedOption } from '../../domain/values/decisive-options.ts';
 import type { ProblemCause } from '../../domain/problem-causes.ts';
 import type { ProblemClass } from '../../domain/record-problem.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';

@@ -40,6 +40,8 @@ export interface Summary {
     prevented: Record<Stop, number>;
   };
   templates: KindSummary & { held: number; invalid: number };
+  /** The changes to which the platform answered in this run, and how many of them it refused. */
+  attempted: { sent: number; refused: number };
   /** Opt-outs reported to the CRM; null if this mirror, or this kind of run, reports none. */
   returns: WriteBackSummary | null;
   requests: RequestCounts;
@@ -121,6 +123,7 @@ export function nothingDone(of: Pick<Summary, 'mirror' | 'mode' | 'reasons'>): S
     plan: '',
     contacts: { ...counts('contact'), held: held.contacts, ...noneExtra },
     templates: { ...counts('template'), held: held.templates },
+    attempted: { sent: 0, refused: 0 },
     returns: null,
     requests: { total: 0, byRoute: {}, rateLimited: 0 },
     forecast: null,

@@ -29,6 +29,8 @@ export interface Runs {
   /** Returns the newest runs, newest first. */
   newest(count: number): KeptRun[];
   newestOf(mode: string): KeptRun | undefined;
+  /** Returns the newest runs of a mode, newest first. */
+  lastOf(mode: string, count: number): KeptRun[];
   /**
    * Returns the newest full run of all record types that completed successfully with both readings
    * certified, and that left nobody out. At its end, the platform matched what the CRM wanted.
@@ -55,8 +57,8 @@ export function runsIn(db: Statements): Runs {
   const newest = db.prepare<[number], KeptRun>(
     `select ${columns} from run order by started_at desc, id desc limit ?`,
   );
-  const newestOf = db.prepare<[string], KeptRun>(
-    `select ${columns} from run where mode = ? order by started_at desc, id desc limit 1`,
+  const lastOf = db.prepare<[string, number], KeptRun>(
+    `select ${columns} from run where mode = ? order by started_at desc, id desc limit ?`,
   );
   const proven = db.prepare<[], KeptRun>(
     `select ${columns} from run
@@ -71,7 +73,8 @@ export function runsIn(db: Statements): Runs {
     drop: (id) => void drop.run(id),
     get: (id) => get.get(id),
     newest: (count) => newest.all(count),
-    newestOf: (mode) => newestOf.get(mode),
+    newestOf: (mode) => lastOf.get(mode, 1),
+    lastOf: (mode, count) => lastOf.all(mode, count),
     proven: () => proven.get(),
     prune: (before) => void prune.run(before),
   };

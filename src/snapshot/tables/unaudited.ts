@@ -9,7 +9,7 @@ import type { Key } from '../../domain/record.ts';
 export interface Unaudited {
   /** Remembers the outcome of a change that was sent. A change that never left is no write. */
   addOutcome(seq: number, outcome: ChangeOutcome): void;
-  /** Remembers an entry, as JSON text, and the person whom it concerns; null for nobody. */
+  /** Remembers an entry, as JSON text, and the person that it is about; null for nobody. */
   addEntry(entry: string, about: { key: Key | null; at: number }): void;
   /** Returns the oldest, in order. */
   next(count: number): UnauditedRow[];

@@ -317,6 +317,7 @@ export interface Lines {
   server?: Record<string, unknown>;
   notices?: Record<string, unknown>;
   requests?: Record<string, unknown>;
+  alerts?: Record<string, unknown>;
 }
 
 function writeConfig({
@@ -356,6 +357,7 @@ function writeConfig({
     ...(lines.server && { server: lines.server }),
     ...(lines.notices && { notices: lines.notices }),
     ...(lines.requests && { requests: lines.requests }),
+    ...(lines.alerts && { alerts: lines.alerts }),
   };
   // JSON is YAML.
   writeFileSync(path, JSON.stringify(config));

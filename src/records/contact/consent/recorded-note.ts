@@ -18,7 +18,7 @@ export function isToRecord(facts: PersonFacts): boolean {
 }
 
 /**
- * Returns whether nothing is recorded about a person whom a limited run leaves alone. Our own
+ * Returns whether nothing is recorded about a person that a limited run leaves alone. Our own
  * opt-outs are recorded, and that the person was subscribed, because that proves a later opt-out to
  * be the person's.
  */

@@ -34,7 +34,7 @@ export function leavingOf({ platform, channels }: ReadAccess): UnsubscribeListin
   };
 }
 
-/** Returns an empty CRM record for a person of whom only the address is known. */
+/** Returns an empty CRM record for a person with nothing known but the address. */
 function named(key: Key): ReturnType<UnsubscribeListing['named']> {
   return {
     kind: 'contact',

@@ -15,7 +15,7 @@ import { isGuarded, type Guarded } from '../database/key-range.ts';
 import { standsOf, type HeldRange } from './approval-holds.ts';
 
 /** Who decided about a plan or a part of one, when and why. */
-export interface Decision {
+export interface PlanDecision {
   /** In milliseconds since the epoch. */
   at: number;
   /** Null for an approval of an earlier version, which did not store it. */
@@ -36,7 +36,7 @@ export interface HeldChange {
   body: string;
   /** The ids of the source's records with this key, as a JSON list. */
   ids: string;
-  /** Whether it opts a person in to a further channel, whom another change of the plan creates. */
+  /** Whether another change of the plan creates the person that it opts in. */
   isFurther: 0 | 1;
 }
 

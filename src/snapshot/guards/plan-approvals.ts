@@ -2,10 +2,10 @@
 import type { Statements } from '../database/prepared-statements.ts';
 import { byGuard, type GuardClass } from '../../domain/guard-classes.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
-import { type Decision, isRejected } from './plan-parts.ts';
+import { type PlanDecision, isRejected } from './plan-parts.ts';
 
 /** An approval of a plan, or of a part of one. */
-export interface Approval extends Decision {
+export interface Approval extends PlanDecision {
   /** The hash of the plan or part. */
   plan: string;
   /** The plan that the part belongs to; null if the whole plan is approved. */
@@ -22,7 +22,7 @@ export interface RecordDecision extends Approval {
 
 export interface PlanApprovals {
   /** Approves a plan, or approves it again. */
-  approve(plan: string, decision: Decision): void;
+  approve(plan: string, decision: PlanDecision): void;
   /** Returns the approvals that have not ended and are later than `since` (epoch milliseconds). */
   approvals(since: number): Approval[];
   /** Returns the approval of a plan, even if it has ended. */
