@@ -252,10 +252,7 @@ function version(): string {
   return known ? String(manifest.version) : 'unknown';
 }
 
-/**
- * Returns the shell of the real process: stdout for results, stderr for everything else, and one
- * `stop` for all signals.
- */
+/** Returns the shell of the real process; one `stop` stands for all signals. */
 function processShell(): Shell {
   const { stop, abort } = stopSignals();
   // If the reader has stopped, or the disk behind the stream is full, the run itself must continue.
