@@ -57,6 +57,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
         `Approved: ${heldWords(held)}.`,
         `The next runs do it${doneLater(held)}. ` +
           `The approval ends when a full run has ended well, or at ${until}.`,
+        ...(part === null ? [] : [`This part has the hash ${part}.`]),
         ...leftOutLines(decided, wanted),
       ],
     };

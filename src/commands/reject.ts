@@ -30,8 +30,9 @@ export function options(command: Command): void {
       'after',
       '\nThe changes are not sent and no longer await approval, as long as the CRM asks for the very\n' +
         'same change, 30 days at most; then they await approval again. If a full run finds that the\n' +
-        'CRM no longer asks for a change, its rejection ends. A rejection also ends an approval of\n' +
-        'these changes; a run in progress may still send what was approved.\n\n' +
+        'CRM no longer asks for a change, its rejection ends. What was approved under another hash is\n' +
+        'left out; the hash of an approval also ends that approval, but a run in progress may still\n' +
+        'send what was approved.\n\n' +
         'An opt-out that the CRM states cannot be rejected (exit 2): it waits for an approval, for a\n' +
         'change in the CRM, or for the end of `holdFor`.\n\n' +
         '--channel, --op, --guard and --people reject only the changes that match all of them.\n' +

@@ -14,10 +14,10 @@ beforeEach(async () => redis.flush());
 afterAll(async () => redis.close());
 
 /** A worker that has nothing due, and a CRM. */
-async function served() {
+async function served(more: Record<string, unknown> = {}) {
   const world = await createWorld({ kinds: ['contact'] });
   const schedule = { full: '0 0 1 1 *' };
-  const file = world.config({ redis: redis.url, schedule, timeoutMs: 5_000 });
+  const file = world.config({ redis: redis.url, schedule, timeoutMs: 5_000, ...more });
   world.people(['ann', 'bob'].map((name) => ({ email: `${name}@example.com`, news: 'yes' })));
   const worker = start(file);
   await worker.said('worker serves');
@@ -76,6 +76,32 @@ test('the worker runs a command for its caller, who reads the output', async () 
   await stop();
   // Without a worker it is done here.
   expect((await call('sync', '-c', file)).err).not.toContain('the worker that has');
+});
+
+test('the worker decides about a part of a plan, as the caller names it', async () => {
+  const { said, end } = await overheard();
+  const { file, people, stop, call } = await served({
+    guards: { optIns: { percent: 0, floor: 1 } },
+  });
+  expect(await call('sync', '-c', file)).toMatchObject({ code: 0 });
+  const names = ['ann', 'bob', 'eve', 'kim', 'lea'];
+  people(names.map((name) => ({ email: `${name}@example.com`, news: 'yes' })));
+  expect(await call('sync', '-c', file)).toMatchObject({ code: 3 });
+  const plan = `${file}.plan.json`;
+  await call('plan', '-c', file, '--out', plan);
+  const few = `${file}.txt`;
+  writeFileSync(few, 'eve@example.com\n');
+  const approved = await call('approve', '--plan', plan, '--people', few, '-c', file, '--json');
+  expect(approved.err).toContain('the worker that has world runs this command');
+  expect(JSON.parse(approved.out)).toMatchObject({ held: { opt_in: 1 }, rest: { opt_in: 2 } });
+  const why = ['--reason', '- a test -', '--by', 'Anna'];
+  const rejected = await call('reject', '--plan', plan, ...why, '-c', file, '--json');
+  expect(JSON.parse(rejected.out)).toMatchObject({ held: { opt_in: 2 }, by: 'Anna' });
+  const synced = await call('sync', '-c', file, '--json');
+  expect(JSON.parse(synced.out)).toMatchObject({ contacts: { applied: { create: 1 } } });
+  expect(said.filter((words) => words.includes('example.com'))).toEqual([]);
+  end();
+  await stop();
 });
 
 test('the worker moves its mirror to another address of the platform, and continues there', async () => {

@@ -70,11 +70,12 @@ export function wantedOf(command: Command, shell: Shell): Wanted {
   };
   // A worker that has the mirror cannot read this plan file, and would name its own user.
   const { json, op, guard } = flags;
-  const values = Object.entries({ by, reason, channel, op, guard, people });
+  const values = Object.entries({ by, reason, channel, op, guard });
   const named = values.flatMap(([name, value]) =>
-    value === undefined ? [] : [`--${name}`, value],
+    value === undefined ? [] : `--${name}=${value}`,
   );
-  const argv = [command.name(), plan, ...(json ? ['--json'] : []), ...named];
+  const files = people === undefined ? [] : ['--people', people];
+  const argv = [command.name(), plan, ...(json ? ['--json'] : []), ...named, ...files];
   return { plan, only, by, reason, calling: shell.argv ? { ...shell, argv } : shell };
 }
 
@@ -113,7 +114,10 @@ export function refuseNoMatch({ held, rest }: Decided, { plan, only }: Wanted): 
 }
 
 /** Returns the lines about what a decision left out. */
-export function leftOutLines({ rest, uncreated, unknown }: Decided, { plan, only }: Wanted) {
+export function leftOutLines(
+  { rest, uncreated, approved, unknown }: Decided,
+  { plan, only }: Wanted,
+): string[] {
   const others = heldWords(rest);
   const lines = unknown.slice(0, mostNamed).join(', ');
   const more = unknown.length > mostNamed ? ` and ${unknown.length - mostNamed} more` : '';
@@ -122,6 +126,12 @@ export function leftOutLines({ rest, uncreated, unknown }: Decided, { plan, only
     ...(uncreated === 0
       ? []
       : [`${counted(uncreated, 'person', 'people')} left out: approve the creation as well.`]),
+    ...(approved === 0
+      ? []
+      : [
+          `${counted(approved, 'person', 'people')} left out: approved under another hash, which ` +
+            '`crm-mirror status --json` shows; reject that one to end the approval.',
+        ]),
     ...(unknown.length === 0
       ? []
       : [`${only.people?.file}: nobody who waits has the address or id of line ${lines}${more}.`]),

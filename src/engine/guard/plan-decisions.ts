@@ -3,7 +3,9 @@
  *
  *   a change           when approved        when rejected    in a run
  *   awaits approval    is approved          is rejected      is not sent, and is reported
- *   is approved        stays approved       is rejected      is sent once, and is done then
+ *   is approved        stays approved       is rejected, but is sent once, and is done then
+ *                                           only by the hash
+ *                                           of the approval
  *   is rejected        is approved, but     stays rejected   is not sent, and is not reported
  *                      only by the hash of
  *                      the rejected part
@@ -14,10 +16,10 @@
  * contains only changes that await approval when the decision is made, so a decision never covers a
  * change that nobody has seen. The later of two decisions counts.
  */
-import { z } from 'zod';
 import { addDecision } from '../../audit/audit-trail.ts';
 import { byGuard, guardNames, type GuardClass, timedGuards } from '../../domain/guard-classes.ts';
 import { contactKey } from '../../records/contact/observe/observed-contact.ts';
+import type { Key } from '../../domain/record.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import type { PlanDecision, HeldChange, Rejection } from '../../snapshot/guards/plan-parts.ts';
 import type { OnlyPeople } from '../context/people-selection.ts';
@@ -26,8 +28,6 @@ import { notRejectable } from '../report/guard-text.ts';
 
 /** The time after which a rejected change awaits approval again, in milliseconds. */
 export const rejectedForMs = 30 * 86_400_000;
-
-const idList = z.array(z.string());
 
 /** Selects a part of a plan: the changes that match all that is given. */
 export interface PartFilter {
@@ -48,9 +48,13 @@ export interface Decided {
   rest: Record<GuardClass, number>;
   /** The number of people left out because they are created in another channel first. */
   uncreated: number;
+  /** The number of people left out of a rejection because they are approved under another hash. */
+  approved: number;
   /** The lines of the file of people that name nobody who waits. */
   unknown: number[];
 }
+
+const noneLeft = { uncreated: 0, approved: 0, unknown: [] };
 
 interface ToDecide<D> {
   plan: string;
@@ -73,12 +77,12 @@ export function approvePlan(
         awaitingApproval.approve(plan, decision);
         noteDecision(snapshot, 'approve', { plan, ...decision });
       }
-      return { part: undefined, held, rest: byGuard(() => 0), uncreated: 0, unknown: [] };
+      return { ...noneLeft, part: undefined, held, rest: byGuard(() => 0) };
     }
     const { chosen, others, unknown } = choose(snapshot, plan, only);
     const { made, unmade } = withoutUncreated(snapshot, chosen, decision.at);
     const counts = { held: countOf(made), rest: countOf([...others, ...unmade]) };
-    const told = { ...counts, uncreated: peopleIn(unmade), unknown };
+    const told = { ...noneLeft, ...counts, uncreated: peopleIn(unmade), unknown };
     if (made.length === 0) return { part: undefined, ...told };
     const part = awaitingApproval.keepPart(plan, {
       is: 'approved',
@@ -93,8 +97,8 @@ export function approvePlan(
 }
 
 /**
- * Rejects what awaits approval under a plan, or a part of it, even if it was approved. Throws
- * Invalid if an opt-out that the CRM states is among these changes.
+ * Rejects what awaits approval under a plan, or a part of it, also what was approved by this very
+ * hash. Throws Invalid if an opt-out that the CRM states is among these changes.
  */
 export function rejectPlan(
   snapshot: Snapshot,
@@ -102,10 +106,14 @@ export function rejectPlan(
 ): Decided {
   const { awaitingApproval, transaction } = snapshot;
   return transaction(() => {
-    const { chosen, others, unknown } = choose(snapshot, plan, only);
+    const { chosen: all, others, unknown } = choose(snapshot, plan, only);
+    const covered = approvedElsewhere(snapshot, plan, decision.at);
+    const chosen = all.filter((change) => !covered.has(nameOf(change)));
     const stated = chosen.filter(({ guard }) => timedGuards.has(guard));
     if (stated.length > 0) throw notRejectable(peopleIn(stated));
-    const told = { held: countOf(chosen), rest: countOf(others), uncreated: 0, unknown };
+    const rest = others.filter((change) => !covered.has(nameOf(change)));
+    const approved = peopleIn(all) - peopleIn(chosen);
+    const told = { ...noneLeft, held: countOf(chosen), rest: countOf(rest), unknown, approved };
     if (chosen.length === 0) return { part: undefined, ...told };
     const part = awaitingApproval.keepPart(plan, {
       is: 'rejected',
@@ -126,6 +134,16 @@ export function noteDecision(
   { plan: about, at, by, reason }: PlanDecision & { plan: string },
 ): void {
   addDecision(snapshot, { at, what, name: by ?? 'unknown', reason, about, evidence: null });
+}
+
+/** Returns the names of the changes that are approved under another hash. */
+function approvedElsewhere(
+  { awaitingApproval }: Snapshot,
+  plan: string,
+  at: number,
+): ReadonlySet<string> {
+  const others = awaitingApproval.approvals(at - weekMs).filter((one) => one.plan !== plan);
+  return new Set(others.flatMap((one) => awaitingApproval.shown(one.plan).map(nameOf)));
 }
 
 /** Limits the open approvals of these changes to the other changes that they cover. */
@@ -155,7 +173,8 @@ interface Chosen {
 
 function choose(snapshot: Snapshot, plan: string, only: PartFilter): Chosen {
   const waiting = snapshot.awaitingApproval.waiting(plan);
-  const { keys, unknown } = peopleOf(snapshot, waiting, only.people);
+  const ids = only.people ? snapshot.awaitingApproval.idsIn(plan) : [];
+  const { keys, unknown } = peopleOf(snapshot, { waiting, ids }, only.people);
   const { channel, op, guard } = only;
   const isChosen = (change: HeldChange): boolean =>
     (channel === undefined || change.part === channel) &&
@@ -169,17 +188,12 @@ function choose(snapshot: Snapshot, plan: string, only: PartFilter): Chosen {
 /** Finds the people of a file among those who wait: by address, otherwise by CRM id. */
 function peopleOf(
   { recorded }: Snapshot,
-  waiting: readonly HeldChange[],
+  { waiting, ids }: { waiting: readonly HeldChange[]; ids: readonly { id: string; key: Key }[] },
   people: OnlyPeople | undefined,
 ): { keys: ReadonlySet<string> | undefined; unknown: number[] } {
   if (!people) return { keys: undefined, unknown: [] };
-  const there = new Set<string>();
-  const byId = new Map<string, string[]>();
-  for (const { kind, key, ids } of waiting) {
-    if (kind !== 'contact') continue;
-    there.add(key);
-    for (const id of idList.parse(JSON.parse(ids))) byId.set(id, [...(byId.get(id) ?? []), key]);
-  }
+  const there = new Set(waiting.filter(({ kind }) => kind === 'contact').map(({ key }) => key));
+  const byId = Map.groupBy(ids, ({ id }) => id);
   const keys = new Set<string>();
   const unknown: number[] = [];
   for (const { line, word } of people.entries) {
@@ -187,7 +201,10 @@ function peopleOf(
     // An id may look like the address of somebody else.
     const named = there.has(address)
       ? [address]
-      : [...(byId.get(word) ?? []), ...recorded.keysOfOrigin('contact', word)];
+      : [
+          ...(byId.get(word) ?? []).map(({ key }) => key),
+          ...recorded.keysOfOrigin('contact', word),
+        ];
     const found = named.filter((key) => there.has(key));
     for (const key of found) keys.add(key);
     if (found.length === 0) unknown.push(line);

@@ -56,6 +56,8 @@ export interface PlanParts {
   left(plan: string): Record<GuardClass, number>;
   /** Returns the changes of a plan that still wait, and that nobody has rejected. */
   waiting(plan: string): HeldChange[];
+  /** Returns the ids of the source's records with which a plan shows people, each with its key. */
+  idsIn(plan: string): { id: string; key: Key }[];
   /** Returns all changes of a plan. */
   shown(plan: string): HeldChange[];
   /** Returns whether somebody has decided about a part of this plan. */
@@ -125,6 +127,10 @@ export function planPartsIn(db: Statements): PlanParts {
      where s.plan = @plan and ${isLeft} and ${isOpen} group by h.guard`,
   );
   const all = db.prepare<{ plan: string }, HeldChange>(`${shown} ${order}`);
+  const ids = db.prepare<[string], { id: string; key: Key }>(
+    `select distinct i.value id, h.key from held_plan s join held h on h.batch = s.batch,
+       json_each(h.ids) i where s.plan = ? and h.kind = 'contact'`,
+  );
   const hasParts = db.prepare<[string], { one: 1 }>('select 1 one from held_plan where whole = ?');
   return {
     left(plan) {
@@ -132,6 +138,7 @@ export function planPartsIn(db: Statements): PlanParts {
       return byGuard((guard) => counts.find((one) => one.guard === guard)?.n ?? 0);
     },
     waiting: (plan) => waiting.all({ plan }),
+    idsIn: (plan) => ids.all(plan),
     shown: (plan) => all.all({ plan }),
     hasParts: (plan) => hasParts.get(plan) !== undefined,
     keepPart: keepingIn(db),

@@ -265,6 +265,19 @@ describe('a rejected change', () => {
     expect(approve(stage, part).held.opt_in).toBe(0);
   });
 
+  test('is not one that was approved under another hash, but that hash ends the approval', async () => {
+    const { stage, plan } = await newcomers();
+    const { part = '' } = approve(stage, plan, file('1020', '1021'));
+    expect(reject(stage, plan)).toMatchObject({ held: { opt_in: 2 }, approved: 2 });
+    expect(reject(stage, part, file('1021')).held.opt_in).toBe(1);
+    expect((await stage.sync()).contacts.applied['create']).toBe(1);
+    expect((await stage.sync()).status).toBe('done');
+    expect(opted(stage).filter((one) => one.startsWith('p2') && !one.startsWith('p2@'))).toEqual([
+      'p20@example.com ch_news',
+      'p20@example.com ch_product',
+    ]);
+  });
+
   test('is no stated opt-out: that is refused, and nothing is rejected', async () => {
     const stage = await mirrored({
       guards: { opt_out: { percent: 0, floor: 3, holdForMs: 72 * hour } },
