@@ -78,18 +78,21 @@ export function accountOf(mirror: Mirror, key: Key, { since, by }: { since: numb
 
 /** Remembers a step on the platform for the audit log. */
 function addErasure({ snapshot, clock }: Mirror, key: Key, deed: Deed): void {
-  const isOptOut = deed.is === 'opted out';
+  const channel = 'channel' in deed ? deed.channel : undefined;
+  const isOptOut = channel !== undefined;
   addWrite(snapshot, key, {
     at: clock.now(),
     op: isOptOut ? 'opt_out' : 'delete',
-    part: isOptOut ? deed.channel : '',
+    part: channel ?? '',
     rule: 'forgotten',
     before: isOptOut ? 'opt_in' : 'present',
+    outcome: deed.is === 'unanswered' ? 'unknown' : 'acked',
   });
 }
 
 /** Adds a step; each contact is counted once. */
 function withDeed(one: Unfinished, deed: Deed): Unfinished {
+  if (deed.is === 'unanswered') return one;
   if (deed.is === 'opted out') return { ...one, optedOut: one.optedOut + 1 };
   return { ...one, [deed.is]: [...new Set([...(one[deed.is] ?? []), deed.id])] };
 }
