@@ -13,11 +13,12 @@ import { assemble } from '../cli/compose/assemble-mirror.ts';
 import { auditLogOf } from '../cli/compose/audit-trail.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 import { type Dossier, dossierOf } from '../cli/dossier/dossier-document.ts';
-import { dossierLines, verifiedLines } from '../cli/dossier/dossier-text.ts';
+import { dossierLines } from '../cli/dossier/dossier-text.ts';
 import {
   existingKey,
   type Format,
   textOf,
+  type Verified,
   verifyFile,
   writeSigned,
 } from '../cli/dossier/signed-file.ts';
@@ -25,6 +26,7 @@ import { sinceOf } from '../cli/lookup/list-options.ts';
 import { keyOf, namesOf, wordOf } from '../cli/lookup/person-names.ts';
 import { type LookFlags, namingOptions, print } from '../cli/lookup/snapshot-command.ts';
 import { exitCode } from '../cli/output/exit-codes.ts';
+import { type Line, lineOf, styled } from '../cli/output/text-style.ts';
 
 interface Flags extends LookFlags {
   asOf?: string;
@@ -150,4 +152,19 @@ function keysOf(config: Config): string[] {
   } finally {
     log?.close();
   }
+}
+
+/** Returns the lines about a verification, the verdict first. */
+function verifiedLines(path: string, { fits, trusted, key, faults }: Verified): Line[] {
+  const isGood = fits && trusted;
+  const mark = isGood ? styled('green', '✓') : styled('red', '✗');
+  const verdict = fits ? 'The signature fits' : 'The signature does not fit';
+  const stranger =
+    'this key is none of those that are accepted: compare it, or give it with --public-key';
+  return [
+    lineOf(mark, ` ${verdict}: ${path}`),
+    ...(key === null ? [] : [`  key  ${key}`]),
+    ...faults.map((fault) => lineOf('  ', styled('red', fault))),
+    ...(fits && !trusted ? [lineOf('  ', styled('red', stranger))] : []),
+  ];
 }

@@ -22,7 +22,7 @@ const kind = 'contact';
 const everything = 1_000_000_000;
 
 /** About whom, and for when. */
-export interface Asked {
+export interface DossierRequest {
   key: Key;
   /** The time after which nothing counts, in milliseconds since the epoch; null for now. */
   asOf: number | null;
@@ -40,7 +40,7 @@ export interface Missing {
 /** A dossier. */
 export type Dossier = Awaited<ReturnType<typeof dossierOf>>;
 
-interface Gathering extends Asked {
+interface Gathering extends DossierRequest {
   config: Config;
   opened: Assembled;
   /** Collects what could not be read. */
@@ -51,7 +51,7 @@ interface Gathering extends Asked {
 export async function dossierOf(
   config: Config,
   { opened, shell }: { opened: Assembled; shell: Pick<Shell, 'stop' | 'abort'> },
-  asked: Asked,
+  asked: DossierRequest,
 ) {
   const { key, asOf } = asked;
   const { snapshot, clock } = opened.mirror;

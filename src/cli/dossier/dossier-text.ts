@@ -3,7 +3,6 @@ import { counted } from '../../domain/values/counted.ts';
 import { renderProblem } from '../../domain/errors.ts';
 import { type Line, lineOf, styled } from '../output/text-style.ts';
 import type { Dossier } from './dossier-document.ts';
-import type { Verified } from './signed-file.ts';
 
 /** Says whether anything is known of the person. */
 export function headOf({ known, erased, missing }: Dossier): string {
@@ -42,19 +41,4 @@ export function dossierLines(dossier: Dossier, who: string): Line[] {
 
 function manyOf(word: string): string {
   return word === 'entry' ? 'entries' : `${word}s`;
-}
-
-/** Returns the lines about a verification, the verdict first. */
-export function verifiedLines(path: string, { fits, trusted, key, faults }: Verified): Line[] {
-  const isGood = fits && trusted;
-  const mark = isGood ? styled('green', '✓') : styled('red', '✗');
-  const verdict = fits ? 'The signature fits' : 'The signature does not fit';
-  const stranger =
-    'this key is none of those that are accepted: compare it, or give it with --public-key';
-  return [
-    lineOf(mark, ` ${verdict}: ${path}`),
-    ...(key === null ? [] : [`  key  ${key}`]),
-    ...faults.map((fault) => lineOf('  ', styled('red', fault))),
-    ...(fits && !trusted ? [lineOf('  ', styled('red', stranger))] : []),
-  ];
 }
