@@ -5,14 +5,14 @@ import type { ExplainedPerson } from '../lookup/person-document.ts';
 import { timeWords } from '../lookup/person-text.ts';
 
 /** What the do-not-contact list says. */
-export type Listed = ExplainedPerson['ledger'];
+export type ListEntries = ExplainedPerson['ledger'];
 
 /** Everything that an answer follows from. */
 export interface Evidence {
   channels: readonly string[];
   /** The entries of the audit log about the person, the oldest first. */
   entries: readonly EntryDocument[];
-  listed: Listed;
+  listed: ListEntries;
   /** The time for which the answer is given; null for now. */
   asOf: string | null;
   /** The present state; undefined for the past. */
@@ -140,7 +140,7 @@ function strangerWords(
   return [last, 'No write of this mirror made the present state', ...who];
 }
 
-function listedWords(channel: string, listed: Listed): string[] {
+function listedWords(channel: string, listed: ListEntries): string[] {
   return listed
     .filter((one) => one.channel === channel || one.channel === '*')
     .map(({ cause, after, until }) => {

@@ -15,7 +15,7 @@ import { examinePerson, type FoundPerson } from '../lookup/examined-person.ts';
 import { namesOf, type Names } from '../lookup/person-names.ts';
 import { instant, instantOrNull } from '../output/format-values.ts';
 import { documentOf } from '../state/record-document.ts';
-import { answersOf, type Listed } from './channel-answers.ts';
+import { answersOf, type ListEntries } from './channel-answers.ts';
 
 const kind = 'contact';
 /** More than a log can hold. */
@@ -182,7 +182,7 @@ function requestOf({ at, ...rest }: LoggedRequest) {
 }
 
 /** Returns the open entries of the do-not-contact list that were made by then. */
-function listedBy({ opened, key, asOf }: Gathering): Listed {
+function listedBy({ opened, key, asOf }: Gathering): ListEntries {
   const { doNotContact, snapshot } = opened.mirror;
   const ids = snapshot.recorded.originsOf(kind, key);
   return doNotContact
@@ -199,7 +199,7 @@ function isBefore(at: number, asOf: number | null): boolean {
 
 interface Places {
   found: FoundPerson | undefined;
-  listed: Listed;
+  listed: ListEntries;
   entries: readonly unknown[];
   requests: readonly unknown[];
 }

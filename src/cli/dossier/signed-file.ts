@@ -80,13 +80,13 @@ export function verifyFile(path: string, accepted: ReadonlySet<string>): Verifie
   }
   const { publicKey } = signedBy;
   const key = keyId(publicKey);
-  const beside = existsSync(`${path}.sig`) ? readText(`${path}.sig`) : undefined;
+  const detached = existsSync(`${path}.sig`) ? readText(`${path}.sig`) : undefined;
   const isFit = (of: string, signature: string): boolean =>
     isSigned(of, Buffer.from(signature, 'base64'), publicKey);
   const checks: [isWrong: boolean, what: string][] = [
     [key !== signedBy.key, 'the id of the key does not belong to its public key'],
-    [format === 'json' && beside === undefined, `there is no signature beside it (${path}.sig)`],
-    [beside !== undefined && !isFit(text, beside), 'the signature beside it does not fit'],
+    [format === 'json' && detached === undefined, `there is no signature beside it (${path}.sig)`],
+    [detached !== undefined && !isFit(text, detached), 'the signature beside it does not fit'],
     ...(format === 'html' ? pageChecks(text, { json, publicKey, isFit }) : []),
   ];
   const faults = checks.filter(([isWrong]) => isWrong).map(([, what]) => what);
