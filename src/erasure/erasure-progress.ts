@@ -57,6 +57,7 @@ export function accountOf(mirror: Mirror, key: Key, { since, by }: { since: numb
       const row = recorded.get(type.name, key);
       const known = row ? (type.capabilities.personRead?.idsOf(row) ?? []) : [];
       const contacts = [...new Set([...known, ...(now.found ?? []), ...now.deleted])];
+      noteOpen(mirror, type, key);
       if (mirror.audit) eraseFromLog(mirror.audit, snapshot, { key, at: clock.now(), by });
       mirror.requestLog?.forget({ address: key, contacts });
       transaction(() => {
@@ -74,6 +75,19 @@ export function accountOf(mirror: Mirror, key: Key, { since, by }: { since: numb
       transaction(() => end(snapshot, key));
     },
   };
+}
+
+/**
+ * Remembers for the audit log the changes that an earlier process sent: their outcome is never
+ * found out, because the person's rows are deleted.
+ */
+function noteOpen({ snapshot, clock }: Mirror, { name }: RecordType, key: Key): void {
+  const { journal, unaudited, transaction } = snapshot;
+  const open = journal.open(name).filter((one) => one.key === key && one.state === 'sent');
+  if (open.length === 0) return;
+  const at = clock.now();
+  const unknown = { at, outcome: 'unknown', status: undefined, request: undefined };
+  transaction(() => open.forEach(({ seq }) => unaudited.addOutcome(seq, unknown)));
 }
 
 /** Remembers a step on the platform for the audit log. */
