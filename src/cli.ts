@@ -63,6 +63,7 @@ const commands: Readonly<Record<string, Entry>> = {
     'say what would happen to one person and why, and what is known about them',
     () => import('./commands/explain.ts'),
   ],
+  dossier: ['everything known of one person, signed', () => import('./commands/dossier.ts')],
   state: [
     'list, show or export what is recorded of people and templates',
     () => import('./commands/state.ts'),
@@ -137,7 +138,7 @@ const commands: Readonly<Record<string, Entry>> = {
   complete: ['complete a command line', () => import('./commands/complete.ts')],
 };
 
-/** Commands that other programs call. The help does not list them. */
+/** Commands that other programs call, which the help does not list. */
 const hiddenCommands: ReadonlySet<string> = new Set(['complete']);
 
 /** Runs the command line of this process and sets its exit code. */
@@ -251,10 +252,7 @@ function version(): string {
   return known ? String(manifest.version) : 'unknown';
 }
 
-/**
- * Returns the shell of the real process: stdout for results, stderr for everything else, and one
- * `stop` for all signals.
- */
+/** Returns the shell of the real process; one `stop` stands for all signals. */
 function processShell(): Shell {
   const { stop, abort } = stopSignals();
   // If the reader has stopped, or the disk behind the stream is full, the run itself must continue.

@@ -16,8 +16,8 @@
 import { z } from 'zod';
 import { ops } from '../domain/change.ts';
 
-/** A time in milliseconds since the epoch. */
-const at = z.number().int();
+/** A time in whole milliseconds since the epoch; a program's own clock may tell parts of them. */
+const at = z.number().transform(Math.round);
 const text = z.string();
 const optional = z.string().nullable();
 

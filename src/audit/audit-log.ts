@@ -107,7 +107,6 @@ export const auditTables = `
   create table entry (
     seq integer primary key, person integer, body text not null, hash blob not null
   );
-  create index entry_by_person on entry (person) where person is not null;
   create table reached (writer text primary key, id integer not null) without rowid;
   create table run (id text primary key, seq integer not null) without rowid;
   create table checkpoint (

@@ -84,11 +84,11 @@ export function eraseFromLog(
 export function addWrite(
   { unaudited }: Pick<Snapshot, 'unaudited'>,
   key: Key,
-  write: Pick<WriteEntry, 'at' | 'op' | 'part' | 'rule' | 'before'>,
+  write: Pick<WriteEntry, 'at' | 'op' | 'part' | 'rule' | 'before' | 'outcome'>,
 ): void {
   const nothing = { status: null, says: null, record: null, statedAt: null, approval: null };
   const more = { ...nothing, request: null, after: null, template: null };
-  const entry: WriteEntry = { type: 'write', run: 0, outcome: 'acked', ...more, ...write };
+  const entry: WriteEntry = { type: 'write', run: 0, ...more, ...write };
   unaudited.addEntry(JSON.stringify(entry), { key, at: write.at });
 }
 

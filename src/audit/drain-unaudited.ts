@@ -14,7 +14,7 @@ import { readEntry, type RunEntry, writeOutcome } from './audit-entry.ts';
 import type { Appended, AuditLog, Head } from './audit-log.ts';
 
 /** The number of rows that are moved before other tasks need a turn. */
-const atOnce = 250;
+const atOnce = 500;
 
 type Draining = Pick<Snapshot, 'unaudited' | 'runs' | 'meta' | 'transaction'>;
 

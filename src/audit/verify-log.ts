@@ -160,7 +160,7 @@ function strangerOf({ publicKey }: Checkpoint, accepted: ReadonlySet<string>): s
 }
 
 /** Returns the id of a key in PEM form. Throws Invalid if it is none. */
-function keyIdOf(pem: string): string {
+export function keyIdOf(pem: string): string {
   try {
     return keyId(createPublicKey(pem).export({ type: 'spki', format: 'pem' }).toString());
   } catch {

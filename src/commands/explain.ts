@@ -1,16 +1,7 @@
 import type { Command } from 'commander';
 import { loadConfig } from '../config/load-config.ts';
-import { rulesOf } from '../records/contact/consent/facts.ts';
-import { Interrupted, Invalid, isExpected } from '../domain/errors.ts';
-import type { Contact } from '../platform/answer-schemas.ts';
-import type { Platform } from '../platform/platform.ts';
-import { examine, type Examined } from '../engine/examine-person.ts';
-import { absenceRulesOf, assemble } from '../cli/compose/assemble-mirror.ts';
-import type { Key } from '../domain/record.ts';
-import type { Mirror } from '../engine/context/mirror-context.ts';
-import { mappedColumns } from '../records/contact/observe/column-meanings.ts';
-import type { RecordType } from '../records/record-type.ts';
-import { type Explaining, explainedOf } from '../cli/lookup/person-document.ts';
+import { assemble } from '../cli/compose/assemble-mirror.ts';
+import { examinePerson } from '../cli/lookup/examined-person.ts';
 import { explainedLines } from '../cli/lookup/person-text.ts';
 import { type LookFlags, namingOptions, print } from '../cli/lookup/snapshot-command.ts';
 import { keyOf, namesOf } from '../cli/lookup/person-names.ts';
@@ -41,26 +32,15 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<Flags>();
   const [who = ''] = command.args;
   const config = loadConfig(flags.config, shell.env);
-  const { mirror, platform, close } = assemble(config, shell, { writes: false });
+  const assembled = assemble(config, shell, { writes: false });
+  const { mirror, close } = assembled;
   try {
     const key = await keyOf(who, mirror, shell.stop);
-    const { stop, abort } = shell;
-    const offline = flags.offline ?? false;
-    const records: Explaining['read'][number][] = [];
-    const watched = watchRecords(mirror, key, (record) => void records.push(record));
-    const found = await examine(watched, { key, offline, stop, abort, progress: () => undefined });
-    const { contacts } = config;
-    if (!found || !contacts) throw new Invalid(`${config.mirror} has no contacts`);
     const addresses = flags.addresses ?? shell.terminal;
-    const document = explainedOf({
-      mirror: config.mirror,
-      rules: rulesOf(contacts, config.policy, absenceRulesOf(config)),
-      found,
-      read: records,
-      columns: mappedColumns(contacts, () => mirror.clock.now()),
-      details: await detailsOf(found, platform.contacts, shell.stop),
-      snapshot: mirror.snapshot,
-      guards: config.guards,
+    const { document } = await examinePerson(assembled, shell, {
+      config,
+      key,
+      offline: flags.offline ?? false,
       names: namesOf(mirror.snapshot, addresses),
       addresses,
     });
@@ -70,44 +50,4 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   } finally {
     await close();
   }
-}
-
-/** Returns the mirror with a source that also passes on the person's records as they are read. */
-function watchRecords(
-  mirror: Mirror,
-  key: Key,
-  hear: (record: Explaining['read'][number]) => void,
-): Mirror {
-  const parts = mirror.parts.map((part) => {
-    const desire: RecordType['desire'] = (value, place) => {
-      const row = part.type.desire(value, place);
-      if (part.type.name === 'contact' && row.key === key) hear({ place, value });
-      return row;
-    };
-    return { ...part, type: { ...part.type, desire } };
-  });
-  return { ...mirror, parts };
-}
-
-/**
- * Returns the full contacts as the platform shows them. A contact that cannot be read this way is
- * left out.
- */
-async function detailsOf(
-  { unread, states }: Examined,
-  contacts: Platform['contacts'],
-  signal: AbortSignal,
-): Promise<Contact[]> {
-  if (unread) return [];
-  const details: Contact[] = [];
-  for (const { id } of states.observed) {
-    try {
-      const contact = await contacts.retrieve(id, { signal });
-      if (contact) details.push(contact);
-    } catch (error) {
-      if (!isExpected(error) || error instanceof Interrupted) throw error;
-      return details;
-    }
-  }
-  return details;
 }

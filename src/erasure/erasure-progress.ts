@@ -57,6 +57,7 @@ export function accountOf(mirror: Mirror, key: Key, { since, by }: { since: numb
       const row = recorded.get(type.name, key);
       const known = row ? (type.capabilities.personRead?.idsOf(row) ?? []) : [];
       const contacts = [...new Set([...known, ...(now.found ?? []), ...now.deleted])];
+      noteOpen(mirror, type, key);
       if (mirror.audit) eraseFromLog(mirror.audit, snapshot, { key, at: clock.now(), by });
       mirror.requestLog?.forget({ address: key, contacts });
       transaction(() => {
@@ -76,20 +77,36 @@ export function accountOf(mirror: Mirror, key: Key, { since, by }: { since: numb
   };
 }
 
+/**
+ * Remembers for the audit log the changes that an earlier process sent: their outcome is never
+ * found out, because the person's rows are deleted.
+ */
+function noteOpen({ snapshot, clock }: Mirror, { name }: RecordType, key: Key): void {
+  const { journal, unaudited, transaction } = snapshot;
+  const open = journal.open(name).filter((one) => one.key === key && one.state === 'sent');
+  if (open.length === 0) return;
+  const at = clock.now();
+  const unknown = { at, outcome: 'unknown', status: undefined, request: undefined };
+  transaction(() => open.forEach(({ seq }) => unaudited.addOutcome(seq, unknown)));
+}
+
 /** Remembers a step on the platform for the audit log. */
 function addErasure({ snapshot, clock }: Mirror, key: Key, deed: Deed): void {
-  const isOptOut = deed.is === 'opted out';
+  const channel = 'channel' in deed ? deed.channel : undefined;
+  const isOptOut = channel !== undefined;
   addWrite(snapshot, key, {
     at: clock.now(),
     op: isOptOut ? 'opt_out' : 'delete',
-    part: isOptOut ? deed.channel : '',
+    part: channel ?? '',
     rule: 'forgotten',
     before: isOptOut ? 'opt_in' : 'present',
+    outcome: deed.is === 'unanswered' ? 'unknown' : 'acked',
   });
 }
 
 /** Adds a step; each contact is counted once. */
 function withDeed(one: Unfinished, deed: Deed): Unfinished {
+  if (deed.is === 'unanswered') return one;
   if (deed.is === 'opted out') return { ...one, optedOut: one.optedOut + 1 };
   return { ...one, [deed.is]: [...new Set([...(one[deed.is] ?? []), deed.id])] };
 }

@@ -114,9 +114,14 @@ export interface Erasing {
   tell(deed: Deed): void;
 }
 
-/** One step of an erasure, with the platform id of the record. A deletion may be reported twice. */
+/**
+ * One step of an erasure, with the platform id of the record. A deletion may be reported twice.
+ * `unanswered`: nobody knows whether the opt-out, or without a channel the deletion, was done.
+ */
 export type Deed =
-  { is: 'found' | 'deleted'; id: string } | { is: 'opted out'; id: string; channel: string };
+  | { is: 'found' | 'deleted'; id: string }
+  | { is: 'opted out'; id: string; channel: string }
+  | { is: 'unanswered'; id: string; channel?: string };
 
 /**
  * The signals that cancel a request: `signal` while it waits, `abort` also while it is in flight.

@@ -2,6 +2,7 @@
  * Renders the status page of all mirrors, without scripts. Mirrors that need attention come first.
  */
 import { createHash } from 'node:crypto';
+import { escapeHtml } from '../domain/values/html-text.ts';
 
 /** The status of one mirror, as `crm-mirror status` shows it. A person is named only by a hash. */
 export interface MirrorStatus {
@@ -65,7 +66,7 @@ export function renderPage(statuses: readonly MirrorStatus[]): string {
 <main>
 ${[...urgent, ...calm].map(section).join('\n')}
 </main>
-<footer>${escape(statuses[0]?.at ?? '')}, again every ${refreshSeconds} seconds</footer>
+<footer>${escapeHtml(statuses[0]?.at ?? '')}, again every ${refreshSeconds} seconds</footer>
 </body>
 </html>
 `;
@@ -74,28 +75,16 @@ ${[...urgent, ...calm].map(section).join('\n')}
 function section({ mirror, attention, calm, rows }: MirrorStatus): string {
   const isWell = attention.length === 0;
   const needs = attention.map(
-    ({ text, fix }) => `<li>${escape(text)}<br><span>→ ${escape(fix)}</span></li>`,
+    ({ text, fix }) => `<li>${escapeHtml(text)}<br><span>→ ${escapeHtml(fix)}</span></li>`,
   );
   const told = rows.map(
-    ([what = '', how = '']) => `<tr><th>${escape(what)}</th><td>${escape(how)}</td></tr>`,
+    ([what = '', how = '']) => `<tr><th>${escapeHtml(what)}</th><td>${escapeHtml(how)}</td></tr>`,
   );
   return [
     `<section class="${isWell ? 'good' : 'bad'}">`,
-    `<h2>${escape(mirror)} <b>${isWell ? escape(calm) : 'needs attention'}</b></h2>`,
+    `<h2>${escapeHtml(mirror)} <b>${isWell ? escapeHtml(calm) : 'needs attention'}</b></h2>`,
     ...(isWell ? [] : [`<ul>${needs.join('')}</ul>`]),
     `<table>${told.join('')}</table>`,
     '</section>',
   ].join('\n');
-}
-
-const entities: Record<string, string> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-};
-
-function escape(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => entities[character] ?? '');
 }

@@ -100,6 +100,18 @@ describe('audit show', () => {
   });
 });
 
+test('forget leaves an entry of a change whose outcome nobody finds out any more', async () => {
+  const world = await written();
+  const config = readFileSync(world.file, 'utf8');
+  writeFileSync(world.file, config.replace(/("?timeoutMs"?: ?)\d+/, '$150'));
+  edit(world.path, "update change set state = 'sent', ended_at = null where op = 'opt_out'");
+  world.people([{ email: bob, news: 'no' }]);
+  expect((await world.call('forget', ann)).code).toBe(0);
+  const { out } = await world.call('audit', 'export');
+  const entries = out.split('\n').map((line) => JSON.parse(line));
+  expect(entries.map(({ outcome }) => outcome)).toContain('unknown');
+});
+
 describe('audit verify', () => {
   test.each([
     ['a changed entry', `update entry set body = replace(body, 'none', 'opt_in') where seq = 2`, 2],

@@ -44,6 +44,7 @@ const rows: Row[] = [
   { name: 'runs', argv: ['runs'] },
   { name: 'runs-of-one', argv: lastRun },
   { name: 'explain', argv: ['explain', bob] },
+  { name: 'dossier', argv: ['dossier', bob] },
   { name: 'optouts', argv: ['optouts'] },
   { name: 'requests', argv: ['requests', '--route', 'contacts.enrol'] },
   { name: 'state-list', argv: ['state', 'list'] },

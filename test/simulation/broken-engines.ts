@@ -156,6 +156,29 @@ export const broken: readonly Broken[] = [
       },
     }),
   },
+  {
+    rule: 'the audit log has every write',
+    foundBy: 1,
+    breaks: (mirror) =>
+      withLog(mirror, ({ append }) => {
+        let forgets = true;
+        return {
+          append(entries, reached) {
+            const isWrite = entries.some(({ entry }) => entry.type === 'write');
+            append(forgets && isWrite ? [] : entries, reached);
+            forgets &&= !isWrite;
+          },
+        };
+      }),
+  },
+  {
+    rule: 'the audit log has each write once',
+    foundBy: 1,
+    breaks: (mirror) =>
+      withLog(mirror, ({ append }) => ({
+        append: (entries, reached) => append([...entries, ...entries], reached),
+      })),
+  },
 ];
 
 type Guarding = Mirror['snapshot']['guarded'];
@@ -176,6 +199,14 @@ function withHeld(
 function withAbsences(mirror: Mirror, changed: Partial<Mirror['snapshot']['absences']>): Mirror {
   const absences = { ...mirror.snapshot.absences, ...changed };
   return { ...mirror, snapshot: { ...mirror.snapshot, absences } };
+}
+
+type Log = NonNullable<Mirror['audit']>['log'];
+
+function withLog(mirror: Mirror, changes: (log: Log) => Partial<Log>): Mirror {
+  const { audit } = mirror;
+  if (!audit) return mirror;
+  return { ...mirror, audit: { ...audit, log: { ...audit.log, ...changes(audit.log) } } };
 }
 
 function ofKinds(mirror: Mirror, breaks: (kind: RecordType) => RecordType): Mirror {

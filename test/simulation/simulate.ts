@@ -13,6 +13,7 @@ import {
   checkReleased,
   checkRequests,
 } from './checks/end-checks.ts';
+import { createAuditAccount } from './checks/audit-checks.ts';
 import { createAbsences } from './checks/absence.ts';
 import { createApprovals } from './checks/approvals.ts';
 import { stateOf } from './end-state.ts';
@@ -97,6 +98,7 @@ export async function simulate(story: Story, telling: Telling = {}): Promise<Tol
       standing: createStanding(),
       letThrough: new Set(),
       erasures: createErasures(),
+      audit: createAuditAccount(),
       statements: createStatements(),
       unanswered,
       readBacks,
@@ -178,6 +180,7 @@ async function lose(stage: Stage): Promise<void> {
   known.standing.lose();
   known.letThrough.clear();
   known.memories.lose(world.clock.monotonic());
+  known.audit.excuse(path);
   reached.note('run', 'the snapshot is lost');
 }
 

@@ -68,6 +68,7 @@ export const layers: readonly (readonly string[])[] = [
   ['cli/lookup'],
   ['cli/state'],
   ['cli/audit'],
+  ['cli/dossier'],
   ['cli/status'],
   ['cli/check'],
   ['cli/run'],

@@ -48,7 +48,8 @@ const titles: Readonly<Record<EntryDocument['type'], string>> = {
 
 type Fact = [name: string, text: string];
 
-function writeFacts(entry: EntryDocument): Fact[] {
+/** Returns what is known of a write, each with its name; the approvals may be several. */
+export function writeFacts(entry: EntryDocument): Fact[] {
   const { says, statedAt, before, after, status, request, run, record } = entry;
   const stated = typeof statedAt === 'string' ? `, stated ${statedAt}` : '';
   const answer = [status ?? 'none', request].filter(

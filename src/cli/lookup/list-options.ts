@@ -10,10 +10,10 @@ export function countOf(text: string | undefined): number | undefined {
 }
 
 /**
- * Returns the time that --since states, in milliseconds since the epoch, or null for the beginning.
- * Throws Invalid for any other text.
+ * Returns the time that an option states, in milliseconds since the epoch, or null if it is not
+ * given. Throws Invalid for any other text.
  */
-export function sinceOf(text: string | undefined, now: number): number | null {
+export function sinceOf(text: string | undefined, now: number, option = '--since'): number | null {
   if (text === undefined) return null;
   if (/^\d{1,6}[smhd]$/.test(text)) return now - milliseconds(text);
   const [day = ''] = text.split('T');
@@ -22,7 +22,7 @@ export function sinceOf(text: string | undefined, now: number): number | null {
   const at = isTime ? Date.parse(text) : Number.NaN;
   if (!Number.isNaN(at)) return at;
   throw new Invalid(
-    `--since ${text}: write a time with its zone (2026-03-01T12:00:00Z), a day, or how long ago (7d)`,
+    `${option} ${text}: write a time with its zone (2026-03-01T12:00:00Z), a day, or how long ago (7d)`,
   );
 }
 

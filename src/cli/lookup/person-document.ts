@@ -39,6 +39,8 @@ export interface Explaining {
   guards: Config['guards'];
   /** Whether addresses, and other data that is equally personal, may be shown. */
   addresses: boolean;
+  /** How many of the last changes are shown. */
+  changes?: number;
 }
 
 const changesShown = 50;
@@ -272,8 +274,8 @@ function parkedOf({ found, snapshot }: Explaining) {
   }));
 }
 
-function historyOf({ found, snapshot }: Explaining) {
-  return snapshot.recordHistory.changes(kind, found.states.key, changesShown).map((change) => ({
+function historyOf({ found, snapshot, changes = changesShown }: Explaining) {
+  return snapshot.recordHistory.changes(kind, found.states.key, changes).map((change) => ({
     at: instant(change.endedAt ?? change.sentAt ?? change.plannedAt),
     run: change.run,
     op: change.op,

@@ -119,7 +119,7 @@ function namesIn(snapshot: Snapshot | undefined, addresses: boolean): Names {
 /** Prints a result: with --json its document, otherwise its lines. */
 export function print(
   { document, lines }: CommandAnswer,
-  flags: Pick<LookFlags, 'json'>,
+  flags: { json?: true | undefined },
   shell: Shell,
 ) {
   if (flags.json) shell.print(JSON.stringify(document, null, 2));

@@ -5,6 +5,7 @@ import type { VirtualClock } from '../../support/clock.ts';
 import type { Absences } from './absence.ts';
 import type { Approval, Approvals } from './approvals.ts';
 import type { Asked } from './asked.ts';
+import type { AuditAccount } from './audit-checks.ts';
 import type { Reading } from '../world/crm.ts';
 import type { Erasures } from './erasures.ts';
 import type { Memories } from './expected-memory.ts';
@@ -78,6 +79,7 @@ export interface Known {
   /** Opt-outs (address, channel) that an earlier run has read, and that were not held then. */
   letThrough: Set<string>;
   erasures: Erasures;
+  audit: AuditAccount;
   statements: Statements;
   unanswered: Pick<Unanswered, 'has' | 'hadBefore'>;
   /** Of each contact, how it was read by its id for the first time. */

@@ -4,6 +4,7 @@
  */
 import { departures } from './departure-regressions.ts';
 import { leaving } from './unsubscribe-regressions.ts';
+import { forgetting } from './steps.ts';
 import {
   byDefault,
   everywhere,
@@ -288,6 +289,15 @@ export const regressions: readonly Regression[] = [
         [member, nobody],
         [run({ stopped: touch + 60 }), inCrm(1, 'is new'), inCrm(1, 'wants the newsletter')],
         { optIns: 0 },
+      ),
+    ),
+  },
+  {
+    found: 'an unanswered request of an erasure was in no audit log',
+    stories: [2, 3, 4].map((nth) =>
+      told(
+        [member],
+        [run(), { ...forgetting(0), faults: [{ nth, fault: 'timeout-after' }] }, forgetting(0)],
       ),
     ),
   },

@@ -1,12 +1,14 @@
 /** What a person does at the command line between runs: approves, forgets, allows again. */
 import { existsSync, readFileSync } from 'node:fs';
+import { closeEntries, drain } from '../../../src/audit/audit-trail.ts';
+import { readAuditLog } from '../../../src/audit/audit-file.ts';
 import { allow } from '../../../src/erasure/allow-contact.ts';
 import { forget, type Certificate } from '../../../src/erasure/forget-person.ts';
 import type { Mirror, MirrorPart } from '../../../src/engine/context/mirror-context.ts';
 import { addressOf } from '../../support/engine/sample-people.ts';
 import { keyIn, type Reading } from './crm.ts';
 import { checkOuting } from '../checks/end-checks.ts';
-import { contentOf, readFiles } from './snapshot-files.ts';
+import { auditPlaceOf, contentOf, readFiles } from './snapshot-files.ts';
 import type { Known } from '../checks/checker-state.ts';
 import { close, lead, open, type Ground, type Lived } from './process.ts';
 import { calm, type Forgetting } from '../story/steps.ts';
@@ -67,8 +69,12 @@ export async function forgetOne(
     { ...calm, faults, killed, stopped, latency },
     {
       forgets: key,
-      work: (mirror, { stop: signal, abort }) =>
-        forget(mirror, { part: peopleOf(mirror), key, by: 'operator' }, { signal, abort }),
+      async work(mirror, { stop: signal, abort }) {
+        const person = { part: peopleOf(mirror), key, by: 'operator' };
+        const done = await forget(mirror, person, { signal, abort });
+        await writeDecisions(mirror);
+        return done;
+      },
     },
   );
   const [first] = ground.found;
@@ -95,6 +101,25 @@ function conclude({ path, known, reached }: Ground, key: string): void {
   judge('forgotten people are not on the platform', there);
   const trace = isTraceIn(path, key) && `${key} was forgotten, and stands in the snapshot`;
   judge('forgotten people leave no trace in the snapshot', trace);
+  const audited = isAudited(path, key) && `${key} was forgotten, and the audit log knows them`;
+  judge('forgotten people leave no trace in the audit log', audited);
+}
+
+/** As the command line does it after a command about one person. */
+async function writeDecisions({ audit, snapshot, clock }: Mirror): Promise<void> {
+  if (!audit) return;
+  await drain(audit, snapshot, () => clock.sleep(0));
+  closeEntries(audit, snapshot, { at: clock.now(), prunes: false });
+}
+
+/** By their mark, or by their address. */
+function isAudited(path: string, key: string): boolean {
+  const place = auditPlaceOf(path);
+  const log = readAuditLog(place);
+  const isKnown = log?.people.find(key) !== undefined;
+  log?.close();
+  const files = [place.path, `${place.path}-wal`].filter((file) => existsSync(file));
+  return isKnown || files.some((file) => readFileSync(file, 'latin1').includes(key));
 }
 
 /** In its rows, or in what is left of rows in its files. */
@@ -115,9 +140,11 @@ export async function allowAgain(ground: Ground, key: string): Promise<void> {
   await world.clock.advance(1000);
   const { done, outing } = await lead(ground, calm, {
     forgets: key,
-    work: (mirror, { stop: signal, abort }) => {
+    async work(mirror, { stop: signal, abort }) {
       const target = { part: peopleOf(mirror), key, reason: 'asked for it', by: 'operator' };
-      return allow(mirror, target, { signal, abort });
+      const allowed = await allow(mirror, target, { signal, abort });
+      await writeDecisions(mirror);
+      return allowed;
     },
   });
   if (done?.taken.some(({ cause }) => cause === 'erasure'))

@@ -2,6 +2,7 @@
  * One life of a process: everything it does with the world outside is a touch, and at any touch it
  * may be killed. A dead process does nothing more; what it has sent is under way all the same.
  */
+import type { AuditTrail } from '../../../src/audit/audit-trail.ts';
 import type { Clock } from '../../../src/domain/clock.ts';
 import type { DoNotContactList } from '../../../src/do-not-contact/contact-list.ts';
 import type { Snapshot } from '../../../src/snapshot/snapshot.ts';
@@ -109,6 +110,24 @@ export function ledgerOf(life: Life, ledger: DoNotContactList): DoNotContactList
       life.touch();
     },
   };
+}
+
+/** And so is every word to the audit log. */
+export function auditOf(life: Life, { log, ...trail }: AuditTrail): AuditTrail {
+  const touched =
+    <Given extends unknown[]>(work: (...given: Given) => void) =>
+    (...given: Given): void => {
+      life.touch();
+      work(...given);
+      life.touch();
+    };
+  const { append, erase, checkpoint } = log;
+  const words = {
+    append: touched(append),
+    erase: touched(erase),
+    checkpoint: touched(checkpoint),
+  };
+  return { ...trail, log: { ...log, ...words } };
 }
 
 function touching<Part extends object>(life: Life, part: Part): Part {

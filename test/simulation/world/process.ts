@@ -1,5 +1,9 @@
 /** One process of crm-mirror, from its start to its end, on the files that the one before left. */
 import { createHash } from 'node:crypto';
+import { openAuditLog } from '../../../src/audit/audit-file.ts';
+import type { AuditTrail } from '../../../src/audit/audit-trail.ts';
+import { knownHead, noteGap } from '../../../src/audit/drain-unaudited.ts';
+import { signingKey } from '../../../src/audit/signing-key.ts';
 import { seeded } from '../../../src/emulator/shared/seeded-random.ts';
 import { Busy, Interrupted, isExpected, Unavailable } from '../../../src/domain/errors.ts';
 import { byGuard } from '../../../src/domain/guard-classes.ts';
@@ -22,13 +26,14 @@ import type { Mirror } from '../../../src/engine/context/mirror-context.ts';
 import { run } from '../../../src/engine/run.ts';
 import { mirrorOf } from '../../support/engine/engine-mirror.ts';
 import { absenceOf } from '../checks/absence.ts';
+import { checkAudit } from '../checks/audit-checks.ts';
 import { telling } from './crm-changes.ts';
 import { listening } from '../checks/departure-checks.ts';
 import type { Known, Outing } from '../checks/checker-state.ts';
 import type { CrmRecord, Reading } from './crm.ts';
 import { createWire, timeoutMs, type Wire } from './faults.ts';
-import { killing } from './snapshot-files.ts';
-import { clockOf, createLife, ledgerOf, snapshotOf, type Life } from './process-life.ts';
+import { auditPlaceOf, killing } from './snapshot-files.ts';
+import { auditOf, clockOf, createLife, ledgerOf, snapshotOf, type Life } from './process-life.ts';
 import type { Reached } from '../coverage.ts';
 import type { RunStep } from '../story/steps.ts';
 import { isCrowd } from '../story/story.ts';
@@ -132,6 +137,8 @@ export async function lead<Done extends object>(
   life.end();
   close(ground, { ...opened, killed: life.dead });
   const done = typeof ending === 'string' ? undefined : ending;
+  if (life.dead && forgets !== undefined) ground.known.audit.excuse(ground.path);
+  if (opened.audit) checkAudit(ground.path, ground.known, done !== undefined);
   const strange = ending === 'strange';
   return { done, killed: life.dead, strange, outing, counts: wire.counts() };
 }
@@ -152,6 +159,7 @@ function mirrorIn(ground: Ground, { step, life, outing, wire, opened }: Parts): 
     send: wire.send,
     snapshot: snapshotOf(life, opened.snapshot),
     ledger: ledgerOf(life, opened.ledger),
+    audit: opened.audit && auditOf(life, opened.audit),
     clock: clockOf(life, world.clock, () => ground.aheadMs),
     random: seeded(world.story.chance + step.latency),
     apiKey: world.keys[step.key],
@@ -185,6 +193,8 @@ interface Opened {
   ledger: DoNotContactList;
   /** A plan takes none. */
   lease: Lease | undefined;
+  /** A plan has none. */
+  audit: AuditTrail | undefined;
 }
 
 /** As a command that writes does it. */
@@ -199,7 +209,11 @@ export function open({ path, world, known: what }: Ground, waitMs?: number): Ope
   const known = boundDoNotContactList(snapshot.meta);
   const randomHex = (bytes: number) => '7f'.repeat(bytes);
   const ledger = openDoNotContactList(placeOf(path), { known, acceptLost: false, randomHex });
-  return { snapshot, lease, ledger };
+  const log = openAuditLog({ ...auditPlaceOf(path), randomHex });
+  const gap = noteGap(log, knownHead(snapshot.meta), at);
+  what.judge('the audit log has no gap', gap ?? false);
+  const key = signingKey(`${path}-audit-key`);
+  return { snapshot, lease, ledger, audit: { log, key, keepMs: 1e14 } };
 }
 
 /** As a command that only looks does it. */
@@ -207,7 +221,7 @@ function look({ path }: Ground): Opened {
   const snapshot = lookInto(path) ?? openSnapshot(path, { inMemory: true });
   nameAlike(snapshot);
   const ledger = readDoNotContactList(placeOf(path), boundDoNotContactList(snapshot.meta));
-  return { snapshot, ledger, lease: undefined };
+  return { snapshot, ledger, lease: undefined, audit: undefined };
 }
 
 /** Who may not be named by address goes by the same hash whenever the story is told. */
@@ -254,8 +268,9 @@ function startRival(ground: Ground): void {
   let isIn = false;
   try {
     // In virtual time nothing is gained by waiting.
-    const { snapshot, ledger, lease } = open(ground, 0);
+    const { snapshot, ledger, lease, audit } = open(ground, 0);
     lease?.release();
+    audit?.log.close();
     ledger.close();
     snapshot.close();
     isIn = true;
@@ -271,14 +286,16 @@ function startRival(ground: Ground): void {
 
 export function close(
   { path }: Ground,
-  { snapshot, ledger, lease, killed }: Opened & { killed: boolean },
+  { snapshot, ledger, lease, audit, killed }: Opened & { killed: boolean },
 ): void {
   if (killed) {
     killing(path, snapshot.close);
     killing(placeOf(path).path, ledger.close);
+    if (audit) killing(auditPlaceOf(path).path, audit.log.close);
   } else {
     snapshot.close();
     ledger.close();
+    audit?.log.close();
   }
   lease?.release();
 }

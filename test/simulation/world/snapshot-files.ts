@@ -120,6 +120,11 @@ export function contentOf(path: string): string | undefined {
   }
 }
 
+/** The audit log of the snapshot at `path`. */
+export function auditPlaceOf(path: string) {
+  return { path: `${path}-audit`, secret: Buffer.alloc(32, 0x7f) };
+}
+
 const ends = ['', '-wal'];
 
 /**

@@ -37,7 +37,9 @@ export const hour = 3_600_000;
 export const refusedDomain = '@refused.example';
 
 export function createWorld(story: Story, reached: Reached): World {
-  const clock = virtualClock();
+  const virtual = virtualClock();
+  // As the clock of a machine tells it: in whole milliseconds.
+  const clock = { ...virtual, now: () => Math.floor(virtual.now()) };
   const ahead = story.platformAhead * hour;
   const played = story.quirks.some((quirk) => quirk === 'retry-after-stuck');
   const emulator = createEmulator({

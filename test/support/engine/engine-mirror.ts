@@ -43,6 +43,7 @@ export interface Parts {
   send: Send;
   snapshot: Snapshot;
   ledger: DoNotContactList;
+  audit?: Mirror['audit'];
   clock: Clock;
   random: Random;
   apiKey?: string;
@@ -93,6 +94,7 @@ export function mirrorOf(parts: Parts): Mirror {
     snapshot,
     account: { url: 'https://platform.test', apiKey, platform },
     doNotContact,
+    audit: parts.audit,
     locks: parts.beside ?? createPersonLocks(),
     notes: [],
     clock,

@@ -23,7 +23,8 @@ export async function erase(
   for (const { id } of contacts) tell({ is: 'found', id });
   for (const contact of contacts) await optOut(platform, { key, contact, tell }, leave);
   for (const { id } of contacts) {
-    const answer = await platform.remove(id, { ...leave, person: key });
+    const removed = platform.remove(id, { ...leave, person: key });
+    const answer = await heard(removed, () => tell({ is: 'unanswered', id }));
     if (answer === 'removed') tell({ is: 'deleted', id });
   }
   const all = [...ids, ...contacts.map(({ id }) => id)];
@@ -77,11 +78,23 @@ async function optOut(
     if (subscription !== 'opt_in') continue;
     try {
       const who = { contactId: id, subscription: 'opt_out' as const };
-      await platform.enrol(channel, who, { ...leave, priority: 'opt_out', person: key });
+      const sent = platform.enrol(channel, who, { ...leave, priority: 'opt_out', person: key });
+      await heard(sent, () => tell({ is: 'unanswered', id, channel }));
       tell({ is: 'opted out', id, channel });
     } catch (error) {
       const isRefused = error instanceof Rejected && ![401, 403].includes(error.status);
       if (!isRefused) throw error;
     }
+  }
+}
+
+/** Returns the answer. Calls `unheard` if none came although the request may have been done. */
+async function heard<Answer>(request: Promise<Answer>, unheard: () => void): Promise<Answer> {
+  try {
+    return await request;
+  } catch (error) {
+    const isKnown = error instanceof Rejected || error instanceof Unavailable;
+    if (isKnown && error.acted === 'maybe') unheard();
+    throw error;
   }
 }

@@ -1,0 +1,276 @@
+/** The dossier of one person: what it contains, as of when, and that its signature is checked. */
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { describe, expect, test } from 'vitest';
+import {
+  ann,
+  bob,
+  calling,
+  mirrored,
+  type Mirrored,
+} from '../support/commands/mirrored-contacts.ts';
+
+const old = 'old-ann@example.com';
+
+/** A mirror that has subscribed Ann, who changed her address before, and Bob. */
+async function written(): Promise<Mirrored> {
+  const world = await mirrored();
+  world.csv(`id,email,news,product\nid-1,${old},yes,\nid-2,${bob},yes,no\n`);
+  await world.call('sync');
+  world.csv(`id,email,news,product\nid-1,${ann},yes,\nid-2,${bob},yes,no\n`);
+  await world.call('sync');
+  return world;
+}
+
+async function file(world: Mirrored, name: string): Promise<string> {
+  const path = join(world.folder, name);
+  const { code } = await world.call('dossier', ann, '--output', path);
+  expect(code).toBe(0);
+  return path;
+}
+
+describe('dossier', () => {
+  test('contains what every place knows, and answers first why a mail was sent', async () => {
+    const world = await written();
+    const { code, json } = await world.call('dossier', ann, '--json');
+    expect(code).toBe(0);
+    expect(json).toMatchObject({
+      person: ann,
+      known: true,
+      missing: [],
+      crm: { read: true, records: [{ id: 'id-1', wants: { ch_news: 'opt_in' } }] },
+      snapshot: { ownership: 'created', crmIds: ['id-1'] },
+      platform: { read: true, contacts: [{ status: 'subscribed' }], raw: [{ email: ann }] },
+      audit: { entries: [{ op: 'create', part: 'ch_news', outcome: 'acked' }] },
+      requests: expect.arrayContaining([expect.objectContaining({ person: ann, status: 201 })]),
+      history: [{ op: 'create', outcome: 'acked' }],
+      recorded: { key: ann },
+    });
+    const [answer] = json.answers;
+    const [entry] = json.audit.entries;
+    expect(answer).toMatchObject({ channel: 'ch_news', state: 'opt_in', from: 'platform' });
+    expect(answer).toMatchObject({ since: entry.at, entry: entry.seq });
+    expect(answer.sentence).toContain('opt-in wanted; not on the platform (rule 12');
+    expect(answer.sentence).toContain('The CRM said opt_in');
+    expect(answer.sentence).toContain('none was needed');
+  });
+
+  test('names nobody else, and its own person by a hash in a text that is no terminal', async () => {
+    const world = await written();
+    const { out } = await world.call('dossier', ann, '--json');
+    expect(out).toContain(ann);
+    expect(out).not.toContain(bob);
+    expect(out).not.toContain(old);
+    expect(JSON.parse(out).snapshot.former).toEqual([expect.stringMatching(/^#[0-9a-f]{12}$/)]);
+    const page = readFileSync(await file(world, 'ann.html'), 'utf8');
+    expect(page).not.toContain(bob);
+    expect(page).not.toContain(old);
+    const text = await world.call('dossier', ann);
+    expect(text.out).not.toContain('@example.com');
+    expect(text.out.split('\n').length).toBeLessThan(24);
+    expect((await world.seen('dossier', 'id-2')).out).toContain(bob);
+  });
+
+  test('names who approved a write', async () => {
+    const world = await mirrored({ lines: { guards: { optIns: { percent: 0, floor: 0 } } } });
+    await world.call('backfill');
+    world.people([
+      { email: ann, news: 'yes', product: 'yes' },
+      { email: bob, news: 'yes', product: 'no' },
+    ]);
+    const { json } = await world.call('sync', '--json');
+    await world.call('approve', json.plan, '--by', 'ben', '--reason', 'spring campaign');
+    await world.call('sync');
+    const { answers } = (await world.call('dossier', ann, '--json')).json;
+    expect(answers[1].sentence).toMatch(/approved: plan \w+, by ben at .*: spring campaign/);
+  });
+
+  test('says that the person left by themselves', async () => {
+    const world = await written();
+    world.emulator.dashboard.leave(world.emulator.world.contact(ann)?.id ?? '', 'ch_news');
+    await world.call('sync');
+    const [answer] = (await world.call('dossier', ann, '--json')).json.answers;
+    expect(answer).toMatchObject({ state: 'opt_out', since: null, entry: null });
+    expect(answer.sentence).toContain('No write of this mirror made the present state');
+    expect(answer.sentence).toContain('The person or another program did this');
+  });
+
+  test('works during a run and changes nothing', async () => {
+    const world = await written();
+    const before = readFileSync(world.path);
+    await file(world, 'ann.json');
+    expect(readFileSync(world.path).equals(before)).toBe(true);
+  });
+});
+
+describe('a part that cannot be read', () => {
+  test('is named with exit code 1, and the rest is there', async () => {
+    const world = await written();
+    const offline = await world.call('dossier', ann, '--json', '--offline');
+    expect(offline).toMatchObject({ code: 1, json: { missing: [{ part: 'platform' }] } });
+    expect(offline.json.answers[0]).toMatchObject({ state: 'opt_in', from: 'snapshot' });
+    world.csv('');
+    writeFileSync(`${world.path}-audit`, 'this is no database, and never was one, however long');
+    for (const end of ['-wal', '-shm']) rmSync(`${world.path}-audit${end}`, { force: true });
+    const { code, json } = await world.call('dossier', ann, '--json');
+    expect(code).toBe(1);
+    expect(json.missing.map(({ part }: { part: string }) => part)).toEqual(['crm', 'audit']);
+    expect(json.platform.contacts).toHaveLength(1);
+  });
+});
+
+describe('--as-of', () => {
+  test('leaves out what came later, and derives the state from the log', async () => {
+    const world = await written();
+    const [{ at }] = (await world.call('audit', 'show', ann, '--json')).json.entries;
+    const db = new Database(`${world.path}-audit`);
+    const long = Date.parse('2020-05-01T00:00:00Z');
+    db.exec(`update entry set body = json_set(body, '$[1]', ${long}) where body like '["w"%'`);
+    db.close();
+    world.csv(`id,email,news,product\nid-1,${ann},no,\nid-2,${bob},yes,no\n`);
+    await world.call('sync');
+    const now = (await world.call('dossier', ann, '--json')).json;
+    expect(now.answers[0]).toMatchObject({ state: 'opt_out', from: 'platform' });
+    const { code, json } = await world.call('dossier', ann, '--json', '--as-of', '2021-01-01');
+    expect(code).toBe(0);
+    expect(Date.parse(at)).toBeGreaterThan(Date.parse('2021-01-01'));
+    expect(json).toMatchObject({ asOf: '2021-01-01T00:00:00Z', crm: null, platform: null });
+    expect(json).toMatchObject({ requests: [], snapshot: null, history: null });
+    expect(json.audit.entries).toMatchObject([{ op: 'create', at: '2020-05-01T00:00:00Z' }]);
+    expect(json.answers[0]).toMatchObject({ channel: 'ch_news', state: 'opt_in', from: 'log' });
+    expect(json.answers[0].sentence).toContain('as derived from the last write before');
+    const none = (await world.call('dossier', ann, '--json', '--as-of', '2019-01-01')).json;
+    expect(none).toMatchObject({ known: false, answers: [], audit: { entries: [] } });
+  });
+
+  test('takes no time that is yet to come', async () => {
+    const world = await mirrored();
+    const { code, err } = await world.call('dossier', ann, '--as-of', '2999-01-01');
+    expect(code).toBe(2);
+    expect(err).toContain('--as-of 2999-01-01: this time is yet to come');
+    expect((await world.call('dossier', ann, '--as-of', 'x')).err).toContain('--as-of x: write');
+  });
+});
+
+/** Changes one byte of a file, after the first place where `text` stands. */
+function flip(path: string, text: string): void {
+  const bytes = readFileSync(path);
+  const at = bytes.indexOf(text) + text.length;
+  bytes[at] = bytes[at] === 0x41 ? 0x42 : 0x41;
+  writeFileSync(path, bytes);
+}
+
+describe('the signature', () => {
+  test('fits both forms, which are new files that only their owner reads', async () => {
+    const world = await written();
+    for (const name of ['ann.json', 'ann.html']) {
+      const path = await file(world, name);
+      for (const one of [path, `${path}.sig`]) expect(statSync(one).mode & 0o777).toBe(0o600);
+      const { code, json } = await world.call('dossier', '--verify', path, '--json');
+      expect({ code, json }).toMatchObject({ code: 0, json: { fits: true, trusted: true } });
+      expect(json.key).toMatch(/^[0-9a-f]{16}$/);
+      const again = await world.call('dossier', ann, '--output', path);
+      expect(again).toMatchObject({
+        code: 2,
+        err: expect.stringContaining('nothing is overwritten'),
+      });
+    }
+  });
+
+  test('is checked by openssl alone, over the exact bytes', async () => {
+    const world = await written();
+    const path = await file(world, 'ann.json');
+    const { publicKey } = JSON.parse(readFileSync(path, 'utf8')).signedBy;
+    const at = (name: string) => join(world.folder, name);
+    writeFileSync(at('key.pub'), publicKey);
+    writeFileSync(at('raw.sig'), Buffer.from(readFileSync(`${path}.sig`, 'utf8'), 'base64'));
+    const how = ['-verify', '-pubin', '-inkey', at('key.pub'), '-rawin'];
+    const what = ['-in', path, '-sigfile', at('raw.sig')];
+    expect(execFileSync('openssl', ['pkeyutl', ...how, ...what]).toString()).toContain('Success');
+  });
+
+  test.each([
+    ['ann.json', 'the document', '"person": "'],
+    ['ann.html', 'the title of the page', '<h1>'],
+    ['ann.html', 'an answer of the page', '<li>ch_news: '],
+    [
+      'ann.html',
+      'the document in the page',
+      '&quot;answers&quot;: [\n    {\n      &quot;channel&quot;: &quot;',
+    ],
+    ['ann.html', 'the signature of the document', 'signature of the document</th><td>'],
+    ['ann.html', 'the signature of the page', 'up to here</th><td>'],
+    ['ann.html', 'the key', '<pre>-----BEGIN PUBLIC KEY-----\nMCow'],
+  ])('of %s does not fit if one byte of %s is another', async (name, _, text) => {
+    const world = await written();
+    const path = await file(world, name);
+    // A page needs no file beside it.
+    if (name.endsWith('html')) rmSync(`${path}.sig`);
+    flip(path, text);
+    const { code, out } = await world.call('dossier', '--verify', path);
+    expect(code).toBe(1);
+    expect(out).toContain('The signature does not fit');
+  });
+
+  test('needs a key that is known', async () => {
+    const world = await written();
+    const path = await file(world, 'ann.html');
+    const other = join(world.folder, 'other.pub');
+    const key = execFileSync('openssl', ['genpkey', '-algorithm', 'ed25519']);
+    writeFileSync(other, execFileSync('openssl', ['pkey', '-pubout'], { input: key }));
+    const { code, out } = await world.call('dossier', '--verify', path, '--public-key', other);
+    expect(code).toBe(1);
+    expect(out).toContain('this key is none of those that are accepted');
+    const own = join(world.folder, 'own.pub');
+    const pem = ['pkey', '-in', `${world.path}-audit-key`, '-pubout'];
+    writeFileSync(own, execFileSync('openssl', pem));
+    const alone = await calling(['dossier', '--verify', path, '--public-key', own]);
+    expect(alone.code).toBe(0);
+  });
+
+  test('is missing if there is no key, and none is made', async () => {
+    const world = await mirrored();
+    const path = join(world.folder, 'ann.json');
+    const { code, out } = await world.call('dossier', ann, '--output', path);
+    expect(code).toBe(1);
+    expect(out).toContain('not signed');
+    expect(existsSync(`${world.path}-audit-key`)).toBe(false);
+    expect((await world.call('dossier', '--verify', path)).out).toContain('it is not signed');
+  });
+});
+
+describe('a person of whom nothing is known', () => {
+  test('after forget, only the erasure is', async () => {
+    const world = await written();
+    world.csv(`id,email,news,product\nid-2,${bob},yes,no\n`);
+    expect((await world.call('forget', ann)).code).toBe(0);
+    const { code, json } = await world.call('dossier', ann, '--json');
+    expect(code).toBe(0);
+    expect(json).toMatchObject({ known: false, answers: [], requests: [], snapshot: null });
+    expect(json).toMatchObject({ audit: { entries: [] }, erased: expect.stringMatching(/Z$/) });
+    const { out } = await world.call('dossier', ann);
+    expect(out).toContain('Nothing is known of this person. They were erased on request');
+    const stranger = await world.call('dossier', 'eve@example.com');
+    expect(stranger).toMatchObject({ code: 0 });
+    expect(stranger.out).toContain('Nothing is known of this person.');
+    expect(stranger.out).not.toContain('erased');
+  });
+});
+
+describe('the page', () => {
+  test('has no script, loads nothing, and shows values as text', async () => {
+    const world = await written();
+    const evil = `<script src="https://evil.example/x.js">alert('1')</script></pre>&amp;`;
+    world.csv(`id,email,news,product\n"${evil.replaceAll('"', '""')}",${ann},yes,\n`);
+    const path = await file(world, 'ann.html');
+    const page = readFileSync(path, 'utf8');
+    expect(page).toContain('&lt;script src=');
+    expect(page).not.toMatch(/<script|<link|<img|<iframe|@import|url\(|\son\w+=/i);
+    expect(page).not.toMatch(/(src|href)=["']?http/i);
+    expect(page).toContain('prefers-color-scheme: dark');
+    expect(page).toContain('@media print');
+    expect((await world.call('dossier', '--verify', path)).code).toBe(0);
+  });
+});
