@@ -1,6 +1,6 @@
 /**
- * Random decisions about random plans, where a guard withholds every opt-in. Nobody is opted in whom
- * nobody has approved, or who was rejected since; a stated opt-out is never late.
+ * Random decisions about random plans, where a guard withholds every opt-in. Nobody is opted in
+ * without an approval, or against a later rejection; a stated opt-out is never late.
  */
 import { expect, test } from 'vitest';
 import { seeded } from '../../../src/emulator/shared/seeded-random.ts';
@@ -139,7 +139,7 @@ async function sync(play: Play): Promise<void> {
 }
 
 test.each(Array.from({ length: seeds }, (_, seed) => seed))(
-  'seed %i opts in nobody who is not approved, and whom an approver has not seen',
+  'seed %i opts in nobody without an approval, or against a rejection',
   async (seed) => {
     const random = seeded(seed);
     const stage = createStage({ guards, seed });
@@ -154,8 +154,9 @@ test.each(Array.from({ length: seeds }, (_, seed) => seed))(
     stage.people.push(...Array.from({ length: people }, (_, at) => person(at, wishes())));
     await stage.sync({ only: 'contacts' });
     for (let step = 0; step < steps; step += 1) {
-      const act = [change, change, change, approve, approve, reject, sync, sync][play.pick(8)];
-      await act?.(play);
+      const act = [change, change, change, approve, approve, reject][play.pick(8)];
+      if (act) act(play);
+      else await sync(play);
       await stage.clock.advance(play.pick(20) * 60_000 + 1);
       if (play.pick(60) === 0) await stage.clock.advance(8 * 24 * hour);
     }
