@@ -43,8 +43,8 @@ async function sync(file: string): Promise<Ended> {
 }
 
 /**
- * A run that ends for the disk's sake says so once. Besides, it says only that a log, which stops no
- * run, could not be written.
+ * A run that ends for the disk's sake says so once. Besides, it says only that a log, which stops
+ * no run, could not be written.
  */
 function expectOneLine({ code, stdout, stderr }: Ended, why: RegExp): void {
   expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
