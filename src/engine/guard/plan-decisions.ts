@@ -237,7 +237,8 @@ function shownOp({ op, isFurther }: HeldChange): string {
 }
 
 function nameOf({ kind, key, op, part, guard }: HeldChange): string {
-  return JSON.stringify([kind, key, op, part, guard]);
+  // To be in a channel is the same wish, whether the person has to be created for it or not.
+  return JSON.stringify([kind, key, op === 'create' ? 'opt_in' : op, part, guard]);
 }
 
 function countOf(changes: readonly HeldChange[]): Record<GuardClass, number> {

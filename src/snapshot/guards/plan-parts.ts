@@ -86,12 +86,20 @@ export interface PlanParts {
   dropRejected(held: HeldRange, which: { but: readonly Key[]; startedAt: number }): void;
 }
 
+/**
+ * Returns an SQL expression: the operation that the source asks for. To be in a channel is the same
+ * wish, whether the person has to be created for it or not.
+ */
+function wishIn(table: string): string {
+  return `iif(${table}.op = 'create', 'opt_in', ${table}.op)`;
+}
+
 /** Returns an SQL condition: somebody has rejected the change in a row of `table`. */
 export function isRejected(table: string): string {
   return `exists (
     select 1 from rejection j join held_plan n on n.plan = j.plan join held r on r.batch = n.batch
-    where r.kind = ${table}.kind and r.key = ${table}.key and r.op = ${table}.op
-      and r.part = ${table}.part and r.guard = ${table}.guard
+    where r.kind = ${table}.kind and r.key = ${table}.key
+      and ${wishIn('r')} = ${wishIn(table)} and r.part = ${table}.part and r.guard = ${table}.guard
       and r.body in ('', ${table}.body)
       and r.target in ('', coalesce(${table}.target, '')))`;
 }
@@ -212,7 +220,7 @@ function rejectionsIn(
          where j.at < @startedAt)
        and not exists (select 1 from temp.refused t
          where t.guard = held.guard and t.key = held.key and t.kind = held.kind
-           and t.op = held.op and t.part = held.part)`,
+           and ${wishIn('t')} = ${wishIn('held')} and t.part = held.part)`,
   );
   return {
     reject: (part, { at, by, reason }) => void reject.run({ part, at, by, reason }),

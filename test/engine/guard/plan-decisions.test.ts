@@ -265,6 +265,23 @@ describe('a rejected change', () => {
     expect(approve(stage, part).held.opt_in).toBe(0);
   });
 
+  test('stays rejected if the person is created for another channel', async () => {
+    const { stage, plan } = await newcomers();
+    reject(stage, plan, { channel: 'ch_product' });
+    expect(approve(stage, plan).held.opt_in).toBe(4);
+    expect((await stage.sync()).contacts.applied).toMatchObject({ create: 4, opt_in: 0 });
+    expect(await stage.sync()).toMatchObject({ status: 'done', contacts: { held: { opt_in: 0 } } });
+    // Nor does it count as another change if the person is to be created for it.
+    const other = await newcomers();
+    reject(other.stage, other.plan);
+    for (const one of other.stage.people.slice(20)) Object.assign(one, { ch_news: '' });
+    expect(await other.stage.sync()).toMatchObject({
+      status: 'done',
+      contacts: { applied: { create: 0 } },
+    });
+    expect(other.stage.snapshot.awaitingApproval.rejections()).toHaveLength(1);
+  });
+
   test('is not one that was approved under another hash, but that hash ends the approval', async () => {
     const { stage, plan } = await newcomers();
     const { part = '' } = approve(stage, plan, file('1020', '1021'));
