@@ -1,5 +1,5 @@
 /** The audit log as runs and commands write it. */
-import { type Problem, Unavailable } from '../domain/errors.ts';
+import { Busy, type Problem, Unavailable } from '../domain/errors.ts';
 import type { Key } from '../domain/record.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import type { DecisionEntry, WriteEntry } from './audit-entry.ts';
@@ -59,7 +59,8 @@ interface Erased {
 
 /**
  * Drops the key of a person, after everything that is remembered of them is in the log: nobody can
- * tell any more who those entries are about. Throws Unavailable if the log cannot be written.
+ * tell any more who those entries are about. Throws Busy, or Unavailable if the log cannot be
+ * written.
  */
 export function eraseFromLog(
   { log, key: signing }: AuditTrail,
@@ -73,6 +74,7 @@ export function eraseFromLog(
     log.checkpoint(signing, at);
   };
   const fault = more instanceof Error ? more : faultOf(erased);
+  if (fault instanceof Busy) throw fault;
   if (fault) {
     const reason = `the audit log cannot be written (${fault.message}), so it still has the person's key`;
     throw new Unavailable(reason, { fix: 'mend that, and forget them again', acted: 'no' });
@@ -80,16 +82,18 @@ export function eraseFromLog(
   snapshot.transaction(() => rememberHead(snapshot.meta, log));
 }
 
-/** Remembers a write that no run planned, to be moved to the log. Call it within a transaction. */
-export function addWrite(
+/**
+ * Remembers a write of an erasure, to be moved to the log, without the person. Call it within a
+ * transaction.
+ */
+export function addErasureWrite(
   { unaudited }: Pick<Snapshot, 'unaudited'>,
-  key: Key,
   write: Pick<WriteEntry, 'at' | 'op' | 'part' | 'rule' | 'before' | 'outcome'>,
 ): void {
   const nothing = { status: null, says: null, record: null, statedAt: null, approval: null };
   const more = { ...nothing, request: null, after: null, template: null };
   const entry: WriteEntry = { type: 'write', run: 0, ...more, ...write };
-  unaudited.addEntry(JSON.stringify(entry), { key, at: write.at });
+  unaudited.addEntry(JSON.stringify(entry), { key: null, at: write.at });
 }
 
 /** Remembers a decision, to be moved to the log. Call it within a transaction. */

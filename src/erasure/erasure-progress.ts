@@ -1,11 +1,11 @@
 /** Records the progress of an erasure in the snapshot, step by step. */
 import type { Deed } from '../records/capabilities.ts';
 import { acked, type RecordType } from '../records/record-type.ts';
-import { Busy } from '../domain/errors.ts';
+import { Busy, Unavailable } from '../domain/errors.ts';
 import type { Key } from '../domain/record.ts';
 import type { Purged } from '../snapshot/tables/record-purge.ts';
 import { invalidateCursor } from '../engine/finish/source-cursor.ts';
-import { addWrite, eraseFromLog } from '../audit/audit-trail.ts';
+import { addErasureWrite, eraseFromLog } from '../audit/audit-trail.ts';
 import { latestNow } from '../engine/context/platform-knowledge.ts';
 import type { Mirror } from '../engine/context/mirror-context.ts';
 import { begun, end, keep, type Unfinished } from './pending/unfinished-erasures.ts';
@@ -45,7 +45,7 @@ export function accountOf(mirror: Mirror, key: Key, { since, by }: { since: numb
       note(withDeed(now, deed), () => {
         if (deed.is === 'opted out') optedOut(type, deed);
         const isKnown = deed.is === 'deleted' && now.deleted.includes(deed.id);
-        if (deed.is !== 'found' && !isKnown) addErasure(mirror, key, deed);
+        if (deed.is !== 'found' && !isKnown) addErasure(mirror, deed);
       }),
     /**
      * Drops the person's key in the audit log, deletes the person from the request log, then from
@@ -57,8 +57,7 @@ export function accountOf(mirror: Mirror, key: Key, { since, by }: { since: numb
       const row = recorded.get(type.name, key);
       const known = row ? (type.capabilities.personRead?.idsOf(row) ?? []) : [];
       const contacts = [...new Set([...known, ...(now.found ?? []), ...now.deleted])];
-      noteOpen(mirror, type, key);
-      if (mirror.audit) eraseFromLog(mirror.audit, snapshot, { key, at: clock.now(), by });
+      eraseFromAudit(mirror, type, { key, by });
       mirror.requestLog?.forget({ address: key, contacts });
       transaction(() => {
         now = withPurged(now, purge.rows(type.name, key, ids));
@@ -77,6 +76,21 @@ export function accountOf(mirror: Mirror, key: Key, { since, by }: { since: numb
   };
 }
 
+/** Drops the person's key in the audit log. Throws Unavailable or Busy if that is not possible. */
+function eraseFromAudit(
+  mirror: Mirror,
+  type: RecordType,
+  { key, by }: { key: Key; by: string },
+): void {
+  const { audit, auditFault, snapshot, clock } = mirror;
+  noteOpen(mirror, type, key);
+  if (auditFault !== undefined) {
+    const reason = `the audit log cannot be opened (${auditFault}), so it still has the key`;
+    throw new Unavailable(reason, { fix: 'mend that, and forget them again', acted: 'no' });
+  }
+  if (audit) eraseFromLog(audit, snapshot, { key, at: clock.now(), by });
+}
+
 /**
  * Remembers for the audit log the changes that an earlier process sent: their outcome is never
  * found out, because the person's rows are deleted.
@@ -91,10 +105,10 @@ function noteOpen({ snapshot, clock }: Mirror, { name }: RecordType, key: Key): 
 }
 
 /** Remembers a step on the platform for the audit log. */
-function addErasure({ snapshot, clock }: Mirror, key: Key, deed: Deed): void {
+function addErasure({ snapshot, clock }: Mirror, deed: Deed): void {
   const channel = 'channel' in deed ? deed.channel : undefined;
   const isOptOut = channel !== undefined;
-  addWrite(snapshot, key, {
+  addErasureWrite(snapshot, {
     at: clock.now(),
     op: isOptOut ? 'opt_out' : 'delete',
     part: channel ?? '',

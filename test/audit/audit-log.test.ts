@@ -187,7 +187,7 @@ describe('keeping', () => {
     const mark = log.people.find('p3@example.com')!;
     log.erase('p3@example.com', { at: 50, by: 'ann on mail-1' });
     expect(log.people.find('p3@example.com')).toBeUndefined();
-    expect(log.about(mark)).toHaveLength(4);
+    expect(log.about(mark)).toHaveLength(3);
     expect(verifyLog(log).faults).toEqual([]);
     log.append([{ entry: write(60), person: 'p3@example.com' }]);
     expect(log.people.find('p3@example.com')).not.toEqual(mark);

@@ -100,6 +100,25 @@ describe('audit show', () => {
   });
 });
 
+test('forget fails while the log cannot be opened, or is read, because it has the key', async () => {
+  const world = await written();
+  const reader = new Database(logOf(world), { readonly: true });
+  reader.exec('begin');
+  reader.prepare('select count(*) from entry').get();
+  expect((await world.call('forget', ann)).code).toBe(75);
+  reader.exec('commit');
+  reader.close();
+  expect((await world.call('forget', ann)).code).toBe(0);
+  const key = `${logOf(world)}-key`;
+  renameSync(key, `${key}-kept`);
+  writeFileSync(key, 'no key');
+  const failing = await world.call('forget', bob);
+  expect(failing).toMatchObject({ code: 1, out: expect.stringContaining('the audit log') });
+  rmSync(key);
+  renameSync(`${key}-kept`, key);
+  expect((await world.call('forget', bob)).code).toBe(0);
+});
+
 test('forget leaves an entry of a change whose outcome nobody finds out any more', async () => {
   const world = await written();
   const config = readFileSync(world.file, 'utf8');

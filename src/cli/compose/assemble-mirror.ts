@@ -59,7 +59,7 @@ export function assemble(config: Config, shell: Shell, access: MirrorAccess): As
   } = access.writes ? hold(config, access) : lookOn(config);
   for (const note of notes) shell.note(`crm-mirror: ${note}`);
   sayLost(snapshot, doNotContact, shell);
-  const audit = lease && auditTrailOf(config, snapshot, shell.note);
+  const audited = lease ? auditTrailOf(config, snapshot, shell.note) : {};
   const log = access.writes ? logRequests(config, shell) : undefined;
   const requestLog = log?.writer();
   const platform = connect(config, shell, requestLog?.record);
@@ -70,7 +70,7 @@ export function assemble(config: Config, shell: Shell, access: MirrorAccess): As
     snapshot,
     account: accountOf(config, platform),
     doNotContact,
-    audit,
+    ...audited,
     locks: createPersonLocks(),
     notes,
     clock: systemClock,
@@ -92,7 +92,7 @@ export function assemble(config: Config, shell: Shell, access: MirrorAccess): As
     platform,
     sibling: () => besideOf(config, mirror, { platform, log }),
     close: async (failure) => {
-      audit?.log.close();
+      audited.audit?.log.close();
       log?.close();
       doNotContact.close();
       snapshot.close();

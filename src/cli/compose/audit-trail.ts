@@ -3,8 +3,8 @@ import { randomBytes } from 'node:crypto';
 import { faultOf, knownHead, noteGap } from '../../audit/drain-unaudited.ts';
 import { openAuditLog, readAuditLog } from '../../audit/audit-file.ts';
 import type { AuditLog } from '../../audit/audit-log.ts';
-import type { AuditTrail } from '../../audit/audit-trail.ts';
 import { type SigningKey, signingKey } from '../../audit/signing-key.ts';
+import type { Mirror } from '../../engine/context/mirror-context.ts';
 import type { Config } from '../../config/config.ts';
 import { renderProblem } from '../../domain/errors.ts';
 import { keyFor, readKey } from '../../do-not-contact/list-key.ts';
@@ -21,15 +21,15 @@ type Place = Pick<Config, 'audit' | 'ledger'>;
 /**
  * Opens the log for writing, and creates it and its key if there are none. If the snapshot knows a
  * later end than the log has, an entry says so. If the log cannot be opened, says so and returns
- * undefined: runs then keep their entries in the snapshot.
+ * why: runs then keep their entries in the snapshot.
  */
 export function auditTrailOf(
   { audit, ledger }: Place,
   { meta }: Pick<Snapshot, 'meta'>,
   note: (line: string) => void,
-): AuditTrail | undefined {
+): Pick<Mirror, 'audit' | 'auditFault'> {
   const key = readKey(ledger.keyFile);
-  if (key === undefined) return undefined;
+  if (key === undefined) return {};
   let log: AuditLog | undefined;
   let signing: SigningKey | undefined;
   const fault = faultOf(() => {
@@ -38,11 +38,11 @@ export function auditTrailOf(
     const gap = noteGap(log, knownHead(meta), systemClock.now());
     if (gap !== undefined) note(`crm-mirror: ${gap}`);
   });
-  if (!fault && log && signing) return { log, key: signing, keepMs: audit.keepMs };
+  if (!fault && log && signing) return { audit: { log, key: signing, keepMs: audit.keepMs } };
   log?.close();
   const reason = `the audit log cannot be opened (${fault?.message ?? ''}); its entries wait in the snapshot`;
   note(`crm-mirror: ${renderProblem({ reason, fix: 'mend that: the next run writes them' })}`);
-  return undefined;
+  return { auditFault: fault?.message ?? 'unknown' };
 }
 
 /** Opens the log for reading; undefined if there is none, or no key to find people. */

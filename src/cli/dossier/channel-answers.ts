@@ -48,7 +48,7 @@ function answerOf(channel: string, evidence: Evidence): ChannelAnswer {
   const { state, from } = stateOf(channel, { ...evidence, write });
   const isCause = write !== undefined && state !== null && write.after === state;
   const sentence = [
-    `${headOf(state, from, evidence)}${isCause ? ` since ${write.at}` : ''}`,
+    headOf({ state, from, since: isCause ? ` since ${write.at}` : '' }, evidence),
     ...(isCause ? causeWords(write) : strangerWords(channel, write, evidence)),
     ...listedWords(channel, evidence.listed),
   ].join('. ');
@@ -93,15 +93,16 @@ const stateWords: Readonly<Record<string, string>> = {
 };
 
 function headOf(
-  state: string | null,
-  from: ChannelAnswer['from'],
+  { state, from, since }: State & { since: string },
   { asOf, present }: Evidence,
 ): string {
   const words = state === null ? 'not known' : (stateWords[state] ?? state);
-  if (from === 'log') return `${words} at ${asOf ?? ''}, as derived from the last write before`;
-  if (from === 'platform') return `${words} on the platform`;
-  const at = present?.snapshot ? `, as recorded at ${present.snapshot.seenAt}` : '';
-  return `${words}${at}; the platform could not be asked`;
+  if (from === 'log') {
+    return `${words} at ${asOf ?? ''}, as derived from the last write before${since}`;
+  }
+  if (from === 'platform') return `${words} on the platform${since}`;
+  const at = present?.snapshot ? `as recorded at ${present.snapshot.seenAt}; ` : '';
+  return `${words}${since} (${at}the platform could not be asked)`;
 }
 
 function causeWords(write: EntryDocument): string[] {

@@ -47,6 +47,8 @@ export interface Mirror {
   guards: Guards;
   /** The audit log; undefined if it cannot be opened, or for a plan, which writes nothing. */
   audit?: AuditTrail | undefined;
+  /** Why the audit log cannot be opened; undefined if it can, or if none is wanted. */
+  auditFault?: string | undefined;
   /**
    * The default for people who are no longer in the CRM; undefined if the configuration states it.
    */

@@ -58,7 +58,7 @@ export async function finishRun(found: RunState): Promise<Summary> {
   const settled = run.writes ? run.snapshot.transaction(() => keep(state, summary)) : [];
   if (run.writes) await yielding(run, keepNoticed(state));
   if (run.writes) await closeHolds(state, settled);
-  if (run.writes && onlyKey(run) === undefined) await prune(run, state.mirror.keepMs);
+  if (run.writes && onlyKey(run) === undefined) await prune(run, state.mirror);
   return summary;
 }
 
@@ -133,7 +133,10 @@ function* keepNoticed({ run, parts, known, plan }: RunState): Generator<undefine
 }
 
 /** Deletes rows that are too old. It scans all of them, so a run about one person skips it. */
-async function prune(run: RunContext, keepMs: number): Promise<void> {
+async function prune(
+  run: RunContext,
+  { keepMs, audit, auditFault }: RunState['mirror'],
+): Promise<void> {
   const { snapshot, clock } = run;
   const { runs, journal, optOutReports, awaitingApproval, unaudited, transaction } = snapshot;
   const at = clock.now();
@@ -143,7 +146,8 @@ async function prune(run: RunContext, keepMs: number): Promise<void> {
     runs.prune(at - keepMs);
     optOutReports.prune(before);
     awaitingApproval.prune(before);
-    unaudited.prune(before);
+    // What a log is to get waits for it; a program that wants none is not to keep it for ever.
+    if (!audit && auditFault === undefined) unaudited.prune(before);
   });
   await untilDone(run, () => transaction(() => awaitingApproval.pruneBatches()));
   await untilDone(run, () => transaction(() => journal.prune(before)));

@@ -89,6 +89,10 @@ interface StoredChange extends Omit<JournaledChange, 'target' | 'guard' | 'sentA
 
 const columns = 'seq, run, kind, key, op, part, target, body, phase, guard, state, sent_at';
 
+/** Selects the changes with an outcome that does not wait for the audit log. */
+const isOver = `state not in ('sent', 'unknown')
+  and seq not in (select change from unaudited where change is not null)`;
+
 const isOther = 'run not in (select value from json_each(?))';
 
 /** Prepares the statements about the journal. */
@@ -131,7 +135,7 @@ export function changesIn(db: Statements): Journal {
   // The changes with the lowest numbers are the oldest.
   const prune = db.prepare<[number]>(
     `delete from change where seq in (
-       select seq from change where planned_at < ? and state not in ('sent', 'unknown')
+       select seq from change where planned_at < ? and ${isOver}
        order by seq limit ${most})`,
   );
   return {

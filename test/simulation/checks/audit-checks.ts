@@ -112,14 +112,18 @@ function read(path: string): Audited {
   return found;
 }
 
-/** An entry "unknown" is followed by another one: only the last of these counts. */
+/**
+ * An entry "unknown" is followed by another one: only the last of these counts. Those of an erasure
+ * name nobody, so they cannot be told apart, and each counts.
+ */
 function explain({ explained, answered }: Audited, entries: readonly Entry[]): void {
   const unknown = new Map<string, Entry>();
   for (const entry of entries) {
     const name = classOf(entry);
     const { of, outcome, status } = entry;
     const isAnswered = status !== null && status >= 200 && status < 300;
-    if (outcome === 'unknown') unknown.set(of, entry);
+    if (outcome === 'unknown' && of.startsWith('0 ')) add(explained, name);
+    else if (outcome === 'unknown') unknown.set(of, entry);
     else {
       unknown.delete(of);
       if (outcome !== 'rejected') add(explained, name);
