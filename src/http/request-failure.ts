@@ -43,7 +43,8 @@ export function describe(error: Error, host: string, stage: Stage): Invalid | Un
 }
 
 function happened(code: string, stage: Stage): string {
-  if (stage === 'waiting') {
+  // Some kernels report a refused connection only once something is written to it.
+  if (stage === 'waiting' || code === 'ECONNREFUSED') {
     return CONNECTING[code] ?? (TLS.test(code) ? 'failed to agree on TLS' : 'could not be reached');
   }
   if (EXCHANGING[code] !== undefined) return EXCHANGING[code];
