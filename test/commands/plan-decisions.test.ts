@@ -149,3 +149,30 @@ test('an opt-out that the CRM states cannot be rejected', async () => {
   });
   expect((await world.call('status', '--json')).json).toMatchObject({ ok: false, rejections: [] });
 });
+
+test('a rejected removal does not keep back an opt-out that a flagged record states', async () => {
+  const world = await mirrored();
+  world.config({
+    contacts: { deleted: 'archived' },
+    policy: { absent: 'opt_out', deletes: 'created' },
+    guards: { deletes: { percent: 0, floor: 1 } },
+  });
+  const say = (archived: string, news: string): void => {
+    const lines = Array.from(
+      { length: 3 },
+      (_, at) => `${at},p${at}@ex${at}.com,${news},,${archived}`,
+    );
+    world.csv(`${['id,email,news,product,archived', ...lines].join('\n')}\n`);
+  };
+  say('', 'yes');
+  expect((await world.call('sync')).code).toBe(0);
+  say('yes', 'yes');
+  const { json } = await world.call('sync', '--json');
+  expect((await world.call('reject', json.plan, '--reason', 'wrong export')).code).toBe(0);
+  world.writes();
+  say('yes', 'no');
+  expect((await world.call('sync')).code).toBe(0);
+  expect(world.writes().map(({ body }) => body)).toEqual(
+    Array.from({ length: 3 }, () => expect.objectContaining({ subscription: 'opt_out' })),
+  );
+});
