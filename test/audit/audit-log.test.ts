@@ -4,7 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { decodeEntry, encodeEntry, type WriteEntry } from '../../src/audit/audit-entry.ts';
+import {
+  decodeEntry,
+  encodeEntry,
+  readEntry,
+  type WriteEntry,
+} from '../../src/audit/audit-entry.ts';
 import { openAuditLog, readAuditLog } from '../../src/audit/audit-file.ts';
 import type { AuditLog } from '../../src/audit/audit-log.ts';
 import { signingKey } from '../../src/audit/signing-key.ts';
@@ -64,6 +69,15 @@ describe('entries', () => {
   test('an entry of an older version lacks a field that came later, and is read with null', () => {
     const short = encodeEntry(write(5)).replace(/,null,null\]$/, ']');
     expect(decodeEntry(short)).toEqual(write(5));
+  });
+
+  test('a decision that an older version remembered or stored lacks who called', () => {
+    const old = { type: 'decision', at: 1, what: 'allow', name: 'eva', reason: 'r' };
+    const told = { ...old, about: null, evidence: null };
+    expect(readEntry(told)).toEqual({ ...told, as: null });
+    const body = '["decision",1,"allow","eva","r"]';
+    expect(decodeEntry(body)).toEqual({ ...told, as: null });
+    expect(encodeEntry(decodeEntry(body))).toBe(body);
   });
 
   test('the entries of a person are found by the address, and no address is in the file', () => {

@@ -5,6 +5,7 @@ import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
+import { operatorName } from '../../src/cli/output/operator-name.ts';
 import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
 
 const logOf = (world: Mirrored): string => `${world.path}-audit`;
@@ -61,6 +62,21 @@ describe('audit show', () => {
     ]);
   });
 
+  test('tells who gave the command, whatever --by says, and what allow lifted', async () => {
+    const world = await written();
+    world.people([{ email: bob, news: 'yes' }]);
+    await world.call('forget', ann);
+    await world.call('allow', ann, '--reason', 'by letter', '--by', 'the board');
+    const [entry] = await shown(world);
+    expect(entry).toMatchObject({ what: 'allow', name: 'the board', as: operatorName() });
+    expect(entry.about).toMatch(/^erasure, listed 20\d\d-\S+Z$/);
+    const { out } = await world.call('audit', 'show', ann);
+    expect(out).toContain('by          the board');
+    expect(out).toContain(`command of  ${operatorName()}`);
+    await world.call('state', 'reset', ann, '--reason', 'x', '--by', 'eva');
+    expect((await shown(world)).at(-1)).toMatchObject({ name: 'eva', as: operatorName() });
+  });
+
   test('names who approved a write, and why', async () => {
     const world = await mirrored({ lines: { guards: { optIns: { percent: 0, floor: 0 } } } });
     await world.call('backfill');
@@ -75,9 +91,10 @@ describe('audit show', () => {
     expect(last).toMatchObject({
       op: 'opt_in',
       part: 'ch_product',
-      approvedBy: [{ name: 'ben', reason: 'spring campaign' }],
+      approvedBy: [{ name: 'ben', reason: 'spring campaign', as: operatorName() }],
     });
-    expect((await world.call('audit', 'show', ann)).out).toContain('by ben at ');
+    const { out } = await world.call('audit', 'show', ann);
+    expect(out).toContain(`by ben (command of ${operatorName()}) at `);
   });
 
   test('after forget nobody can tell whom the entries concern, and the log is whole', async () => {
@@ -166,6 +183,30 @@ describe('audit verify', () => {
     const { code, err } = await world.call('audit', 'verify');
     expect(code).toBe(2);
     expect(err).toContain('there is no audit log yet');
+  });
+});
+
+describe('a log that was changed', () => {
+  test('is shown and exported with a warning and exit code 1', async () => {
+    const world = await written();
+    edit(logOf(world), `update entry set body = replace(body, 'none', 'opt_in') where seq = 2`);
+    for (const args of [['show', ann], ['export']]) {
+      const { code, err, out } = await world.call('audit', ...args);
+      expect({ code, err }).toEqual({
+        code: 1,
+        err: expect.stringContaining('is not as it was written: entry 2: this entry was changed'),
+      });
+      expect(out).toContain('opt_out');
+    }
+  });
+
+  test('is named even if an entry can no longer be read', async () => {
+    const world = await written();
+    edit(logOf(world), `update entry set body = '["w",1' where seq = 2`);
+    expect((await world.call('audit', 'verify')).code).toBe(1);
+    const { code, err } = await world.call('audit', 'show', ann);
+    expect(code).toBe(2);
+    expect(err).toContain('an entry of the audit log cannot be read: it was changed');
   });
 });
 

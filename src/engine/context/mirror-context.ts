@@ -149,6 +149,8 @@ export interface ToApprove {
   plan: string;
   by: string;
   reason: string | null;
+  /** The user and the host that gave the command; undefined if no command did. */
+  caller?: string | undefined;
 }
 
 /** The progress of a run. */
