@@ -5,6 +5,7 @@ import { deciderOf, type DeciderFlags } from '../cli/run/decision-options.ts';
 import { pass, passOptions, writingOptions, type PassFlags } from '../cli/run/run-command.ts';
 import type { FullCode } from '../engine/report/full-reasons.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
+import { operatorName } from '../cli/output/operator-name.ts';
 
 interface Flags extends PassFlags, DeciderFlags {
   full?: true;
@@ -31,14 +32,14 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   return pass(flags, callingShell(flags, shell), {
     ...modeOf(flags),
     writes: true,
-    approve: toApprove(flags),
+    approve: toApprove(flags, shell),
   });
 }
 
-function toApprove(flags: Flags): ToApprove | undefined {
+function toApprove(flags: Flags, shell: Shell): ToApprove | undefined {
   if (flags.approve !== undefined) {
-    const { by, reason = null } = deciderOf(flags);
-    return { plan: flags.approve.trim().toLowerCase(), by, reason };
+    const { by, reason = null } = deciderOf(flags, shell);
+    return { plan: flags.approve.trim().toLowerCase(), by, reason, caller: operatorName(shell) };
   }
   if (flags.by === undefined && flags.reason === undefined) return undefined;
   throw new Invalid('--by and --reason belong to an approval', { fix: 'give --approve as well' });
@@ -48,7 +49,7 @@ function toApprove(flags: Flags): ToApprove | undefined {
 function callingShell(flags: Flags, shell: Shell): Shell {
   const [name = '', ...rest] = shell.argv ?? [];
   const isNamed = flags.approve !== undefined && flags.by === undefined && shell.argv;
-  return isNamed ? { ...shell, argv: [name, '--by', deciderOf(flags).by, ...rest] } : shell;
+  return isNamed ? { ...shell, argv: [name, '--by', deciderOf(flags, shell).by, ...rest] } : shell;
 }
 
 /**
