@@ -20,6 +20,7 @@ import { close, lead, listOf, open, type Ground } from './process.ts';
 import { readFiles } from './snapshot-files.ts';
 
 const by = 'an operator';
+const caller = 'operator@host';
 const reason = 'the operator says so';
 
 /** Approves or rejects the newest of what is held, or what was held before, or a part of it. */
@@ -126,7 +127,16 @@ export async function resolveConflict(
   const { done, outing, counts } = await lead(ground, calm, {
     forgets: key,
     async work(mirror, { stop: signal, abort }) {
-      const asked = { part: peopleOf(mirror), key, channel, as, by, reason, evidence: 'a letter' };
+      const asked = {
+        part: peopleOf(mirror),
+        key,
+        channel,
+        as,
+        by,
+        caller,
+        reason,
+        evidence: 'a letter',
+      };
       try {
         const at = await settleConflict(mirror, asked, { signal, abort });
         known.audit.decided('resolve');
@@ -171,7 +181,7 @@ export async function resetPerson(ground: Ground, key: string): Promise<void> {
     forgets: key,
     async work(mirror) {
       try {
-        const done = resetRecord(mirror, { part: peopleOf(mirror), key, by, reason });
+        const done = resetRecord(mirror, { part: peopleOf(mirror), key, by, caller, reason });
         known.audit.decided('state reset');
         await writeDecisions(mirror);
         return { recorded: done.recorded };
