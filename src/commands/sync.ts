@@ -10,6 +10,7 @@ import { createLog, hushed } from '../cli/run/run-log.ts';
 import type { FullCode } from '../engine/report/full-reasons.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 import { createNotifier } from '../worker/notifications/notifier.ts';
+import { operatorName } from '../cli/output/operator-name.ts';
 
 interface Flags extends PassFlags, DeciderFlags {
   full?: true;
@@ -39,7 +40,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     pass(flags, callingShell(flags, shell), {
       ...modeOf(flags),
       writes: true,
-      approve: toApprove(flags),
+      approve: toApprove(flags, shell),
     });
   return flags.notify ? notifying(flags, shell, here) : here();
 }
@@ -64,10 +65,10 @@ async function notifying(flags: Flags, shell: Shell, runs: () => Promise<number>
   }
 }
 
-function toApprove(flags: Flags): ToApprove | undefined {
+function toApprove(flags: Flags, shell: Shell): ToApprove | undefined {
   if (flags.approve !== undefined) {
-    const { by, reason = null } = deciderOf(flags);
-    return { plan: flags.approve.trim().toLowerCase(), by, reason };
+    const { by, reason = null } = deciderOf(flags, shell);
+    return { plan: flags.approve.trim().toLowerCase(), by, reason, caller: operatorName(shell) };
   }
   if (flags.by === undefined && flags.reason === undefined) return undefined;
   throw new Invalid('--by and --reason belong to an approval', { fix: 'give --approve as well' });
@@ -77,7 +78,7 @@ function toApprove(flags: Flags): ToApprove | undefined {
 function callingShell(flags: Flags, shell: Shell): Shell {
   const [name = '', ...rest] = shell.argv ?? [];
   const isNamed = flags.approve !== undefined && flags.by === undefined && shell.argv;
-  return isNamed ? { ...shell, argv: [name, '--by', deciderOf(flags).by, ...rest] } : shell;
+  return isNamed ? { ...shell, argv: [name, '--by', deciderOf(flags, shell).by, ...rest] } : shell;
 }
 
 /**
