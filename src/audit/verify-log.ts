@@ -39,12 +39,14 @@ interface Compared {
   known?: (Head & { log?: string }) | undefined;
   /** The public keys, in PEM form, that may have signed; any key if there are none. */
   trusted?: readonly string[];
+  /** What comes before the first entry, if earlier ones are left out. */
+  start?: Head | undefined;
 }
 
 /** Verifies a log. */
 export function verifyLog(
   log: Pick<AuditLog, 'id' | 'entries' | 'checkpoints'>,
-  { known, trusted = [] }: Compared = {},
+  { known, trusted = [], start: given }: Compared = {},
 ): Verification {
   const faults: Fault[] = [];
   const add = (seq: number, what: string): void => {
@@ -55,7 +57,7 @@ export function verifyLog(
   }
   const signed = signaturesOf(log, { trusted, add });
   const odd: Odd[] = [];
-  let start: Head = { seq: 0, hash: firstHash };
+  let start = given ?? { seq: 0, hash: firstHash };
   let first: StoredEntry | undefined;
   let before: Head | undefined;
   let entries = 0;
@@ -66,7 +68,7 @@ export function verifyLog(
   for (const row of log.entries()) {
     entries += 1;
     first ??= row;
-    start = startAfter(row) ?? start;
+    start = given ?? startAfter(row) ?? start;
     if (row.body.startsWith(gapStart)) add(row.seq, sayGap(row));
     if (before) follow(row, before);
     signed.check(row);

@@ -1,7 +1,7 @@
 /** The audit log by its commands: what a write was asked for by, and whether the log is whole. */
 import { readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { execFileSync } from 'node:child_process';
-import { createHash } from 'node:crypto';
+import { createHash, verify } from 'node:crypto';
 import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -10,7 +10,13 @@ import type { Shell } from '../../src/cli/compose/process-shell.ts';
 import { operatorName } from '../../src/cli/output/operator-name.ts';
 import { runNow } from '../../src/cli/run/run-command.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
-import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
+import {
+  ann,
+  bob,
+  calling,
+  mirrored,
+  type Mirrored,
+} from '../support/commands/mirrored-contacts.ts';
 
 const logOf = (world: Mirrored): string => `${world.path}-audit`;
 const shown = async (world: Mirrored, who = ann) =>
@@ -79,6 +85,51 @@ describe('audit show', () => {
     expect(out).toContain(`command of  ${operatorName()}`);
     await world.call('state', 'reset', ann, '--reason', 'x', '--by', 'eva');
     expect((await shown(world)).at(-1)).toMatchObject({ name: 'eva', as: operatorName() });
+  });
+
+  test('points out an opt-in whose stated time is that of an earlier opt-out', async () => {
+    const world = await mirrored({ lines: { contacts: { consentAt: 'at' } } });
+    const csv = (news: string) => world.csv(`id,email,news,product,at\n1,${ann},${news},,${at}\n`);
+    const at = '2025-10-01T08:12:00Z';
+    csv('yes');
+    await world.call('sync');
+    csv('no');
+    await world.call('sync');
+    csv('yes');
+    await world.call('sync');
+    const entries = await shown(world);
+    expect(entries.map(({ says }: { says: string }) => says)).toEqual([
+      'opt_in',
+      'opt_out',
+      'opt_in',
+    ]);
+    expect(entries[2].sameStatedAt).toBe(entries[1].seq);
+    expect(entries[0].sameStatedAt).toBeUndefined();
+    const said = `entry ${entries[1].seq} opted out by the same stated time`;
+    expect((await world.call('audit', 'show', ann)).out).toContain(said);
+    expect((await world.call('dossier', ann)).out).toContain(said);
+  });
+
+  test('takes the mark of a person, and the hash of a plan', async () => {
+    const world = await mirrored({ lines: { guards: { optIns: { percent: 0, floor: 0 } } } });
+    await world.call('backfill');
+    world.people([
+      { email: ann, news: 'yes', product: 'yes' },
+      { email: bob, news: 'yes', product: 'yes' },
+    ]);
+    const { plan } = (await world.call('sync', '--json')).json;
+    await world.call('approve', plan, '--by', 'ben');
+    await world.call('sync');
+    const found = await shown(world, plan);
+    expect(found).toMatchObject([
+      { what: 'approve', about: plan, name: 'ben' },
+      { op: 'opt_in', approval: plan },
+      { op: 'opt_in', approval: plan },
+    ]);
+    const [, { person }] = found;
+    expect((await world.call('audit', 'show', plan)).out).toContain(`person      ${person}`);
+    const [his, hers] = [await shown(world, person), await shown(world, ann)];
+    expect([hers, await shown(world, bob)]).toContainEqual(his);
   });
 
   test('names who approved a write, and why', async () => {
@@ -228,6 +279,54 @@ describe('audit export', () => {
       expect(before.toString('hex')).toBe(hash);
     }
     expect(before.equals(Buffer.alloc(32))).toBe(false);
+  });
+
+  test.each([[[]], [['--since', '2020-01-01']]])(
+    'contains the signatures, so that the file alone is verified (%j)',
+    async (since) => {
+      const world = await written();
+      const file = join(world.folder, 'log.jsonl');
+      await world.call('audit', 'export', ...since, '--output', file);
+      const verified = await calling(['audit', 'verify', '--file', file, '--json']);
+      expect(verified).toMatchObject({ code: 0, json: { whole: true, signedUpTo: 4 } });
+      const text = readFileSync(file, 'utf8');
+      const [first = '', ...rest] = text.split('\n');
+      const { checkpoint, seq, hash } = JSON.parse(rest[2] ?? '');
+      const signed = `crm-mirror audit log ${checkpoint.log}\n${seq}\n${hash}\n${checkpoint.at}\n`;
+      const signature = Buffer.from(checkpoint.signature, 'base64');
+      expect(verify(null, Buffer.from(signed), checkpoint.publicKey, signature)).toBe(true);
+      const refused = async (changed: string): Promise<string> => {
+        writeFileSync(file, changed);
+        const { code, out } = await calling(['audit', 'verify', '--file', file]);
+        expect(code).toBe(1);
+        return out;
+      };
+      expect(await refused(text.replace(String.raw`\"none\"`, String.raw`\"opt_in\"`))).toContain(
+        'entry 2  this entry was changed',
+      );
+      expect(await refused(text.replace('"before":"none"', '"before":"opt_in"'))).toContain(
+        'entry 2  the fields beside the text',
+      );
+      expect(await refused([first, ...rest.slice(1)].join('\n'))).toContain(
+        'entry 2  this entry is',
+      );
+      const none = text.replaceAll(/"checkpoint":\{[^}]*\}/g, '"checkpoint":null');
+      expect(await refused(none)).toContain('no valid signature is in the file');
+    },
+  );
+
+  test('that begins later is verified from there on; a CSV cannot be', async () => {
+    const world = await written();
+    const file = join(world.folder, 'log.jsonl');
+    const { out } = await world.call('audit', 'export');
+    writeFileSync(file, `${out.split('\n').slice(2).join('\n')}\n`);
+    const later = await calling(['audit', 'verify', '--file', file, '--json']);
+    expect(later).toMatchObject({ code: 0, json: { first: 3, last: 4, entries: 2 } });
+    const csv = join(world.folder, 'log.csv');
+    await world.call('audit', 'export', '--format', 'csv', '--output', csv);
+    const { code, err } = await calling(['audit', 'verify', '--file', csv]);
+    expect(code).toBe(2);
+    expect(err).toContain('line 1 is no entry of an export in JSON lines');
   });
 
   test('begins at a time', async () => {
