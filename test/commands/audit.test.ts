@@ -1,7 +1,6 @@
 /** The audit log by its commands: what a write was asked for by, and whether the log is whole. */
 import { readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { execFileSync } from 'node:child_process';
-import { createHash, verify } from 'node:crypto';
 import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -10,13 +9,7 @@ import type { Shell } from '../../src/cli/compose/process-shell.ts';
 import { operatorName } from '../../src/cli/output/operator-name.ts';
 import { runNow } from '../../src/cli/run/run-command.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
-import {
-  ann,
-  bob,
-  calling,
-  mirrored,
-  type Mirrored,
-} from '../support/commands/mirrored-contacts.ts';
+import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
 
 const logOf = (world: Mirrored): string => `${world.path}-audit`;
 const shown = async (world: Mirrored, who = ann) =>
@@ -262,76 +255,6 @@ describe('a log that was changed', () => {
     const { code, err } = await world.call('audit', 'show', ann);
     expect(code).toBe(2);
     expect(err).toContain('an entry of the audit log cannot be read: it was changed');
-  });
-});
-
-describe('audit export', () => {
-  test('contains what others need to verify the chain', async () => {
-    const world = await written();
-    const file = join(world.folder, 'log.jsonl');
-    expect((await world.call('audit', 'export', '--output', file)).out).toContain('4 entries');
-    let before = Buffer.alloc(32);
-    for (const line of readFileSync(file, 'utf8').trim().split('\n')) {
-      const { seq, person, text, hash } = JSON.parse(line);
-      const mark = person ? Buffer.from(person, 'hex') : Buffer.alloc(16);
-      const parts = Buffer.concat([before, mark, Buffer.from(`${seq}\n${text}`)]);
-      before = createHash('sha256').update(parts).digest();
-      expect(before.toString('hex')).toBe(hash);
-    }
-    expect(before.equals(Buffer.alloc(32))).toBe(false);
-  });
-
-  test.each([[[]], [['--since', '2020-01-01']]])(
-    'contains the signatures, so that the file alone is verified (%j)',
-    async (since) => {
-      const world = await written();
-      const file = join(world.folder, 'log.jsonl');
-      await world.call('audit', 'export', ...since, '--output', file);
-      const verified = await calling(['audit', 'verify', '--file', file, '--json']);
-      expect(verified).toMatchObject({ code: 0, json: { whole: true, signedUpTo: 4 } });
-      const text = readFileSync(file, 'utf8');
-      const [first = '', ...rest] = text.split('\n');
-      const { checkpoint, seq, hash } = JSON.parse(rest[2] ?? '');
-      const signed = `crm-mirror audit log ${checkpoint.log}\n${seq}\n${hash}\n${checkpoint.at}\n`;
-      const signature = Buffer.from(checkpoint.signature, 'base64');
-      expect(verify(null, Buffer.from(signed), checkpoint.publicKey, signature)).toBe(true);
-      const refused = async (changed: string): Promise<string> => {
-        writeFileSync(file, changed);
-        const { code, out } = await calling(['audit', 'verify', '--file', file]);
-        expect(code).toBe(1);
-        return out;
-      };
-      expect(await refused(text.replace(String.raw`\"none\"`, String.raw`\"opt_in\"`))).toContain(
-        'entry 2  this entry was changed',
-      );
-      expect(await refused(text.replace('"before":"none"', '"before":"opt_in"'))).toContain(
-        'entry 2  the fields beside the text',
-      );
-      expect(await refused([first, ...rest.slice(1)].join('\n'))).toContain(
-        'entry 2  this entry is',
-      );
-      const none = text.replaceAll(/"checkpoint":\{[^}]*\}/g, '"checkpoint":null');
-      expect(await refused(none)).toContain('no valid signature is in the file');
-    },
-  );
-
-  test('that begins later is verified from there on; a CSV cannot be', async () => {
-    const world = await written();
-    const file = join(world.folder, 'log.jsonl');
-    const { out } = await world.call('audit', 'export');
-    writeFileSync(file, `${out.split('\n').slice(2).join('\n')}\n`);
-    const later = await calling(['audit', 'verify', '--file', file, '--json']);
-    expect(later).toMatchObject({ code: 0, json: { first: 3, last: 4, entries: 2 } });
-    const csv = join(world.folder, 'log.csv');
-    await world.call('audit', 'export', '--format', 'csv', '--output', csv);
-    const { code, err } = await calling(['audit', 'verify', '--file', csv]);
-    expect(code).toBe(2);
-    expect(err).toContain('line 1 is no entry of an export in JSON lines');
-  });
-
-  test('begins at a time', async () => {
-    const world = await written();
-    expect((await world.call('audit', 'export', '--since', '2999-01-01')).out).toBe('');
   });
 });
 

@@ -57,7 +57,7 @@ interface OwnFields {
 export function ownFields(entry: AuditEntry): OwnFields {
   const at = instant(entry.at);
   if (entry.type !== 'write') return { ...entry, at };
-  const { run: _, after, ...own } = entry;
+  const { run: _run, after: _after, ...own } = entry;
   return { ...own, at, statedAt: instantOrNull(entry.statedAt) };
 }
 

@@ -101,6 +101,6 @@ function checkpointOf(
 function isAsText(text: string, fields: unknown): boolean {
   const entry = entryIn(text);
   if (!entry) return false;
-  const shown = new Map(Object.entries(Object(fields)));
-  return Object.entries(ownFields(entry)).every(([name, value]) => shown.get(name) === value);
+  const shown = z.record(z.string(), z.unknown()).parse(fields);
+  return Object.entries(ownFields(entry)).every(([name, value]) => shown[name] === value);
 }
