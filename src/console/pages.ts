@@ -1,0 +1,5 @@
+/** Lists the pages of a mirror, in the order of the navigation. */
+import type { Page } from './view/page.ts';
+import { overviewPage } from './pages/overview.ts';
+
+export const pages: readonly Page[] = [overviewPage];
