@@ -34,7 +34,9 @@ export function serveMirror(
   scope.get(`${base}/live`, { sse: 'only' }, async (request, reply) => {
     reply.sse.keepAlive();
     reply.sse.sendHeaders();
-    const stop = watch(inside(request, reply, mirror), (event) => reply.sse.send(event));
+    const stop = watch({ ...inside(request, reply, mirror), here: base }, (event) =>
+      reply.sse.send(event),
+    );
     reply.sse.onClose(stop);
   });
   const guards = { preHandler: scope.csrfProtection };
