@@ -5,10 +5,11 @@ import { openUsers } from './users-file.ts';
 import type { AccessRules } from './visitor.ts';
 
 /** Returns the rules of the configuration. Throws Invalid if the file of users cannot be used. */
-export function accessRulesOf({ file, server }: Pick<Config, 'file' | 'server'>): AccessRules {
-  const { users, proxyUser, token, viewersSeeAddresses = false } = server ?? {};
+export function accessRulesOf(config: Pick<Config, 'file' | 'server'>): AccessRules {
+  const { proxyUser, token, viewersSeeAddresses = false } = config.server ?? {};
+  const file = usersFileOf(config);
   return {
-    users: users === undefined ? undefined : openUsers(resolve(dirname(file), users)),
+    users: file === undefined ? undefined : openUsers(file),
     proxy: proxyUser && {
       header: proxyUser.header.toLowerCase(),
       operators: new Set(proxyUser.operators),
@@ -18,4 +19,9 @@ export function accessRulesOf({ file, server }: Pick<Config, 'file' | 'server'>)
     link: undefined,
     viewersSeeAddresses,
   };
+}
+
+/** Returns the absolute path of the file of users; undefined if the configuration names none. */
+export function usersFileOf({ file, server }: Pick<Config, 'file' | 'server'>): string | undefined {
+  return server?.users === undefined ? undefined : resolve(dirname(file), server.users);
 }

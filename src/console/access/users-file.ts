@@ -6,8 +6,8 @@
  *
  * `crm-mirror console --add-user NAME` adds one.
  */
-import { readFileSync, statSync } from 'node:fs';
-import { parse } from 'yaml';
+import { existsSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { parse, stringify } from 'yaml';
 import { z } from 'zod';
 import { Invalid } from '../../domain/errors.ts';
 import { isPasswordHash } from './password-hash.ts';
@@ -55,8 +55,26 @@ function stampOf(path: string): string {
   }
 }
 
+/**
+ * Adds a user to the file, or gives a known one this role and password. Creates the file for its
+ * owner only. Throws Invalid for a file or a name that cannot be used.
+ */
+export function addUser(path: string, added: KnownUser): void {
+  const checked = user.safeParse(added);
+  if (!checked.success) {
+    throw new Invalid(`--add-user: ${checked.error.issues[0]?.message ?? ''}`, {
+      fix: 'choose another name',
+    });
+  }
+  const users = existsSync(path) ? readUsers(path) : new Map<string, KnownUser>();
+  users.set(added.name, checked.data);
+  const next = `${path}.new`;
+  writeFileSync(next, stringify({ users: [...users.values()] }), { mode: 0o600 });
+  renameSync(next, path);
+}
+
 /** Reads the users of a file by name. Throws Invalid for a file that cannot be used. */
-export function readUsers(path: string): Map<string, KnownUser> {
+function readUsers(path: string): Map<string, KnownUser> {
   let text: unknown;
   try {
     text = parse(readFileSync(path, 'utf8'));
