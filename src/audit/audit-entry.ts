@@ -15,6 +15,7 @@
  */
 import { z } from 'zod';
 import { ops } from '../domain/change.ts';
+import { Invalid } from '../domain/errors.ts';
 
 /** A time in whole milliseconds since the epoch; a program's own clock may tell parts of them. */
 const at = z.number().transform(Math.round);
@@ -91,6 +92,8 @@ const decision = z.object({
   about: optional,
   /** Where it can be looked up. */
   evidence: optional,
+  /** The user and the host that gave the command, whatever `name` says; null if not known. */
+  as: optional.default(null),
 });
 
 /** `by`: who asked for it. */
@@ -157,11 +160,24 @@ export function readEntry(value: unknown): AuditEntry {
   return entry.parse(value);
 }
 
-/** Returns the entry of a stored text. Throws if the text is none. */
+/** Returns the entry of a stored text. Throws Invalid if the text is none. */
 export function decodeEntry(body: string): AuditEntry {
-  const [tag, ...told] = row.parse(JSON.parse(body));
-  const type = typeOfTag.get(tag) ?? tag;
-  const values = [type, ...told];
-  const names = namesByType.get(type) ?? [];
-  return entry.parse(Object.fromEntries(names.map((name, place) => [name, values[place] ?? null])));
+  const found = entryIn(body);
+  if (found) return found;
+  throw new Invalid('an entry of the audit log cannot be read: it was changed', {
+    fix: '`crm-mirror audit verify` names it; restore the log from a backup',
+  });
+}
+
+/** Returns the entry of a stored text; undefined if the text is none. */
+export function entryIn(body: string): AuditEntry | undefined {
+  try {
+    const [tag, ...told] = row.parse(JSON.parse(body));
+    const type = typeOfTag.get(tag) ?? tag;
+    const values = [type, ...told];
+    const names = namesByType.get(type) ?? [];
+    return entry.parse(Object.fromEntries(names.map((name, at) => [name, values[at] ?? null])));
+  } catch {
+    return undefined;
+  }
 }

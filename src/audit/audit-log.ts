@@ -12,6 +12,7 @@ import type { Wait } from '../snapshot/database/database-access.ts';
 import { type Statements, statementsOf } from '../snapshot/database/prepared-statements.ts';
 import { type AuditEntry, encodeEntry } from './audit-entry.ts';
 import { firstHash, hashOf, type StoredEntry } from './hash-chain.ts';
+import { type Pruning, pruneIn } from './log-pruning.ts';
 import {
   fingerprintFor,
   type Person,
@@ -87,8 +88,8 @@ export interface AuditLog {
   entriesSince(at: number): IterableIterator<StoredEntry>;
   checkpoints(): Checkpoint[];
   /**
-   * Removes the entries before `before`, and appends an entry that says so. Returns how many were
-   * removed.
+   * Removes the entries before `before` that are old by the time that the checkpoints tell, too,
+   * and appends an entry that says so. Returns how many were removed.
    */
   prune(before: number, at: number): number;
   /**
@@ -137,6 +138,7 @@ export function auditLogIn(
       if (entry.type === 'run') reading.addRun(entry.id, before.seq);
     }
   };
+  const note: Pruning['note'] = (told) => appendAll([{ entry: { type: 'pruning', ...told } }]);
   const within = <T>(work: () => T): T => patiently(() => db.transaction(work).immediate());
   return {
     id,
@@ -158,7 +160,7 @@ export function auditLogIn(
         }
         signIn(statements, { id, key, at, head: last() });
       }),
-    prune: (before, at) => within(() => pruneIn(statements, { before, at, append: appendAll })),
+    prune: (before, at) => within(() => pruneIn(statements, { before, at, note })),
     erase(person, { at, by }) {
       within(() => {
         const dropped = people.drop(person);
@@ -262,24 +264,4 @@ function signIn({ prepare }: Statements, { id, key, at, head }: Signing): void {
   );
   const signature = key.sign(checkpointText(id, { seq, hash, at }));
   put.run(seq, hash, at, key.publicKey, signature);
-}
-
-interface Pruning {
-  before: number;
-  at: number;
-  append(entries: readonly Appended[]): void;
-}
-
-/** The last entry always stays, because the next one follows its hash. */
-function pruneIn({ prepare }: Statements, { before, at, append }: Pruning): number {
-  const upTo = prepare<[number], Head>(
-    `select seq, hash from entry
-     where seq < (select min(seq) from entry where body ->> 1 >= ?)
-       and seq < (select max(seq) from entry) order by seq desc limit 1`,
-  ).get(before);
-  if (!upTo) return 0;
-  append([{ entry: { type: 'pruning', at, upTo: upTo.seq, hash: upTo.hash.toString('hex') } }]);
-  prepare<[number]>('delete from checkpoint where seq <= ?').run(upTo.seq);
-  prepare<[number]>('delete from run where seq <= ?').run(upTo.seq);
-  return prepare<[number]>('delete from entry where seq <= ?').run(upTo.seq).changes;
 }

@@ -6,7 +6,7 @@
 import { createPublicKey } from 'node:crypto';
 import { Invalid } from '../domain/errors.ts';
 import { type AuditLog, type Checkpoint, checkpointText, type Head } from './audit-log.ts';
-import { decodeEntry } from './audit-entry.ts';
+import { entryIn } from './audit-entry.ts';
 import { firstHash, hashOf, type StoredEntry } from './hash-chain.ts';
 import { isSigned, keyId } from './signing-key.ts';
 
@@ -126,16 +126,16 @@ const pruningStart = '["pruning"';
 const gapStart = '["gap"';
 
 function sayGap({ body }: StoredEntry): string {
-  const entry = decodeEntry(body);
-  if (entry.type !== 'gap') return 'entries before this one are lost';
+  const entry = entryIn(body);
+  if (entry?.type !== 'gap') return 'entries before this one are lost';
   return `entries before this one are lost: the snapshot knew the log ${entry.log} up to ${entry.upTo}`;
 }
 
 /** Returns the end of the entries that were removed, according to the entry that says so. */
 function startAfter({ body }: StoredEntry): Head | undefined {
   if (!body.startsWith(pruningStart)) return undefined;
-  const entry = decodeEntry(body);
-  if (entry.type !== 'pruning') return undefined;
+  const entry = entryIn(body);
+  if (entry?.type !== 'pruning') return undefined;
   return { seq: entry.upTo, hash: Buffer.from(entry.hash, 'hex') };
 }
 

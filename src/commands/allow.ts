@@ -43,7 +43,8 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   const by = reasonOf(command.opts<Flags>().by ?? operatorName(shell), '--by') ?? '';
   return withPerson(command, shell, async ({ mirror, part, key, hash }) => {
     const { stop: signal, abort } = shell;
-    const done = await allow(mirror, { part, key, reason, by }, { signal, abort });
+    const caller = operatorName(shell);
+    const done = await allow(mirror, { part, key, reason, by, caller }, { signal, abort });
     const { at, taken, freed, dropped, released, crm } = done;
     const document = {
       mirror: mirror.name,

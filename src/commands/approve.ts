@@ -65,11 +65,11 @@ export async function run(command: Command, shell: Shell): Promise<number> {
 }
 
 function approve(snapshot: Snapshot | undefined, wanted: Wanted, at: number): Decided {
-  const { plan, only, by, reason = null } = wanted;
+  const { plan, only, by, reason = null, caller } = wanted;
   if (!snapshot?.awaitingApproval.get(plan)) {
     throw unknownPlan(snapshot?.awaitingApproval.current() ?? [], plan);
   }
-  const decided = approvePlan(snapshot, { plan, only, decision: { at, by, reason } });
+  const decided = approvePlan(snapshot, { plan, only, decision: { at, by, reason }, caller });
   refuseNoMatch(decided, wanted);
   return decided;
 }

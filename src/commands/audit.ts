@@ -6,7 +6,7 @@ import type { AuditLog } from '../audit/audit-log.ts';
 import { verifyLog } from '../audit/verify-log.ts';
 import { documentsOf } from '../cli/audit/entry-document.ts';
 import { csvHead, csvOf, entryLines } from '../cli/audit/entry-text.ts';
-import { verificationLines } from '../cli/audit/verification-text.ts';
+import { alteredText, verificationLines } from '../cli/audit/verification-text.ts';
 import { auditLogOf } from '../cli/compose/audit-trail.ts';
 import type { CommandPart, Shell } from '../cli/compose/process-shell.ts';
 import { sinceOf } from '../cli/lookup/list-options.ts';
@@ -96,6 +96,7 @@ async function show(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<ShowFlags>();
   const [who = ''] = command.args;
   return withLog(flags, shell, ({ log, seen }) => {
+    const code = codeOf({ log, seen }, shell);
     const since = sinceOf(flags.since, seen.now) ?? 0;
     const documentOf = documentsOf(log);
     const entries = rowsAbout(who, { log, seen })
@@ -106,7 +107,7 @@ async function show(command: Command, shell: Shell): Promise<number> {
     return {
       document: { mirror: seen.config.mirror, log: log.id, entries },
       lines: entries.length > 0 ? lines.slice(0, -1) : [none],
-      code: exitCode('done'),
+      code,
     };
   });
 }
@@ -153,6 +154,7 @@ async function exportAll(command: Command, shell: Shell): Promise<number> {
     });
   }
   return withLog(flags, shell, ({ log, seen }) => {
+    const code = codeOf({ log, seen }, shell);
     const count = { entries: 0 };
     const since = sinceOf(flags.since, seen.now) ?? 0;
     const lines = exported(log, { since, format: flags.format, count });
@@ -163,7 +165,7 @@ async function exportAll(command: Command, shell: Shell): Promise<number> {
         ? []
         : [`${counted(count.entries, 'entry', 'entries')} written to ${path}`];
     const document = { mirror: seen.config.mirror, log: log.id, file: path, ...count };
-    return { document, lines: told, code: exitCode('done') };
+    return { document, lines: told, code };
   });
 }
 
@@ -191,6 +193,15 @@ interface Opened {
 }
 
 type Told = CommandAnswer & { code: number };
+
+/** Verifies the whole log; says so, and returns the exit code, if it is not as it was written. */
+function codeOf({ log, seen }: Opened, shell: Shell): number {
+  const known = seen.snapshot && knownHead(seen.snapshot.meta);
+  const altered = alteredText(verifyLog(log, { known }));
+  if (altered === undefined) return exitCode('done');
+  shell.note(`crm-mirror: ${altered}`);
+  return exitCode('failed');
+}
 
 /** Opens the log for reading, and prints what `tell` returns. Throws Invalid if there is none. */
 async function withLog(

@@ -56,8 +56,9 @@ export function options(command: Command): void {
       'after',
       '\nReads the CRM, the platform, the snapshot, the do-not-contact list, the audit log and the\n' +
         'request log, and says first which mail the person receives and why. It changes nothing, and\n' +
-        'works during a run. It exits with 1 if a part could not be read, and contains the rest. The\n' +
-        "document and the page contain the person's address and data, and other people as hashes.",
+        'works during a run. It exits with 1 if a part could not be read, or if the audit log is not\n' +
+        'as it was written, and says so in the result. The document and the page contain the\n' +
+        "person's address and data, and other people as hashes.",
     );
 }
 
@@ -91,7 +92,9 @@ export async function run(command: Command, shell: Shell): Promise<number> {
       const lines = dossierLines(document, names({ kind: 'contact', key }));
       for (const line of lines) shell.print(line);
     }
-    return exitCode(document.missing.length > 0 ? 'failed' : 'done');
+    const altered = document.audit?.altered ?? null;
+    if (altered !== null) shell.note(`crm-mirror: ${altered}`);
+    return exitCode(document.missing.length > 0 || altered !== null ? 'failed' : 'done');
   } finally {
     await opened.close();
   }

@@ -80,11 +80,11 @@ function reject(
   wanted: Wanted,
   decision: { at: number; by: string; reason: string },
 ): Decided {
-  const { plan, only } = wanted;
+  const { plan, only, caller } = wanted;
   if (!snapshot?.awaitingApproval.get(plan)) {
     throw unknownPlan(snapshot?.awaitingApproval.current() ?? [], plan);
   }
-  const decided = rejectPlan(snapshot, { plan, only, decision });
+  const decided = rejectPlan(snapshot, { plan, only, decision, caller });
   refuseNoMatch(decided, wanted);
   return decided;
 }

@@ -48,7 +48,8 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   const evidence = filled('--evidence', reasonOf(flags.evidence, '--evidence'));
   const by = filled('--by', reasonOf(flags.by ?? operatorName(shell), '--by'));
   return withPerson(command, shell, async ({ mirror, part, key, hash }) => {
-    const asked = { part, key, channel, as, by, reason, evidence };
+    const caller = operatorName(shell);
+    const asked = { part, key, channel, as, by, caller, reason, evidence };
     const at = await settleConflict(mirror, asked, { signal: shell.stop, abort: shell.abort });
     const settled = { channel, as, by, at: instant(at), reason, evidence };
     const does = { in: 'opts the person in', out: 'opts the person out where it is subscribed' };

@@ -205,7 +205,7 @@ async function reset(command: Command, shell: Shell): Promise<number> {
   const reason = filled('--reason', reasonOf(flags.reason));
   const by = filled('--by', reasonOf(flags.by ?? operatorName(shell), '--by'));
   return withPerson(command, shell, async ({ mirror, part, key, hash }) => {
-    const done = resetRecord(mirror, { part, key, by, reason });
+    const done = resetRecord(mirror, { part, key, by, caller: operatorName(shell), reason });
     const told = { person: hash, by, reason, at: instant(done.at) };
     createLog(shell, mirror.name).reset(told);
     const { recorded, changes, reports } = done;

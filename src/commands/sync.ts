@@ -1,20 +1,28 @@
 import type { Command } from 'commander';
 import { Invalid } from '../domain/errors.ts';
 import type { ToApprove } from '../engine/context/mirror-context.ts';
+import { loadConfig } from '../config/load-config.ts';
+import { systemClock } from '../http/system-clock.ts';
+import { isLeased } from '../snapshot/database/writer-lease.ts';
 import { deciderOf, type DeciderFlags } from '../cli/run/decision-options.ts';
 import { pass, passOptions, writingOptions, type PassFlags } from '../cli/run/run-command.ts';
+import { createLog, hushed } from '../cli/run/run-log.ts';
 import type { FullCode } from '../engine/report/full-reasons.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
+import { createNotifier } from '../worker/notifications/notifier.ts';
+import { operatorName } from '../cli/output/operator-name.ts';
 
 interface Flags extends PassFlags, DeciderFlags {
   full?: true;
   fast?: true;
   approve?: string;
+  notify?: true;
 }
 
 /** Declares the flags of `sync`. */
 export function options(command: Command): void {
   writingOptions(passOptions(command))
+    .option('--notify', 'report problems to the receivers of `notices`')
     .option('--full', 'list the platform and compare everything (the default)')
     .option('--fast', 'compare the CRM with what is recorded, list nothing')
     .option(
@@ -28,17 +36,39 @@ export function options(command: Command): void {
 /** Runs once and makes the platform match the CRM. */
 export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<Flags>();
-  return pass(flags, callingShell(flags, shell), {
-    ...modeOf(flags),
-    writes: true,
-    approve: toApprove(flags),
-  });
+  const here = async () =>
+    pass(flags, callingShell(flags, shell), {
+      ...modeOf(flags),
+      writes: true,
+      approve: toApprove(flags, shell),
+    });
+  return flags.notify ? notifying(flags, shell, here) : here();
 }
 
-function toApprove(flags: Flags): ToApprove | undefined {
+/**
+ * Reports what the run found, also if it failed. A worker that holds the mirror reports it itself.
+ */
+async function notifying(flags: Flags, shell: Shell, runs: () => Promise<number>): Promise<number> {
+  const config = loadConfig(flags.config, shell.env);
+  const log = createLog(hushed(shell, flags, true), config.mirror);
+  const options = { shell, log, clock: systemClock, random: Math.random };
+  const notifier = createNotifier(config, options);
+  if (!notifier) {
+    const fix = 'add notices: { to: [ … ] }, as docs/notifications.md shows';
+    throw new Invalid(`--notify: ${config.file} names no receiver`, { fix });
+  }
+  try {
+    return await runs();
+  } finally {
+    if (!shell.held && !isLeased(config.snapshot)) notifier.ran();
+    await notifier.close();
+  }
+}
+
+function toApprove(flags: Flags, shell: Shell): ToApprove | undefined {
   if (flags.approve !== undefined) {
-    const { by, reason = null } = deciderOf(flags);
-    return { plan: flags.approve.trim().toLowerCase(), by, reason };
+    const { by, reason = null } = deciderOf(flags, shell);
+    return { plan: flags.approve.trim().toLowerCase(), by, reason, caller: operatorName(shell) };
   }
   if (flags.by === undefined && flags.reason === undefined) return undefined;
   throw new Invalid('--by and --reason belong to an approval', { fix: 'give --approve as well' });
@@ -48,7 +78,7 @@ function toApprove(flags: Flags): ToApprove | undefined {
 function callingShell(flags: Flags, shell: Shell): Shell {
   const [name = '', ...rest] = shell.argv ?? [];
   const isNamed = flags.approve !== undefined && flags.by === undefined && shell.argv;
-  return isNamed ? { ...shell, argv: [name, '--by', deciderOf(flags).by, ...rest] } : shell;
+  return isNamed ? { ...shell, argv: [name, '--by', deciderOf(flags, shell).by, ...rest] } : shell;
 }
 
 /**

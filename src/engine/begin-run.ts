@@ -12,6 +12,7 @@ import {
   type MirrorPart,
   modeName,
   onlyKey,
+  openAuditLog,
   type RunOptions,
 } from './context/mirror-context.ts';
 import { bindDoNotContactList } from './context/do-not-contact-binding.ts';
@@ -32,6 +33,7 @@ export function beginRun(mirror: Mirror, options: RunOptions): Started {
   const clock = even(mirror.clock);
   const startedAt = clock.now();
   const quarantine = quarantineOf(snapshot.meta);
+  if (options.writes) openAuditLog(mirror);
   const isHeld = holds(quarantine, startedAt);
   const quarantined = isHeld && options.writes;
   const said = isHeld ? [sayQuarantine(quarantine)] : [];

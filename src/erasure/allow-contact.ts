@@ -1,7 +1,7 @@
 /** Holds what `allow` changed. */
 import type { Deadlines } from '../records/capabilities.ts';
 import type { RecordType } from '../records/record-type.ts';
-import type { Entry } from '../domain/do-not-contact.ts';
+import { all, type Entry } from '../domain/do-not-contact.ts';
 import type { Key } from '../domain/record.ts';
 import { addDecision } from '../audit/audit-trail.ts';
 import { invalidateCursor } from '../engine/finish/source-cursor.ts';
@@ -34,6 +34,16 @@ export interface Allowed {
   crm: Reading;
 }
 
+/** The person who may come back, who decided it, and why. */
+interface Allowing {
+  part: MirrorPart;
+  key: Key;
+  reason: string;
+  by: string;
+  /** The user and the host that gave the command; undefined if no command did. */
+  caller?: string | undefined;
+}
+
 /**
  * Ends every entry of the do-not-contact list that concerns the person, drops what would create one
  * again, and releases the opt-outs that we sent because the CRM stated them. Sends nothing. Throws
@@ -41,7 +51,7 @@ export interface Allowed {
  */
 export async function allow(
   mirror: Mirror,
-  { part, key, reason, by }: { part: MirrorPart; key: Key; reason: string; by: string },
+  { part, key, reason, by, caller }: Allowing,
   leave: Deadlines,
 ): Promise<Allowed> {
   bindDoNotContactList(mirror);
@@ -58,7 +68,16 @@ export async function allow(
   const frees = freed.map(({ seq }) => seq);
   if (entries.length > 0) mirror.doNotContact.write([{ ...who, adds: [], ends, frees }], at);
   const released = mirror.snapshot.transaction(() => {
-    const decision = { at, what: 'allow', name: by, reason, about: null, evidence: null };
+    const about = entries.map(entryText).join('; ') || null;
+    const decision = {
+      at,
+      what: 'allow',
+      name: by,
+      reason,
+      about,
+      evidence: null,
+      as: caller ?? null,
+    };
     addDecision(mirror.snapshot, decision, key);
     end(mirror.snapshot, key);
     // The person's record may not be among the changes that an incremental reading returns.
@@ -66,6 +85,13 @@ export async function allow(
     return release(mirror, part.type, { key, isErased, isOperators });
   });
   return { at, taken, freed, dropped, released, crm };
+}
+
+/** Names an entry of the do-not-contact list for the audit log, without the person. */
+function entryText({ cause, part, by, through }: Entry): string {
+  const scope = part === all ? '' : ` of ${part}`;
+  const other = through === 'id' ? ' (of another address, found by the CRM id)' : '';
+  return `${cause}${scope}, listed ${new Date(by).toISOString()}${other}`;
 }
 
 /**

@@ -42,6 +42,8 @@ interface Resetting {
   part: MirrorPart;
   key: Key;
   by: string;
+  /** The user and the host that gave the command. */
+  caller: string;
   reason: string;
 }
 
@@ -51,7 +53,7 @@ interface Resetting {
  */
 export function resetRecord(
   { snapshot, clock }: Mirror,
-  { part: { type }, key, by, reason }: Resetting,
+  { part: { type }, key, by, caller, reason }: Resetting,
 ): Reset {
   const { journal, retryLater, optOutReports, transaction } = snapshot;
   const { name } = type;
@@ -68,8 +70,8 @@ export function resetRecord(
     // The person's record may not be among the changes that an incremental reading returns.
     if (recorded || changes > 0) invalidateCursor(snapshot, type);
     const at = clock.now();
-    const decision = { at, what: 'state reset', name: by, reason, about: null, evidence: null };
-    addDecision(snapshot, decision, key);
+    const why = { reason, about: null, evidence: null };
+    addDecision(snapshot, { at, what: 'state reset', name: by, ...why, as: caller }, key);
     return { at, recorded, changes, reports };
   });
 }

@@ -15,6 +15,8 @@ export interface Settling extends Omit<SettlementAsked, 'settlement'> {
   part: MirrorPart;
   key: Key;
   by: string;
+  /** The user and the host that gave the command. */
+  caller: string;
   reason: string;
   evidence: string;
 }
@@ -28,7 +30,7 @@ export async function settleConflict(
   settling: Settling,
   { signal: stop, abort }: Deadlines,
 ): Promise<number> {
-  const { part, key, channel, as, by, reason, evidence } = settling;
+  const { part, key, channel, as, by, caller, reason, evidence } = settling;
   const { type } = part;
   bindDoNotContactList(mirror);
   // The examination is no run of this process, so it counts in locks of its own.
@@ -60,7 +62,8 @@ export async function settleConflict(
   mirror.snapshot.transaction(() => {
     if (row) mirror.snapshot.recorded.put(row);
     const about = `${channel}: ${as}`;
-    addDecision(mirror.snapshot, { at, what: 'resolve', name: by, reason, about, evidence }, key);
+    const decision = { at, what: 'resolve', name: by, reason, about, evidence, as: caller };
+    addDecision(mirror.snapshot, decision, key);
     // The person's record may not be among the changes that an incremental reading returns.
     invalidateCursor(mirror.snapshot, type);
   });

@@ -4,7 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { decodeEntry, encodeEntry, type WriteEntry } from '../../src/audit/audit-entry.ts';
+import {
+  decodeEntry,
+  encodeEntry,
+  readEntry,
+  type WriteEntry,
+} from '../../src/audit/audit-entry.ts';
 import { openAuditLog, readAuditLog } from '../../src/audit/audit-file.ts';
 import type { AuditLog } from '../../src/audit/audit-log.ts';
 import { signingKey } from '../../src/audit/signing-key.ts';
@@ -64,6 +69,15 @@ describe('entries', () => {
   test('an entry of an older version lacks a field that came later, and is read with null', () => {
     const short = encodeEntry(write(5)).replace(/,null,null\]$/, ']');
     expect(decodeEntry(short)).toEqual(write(5));
+  });
+
+  test('a decision that an older version remembered or stored lacks who called', () => {
+    const old = { type: 'decision', at: 1, what: 'allow', name: 'eva', reason: 'r' };
+    const told = { ...old, about: null, evidence: null };
+    expect(readEntry(told)).toEqual({ ...told, as: null });
+    const body = '["decision",1,"allow","eva","r"]';
+    expect(decodeEntry(body)).toEqual({ ...told, as: null });
+    expect(encodeEntry(decodeEntry(body))).toBe(body);
   });
 
   test('the entries of a person are found by the address, and no address is in the file', () => {
@@ -180,6 +194,30 @@ describe('keeping', () => {
     expect(verifyLog(log)).toMatchObject({ first: 11, last: 21, signedUpTo: 21, faults: [] });
     tamper('delete from entry where seq = 11');
     expect(verifyLog(log).faults[0]?.seq).toBeLessThan(12);
+  });
+
+  test.each([
+    ['by 60 days', 40, 0],
+    [
+      'by more than the checkpoints tell, as a clock that jumps ahead by years: the rest stays',
+      72,
+      4000,
+    ],
+  ])('entries that are old %s are removed', (_, removed, jump) => {
+    const day = 86_400_000;
+    const key = signingKey(join(folder, 'key'));
+    const last = 100 + jump;
+    for (let at = 0; at <= 100; at += 1) {
+      log.append([{ entry: write(at * day) }]);
+      log.checkpoint(key, at * day);
+    }
+    expect(log.prune((last - 60) * day, last * day)).toBe(removed);
+    log.append([{ entry: write(last * day) }]);
+    log.checkpoint(key, last * day);
+    // The next run, at the same wrong time, and the one after it.
+    expect(log.prune((last - 60) * day, last * day)).toBeLessThan(2);
+    expect(log.prune((last - 59) * day, (last + 1) * day)).toBeLessThan(3);
+    expect(verifyLog(log).faults).toEqual([]);
   });
 
   test('an erasure keeps the proof and drops the person', () => {

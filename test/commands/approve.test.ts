@@ -1,6 +1,7 @@
 /** What a guard holds, as the command line tells it and lets it pass. */
 import { existsSync } from 'node:fs';
 import { expect, onTestFinished, test } from 'vitest';
+import { operatorName } from '../../src/cli/output/operator-name.ts';
 import { takeLease } from '../../src/snapshot/database/writer-lease.ts';
 import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
 
@@ -152,6 +153,8 @@ test('sync --approve approves and applies, also a plan that only `plan` has show
   const { code, json } = await world.call('sync', '--approve', plan, '--by', 'Anna', '--json');
   expect({ code, applied: json.contacts.applied.create }).toEqual({ code: 0, applied: 3 });
   expect((await world.call('runs', json.run)).out).toContain(', approved by Anna');
+  const decision = (await world.call('audit', 'export')).out.match(/.*"what":"approve".*/)?.[0];
+  expect(JSON.parse(decision ?? '')).toMatchObject({ name: 'Anna', as: operatorName() });
   expect((await world.call('sync', '--by', 'Anna')).code).toBe(2);
 });
 

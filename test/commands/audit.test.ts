@@ -1,10 +1,15 @@
 /** The audit log by its commands: what a write was asked for by, and whether the log is whole. */
-import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { assemble } from '../../src/cli/compose/assemble-mirror.ts';
+import type { Shell } from '../../src/cli/compose/process-shell.ts';
+import { operatorName } from '../../src/cli/output/operator-name.ts';
+import { runNow } from '../../src/cli/run/run-command.ts';
+import { loadConfig } from '../../src/config/load-config.ts';
 import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
 
 const logOf = (world: Mirrored): string => `${world.path}-audit`;
@@ -61,6 +66,21 @@ describe('audit show', () => {
     ]);
   });
 
+  test('tells who gave the command, whatever --by says, and what allow lifted', async () => {
+    const world = await written();
+    world.people([{ email: bob, news: 'yes' }]);
+    await world.call('forget', ann);
+    await world.call('allow', ann, '--reason', 'by letter', '--by', 'the board');
+    const [entry] = await shown(world);
+    expect(entry).toMatchObject({ what: 'allow', name: 'the board', as: operatorName() });
+    expect(entry.about).toMatch(/^erasure, listed 20\d\d-\S+Z$/);
+    const { out } = await world.call('audit', 'show', ann);
+    expect(out).toContain('by          the board');
+    expect(out).toContain(`command of  ${operatorName()}`);
+    await world.call('state', 'reset', ann, '--reason', 'x', '--by', 'eva');
+    expect((await shown(world)).at(-1)).toMatchObject({ name: 'eva', as: operatorName() });
+  });
+
   test('names who approved a write, and why', async () => {
     const world = await mirrored({ lines: { guards: { optIns: { percent: 0, floor: 0 } } } });
     await world.call('backfill');
@@ -75,9 +95,10 @@ describe('audit show', () => {
     expect(last).toMatchObject({
       op: 'opt_in',
       part: 'ch_product',
-      approvedBy: [{ name: 'ben', reason: 'spring campaign' }],
+      approvedBy: [{ name: 'ben', reason: 'spring campaign', as: operatorName() }],
     });
-    expect((await world.call('audit', 'show', ann)).out).toContain('by ben at ');
+    const { out } = await world.call('audit', 'show', ann);
+    expect(out).toContain(`by ben (command of ${operatorName()}) at `);
   });
 
   test('after forget nobody can tell whom the entries concern, and the log is whole', async () => {
@@ -169,6 +190,30 @@ describe('audit verify', () => {
   });
 });
 
+describe('a log that was changed', () => {
+  test('is shown and exported with a warning and exit code 1', async () => {
+    const world = await written();
+    edit(logOf(world), `update entry set body = replace(body, 'none', 'opt_in') where seq = 2`);
+    for (const args of [['show', ann], ['export']]) {
+      const { code, err, out } = await world.call('audit', ...args);
+      expect({ code, err }).toEqual({
+        code: 1,
+        err: expect.stringContaining('is not as it was written: entry 2: this entry was changed'),
+      });
+      expect(out).toContain('opt_out');
+    }
+  });
+
+  test('is named even if an entry can no longer be read', async () => {
+    const world = await written();
+    edit(logOf(world), `update entry set body = '["w",1' where seq = 2`);
+    expect((await world.call('audit', 'verify')).code).toBe(1);
+    const { code, err } = await world.call('audit', 'show', ann);
+    expect(code).toBe(2);
+    expect(err).toContain('an entry of the audit log cannot be read: it was changed');
+  });
+});
+
 describe('audit export', () => {
   test('contains what others need to verify the chain', async () => {
     const world = await written();
@@ -191,6 +236,32 @@ describe('audit export', () => {
   });
 });
 
+test('commands that read leave no files beside what they read', async () => {
+  const world = await written();
+  const folder = dirname(world.path);
+  const before = readdirSync(folder);
+  expect(before.filter((name) => /-(wal|shm)$/.test(name))).toEqual([]);
+  for (const args of [['audit', 'verify'], ['audit', 'show', ann], ['dossier', ann], ['status']]) {
+    await world.call(...args);
+    expect(readdirSync(folder)).toEqual(before);
+  }
+});
+
+test('a log that a killed process left open is read as it is, and stays so', async () => {
+  const world = await written();
+  const writer = new Database(logOf(world));
+  writer.exec(`insert into meta values ('x', 'y')`);
+  const wal = `${logOf(world)}-wal`;
+  const copy = readFileSync(wal);
+  const main = readFileSync(logOf(world));
+  writer.close();
+  writeFileSync(logOf(world), main);
+  writeFileSync(wal, copy);
+  expect((await world.call('audit', 'verify')).code).toBe(0);
+  expect(readFileSync(wal).equals(copy)).toBe(true);
+  expect(readFileSync(logOf(world)).equals(main)).toBe(true);
+});
+
 describe('a log that cannot be written', () => {
   test('stops no run: its entries wait, and the next run writes them', async () => {
     const world = await written();
@@ -203,6 +274,37 @@ describe('a log that cannot be written', () => {
     for (const end of ['', '-wal', '-shm']) rmSync(`${logOf(world)}${end}`, { force: true });
     renameSync(`${logOf(world)}-kept`, logOf(world));
     await world.call('sync');
+    expect(await shown(world, bob)).toMatchObject([{ op: 'create', outcome: 'acked' }]);
+    expect((await world.call('audit', 'verify')).code).toBe(0);
+  });
+
+  test('is opened again by the next run of a process that goes on', async () => {
+    const world = await written();
+    renameSync(logOf(world), `${logOf(world)}-kept`);
+    writeFileSync(logOf(world), 'this is no database, and never was one, however long it is');
+    const { signal } = new AbortController();
+    const notes: string[] = [];
+    const shell: Shell = {
+      env: {},
+      print: () => undefined,
+      note: (line) => void notes.push(line),
+      progress: () => undefined,
+      terminal: false,
+      interactive: false,
+      stop: signal,
+      abort: signal,
+    };
+    const opened = assemble(loadConfig(world.file, {}), shell, { writes: true });
+    onTestFinished(async () => opened.close());
+    const more = { writes: true, only: undefined, progress: () => undefined };
+    const sync = async () => runNow(opened.mirror, shell, { mode: 'full', ...more });
+    world.people([{ email: bob, news: 'yes' }]);
+    await sync();
+    expect(notes).toEqual([expect.stringContaining('the audit log cannot be opened')]);
+    expect(world.shown(bob)).toEqual({ ch_news: 'opt_in' });
+    for (const end of ['', '-wal', '-shm']) rmSync(`${logOf(world)}${end}`, { force: true });
+    renameSync(`${logOf(world)}-kept`, logOf(world));
+    await sync();
     expect(await shown(world, bob)).toMatchObject([{ op: 'create', outcome: 'acked' }]);
     expect((await world.call('audit', 'verify')).code).toBe(0);
   });

@@ -1,6 +1,7 @@
 /** The command `resolve`: an operator settles a conflict, and the next run acts on it. */
 import { rmSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
+import { operatorName } from '../../src/cli/output/operator-name.ts';
 import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
 
 const said = ['--reason', 'by letter', '--evidence', 'ticket 7', '--by', 'eva'] as const;
@@ -63,6 +64,8 @@ describe('resolve --in', () => {
       evidence: 'ticket 7',
     });
     expect(world.writes()).toEqual([]);
+    const { entries } = (await world.call('audit', 'show', ann, '--json')).json;
+    expect(entries.at(-1)).toMatchObject({ what: 'resolve', name: 'eva', as: operatorName() });
     const { out, err } = await world.call('explain', ann);
     expect(out + err).toMatch(/resolved as an opt-in by eva, .*: by letter \(evidence: ticket 7\)/);
     expect(await conflicts(world)).toBe(0);

@@ -14,7 +14,7 @@ export interface EntryDocument {
   /** What asked for the run of a write, and who gave the command. */
   run?: { id: string; mode: string; by: string; name: string | null } | null | undefined;
   /** The decisions that approved the plan of a write, oldest first. */
-  approvedBy?: { at: string; name: string; reason: string | null }[];
+  approvedBy?: { at: string; name: string; reason: string | null; as: string | null }[];
   /** What the platform shows since a write, if it is known. */
   after?: string | null;
   /** The other fields of the entry. */
@@ -43,7 +43,7 @@ export function documentsOf(log: AuditLog): (row: StoredEntry) => EntryDocument 
       run: runOf(entry.run),
       approvedBy: (approvals.get(entry.approval ?? '') ?? [])
         .filter((one) => one.at <= entry.at)
-        .map(({ at: decided, name, reason }) => ({ at: instant(decided), name, reason })),
+        .map(({ at: decided, name, reason, as }) => ({ at: instant(decided), name, reason, as })),
     };
   };
 }

@@ -83,10 +83,11 @@ function approvalFacts({ approval, approvedBy = [] }: EntryDocument): Fact[] {
   if (why !== undefined) return [['approval', why]];
   if (approvedBy.length === 0)
     return [['approval', `plan ${approval}; the log does not say by whom`]];
-  return approvedBy.map(({ at, name, reason }): Fact => [
-    'approved',
-    `plan ${approval}, by ${name} at ${at}${reason === null ? '' : `: ${reason}`}`,
-  ]);
+  return approvedBy.map(({ at, name, reason, as }): Fact => {
+    const caller = as === null || as === name ? '' : ` (command of ${as})`;
+    const why = reason === null ? '' : `: ${reason}`;
+    return ['approved', `plan ${approval}, by ${name}${caller} at ${at}${why}`];
+  });
 }
 
 /** Returns the words of a rule, with its name. */
@@ -105,7 +106,7 @@ function otherFacts(entry: EntryDocument): Fact[] {
     .map(([name, value]): Fact => [names[name] ?? name, text(value)]);
 }
 
-const names: Readonly<Record<string, string>> = { name: 'by', publicKey: 'key' };
+const names: Readonly<Record<string, string>> = { name: 'by', as: 'command of', publicKey: 'key' };
 
 function text(value: unknown): string {
   if (value === null || value === undefined) return 'nothing';
@@ -142,6 +143,7 @@ const columns = [
   'reason',
   'evidence',
   'hash',
+  'as',
 ] as const;
 
 /** The first line of the export as CSV. */

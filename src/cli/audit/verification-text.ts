@@ -1,5 +1,6 @@
 /** Tells what a verification of the audit log found. */
 import type { Verification } from '../../audit/verify-log.ts';
+import { renderProblem } from '../../domain/errors.ts';
 import { counted } from '../../domain/values/counted.ts';
 import { type Line, lineOf, styled } from '../output/text-style.ts';
 
@@ -17,6 +18,18 @@ export function verificationLines(mirror: string, found: Verification): Line[] {
     ...keys.map((key) => `  key     ${key}`),
     ...faults.map(({ seq, what }) => lineOf('  ', styled('red', `entry ${seq}`), `  ${what}`)),
   ];
+}
+
+/** Says that a log is not as it was written; undefined if it is. */
+export function alteredText({ faults }: Verification): string | undefined {
+  const [first] = faults;
+  if (!first) return undefined;
+  const rest = faults.length - 1;
+  const more = rest > 0 ? `, and ${counted(rest, 'more fault')}` : '';
+  return renderProblem({
+    reason: `the audit log is not as it was written: entry ${first.seq}: ${first.what}${more}`,
+    fix: '`crm-mirror audit verify` names each; do not rely on what the log says',
+  });
 }
 
 function signedText(signedUpTo: number, last: number): string {

@@ -102,7 +102,7 @@ function headOf(
   }
   if (from === 'platform') return `${words} on the platform${since}`;
   const at = present?.snapshot ? `as recorded at ${present.snapshot.seenAt}; ` : '';
-  return `${words}${since} (${at}the platform could not be asked)`;
+  return `${words}${since} (${at}the platform was not read)`;
 }
 
 function causeWords(write: EntryDocument): string[] {

@@ -1,7 +1,9 @@
 /** Collects everything known of one person, from every place that may know something. */
 import { existsSync } from 'node:fs';
 import { faultOf, knownHead } from '../../audit/drain-unaudited.ts';
+import { decodeEntry } from '../../audit/audit-entry.ts';
 import type { AuditLog } from '../../audit/audit-log.ts';
+import { verifyLog } from '../../audit/verify-log.ts';
 import type { Config } from '../../config/config.ts';
 import { ExpectedError, type Problem } from '../../domain/errors.ts';
 import type { Key } from '../../domain/record.ts';
@@ -9,6 +11,7 @@ import { readKey } from '../../do-not-contact/list-key.ts';
 import { contactKey } from '../../records/contact/observe/observed-contact.ts';
 import { type LoggedRequest, readRequests } from '../../request-log/read-log.ts';
 import { documentsOf, type EntryDocument } from '../audit/entry-document.ts';
+import { alteredText } from '../audit/verification-text.ts';
 import { auditLogOf } from '../compose/audit-trail.ts';
 import type { Assembled, Shell } from '../compose/process-shell.ts';
 import { examinePerson, type FoundPerson } from '../lookup/examined-person.ts';
@@ -119,9 +122,8 @@ async function presentOf(
     const how = crm.read ? 'not read completely' : 'not read';
     missing.push({ part: 'crm', reason: `${how}: ${crm.why ?? ''}`, fix: null });
   }
-  if (!platform.read) {
-    const fix = offline ? 'leave --offline out' : null;
-    missing.push({ part: 'platform', reason: `not read: ${platform.why ?? ''}`, fix });
+  if (!platform.read && !offline) {
+    missing.push({ part: 'platform', reason: `not read: ${platform.why ?? ''}`, fix: null });
   }
   if (found.unread) missing.push(missingOf('platform', found.unread));
   return found;
@@ -157,16 +159,28 @@ function auditOf({ config, opened, key, asOf, missing }: Gathering) {
   }
   try {
     const { seq, hash } = log.head();
-    const entries = entriesAbout(log, key).filter(({ at }) => isBefore(Date.parse(at), asOf));
-    return { log: log.id, upTo: { entry: seq, hash: hash.toString('hex') }, entries };
+    const known = knownHead(opened.mirror.snapshot.meta);
+    const verified = verifyLog(log, { known });
+    const entries = entriesAbout(log, key, asOf);
+    const { signedUpTo, faults } = verified;
+    const proof = {
+      /** Whether the whole log is as it was written, as `audit verify` finds it. */
+      whole: faults.length === 0,
+      /** What is wrong with it, in one line; null if nothing is. */
+      altered: alteredText(verified) ?? null,
+      signedUpTo,
+      faults,
+    };
+    return { log: log.id, upTo: { entry: seq, hash: hash.toString('hex') }, ...proof, entries };
   } finally {
     log.close();
   }
 }
 
-function entriesAbout(log: AuditLog, key: Key): EntryDocument[] {
+function entriesAbout(log: AuditLog, key: Key, asOf: number | null): EntryDocument[] {
   const person = log.people.find(key);
-  return person ? log.about(person).map(documentsOf(log)) : [];
+  const rows = person ? log.about(person) : [];
+  return rows.filter(({ body }) => isBefore(decodeEntry(body).at, asOf)).map(documentsOf(log));
 }
 
 function requestsOf({ config: { requests, ledger }, opened, key, asOf }: Gathering) {

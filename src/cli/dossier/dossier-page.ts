@@ -104,12 +104,15 @@ function sections(dossier: Dossier): string[] {
     valueTable(about),
     section('Which mail, and why', why.join('\n')),
     ...(lost.length > 0 ? [section('What could not be read', list(lost), 'missing')] : []),
+    ...(audit?.altered
+      ? [section('The audit log was changed', list(faultsOf(audit)), 'missing')]
+      : []),
     section(
       'Writes and decisions (audit log)',
       entries ? `<pre>${escapeHtml(entries)}</pre>` : none,
     ),
-    section('CRM', now(dossier.crm)),
-    section('Platform', now(dossier.platform)),
+    section('CRM', now(read(dossier.crm))),
+    section('Platform', now(read(dossier.platform))),
     section('Do-not-contact list', shown(dossier.doNotContact)),
     section('What the next run would do', now(dossier.decision)),
     section('Snapshot', now(dossier.snapshot)),
@@ -117,6 +120,15 @@ function sections(dossier: Dossier): string[] {
     section('Changes', now(dossier.history)),
     section('Requests to the platform', shown(dossier.requests)),
   ];
+}
+
+function faultsOf({ altered, faults }: NonNullable<Dossier['audit']>): string[] {
+  return [altered ?? '', ...faults.map(({ seq, what }) => `entry ${seq}: ${what}`)];
+}
+
+/** Returns what a place says, or why it was not read. */
+function read<T extends { read: boolean; why: string | null }>(place: T | null) {
+  return place?.read === false ? { 'not read': place.why } : place;
 }
 
 const none = '<p>Nothing.</p>';

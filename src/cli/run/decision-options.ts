@@ -51,6 +51,8 @@ export interface Wanted {
   plan: string;
   only: PartFilter;
   by: string;
+  /** The user and the host that gave the command, whatever --by says. */
+  caller: string;
   reason: string | undefined;
   /** The shell that hands the same decision to a worker. */
   calling: Shell;
@@ -60,7 +62,8 @@ export interface Wanted {
 export function wantedOf(command: Command, shell: Shell): Wanted {
   const flags = command.opts<DecisionFlags>();
   const plan = planOf(command.args[0], flags.plan);
-  const { by, reason } = deciderOf(flags);
+  const { by, reason } = deciderOf(flags, shell);
+  const caller = operatorName(shell);
   const { channel, people } = flags;
   const only: PartFilter = {
     channel,
@@ -76,12 +79,15 @@ export function wantedOf(command: Command, shell: Shell): Wanted {
   );
   const files = people === undefined ? [] : ['--people', people];
   const argv = [command.name(), plan, ...(json ? ['--json'] : []), ...named, ...files];
-  return { plan, only, by, reason, calling: shell.argv ? { ...shell, argv } : shell };
+  return { plan, only, by, caller, reason, calling: shell.argv ? { ...shell, argv } : shell };
 }
 
 /** Returns who decides, and why. Throws Invalid for an address: the texts are stored and logged. */
-export function deciderOf(flags: DeciderFlags): { by: string; reason: string | undefined } {
-  const by = reasonOf(flags.by ?? operatorName(), '--by');
+export function deciderOf(
+  flags: DeciderFlags,
+  shell: Shell,
+): { by: string; reason: string | undefined } {
+  const by = reasonOf(flags.by ?? operatorName(shell), '--by');
   if (!by) throw new Invalid('--by: it is empty', { fix: 'fill it: the decision is kept with it' });
   const reason = reasonOf(flags.reason);
   return { by, reason: reason === '' ? undefined : reason };

@@ -30,8 +30,13 @@ export function approvalsOf(
     transaction(() => awaitingApproval.endRejections(at - rejectedForMs));
   let hasApproved = false;
   if (approve && writes) {
-    const { plan, by, reason } = approve;
-    const { held } = approvePlan(snapshot, { plan, only: {}, decision: { at, by, reason } });
+    const { plan, by, reason, caller } = approve;
+    const { held } = approvePlan(snapshot, {
+      plan,
+      only: {},
+      decision: { at, by, reason },
+      caller,
+    });
     hasApproved = isAnyLeft(held);
   }
   return { approvals: awaitingApproval.approvals(at - weekMs), hasApproved };
@@ -47,7 +52,7 @@ export function* approveThisPlan(context: RunState): Generator<undefined, boolea
   const { snapshot } = run;
   const asked = context.options.approve;
   if (!asked || context.hasApproved) return false;
-  const { plan: approve, by, reason } = asked;
+  const { plan: approve, by, reason, caller } = asked;
   if (approvals.some((one) => one.plan === approve)) return false;
   const hash = plan?.hash ?? '';
   if (approve !== hash) {
@@ -64,7 +69,7 @@ export function* approveThisPlan(context: RunState): Generator<undefined, boolea
   snapshot.transaction(() => {
     keepPlan(context, batch);
     snapshot.awaitingApproval.approve(hash, decision);
-    noteDecision(snapshot, 'approve', { plan: hash, ...decision });
+    noteDecision(snapshot, 'approve', { plan: hash, caller, ...decision });
   });
   snapshot.guarded.release(hash);
   context.review.held.clear();

@@ -60,12 +60,14 @@ interface ToDecide<D> {
   plan: string;
   only: PartFilter;
   decision: D;
+  /** The user and the host that gave the command, for the audit log. */
+  caller?: string | undefined;
 }
 
 /** Approves what awaits approval under a plan, or a part of it, and nothing else. */
 export function approvePlan(
   snapshot: Snapshot,
-  { plan, only, decision }: ToDecide<PlanDecision>,
+  { plan, only, decision, caller }: ToDecide<PlanDecision>,
 ): Decided {
   const { awaitingApproval, transaction } = snapshot;
   return transaction(() => {
@@ -75,7 +77,7 @@ export function approvePlan(
       const held = awaitingApproval.left(plan);
       if (isAnyLeft(held)) {
         awaitingApproval.approve(plan, decision);
-        noteDecision(snapshot, 'approve', { plan, ...decision });
+        noteDecision(snapshot, 'approve', { plan, caller, ...decision });
       }
       return { ...noneLeft, part: undefined, held, rest: byGuard(() => 0) };
     }
@@ -91,7 +93,7 @@ export function approvePlan(
     });
     awaitingApproval.takeBack(plan, made);
     awaitingApproval.approve(part, decision);
-    noteDecision(snapshot, 'approve', { plan: part, ...decision });
+    noteDecision(snapshot, 'approve', { plan: part, caller, ...decision });
     return { part, ...told };
   });
 }
@@ -102,7 +104,7 @@ export function approvePlan(
  */
 export function rejectPlan(
   snapshot: Snapshot,
-  { plan, only, decision }: ToDecide<Pick<Rejection, 'at' | 'by' | 'reason'>>,
+  { plan, only, decision, caller }: ToDecide<Pick<Rejection, 'at' | 'by' | 'reason'>>,
 ): Decided {
   const { awaitingApproval, transaction } = snapshot;
   return transaction(() => {
@@ -122,7 +124,7 @@ export function rejectPlan(
     });
     revoke(snapshot, chosen, decision.at);
     awaitingApproval.reject(part, decision);
-    noteDecision(snapshot, 'reject', { plan: part, ...decision });
+    noteDecision(snapshot, 'reject', { plan: part, caller, ...decision });
     return { part, ...told };
   });
 }
@@ -131,9 +133,23 @@ export function rejectPlan(
 export function noteDecision(
   snapshot: Pick<Snapshot, 'unaudited'>,
   what: 'approve' | 'reject',
-  { plan: about, at, by, reason }: PlanDecision & { plan: string },
+  {
+    plan: about,
+    at,
+    by,
+    reason,
+    caller = null,
+  }: PlanDecision & { plan: string; caller?: string | null | undefined },
 ): void {
-  addDecision(snapshot, { at, what, name: by ?? 'unknown', reason, about, evidence: null });
+  addDecision(snapshot, {
+    at,
+    what,
+    name: by ?? 'unknown',
+    reason,
+    about,
+    evidence: null,
+    as: caller,
+  });
 }
 
 /** Returns the names of the changes that are approved under another hash. */
