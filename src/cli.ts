@@ -46,7 +46,7 @@ const commands: Readonly<Record<string, Entry>> = {
     () => import('./commands/worker.ts'),
   ],
   console: [
-    'look at mirrors in the browser, and act: people, runs, approvals, problems',
+    'look at mirrors in the browser, and act there',
     () => import('./commands/console.ts'),
   ],
   one: ['run for one person only, now', () => import('./commands/one.ts')],

@@ -73,6 +73,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
         mirrors: configs.map((config) => consoleMirror(config, shell)),
         access: isOwn ? { ...access, link: { key, user } } : access,
         clock: systemClock,
+        secret: randomBytes(32).toString('hex'),
         failed,
       }),
   });
@@ -96,7 +97,7 @@ async function add(
   const configured = usersFileOf(config);
   const file = configured ?? join(dirname(config.file), 'users.yaml');
   const password = randomBytes(15).toString('base64url');
-  addUser(file, { name, role, password: await hashPassword(password) });
+  addUser(file, { name, role, password: await hashPassword(password, randomBytes(16)) });
   shell.print(`${name} (${role}) is in ${file}. The password, shown only now: ${password}`);
   if (configured === undefined) {
     shell.note(`crm-mirror: ${config.file} does not name this file yet: add server.users`);

@@ -10,7 +10,6 @@
  *
  * Every page is rendered here. The policy of content allows nothing but files of this server.
  */
-import { randomBytes } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import { dirname, join } from 'node:path';
 import cookie from '@fastify/cookie';
@@ -38,6 +37,8 @@ export interface ConsoleOptions {
   mirrors: readonly ConsoleMirror[];
   access: AccessRules;
   clock: Clock;
+  /** Signs the cookies: 32 unpredictable bytes in hexadecimal. */
+  secret: string;
   /** Called with each bug that occurs while a request is served. */
   failed(error: unknown): void;
 }
@@ -65,7 +66,7 @@ export function serveConsole(app: FastifyInstance, options: ConsoleOptions): voi
     serveAssets(scope);
     await scope.register(cookie);
     await scope.register(session, {
-      secret: randomBytes(32).toString('hex'),
+      secret: options.secret,
       cookieName: 'crm-mirror-session',
       cookie: { secure: 'auto', httpOnly: true, sameSite: 'strict', path: '/', maxAge: sessionMs },
       store: createSessionStore(options.clock),

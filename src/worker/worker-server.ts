@@ -1,4 +1,5 @@
 /** Creates the server that a worker runs for all its mirrors, with the console. */
+import { randomBytes } from 'node:crypto';
 import type { Config } from '../config/config.ts';
 import { Invalid } from '../domain/errors.ts';
 import { systemClock } from '../http/system-clock.ts';
@@ -57,7 +58,8 @@ export function openServer(
         clock: systemClock,
       });
       const mirrors = configs.map((config) => consoleMirror(config, shell));
-      serveConsole(app, { mirrors, access, clock: systemClock, failed });
+      const secret = randomBytes(32).toString('hex');
+      serveConsole(app, { mirrors, access, clock: systemClock, secret, failed });
     },
   });
   return {

@@ -1,13 +1,12 @@
 /** Hashes passwords with scrypt, as `scrypt:N:r:p:salt:hash` with salt and hash in base64url. */
-import { randomBytes, scrypt, timingSafeEqual } from 'node:crypto';
+import { scrypt, timingSafeEqual } from 'node:crypto';
 
 const cost = { N: 2 ** 15, r: 8, p: 1 };
 const bytes = 32;
 const form = /^scrypt:(\d{1,7}):(\d{1,2}):(\d{1,2}):([\w-]{22,}):([\w-]{43})$/;
 
-/** Returns the hash of a password, with a new salt. */
-export async function hashPassword(password: string): Promise<string> {
-  const salt = randomBytes(16);
+/** Returns the hash of a password. `salt`: 16 unpredictable bytes, never used before. */
+export async function hashPassword(password: string, salt: Buffer): Promise<string> {
   const hash = await derive(password, salt, cost);
   const { N, r, p } = cost;
   return ['scrypt', N, r, p, salt.toString('base64url'), hash.toString('base64url')].join(':');

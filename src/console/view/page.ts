@@ -1,4 +1,6 @@
-/** Defines what a page of the console is. A new page is one file in pages/ and one row in pages.ts. */
+/**
+ * Defines what a page of the console is. A new page is one file in pages/ and one row in pages.ts.
+ */
 import { html, raw } from 'hono/html';
 import type { ConsoleMirror } from './console-mirror.ts';
 import type { User } from '../access/visitor.ts';

@@ -61,6 +61,7 @@ export async function startConsole(
           ...rules,
         },
         clock: systemClock,
+        secret: '00'.repeat(32),
         failed,
       }),
   });

@@ -47,7 +47,13 @@ export async function startServer(options: Partial<ServerParts> = {}): Promise<S
     failed,
     register(app) {
       serveWorkerRoutes(app, routes);
-      serveConsole(app, { mirrors, access: { ...none, token }, clock, failed });
+      serveConsole(app, {
+        mirrors,
+        access: { ...none, token },
+        clock,
+        secret: '00'.repeat(32),
+        failed,
+      });
     },
   });
   const url = await server.listen();
