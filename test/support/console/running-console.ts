@@ -1,6 +1,5 @@
 /** A console of one mirror, served within this process, and a browser that looks at it. */
-import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
+import axe from 'axe-core';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { onTestFinished } from 'vitest';
 import { z } from 'zod';
@@ -12,7 +11,7 @@ import { consoleMirror } from '../../../src/console/view/console-mirror.ts';
 import { systemClock } from '../../../src/http/system-clock.ts';
 import { createServer } from '../../../src/server/http-server.ts';
 
-export const operator: User = { name: 'olga', role: 'operator', seesAddresses: true };
+const operator: User = { name: 'olga', role: 'operator', seesAddresses: true };
 export const viewer: User = { name: 'vera', role: 'viewer', seesAddresses: false };
 
 export interface RunningConsole {
@@ -118,11 +117,9 @@ export async function closeBrowser(): Promise<void> {
   browser = undefined;
 }
 
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-
 /** Returns what axe-core finds serious on a page, and whether the page is wider than the window. */
 export async function faultsOf(page: Page): Promise<string[]> {
-  await page.evaluate(axe);
+  await page.evaluate(axe.source);
   const found = await page.evaluate(`axe.run().then(({ violations }) => {
     const serious = violations.filter(({ impact }) => /serious|critical/.test(impact));
     const { scrollWidth } = document.documentElement;
