@@ -2,5 +2,15 @@
 import type { Page } from './view/page.ts';
 import { approvalsPage } from './pages/approvals.ts';
 import { overviewPage } from './pages/overview.ts';
+import { peoplePage } from './pages/people.ts';
+import { dossierFile, personNowPage } from './pages/person-now.ts';
+import { personPage } from './pages/person.ts';
 
-export const pages: readonly Page[] = [overviewPage, approvalsPage];
+export const pages: readonly Page[] = [
+  overviewPage,
+  approvalsPage,
+  peoplePage,
+  personPage,
+  personNowPage,
+  dossierFile,
+];

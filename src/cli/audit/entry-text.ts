@@ -9,7 +9,7 @@ import type { EntryDocument } from './entry-document.ts';
 /** Returns the lines about one entry, a heading first. `named`: the person's mark, too. */
 export function entryLines(entry: EntryDocument, { named = false } = {}): Line[] {
   const who: Fact[] = named && entry.person !== null ? [['person', entry.person]] : [];
-  const facts = [...who, ...(entry.type === 'write' ? writeFacts(entry) : otherFacts(entry))];
+  const facts = [...who, ...factsOf(entry)];
   const heading = styled('bold', titleOf(entry));
   return [
     lineOf(`${entry.at}  `, heading, styled('dim', `  entry ${entry.seq}`)),
@@ -26,7 +26,8 @@ const outcomes: Readonly<Record<string, string>> = {
   unknown: 'no answer',
 };
 
-function titleOf(entry: EntryDocument): string {
+/** Names what an entry is about in a few words. */
+export function titleOf(entry: EntryDocument): string {
   const word = (name: string): string => (entry[name] ? ` ${text(entry[name])}` : '');
   if (entry.type === 'write') {
     const outcome = text(entry['outcome']);
@@ -48,6 +49,11 @@ const titles: Readonly<Record<EntryDocument['type'], string>> = {
 };
 
 type Fact = [name: string, text: string];
+
+/** Returns what else is known of an entry, each with its name. */
+export function factsOf(entry: EntryDocument): Fact[] {
+  return entry.type === 'write' ? writeFacts(entry) : otherFacts(entry);
+}
 
 /** Returns what is known of a write, each with its name; the approvals may be several. */
 export function writeFacts(entry: EntryDocument): Fact[] {

@@ -1,7 +1,8 @@
 /** Reads a mirror for the console, and runs commands in it as the command line does. */
 import type { Config } from '../../config/config.ts';
 import { see, type Seen } from '../../cli/lookup/snapshot-command.ts';
-import type { Shell } from '../../cli/compose/process-shell.ts';
+import { assemble } from '../../cli/compose/assemble-mirror.ts';
+import type { Assembled, Shell } from '../../cli/compose/process-shell.ts';
 import { renderLine } from '../../cli/output/text-style.ts';
 import type { User } from '../access/visitor.ts';
 
@@ -15,6 +16,8 @@ export interface ConsoleMirror {
    * mirror, that worker runs it.
    */
   run(user: User, argv: readonly string[]): Promise<CommandResult>;
+  /** Works with the mirror opened as commands open it that ask the CRM and write nothing. */
+  ask<T>(work: (opened: Assembled, shell: Shell) => Promise<T>): Promise<T>;
 }
 
 /** What a command has answered. */
@@ -27,6 +30,7 @@ export interface CommandResult {
 
 /** Creates the access to a mirror. */
 export function consoleMirror(config: Config, shell: Shell): ConsoleMirror {
+  const { held: _, ...outer } = shell;
   return {
     config,
     async read({ seesAddresses }, read) {
@@ -40,7 +44,6 @@ export function consoleMirror(config: Config, shell: Shell): ConsoleMirror {
     async run(user, argv) {
       const lines: string[] = [];
       const notes: string[] = [];
-      const { held: _, ...outer } = shell;
       const inner: Shell = {
         ...outer,
         terminal: user.seesAddresses,
@@ -54,6 +57,14 @@ export function consoleMirror(config: Config, shell: Shell): ConsoleMirror {
       };
       const code = (await shell.call?.([...argv, '-c', config.file], inner)) ?? 2;
       return { code, lines: [...lines, ...notes] };
+    },
+    async ask(work) {
+      const opened = assemble(config, outer, { writes: false });
+      try {
+        return await work(opened, outer);
+      } finally {
+        await opened.close();
+      }
     },
   };
 }

@@ -31,13 +31,35 @@ export interface PageContent {
   code?: number;
 }
 
+/** What a page offers for download instead. */
+export interface PageFile {
+  /** The name of the file. */
+  file: string;
+  /** The type of its content, such as `text/csv; charset=utf-8`. */
+  type: string;
+  text: string;
+}
+
+/** Where a page sends the browser instead: a path on this server. */
+export interface PageElsewhere {
+  to: string;
+}
+
 /** A page about one mirror, at `/m/<mirror>/<path>`. */
 export interface Page {
   /** `runs`, or `runs/:id`; empty for the page of the mirror itself. */
   path: string;
   /** The name in the navigation; undefined for pages that others link to. */
   nav?: string;
-  show(request: PageRequest): PageContent | Promise<PageContent>;
+  show(request: PageRequest): PageContent | PageFile | Promise<PageContent | PageFile>;
+  /**
+   * Answers the form of the page that asks for something that may not be in an address. It changes
+   * nothing, so the form needs no token.
+   */
+  search?(
+    request: PageRequest,
+    values: Readonly<Record<string, string>>,
+  ): Promise<PageContent | PageElsewhere>;
 }
 
 /** Returns the address of a page of the mirror. */
