@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { Invalid } from '../domain/errors.ts';
 import type { Clock } from '../domain/clock.ts';
-import { actions, runActions } from './actions.ts';
+import { actions, apartActions, runActions } from './actions.ts';
 import type { CommandResult, ConsoleMirror } from './view/console-mirror.ts';
 import { watchMirror } from './live.ts';
 import type { NavLink } from './view/layout.ts';
@@ -131,7 +131,7 @@ async function outcomeOf(
     if (error instanceof Invalid) return { code: 2, lines: [error.message] };
     throw error;
   }
-  const done = mirror.run(visitor, argv);
+  const done = apartActions.has(name) ? mirror.runApart(argv) : mirror.run(visitor, argv);
   if (!runActions.has(name)) return done;
   const over = new AbortController();
   const begun: Promise<CommandResult> = clock.sleep(runWaitMs, over.signal).then(

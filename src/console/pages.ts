@@ -1,6 +1,7 @@
 /** Lists the pages of a mirror, in the order of the navigation. */
 import type { Page } from './view/page.ts';
 import { approvalsPage } from './pages/approvals.ts';
+import { auditPage } from './pages/audit.ts';
 import { overviewPage } from './pages/overview.ts';
 
-export const pages: readonly Page[] = [overviewPage, approvalsPage];
+export const pages: readonly Page[] = [overviewPage, approvalsPage, auditPage];

@@ -1,4 +1,6 @@
 /** Reads a mirror for the console, and runs commands in it as the command line does. */
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
 import type { Config } from '../../config/config.ts';
 import { see, type Seen } from '../../cli/lookup/snapshot-command.ts';
 import type { Shell } from '../../cli/compose/process-shell.ts';
@@ -15,6 +17,8 @@ export interface ConsoleMirror {
    * mirror, that worker runs it.
    */
   run(user: User, argv: readonly string[]): Promise<CommandResult>;
+  /** Runs a command line that only reads, in a process of its own, because it may take long. */
+  runApart(argv: readonly string[]): Promise<CommandResult>;
 }
 
 /** What a command has answered. */
@@ -24,6 +28,8 @@ export interface CommandResult {
   /** What it printed: results first, then notes. */
   lines: string[];
 }
+
+const program = fileURLToPath(new URL('../../../bin/crm-mirror.mjs', import.meta.url));
 
 /** Creates the access to a mirror. */
 export function consoleMirror(config: Config, shell: Shell): ConsoleMirror {
@@ -54,6 +60,18 @@ export function consoleMirror(config: Config, shell: Shell): ConsoleMirror {
       };
       const code = (await shell.call?.([...argv, '-c', config.file], inner)) ?? 2;
       return { code, lines: [...lines, ...notes] };
+    },
+    async runApart(argv) {
+      const { promise, resolve } = Promise.withResolvers<CommandResult>();
+      const options = { env: shell.env, signal: shell.stop, maxBuffer: 1024 * 1024 };
+      execFile(
+        process.execPath,
+        [program, ...argv, '-c', config.file],
+        options,
+        (error, out, err) =>
+          resolve({ code: error ? 1 : 0, lines: [out, err].filter((text) => text !== '') }),
+      );
+      return promise;
     },
   };
 }
