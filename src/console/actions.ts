@@ -70,6 +70,7 @@ export const actions: Readonly<Record<string, Action>> = {
     ...(person === undefined ? [] : [person]),
   ]),
   verify: action(z.object({}), () => ['audit', 'verify']),
+  check: action(z.object({}), () => ['check']),
   resolve: action(
     z.object({
       person: word,
@@ -91,4 +92,4 @@ export const actions: Readonly<Record<string, Action>> = {
 export const runActions: ReadonlySet<string> = new Set(['run-full', 'run-fast']);
 
 /** The actions that only read and may take long: they run in a process of their own. */
-export const apartActions: ReadonlySet<string> = new Set(['verify']);
+export const apartActions: ReadonlySet<string> = new Set(['verify', 'check']);

@@ -2,6 +2,7 @@
 import type { Page } from './view/page.ts';
 import { approvalsPage } from './pages/approvals.ts';
 import { auditPage } from './pages/audit.ts';
+import { configurationPage } from './pages/configuration.ts';
 import { overviewPage } from './pages/overview.ts';
 
-export const pages: readonly Page[] = [overviewPage, approvalsPage, auditPage];
+export const pages: readonly Page[] = [overviewPage, approvalsPage, auditPage, configurationPage];
