@@ -58,8 +58,14 @@ async function show(
   { page, mirror }: Shown,
 ): Promise<void> {
   const content = await page.show(inside(request, reply, mirror));
-  if (reply.sent) return;
-  await sendPage(request, reply, { ...content, ...frameOf(mirror, page.path) });
+  if ('body' in content) {
+    await sendPage(request, reply, { ...content, ...frameOf(mirror, page.path) });
+    return;
+  }
+  const { type, text, name, policy } = content;
+  if (name !== undefined) reply.header('content-disposition', `attachment; filename="${name}"`);
+  if (policy !== undefined) reply.header('content-security-policy', policy);
+  await reply.type(`${type}; charset=utf-8`).send(text);
 }
 
 /** Returns what surrounds each page of a mirror; `current` is the path of one of `pages`. */

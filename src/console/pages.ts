@@ -4,5 +4,14 @@ import { approvalsPage } from './pages/approvals.ts';
 import { auditPage } from './pages/audit.ts';
 import { configurationPage } from './pages/configuration.ts';
 import { overviewPage } from './pages/overview.ts';
+import { templatePage, templatePreview, templatesPage } from './pages/templates.ts';
 
-export const pages: readonly Page[] = [overviewPage, approvalsPage, auditPage, configurationPage];
+export const pages: readonly Page[] = [
+  overviewPage,
+  approvalsPage,
+  auditPage,
+  templatesPage,
+  templatePage,
+  templatePreview,
+  configurationPage,
+];
