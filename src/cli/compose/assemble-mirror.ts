@@ -70,6 +70,7 @@ export function assemble(config: Config, shell: Shell, access: MirrorAccess): As
     snapshot,
     account: accountOf(config, platform),
     doNotContact,
+    approvers: config.approvers,
     ...audited,
     locks: createPersonLocks(),
     notes,
