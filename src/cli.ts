@@ -114,6 +114,7 @@ const commands: Readonly<Record<string, Entry>> = {
     () => import('./commands/rebind.ts'),
   ],
   backup: ['copy the snapshot, also while it is in use', () => import('./commands/backup.ts')],
+  notify: ['test: try the receivers of notifications', () => import('./commands/notify.ts')],
   template: [
     'test: send one template to an address, its variables resolved',
     () => import('./commands/template.ts'),

@@ -5,11 +5,11 @@ import { Invalid } from '../domain/errors.ts';
 import type { ApprovalSignature } from '../snapshot/guards/plan-approvals.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import { weekMs } from '../engine/report/guard-rules.ts';
-import { nothingLeft, signing, unknownPlan } from '../engine/report/guard-text.ts';
+import { nothingLeft, unknownPlan } from '../engine/report/guard-text.ts';
 import { guardNames, guardRows, type GuardClass } from '../domain/guard-classes.ts';
 import { approvePlan, type Decided, isAnyLeft } from '../engine/guard/plan-decisions.ts';
 import { signPlan, toSign } from '../engine/guard/signed-decisions.ts';
-import { needsSignature, sayPending } from '../engine/guard/signed-approvals.ts';
+import { needsSignature, sayPending, signing } from '../engine/report/approval-rules.ts';
 import { heldWords } from '../cli/status/attention-list.ts';
 import { change, type LookFlags, print } from '../cli/lookup/snapshot-command.ts';
 import {
@@ -152,7 +152,7 @@ function documentOf(
   { config: { mirror }, wanted, at }: { config: Config; wanted: Wanted; at: number },
 ): object {
   const part = own ?? null;
-  const signatures = signed === undefined ? null : { by: signed.by, need: signed.need };
+  const signatures = signed && { by: signed.by, need: signed.need };
   if (!isAnyLeft(held) || isPending(signed)) {
     const none = { approved: null, part, held, rest, by: null, reason: null, until: null };
     return { mirror, ...none, signatures };

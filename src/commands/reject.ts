@@ -1,12 +1,8 @@
 import type { Command } from 'commander';
 import { Invalid } from '../domain/errors.ts';
 import { nothingLeft, unknownPlan } from '../engine/report/guard-text.ts';
-import {
-  type Decided,
-  isAnyLeft,
-  rejectedForMs,
-  rejectPlan,
-} from '../engine/guard/plan-decisions.ts';
+import { rejectedForMs } from '../engine/report/approval-rules.ts';
+import { type Decided, isAnyLeft, rejectPlan } from '../engine/guard/plan-decisions.ts';
 import type { Config } from '../config/config.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import { heldWords } from '../cli/status/attention-list.ts';

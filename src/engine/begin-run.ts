@@ -2,7 +2,7 @@
 import type { Problem } from '../domain/errors.ts';
 import { createCircuitBreaker } from './context/circuit-breaker.ts';
 import { approvalsOf } from './guard/plan-approval.ts';
-import { needsSignature } from './guard/signed-approvals.ts';
+import { needsSignature } from './report/approval-rules.ts';
 import type { RecordType } from '../records/record-type.ts';
 import type { FullCode } from './report/full-reasons.ts';
 import type { Clock } from '../domain/clock.ts';
@@ -13,6 +13,7 @@ import {
   type MirrorPart,
   modeName,
   onlyKey,
+  openAuditLog,
   type RunOptions,
 } from './context/mirror-context.ts';
 import { bindDoNotContactList } from './context/do-not-contact-binding.ts';
@@ -34,6 +35,7 @@ export function beginRun(mirror: Mirror, options: RunOptions): Started {
   const clock = even(mirror.clock);
   const startedAt = clock.now();
   const quarantine = quarantineOf(snapshot.meta);
+  if (options.writes) openAuditLog(mirror);
   const isHeld = holds(quarantine, startedAt);
   const quarantined = isHeld && options.writes;
   const said = isHeld ? [sayQuarantine(quarantine)] : [];

@@ -196,6 +196,30 @@ describe('keeping', () => {
     expect(verifyLog(log).faults[0]?.seq).toBeLessThan(12);
   });
 
+  test.each([
+    ['by 60 days', 40, 0],
+    [
+      'by more than the checkpoints tell, as a clock that jumps ahead by years: the rest stays',
+      72,
+      4000,
+    ],
+  ])('entries that are old %s are removed', (_, removed, jump) => {
+    const day = 86_400_000;
+    const key = signingKey(join(folder, 'key'));
+    const last = 100 + jump;
+    for (let at = 0; at <= 100; at += 1) {
+      log.append([{ entry: write(at * day) }]);
+      log.checkpoint(key, at * day);
+    }
+    expect(log.prune((last - 60) * day, last * day)).toBe(removed);
+    log.append([{ entry: write(last * day) }]);
+    log.checkpoint(key, last * day);
+    // The next run, at the same wrong time, and the one after it.
+    expect(log.prune((last - 60) * day, last * day)).toBeLessThan(2);
+    expect(log.prune((last - 59) * day, (last + 1) * day)).toBeLessThan(3);
+    expect(verifyLog(log).faults).toEqual([]);
+  });
+
   test('an erasure keeps the proof and drops the person', () => {
     fill(20);
     const mark = log.people.find('p3@example.com')!;

@@ -1,11 +1,14 @@
 /** The audit log by its commands: what a write was asked for by, and whether the log is whole. */
-import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { execFileSync } from 'node:child_process';
-import { createHash } from 'node:crypto';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { assemble } from '../../src/cli/compose/assemble-mirror.ts';
+import type { Shell } from '../../src/cli/compose/process-shell.ts';
 import { operatorName } from '../../src/cli/output/operator-name.ts';
+import { runNow } from '../../src/cli/run/run-command.ts';
+import { loadConfig } from '../../src/config/load-config.ts';
 import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
 
 const logOf = (world: Mirrored): string => `${world.path}-audit`;
@@ -75,6 +78,51 @@ describe('audit show', () => {
     expect(out).toContain(`command of  ${operatorName()}`);
     await world.call('state', 'reset', ann, '--reason', 'x', '--by', 'eva');
     expect((await shown(world)).at(-1)).toMatchObject({ name: 'eva', as: operatorName() });
+  });
+
+  test('points out an opt-in whose stated time is that of an earlier opt-out', async () => {
+    const world = await mirrored({ lines: { contacts: { consentAt: 'at' } } });
+    const csv = (news: string) => world.csv(`id,email,news,product,at\n1,${ann},${news},,${at}\n`);
+    const at = '2025-10-01T08:12:00Z';
+    csv('yes');
+    await world.call('sync');
+    csv('no');
+    await world.call('sync');
+    csv('yes');
+    await world.call('sync');
+    const entries = await shown(world);
+    expect(entries.map(({ says }: { says: string }) => says)).toEqual([
+      'opt_in',
+      'opt_out',
+      'opt_in',
+    ]);
+    expect(entries[2].sameStatedAt).toBe(entries[1].seq);
+    expect(entries[0].sameStatedAt).toBeUndefined();
+    const said = `entry ${entries[1].seq} opted out by the same stated time`;
+    expect((await world.call('audit', 'show', ann)).out).toContain(said);
+    expect((await world.call('dossier', ann)).out).toContain(said);
+  });
+
+  test('takes the mark of a person, and the hash of a plan', async () => {
+    const world = await mirrored({ lines: { guards: { optIns: { percent: 0, floor: 0 } } } });
+    await world.call('backfill');
+    world.people([
+      { email: ann, news: 'yes', product: 'yes' },
+      { email: bob, news: 'yes', product: 'yes' },
+    ]);
+    const { plan } = (await world.call('sync', '--json')).json;
+    await world.call('approve', plan, '--by', 'ben');
+    await world.call('sync');
+    const found = await shown(world, plan);
+    expect(found).toMatchObject([
+      { what: 'approve', about: plan, name: 'ben' },
+      { op: 'opt_in', approval: plan },
+      { op: 'opt_in', approval: plan },
+    ]);
+    const [, { person }] = found;
+    expect((await world.call('audit', 'show', plan)).out).toContain(`person      ${person}`);
+    const [his, hers] = [await shown(world, person), await shown(world, ann)];
+    expect([hers, await shown(world, bob)]).toContainEqual(his);
   });
 
   test('names who approved a write, and why', async () => {
@@ -210,26 +258,30 @@ describe('a log that was changed', () => {
   });
 });
 
-describe('audit export', () => {
-  test('contains what others need to verify the chain', async () => {
-    const world = await written();
-    const file = join(world.folder, 'log.jsonl');
-    expect((await world.call('audit', 'export', '--output', file)).out).toContain('4 entries');
-    let before = Buffer.alloc(32);
-    for (const line of readFileSync(file, 'utf8').trim().split('\n')) {
-      const { seq, person, text, hash } = JSON.parse(line);
-      const mark = person ? Buffer.from(person, 'hex') : Buffer.alloc(16);
-      const parts = Buffer.concat([before, mark, Buffer.from(`${seq}\n${text}`)]);
-      before = createHash('sha256').update(parts).digest();
-      expect(before.toString('hex')).toBe(hash);
-    }
-    expect(before.equals(Buffer.alloc(32))).toBe(false);
-  });
+test('commands that read leave no files beside what they read', async () => {
+  const world = await written();
+  const folder = dirname(world.path);
+  const before = readdirSync(folder);
+  expect(before.filter((name) => /-(wal|shm)$/.test(name))).toEqual([]);
+  for (const args of [['audit', 'verify'], ['audit', 'show', ann], ['dossier', ann], ['status']]) {
+    await world.call(...args);
+    expect(readdirSync(folder)).toEqual(before);
+  }
+});
 
-  test('begins at a time', async () => {
-    const world = await written();
-    expect((await world.call('audit', 'export', '--since', '2999-01-01')).out).toBe('');
-  });
+test('a log that a killed process left open is read as it is, and stays so', async () => {
+  const world = await written();
+  const writer = new Database(logOf(world));
+  writer.exec(`insert into meta values ('x', 'y')`);
+  const wal = `${logOf(world)}-wal`;
+  const copy = readFileSync(wal);
+  const main = readFileSync(logOf(world));
+  writer.close();
+  writeFileSync(logOf(world), main);
+  writeFileSync(wal, copy);
+  expect((await world.call('audit', 'verify')).code).toBe(0);
+  expect(readFileSync(wal).equals(copy)).toBe(true);
+  expect(readFileSync(logOf(world)).equals(main)).toBe(true);
 });
 
 describe('a log that cannot be written', () => {
@@ -244,6 +296,37 @@ describe('a log that cannot be written', () => {
     for (const end of ['', '-wal', '-shm']) rmSync(`${logOf(world)}${end}`, { force: true });
     renameSync(`${logOf(world)}-kept`, logOf(world));
     await world.call('sync');
+    expect(await shown(world, bob)).toMatchObject([{ op: 'create', outcome: 'acked' }]);
+    expect((await world.call('audit', 'verify')).code).toBe(0);
+  });
+
+  test('is opened again by the next run of a process that goes on', async () => {
+    const world = await written();
+    renameSync(logOf(world), `${logOf(world)}-kept`);
+    writeFileSync(logOf(world), 'this is no database, and never was one, however long it is');
+    const { signal } = new AbortController();
+    const notes: string[] = [];
+    const shell: Shell = {
+      env: {},
+      print: () => undefined,
+      note: (line) => void notes.push(line),
+      progress: () => undefined,
+      terminal: false,
+      interactive: false,
+      stop: signal,
+      abort: signal,
+    };
+    const opened = assemble(loadConfig(world.file, {}), shell, { writes: true });
+    onTestFinished(async () => opened.close());
+    const more = { writes: true, only: undefined, progress: () => undefined };
+    const sync = async () => runNow(opened.mirror, shell, { mode: 'full', ...more });
+    world.people([{ email: bob, news: 'yes' }]);
+    await sync();
+    expect(notes).toEqual([expect.stringContaining('the audit log cannot be opened')]);
+    expect(world.shown(bob)).toEqual({ ch_news: 'opt_in' });
+    for (const end of ['', '-wal', '-shm']) rmSync(`${logOf(world)}${end}`, { force: true });
+    renameSync(`${logOf(world)}-kept`, logOf(world));
+    await sync();
     expect(await shown(world, bob)).toMatchObject([{ op: 'create', outcome: 'acked' }]);
     expect((await world.call('audit', 'verify')).code).toBe(0);
   });

@@ -13,25 +13,28 @@ import {
   checkReleased,
   checkRequests,
 } from './checks/end-checks.ts';
-import { createAuditAccount } from './checks/audit-checks.ts';
-import { createAbsences } from './checks/absence.ts';
-import { createApprovals } from './checks/approvals.ts';
+import { createKnown } from './checks/create-known.ts';
 import { stateOf } from './end-state.ts';
-import { createErasures } from './checks/erasures.ts';
 import { endApprovals, noteGuards, rememberStated } from './checks/held-checks.ts';
-import { allowAgain, approve, forgetOne, addressNamed } from './world/operator-commands.ts';
+import { allowAgain, forgetOne, addressNamed } from './world/operator-commands.ts';
+import { decideAbout, resetPerson, resolveConflict } from './world/operator-decisions.ts';
 import { timeoutMs } from './world/faults.ts';
 import { contentOf, readFiles, removeFiles, type Traces } from './world/snapshot-files.ts';
-import type { Known } from './checks/checker-state.ts';
-import { createMemories } from './checks/expected-memory.ts';
 import { jump, live, type Ground, type Lived } from './world/process.ts';
 import { checkQuiet, endingOf, isEmpty } from './checks/run-completeness.ts';
 import { createReached, type Counts } from './coverage.ts';
 import { judgeTelling } from './checks/rules.ts';
 import { stepsOf } from './story/story-endings.ts';
-import { createStanding } from './checks/held-changes.ts';
-import { createStatements } from './checks/stated-opt-outs.ts';
-import { calm, forgetting, type Forgetting, type RunStep, type Step } from './story/steps.ts';
+import { checkNotAsked } from './checks/rejections.ts';
+import { checkResolved } from './checks/settlements.ts';
+import {
+  approval,
+  calm,
+  forgetting,
+  type Forgetting,
+  type RunStep,
+  type Step,
+} from './story/steps.ts';
 import { isCrowd, type Story } from './story/story.ts';
 import { whyProven } from './checks/binding-refusal.ts';
 import { createUnanswered } from './checks/unanswered.ts';
@@ -78,33 +81,12 @@ export async function simulate(story: Story, telling: Telling = {}): Promise<Tol
   const folder = mkdtempSync(join(shelf, 'crm-mirror-'));
   const reached = createReached(story);
   const world = createWorld(story, reached);
-  const { clock, witness } = world;
   const unanswered = createUnanswered();
-  const readBacks: Known['readBacks'] = new Map();
-  const memories = createMemories(witness, story, readBacks);
-  const absences = createAbsences(memories.idsOf);
-  const refusals = new Set<string>();
   const judge = judgeTelling((rule) => reached.note('rule', rule));
   const stage: Stage = {
     story,
     world,
-    known: {
-      story,
-      clock,
-      witness,
-      memories,
-      absences,
-      approvals: createApprovals(),
-      standing: createStanding(),
-      letThrough: new Set(),
-      erasures: createErasures(),
-      audit: createAuditAccount(),
-      statements: createStatements(),
-      unanswered,
-      readBacks,
-      refusals,
-      judge,
-    },
+    known: createKnown(world, { unanswered, judge }),
     unanswered,
     reached,
     path: join(folder, 'snapshot.sqlite'),
@@ -155,7 +137,10 @@ async function take(stage: Stage, step: Step): Promise<void> {
   } else if (step.is === 'pause') await world.clock.advance(step.minutes * 60_000);
   else if (step.is === 'jump') jump(stage, step.seconds, 'our clock jumps between runs');
   else if (step.is === 'loss') await lose(stage);
-  else if (step.is === 'approve') approve(stage, step.which);
+  else if (step.is === 'approve' || step.is === 'reject') decideAbout(stage, step);
+  else if (step.is === 'resolve') await resolveConflict(stage, step);
+  else if (step.is === 'reset')
+    await resetPerson(stage, addressNamed(step, stage.story.people.length));
   else if (step.is === 'forget')
     await forgetIn(stage, step, addressNamed(step, stage.story.people.length));
   else if (step.is === 'allow')
@@ -178,6 +163,7 @@ async function lose(stage: Stage): Promise<void> {
   known.absences.lose();
   known.approvals.lose();
   known.standing.lose();
+  known.rejections.lose();
   known.letThrough.clear();
   known.memories.lose(world.clock.monotonic());
   known.audit.excuse(path);
@@ -254,17 +240,20 @@ function remember(
   step: RunStep,
   { done: summary, killed, outing, files }: Lived & { files: Traces },
 ): void {
-  const { memories, absences, standing, erasures, statements } = stage.known;
+  const { memories, absences, standing, erasures, statements, rejections } = stage.known;
   const { people, templates, startedAt, answered } = outing;
+  if (step.only !== 'templates') rejections.read({ reading: people, witness: stage.known.witness });
   const current = files.held.filter((one) => one.current);
-  const stay = standing.ended({ mode: step.mode, killed: !summary }, current);
+  // A run that is limited to some people ends no hold.
+  const mode = step.chosen ? 'fast' : step.mode;
+  const stay = standing.ended({ mode, killed: !summary }, current);
   if (stay) stage.known.judge('held changes stay held until they are approved', false);
   rememberStated(stage, outing, { files, summary });
   memories.read(people, templates);
   statements.read(people);
   erasures.meet(people);
   memories.left(stage.world.clock.monotonic(), files);
-  absences.ended(outing, summary !== undefined && summary.certificate.source !== null);
+  absences.ended({ ...outing, mode }, summary !== undefined && summary.certificate.source !== null);
   // What was marked as sent when it was killed counts as done, if the platform ever shows it.
   for (const { key, part, op } of killed ? files.open : []) {
     if (op !== 'delete') stage.unanswered.add(`${key} ${part} ${op === 'opt_out' ? op : 'opt_in'}`);
@@ -281,10 +270,15 @@ function remember(
     memories.conclude(people, { startedAt, endedAt: stage.world.clock.monotonic(), isErased });
     erasures.read(people);
   }
+  if (ends === 'all' || ends === 'limited') checkForbidden(outing, files, stage.known);
   if (ends === 'all') {
-    checkForbidden(outing, files, stage.known);
     checkReleased(outing, files, stage.known);
+    checkResolved(outing, files, stage.known);
+    checkNotAsked(outing, { held: current, summary }, stage.known);
+    statements.conclude(people);
   }
+  if (step.only !== 'templates')
+    rejections.held(current, { reading: people, witness: stage.known.witness });
   endApprovals(stage, ends, { only: outing.only, named: summary.contacts.desired });
 }
 
@@ -375,7 +369,7 @@ async function goCalmly(stage: Stage): Promise<boolean> {
     // What was refused is tried again at least once a day.
     await world.clock.advance(25 * hour);
     // Or else it stays held.
-    if (story.chance % 2 > 0) approve(stage, 0);
+    if (story.chance % 2 > 0) decideAbout(stage, approval);
     const summary = await go(stage, calm);
     if (stage.over) return false;
     const isPartial = summary?.certificate.platform === false;

@@ -132,6 +132,7 @@ const owners: Readonly<Record<string, readonly string[]>> = {
   fastify: ['server', 'emulator'],
   ioredis: ['worker', 'rate-limit/shared'],
   mysql2: ['sources/sql'],
+  nodemailer: ['worker/notifications'],
   pg: ['sources/sql'],
   'prom-client': ['server'],
   re2js: ['config/schema'],

@@ -14,9 +14,14 @@ import { openDoNotContactList, readDoNotContactList } from '../../do-not-contact
 import { lookInto, openForRun, openSnapshot, type Snapshot } from '../../snapshot/snapshot.ts';
 import type { RequestLog } from '../../request-log/request-log.ts';
 import { createPersonLocks } from '../../engine/context/person-locks.ts';
-import type { Account, Mirror, MirrorPart } from '../../engine/context/mirror-context.ts';
+import {
+  type Account,
+  type Mirror,
+  type MirrorPart,
+  openAuditLog,
+} from '../../engine/context/mirror-context.ts';
 import { boundDoNotContactList } from '../../engine/context/do-not-contact-binding.ts';
-import { auditTrailOf } from './audit-trail.ts';
+import { keptTrail } from './audit-trail.ts';
 import { connect, logRequests } from './platform-connection.ts';
 import { loadMap } from './mapping-module.ts';
 import { refusePaused } from './snapshot-marks.ts';
@@ -49,17 +54,13 @@ export interface MirrorAccess {
  * message; without it, a damaged snapshot throws Invalid. Throws Busy and Invalid.
  */
 export function assemble(config: Config, shell: Shell, access: MirrorAccess): Assembled {
-  const held = access.writes ? shell.held?.() : undefined;
+  const held = access.writes ? heldBy(shell) : undefined;
   if (held) return held;
-  const {
-    snapshot,
-    ledger: doNotContact,
-    lease,
-    notes,
-  } = access.writes ? hold(config, access) : lookOn(config);
+  const opened = access.writes ? hold(config, access) : lookOn(config);
+  const { snapshot, ledger: doNotContact, lease, notes } = opened;
   for (const note of notes) shell.note(`crm-mirror: ${note}`);
   sayLost(snapshot, doNotContact, shell);
-  const audited = lease ? auditTrailOf(config, snapshot, shell.note) : {};
+  const trail = lease && keptTrail(config, snapshot, shell.note);
   const log = access.writes ? logRequests(config, shell) : undefined;
   const requestLog = log?.writer();
   const platform = connect(config, shell, requestLog?.record);
@@ -71,7 +72,8 @@ export function assemble(config: Config, shell: Shell, access: MirrorAccess): As
     account: accountOf(config, platform),
     doNotContact,
     approvers: config.approvers,
-    ...audited,
+    ...trail?.open(),
+    reopenAudit: trail?.open,
     locks: createPersonLocks(),
     notes,
     clock: systemClock,
@@ -93,7 +95,7 @@ export function assemble(config: Config, shell: Shell, access: MirrorAccess): As
     platform,
     sibling: () => besideOf(config, mirror, { platform, log }),
     close: async (failure) => {
-      audited.audit?.log.close();
+      trail?.close();
       log?.close();
       doNotContact.close();
       snapshot.close();
@@ -107,6 +109,13 @@ export function assemble(config: Config, shell: Shell, access: MirrorAccess): As
       await platform.close();
     },
   };
+}
+
+/** Returns the mirror if this process has it open. */
+function heldBy(shell: Shell): Assembled | undefined {
+  const held = shell.held?.();
+  if (held) openAuditLog(held.mirror);
+  return held;
 }
 
 /**

@@ -18,16 +18,46 @@ const purpose = 'crm-mirror audit 1';
 
 type Place = Pick<Config, 'audit' | 'ledger'>;
 
+type Opened = Pick<Mirror, 'audit' | 'auditFault'>;
+
+/** The log of a process that writes. */
+export interface KeptTrail {
+  /** Opens the log, unless it is open: a worker lives longer than what prevents it. */
+  open(): Opened;
+  close(): void;
+}
+
+/** Opens the log for writing on demand. Says once for each reason that it cannot be opened. */
+export function keptTrail(
+  place: Place,
+  snapshot: Pick<Snapshot, 'meta'>,
+  note: (line: string) => void,
+): KeptTrail {
+  let opened: Opened = {};
+  const said = new Set<string>();
+  const sayOnce = (line: string): void => {
+    if (!said.has(line)) note(line);
+    said.add(line);
+  };
+  return {
+    open() {
+      if (!opened.audit) opened = auditTrailOf(place, snapshot, sayOnce);
+      return opened;
+    },
+    close: () => opened.audit?.log.close(),
+  };
+}
+
 /**
  * Opens the log for writing, and creates it and its key if there are none. If the snapshot knows a
  * later end than the log has, an entry says so. If the log cannot be opened, says so and returns
  * why: runs then keep their entries in the snapshot.
  */
-export function auditTrailOf(
+function auditTrailOf(
   { audit, ledger }: Place,
   { meta }: Pick<Snapshot, 'meta'>,
   note: (line: string) => void,
-): Pick<Mirror, 'audit' | 'auditFault'> {
+): Opened {
   const key = readKey(ledger.keyFile);
   if (key === undefined) return {};
   let log: AuditLog | undefined;

@@ -2,7 +2,7 @@
 import type { Config } from '../../config/config.ts';
 import { guardClasses } from '../../domain/guard-classes.ts';
 import type { Key } from '../../domain/record.ts';
-import { rejectedForMs } from '../../engine/guard/plan-decisions.ts';
+import { rejectedForMs } from '../../engine/report/approval-rules.ts';
 import { weekMs } from '../../engine/report/guard-rules.ts';
 import { approvalsInForce } from '../../engine/guard/signed-approvals.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';

@@ -16,8 +16,8 @@ import { commandLine } from '../output/printed-commands.ts';
 import { type Line, styled } from '../output/text-style.ts';
 import { renderSummary } from '../output/summary-text.ts';
 import type { Config } from '../../config/config.ts';
-import { pendingApprovals, sayPending } from '../../engine/guard/signed-approvals.ts';
-import { signing } from '../../engine/report/guard-text.ts';
+import { pendingApprovals } from '../../engine/guard/signed-approvals.ts';
+import { sayPending, signing } from '../../engine/report/approval-rules.ts';
 import type { Mirror } from '../../engine/context/mirror-context.ts';
 import type { Names } from '../lookup/person-names.ts';
 

@@ -1,7 +1,7 @@
 /** Lists what needs attention in a mirror's status, most serious first. All functions are pure. */
 import { guardNames, guardRows, type GuardClass } from '../../domain/guard-classes.ts';
-import { sayPending } from '../../engine/guard/signed-approvals.ts';
-import { countWords, sayEnd, signing } from '../../engine/report/guard-text.ts';
+import { sayPending, signing } from '../../engine/report/approval-rules.ts';
+import { countWords, sayEnd } from '../../engine/report/guard-text.ts';
 import type { ToldRun } from './run-history.ts';
 import type { CurrentStatus } from './mirror-status.ts';
 import { sayHeld } from '../../erasure/pending/erasure-text.ts';
@@ -137,8 +137,12 @@ function held({ held: plans, signatures, at }: CurrentStatus): Attention[] {
     .filter(({ approved }) => !approved)
     .map(({ plan, since, optOutsUntil, undecided }) => ({
       code: 'held',
-      text: `${heldWords(undecided)}: awaiting approval since ${since} (${ago(since, at)}), under the plan ${plan}${signedWords(plan, signatures)}`,
-      fix: `see \`crm-mirror plan\`; if it is right, \`crm-mirror ${approving(plan, signatures)}\`${endOf(optOutsUntil)}`,
+      text:
+        `${heldWords(undecided)}: awaiting approval since ${since} (${ago(since, at)}), ` +
+        `under the plan ${plan}${signedWords(plan, signatures)}`,
+      fix:
+        `see \`crm-mirror plan\`; if it is right, ` +
+        `\`crm-mirror ${approving(plan, signatures)}\`${endOf(optOutsUntil)}`,
       ...(optOutsUntil === null ? {} : { isDaily: true }),
     }));
 }

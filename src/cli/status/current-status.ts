@@ -1,7 +1,7 @@
 /**
  * Reads the current status of a mirror, as data and as text for the status page and the terminal.
  */
-import { sayPending } from '../../engine/guard/signed-approvals.ts';
+import { sayPending } from '../../engine/report/approval-rules.ts';
 import { renderProblem } from '../../domain/errors.ts';
 import type { Config } from '../../config/config.ts';
 import { dueAfter } from '../../config/schema/cron-pattern.ts';

@@ -4,7 +4,8 @@
  */
 import { type GuardClass, guardRows, timedGuards } from '../../domain/guard-classes.ts';
 import { weekMs } from '../../engine/report/guard-rules.ts';
-import { isAnyLeft, rejectedForMs } from '../../engine/guard/plan-decisions.ts';
+import { rejectedForMs } from '../../engine/report/approval-rules.ts';
+import { isAnyLeft } from '../../engine/guard/plan-decisions.ts';
 import {
   approvalsInForce,
   type PendingApproval,

@@ -1,9 +1,8 @@
 /**
- * Defines the schema of the blocks that only a worker uses: schedules, Redis, its server, events
- * and notices.
+ * Defines the schema of the blocks that only a worker uses: schedules, Redis, its server and
+ * events.
  */
 import { z } from 'zod';
-import type { Fault } from '../../domain/record.ts';
 import { fault, issueOf, says } from '../../domain/schema-fault.ts';
 import { isLoopback } from '../../domain/values/config-value.ts';
 import { isPattern, isTimeZone } from './cron-pattern.ts';
@@ -126,39 +125,9 @@ export const webhook = z
 const ids = { standard: 'data.id', hubspot: 'objectId' };
 
 /** Returns whether a text is a Standard Webhooks secret, with or without `whsec_`. */
-function isBase64(given: string): boolean {
+export function isBase64(given: string): boolean {
   const text = given.replace(/^whsec_/, '');
   return (
     text !== '' && /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(text)
   );
-}
-
-const noUrl = says('is no web address', 'write https://HOST/PATH');
-const unsafe = fault('would send it unencrypted', 'use https');
-const noNoticeSecret = fault(
-  'is no secret of Standard Webhooks',
-  'write whsec_ and then base64 (openssl rand -base64 32)',
-);
-
-/**
- * The schema of `notices`, which states where a worker reports problems and how it signs the
- * reports.
- */
-export const notices = z
-  .strictObject({
-    url: z.string().refine(isTarget, noUrl).describe('Address to which notifications are sent'),
-    secret: secret('Secret for the signature, in the format of Standard Webhooks'),
-  })
-  .superRefine(({ url, secret: given }, context) => {
-    const wrong = (path: string, mistake: Fault) => context.addIssue(issueOf(mistake, [path]));
-    if (isTarget(url) && /^http:/i.test(url) && !isLoopback(url)) wrong('url', unsafe);
-    if (typeof given === 'string' && given !== '' && !isBase64(given))
-      wrong('secret', noNoticeSecret);
-  }, onMapping)
-  .describe('Where a worker reports problems with the mirror, and when they are solved');
-
-/** Returns whether a value is a web address without a user and password. */
-function isTarget(text: unknown): boolean {
-  const url = typeof text === 'string' ? URL.parse(text) : null;
-  return url !== null && /^https?:$/.test(url.protocol) && url.username + url.password === '';
 }

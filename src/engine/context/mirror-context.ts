@@ -51,6 +51,8 @@ export interface Mirror {
   audit?: AuditTrail | undefined;
   /** Why the audit log cannot be opened; undefined if it can, or if none is wanted. */
   auditFault?: string | undefined;
+  /** Opens the audit log if that failed before. */
+  reopenAudit?: (() => Pick<Mirror, 'audit' | 'auditFault'>) | undefined;
   /**
    * The default for people who are no longer in the CRM; undefined if the configuration states it.
    */
@@ -70,6 +72,14 @@ export interface Mirror {
    * stated it.
    */
   platformNow(): number | undefined;
+}
+
+/** Tries again to open the audit log of a mirror if that failed before. */
+export function openAuditLog(mirror: Mirror): void {
+  if (mirror.auditFault === undefined || !mirror.reopenAudit) return;
+  const { audit, auditFault } = mirror.reopenAudit();
+  mirror.audit = audit;
+  mirror.auditFault = auditFault;
 }
 
 /** The defaults that decide when people who are no longer in the CRM are opted out and deleted. */

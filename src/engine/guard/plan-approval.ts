@@ -14,7 +14,8 @@ import { endFirstLoad } from '../context/first-load.ts';
 import { addHolds, type Batch, batchOf, holdWithheld } from './approval-holds.ts';
 import type { RunContext } from '../context/run-context.ts';
 import { modeName, type ToApprove } from '../context/mirror-context.ts';
-import { approvePlan, isAnyLeft, noteDecision, rejectedForMs } from './plan-decisions.ts';
+import { rejectedForMs } from '../report/approval-rules.ts';
+import { approvePlan, isAnyLeft, noteDecision } from './plan-decisions.ts';
 import { approvalsInForce, sayUnsigned } from './signed-approvals.ts';
 
 /**

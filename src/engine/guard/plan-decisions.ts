@@ -28,9 +28,6 @@ import { weekMs } from '../report/guard-rules.ts';
 import { notRejectable } from '../report/guard-text.ts';
 import { approvalsInForce } from './signed-approvals.ts';
 
-/** The time after which a rejected change awaits approval again, in milliseconds. */
-export const rejectedForMs = 30 * 86_400_000;
-
 /** Selects a part of a plan: the changes that match all that is given. */
 export interface PartFilter {
   channel?: string | undefined;

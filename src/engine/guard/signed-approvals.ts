@@ -25,7 +25,7 @@ import type { HeldChange } from '../../snapshot/guards/plan-parts.ts';
 import { boundTo } from '../account/account-binding.ts';
 import type { Approvers } from '../context/mirror-context.ts';
 import { weekMs } from '../report/guard-rules.ts';
-import { signing } from '../report/guard-text.ts';
+import { sayPending, signing } from '../report/approval-rules.ts';
 
 /** The tolerated difference between the clocks of two machines. */
 const aheadMs = 300_000;
@@ -89,13 +89,6 @@ export function pendingApprovals(
     .filter(({ by }) => by.length > 0);
 }
 
-/** Formats how far a part is: "1 of 2 approvals (ann), needs one more" */
-export function sayPending({ by, need }: Pick<PendingApproval, 'by' | 'need'>): string {
-  const more = need - by.length;
-  const who = by.length === 0 ? '' : ` (${by.join(', ')})`;
-  return `${by.length} of ${need} approvals${who}, needs ${more === 1 ? 'one' : more} more`;
-}
-
 /** Returns a note for each stored approval that releases nothing because it lacks signatures. */
 export function sayUnsigned(snapshot: Snapshot, { approvers, now }: Verified): Problem[] {
   if (!approvers) return [];
@@ -105,19 +98,10 @@ export function sayUnsigned(snapshot: Snapshot, { approvers, now }: Verified): P
     .filter(({ plan }) => !inForce.has(plan))
     .map(({ plan }) => {
       const by = validSignatures(snapshot, plan, { approvers, now }).map(({ name }) => name);
-      const reason =
-        `the approval of ${plan} lacks valid signatures and releases nothing: ` +
-        `${sayPending({ by, need: approvers.need })}`;
+      const pending = sayPending({ by, need: approvers.need });
+      const reason = `the approval of ${plan} lacks valid signatures and releases nothing: ${pending}`;
       return { code: 'note', reason, fix: `sign it: \`crm-mirror ${signing(plan)}\`` };
     });
-}
-
-/** Returns the error for an approval without a signature. */
-export function needsSignature({ need }: Approvers, plan: string): Invalid {
-  const many = need === 1 ? 'a signature' : `${need} signatures`;
-  return new Invalid(`an approval needs ${many} (policy.approvers)`, {
-    fix: `sign it: \`crm-mirror ${signing(plan)}\``,
-  });
 }
 
 /** Signs a part with the key of an approver. */

@@ -3,6 +3,7 @@ import { Invalid } from '../../domain/errors.ts';
 import type { Fault, RecordTypeName } from '../../domain/record.ts';
 import { guardRows, type Limit } from '../../domain/guard-classes.ts';
 import { mostOf, type HoldReason, type ChangeVolume } from './guard-rules.ts';
+import { signing } from './approval-rules.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
 
 interface ToExplain {
@@ -11,11 +12,6 @@ interface ToExplain {
   /** Whether an approval has to be signed. */
   signs?: boolean;
   until?: number | undefined;
-}
-
-/** Returns the command with which an approver signs. */
-export function signing(plan: string): string {
-  return `approve ${plan} --sign KEYFILE`;
 }
 
 /** Explains what is held and why, the usual cause, and how to release it. */

@@ -2,7 +2,7 @@
  * Handles access to a database file that other processes use too: errors that name the file,
  * waiting for a lock, and reading a file that this process cannot write.
  */
-import { existsSync, readFileSync, statSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { Busy, Invalid } from '../../domain/errors.ts';
 
@@ -64,21 +64,58 @@ export function waiterFor(db: Database.Database, path: string, what: string): Wa
 const mostBytes = 1 << 30;
 
 /**
- * Opens the database at `path` read-only. SQLite creates two files beside a database in use. If the
- * folder is not writable, it cannot do so, and a file that is complete without them is read into
- * memory instead. `what` names the file in messages. Throws Invalid.
+ * Opens the database at `path` read-only. SQLite creates two files beside a database in use, which
+ * are removed when it is closed, unless another process uses them. If the folder is not writable,
+ * it cannot do so, and a file that is complete without them is read into memory instead. `what`
+ * names the file in messages. Throws Invalid.
  */
 export function openToLook(path: string, what: string): Database.Database {
   refuseNoFile(path, `the ${what}`);
+  const isQuiet = isWhole(path);
   const db = onDisk(path, () => new Database(path, { readonly: true, timeout: patienceMs }));
   try {
     db.prepare('select 1 from sqlite_master').get();
-    return db;
+    return isQuiet ? tidyAtClose(db, path) : db;
   } catch (error) {
     if (!isShut(error)) return db;
     db.close();
     return new Database(inMemory(path, what), { readonly: true });
   }
+}
+
+/**
+ * Removes the files beside the database when it is closed: a read-only connection leaves them, and
+ * one that may write removes them if it is the last. Nothing is written to the database, because
+ * there is nothing to move to it.
+ */
+function tidyAtClose(db: Database.Database, path: string): Database.Database {
+  const close = db.close.bind(db);
+  db.close = () => {
+    const wasOpen = db.open;
+    close();
+    if (wasOpen && isWhole(path)) tidy(path);
+    return db;
+  };
+  return db;
+}
+
+function tidy(path: string): void {
+  try {
+    const last = new Database(path, { fileMustExist: true, timeout: 0 });
+    try {
+      last.prepare('select 1 from sqlite_master').get();
+    } finally {
+      last.close();
+    }
+  } catch (error) {
+    // Another process has it, or nothing can be written there.
+    if (!(error instanceof Database.SqliteError)) throw error;
+  }
+}
+
+/** Returns whether the file is complete without the one beside it. */
+function isWhole(path: string): boolean {
+  return (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) === 0;
 }
 
 /** Throws Invalid if `path` is a folder or not a regular file; `what` names the expected file. */
@@ -100,9 +137,9 @@ function isShut(error: unknown): boolean {
 }
 
 function inMemory(path: string, what: string): Buffer {
-  const isWhole = !existsSync(`${path}-wal`) || statSync(`${path}-wal`).size === 0;
-  if (!isWhole || statSync(path).size > mostBytes) {
-    const why = isWhole ? 'is large' : 'was not closed';
+  const isClosed = isWhole(path);
+  if (!isClosed || statSync(path).size > mostBytes) {
+    const why = isClosed ? 'is large' : 'was not closed';
     throw new Invalid(`${path}: this ${what} lies where nothing can be written, and ${why}`, {
       fix: 'copy it, and what lies beside it, to where something can be, and look there',
     });

@@ -208,7 +208,7 @@ export const migrations: readonly string[] = [
      id integer primary key autoincrement, writer text not null, at integer not null,
      change integer, outcome text, status integer, request text, key text, entry text
    );`,
-  // Who signed the approval of a plan or a part. An approval needs as many as the configuration asks.
+  // Who signed the approval of a plan or a part. The configuration tells how many are needed.
   `create table approval_signature (
      plan text not null, name text not null, at integer not null, reason text,
      signature text not null, primary key (plan, name)

@@ -42,6 +42,8 @@ export interface Approval {
 
 export interface Approvals {
   approve(plan: string, at: number, shown: readonly Shown[]): void;
+  /** These are covered no more: they were rejected. */
+  revoke(changes: readonly Shown[]): void;
   /** For a run that begins then, by the clock of the mirror. */
   inForce(ourStart: number): Approval[];
   /** How many have grown old by then. */
@@ -69,6 +71,13 @@ export function createApprovals(): Approvals {
       approvals = approvals.filter((one) => one.plan !== plan);
       approvals.push({ plan, at, shown, used: new Map(), isDoubtful: false });
     },
+    revoke(changes) {
+      const isRevoked = (one: Shown): boolean => changes.some((other) => isAlike(one, other));
+      approvals = approvals.map((one) => ({
+        ...one,
+        shown: one.shown.filter((change) => !isRevoked(change)),
+      }));
+    },
     inForce: (ourStart) => approvals.filter((one) => !isOld(one, ourStart)),
     countOld: (ourStart) => approvals.filter((one) => isOld(one, ourStart)).length,
     concluded({ only, named }) {
@@ -89,6 +98,11 @@ export function createApprovals(): Approvals {
   };
 }
 
+function isAlike(one: Shown, other: Shown): boolean {
+  const names: (keyof Shown)[] = ['guard', 'key', 'op', 'part', 'target', 'body'];
+  return names.every((name) => one[name] === other[name]);
+}
+
 /**
  * Whether an approval that was in force when the run began lets this pass, in this run and in no
  * other; of what had no answer nobody knows whether it was done.
@@ -99,7 +113,7 @@ export function passes(
   unanswered: Pick<Unanswered, 'hadBefore'>,
 ): boolean {
   for (const { shown, used } of approvals) {
-    for (const one of shown.filter((other) => isSame(other, change))) {
+    for (const one of shown.filter((other) => isSameChange(other, change))) {
       const by = used.get(one) ?? run;
       if (by !== run && !unanswered.hadBefore(`${one.key} ${one.part} ${change.op}`)) continue;
       if (change.done) used.set(one, run);
@@ -110,7 +124,10 @@ export function passes(
 }
 
 /** A creation is an opt-in as soon as somebody is there. */
-function isSame({ guard, key, op, part, target }: Shown, change: Passing): boolean {
+export function isSameChange(
+  { guard, key, op, part, target }: Shown,
+  change: Omit<Passing, 'done'>,
+): boolean {
   if (guard !== change.guard) return false;
   if ((op === 'create' ? 'opt_in' : op) !== change.op || part !== change.part) return false;
   return target === '' ? change.keys.includes(key) : target === change.target;

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { decodeEntry, readEntry, type WriteEntry } from '../../../src/audit/audit-entry.ts';
 import { readAuditLog } from '../../../src/audit/audit-file.ts';
+import type { Request } from '../../../src/domain/exchange.ts';
 import type { AuditLog } from '../../../src/audit/audit-log.ts';
 import { knownHead } from '../../../src/audit/drain-unaudited.ts';
 import { verifyLog } from '../../../src/audit/verify-log.ts';
@@ -11,13 +12,24 @@ import type { Arrival, Known, Outing } from './checker-state.ts';
 
 export interface AuditAccount {
   /** A request to change something has arrived. `excused`: nobody lived to tell. */
-  arrived(arrival: Pick<Arrival, 'entry' | 'asks' | 'outing'>, excused: boolean): void;
+  arrived(arrival: Pick<Arrival, 'entry' | 'asks' | 'outing'> & Sent, excused: boolean): void;
+  /** It had no answer that the process could use. */
+  unheard(request: Sent, outing: Outing): void;
+  /** An operator has decided something. */
+  decided(what: string): void;
   /** What is missing now was lost with a snapshot, or with a process that forgot somebody. */
   excuse(path: string): void;
   /** What the platform did for us, by class of write. */
   done: ReadonlyMap<string, number>;
+  /** What operators decided, by command. */
+  decisions: ReadonlyMap<string, number>;
   /** How much of it nobody can explain, and needs not. */
   excused: ReadonlyMap<string, number>;
+}
+
+/** A request as it left. */
+interface Sent {
+  request: Pick<Request, 'method' | 'path' | 'body'>;
 }
 
 type Tally = Map<string, number>;
@@ -29,25 +41,32 @@ function add(tally: Tally, name: string, count = 1): void {
 export function createAuditAccount(): AuditAccount {
   const done: Tally = new Map();
   const excused: Tally = new Map();
-  /** The templates that each process has changed. */
-  const changed = new WeakMap<Outing, Set<string>>();
+  const decisions: Tally = new Map();
+  /** What each process has sent and heard nothing of. */
+  const lost = new WeakMap<Outing, Set<string>>();
+  const nameOf = ({ request: { method, path, body } }: Sent): string => `${method} ${path} ${body}`;
   return {
     done,
     excused,
-    arrived({ entry, asks, outing }, isExcused) {
+    decisions,
+    decided: (what) => add(decisions, what),
+    unheard(sent, outing) {
+      if (sent.request.method === 'GET') return;
+      lost.set(outing, (lost.get(outing) ?? new Set()).add(nameOf(sent)));
+    },
+    arrived({ entry, asks, outing, request }, isExcused) {
       if (entry.status < 200 || entry.status > 299) return;
       const name = requested(entry.route, `${asks.subscription} ${entry.channelId}`);
       add(done, name);
-      const before = changed.get(outing) ?? new Set();
       // The client repeats a change without an answer by itself: that is one write.
-      const isRepeated = entry.method === 'PUT' && before.has(entry.path);
-      changed.set(outing, before.add(entry.path));
+      const isRepeated = lost.get(outing)?.has(nameOf({ request })) === true;
       if (isExcused || isRepeated) add(excused, name);
     },
     excuse(path) {
-      const { explained } = read(path);
+      const found = read(path);
       for (const [name, count] of done)
-        excused.set(name, Math.max(0, count - (explained.get(name) ?? 0)));
+        excused.set(name, Math.max(0, count - (found.explained.get(name) ?? 0)));
+      for (const name of decisions.keys()) decisions.set(name, found.decisions.get(name) ?? 0);
     },
   };
 }
@@ -78,6 +97,8 @@ interface Audited {
   explained: Tally;
   /** What the platform has answered with a success. */
   answered: Tally;
+  /** What operators decided. */
+  decisions: Tally;
   /** Entries that wait in the snapshot. */
   waiting: number;
   /** Of the log. */
@@ -90,6 +111,7 @@ function read(path: string): Audited {
   const found: Audited = {
     explained: new Map(),
     answered: new Map(),
+    decisions: new Map(),
     waiting: 0,
     faults: [],
     unfounded: [],
@@ -101,7 +123,7 @@ function read(path: string): Audited {
     const { faults } = verifyLog(log, { known: db && knownHead(metaOf(db)) });
     found.faults = faults.map(({ seq, what }) => `entry ${seq}: ${what}`);
     const entries = entriesOf(log, found);
-    const waiting = db ? waitingIn(db, log) : [];
+    const waiting = db ? waitingIn(db, log, found) : [];
     found.waiting = waiting.length;
     explain(found, [...entries, ...waiting.filter((one) => one !== undefined)]);
     for (const change of db ? openIn(db) : []) add(found.explained, classOf(change));
@@ -133,11 +155,12 @@ function explain({ explained, answered }: Audited, entries: readonly Entry[]): v
   for (const entry of unknown.values()) add(explained, classOf(entry));
 }
 
-function entriesOf(log: AuditLog, { unfounded }: Audited): Entry[] {
+function entriesOf(log: AuditLog, { unfounded, decisions }: Audited): Entry[] {
   const runs = new Set<number>();
   return [...log.entries()].flatMap(({ seq, person, body }): Entry[] => {
     const entry = decodeEntry(body);
     if (entry.type === 'run') runs.add(seq);
+    if (entry.type === 'decision') add(decisions, entry.what);
     if (entry.type !== 'write') return [];
     const hasRun = entry.run === 0 ? entry.rule === 'forgotten' : runs.has(entry.run);
     if (!hasRun || entry.rule === 'unknown') unfounded.push(`entry ${seq}: ${body}`);
@@ -164,7 +187,11 @@ interface Row {
 }
 
 /** What waits in the snapshot for the log; undefined for what is no write. */
-function waitingIn(db: Database.Database, log: AuditLog): (Entry | undefined)[] {
+function waitingIn(
+  db: Database.Database,
+  log: AuditLog,
+  { decisions }: Audited,
+): (Entry | undefined)[] {
   const rows = db.prepare<[], Row>(
     `select u.id, u.writer, u.key, u.entry, u.outcome, u.status, c.run, c.kind, c.op, c.part
      from unaudited u left join change c on c.seq = u.change order by u.id`,
@@ -175,6 +202,7 @@ function waitingIn(db: Database.Database, log: AuditLog): (Entry | undefined)[] 
     .map(({ entry, key, ...row }) => {
       const told = entry === null ? undefined : readEntry(JSON.parse(entry));
       if (told?.type === 'write') return entryOf(told, key);
+      if (told?.type === 'decision') add(decisions, told.what);
       const { op, outcome, status, run, kind, part } = row;
       if (op === null) return undefined;
       const of = [run, key, op, part].join(' ');
@@ -199,10 +227,11 @@ function metaOf(db: Database.Database): Parameters<typeof knownHead>[0] {
 /** After a process. `ended`: by itself, with all that it was to do. */
 export function checkAudit(
   path: string,
-  { audit: { done, excused }, judge }: Pick<Known, 'audit' | 'judge'>,
+  { audit: { done, excused, decisions }, judge }: Pick<Known, 'audit' | 'judge'>,
   ended: boolean,
 ): void {
-  const { explained, answered, faults, unfounded, waiting } = read(path);
+  const found = read(path);
+  const { explained, answered, faults, unfounded, waiting } = found;
   judge('the audit log is whole', faults[0] ?? false);
   judge('a write in the audit log has a rule and a run', unfounded[0] ?? false);
   const left = ended && waiting > 0 && `${waiting} entries wait in the snapshot`;
@@ -216,5 +245,10 @@ export function checkAudit(
     const all = done.get(name) ?? 0;
     const twice = count > all && `${name}: the platform did ${all}, and ${count} are told of`;
     judge('no write is in the audit log twice', twice);
+  }
+  for (const [name, count] of decisions) {
+    const told = found.decisions.get(name) ?? 0;
+    const odd = told !== count && `${name}: decided ${count} times, and ${told} are told of`;
+    judge('every decision is in the audit log once', odd);
   }
 }

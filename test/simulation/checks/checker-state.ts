@@ -10,8 +10,10 @@ import type { Reading } from '../world/crm.ts';
 import type { Erasures } from './erasures.ts';
 import type { Memories } from './expected-memory.ts';
 import type { Judge } from './rules.ts';
+import type { Rejection, Rejections } from './rejections.ts';
 import type { Standing } from './held-changes.ts';
 import type { RunStep } from '../story/steps.ts';
+import type { Settlements } from './settlements.ts';
 import type { Statements } from './stated-opt-outs.ts';
 import type { Story } from '../story/story.ts';
 import type { Unanswered } from './unanswered.ts';
@@ -31,12 +33,16 @@ export interface Outing {
   missed: Set<string>;
   /** In force when it began. */
   approvals: readonly Approval[];
+  /** Rejected when it began. */
+  rejected: readonly Rejection[];
   /** Whether a first load was over by then. */
   isLoaded: boolean;
   /** It forgets this address, and does nothing else. */
   forgets: string | undefined;
   mode: 'full' | 'fast';
   only: RunStep['only'];
+  /** It is limited to these addresses; undefined: it may change everybody. */
+  chosen: ReadonlySet<string> | undefined;
   /** Another key was used before: it may have to prove whose this one is. */
   proves: boolean;
   people: Reading;
@@ -76,11 +82,13 @@ export interface Known {
   absences: Absences;
   approvals: Approvals;
   standing: Standing;
+  rejections: Rejections;
   /** Opt-outs (address, channel) that an earlier run has read, and that were not held then. */
   letThrough: Set<string>;
   erasures: Erasures;
   audit: AuditAccount;
   statements: Statements;
+  settlements: Settlements;
   unanswered: Pick<Unanswered, 'has' | 'hadBefore'>;
   /** Of each contact, how it was read by its id for the first time. */
   readBacks: Map<string, ReadBack>;

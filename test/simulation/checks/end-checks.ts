@@ -99,7 +99,7 @@ export function checkReleased(
 export function checkForbidden(
   { people, startedAt }: Pick<Outing, 'people' | 'startedAt'>,
   { standing }: Pick<Traces, 'standing'>,
-  { story, witness, refusals, judge }: Known,
+  { story, witness, refusals, rejections, judge }: Known,
 ): void {
   const wasIn = ({ channels: all, made, former }: Person, channel: string): boolean => {
     const state = all.get(channel);
@@ -112,6 +112,7 @@ export function checkForbidden(
     const isIn = witness.present(key).some((person) => wasIn(person, channel));
     const wrong = isIn && `${key} is in ${channel} after a full run, and the CRM forbids it`;
     judge('opt-outs stated by the CRM hold after a full run', wrong);
+    if (rejections.of(key)) judge('a rejection holds no stated opt-out back', wrong);
   }
 }
 
@@ -148,8 +149,14 @@ interface Ending {
 /** In the end everything is as the CRM wants it, or a person's own act explains why not. */
 export function checkEnd(reading: Reading, known: Known, { told, files, isLeaving }: Ending): void {
   const held = files.held.filter(({ current }) => current);
-  const { story, witness, refusals, erasures, judge } = known;
+  const { story, witness, refusals, erasures, rejections, settlements, judge } = known;
   const unsettled = erasures.unsettled();
+  const isStaying = isLeaving || rejections.some({ guard: 'delete' });
+  // Nobody brings in who is held, rejected, or out by an operator's word.
+  const isKept = (key: string, parts: readonly string[], channel: string): boolean =>
+    held.some((one) => one.key === key && parts.includes(one.part)) ||
+    rejections.some({ guard: 'opt_in', key, parts }) ||
+    settlements.mayBeOut(key, channel, reading);
   for (const { key, channel, wish } of wishesIn(reading)) {
     const there = witness.present(key);
     const states = there.map((one) => one.channels.get(channel)?.is ?? fallbackOf(story));
@@ -170,12 +177,11 @@ export function checkEnd(reading: Reading, known: Known, { told, files, isLeavin
     }
     // Of an address that was erased nothing is known that could stand for another one.
     const isErased = unsettled.has(key) || erasures.against(key, reading).length > 0;
-    if (wish === 'opt_in' && isIn && !isLeaving && !isErased) {
+    if (wish === 'opt_in' && isIn && !isStaying && !isErased) {
       for (const former of leftBehind(reading, { key, channel }, known))
         checkLeftBehind(former, channel, known);
     }
-    const isHeld = held.some((one) => one.key === key && parts.includes(one.part));
-    if (wish !== 'opt_in' || isIn || isHeld) continue;
+    if (wish !== 'opt_in' || isIn || isKept(key, parts, channel)) continue;
     const silent = !isTold && `${what}, the CRM wants it, and nobody was told why not`;
     judge('in the end people who are not subscribed are reported', silent);
     const asked = parts.map((part) => `${key} ${part} opt_in`);

@@ -1,7 +1,11 @@
-/** What guards are for: how many may pass, and what an approval lets pass beside them. */
+/**
+ * What guards are for: how many may pass, and what an approval lets pass beside them. And what a
+ * run may do that is limited to some people.
+ */
 import { passes, type Passing } from './approvals.ts';
-import { wishFor } from '../world/crm.ts';
-import { horizon, type Arrival, type Known } from './checker-state.ts';
+import { checkRejected } from './rejections.ts';
+import { keyIn, wishFor } from '../world/crm.ts';
+import { horizon, type Arrival, type Known, type Outing } from './checker-state.ts';
 import type { Rule } from './rules.ts';
 
 export function checkGuard(
@@ -11,6 +15,7 @@ export function checkGuard(
 ): void {
   const { guard, keys } = change;
   const { judge, standing } = known;
+  checkRejected(what, change, { arrival: { outing }, known });
   // A first load may opt in anybody.
   if (guard === 'opt_in' && !outing.isLoaded) return;
   if (isApproved(change, { arrival: { outing, entry }, known })) return;
@@ -118,6 +123,27 @@ export function checkHeldOut(
     const wrong = isHeld && isIn && !isApproved && `${what}, and an opt-out of ${part} is held`;
     judge('people with a held opt-out are not opted in', wrong);
   }
+}
+
+/** A run that is limited to some people brings in nobody else. */
+export function checkChosen(
+  what: string,
+  key: string,
+  { outing: { chosen, people }, known }: { outing: Outing; known: Known },
+): void {
+  if (!chosen) return;
+  const isNamed = people.records.some((record) => keyIn(record) === key);
+  const wrong = !(isNamed && chosen.has(key)) && `${what} by a run that is limited to others`;
+  known.judge('a limited run opts in the chosen people alone', wrong);
+}
+
+/** Nor does it take anybody for gone. */
+export function checkLimited(
+  what: string,
+  { outing: { chosen }, known }: { outing: Outing; known: Known },
+): void {
+  const wrong = chosen !== undefined && `${what} by a limited run`;
+  if (chosen) known.judge('a limited run takes nobody for gone', wrong);
 }
 
 function momentOf({ sentAt, outing }: Arrival, { clock }: Known) {

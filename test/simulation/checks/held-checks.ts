@@ -35,7 +35,9 @@ export function rememberStated(
     before.hold({ key, part: channel }, began) === 'over' && !now.has(`${key} ${channel}`);
   for (const { key, channel, wish } of wishesIn(outing.people)) {
     if (isOver({ key, channel })) reached.note('run', 'a hold ends by itself');
-    if (wish === 'opt_out' && !now.has(`${key} ${channel}`)) letThrough.add(`${key} ${channel}`);
+    const isResolved = known.settlements.mayBeOut(key, channel, outing.people);
+    if ((wish === 'opt_out' || isResolved) && !now.has(`${key} ${channel}`))
+      letThrough.add(`${key} ${channel}`);
     else letThrough.delete(`${key} ${channel}`);
   }
   // These are not counted again, though the CRM took them back meanwhile.

@@ -7,7 +7,14 @@
  * left; what happened before that it had to know.
  */
 import { forbids, keyIn, textOf, wishFor, type CrmRecord, type Reading } from '../world/crm.ts';
-import { checkGuard, checkHeldOut, checkStatedOptOut } from './guard-checks.ts';
+import { checkResolvedOut } from './settlements.ts';
+import {
+  checkChosen,
+  checkGuard,
+  checkHeldOut,
+  checkLimited,
+  checkStatedOptOut,
+} from './guard-checks.ts';
 import { horizon, type Arrival, type Known, type Outing } from './checker-state.ts';
 import type { Former } from './expected-memory.ts';
 import { isReplaced, mayBeOptedOut } from './changed-address.ts';
@@ -89,6 +96,8 @@ function checkOptIn(
   }
   checkErasures(what, key, { arrival, known });
   checkHeldOut(what, about, { arrival, known });
+  checkResolvedOut(what, about, { arrival, known });
+  checkChosen(what, key, { outing, known });
   const keys = [key, ...keysOf(person)];
   const change = { guard: 'opt_in', op: 'opt_in', keys, part: channel, target: asks.id } as const;
   checkGuard(what, change, { arrival, known });
@@ -187,7 +196,8 @@ function checkStanding(person: Person, what: string, about: Outweighed): void {
     state.is === 'opt_in' && `${what} a second time`,
   );
   if (state.is !== 'opt_out') return;
-  const isHers = memories.isTheirs(person, channel) && !newer(key, state.at);
+  const isSettled = known.settlements.isSettled(person, channel, state);
+  const isHers = memories.isTheirs(person, channel) && !newer(key, state.at) && !isSettled;
   judge(
     'people who unsubscribed from a channel are not opted in to it',
     isHers && `${what}, and had left it`,
@@ -273,15 +283,12 @@ function checkOptOut(
   { about: { key, channel, since }, person }: { about: About; person: Person | undefined },
   { arrival, known }: { arrival: Arrival; known: Known },
 ): void {
-  const { memories, statements, unanswered, judge } = known;
+  const { statements, settlements, memories, judge } = known;
   const { outing } = arrival;
   statements.optedOut(key, channel, outing.people);
   const keys = [key, ...keysOf(person)];
-  const isTheirs = (record: CrmRecord) =>
-    keys.some((one) => keyIn(record) === one || memories.everOf(String(record['id'])).has(one));
-  const wanted = outing.people.records.some(
-    (record) => forbids(record, channel) && isTheirs(record),
-  );
+  const isResolved = keys.some((one) => settlements.mayBeOut(one, channel, outing.people));
+  const wanted = isResolved || isForbidden(outing.people, { keys, channel }, memories);
   const moved = mayBeOptedOut(outing.people, { key, channel, since }, known);
   const { absent: policy, deletes } = known.story;
   const absent = !wanted && !moved && (policy === 'opt_out' || deletes !== 'off');
@@ -296,12 +303,32 @@ function checkOptOut(
   const isOurs = person !== undefined && isMadeIn(outing, person);
   // A record that moved away leaves its address, whatever the CRM states of another record.
   const stated = moved ? [key] : keys;
-  const isStated = stated.some((one) => wishFor(outing.people, one, channel) === 'opt_out');
+  const isStated =
+    isResolved || stated.some((one) => wishFor(outing.people, one, channel) === 'opt_out');
   if (isStated && !isOurs) checkStatedOptOut(what, change, { arrival, known });
+  checkTwice(what, { key, channel, since }, { person, known });
+}
+
+function checkTwice(
+  what: string,
+  { key, channel, since }: About,
+  { person, known: { unanswered, judge } }: { person: Person | undefined; known: Known },
+): void {
   const state = person?.channels.get(channel);
   const done = state?.is === 'opt_out' && state.by === 'us' && state.at < since;
   const again = done && !unanswered.has(`${key} ${channel} opt_out`);
   judge('nobody is opted out twice', again && `${what} a second time`);
+}
+
+/** A record of one of the addresses, or that ever had one of them, states the opt-out. */
+function isForbidden(
+  { records }: Reading,
+  { keys, channel }: { keys: readonly string[]; channel: string },
+  memories: Known['memories'],
+): boolean {
+  const isTheirs = (record: CrmRecord) =>
+    keys.some((one) => keyIn(record) === one || memories.everOf(String(record['id'])).has(one));
+  return records.some((record) => forbids(record, channel) && isTheirs(record));
 }
 
 function isMadeIn({ startedAt }: Outing, { made }: Person): boolean {
@@ -314,6 +341,7 @@ function checkAbsence(
   keys: readonly string[],
   { outing, known }: { outing: Outing; known: Known },
 ): void {
+  checkLimited(what, { outing, known });
   const { absences, judge } = known;
   const isDue = keys.some((key) => absences.isFlagged(key, outing) || absences.isLong(key, outing));
   const early = !isDue && `${what}, and is in the CRM, or was there not long ago`;

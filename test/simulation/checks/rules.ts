@@ -81,7 +81,24 @@ export const rules = [
   'in the end people who are not subscribed have a reason',
   'in the end the platform shows what is recorded',
 ] as const;
-export type Rule = (typeof rules)[number];
+
+/** Those about what operators decide; only stories that are told by hand put them to the test. */
+const operatorRules = [
+  'a rejected change is not sent',
+  'a rejected change does not await approval',
+  'a rejection holds no stated opt-out back',
+  'an operator decides only about what was chosen',
+  'stated opt-outs cannot be rejected',
+  'a decision of an operator sends nothing',
+  'an opt-in that an operator resolves was nobody’s opt-out',
+  'people whom an operator resolved as out are not opted in',
+  'people whom an operator resolved as out are out',
+  'a limited run opts in the chosen people alone',
+  'a limited run takes nobody for gone',
+  'a reset loses no opt-out',
+  'every decision is in the audit log once',
+] as const;
+export type Rule = (typeof rules)[number] | (typeof operatorRules)[number];
 
 /** A rule was broken: the simulation has found something. */
 class Wrong extends Error {

@@ -40,17 +40,19 @@ function isWhole({ status, reasons, certificate }: Summary): boolean {
 
 /**
  * What a full run makes of approvals, by what it says of itself. all: it could do all of it, so
- * what was approved is done, and they have ended; people: they have ended, whatever a single
+ * what was approved is done, and they have ended; limited: so it could for some people, and they
+ * go on; people: they have ended, whatever a single
  * channel or change lacked; perhaps: nobody can tell from what it says; none: they go on.
  */
-export type Ending = 'all' | 'people' | 'perhaps' | 'none';
+export type Ending = 'all' | 'limited' | 'people' | 'perhaps' | 'none';
 
 export function endingOf(
   summary: Summary,
-  { only, stopped }: RunStep,
+  { only, stopped, chosen }: RunStep,
   { witness }: Pick<Known, 'witness'>,
 ): Ending {
   if (summary.mode !== 'full' || only === 'templates') return 'none';
+  if (chosen) return isWhole(summary) ? 'limited' : 'none';
   if (isWhole(summary)) return 'all';
   const { status, reasons, certificate } = summary;
   if (certificate.source !== true || status === 'interrupted') return 'none';
@@ -88,6 +90,7 @@ function isAside(reason: string): boolean {
 const asides = [
   'platform.apiKey is not the one before, but of the same organization',
   'the quarantine is over: ',
+  'Only ',
 ];
 
 /** What was not wholly forgotten every run says, whatever else it does. */

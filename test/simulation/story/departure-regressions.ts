@@ -1,5 +1,5 @@
 /** What the simulation has found about opt-outs that nobody made, and those that somebody did. */
-import { forgetting, type Step } from './steps.ts';
+import { approval, forgetting, type Step } from './steps.ts';
 import {
   everywhere,
   happens,
@@ -373,7 +373,7 @@ export const departures: readonly Regression[] = [
           run(),
           inCrm(0, 'forbids the newsletter'),
           run(),
-          { is: 'approve', which: 0 },
+          approval,
           run({
             meanwhile: [
               { nth, act: onPlatform(0, 'is deleted') },

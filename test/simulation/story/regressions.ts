@@ -3,6 +3,7 @@
  * draws changes whenever something new may happen.
  */
 import { departures } from './departure-regressions.ts';
+import { operatorStories } from './operator-stories.ts';
 import { leaving } from './unsubscribe-regressions.ts';
 import { forgetting } from './steps.ts';
 import {
@@ -303,4 +304,5 @@ export const regressions: readonly Regression[] = [
   },
   ...leaving,
   ...departures,
+  ...operatorStories,
 ];

@@ -1,8 +1,11 @@
 /** What a story is made of: runs, what people do beside them, and what happens to the machine. */
 import fc from 'fast-check';
 import { faultKinds } from '../../../src/emulator/faults/fault-kinds.ts';
+import { guardNames, type GuardClass } from '../../../src/domain/guard-classes.ts';
 import { act, who, type Act } from './actions.ts';
 import { pick, sometimes } from './random-draws.ts';
+
+type Drawn<One> = One extends fc.Arbitrary<infer T> ? T : never;
 
 /** How the CRM is read: whole, as it was last time, with an error, or not at all. */
 export const readings = [
@@ -26,7 +29,7 @@ const seconds = pick([-7200, -600, 90, 86_400]);
 const latency = fc.nat({ max: 1000 });
 
 /** A run of crm-mirror; what is counted is its requests, or its touches with the world outside. */
-const run = fc.record({
+const drawnRun = fc.record({
   is: fc.constant('run'),
   mode: fc.constantFrom('full' as const, 'full', 'fast'),
   /** What the key may do. */
@@ -63,7 +66,11 @@ const run = fc.record({
   /** Draws how long requests and answers travel; 0 = no time at all. */
   latency,
 });
-export type RunStep = typeof run extends fc.Arbitrary<infer T> ? T : never;
+export type RunStep = Drawn<typeof drawnRun> & {
+  /** It is limited to these people; undefined: it may change everybody. */
+  chosen: readonly number[] | undefined;
+};
+const run = drawnRun.map((drawn): RunStep => ({ ...drawn, chosen: undefined }));
 
 /** A run in which nothing goes wrong. */
 export const calm: RunStep = {
@@ -82,6 +89,7 @@ export const calm: RunStep = {
   rival: undefined,
   jump: undefined,
   latency: 0,
+  chosen: undefined,
 };
 
 /** Between runs. */
@@ -90,8 +98,79 @@ const jump = fc.record({ is: fc.constant('jump'), seconds });
 /** The snapshot is deleted, or was on a disk that broke. */
 const loss = fc.record({ is: fc.constant('loss') });
 
-/** What a guard holds is approved: what it holds now, or what it held before. */
-const approve = fc.record({ is: fc.constant('approve'), which: pick([0, 0, 0, 1]) });
+/** Selects a part of what a guard holds, as the options of the commands do. */
+export interface Part {
+  channel?: 'ch_news' | 'ch_product';
+  op?: 'create' | 'opt_in' | 'opt_out' | 'delete';
+  guard?: GuardClass;
+  people?: readonly number[];
+}
+
+/** About what a guard holds now, or held before; `part` undefined: about all of it. */
+export type Decision = DecisionOf<'approve'> | DecisionOf<'reject'>;
+
+interface DecisionOf<Is> {
+  is: Is;
+  which: number;
+  part: Part | undefined;
+}
+
+/** All that a guard holds now is approved. */
+export const approval: Decision = { is: 'approve', which: 0, part: undefined };
+/** What a guard holds is approved. */
+const approve = fc
+  .record({ is: fc.constant('approve'), which: pick([0, 0, 0, 1]) })
+  .map((drawn): DecisionOf<'approve'> => ({ ...drawn, part: undefined }));
+
+const few = fc.uniqueArray(who, { minLength: 1, maxLength: 3 });
+const part = fc.oneof<fc.Arbitrary<Part>[]>(
+  fc.record({ channel: pick(['ch_news', 'ch_product']) }),
+  fc.record({ op: pick(['create', 'opt_in', 'opt_out', 'delete']) }),
+  fc.record({ guard: pick(guardNames) }),
+  fc.record({ people: few }),
+);
+/** All of it or a part is rejected, or a part is approved. */
+const decide = fc.oneof(
+  { weight: 2, arbitrary: decision('reject', fc.constant(undefined)) },
+  { weight: 1, arbitrary: decision('reject', part) },
+  { weight: 1, arbitrary: decision('approve', part) },
+);
+
+function decision<Is extends Decision['is']>(
+  is: Is,
+  of: fc.Arbitrary<Part | undefined>,
+): fc.Arbitrary<DecisionOf<Is>> {
+  return fc.record({ is: fc.constant(is), which: pick([0, 0, 0, 1]), part: of });
+}
+
+/** An operator settles what is in dispute about a channel of a person. */
+const resolve = fc.record({
+  is: fc.constant('resolve'),
+  who,
+  channel: pick(['ch_news', 'ch_news', 'ch_product']),
+  as: pick(['in', 'out']),
+});
+/** What is recorded of a person is to be read again. */
+const reset = fc.record({
+  is: fc.constant('reset'),
+  who,
+  moved: pick([false, false, false, true]),
+});
+const limited = fc
+  .record({ of: run, chosen: few })
+  .map(({ of, chosen }): RunStep => ({ ...of, only: undefined, chosen }));
+const quietly = fc
+  .record({ latency, chosen: few })
+  .map((drawn): RunStep => ({ ...calm, ...drawn }));
+
+/** What else operators do. */
+export const operatorStep = fc.oneof(
+  { weight: 5, arbitrary: decide },
+  { weight: 4, arbitrary: resolve },
+  { weight: 2, arbitrary: reset },
+  { weight: 2, arbitrary: quietly },
+  { weight: 2, arbitrary: limited },
+);
 
 /** At the first address of the person, or at the one they move to. */
 const target = { who, moved: pick([false, false, false, true]) };
@@ -125,6 +204,7 @@ export function forgetting(one: number, moved = false): Forgetting {
   return { is: 'forget', who: one, moved, ...quiet };
 }
 
-type Drawn<One> = One extends fc.Arbitrary<infer T> ? T : never;
 export type Forgetting = Drawn<typeof forget>;
-export type Step = Drawn<(typeof step)[keyof typeof step]> | { is: 'act'; act: Act };
+export type Step =
+  Drawn<(typeof step)[keyof typeof step]> | Drawn<typeof operatorStep> | { is: 'act'; act: Act };
+export type Resolving = Drawn<typeof resolve>;

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import type { Act } from './actions.ts';
 import { pick } from './random-draws.ts';
 import { member } from './rare-sequences.ts';
-import { calm, step, type Step } from './steps.ts';
+import { approval, calm, step, type Step } from './steps.ts';
 import type { Story } from './story.ts';
 
 type CrmAct = Extract<Act, { in: 'crm' }>['does'];
@@ -56,7 +56,7 @@ function accidentOf(story: Story): Step[] {
   const most = all.filter((at) => at !== one || how !== 'one more');
   const after: Record<typeof how, Step[]> = {
     waits: [calm, day, day, day, run, { ...calm, mode }],
-    approved: [approve, run, calm],
+    approved: [approval, run, calm],
     mended: [...all.map((at) => act(at, 'wants the newsletter')), run, calm, day, fast],
     'one more': [act(one, 'forbids the newsletter'), run, fast],
   };
@@ -73,7 +73,6 @@ function accidentOf(story: Story): Step[] {
 
 const act = (who: number, does: CrmAct): Step => ({ is: 'act', act: { in: 'crm', who, does } });
 const fast: Step = { ...calm, mode: 'fast' };
-const approve: Step = { is: 'approve', which: 0 };
 const eightDays: Step = { is: 'pause', minutes: 11_520 };
 
 /** Who does it, in a story of so many people, and somebody else. */
@@ -120,14 +119,14 @@ function releaseOf(story: Story): Step[] {
     const group = others.length > 0 ? others : [stays];
     if (how === 'again') return againOf(group);
     if (how === 'fewer') return [...fewerOf([stays, ...others]), last];
-    const comes = [...group.flatMap(moves), calm, approve];
+    const comes = [...group.flatMap(moves), calm, approval];
     if (how === 'ended') return [calm, ...comes, ...forbid(group), calm, ...want(group), fast];
     return [calm, ...comes, ...(others.length > 0 ? moves(stays) : []), ...late, last];
   }
   const [leaver] = castOf(story.farewell ?? one, story).others;
   if (floor > 1 || !story.farewell || leaver === undefined) return [];
   if (how === 'fewer') return [calm, ...returns(leaver), last];
-  return [approve, act(stays, 'is flagged as deleted'), ...late, last];
+  return [approval, act(stays, 'is flagged as deleted'), ...late, last];
 }
 
 const forbid = (group: readonly number[]) => group.map((one) => act(one, 'forbids the newsletter'));
@@ -144,7 +143,7 @@ function returns(who: number): Step[] {
 
 /** They are opted in, out and back in, which is approved, and the same again. */
 function againOf(group: readonly number[]): Step[] {
-  return [...backOf(group), approve, fast, ...forbid(group), fast, ...want(group), fast];
+  return [...backOf(group), approval, fast, ...forbid(group), fast, ...want(group), fast];
 }
 
 /** The same, but nothing is approved, and all but one are to stay out after all. */

@@ -2,10 +2,13 @@
 import { addressOf } from '../../support/engine/sample-people.ts';
 import type { Act } from './actions.ts';
 import { addressNamed } from '../world/operator-commands.ts';
-import type { RunStep, Step } from './steps.ts';
+import type { Decision, RunStep, Step } from './steps.ts';
 import type { Story } from './story.ts';
 
-type Errand = Extract<Step, { is: 'approve' | 'forget' | 'allow' }>;
+type Errand = Extract<
+  Step,
+  { is: 'approve' | 'reject' | 'resolve' | 'reset' | 'forget' | 'allow' }
+>;
 
 /** How the world was before anything happened. */
 export function beginning(story: Story): string[] {
@@ -55,12 +58,22 @@ export function inWords(step: Step, story: Pick<Story, 'people'>): string {
 }
 
 function errandInWords(step: Errand, { people }: Pick<Story, 'people'>): string {
-  if (step.is === 'approve')
-    return step.which === 0 ? 'What is held is approved.' : 'What was held before is approved.';
+  if (step.is === 'approve' || step.is === 'reject') return decisionInWords(step);
+  if (step.is === 'resolve') {
+    const about = addressNamed({ who: step.who, moved: false }, people.length);
+    return `${about} in ${step.channel} is resolved as an opt-${step.as}.`;
+  }
   const person = addressNamed(step, people.length);
+  if (step.is === 'reset') return `What is recorded of ${person} is to be read again.`;
   if (step.is === 'allow') return `${person} is allowed again.`;
   const { faults, killed, stopped, latency } = step;
   return `${[`${person} is forgotten`, ...metInWords({ faults, killed, stopped, latency })].join('; ')}.`;
+}
+
+function decisionInWords({ is, which, part }: Decision): string {
+  const what = which === 0 ? 'What is held' : 'What was held before';
+  const of = part ? `, if it matches ${JSON.stringify(part)},` : '';
+  return `${what}${of} is ${is === 'approve' ? 'approved' : 'rejected'}.`;
 }
 
 function actInWords({ in: where, who, does }: Act, { people }: Pick<Story, 'people'>): string {
@@ -87,6 +100,7 @@ function runInWords(step: RunStep, story: Pick<Story, 'people'>): string {
     eaten,
     latency,
     key,
+    chosen,
   } = step;
   const more = [
     ...metInWords({ faults, killed, stopped, latency }),
@@ -97,8 +111,13 @@ function runInWords(step: RunStep, story: Pick<Story, 'people'>): string {
     refused !== undefined && `the key is refused from request ${refused} on`,
     key !== 'everything' && `the key may do nothing${key === 'read' ? ' but read' : ''}`,
   ].filter((text) => text !== false && text !== undefined);
+  const limit = chosen ? `, limited to ${listed(chosen, story)}` : '';
   const what = `${plans ? 'plan' : 'run'}${only === undefined ? '' : ` of ${only} only`}`;
-  return `${[`A ${mode} ${what}; the CRM is read ${reading}`, ...more].join('; ')}.`;
+  return `${[`A ${mode} ${what}${limit}; the CRM is read ${reading}`, ...more].join('; ')}.`;
+}
+
+function listed(chosen: readonly number[], { people }: Pick<Story, 'people'>): string {
+  return chosen.map((one) => addressOf(one % people.length)).join(' and ');
 }
 
 /** What a process of any kind may meet. */

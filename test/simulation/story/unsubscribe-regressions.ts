@@ -1,5 +1,5 @@
 /** What the simulation has found about people who move, are deleted or are forgotten. */
-import { forgetting } from './steps.ts';
+import { approval, forgetting } from './steps.ts';
 import {
   byDefault,
   happens,
@@ -55,7 +55,7 @@ export const leaving: readonly Regression[] = [
         [{ ...member, wishes: ['yes', '0'] }],
         [
           run(),
-          { is: 'approve', which: 0 },
+          approval,
           happens(onPlatform(0, 'is made twice')),
           run(),
           { is: 'pause', minutes: 1560 },

@@ -143,6 +143,7 @@ function noteRead(
 /** An unanswered opt-out of ours, of a person this run has read. */
 function noteLost(options: WireOptions, request: Request, sentAt: number): void {
   const { known, outing, reached, world } = options;
+  known.audit.unheard({ request }, outing);
   noteRead(options, request, false);
   const isOptIn = asked(request).subscription === 'opt_in';
   if (isOptIn && fallbackOf(world.story) === 'opt_out')
@@ -255,7 +256,7 @@ function judgeArrival(options: WireOptions, request: Request, trip: Trip): void 
   if (!entry || !reachesPlatform(entry)) return;
   trip.traffic.writes += 1;
   const arrival = { outing, entry, asks: asked(request), sentAt: trip.sentAt };
-  known.audit.arrived(arrival, outing.forgets !== undefined && options.life.dead);
+  known.audit.arrived({ ...arrival, request }, outing.forgets !== undefined && options.life.dead);
   attempt(() => checkArrival(arrival, known), found);
   const { route, path, status, email, channelId } = entry;
   const gone = world.witness.people().find(({ id }) => path.endsWith(`/${id}`));

@@ -1,4 +1,4 @@
-/** What a person does at the command line between runs: approves, forgets, allows again. */
+/** What a person does at the command line between runs: forgets somebody, or allows them again. */
 import { existsSync, readFileSync } from 'node:fs';
 import { closeEntries, drain } from '../../../src/audit/audit-trail.ts';
 import { readAuditLog } from '../../../src/audit/audit-file.ts';
@@ -8,9 +8,9 @@ import type { Mirror, MirrorPart } from '../../../src/engine/context/mirror-cont
 import { addressOf } from '../../support/engine/sample-people.ts';
 import { keyIn, type Reading } from './crm.ts';
 import { checkOuting } from '../checks/end-checks.ts';
-import { auditPlaceOf, contentOf, readFiles } from './snapshot-files.ts';
+import { auditPlaceOf, contentOf } from './snapshot-files.ts';
 import type { Known } from '../checks/checker-state.ts';
-import { close, lead, open, type Ground, type Lived } from './process.ts';
+import { lead, type Ground, type Lived } from './process.ts';
 import { calm, type Forgetting } from '../story/steps.ts';
 import { movedOf } from './world.ts';
 
@@ -23,30 +23,6 @@ interface Target {
 export function addressNamed({ who, moved }: Target, count: number): string {
   const address = addressOf(who % Math.max(1, count));
   return moved ? movedOf(address) : address;
-}
-
-/** The newest of what is held, or what was held before that. */
-export function approve(ground: Ground, which: number): void {
-  const { path, world, known, aheadMs, reached } = ground;
-  if (!existsSync(path)) return;
-  const opened = open(ground);
-  try {
-    const held = readFiles(path).held.toReversed();
-    const plans = [...new Set(held.map(({ plan }) => plan))];
-    const plan = plans[which] ?? plans[0];
-    if (plan === undefined) return;
-    const { snapshot } = opened;
-    const at = world.clock.now() + aheadMs;
-    snapshot.transaction(() =>
-      snapshot.awaitingApproval.approve(plan, { at, by: 'an operator', reason: null }),
-    );
-    const shown = held.filter((one) => one.plan === plan);
-    known.approvals.approve(plan, at, shown);
-    ground.log(`         approved: ${plan}`);
-    reached.note('run', 'something is approved');
-  } finally {
-    close(ground, { ...opened, killed: false });
-  }
 }
 
 /** Answers what the process has left, and whether it was refused for a key that is not proven. */
@@ -64,6 +40,7 @@ export async function forgetOne(
   const isOpen = known.erasures.unsettled().has(key);
   known.erasures.begin(key, isOpen ? [...ids, ...known.memories.everIdsOf(key)] : ids);
   known.standing.drop(key);
+  known.rejections.drop(key);
   const lived = await lead(
     ground,
     { ...calm, faults, killed, stopped, latency },
@@ -106,7 +83,7 @@ function conclude({ path, known, reached }: Ground, key: string): void {
 }
 
 /** As the command line does it after a command about one person. */
-async function writeDecisions({ audit, snapshot, clock }: Mirror): Promise<void> {
+export async function writeDecisions({ audit, snapshot, clock }: Mirror): Promise<void> {
   if (!audit) return;
   await drain(audit, snapshot, () => clock.sleep(0));
   closeEntries(audit, snapshot, { at: clock.now(), prunes: false });
@@ -143,6 +120,7 @@ export async function allowAgain(ground: Ground, key: string): Promise<void> {
     async work(mirror, { stop: signal, abort }) {
       const target = { part: peopleOf(mirror), key, reason: 'asked for it', by: 'operator' };
       const allowed = await allow(mirror, target, { signal, abort });
+      known.audit.decided('allow');
       await writeDecisions(mirror);
       return allowed;
     },
@@ -155,9 +133,11 @@ export async function allowAgain(ground: Ground, key: string): Promise<void> {
   known.erasures.allow(key, ids);
   known.memories.allow(key, ids);
   known.statements.allow(key);
+  known.settlements.allow(key, ids);
+  known.rejections.drop(key);
 }
 
-function peopleOf({ parts }: Mirror): MirrorPart {
+export function peopleOf({ parts }: Mirror): MirrorPart {
   const people = parts.find((part) => part.type.name === 'contact');
   if (!people) throw new Error('a mirror of people has them');
   return people;

@@ -23,7 +23,9 @@ import {
 import type { Certificate, Source } from '../../../src/sources/source.ts';
 import { boundDoNotContactList } from '../../../src/engine/context/do-not-contact-binding.ts';
 import type { Mirror } from '../../../src/engine/context/mirror-context.ts';
+import type { OnlyPeople } from '../../../src/engine/context/people-selection.ts';
 import { run } from '../../../src/engine/run.ts';
+import { addressOf } from '../../support/engine/sample-people.ts';
 import { mirrorOf } from '../../support/engine/engine-mirror.ts';
 import { absenceOf } from '../checks/absence.ts';
 import { checkAudit } from '../checks/audit-checks.ts';
@@ -36,7 +38,7 @@ import { auditPlaceOf, killing } from './snapshot-files.ts';
 import { auditOf, clockOf, createLife, ledgerOf, snapshotOf, type Life } from './process-life.ts';
 import type { Reached } from '../coverage.ts';
 import type { RunStep } from '../story/steps.ts';
-import { isCrowd } from '../story/story.ts';
+import { isCrowd, type Story } from '../story/story.ts';
 import type { Counted } from './traffic.ts';
 import type { Unanswered } from '../checks/unanswered.ts';
 import type { World } from './world.ts';
@@ -99,10 +101,17 @@ export function live(ground: Ground, step: RunStep): Promise<Lived> {
         mode: step.mode,
         writes: !step.plans,
         only: step.only,
+        onlyPeople: step.chosen && listOf(step.chosen, ground.world.story),
         progress: () => undefined,
         ...leave,
       }),
   });
+}
+
+/** Some of the people, by an address on each line. */
+export function listOf(chosen: readonly number[], { people }: Pick<Story, 'people'>): OnlyPeople {
+  const words = [...new Set(chosen.map((one) => addressOf(one % people.length)))];
+  return { file: 'people.txt', entries: words.map((word, at) => ({ line: at + 1, word })) };
 }
 
 /** Any process; of the step counts what it meets. */
@@ -239,7 +248,10 @@ function noteRun({ reached }: Ground, what: string): void {
 }
 
 /** What is certain of a run before it begins. */
-function begin(ground: Ground, { mode, plans, only, reading, key, latency }: RunStep): void {
+function begin(
+  ground: Ground,
+  { mode, plans, only, reading, key, latency, chosen }: RunStep,
+): void {
   noteRun(ground, mode);
   noteRun(ground, `the CRM is read ${reading}`);
   if (plans) noteRun(ground, 'plan only');
@@ -247,6 +259,7 @@ function begin(ground: Ground, { mode, plans, only, reading, key, latency }: Run
   if (isCrowd(ground.world.story)) noteRun(ground, 'more than seven people');
   if (key !== 'everything')
     noteRun(ground, `the key may ${key === 'read' ? 'only read' : 'do nothing'}`);
+  if (chosen) noteRun(ground, 'limited to some people');
   if (latency === 0) noteRun(ground, 'without latency');
 }
 
@@ -302,7 +315,7 @@ export function close(
 
 function outingOf(
   { world, last, aheadMs, keys, known }: Ground,
-  { reading, mode, only, key }: RunStep,
+  { reading, mode, only, key, chosen }: RunStep,
 ): Omit<Outing, 'forgets'> {
   const now: Export = {
     people: structuredClone(world.people),
@@ -318,9 +331,11 @@ function outingOf(
     approved: new Set(),
     missed: new Set(),
     approvals: known.approvals.inForce(ourStart),
+    rejected: known.rejections.all(),
     isLoaded: known.approvals.isLoaded(),
     mode,
     only,
+    chosen: chosen && new Set(listOf(chosen, world.story).entries.map(({ word }) => word)),
     proves: [...keys].some((one) => one !== key),
     people: { records: shorten(read.people, reading), certified },
     templates: { records: shorten(read.templates, reading), certified },

@@ -58,6 +58,7 @@ const pages: Readonly<Record<string, string>> = {
   audit: 'audit.md',
   requests: 'requests.md',
   alerts: 'notifications.md',
+  notices: 'notifications.md',
 };
 
 /** Returns a link to the heading or the page of a block. */

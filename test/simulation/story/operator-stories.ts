@@ -1,0 +1,198 @@
+/** What operators decide, and what becomes of it: told by hand, since chance seldom finds it. */
+import { approval, calm, type Part, type Resolving, type Step } from './steps.ts';
+import {
+  happens,
+  inCrm,
+  member,
+  onPlatform,
+  run,
+  told,
+  wanted,
+  type Regression,
+} from './told-stories.ts';
+import type { Story } from './story.ts';
+
+const reject = (part?: Part): Step => ({ is: 'reject', which: 0, part });
+const approvePart = (part: Part): Step => ({ is: 'approve', which: 0, part });
+const resolve = (as: Resolving['as']): Step => ({ is: 'resolve', who: 0, channel: 'ch_news', as });
+const fast = run({ mode: 'fast' });
+const day: Step = { is: 'pause', minutes: 1560 };
+const reset: Step = { is: 'reset', who: 0, moved: false };
+
+/** Nobody is opted in without an approval once a first load has ended. */
+const tight: Partial<Story> = { optIns: 0, chance: 2 };
+/** Two are members, and want the newsletter again that the CRM had forbidden. */
+const twoBack: Step[] = [
+  run(),
+  ...[0, 1].map((one) => inCrm(one, 'forbids the newsletter')),
+  run(),
+  ...[0, 1].map((one) => inCrm(one, 'wants the newsletter')),
+  run(),
+];
+/** On the platform, and in no channel. */
+const inNothing: Story['people'][number] = { ...wanted, platform: 'subscribed' };
+/** We have opted somebody out on the word of a double that is gone. */
+const disputed: Step[] = [
+  run(),
+  inCrm(0, 'has a double that forbids the newsletter'),
+  run(),
+  inCrm(0, 'loses its double'),
+  run(),
+];
+
+export const operatorStories: readonly Regression[] = [
+  {
+    found: 'a rejected opt-in is neither sent nor asked for, until that is taken back',
+    stories: [
+      told([member, member], [...twoBack, reject(), run(), fast, day, run()], tight),
+      told([member, member], [...twoBack, reject(), run(), approval, run()], tight),
+      told([member, member], [...twoBack, approval, reject(), run(), run()], tight),
+    ],
+  },
+  {
+    found: 'a part of what is held is decided about, and the rest still waits',
+    stories: [
+      told([member, member], [...twoBack, reject({ people: [1] }), run(), approval, run()], tight),
+      told([member, member], [...twoBack, approvePart({ people: [1] }), run(), run()], tight),
+      told([wanted, member], [...twoBack, approvePart({ channel: 'ch_product' }), run()], tight),
+      told([member, member], [...twoBack, approvePart({ op: 'delete' }), run(), reject()], tight),
+    ],
+  },
+  {
+    found: 'a stated opt-out is not held back by a rejection',
+    stories: [
+      told(
+        [member, member],
+        [...twoBack, reject(), inCrm(0, 'forbids the product mail'), run(), fast],
+        tight,
+      ),
+      told([member, member], [run(), inCrm(0, 'forbids the newsletter'), run(), reject(), run()], {
+        optOuts: 0,
+      }),
+    ],
+  },
+  {
+    found: 'an operator settles an opt-out of ours, as an opt-in or as an opt-out',
+    stories: [
+      told([member, member], [...disputed, resolve('in'), run(), run()]),
+      told([member, member], [...disputed, resolve('in'), fast]),
+      told([member, member], [...disputed, resolve('out'), run(), run()]),
+      told([member, member], [...disputed, resolve('out'), run(), resolve('in'), run()]),
+      told(
+        [member, member],
+        [...disputed, resolve('out'), run(), { is: 'allow', who: 0, moved: false }, run()],
+      ),
+    ],
+  },
+  {
+    found: 'an operator settles what may be a default of the platform',
+    stories: [
+      told([inNothing, member], [run(), resolve('in'), run(), run()], {
+        quirks: ['all-channels=opt_out'],
+      }),
+      told([inNothing, wanted], [run(), resolve('in'), run(), run()], {
+        quirks: ['all-channels=opt_out'],
+      }),
+      told([inNothing, wanted], [run(), run(), resolve('in'), fast], {
+        quirks: ['all-channels=opt_out'],
+      }),
+    ],
+  },
+  {
+    found: 'who says no after that, or said it on the platform, is not opted in',
+    stories: [
+      told(
+        [member, member],
+        [
+          ...disputed,
+          happens(onPlatform(0, 'signs up for the newsletter')),
+          happens(onPlatform(0, 'leaves the newsletter')),
+          resolve('in'),
+          run(),
+        ],
+      ),
+      told(
+        [member, member],
+        [
+          ...disputed,
+          resolve('in'),
+          happens(onPlatform(0, 'signs up for the newsletter')),
+          happens(onPlatform(0, 'leaves the newsletter')),
+          run(),
+          run(),
+        ],
+      ),
+      told(
+        [member, member],
+        [run(), happens(onPlatform(0, 'leaves the newsletter')), run(), resolve('in'), run()],
+      ),
+      told(
+        [member, member],
+        [
+          ...disputed,
+          resolve('in'),
+          happens(onPlatform(0, 'unsubscribes from everything')),
+          run(),
+          resolve('in'),
+        ],
+      ),
+    ],
+  },
+  {
+    found: 'a conflict that is settled as an opt-out opts the person out',
+    stories: [
+      told(
+        [member, member],
+        [
+          run(),
+          inCrm(0, 'has a double that forbids the newsletter'),
+          resolve('out'),
+          inCrm(0, 'loses its double'),
+          run(),
+          run(),
+        ],
+      ),
+    ],
+  },
+  {
+    found: 'a limited run brings in the chosen people, and opts out everybody who is to be',
+    stories: [
+      told(
+        [wanted, wanted, member],
+        [
+          run({ chosen: [0] }),
+          inCrm(2, 'forbids the newsletter'),
+          run({ chosen: [0] }),
+          run({ chosen: [1], mode: 'fast' }),
+        ],
+      ),
+      told(
+        [member, member],
+        [run(), inCrm(1, 'is removed'), run({ chosen: [0] }), day, run({ chosen: [0] }), run()],
+        { absent: 'opt_out', deletes: 'owned' },
+      ),
+    ],
+  },
+  {
+    found: 'a reset loses no opt-out',
+    stories: [
+      told([member, member], [...disputed, reset, run(), reset, fast]),
+      told(
+        [member, member],
+        [run(), happens(onPlatform(0, 'leaves the newsletter')), run(), reset, fast, reset, run()],
+      ),
+      told(
+        [member, member],
+        [
+          run(),
+          inCrm(0, 'forbids the newsletter'),
+          run(),
+          reset,
+          inCrm(0, 'wants the newsletter'),
+          fast,
+        ],
+      ),
+      told([member, member], [...twoBack, reject(), reset, calm, calm], tight),
+    ],
+  },
+];
