@@ -74,6 +74,22 @@ export const server = z
       .transform((url) => url.replace(/\/+$/, ''))
       .describe('Public address of this server for the CRM, if it is behind a proxy')
       .optional(),
+    users: text('File of the users of the console; without it, the console only shows').optional(),
+    proxyUser: z
+      .strictObject({
+        header: text('Header in which the proxy names the user that it has signed in'),
+        from: z.array(z.string()).min(1).describe('Addresses of the proxy'),
+        operators: z
+          .array(z.string())
+          .default([])
+          .describe('Users who may act; all others only look'),
+      })
+      .describe('Users whom a proxy signs in, for example with OpenID Connect')
+      .optional(),
+    viewersSeeAddresses: z
+      .boolean()
+      .describe('Names people by their address to viewers too; operators always see it')
+      .default(false),
   })
   .superRefine(({ host, token }, context) => {
     if (token !== undefined || isOwn(host)) return;
@@ -83,7 +99,7 @@ export const server = z
     );
     context.addIssue(issueOf(mistake, ['token']));
   }, onMapping)
-  .describe("The worker's HTTP server: health, metrics, status page, webhooks");
+  .describe("The worker's HTTP server: health, metrics, console, webhooks");
 
 /**
  * Returns whether a host refers to this machine only. A value of another type is refused elsewhere.
