@@ -1,10 +1,9 @@
 /** Reads a mirror for the console, and runs commands in it as the command line does. */
-import { execFile } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
 import type { Config } from '../../config/config.ts';
 import { see, type Seen } from '../../cli/lookup/snapshot-command.ts';
 import type { Shell } from '../../cli/compose/process-shell.ts';
 import { connect } from '../../cli/compose/platform-connection.ts';
+import { runSeparately } from '../../cli/compose/separate-process.ts';
 import { renderLine } from '../../cli/output/text-style.ts';
 import type { Platform } from '../../platform/platform.ts';
 import type { User } from '../access/visitor.ts';
@@ -32,8 +31,6 @@ export interface CommandResult {
   /** What it printed: results first, then notes. */
   lines: string[];
 }
-
-const program = fileURLToPath(new URL('../../../bin/crm-mirror.mjs', import.meta.url));
 
 /** Creates the access to a mirror. */
 export function consoleMirror(config: Config, shell: Shell): ConsoleMirror {
@@ -73,17 +70,6 @@ export function consoleMirror(config: Config, shell: Shell): ConsoleMirror {
         await platform.close();
       }
     },
-    async runApart(argv) {
-      const { promise, resolve } = Promise.withResolvers<CommandResult>();
-      const options = { env: shell.env, signal: shell.stop, maxBuffer: 1024 * 1024 };
-      execFile(
-        process.execPath,
-        [program, ...argv, '-c', config.file],
-        options,
-        (error, out, err) =>
-          resolve({ code: error ? 1 : 0, lines: [out, err].filter((text) => text !== '') }),
-      );
-      return promise;
-    },
+    runApart: (argv) => runSeparately([...argv, '-c', config.file], shell),
   };
 }
