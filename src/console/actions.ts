@@ -69,6 +69,8 @@ export const actions: Readonly<Record<string, Action>> = {
     'retry',
     ...(person === undefined ? [] : [person]),
   ]),
+  verify: action(z.object({}), () => ['audit', 'verify']),
+  check: action(z.object({}), () => ['check']),
   resolve: action(
     z.object({
       person: word,
@@ -88,3 +90,6 @@ export const actions: Readonly<Record<string, Action>> = {
 
 /** The actions that may take hours: the console shows their progress instead of waiting. */
 export const runActions: ReadonlySet<string> = new Set(['run-full', 'run-fast']);
+
+/** The actions that only read and may take long: they run in a process of their own. */
+export const apartActions: ReadonlySet<string> = new Set(['verify', 'check']);

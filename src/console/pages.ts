@@ -1,6 +1,17 @@
 /** Lists the pages of a mirror, in the order of the navigation. */
 import type { Page } from './view/page.ts';
 import { approvalsPage } from './pages/approvals.ts';
+import { auditPage } from './pages/audit.ts';
+import { configurationPage } from './pages/configuration.ts';
 import { overviewPage } from './pages/overview.ts';
+import { templatePage, templatePreview, templatesPage } from './pages/templates.ts';
 
-export const pages: readonly Page[] = [overviewPage, approvalsPage];
+export const pages: readonly Page[] = [
+  overviewPage,
+  approvalsPage,
+  auditPage,
+  templatesPage,
+  templatePage,
+  templatePreview,
+  configurationPage,
+];
