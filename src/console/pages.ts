@@ -3,6 +3,7 @@ import type { Page } from './view/page.ts';
 import { approvalsPage } from './pages/approvals.ts';
 import { auditPage } from './pages/audit.ts';
 import { configurationPage } from './pages/configuration.ts';
+import { eventsPage } from './pages/events.ts';
 import { overviewPage } from './pages/overview.ts';
 import { templatePage, templatePreview, templatesPage } from './pages/templates.ts';
 
@@ -13,5 +14,6 @@ export const pages: readonly Page[] = [
   templatesPage,
   templatePage,
   templatePreview,
+  eventsPage,
   configurationPage,
 ];
