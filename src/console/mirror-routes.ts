@@ -3,16 +3,15 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { Invalid } from '../domain/errors.ts';
 import type { Clock } from '../domain/clock.ts';
-import { actions, runActions } from './actions.ts';
+import { actions, apartActions, runActions } from './actions.ts';
 import type { CommandResult, ConsoleMirror } from './view/console-mirror.ts';
 import { watchMirror } from './live.ts';
 import type { NavLink } from './view/layout.ts';
 import {
   linkTo,
   type Page,
-  type PageContent,
   type PageElsewhere,
-  type PageFile,
+  type Shown,
   type PageRequest,
 } from './view/page.ts';
 import { pages } from './pages.ts';
@@ -68,7 +67,7 @@ export function serveMirror(
 interface Answered {
   page: Page;
   mirror: ConsoleMirror;
-  content: PageContent | PageFile | PageElsewhere;
+  content: Shown | PageElsewhere;
 }
 
 async function answer(
@@ -78,13 +77,16 @@ async function answer(
 ): Promise<void> {
   if ('to' in content) {
     await reply.redirect(content.to, 303);
-  } else if ('file' in content) {
-    const { file, type, text } = content;
-    reply.header('content-disposition', `attachment; filename="${file}"`);
-    await reply.type(type).send(text);
-  } else {
-    await sendPage(request, reply, { ...content, ...frameOf(mirror, page.path) });
+    return;
   }
+  if ('body' in content) {
+    await sendPage(request, reply, { ...content, ...frameOf(mirror, page.path) });
+    return;
+  }
+  const { type, text, name, policy } = content;
+  if (name !== undefined) reply.header('content-disposition', `attachment; filename="${name}"`);
+  if (policy !== undefined) reply.header('content-security-policy', policy);
+  await reply.type(`${type}; charset=utf-8`).send(text);
 }
 
 /** Returns what surrounds each page of a mirror; `current` is the path of one of `pages`. */
@@ -156,7 +158,7 @@ async function outcomeOf(
     if (error instanceof Invalid) return { code: 2, lines: [error.message] };
     throw error;
   }
-  const done = mirror.run(visitor, argv);
+  const done = apartActions.has(name) ? mirror.runApart(argv) : mirror.run(visitor, argv);
   if (!runActions.has(name)) return done;
   const over = new AbortController();
   const begun: Promise<CommandResult> = clock.sleep(runWaitMs, over.signal).then(

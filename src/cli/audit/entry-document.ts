@@ -29,8 +29,8 @@ export function documentsOf(log: AuditLog): (row: StoredEntry) => EntryDocument 
     return runs.get(seq) ?? null;
   };
   let approvals: Map<string, DecisionEntry[]> | undefined;
-  const approvalsOf = (plan: string | null): DecisionEntry[] => {
-    if (plan === null) return [];
+  const approvalsOf = (plan: string | null | undefined): DecisionEntry[] => {
+    if (!plan) return [];
     approvals ??= Map.groupBy(approvalsIn(log), ({ about }) => about ?? '');
     return approvals.get(plan) ?? [];
   };

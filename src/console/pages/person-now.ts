@@ -20,7 +20,7 @@ export const personNowPage: Page = {
     const { mirror, user } = request;
     if (user.role !== 'operator')
       return forbidden('Only operators can ask the CRM and the platform');
-    return mirror.ask(async (opened, shell) => {
+    return mirror.assembled(async (opened, shell) => {
       const { snapshot } = opened.mirror;
       const key = personIn(snapshot, request.id);
       if (key === undefined) return nobody;
@@ -39,7 +39,7 @@ export const dossierFile: Page = {
   path: 'people/:id/dossier.html',
   async show({ mirror, user, id }) {
     if (!user.seesAddresses) return forbidden('A dossier contains the address of the person');
-    return mirror.ask(async (opened, shell) => {
+    return mirror.assembled(async (opened, shell) => {
       const { snapshot } = opened.mirror;
       const key = personIn(snapshot, id);
       if (key === undefined) return nobody;
@@ -49,7 +49,7 @@ export const dossierFile: Page = {
       const signing = existingKey(config.audit.keyFile);
       const text = pageOf(document, textOf(document, signing), signing);
       const name = shortHash(snapshot.meta, key).slice(1);
-      return { file: `dossier-${name}.html`, type: 'text/html; charset=utf-8', text };
+      return { name: `dossier-${name}.html`, type: 'text/html', text };
     });
   },
 };

@@ -1,5 +1,5 @@
 /** Merges what happened to one person: writes, decisions, changes and requests, newest first. */
-import { factsOf, titleOf } from '../../cli/audit/entry-text.ts';
+import { entryParts } from '../../cli/audit/entry-text.ts';
 import type { EntryDocument } from '../../cli/audit/entry-document.ts';
 import type { PersonRecords } from '../../cli/dossier/person-records.ts';
 import { approvalOf, approvalWords } from '../../cli/output/decision-words.ts';
@@ -85,8 +85,9 @@ function itemOf(
 
 function ofEntry(entry: EntryDocument): Happened {
   const { at, run, type, seq } = entry;
-  const title = type === 'decision' ? `decided: ${titleOf(entry)}` : titleOf(entry);
-  const facts = [...factsOf(entry), ['audit log', `entry ${seq}`] as const];
+  const { title: what, facts: known } = entryParts(entry);
+  const title = type === 'decision' ? `decided: ${what}` : what;
+  const facts = [...known, ['audit log', `entry ${seq}`] as const];
   return { at, title, facts, run: run?.id ?? null, texts: [] };
 }
 

@@ -31,14 +31,19 @@ export interface PageContent {
   code?: number;
 }
 
-/** What a page offers for download instead. */
+/** A file that a page offers instead of content. */
 export interface PageFile {
-  /** The name of the file. */
-  file: string;
-  /** The type of its content, such as `text/csv; charset=utf-8`. */
+  /** The media type. */
   type: string;
   text: string;
+  /** The name under which browsers save it; undefined if they show it. */
+  name?: string;
+  /** The Content-Security-Policy, if it is not the one of pages. */
+  policy?: string;
 }
+
+/** What a page answers. */
+export type Shown = PageContent | PageFile;
 
 /** Where a page sends the browser instead: a path on this server. */
 export interface PageElsewhere {
@@ -51,7 +56,7 @@ export interface Page {
   path: string;
   /** The name in the navigation; undefined for pages that others link to. */
   nav?: string;
-  show(request: PageRequest): PageContent | PageFile | Promise<PageContent | PageFile>;
+  show(request: PageRequest): Shown | Promise<Shown>;
   /**
    * Answers the form of the page that asks for something that may not be in an address. It changes
    * nothing, so the form needs no token.
