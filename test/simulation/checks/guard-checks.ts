@@ -140,9 +140,10 @@ export function checkChosen(
 /** Nor does it take anybody for gone. */
 export function checkLimited(
   what: string,
+  isGone: boolean,
   { outing: { chosen }, known }: { outing: Outing; known: Known },
 ): void {
-  const wrong = chosen !== undefined && `${what} by a limited run`;
+  const wrong = isGone && `${what} by a limited run`;
   if (chosen) known.judge('a limited run takes nobody for gone', wrong);
 }
 

@@ -294,6 +294,7 @@ function checkOptOut(
   const absent = !wanted && !moved && (policy === 'opt_out' || deletes !== 'off');
   const unwanted = !wanted && !moved && !absent && `${what}, and the CRM does not want that`;
   judge('people are opted out only as the CRM wants', unwanted);
+  checkLimited(what, absent, { outing, known });
   if (absent) checkAbsence(what, keys, { outing, known });
   // Who is not opted out for absence is opted out before the delete alone.
   if (absent && policy === 'keep') checkWait(what, person, { keys, outing, known });
@@ -341,7 +342,6 @@ function checkAbsence(
   keys: readonly string[],
   { outing, known }: { outing: Outing; known: Known },
 ): void {
-  checkLimited(what, { outing, known });
   const { absences, judge } = known;
   const isDue = keys.some((key) => absences.isFlagged(key, outing) || absences.isLong(key, outing));
   const early = !isDue && `${what}, and is in the CRM, or was there not long ago`;
@@ -379,6 +379,7 @@ function checkDelete(arrival: Arrival, known: Known): void {
   const isStill = !isFlagged && !replaced && outing.mode !== 'full';
   const fast = isStill && `${what} in a fast run, and neither flagged nor replaced`;
   judge('a fast run deletes only flagged or replaced contacts', fast);
+  checkLimited(what, true, { outing, known });
   const early = replaced === false && `${what}, and the new address is not on the platform`;
   judge('an old address is not deleted before the new one exists', early);
   if (!replaced) {

@@ -21,6 +21,8 @@ export interface Settlements {
   out(out: Out): void;
   /** The opt-outs that these contacts show now were not theirs. */
   in(key: string, channel: string, people: readonly Person[]): void;
+  /** Whether that was ever said of the channel: another opt-out since then counts again. */
+  wasSettled(key: string, channel: string): boolean;
   /** Whether that is said of this very opt-out. */
   isSettled(person: Person, channel: string, state: State): boolean;
   /** Whether the person may be opted out for it. */
@@ -33,17 +35,20 @@ export interface Settlements {
 export function createSettlements(): Settlements {
   let outs: (Out & { key: string | undefined })[] = [];
   const ins = new Set<string>();
+  const settled = new Set<string>();
   const nameOf = ({ id }: Person, channel: string, { at }: State): string =>
     `${id} ${channel} ${at}`;
   return {
     out: (one) => void outs.push(one),
     in(key, channel, people) {
       outs = outs.filter((one) => one.key !== key || one.channel !== channel);
+      settled.add(`${key} ${channel}`);
       for (const person of people) {
         const state = person.channels.get(channel);
         if (state) ins.add(nameOf(person, channel, state));
       }
     },
+    wasSettled: (key, channel) => settled.has(`${key} ${channel}`),
     isSettled: (person, channel, state) => ins.has(nameOf(person, channel, state)),
     mayBeOut: (key, channel, { records }) =>
       outs.some((one) => {
@@ -102,8 +107,9 @@ export function checkResolvedOut(
   { arrival: { outing, sentAt }, known }: { arrival: Arrival; known: Known },
 ): void {
   const since = known.settlements.isOut(key, channel, outing.people);
-  if (since === undefined) return;
-  const wrong = sentAt > since && `${what}, and an operator resolved that as an opt-out`;
+  if (!known.settlements.mayBeOut(key, channel, outing.people)) return;
+  const isOut = since !== undefined && sentAt > since;
+  const wrong = isOut && `${what}, and an operator resolved that as an opt-out`;
   known.judge('people whom an operator resolved as out are not opted in', wrong);
 }
 
