@@ -3,15 +3,14 @@
  * code. The file of a command is loaded only when the command is called, so that help is fast.
  */
 import { readFileSync } from 'node:fs';
-import { isatty } from 'node:tty';
 import { Command, CommanderError } from 'commander';
-import { renderLine, takesColors } from './cli/output/text-style.ts';
+import { renderLine } from './cli/output/text-style.ts';
 import { defaultConfig, withConfig } from './cli/output/printed-commands.ts';
 import { visibleLines } from './cli/output/visible-text.ts';
 import { exitCode } from './cli/output/exit-codes.ts';
 import { explain, type Failure } from './cli/output/failure-report.ts';
 import type { CommandGroup, CommandModule, Shell } from './cli/compose/process-shell.ts';
-import { stopSignals } from './cli/compose/stop-signals.ts';
+import { realShell } from './cli/compose/real-shell.ts';
 
 type Entry = [summary: string, load: () => Promise<CommandModule | CommandGroup>];
 
@@ -45,6 +44,10 @@ const commands: Readonly<Record<string, Entry>> = {
   worker: [
     'keep running: every mirror by its schedule and by events; needs Redis',
     () => import('./commands/worker.ts'),
+  ],
+  console: [
+    'look at mirrors in the browser, and act there',
+    () => import('./commands/console.ts'),
   ],
   one: ['run for one person only, now', () => import('./commands/one.ts')],
   status: [
@@ -114,6 +117,7 @@ const commands: Readonly<Record<string, Entry>> = {
     () => import('./commands/rebind.ts'),
   ],
   backup: ['copy the snapshot, also while it is in use', () => import('./commands/backup.ts')],
+  notify: ['test: try the receivers of notifications', () => import('./commands/notify.ts')],
   template: [
     'test: send one template to an address, its variables resolved',
     () => import('./commands/template.ts'),
@@ -143,7 +147,7 @@ const hiddenCommands: ReadonlySet<string> = new Set(['complete']);
 
 /** Runs the command line of this process and sets its exit code. */
 export async function start(): Promise<void> {
-  process.exitCode = await main(process.argv.slice(2), { ...processShell(), call: main });
+  process.exitCode = await main(process.argv.slice(2), { ...realShell(process.env), call: main });
 }
 
 /** Runs one command line and returns its exit code. */
@@ -250,49 +254,4 @@ function version(): string {
   );
   const known = typeof manifest === 'object' && manifest !== null && 'version' in manifest;
   return known ? String(manifest.version) : 'unknown';
-}
-
-/** Returns the shell of the real process; one `stop` stands for all signals. */
-function processShell(): Shell {
-  const { stop, abort } = stopSignals();
-  // If the reader has stopped, or the disk behind the stream is full, the run itself must continue.
-  for (const stream of [process.stdout, process.stderr]) {
-    stream.on('error', ({ code }: NodeJS.ErrnoException) => {
-      if (code !== 'EPIPE') process.once('exit', () => (process.exitCode ||= exitCode('failed')));
-    });
-  }
-  const interactive = isatty(process.stderr.fd);
-  let drawn = false;
-  const clear = (): void => {
-    if (drawn) process.stderr.write('\r\u001b[K');
-    drawn = false;
-  };
-  return {
-    env: process.env,
-    print: (line: string) => {
-      clear();
-      process.stdout.write(`${line}\n`);
-    },
-    note: (line) => {
-      clear();
-      process.stderr.write(`${line}\n`);
-    },
-    progress: (line, shorter = []) => {
-      if (!interactive) return;
-      process.stderr.write(`\r\u001b[K${fitting([line, ...shorter], process.stderr.columns)}`);
-      drawn = true;
-    },
-    terminal: isatty(process.stdout.fd),
-    canAsk: isatty(process.stdin.fd) && isatty(process.stdout.fd),
-    colored: takesColors(process.stdout),
-    interactive,
-    stop,
-    abort,
-  };
-}
-
-/** Returns the first form that fits, or else the last one, cut. A terminal may state 0 columns. */
-function fitting(forms: readonly string[], columns: number | undefined): string {
-  const room = (columns || 80) - 1;
-  return (forms.find((form) => form.length <= room) ?? forms.at(-1) ?? '').slice(0, room);
 }

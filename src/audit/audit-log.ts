@@ -10,7 +10,7 @@ import { Busy } from '../domain/errors.ts';
 import type { Key } from '../domain/record.ts';
 import type { Wait } from '../snapshot/database/database-access.ts';
 import { type Statements, statementsOf } from '../snapshot/database/prepared-statements.ts';
-import { type AuditEntry, encodeEntry } from './audit-entry.ts';
+import { type AuditEntry, encodeEntry, entryIn } from './audit-entry.ts';
 import { firstHash, hashOf, type StoredEntry } from './hash-chain.ts';
 import { type Pruning, pruneIn } from './log-pruning.ts';
 import {
@@ -76,12 +76,16 @@ export interface AuditLog {
   checkpoint(key: SigningKey, at: number): void;
   /** Returns the number and the hash of the last entry. */
   head(): Head;
+  /** Returns the hash of an entry, or the one before the first; undefined if it was removed. */
+  hashAt(seq: number): Buffer | undefined;
   /** Returns the entries with greater numbers, in order. */
   entries(after?: number): IterableIterator<StoredEntry>;
   /** Returns the entries about a person, in order. */
   about(person: Person): StoredEntry[];
   /** Returns the entries about a template, in order. */
   aboutTemplate(key: Key): StoredEntry[];
+  /** Returns the entries of the decisions about a plan, and of the writes that these approved. */
+  aboutPlan(hash: string): StoredEntry[];
   /** Returns the entries of decisions, in order. */
   decisions(): StoredEntry[];
   /** Returns the entries from a time on, in milliseconds since the epoch. */
@@ -212,6 +216,7 @@ function readingIn({ prepare }: Statements) {
   const columns =
     'select seq, mark person, body, hash from entry left join person on person.id = entry.person';
   const entries = prepare<[number], StoredEntry>(`${columns} where seq > ? order by seq`);
+  const hashAt = prepare<[number], { hash: Buffer }>('select hash from entry where seq = ?');
   const about = prepare<[number], StoredEntry>(`${columns} where entry.person = ? order by seq`);
   const since = prepare<[number], StoredEntry>(
     `${columns} where entry.seq >= (select min(seq) from entry where body ->> 1 >= ?) order by seq`,
@@ -219,6 +224,7 @@ function readingIn({ prepare }: Statements) {
   const ofTemplate = prepare<[string, string], StoredEntry>(
     `${columns} where instr(body, ?) and body ->> '$[#-1]' = ? order by seq`,
   );
+  const mentioning = prepare<[string], StoredEntry>(`${columns} where instr(body, ?) order by seq`);
   const decided = prepare<[], StoredEntry>(
     `${columns} where body like '["decision"%' order by seq`,
   );
@@ -233,9 +239,11 @@ function readingIn({ prepare }: Statements) {
   const run = prepare<[string], { seq: number }>('select seq from run where id = ?');
   const addRun = prepare<[string, number]>('insert or replace into run values (?, ?)');
   return {
+    hashAt: (seq: number) => (seq === 0 ? firstHash : hashAt.get(seq)?.hash),
     entries: (after = 0) => entries.iterate(after),
     about: ({ id }: Person) => about.all(id),
     aboutTemplate: (key: Key) => ofTemplate.all(JSON.stringify(key), key),
+    aboutPlan: (hash: string) => mentioning.all(JSON.stringify(hash)).filter(isAbout(hash)),
     decisions: () => decided.all(),
     entriesSince: (at: number) => since.iterate(at),
     checkpoints: () => signed.all(),
@@ -245,6 +253,15 @@ function readingIn({ prepare }: Statements) {
     runNumber: (id: string) => run.get(id)?.seq ?? 0,
     knowsRun: (id: string) => run.get(id) !== undefined,
     addRun: (id: string, seq: number) => void addRun.run(id, seq),
+  };
+}
+
+/** Returns what tells whether an entry is about a plan. */
+function isAbout(plan: string): (row: StoredEntry) => boolean {
+  return ({ body }) => {
+    const entry = entryIn(body);
+    if (entry?.type === 'write') return entry.approval === plan;
+    return entry?.type === 'decision' && entry.about === plan;
   };
 }
 

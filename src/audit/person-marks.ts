@@ -26,6 +26,8 @@ export interface PersonMarks {
   of(key: Key): Person & { key: Buffer };
   /** Returns the person with this address, or undefined if the log knows none. */
   find(key: Key): Person | undefined;
+  /** Returns the person with this mark, erased or not. */
+  marked(mark: Buffer): Person | undefined;
   /** Drops the person's key. Returns the person who is nobody from now on. */
   drop(key: Key): Person | undefined;
 }
@@ -40,6 +42,7 @@ export function personMarksIn({ prepare }: Statements, secret: Buffer): PersonMa
   const get = prepare<[Buffer], Person & { key: Buffer }>(
     'select id, mark, key from person where lookup = ?',
   );
+  const byMark = prepare<[Buffer], Person>('select id, mark from person where mark = ?');
   const put = prepare<[Buffer, Buffer, Buffer]>(
     'insert into person (mark, lookup, key) values (?, ?, ?)',
   );
@@ -66,6 +69,7 @@ export function personMarksIn({ prepare }: Statements, secret: Buffer): PersonMa
       return { id: Number(put.run(mark, lookup, key).lastInsertRowid), mark, key };
     },
     find: (address) => search(address).found,
+    marked: (mark) => byMark.get(mark),
     drop(address) {
       const { found } = search(address);
       if (found) forget.run(found.id);

@@ -39,23 +39,23 @@ interface Compared {
   known?: (Head & { log?: string }) | undefined;
   /** The public keys, in PEM form, that may have signed; any key if there are none. */
   trusted?: readonly string[];
+  /** What comes before the first entry, if earlier ones are left out. */
+  start?: Head | undefined;
 }
 
 /** Verifies a log. */
 export function verifyLog(
   log: Pick<AuditLog, 'id' | 'entries' | 'checkpoints'>,
-  { known, trusted = [] }: Compared = {},
+  { known, trusted = [], start: given }: Compared = {},
 ): Verification {
   const faults: Fault[] = [];
   const add = (seq: number, what: string): void => {
     if (faults.length < mostFaults) faults.push({ seq, what });
   };
-  if (known?.log !== undefined && known.log !== log.id) {
-    add(1, `this is another log (${log.id}) than the one that the snapshot knows (${known.log})`);
-  }
+  sayOther(log.id, known?.log ?? log.id, add);
   const signed = signaturesOf(log, { trusted, add });
   const odd: Odd[] = [];
-  let start: Head = { seq: 0, hash: firstHash };
+  let start = given ?? { seq: 0, hash: firstHash };
   let first: StoredEntry | undefined;
   let before: Head | undefined;
   let entries = 0;
@@ -66,8 +66,8 @@ export function verifyLog(
   for (const row of log.entries()) {
     entries += 1;
     first ??= row;
-    start = startAfter(row) ?? start;
-    if (row.body.startsWith(gapStart)) add(row.seq, sayGap(row));
+    start = given ?? startAfter(row) ?? start;
+    sayGap(row, add);
     if (before) follow(row, before);
     signed.check(row);
     if (known?.seq === row.seq && !known.hash.equals(row.hash)) {
@@ -81,6 +81,12 @@ export function verifyLog(
   sayCut(last, Math.max(known?.seq ?? 0, ...signed.left()), add);
   const all = faults.toSorted((one, other) => one.seq - other.seq);
   return { entries, first: first?.seq ?? 0, last, ...signed.found(), faults: all };
+}
+
+/** Reports a log that took the place of the one that the snapshot knows. */
+function sayOther(log: string, known: string, add: Judging['add']): void {
+  if (known === log) return;
+  add(1, `this is another log (${log}) than the one that the snapshot knows (${known})`);
 }
 
 /** Reports entries that are missing at the end. */
@@ -125,10 +131,13 @@ const pruningStart = '["pruning"';
 
 const gapStart = '["gap"';
 
-function sayGap({ body }: StoredEntry): string {
+/** Reports that entries before this one are lost, if it says so. */
+function sayGap({ seq, body }: StoredEntry, add: Judging['add']): void {
+  if (!body.startsWith(gapStart)) return;
   const entry = entryIn(body);
-  if (entry?.type !== 'gap') return 'entries before this one are lost';
-  return `entries before this one are lost: the snapshot knew the log ${entry.log} up to ${entry.upTo}`;
+  const known = entry?.type === 'gap' ? entry : undefined;
+  const which = known && `: the snapshot knew the log ${known.log} up to ${known.upTo}`;
+  add(seq, `entries before this one are lost${which ?? ''}`);
 }
 
 /** Returns the end of the entries that were removed, according to the entry that says so. */

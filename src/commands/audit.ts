@@ -2,10 +2,12 @@ import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { type Command, Option } from 'commander';
 import { knownHead } from '../audit/drain-unaudited.ts';
-import type { AuditLog } from '../audit/audit-log.ts';
+import type { AuditLog, Checkpoint } from '../audit/audit-log.ts';
+import type { StoredEntry } from '../audit/hash-chain.ts';
 import { verifyLog } from '../audit/verify-log.ts';
-import { documentsOf } from '../cli/audit/entry-document.ts';
+import { documentsOf, withSameTimes } from '../cli/audit/entry-document.ts';
 import { csvHead, csvOf, entryLines } from '../cli/audit/entry-text.ts';
+import { verifyExport } from '../cli/audit/export-file.ts';
 import { alteredText, verificationLines } from '../cli/audit/verification-text.ts';
 import { auditLogOf } from '../cli/compose/audit-trail.ts';
 import type { CommandPart, Shell } from '../cli/compose/process-shell.ts';
@@ -49,6 +51,7 @@ export const parts: readonly CommandPart[] = [
 ];
 
 interface VerifyFlags extends LookFlags {
+  file?: string;
   publicKey?: string[];
 }
 
@@ -58,6 +61,7 @@ function verifyOptions(command: Command): void {
       '--public-key <file...>',
       'accept only these keys (PEM), so that a log that was signed anew is found',
     )
+    .option('--file <file>', 'verify an export in JSON lines instead, without a configuration')
     .addHelpText(
       'after',
       '\nThe exit code is 0 only if the log is whole. It reads the log only and works during a run.',
@@ -67,14 +71,29 @@ function verifyOptions(command: Command): void {
 async function verify(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<VerifyFlags>();
   const trusted = (flags.publicKey ?? []).map((file) => readFileSync(file, 'utf8'));
+  if (flags.file !== undefined) return verifyFile(flags.file, { trusted, flags }, shell);
   return withLog(flags, shell, ({ log, seen }) => {
     const known = seen.snapshot && knownHead(seen.snapshot.meta);
     const found = verifyLog(log, { known, trusted });
     const { mirror } = seen.config;
     const code = exitCode(found.faults.length === 0 ? 'done' : 'failed');
     const document = { mirror, log: log.id, whole: found.faults.length === 0, ...found };
-    return { document, lines: verificationLines(mirror, found), code };
+    return { document, lines: verificationLines(`The audit log of ${mirror}`, found), code };
   });
+}
+
+/** Verifies an export. */
+function verifyFile(
+  path: string,
+  { trusted, flags }: { trusted: readonly string[]; flags: VerifyFlags },
+  shell: Shell,
+): number {
+  const file = resolve(path);
+  const found = verifyExport(file, trusted);
+  const whole = found.faults.length === 0;
+  const lines = verificationLines(`The export ${file}`, found);
+  print({ document: { file, whole, ...found }, lines }, flags, shell);
+  return exitCode(whole ? 'done' : 'failed');
 }
 
 interface ShowFlags extends LookFlags {
@@ -83,7 +102,10 @@ interface ShowFlags extends LookFlags {
 
 function showOptions(command: Command): void {
   lookOptions(command)
-    .argument('<record>', 'an address, a hash, a CRM id, or the key of a template')
+    .argument(
+      '<record>',
+      'an address, a hash, a CRM id, the key of a template, the hash of a plan, or the mark of a person in an export',
+    )
     .option('--since <time>', 'only entries from then on: 2026-03-01T12:00:00Z, 2026-03-01, 7d')
     .addHelpText(
       'after',
@@ -99,11 +121,11 @@ async function show(command: Command, shell: Shell): Promise<number> {
     const code = codeOf({ log, seen }, shell);
     const since = sinceOf(flags.since, seen.now) ?? 0;
     const documentOf = documentsOf(log);
-    const entries = rowsAbout(who, { log, seen })
-      .map(documentOf)
-      .filter(({ at }) => Date.parse(at) >= since);
+    const { rows, isPlan = false } = rowsAbout(who, { log, seen });
+    const all = rows.map(documentOf);
+    const entries = (isPlan ? all : withSameTimes(all)).filter(({ at }) => Date.parse(at) >= since);
     const none = `The audit log knows nothing about ${who}: no write, or forgotten since.`;
-    const lines = entries.flatMap((entry) => [...entryLines(entry), '']);
+    const lines = entries.flatMap((entry) => [...entryLines(entry, { named: isPlan }), '']);
     return {
       document: { mirror: seen.config.mirror, log: log.id, entries },
       lines: entries.length > 0 ? lines.slice(0, -1) : [none],
@@ -112,15 +134,23 @@ async function show(command: Command, shell: Shell): Promise<number> {
   });
 }
 
-/** Returns the entries about a person or a template, oldest first. */
-function rowsAbout(who: string, { log, seen }: Opened) {
+/** Returns the entries about a person, a template or a plan, oldest first. */
+function rowsAbout(who: string, { log, seen }: Opened): { rows: StoredEntry[]; isPlan?: boolean } {
   const word = wordOf(who);
+  const ofPlan = isHash(word, 16) ? log.aboutPlan(word) : [];
+  if (ofPlan.length > 0) return { rows: ofPlan, isPlan: true };
+  const marked = isHash(word, 32) ? log.people.marked(Buffer.from(word, 'hex')) : undefined;
+  if (marked) return { rows: log.about(marked) };
   const { snapshot } = seen;
   const named = snapshot && !word.includes('@') ? recordNamed(who, snapshot) : undefined;
   const { kind, key } = named ?? { kind: 'contact' as const, key: word };
-  if (kind === 'template') return log.aboutTemplate(key);
+  if (kind === 'template') return { rows: log.aboutTemplate(key) };
   const person = log.people.find(key);
-  return person ? log.about(person) : [];
+  return { rows: person ? log.about(person) : [] };
+}
+
+function isHash(word: string, digits: number): boolean {
+  return word.length === digits && /^[0-9a-f]+$/.test(word);
 }
 
 interface ExportFlags extends LookFlags {
@@ -178,14 +208,41 @@ function* exported(
   }: { since: number; format: ExportFlags['format']; count: { entries: number } },
 ): Generator<string> {
   const documentOf = documentsOf(log);
+  const signed = new Map(log.checkpoints().map((one) => [one.seq, one]));
   if (format === 'csv') yield csvHead;
+  let before: StoredEntry | undefined;
   for (const row of log.entriesSince(since)) {
     count.entries += 1;
     const entry = { ...documentOf(row), hash: row.hash.toString('hex') };
-    // The text is what the hash covers, so that others can verify the chain.
-    yield format === 'csv' ? csvOf(entry) : JSON.stringify({ ...entry, text: row.body });
+    if (format === 'csv') yield csvOf(entry);
+    else yield JSON.stringify({ ...entry, ...proofOf(row, { log, before, signed }) });
+    before = row;
   }
 }
+
+/** Returns what others need to verify an entry: what the hash covers, and the signature. */
+function proofOf(
+  { seq, body }: StoredEntry,
+  { log, before, signed }: { log: AuditLog; before: StoredEntry | undefined; signed: Signed },
+) {
+  const previous = before?.hash ?? log.hashAt(seq - 1);
+  const checkpoint = signed.get(seq);
+  return {
+    text: body,
+    /** Null if the entry before it was removed as too old: an entry `pruning` has its hash. */
+    previousHash: previous?.toString('hex') ?? null,
+    checkpoint: checkpoint
+      ? {
+          log: log.id,
+          at: checkpoint.at,
+          publicKey: checkpoint.publicKey,
+          signature: checkpoint.signature.toString('base64'),
+        }
+      : null,
+  };
+}
+
+type Signed = ReadonlyMap<number, Checkpoint>;
 
 interface Opened {
   log: AuditLog;

@@ -1,21 +1,28 @@
 import type { Command } from 'commander';
 import { Invalid } from '../domain/errors.ts';
 import type { ToApprove } from '../engine/context/mirror-context.ts';
+import { loadConfig } from '../config/load-config.ts';
+import { systemClock } from '../http/system-clock.ts';
+import { isLeased } from '../snapshot/database/writer-lease.ts';
 import { deciderOf, type DeciderFlags } from '../cli/run/decision-options.ts';
 import { pass, passOptions, writingOptions, type PassFlags } from '../cli/run/run-command.ts';
+import { createLog, hushed } from '../cli/run/run-log.ts';
 import type { FullCode } from '../engine/report/full-reasons.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
+import { createNotifier } from '../worker/notifications/notifier.ts';
 import { operatorName } from '../cli/output/operator-name.ts';
 
 interface Flags extends PassFlags, DeciderFlags {
   full?: true;
   fast?: true;
   approve?: string;
+  notify?: true;
 }
 
 /** Declares the flags of `sync`. */
 export function options(command: Command): void {
   writingOptions(passOptions(command))
+    .option('--notify', 'report problems to the receivers of `notices`')
     .option('--full', 'list the platform and compare everything (the default)')
     .option('--fast', 'compare the CRM with what is recorded, list nothing')
     .option(
@@ -29,11 +36,33 @@ export function options(command: Command): void {
 /** Runs once and makes the platform match the CRM. */
 export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<Flags>();
-  return pass(flags, callingShell(flags, shell), {
-    ...modeOf(flags),
-    writes: true,
-    approve: toApprove(flags, shell),
-  });
+  const here = async () =>
+    pass(flags, callingShell(flags, shell), {
+      ...modeOf(flags),
+      writes: true,
+      approve: toApprove(flags, shell),
+    });
+  return flags.notify ? notifying(flags, shell, here) : here();
+}
+
+/**
+ * Reports what the run found, also if it failed. A worker that holds the mirror reports it itself.
+ */
+async function notifying(flags: Flags, shell: Shell, runs: () => Promise<number>): Promise<number> {
+  const config = loadConfig(flags.config, shell.env);
+  const log = createLog(hushed(shell, flags, true), config.mirror);
+  const options = { shell, log, clock: systemClock, random: Math.random };
+  const notifier = createNotifier(config, options);
+  if (!notifier) {
+    const fix = 'add notices: { to: [ … ] }, as docs/notifications.md shows';
+    throw new Invalid(`--notify: ${config.file} names no receiver`, { fix });
+  }
+  try {
+    return await runs();
+  } finally {
+    if (!shell.held && !isLeased(config.snapshot)) notifier.ran();
+    await notifier.close();
+  }
 }
 
 function toApprove(flags: Flags, shell: Shell): ToApprove | undefined {

@@ -1,53 +1,20 @@
 /**
- * Runs the worker's HTTP server:
- *
- *   GET   /healthz            alive
- *   GET   /readyz             accepts events; 503 with the reasons while it cannot
- *   POST  /webhooks/<mirror>  events of a CRM (webhooks.ts)
- *   GET   /                   the status of all mirrors
- *   GET   /metrics            for Prometheus
- *   GET   /queues             waiting jobs and jobs in progress
- *
- * All but the first three require the token (access-check.ts). Every failure returns one line of
- * JSON.
+ * Runs an HTTP server. The worker and `crm-mirror console` register their routes with it. Every
+ * failure outside the console's pages returns one line of JSON.
  */
-import { createBullBoard } from '@bull-board/api';
-import { BullMQAdapter } from '@bull-board/api/bullMQAdapter';
-import { FastifyAdapter } from '@bull-board/fastify';
 import Fastify, { type FastifyError, type FastifyInstance } from 'fastify';
 import type { Clock } from '../domain/clock.ts';
 import { Invalid, Unavailable } from '../domain/errors.ts';
 import type { Fault } from '../domain/record.ts';
-import type { QueueView } from '../worker/queues/queue-view.ts';
-import { mayEnter } from './access-check.ts';
-import type { Metrics } from './metrics.ts';
-import { type MirrorStatus, pagePolicy, renderPage } from './status-page.ts';
-import { serveWebhooks, type Webhook } from './webhooks.ts';
 
-/** The parts and settings of the server. */
+/** The settings of the server. */
 export interface ServerOptions {
   host: string;
   /** The port; 0 picks any free port. */
   port: number;
-  /** The token; undefined if `host` is a loopback address, so that only this machine has access. */
-  token: string | undefined;
-  /**
-   * The URL under which the CRM calls this server, without a trailing slash; undefined if it is
-   * taken from the requests.
-   */
-  publicUrl: string | undefined;
-  /** The webhooks of the mirrors that accept events, by mirror. */
-  webhooks: ReadonlyMap<string, Webhook>;
-  /** The queues to show. The server does not close them. */
-  queues: QueueView['queues'];
-  metrics: Metrics;
-  /**
-   * Returns the reasons why no event can be accepted now, one line each. An outage of a CRM does
-   * not count.
-   */
-  ready(): readonly string[];
-  statuses(): Promise<readonly MirrorStatus[]>;
   clock: Clock;
+  /** Registers the routes, before the server listens. */
+  register(app: FastifyInstance): void;
   /** Called with each bug that occurs while a request is served. */
   failed(error: unknown): void;
 }
@@ -63,11 +30,9 @@ export interface Server {
 const mostBytes = 1024 * 1024;
 const closeMs = 3_000;
 const retryAfterSeconds = 5;
-const open = new Set(['/healthz', '/readyz', '/webhooks/:mirror']);
 
 /** Creates the server. It does not listen yet. */
-export function createServer(options: ServerOptions): Server {
-  const { host, port, clock } = options;
+export function createServer({ host, port, clock, register, failed }: ServerOptions): Server {
   const app = Fastify({
     bodyLimit: mostBytes,
     forceCloseConnections: 'idle',
@@ -75,11 +40,16 @@ export function createServer(options: ServerOptions): Server {
     keepAliveTimeout: 30_000,
     http: { headersTimeout: 10_000, maxHeaderSize: 16_384 },
   });
-  guard(app, options);
-  answerFaults(app, options);
-  servePages(app, options);
-  app.register(async (scope) => serveWebhooks(scope, options));
-  app.register(async (scope) => serveBoard(scope, options.queues));
+  app.addHook('onRequest', async (_request, reply) => {
+    reply.headers({
+      'cache-control': 'no-store',
+      'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+      'referrer-policy': 'no-referrer',
+      'x-content-type-options': 'nosniff',
+    });
+  });
+  answerFaults(app, failed);
+  register(app);
   return {
     async listen() {
       try {
@@ -98,46 +68,7 @@ export function createServer(options: ServerOptions): Server {
   };
 }
 
-function guard(app: FastifyInstance, { token }: ServerOptions): void {
-  app.addHook('onRequest', async ({ routeOptions, headers }, reply) => {
-    reply.headers({
-      'cache-control': 'no-store',
-      'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
-      'referrer-policy': 'no-referrer',
-      'x-content-type-options': 'nosniff',
-    });
-    if (open.has(routeOptions.url ?? '') || mayEnter(headers, token)) return;
-    if (token === undefined) {
-      const error = 'without a token only localhost is answered: add server.token';
-      await reply.code(403).send({ error });
-      return;
-    }
-    reply.header('www-authenticate', 'Basic realm="crm-mirror", charset="UTF-8"');
-    await reply.code(401).send({ error: 'the token is missing or wrong' });
-  });
-}
-
-function servePages(app: FastifyInstance, options: ServerOptions): void {
-  const { metrics, ready, statuses } = options;
-  app.get('/healthz', async () => 'ok');
-  app.get('/readyz', async (_request, reply) => {
-    const reasons = ready();
-    return reply
-      .code(reasons.length === 0 ? 200 : 503)
-      .send({ ready: reasons.length === 0, reasons });
-  });
-  app.get('/metrics', async (_request, reply) =>
-    reply.type(metrics.contentType).send(await metrics.text()),
-  );
-  app.get('/', async (_request, reply) =>
-    reply
-      .header('content-security-policy', pagePolicy)
-      .type('text/html; charset=utf-8')
-      .send(renderPage(await statuses())),
-  );
-}
-
-function answerFaults(app: FastifyInstance, { failed }: ServerOptions): void {
+function answerFaults(app: FastifyInstance, failed: ServerOptions['failed']): void {
   app.setNotFoundHandler((_request, reply) => reply.code(404).send({ error: 'not found' }));
   app.setErrorHandler((error: FastifyError, _request, reply) => {
     if (error instanceof Unavailable) {
@@ -177,33 +108,4 @@ function unusable(error: unknown, address: string): unknown {
   const fault = faults[code];
   if (fault === undefined) return error;
   return new Invalid(`server: ${address} ${fault.reason}`, { fix: fault.fix, cause: error });
-}
-
-const boardPath = '/queues';
-
-/**
- * The Content-Security-Policy of the board, which has its own scripts and inserts styles at run
- * time. Nothing else is allowed.
- */
-const boardPolicy = [
-  "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:",
-  "connect-src 'self'; base-uri 'self'; form-action 'none'; frame-ancestors 'none'",
-].join('; ');
-
-/** Serves the board under /queues, and responds with 405 to every method except GET and HEAD. */
-function serveBoard(app: FastifyInstance, queues: QueueView['queues']): void {
-  const adapter = new FastifyAdapter();
-  adapter.setBasePath(boardPath);
-  createBullBoard({
-    queues: queues.map((queue) => new BullMQAdapter(queue, { readOnlyMode: true })),
-    serverAdapter: adapter,
-    options: { uiConfig: { boardTitle: 'crm-mirror', hideRedisDetails: true, hideDocsLink: true } },
-  });
-  adapter.setErrorHandler(() => ({ status: 500, body: { error: 'Redis cannot be asked' } }));
-  app.addHook('onRequest', async ({ method }, reply) => {
-    reply.header('content-security-policy', boardPolicy);
-    if (method === 'GET' || method === 'HEAD') return;
-    await reply.code(405).send({ error: 'the queues are only shown here' });
-  });
-  app.register(adapter.registerPlugin(), { prefix: boardPath });
 }

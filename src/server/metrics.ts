@@ -116,11 +116,11 @@ function countChanges(register: Registry): Metrics['ended'] {
     labelNames: ['mirror', 'kind', 'op'],
     registers: [register],
   });
-  const ofKind = (mirror: string, kind: string, { applied, rejected }: KindSummary): void => {
+  const ofKind = (mirror: string, kind: string, { applied, refused }: KindSummary): void => {
     for (const [op, n] of Object.entries(applied)) {
       changes.inc({ mirror, kind, op, outcome: 'acked' }, n);
     }
-    changes.inc({ mirror, kind, op: '', outcome: 'rejected' }, rejected);
+    changes.inc({ mirror, kind, op: '', outcome: 'rejected' }, refused);
   };
   return (mirror, { mode, only, plan, contacts, templates }) => {
     ofKind(mirror, 'contact', contacts);

@@ -12,7 +12,7 @@ import { assemble } from '../cli/compose/assemble-mirror.ts';
 import type { createLog } from '../cli/run/run-log.ts';
 import type { Complaints } from './notifications/blocked-notices.ts';
 import { createLanes, type Lanes } from './person-runs.ts';
-import type { Notifier } from './notifications/webhook-notifier.ts';
+import type { Notifier } from './notifications/notifier.ts';
 import type { MirrorAssignment } from './mirror-assignment.ts';
 import { retrySchedules } from '../domain/retry-schedules.ts';
 

@@ -27,7 +27,7 @@ import { complaintsOf } from './notifications/blocked-notices.ts';
 import { followRun } from '../cli/run/follow-run.ts';
 import { alertsIn } from '../cli/status/alert-thresholds.ts';
 import { createLog } from '../cli/run/run-log.ts';
-import { createNotifier } from './notifications/webhook-notifier.ts';
+import { createNotifier } from './notifications/notifier.ts';
 import { runNow } from '../cli/run/run-command.ts';
 import { copiedAt, refusePaused } from '../cli/compose/snapshot-marks.ts';
 import {

@@ -17,7 +17,6 @@ import { openRunQueue, type RunQueue } from './queues/run-queue.ts';
 import { dueIn, tickWords, type Schedule } from './queues/run-schedule.ts';
 import { sealOf } from './queues/payload-encryption.ts';
 import type { Watched } from '../server/mirror-gauges.ts';
-import type { MirrorStatus } from '../server/status-page.ts';
 import type { Webhook } from '../server/webhooks.ts';
 import { readKey } from '../do-not-contact/list-key.ts';
 import { doHanded } from './remote-commands.ts';
@@ -25,7 +24,7 @@ import { createMirrorHost, type Home } from './mirror-host.ts';
 import { lanesAtOnce } from './person-runs.ts';
 import { assignmentIn } from './mirror-assignment.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
-import { readCurrentStatus, readStatusPage } from '../cli/status/current-status.ts';
+import { readCurrentStatus } from '../cli/status/current-status.ts';
 
 /** A configuration that a worker can serve. */
 export interface Workable extends Config {
@@ -41,7 +40,6 @@ export interface Served extends Watched {
   queues: QueueView['queues'];
   /** Returns why Redis cannot be reached for the mirror, or undefined if it can. */
   away(): string | undefined;
-  status(): MirrorStatus;
   close(): Promise<void>;
 }
 
@@ -102,7 +100,6 @@ export function serve(config: Workable, shell: Shell, options: ServeOptions): Se
     webhook: hook && events && { ...hook, events },
     queues: view.queues,
     away: redis.away,
-    status: () => readStatusPage(config),
     standing: async () => readCurrentStatus(config),
     limits: home.limits,
     depths: view.depths,

@@ -1,11 +1,16 @@
-/** Creates the server that a worker runs for all its mirrors. */
+/** Creates the server that a worker runs for all its mirrors, with the console. */
+import { randomBytes } from 'node:crypto';
 import type { Config } from '../config/config.ts';
 import { Invalid } from '../domain/errors.ts';
 import { systemClock } from '../http/system-clock.ts';
 import { createMetrics, type Metrics } from '../server/metrics.ts';
 import { createServer } from '../server/http-server.ts';
+import { serveWorkerRoutes } from '../server/worker-routes.ts';
 import type { Webhook } from '../server/webhooks.ts';
 import { explain } from '../cli/output/failure-report.ts';
+import { accessRulesOf } from '../console/access/access-rules.ts';
+import { consoleMirror } from '../console/view/console-mirror.ts';
+import { serveConsole } from '../console/console-routes.ts';
 import type { Served } from './mirror-service.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 
@@ -30,19 +35,32 @@ export function openServer(
   const metrics = createMetrics(served);
   const webhooks = new Map<string, Webhook>();
   for (const { mirror, webhook } of served) if (webhook) webhooks.set(mirror, webhook);
+  const access = accessRulesOf(asked);
+  const failed = (error: unknown): void => shell.note(`crm-mirror: server: ${explain(error).text}`);
+  const { host, port, token, publicUrl } = asked.server;
   const server = createServer({
-    ...asked,
-    webhooks,
-    metrics,
-    queues: served.flatMap(({ queues }) => queues),
-    ready: () =>
-      served.flatMap(({ mirror, away }) => {
-        const why = away();
-        return why === undefined ? [] : [`${mirror}: ${why}`];
-      }),
-    statuses: async () => served.map(({ status }) => status()),
+    host,
+    port,
     clock: systemClock,
-    failed: (error) => shell.note(`crm-mirror: server: ${explain(error).text}`),
+    failed,
+    register(app) {
+      serveWorkerRoutes(app, {
+        token,
+        publicUrl,
+        webhooks,
+        metrics,
+        queues: served.flatMap(({ queues }) => queues),
+        ready: () =>
+          served.flatMap(({ mirror, away }) => {
+            const why = away();
+            return why === undefined ? [] : [`${mirror}: ${why}`];
+          }),
+        clock: systemClock,
+      });
+      const mirrors = configs.map((config) => consoleMirror(config, shell));
+      const secret = randomBytes(32).toString('hex');
+      serveConsole(app, { mirrors, access, clock: systemClock, secret, failed });
+    },
   });
   return {
     ended: metrics.ended,
@@ -53,16 +71,15 @@ export function openServer(
   };
 }
 
+/** Returns the server block that all configurations with one share, and the file of the first. */
 function serverOf(configs: readonly Config[]) {
   const [first, ...others] = configs.filter(({ server }) => server);
-  const asked = first?.server;
-  if (!first || !asked) return undefined;
+  if (!first?.server) return undefined;
   for (const { file, server } of others) {
-    if (JSON.stringify(server) === JSON.stringify(asked)) continue;
+    if (JSON.stringify(server) === JSON.stringify(first.server)) continue;
     throw new Invalid(`${first.file} and ${file} ask for different servers, and a worker has one`, {
       fix: 'write the same block, or leave one out',
     });
   }
-  const { host, port, token, publicUrl } = asked;
-  return { host, port, token, publicUrl };
+  return { file: first.file, server: first.server };
 }

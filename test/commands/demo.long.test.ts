@@ -128,7 +128,15 @@ function desired(record: Record<string, string>): DesiredRow {
   return contactDesire({ id: 'id', email: 'email', channels }, Date.now)(record, 'line 2');
 }
 
-const counts = { desired: 0, observed: 0, changes: {}, applied: {}, rejected: 0, conflicts: 0 };
+const counts = {
+  desired: 0,
+  observed: 0,
+  changes: {},
+  applied: {},
+  refused: 0,
+  rejected: 0,
+  conflicts: 0,
+};
 const summary: Summary = {
   run: 'run',
   mirror: 'acme',

@@ -1,70 +1,18 @@
 /** Notices over real HTTP: signed, told once, tried again, and in nobody's way. */
-import { once } from 'node:events';
-import { createServer, type IncomingHttpHeaders } from 'node:http';
 import { expect, onTestFinished, test } from 'vitest';
 import { Webhook } from 'standardwebhooks';
-import { loadConfig } from '../../src/config/load-config.ts';
-import { createNotifier } from '../../src/worker/notifications/webhook-notifier.ts';
-import type { Notice } from '../../src/cli/status/trouble-notice.ts';
 import { ownRedis } from '../support/redis.ts';
-import { quickClock } from '../support/engine/engine-world.ts';
-import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
+import { ann, bob, mirrored } from '../support/commands/mirrored-contacts.ts';
+import { type Heard, receiver, refusing, reporting } from '../support/commands/notice-receivers.ts';
 import { start, until } from '../support/commands/worker-processes.ts';
 import { untilHolds } from '../support/waiting.ts';
 
 const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
 
-interface Heard {
-  path: string;
-  headers: IncomingHttpHeaders;
-  body: string;
-}
-
-/** Somebody's server, which answers with these statuses, one after the other, and then with 204. */
-async function receiver(...statuses: number[]) {
-  const heard: Heard[] = [];
-  const server = createServer((request, response) => {
-    let body = '';
-    request.on('data', (chunk: Buffer) => void (body += chunk.toString()));
-    request.on('end', () => {
-      heard.push({ path: request.url ?? '', headers: request.headers, body });
-      response.writeHead(statuses.shift() ?? 204).end();
-    });
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => void server.close());
-  const bound = server.address();
-  const port = typeof bound === 'object' && bound ? bound.port : 0;
-  return { heard, url: `http://127.0.0.1:${port}/hooks/crm?to=ops` };
-}
-
-/** A mirror of which nobody has been told anything yet. */
-async function telling(url: string) {
-  const world = await mirrored();
-  world.config({ notices: { url, secret } });
-  const told: { notice: Notice | undefined; why: string | undefined }[] = [];
-  const stop = new AbortController();
-  const shell = { stop: stop.signal, abort: new AbortController().signal };
-  const log = { noticed: (notice?: Notice, why?: string) => void told.push({ notice, why }) };
-  const open = () => {
-    const options = { shell, log, clock: quickClock(), random: () => 0.5 };
-    return createNotifier(loadConfig(world.file, {}), options);
-  };
-  const begin = () => {
-    const notifier = open();
-    if (!notifier) throw new Error('nobody is to be told');
-    onTestFinished(async () => notifier.close());
-    return notifier;
-  };
-  return { world, told, stop, open, begin };
-}
+/** A mirror that reports to one signed webhook. */
+const telling = async (url: string) => reporting({ url, secret });
 
 const types = (heard: readonly Heard[]) => heard.map(({ body }) => JSON.parse(body).type);
-
-/** The platform answers every listing with this status. */
-const refusing = (world: Mirrored, status: number) =>
-  world.server.fail(({ path }) => path.startsWith('/api/contacts/list'), { is: 'answer', status });
 
 test('reports the first failure and the recovery, signed and without an address', async () => {
   const { heard, url } = await receiver();

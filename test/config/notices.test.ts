@@ -37,3 +37,78 @@ it.each([
   const found = mistakes(block(url, secret))?.map((text) => text.replace(/^\S+ {2}/, ''));
   expect(found?.[0]).toBe(line);
 });
+
+const receivers = (...entries: string[]): string =>
+  minimal(`notices: { to: [${entries.join(', ')}] }`);
+const slack = (more = '') => `{ slack: { url: 'https://x.example/T0/B0' }${more} }`;
+const mail = (more: string) => `{ email: { from: a@x.example, to: [b@x.example], ${more} } }`;
+
+it('takes a list of receivers, also beside url and secret', () => {
+  const hook = `{ webhook: { url: 'https://x.example/', secret: '${good}' }, name: second }`;
+  const text = `notices: { url: 'https://y.example/', secret: '${good}', to: [${slack()}, ${hook}] }`;
+  expect(load(minimal(text)).notices?.to).toEqual([
+    { slack: { url: 'https://x.example/T0/B0' }, level: 'warning' },
+    { webhook: { url: 'https://x.example/', secret: good }, name: 'second', level: 'warning' },
+  ]);
+});
+
+it.each([
+  'smtp: smtps://mail.example',
+  "smtp: 'smtp://mail.example:587', user: ops, password: 'p@ss/w#rd'",
+  "smtp: 'smtp://[::1]:25'",
+])('takes a mail server: %s', (given) => {
+  expect(load(receivers(mail(given))).notices?.to).toHaveLength(1);
+});
+
+const noServer =
+  'is no address of a mail server  → write smtps://HOST, or smtp://HOST:587 for STARTTLS; ' +
+  'user and password are keys of their own';
+
+it.each([
+  ['nothing', 'notices: {}', 'to  is missing, and so is url  → list at least one receiver'],
+  ['an empty list', 'notices: { to: [] }', 'to  is empty  → fill it (Further receivers)'],
+  [
+    'a url alone',
+    "notices: { url: 'https://x.example/' }",
+    'secret  is missing  → add "secret: …" (Secret for the signature, in the format of Standard Webhooks)',
+  ],
+  [
+    'two of one kind without names',
+    `notices: { to: [${slack()}, ${slack()}] }`,
+    'to[1]  has the name of another receiver  → give it a name of its own: name: …',
+  ],
+  [
+    'no kind',
+    'notices: { to: [{ level: error }] }',
+    'to[0]  has to name one of slack, teams, ntfy, email, webhook  → ' +
+      'write one of them, and a further entry for another receiver',
+  ],
+  [
+    'no encryption',
+    "notices: { to: [{ ntfy: { url: 'http://ntfy.example/topic' } }] }",
+    'to[0].ntfy.url  would send it unencrypted  → use https',
+  ],
+  [
+    'an unknown event',
+    `notices: { to: [${slack(', events: [sunny]')}] }`,
+    'to[0].events[0]  is not known here  → use held or opt_outs or quarantined or failed or stale or alert',
+  ],
+  [
+    'a password in the address',
+    `notices: { to: [${mail("smtp: 'smtps://ops:pw@mail.example'")}] }`,
+    `to[0].email.smtp  ${noServer}`,
+  ],
+  [
+    'a user without a password',
+    `notices: { to: [${mail("smtp: 'smtps://mail.example', user: ops")}] }`,
+    'to[0].email.password  is missing, and there is a user  → add password, or remove user',
+  ],
+  [
+    'an entry that is empty',
+    'notices: { to: [null] }',
+    'to[0]  is empty  → fill the entry or remove it',
+  ],
+])('refuses %s', (_, text, line) => {
+  const found = mistakes(minimal(text))?.map((one) => one.replace(/^\S+ {2}notices\./, ''));
+  expect(found).toEqual([line]);
+});

@@ -8,6 +8,7 @@ import { openEventQueue } from '../../src/worker/queues/event-queue.ts';
 import { viewQueues } from '../../src/worker/queues/queue-view.ts';
 import type { GaugedStatus, Watched } from '../../src/server/mirror-gauges.ts';
 import { createMetrics } from '../../src/server/metrics.ts';
+import { createWorld } from '../support/engine/engine-world.ts';
 import { ownRedis, type TestRedis } from '../support/redis.ts';
 
 let redis: TestRedis;
@@ -67,7 +68,8 @@ test('the metrics count runs and what they did', async () => {
       changes: { ...contacts.changes, opt_in: 7 },
       applied: { create: 0, opt_in: 3, opt_out: 2, delete: 0 },
       held: { ...contacts.held, delete: 4, opt_out: 5 },
-      rejected: 1,
+      refused: 1,
+      rejected: 700,
     },
     requests: { total: 9, byRoute: { 'contacts.list': 8, 'contacts.optIn': 1 }, rateLimited: 2 },
   });
@@ -91,6 +93,21 @@ test('the metrics count runs and what they did', async () => {
       'crm_mirror_requests_total{mirror="acme",route="contacts.list"} 16',
       'crm_mirror_requests_rate_limited_total{mirror="acme"} 4',
     ]),
+  );
+});
+
+test('a change that the platform refuses is counted once, and not again in each later run', async () => {
+  const world = await createWorld({ kinds: ['contact'] });
+  world.people([{ email: 'ann@example.com', news: 'yes' }]);
+  world.server.fail(({ method }) => method === 'POST', { is: 'answer', status: 422 });
+  const metrics = createMetrics([]);
+  for (let nth = 0; nth < 3; nth += 1) {
+    const run = await world.sync();
+    expect(run.contacts.rejected).toBe(1);
+    metrics.ended('acme', run);
+  }
+  expect(await told(metrics, 'changes_total')).toContain(
+    'crm_mirror_changes_total{mirror="acme",kind="contact",op="",outcome="rejected"} 1',
   );
 });
 

@@ -6,19 +6,26 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { Invalid, Unavailable } from '../../src/domain/errors.ts';
 import { viewQueues } from '../../src/worker/queues/queue-view.ts';
-import type { ServerOptions } from '../../src/server/http-server.ts';
+import { createMetrics } from '../../src/server/metrics.ts';
 import { anyRedis, ownRedis } from '../support/redis.ts';
-import { raw, startServer, type Started } from '../support/server/started-server.ts';
+import {
+  raw,
+  type ServerParts,
+  startServer,
+  type Started,
+} from '../support/server/started-server.ts';
 import { untilHolds } from '../support/waiting.ts';
 
 const running: Started[] = [];
 afterEach(async () => void (await Promise.all(running.splice(0).map(async (one) => one.close()))));
 
-async function start(options: Partial<ServerOptions> = {}): Promise<Started> {
+async function start(options: Partial<ServerParts> = {}): Promise<Started> {
   const started = await startServer(options);
   running.push(started);
   return started;
 }
+
+const scraped = (text: () => Promise<string>) => ({ ...createMetrics([]), text });
 
 const basic = (user: string, password: string) =>
   `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`;
@@ -104,16 +111,16 @@ describe('an error is one line', () => {
 
   test('for a bug, which is logged and not shown', async () => {
     const bug = new Error('ann@example.com');
-    const { get, failures } = await start({ statuses: () => Promise.reject(bug) });
-    const answer = await get('/');
+    const { get, failures } = await start({ metrics: scraped(() => Promise.reject(bug)) });
+    const answer = await get('/metrics');
     expect([answer.status, await answer.text()]).toEqual([500, '{"error":"internal error"}']);
     expect(failures).toEqual([bug]);
   });
 
   test('but not for missing Redis', async () => {
     const gone = new Unavailable('gone', { acted: 'no' });
-    const { get, failures } = await start({ statuses: () => Promise.reject(gone) });
-    expect([(await get('/')).status, failures]).toEqual([503, []]);
+    const { get, failures } = await start({ metrics: scraped(() => Promise.reject(gone)) });
+    expect([(await get('/metrics')).status, failures]).toEqual([503, []]);
   });
 
   test('for headers without an end', async () => {
@@ -200,19 +207,19 @@ describe('listening', () => {
 
   test('ends after the requests in flight, and does not wait for idle connections', async () => {
     const asked = Promise.withResolvers<void>();
-    const statuses = async () => {
+    const metrics = scraped(async () => {
       asked.resolve();
       await pause(50);
-      return [];
-    };
-    const { url, get, server } = await startServer({ statuses });
+      return '';
+    });
+    const { url, get, server } = await startServer({ metrics });
     const idle = connect(Number(new URL(url).port), '127.0.0.1');
     idle.on('error', () => undefined);
     await once(idle, 'connect');
     const half = connect(Number(new URL(url).port), '127.0.0.1');
     half.on('error', () => undefined);
     half.write('POST /webhooks/acme HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n{');
-    const answer = get('/');
+    const answer = get('/metrics');
     await asked.promise;
     await server.close();
     expect((await answer).status).toBe(200);

@@ -173,10 +173,17 @@ export const broken: readonly Broken[] = [
   },
   {
     rule: 'the audit log has each write once',
-    foundBy: 1,
+    foundBy: 33,
     breaks: (mirror) =>
+      // Only an answered delete, and few runs have one, so that the check has to look for them.
       withLog(mirror, ({ append }) => ({
-        append: (entries, reached) => append([...entries, ...entries], reached),
+        append(entries, reached) {
+          const again = entries.filter(
+            ({ entry }) =>
+              entry.type === 'write' && entry.op === 'delete' && entry.outcome === 'acked',
+          );
+          append([...entries, ...again.slice(0, 1)], reached);
+        },
       })),
   },
 ];

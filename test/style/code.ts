@@ -12,6 +12,7 @@ const edges = [
   ...commandLine,
   'src/worker/mirror-',
   'src/worker/remote-commands.ts',
+  'src/worker/worker-server.ts',
   'src/emulator/http-listener.ts',
   'src/http/send-request.ts',
   'src/http/system-clock.ts',

@@ -34,11 +34,10 @@ export function documentsOf(log: AuditLog): (row: StoredEntry) => EntryDocument 
     const { type, at } = entry;
     const person = row.person?.toString('hex') ?? null;
     const told = { seq: row.seq, at: instant(at), type, person };
-    if (entry.type !== 'write') return { ...entry, ...told };
+    if (entry.type !== 'write') return { ...ownFields(entry), ...told };
     return {
-      ...entry,
+      ...ownFields(entry),
       ...told,
-      statedAt: instantOrNull(entry.statedAt),
       after: afterOf(entry),
       run: runOf(entry.run),
       approvedBy: (approvals.get(entry.approval ?? '') ?? [])
@@ -46,6 +45,36 @@ export function documentsOf(log: AuditLog): (row: StoredEntry) => EntryDocument 
         .map(({ at: decided, name, reason, as }) => ({ at: instant(decided), name, reason, as })),
     };
   };
+}
+
+interface OwnFields {
+  type: AuditEntry['type'];
+  at: string;
+  [field: string]: unknown;
+}
+
+/** Returns the fields that follow from the text of an entry alone; times are in UTC. */
+export function ownFields(entry: AuditEntry): OwnFields {
+  const at = instant(entry.at);
+  if (entry.type !== 'write') return { ...entry, at };
+  const { run: _run, after: _after, ...own } = entry;
+  return { ...own, at, statedAt: instantOrNull(entry.statedAt) };
+}
+
+/**
+ * Adds to each opt-in the number of an earlier opt-out of the same channel for which the CRM stated
+ * the same time (`sameStatedAt`). The entries are those of one person, the oldest first.
+ */
+export function withSameTimes(entries: readonly EntryDocument[]): EntryDocument[] {
+  const outs = new Map<string, number>();
+  return entries.map((entry) => {
+    const { says, statedAt, part, seq } = entry;
+    if (typeof statedAt !== 'string') return entry;
+    const what = JSON.stringify([part, statedAt]);
+    if (says === 'opt_out') outs.set(what, seq);
+    const sameStatedAt = says === 'opt_in' ? outs.get(what) : undefined;
+    return sameStatedAt === undefined ? entry : { ...entry, sameStatedAt };
+  });
 }
 
 function runAt(log: AuditLog, seq: number): EntryDocument['run'] {

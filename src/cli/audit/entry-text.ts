@@ -6,9 +6,10 @@ import { csvLines } from '../output/csv-text.ts';
 import { type Line, lineOf, styled } from '../output/text-style.ts';
 import type { EntryDocument } from './entry-document.ts';
 
-/** Returns the lines about one entry, a heading first. */
-export function entryLines(entry: EntryDocument): Line[] {
-  const facts = entry.type === 'write' ? writeFacts(entry) : otherFacts(entry);
+/** Returns the lines about one entry, a heading first. `named`: the person's mark, too. */
+export function entryLines(entry: EntryDocument, { named = false } = {}): Line[] {
+  const who: Fact[] = named && entry.person !== null ? [['person', entry.person]] : [];
+  const facts = [...who, ...(entry.type === 'write' ? writeFacts(entry) : otherFacts(entry))];
   const heading = styled('bold', titleOf(entry));
   return [
     lineOf(`${entry.at}  `, heading, styled('dim', `  entry ${entry.seq}`)),
@@ -62,7 +63,14 @@ export function writeFacts(entry: EntryDocument): Fact[] {
     ['asked by', runText(run)],
     ...approvalFacts(entry),
     ['answer', answer.join(', ')],
+    ...sameTimeFacts(entry),
   ];
+}
+
+function sameTimeFacts({ sameStatedAt }: EntryDocument): Fact[] {
+  if (typeof sameStatedAt !== 'number') return [];
+  const what = `entry ${sameStatedAt} opted out by the same stated time`;
+  return [['note', `${what}: the value in the CRM changed, and the time did not`]];
 }
 
 function runText(run: EntryDocument['run']): string {

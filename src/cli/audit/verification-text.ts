@@ -4,19 +4,19 @@ import { renderProblem } from '../../domain/errors.ts';
 import { counted } from '../../domain/values/counted.ts';
 import { type Line, lineOf, styled } from '../output/text-style.ts';
 
-/** Returns the lines for people: the verdict first. */
-export function verificationLines(mirror: string, found: Verification): Line[] {
+/** Returns the lines for people: the verdict first. `what` names what was verified. */
+export function verificationLines(what: string, found: Verification): Line[] {
   const { faults, entries, first, last, signedUpTo, keys } = found;
   const range = entries === 0 ? '' : `, ${first} to ${last}`;
   const verdict =
     faults.length === 0
-      ? lineOf(styled('green', '✓'), ` The audit log of ${mirror} is whole: `)
-      : lineOf(styled('red', '✗'), ` The audit log of ${mirror} is not as it was written: `);
+      ? lineOf(styled('green', '✓'), ` ${what} is whole: `)
+      : lineOf(styled('red', '✗'), ` ${what} is not as it was written: `);
   return [
     lineOf(verdict, `${counted(entries, 'entry', 'entries')}${range}.`),
     `  signed  ${signedText(signedUpTo, last)}`,
     ...keys.map((key) => `  key     ${key}`),
-    ...faults.map(({ seq, what }) => lineOf('  ', styled('red', `entry ${seq}`), `  ${what}`)),
+    ...faults.map((one) => lineOf('  ', styled('red', `entry ${one.seq}`), `  ${one.what}`)),
   ];
 }
 

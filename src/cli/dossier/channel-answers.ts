@@ -124,6 +124,7 @@ const sentences: Readonly<Record<string, string>> = {
   'asked by': 'It was asked for by',
   approval: 'Approval:',
   approved: 'It was approved:',
+  note: 'Note:',
 };
 
 function strangerWords(

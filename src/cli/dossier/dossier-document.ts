@@ -10,7 +10,7 @@ import type { Key } from '../../domain/record.ts';
 import { readKey } from '../../do-not-contact/list-key.ts';
 import { contactKey } from '../../records/contact/observe/observed-contact.ts';
 import { type LoggedRequest, readRequests } from '../../request-log/read-log.ts';
-import { documentsOf, type EntryDocument } from '../audit/entry-document.ts';
+import { documentsOf, type EntryDocument, withSameTimes } from '../audit/entry-document.ts';
 import { alteredText } from '../audit/verification-text.ts';
 import { auditLogOf } from '../compose/audit-trail.ts';
 import type { Assembled, Shell } from '../compose/process-shell.ts';
@@ -180,7 +180,8 @@ function auditOf({ config, opened, key, asOf, missing }: Gathering) {
 function entriesAbout(log: AuditLog, key: Key, asOf: number | null): EntryDocument[] {
   const person = log.people.find(key);
   const rows = person ? log.about(person) : [];
-  return rows.filter(({ body }) => isBefore(decodeEntry(body).at, asOf)).map(documentsOf(log));
+  const until = rows.filter(({ body }) => isBefore(decodeEntry(body).at, asOf));
+  return withSameTimes(until.map(documentsOf(log)));
 }
 
 function requestsOf({ config: { requests, ledger }, opened, key, asOf }: Gathering) {

@@ -23,8 +23,15 @@ export interface Log {
   alerted(alert: Alert): void;
   /** Logs that somebody reset a person (`state reset`), by the person's hash. */
   reset(told: { person: string; by: string; reason: string; at: string }): void;
-  /** Logs a notice that was sent to `notices.url`, or the reason why it could not be sent. */
-  noticed(notice: Notice | undefined, why?: string): void;
+  /**
+   * Logs a notice that was sent to a receiver of `notices`, or the reason why it could not be sent.
+   * `but` says who behind the receiver does not get it.
+   */
+  noticed(
+    notice: Notice | undefined,
+    why?: string,
+    about?: { to: string; but?: string | undefined },
+  ): void;
 }
 
 const blind: Partial<Record<Sighting['is'], string>> = {
@@ -87,10 +94,11 @@ export function createLog(shell: Shell, mirror: string): Log {
     },
     alerted: ({ text, ...alert }) => log.warn(alert, text),
     reset: (told) => log.info(told, 'reset: the next run reads the person again'),
-    noticed(notice, why) {
-      if (why === undefined) log.info(notice, notice?.type);
-      else
-        log.warn({ ...notice, why }, 'a notification could not be sent; the next run tries again');
+    noticed(notice, why, about) {
+      const fields = { ...notice, ...about };
+      const failed = 'a notification could not be sent; the next run tries again';
+      if (why !== undefined) log.warn({ ...fields, why }, failed);
+      else log[about?.but === undefined ? 'info' : 'warn'](fields, notice?.type);
     },
     ended({ problems, groups: _, mirror: __, reasonCodes: ___, ...summary }, what) {
       const at = summary.status === 'failed' ? 'error' : 'info';

@@ -1,13 +1,12 @@
 /**
- * Reads the current status of a mirror, as data and as text for the status page and the terminal.
+ * Reads the current status of a mirror, as data and as text for the console and the terminal.
  */
 import { renderProblem } from '../../domain/errors.ts';
 import type { Config } from '../../config/config.ts';
 import { dueAfter } from '../../config/schema/cron-pattern.ts';
 import { limitWords } from '../../engine/report/forecast-text.ts';
-import type { MirrorStatus } from '../../server/status-page.ts';
 import { dueIn, type Tick, tickWords } from '../../worker/queues/run-schedule.ts';
-import { attentionOf, heldWords } from './attention-list.ts';
+import { heldWords } from './attention-list.ts';
 import { byWords } from '../output/decision-words.ts';
 import { progressWords } from './run-progress.ts';
 import { statusWords, type ToldRun, tookWords } from './run-history.ts';
@@ -40,15 +39,6 @@ export function readCurrentStatus(config: Config): CurrentStatus {
   } finally {
     seen.snapshot?.close();
   }
-}
-
-/** Reads the status as text: what needs attention, and the rows of the table. */
-export function readStatusPage(config: Config): MirrorStatus {
-  const standing = readCurrentStatus(config);
-  const { mirror, at } = standing;
-  const due = dueOf({ config, now: Date.parse(at) });
-  const attention = attentionOf(standing);
-  return { mirror, at, attention, calm: calmOf(standing), rows: rowsOf(standing, due, false) };
 }
 
 /**

@@ -4,11 +4,8 @@
  * when their time is over. The troubles come from attention-list.ts. All functions are pure.
  */
 import { z } from 'zod';
+import { type Trouble, troubles } from '../../config/schema/notices-schema.ts';
 import type { Attention } from './attention-list.ts';
-
-const troubles = ['held', 'opt_outs', 'quarantined', 'failed', 'stale', 'alert'] as const;
-/** A trouble that is reported. */
-export type Trouble = (typeof troubles)[number];
 
 /** A notice. */
 export interface Notice {

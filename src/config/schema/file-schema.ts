@@ -9,7 +9,8 @@ import { byGuardKey, type Guard } from '../../domain/guard-classes.ts';
 import { delayForm, durationForm, isLoopback, truth } from '../../domain/values/config-value.ts';
 import { number, onMapping, secret, text, whole } from './field-types.ts';
 import { contacts, templates } from './records-schema.ts';
-import { notices, redis, schedule, server } from './worker-schema.ts';
+import { notices } from './notices-schema.ts';
+import { redis, schedule, server } from './worker-schema.ts';
 
 const flag = (what: string) => z.preprocess(truth, z.boolean()).describe(what);
 const noTime = fault('must be greater than 0', 'write 1s or more');

@@ -1,9 +1,8 @@
 /**
- * Defines the schema of the blocks that only a worker uses: schedules, Redis, its server, events
- * and notices.
+ * Defines the schema of the blocks that only a worker uses: schedules, Redis, its server and
+ * events.
  */
 import { z } from 'zod';
-import type { Fault } from '../../domain/record.ts';
 import { fault, issueOf, says } from '../../domain/schema-fault.ts';
 import { isLoopback } from '../../domain/values/config-value.ts';
 import { isPattern, isTimeZone } from './cron-pattern.ts';
@@ -75,6 +74,22 @@ export const server = z
       .transform((url) => url.replace(/\/+$/, ''))
       .describe('Public address of this server for the CRM, if it is behind a proxy')
       .optional(),
+    users: text('File of the users of the console; without it, the console only shows').optional(),
+    proxyUser: z
+      .strictObject({
+        header: text('Header in which the proxy names the user that it has signed in'),
+        from: z.array(z.string()).min(1).describe('Addresses of the proxy'),
+        operators: z
+          .array(z.string())
+          .default([])
+          .describe('Users who may act; all others only look'),
+      })
+      .describe('Users whom a proxy signs in, for example with OpenID Connect')
+      .optional(),
+    viewersSeeAddresses: z
+      .boolean()
+      .describe('Names people by their address to viewers too; operators always see it')
+      .default(false),
   })
   .superRefine(({ host, token }, context) => {
     if (token !== undefined || isOwn(host)) return;
@@ -84,7 +99,7 @@ export const server = z
     );
     context.addIssue(issueOf(mistake, ['token']));
   }, onMapping)
-  .describe("The worker's HTTP server: health, metrics, status page, webhooks");
+  .describe("The worker's HTTP server: health, metrics, console, webhooks");
 
 /**
  * Returns whether a host refers to this machine only. A value of another type is refused elsewhere.
@@ -126,39 +141,9 @@ export const webhook = z
 const ids = { standard: 'data.id', hubspot: 'objectId' };
 
 /** Returns whether a text is a Standard Webhooks secret, with or without `whsec_`. */
-function isBase64(given: string): boolean {
+export function isBase64(given: string): boolean {
   const text = given.replace(/^whsec_/, '');
   return (
     text !== '' && /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(text)
   );
-}
-
-const noUrl = says('is no web address', 'write https://HOST/PATH');
-const unsafe = fault('would send it unencrypted', 'use https');
-const noNoticeSecret = fault(
-  'is no secret of Standard Webhooks',
-  'write whsec_ and then base64 (openssl rand -base64 32)',
-);
-
-/**
- * The schema of `notices`, which states where a worker reports problems and how it signs the
- * reports.
- */
-export const notices = z
-  .strictObject({
-    url: z.string().refine(isTarget, noUrl).describe('Address to which notifications are sent'),
-    secret: secret('Secret for the signature, in the format of Standard Webhooks'),
-  })
-  .superRefine(({ url, secret: given }, context) => {
-    const wrong = (path: string, mistake: Fault) => context.addIssue(issueOf(mistake, [path]));
-    if (isTarget(url) && /^http:/i.test(url) && !isLoopback(url)) wrong('url', unsafe);
-    if (typeof given === 'string' && given !== '' && !isBase64(given))
-      wrong('secret', noNoticeSecret);
-  }, onMapping)
-  .describe('Where a worker reports problems with the mirror, and when they are solved');
-
-/** Returns whether a value is a web address without a user and password. */
-function isTarget(text: unknown): boolean {
-  const url = typeof text === 'string' ? URL.parse(text) : null;
-  return url !== null && /^https?:$/.test(url.protocol) && url.username + url.password === '';
 }

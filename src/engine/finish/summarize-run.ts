@@ -98,7 +98,7 @@ function kindSummary(
   const { run, tally } = state;
   const { staging } = run.snapshot;
   const adopt = tally.counts().adopted[kind];
-  const { planned, acked } = journaled(state, kind, done);
+  const { planned, acked, refused } = journaled(state, kind, done);
   const changes = run.writes ? planned : foreseen(state, kind);
   const only = onlyKey(run);
   const sizes = only === undefined ? sizesOf(state, kind) : sizesOfOne(run, kind, only);
@@ -110,6 +110,7 @@ function kindSummary(
     observed,
     changes: shownCounts(kind, { ...changes, adopt }, 'changes'),
     applied: shownCounts(kind, acked, 'applied'),
+    refused,
     rejected: parked + staging.countNoticed(kind, 'rejected'),
     conflicts: staging.countNoticed(kind, 'conflict') + conflicts,
     invalid,
@@ -146,24 +147,27 @@ function sizesOfOne({ snapshot }: RunContext, kind: RecordTypeName, key: Key) {
 }
 
 /**
- * Counts the changes that this run planned, except stale ones, and those that were acknowledged.
+ * Counts the changes that this run planned, except stale ones, those that were acknowledged, and
+ * those that were refused.
  */
 function journaled(
   { run }: RunState,
   kind: RecordTypeName,
   done: readonly JournalTally[],
-): { planned: ChangeCounts; acked: ChangeCounts } {
+): { planned: ChangeCounts; acked: ChangeCounts; refused: number } {
   const planned: ChangeCounts = {};
   const acked: ChangeCounts = {};
+  let refused = 0;
   for (const { kind: of, op, state, n } of done) {
     if (of !== kind) continue;
     if (state !== 'stale') planned[op] = (planned[op] ?? 0) + n;
     if (state === 'acked') acked[op] = (acked[op] ?? 0) + n;
+    if (state === 'rejected') refused += n;
   }
   for (const { op, n } of run.snapshot.guarded.withheldOps(kind)) {
     planned[op] = (planned[op] ?? 0) + n;
   }
-  return { planned, acked };
+  return { planned, acked, refused };
 }
 
 function attemptedIn(done: readonly JournalTally[]): Summary['attempted'] {

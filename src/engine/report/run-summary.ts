@@ -100,6 +100,9 @@ export interface KindSummary {
   observed: number;
   changes: Record<string, number>;
   applied: Record<string, number>;
+  /** The changes that the platform refused in this run. */
+  refused: number;
+  /** The records with a refusal, those of earlier runs included. */
   rejected: number;
   conflicts: number;
 }
@@ -112,6 +115,7 @@ export function nothingDone(of: Pick<Summary, 'mirror' | 'mode' | 'reasons'>): S
     observed: 0,
     changes: shownCounts(kind, {}, 'changes'),
     applied: shownCounts(kind, {}, 'applied'),
+    refused: 0,
     rejected: 0,
     conflicts: 0,
     invalid: 0,

@@ -40,6 +40,14 @@ export interface HeldChange {
   isFurther: 0 | 1;
 }
 
+/** Changes of a plan that one decision can cover. `op` is the operation as plans show it. */
+export interface PlanGroup {
+  guard: GuardClass;
+  op: string;
+  part: string;
+  n: number;
+}
+
 /** A rejected part of a plan. */
 export interface Rejection {
   /** The hash of the part. */
@@ -56,6 +64,8 @@ export interface PlanParts {
   left(plan: string): Record<GuardClass, number>;
   /** Returns the changes of a plan that still wait, and that nobody has rejected. */
   waiting(plan: string): HeldChange[];
+  /** Counts the records of those changes by what a decision can be limited to. */
+  groups(plan: string): PlanGroup[];
   /** Returns the ids of the source's records with which a plan shows people, each with its key. */
   idsIn(plan: string): { id: string; key: Key }[];
   /** Returns all changes of a plan. */
@@ -134,6 +144,11 @@ export function planPartsIn(db: Statements): PlanParts {
     `select h.guard, count(distinct h.key) n from held_plan s join held h on h.batch = s.batch
      where s.plan = @plan and ${isLeft} and ${isOpen} group by h.guard`,
   );
+  const groups = db.prepare<{ plan: string }, PlanGroup>(
+    `select h.guard, iif(${further}, 'create', h.op) op, h.part, count(distinct h.key) n
+     from held_plan s join held h on h.batch = s.batch
+     where s.plan = @plan and ${isLeft} and ${isOpen} group by 1, 2, 3 order by 1, 2, 3`,
+  );
   const all = db.prepare<{ plan: string }, HeldChange>(`${shown} ${order}`);
   const ids = db.prepare<[string], { id: string; key: Key }>(
     `select distinct i.value id, h.key from held_plan s join held h on h.batch = s.batch,
@@ -146,6 +161,7 @@ export function planPartsIn(db: Statements): PlanParts {
       return byGuard((guard) => counts.find((one) => one.guard === guard)?.n ?? 0);
     },
     waiting: (plan) => waiting.all({ plan }),
+    groups: (plan) => groups.all({ plan }),
     idsIn: (plan) => ids.all(plan),
     shown: (plan) => all.all({ plan }),
     hasParts: (plan) => hasParts.get(plan) !== undefined,

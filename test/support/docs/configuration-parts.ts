@@ -54,9 +54,11 @@ function tableOf(keys: readonly Key[], values: (key: Key) => string = valuesAt):
 
 /** The pages of blocks that are not described in the reference itself. */
 const pages: Readonly<Record<string, string>> = {
+  server: 'server-and-metrics.md',
   audit: 'audit.md',
   requests: 'requests.md',
   alerts: 'notifications.md',
+  notices: 'notifications.md',
 };
 
 /** Returns a link to the heading or the page of a block. */

@@ -2,7 +2,10 @@
 import { request } from 'node:http';
 import { systemClock } from '../../../src/http/system-clock.ts';
 import { createMetrics } from '../../../src/server/metrics.ts';
-import { createServer, type Server, type ServerOptions } from '../../../src/server/http-server.ts';
+import { createServer, type Server } from '../../../src/server/http-server.ts';
+import { serveWorkerRoutes, type WorkerRoutes } from '../../../src/server/worker-routes.ts';
+import { serveConsole } from '../../../src/console/console-routes.ts';
+import type { ConsoleMirror } from '../../../src/console/view/console-mirror.ts';
 
 export interface Started {
   url: string;
@@ -13,21 +16,45 @@ export interface Started {
   close(): Promise<void>;
 }
 
-export async function startServer(options: Partial<ServerOptions> = {}): Promise<Started> {
+export interface ServerParts extends WorkerRoutes {
+  host: string;
+  port: number;
+  mirrors: readonly ConsoleMirror[];
+}
+
+export async function startServer(options: Partial<ServerParts> = {}): Promise<Started> {
   const failures: unknown[] = [];
-  const server = createServer({
+  const failed = (error: unknown): void => void failures.push(error);
+  const { host, port, mirrors, ...routes }: ServerParts = {
     host: '127.0.0.1',
     port: 0,
+    mirrors: [],
     token: undefined,
     publicUrl: undefined,
     webhooks: new Map(),
     queues: [],
     metrics: createMetrics([]),
     ready: () => [],
-    statuses: async () => [],
     clock: systemClock,
-    failed: (error) => void failures.push(error),
     ...options,
+  };
+  const { token, clock } = routes;
+  const none = { users: undefined, proxy: undefined, link: undefined, viewersSeeAddresses: false };
+  const server = createServer({
+    host,
+    port,
+    clock,
+    failed,
+    register(app) {
+      serveWorkerRoutes(app, routes);
+      serveConsole(app, {
+        mirrors,
+        access: { ...none, token },
+        clock,
+        secret: '00'.repeat(32),
+        failed,
+      });
+    },
   });
   const url = await server.listen();
   return {

@@ -1,0 +1,117 @@
+/** Serves the console beside runs from cron, on this machine, until it is asked to stop. */
+import { randomBytes } from 'node:crypto';
+import { dirname, join } from 'node:path';
+import { type Command, Option } from 'commander';
+import type { Config } from '../config/config.ts';
+import { loadConfig } from '../config/load-config.ts';
+import { Invalid } from '../domain/errors.ts';
+import { systemClock } from '../http/system-clock.ts';
+import { createServer } from '../server/http-server.ts';
+import { accessRulesOf, usersFileOf } from '../console/access/access-rules.ts';
+import { hashPassword } from '../console/access/password-hash.ts';
+import { addUser, type Role, roles } from '../console/access/users-file.ts';
+import { consoleMirror } from '../console/view/console-mirror.ts';
+import { serveConsole } from '../console/console-routes.ts';
+import { codeOfStop, exitCode } from '../cli/output/exit-codes.ts';
+import { explain } from '../cli/output/failure-report.ts';
+import { operatorName } from '../cli/output/operator-name.ts';
+import type { Shell } from '../cli/compose/process-shell.ts';
+
+interface Flags {
+  config: string[];
+  port?: string;
+  host?: string;
+  addUser?: string;
+  role: Role;
+}
+
+const defaultPort = 8081;
+
+/** Declares the flags of `console`. */
+export function options(command: Command): void {
+  command
+    .option('-c, --config <file...>', 'the configuration; several: a mirror each', [
+      'config/mirror.yaml',
+    ])
+    .option('--port <n>', `port to listen on; 0 picks a free one (default: ${defaultPort})`)
+    .option('--host <address>', 'address to listen on (default: 127.0.0.1)')
+    .option('--add-user <name>', 'add a user to server.users, print a new password, and end')
+    .addOption(
+      new Option('--role <role>', 'what that user may do').choices(roles).default('viewer'),
+    )
+    .addHelpText(
+      'after',
+      '\nReads the snapshot only, so it works beside runs from cron and beside a worker, which has the\n' +
+        'same console in its own server. Without a file of users (server.users), it prints a link that\n' +
+        'lets only you in, and you may do everything that the commands can.',
+    );
+}
+
+/** Serves the console. Returns the exit code for the signal. */
+export async function run(command: Command, shell: Shell): Promise<number> {
+  const flags = command.opts<Flags>();
+  const configs = flags.config.map((file) => loadConfig(file, shell.env));
+  const [first] = configs;
+  if (!first) throw new Invalid('no configuration is named', { fix: 'name one with -c' });
+  if (flags.addUser !== undefined) {
+    return add(first, { name: flags.addUser, role: flags.role }, shell);
+  }
+  const access = accessRulesOf(first);
+  const key = randomBytes(24).toString('base64url');
+  const isOwn = access.users === undefined && access.proxy === undefined;
+  const { host = '127.0.0.1' } = flags;
+  const user = { name: operatorName(shell), role: 'operator', seesAddresses: true } as const;
+  const failed = (error: unknown): void =>
+    shell.note(`crm-mirror: console: ${explain(error).text}`);
+  const server = createServer({
+    host,
+    port: portOf(flags.port),
+    clock: systemClock,
+    failed,
+    register: (app) =>
+      serveConsole(app, {
+        mirrors: configs.map((config) => consoleMirror(config, shell)),
+        access: isOwn ? { ...access, link: { key, user } } : access,
+        clock: systemClock,
+        secret: randomBytes(32).toString('hex'),
+        failed,
+      }),
+  });
+  try {
+    const address = await server.listen();
+    shell.print(isOwn ? `${address}/sign-in?key=${key}` : address);
+    shell.note('crm-mirror: the console serves until you press Ctrl-C');
+    await stopped(shell.stop);
+  } finally {
+    await server.close();
+  }
+  return codeOfStop(shell.stop.reason);
+}
+
+/** Adds the user with a new password, which is printed once. */
+async function add(
+  config: Config,
+  { name, role }: { name: string; role: Role },
+  shell: Shell,
+): Promise<number> {
+  const configured = usersFileOf(config);
+  const file = configured ?? join(dirname(config.file), 'users.yaml');
+  const password = randomBytes(15).toString('base64url');
+  addUser(file, { name, role, password: await hashPassword(password, randomBytes(16)) });
+  shell.print(`${name} (${role}) is in ${file}. The password, shown only now: ${password}`);
+  if (configured === undefined) {
+    shell.note(`crm-mirror: ${config.file} does not name this file yet: add server.users`);
+  }
+  return exitCode('done');
+}
+
+function portOf(text = `${defaultPort}`): number {
+  const port = Number(text);
+  if (/^\d{1,5}$/.test(text) && port <= 65_535) return port;
+  throw new Invalid(`--port ${text}: it is no port`, { fix: 'write a number from 0 to 65535' });
+}
+
+async function stopped(stop: AbortSignal): Promise<void> {
+  if (stop.aborted) return;
+  await new Promise((resolve) => stop.addEventListener('abort', resolve, { once: true }));
+}

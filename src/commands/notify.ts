@@ -1,0 +1,78 @@
+import type { Command } from 'commander';
+import type { Config } from '../config/config.ts';
+import { loadConfig } from '../config/load-config.ts';
+import { Invalid, renderProblem } from '../domain/errors.ts';
+import { systemClock } from '../http/system-clock.ts';
+import { type LookFlags, lookOptions, print } from '../cli/lookup/snapshot-command.ts';
+import { exitCode } from '../cli/output/exit-codes.ts';
+import { cell } from '../cli/output/visible-text.ts';
+import type { CommandPart, Shell } from '../cli/compose/process-shell.ts';
+import { headOf } from '../worker/notifications/notifier.ts';
+import type { Message, Sink } from '../worker/notifications/sink.ts';
+import { sinksOf } from '../worker/notifications/sinks.ts';
+
+/** The parts of `notify`. */
+export const parts: readonly CommandPart[] = [
+  { name: 'test', summary: 'send a test message to every receiver of `notices`', options, run },
+];
+
+interface Flags extends LookFlags {
+  to?: string;
+}
+
+function options(command: Command): void {
+  lookOptions(command)
+    .option('--to <name>', 'only to this receiver: its name, or its kind if it has no name')
+    .addHelpText(
+      'after',
+      '\nEach receiver gets one message, whatever its events and level. Nothing is sent again.',
+    );
+}
+
+/** Sends a test message to each receiver. The exit code is 1 if one of them did not take it. */
+async function run(command: Command, shell: Shell): Promise<number> {
+  const flags = command.opts<Flags>();
+  const config = loadConfig(flags.config, shell.env);
+  const sinks = sinksOf(config, systemClock);
+  try {
+    const chosen = choose(sinks, flags, config);
+    const message = testMessage(config);
+    const results = await Promise.all(chosen.map(async (sink) => test(sink, message, shell)));
+    const lines = results.map(({ name, host, sent, reason, fix }) => {
+      const why = reason === null ? '' : `: ${renderProblem({ reason, fix: fix ?? undefined })}`;
+      return cell(`${name} (${host}): ${sent ? 'sent' : 'not sent'}${why}`);
+    });
+    print({ document: { mirror: config.mirror, receivers: results }, lines }, flags, shell);
+    return exitCode(results.every(({ sent }) => sent) ? 'done' : 'failed');
+  } finally {
+    await Promise.all(sinks.map(async (sink) => sink.close()));
+  }
+}
+
+function choose(sinks: readonly Sink[], { to }: Flags, { file }: Config): readonly Sink[] {
+  if (sinks.length === 0) {
+    const fix = 'add notices: { to: [ … ] }, as docs/notifications.md shows';
+    throw new Invalid(`${file} names no receiver of notifications`, { fix });
+  }
+  const chosen = to === undefined ? sinks : sinks.filter(({ name }) => name === to);
+  if (chosen.length > 0) return chosen;
+  const names = sinks.map(({ name }) => name).join(' or ');
+  throw new Invalid(`--to ${to}: notices has no receiver of this name`, { fix: `use ${names}` });
+}
+
+function testMessage(config: Config): Message {
+  const reason = `this is a test of the notifications about the mirror ${config.mirror}`;
+  const title = 'test of the notifications';
+  const item = { type: 'mirror.test', level: 'info', title, reason, fix: '' } as const;
+  const head = headOf(config, { clock: systemClock, random: Math.random });
+  return { ...head, run: null, items: [item] };
+}
+
+async function test({ name, kind, host, deliver }: Sink, message: Message, shell: Shell) {
+  const outcome = await deliver(message, shell.stop);
+  const told = { name, kind, host };
+  if (outcome.is === 'sent') return { ...told, sent: true, reason: outcome.but ?? null, fix: null };
+  const again = `try again later; if it goes on, look whether this machine reaches ${host}`;
+  const fix = outcome.is === 'refused' ? outcome.fix : again;
+  return { ...told, sent: false, reason: outcome.reason, fix };
+}

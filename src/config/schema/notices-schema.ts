@@ -1,0 +1,179 @@
+/** Defines the schema of `notices`: where problems with a mirror are reported, and which. */
+import { z } from 'zod';
+import { fault, issueOf, says } from '../../domain/schema-fault.ts';
+import { isLoopback } from '../../domain/values/config-value.ts';
+import { onMapping, secret, text } from './field-types.ts';
+import { isBase64 } from './worker-schema.ts';
+
+/** The problems that are reported, in this order. */
+export const troubles = ['held', 'opt_outs', 'quarantined', 'failed', 'stale', 'alert'] as const;
+
+/** A problem that is reported. */
+export type Trouble = (typeof troubles)[number];
+
+/** How serious each problem is. */
+export const troubleLevels: Readonly<Record<Trouble, 'warning' | 'error'>> = {
+  held: 'warning',
+  opt_outs: 'warning',
+  quarantined: 'error',
+  failed: 'error',
+  stale: 'error',
+  alert: 'warning',
+};
+
+const noUrl = says('is no web address', 'write https://HOST/PATH');
+const unsafe = says('would send it unencrypted', 'use https');
+const address = (what: string) =>
+  z
+    .string()
+    .refine(isTarget, { ...noUrl, abort: true })
+    .refine((url) => !/^http:/i.test(url) || isLoopback(url), unsafe)
+    .describe(what);
+
+/** Returns whether a text is a web address without a user and password. */
+function isTarget(given: string): boolean {
+  const url = URL.parse(given);
+  return url !== null && /^https?:$/.test(url.protocol) && url.username + url.password === '';
+}
+
+const noSecret = says(
+  'is no secret of Standard Webhooks',
+  'write whsec_ and then base64 (openssl rand -base64 32)',
+);
+const signingMeaning = 'Secret for the signature, in the format of Standard Webhooks';
+const signing = secret(signingMeaning).refine((it) => it === '' || isBase64(it), noSecret);
+
+const noServer = says(
+  'is no address of a mail server',
+  'write smtps://HOST, or smtp://HOST:587 for STARTTLS; user and password are keys of their own',
+);
+const noAddress = says('is no email address', 'write name@example.com');
+
+/** Returns whether a text names a mail server and nothing else. */
+function isMailServer(given: string): boolean {
+  const url = URL.parse(given);
+  if (url === null || !/^smtps?:$/.test(url.protocol) || url.hostname === '') return false;
+  return /^smtps?:\/\/[^/?#@]+\/?$/i.test(given);
+}
+
+const mailbox = /^[^\s<>@,;"]+@[^\s<>@,;"]+$/;
+const sender = /^(?:[^<>@,;"\r\n]*<[^\s<>@,;"]+@[^\s<>@,;"]+>|[^\s<>@,;"]+@[^\s<>@,;"]+)$/;
+
+const email = z
+  .strictObject({
+    smtp: z
+      .string()
+      .refine(isMailServer, noServer)
+      .describe('Mail server: smtps://HOST, or smtp://HOST:587, which must offer STARTTLS'),
+    user: text('User at the mail server').optional(),
+    password: text('Password of this user').optional(),
+    from: z.string().regex(sender, noAddress).describe('Sender, also in the form NAME <ADDRESS>'),
+    to: z.array(z.string().regex(mailbox, noAddress)).min(1).describe('Recipients'),
+  })
+  .superRefine(({ user, password }, context) => {
+    if ((user === undefined) === (password === undefined)) return;
+    const [is, lacks] = user === undefined ? ['password', 'user'] : ['user', 'password'];
+    const mistake = fault(`is missing, and there is a ${is}`, `add ${lacks}, or remove ${is}`);
+    context.addIssue(issueOf(mistake, [lacks]));
+  }, onMapping)
+  .describe('Sends an e-mail');
+
+/** The kinds of receivers, each with its settings. */
+const receivers = {
+  slack: z.strictObject({ url: address('URL of an incoming webhook of Slack') }),
+  teams: z.strictObject({ url: address('URL of a workflow of Teams that posts what it is sent') }),
+  ntfy: z.strictObject({
+    url: address('URL of a topic: https://ntfy.sh/TOPIC'),
+    token: secret('Access token, if the topic needs one').optional(),
+  }),
+  email,
+  webhook: z.strictObject({ url: address('Address of your own program'), secret: signing }),
+} as const;
+
+/** A kind of receiver. */
+export type ReceiverKind = keyof typeof receivers;
+
+/** The kinds of receivers. */
+const receiverKinds = ['slack', 'teams', 'ntfy', 'email', 'webhook'] as const;
+
+const { slack, teams, ntfy, webhook } = receivers;
+const oneKind = fault(
+  `has to name one of ${receiverKinds.join(', ')}`,
+  'write one of them, and a further entry for another receiver',
+);
+
+const receiver = z
+  .strictObject({
+    slack: slack.describe('Posts to Slack').optional(),
+    teams: teams.describe('Posts to Microsoft Teams').optional(),
+    ntfy: ntfy.describe('Publishes to a topic of ntfy').optional(),
+    email: email.optional(),
+    webhook: webhook.describe('Sends the signed JSON, as url and secret do').optional(),
+    name: z
+      .string()
+      .regex(/^[a-z0-9-]{1,40}$/, says('is no name', 'use 1 to 40 of a-z, 0-9 and -'))
+      .describe('Name, under which is stored what it was told; by default the kind')
+      .optional(),
+    events: z
+      .array(z.enum(troubles))
+      .min(1)
+      .describe('Reports only these problems, and their ends')
+      .optional(),
+    level: z
+      .enum(['warning', 'error'])
+      .describe('error leaves out problems that are warnings')
+      .default('warning'),
+  })
+  .superRefine((entry, context) => {
+    const named = receiverKinds.filter((kind) => entry[kind] !== undefined);
+    if (named.length !== 1) context.addIssue(issueOf(oneKind));
+  }, onMapping);
+
+/** One receiver as it is configured. */
+export type Receiver = z.output<typeof receiver>;
+
+/** Returns the kind of a receiver, which names exactly one. */
+export function kindOf(entry: Receiver): ReceiverKind {
+  return receiverKinds.find((kind) => entry[kind] !== undefined) ?? 'webhook';
+}
+
+/** Returns the name of a receiver: its kind unless it has its own. */
+export function nameOf(entry: Receiver): string {
+  return entry.name ?? kindOf(entry);
+}
+
+const sameName = fault('has the name of another receiver', 'give it a name of its own: name: …');
+const nothing = fault('is missing, and so is url', 'list at least one receiver');
+const noPair = {
+  url: fault('is missing', 'add "url: …" (Address to which notifications are sent)'),
+  secret: fault('is missing', `add "secret: …" (${signingMeaning})`),
+};
+
+/** The schema of `notices`. */
+export const notices = z
+  .strictObject({
+    url: address('Address to which the signed JSON is sent').optional(),
+    secret: signing.optional(),
+    to: z.array(receiver).min(1).describe('Further receivers').optional(),
+  })
+  .superRefine((given, context) => {
+    const { url, secret: key, to } = given;
+    if (url !== undefined || key !== undefined) {
+      if (url === undefined) context.addIssue(issueOf(noPair.url, ['url']));
+      if (key === undefined) context.addIssue(issueOf(noPair.secret, ['secret']));
+    } else if (to === undefined) context.addIssue(issueOf(nothing, ['to']));
+    if (!Array.isArray(to)) return;
+    const names = new Set(url === undefined ? [] : ['webhook']);
+    for (const [at, entry] of to.entries()) {
+      if (!isMapping(entry)) continue;
+      const name = nameOf(entry);
+      if (names.has(name)) context.addIssue(issueOf(sameName, ['to', at]));
+      names.add(name);
+    }
+  }, onMapping)
+  .describe('Where problems with the mirror are reported, and when they are solved');
+
+/** Returns whether an entry is a mapping. One of another type is refused elsewhere. */
+function isMapping(entry: unknown): boolean {
+  return typeof entry === 'object' && entry !== null;
+}

@@ -1,0 +1,106 @@
+/**
+ * Reads the file of the console's users, again whenever it has changed:
+ *
+ *   users:
+ *     - { name: anna, role: operator, password: 'scrypt:…' }
+ *
+ * `crm-mirror console --add-user NAME` adds one.
+ */
+import { existsSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { parse, stringify } from 'yaml';
+import { z } from 'zod';
+import { Invalid } from '../../domain/errors.ts';
+import { isPasswordHash } from './password-hash.ts';
+
+/** What a user may do: a viewer only looks. */
+export const roles = ['viewer', 'operator'] as const;
+export type Role = (typeof roles)[number];
+
+const user = z.strictObject({
+  name: z
+    .string()
+    .regex(/^[\p{L}\p{N}._@-]{1,64}$/u, 'a name has 1 to 64 letters, digits, . _ @ -'),
+  role: z.enum(roles),
+  password: z.string().refine(isPasswordHash, 'it is no hash of a password'),
+});
+const file = z.strictObject({ users: z.array(user) });
+
+/** A user in the file. */
+export type KnownUser = z.infer<typeof user>;
+
+/** The users of a file. */
+export interface Users {
+  /** Returns a user. Throws Invalid if the file cannot be used. */
+  find(name: string): KnownUser | undefined;
+}
+
+/** Opens a file of users. Throws Invalid if it cannot be used now. */
+export function openUsers(path: string): Users {
+  let known = { stamp: '', users: new Map<string, KnownUser>() };
+  const current = (): Map<string, KnownUser> => {
+    const stamp = stampOf(path);
+    if (stamp !== known.stamp) known = { stamp, users: readUsers(path) };
+    return known.users;
+  };
+  current();
+  return { find: (name) => current().get(name) };
+}
+
+function stampOf(path: string): string {
+  try {
+    const { mtimeMs, ino, size } = statSync(path);
+    return [mtimeMs, ino, size].join(' ');
+  } catch (error) {
+    throw unreadable(path, error);
+  }
+}
+
+/**
+ * Adds a user to the file, or gives a known one this role and password. Creates the file for its
+ * owner only. Throws Invalid for a file or a name that cannot be used.
+ */
+export function addUser(path: string, added: KnownUser): void {
+  const checked = user.safeParse(added);
+  if (!checked.success) {
+    throw new Invalid(`--add-user: ${checked.error.issues[0]?.message ?? ''}`, {
+      fix: 'choose another name',
+    });
+  }
+  const users = existsSync(path) ? readUsers(path) : new Map<string, KnownUser>();
+  users.set(added.name, checked.data);
+  const next = `${path}.new`;
+  writeFileSync(next, stringify({ users: [...users.values()] }), { mode: 0o600 });
+  renameSync(next, path);
+}
+
+/** Reads the users of a file by name. Throws Invalid for a file that cannot be used. */
+function readUsers(path: string): Map<string, KnownUser> {
+  let text: unknown;
+  try {
+    text = parse(readFileSync(path, 'utf8'));
+  } catch (error) {
+    throw unreadable(path, error);
+  }
+  const read = file.safeParse(text);
+  if (!read.success) {
+    const [issue] = read.error.issues;
+    const where = issue?.path.join('.') ?? '';
+    throw new Invalid(`${path}: ${where === '' ? '' : `${where}: `}${issue?.message ?? ''}`, {
+      fix: 'add users with `crm-mirror console --add-user NAME`',
+    });
+  }
+  const users = new Map(read.data.users.map((one) => [one.name, one]));
+  if (users.size < read.data.users.length) {
+    throw new Invalid(`${path}: two users have the same name`, { fix: 'remove one of them' });
+  }
+  return users;
+}
+
+function unreadable(path: string, error: unknown): Invalid {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  const reason = code === 'ENOENT' ? 'no such file' : `it cannot be read${code && ` (${code})`}`;
+  return new Invalid(`the users of the console: ${path}: ${reason}`, {
+    fix: 'make it with `crm-mirror console --add-user NAME`',
+    cause: error,
+  });
+}

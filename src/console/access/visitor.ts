@@ -1,0 +1,84 @@
+/**
+ * Finds out who sends a request to the console:
+ *
+ *   a session                         the user who signed in, or who followed the link of `console`
+ *   a header of a proxy               only from the addresses that the configuration names
+ *   no users are configured:
+ *     the token of the server         a viewer
+ *     no token, on this machine only  a viewer
+ *   anything else                     nobody
+ */
+import type { FastifyRequest } from 'fastify';
+import { mayEnter } from '../../server/access-check.ts';
+import type { Role, Users } from './users-file.ts';
+
+/** Who uses the console. */
+export interface User {
+  name: string;
+  role: Role;
+  /** Whether pages name people by their address. */
+  seesAddresses: boolean;
+}
+
+/** Who is let in. */
+export interface AccessRules {
+  /** Undefined if the configuration names no file of users. */
+  users: Users | undefined;
+  /** The header in which a proxy names the user it has signed in, lower case. */
+  proxy: { header: string; operators: ReadonlySet<string>; from: ReadonlySet<string> } | undefined;
+  /** The token of the server. */
+  token: string | undefined;
+  /** The key in the link that `crm-mirror console` prints, and whom it stands for. */
+  link: { key: string; user: User } | undefined;
+  viewersSeeAddresses: boolean;
+}
+
+/** What a session remembers of a user. */
+export interface SessionUser {
+  name: string;
+  isByLink: boolean;
+}
+
+declare module 'fastify' {
+  interface Session {
+    user?: SessionUser;
+    /** What the last action answered; shown once. */
+    flash?: { ok: boolean; lines: string[] };
+  }
+}
+
+/** Returns who sends the request, or undefined. Throws Invalid if the file of users is unusable. */
+export function visitorOf(request: FastifyRequest, rules: AccessRules): User | undefined {
+  return bySession(request, rules) ?? byProxy(request, rules) ?? withoutUsers(request, rules);
+}
+
+function bySession({ session }: FastifyRequest, rules: AccessRules): User | undefined {
+  const { user } = session;
+  if (!user) return undefined;
+  if (user.isByLink) return rules.link?.user;
+  const known = rules.users?.find(user.name);
+  return known && userIn(rules, known.name, known.role);
+}
+
+function byProxy({ headers, socket }: FastifyRequest, rules: AccessRules): User | undefined {
+  const { proxy } = rules;
+  if (!proxy || !proxy.from.has(plainAddress(socket.remoteAddress ?? ''))) return undefined;
+  const name = headers[proxy.header];
+  if (typeof name !== 'string' || name === '') return undefined;
+  return userIn(rules, name, proxy.operators.has(name) ? 'operator' : 'viewer');
+}
+
+function withoutUsers({ headers }: FastifyRequest, rules: AccessRules): User | undefined {
+  const { users, proxy, link, token } = rules;
+  if (users || proxy || link || !mayEnter(headers, token)) return undefined;
+  return userIn(rules, token === undefined ? 'this machine' : 'the token', 'viewer');
+}
+
+function userIn({ viewersSeeAddresses }: AccessRules, name: string, role: Role): User {
+  return { name, role, seesAddresses: role === 'operator' || viewersSeeAddresses };
+}
+
+/** Writes an IPv4 address that a socket of both families shows as IPv6. */
+function plainAddress(address: string): string {
+  return address.replace(/^::ffff:/, '');
+}

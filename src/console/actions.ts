@@ -1,0 +1,90 @@
+/**
+ * What operators can do in the console. Each action is a command line, so the command's own rules,
+ * records and hand-over to a worker apply.
+ */
+import { z } from 'zod';
+import { Invalid } from '../domain/errors.ts';
+
+/** The values of a form. */
+export type FormValues = Readonly<Record<string, string | undefined>>;
+
+/** A word that cannot be read as an option of the command line. */
+const word = z
+  .string()
+  .trim()
+  .min(1, 'is missing')
+  .max(400, 'is too long')
+  .regex(/^[^-\s]\S*$/, 'must be one word that does not begin with -');
+/** A text that is passed as the value of one option. */
+const text = z.string().trim().min(1, 'is missing').max(300, 'is too long');
+const choice = z.string().max(200).optional();
+
+/** Returns the command line for the values of a form. Throws Invalid for one it cannot use. */
+type Action = (values: FormValues) => string[];
+
+function action<Form>(form: z.ZodType<Form>, argv: (form: Form) => string[]): Action {
+  return (values) => {
+    const read = form.safeParse(values);
+    if (read.success) return argv(read.data);
+    const [issue] = read.error.issues;
+    const field = issue?.path.join('.') ?? '';
+    throw new Invalid(`${field}: ${issue?.message ?? 'cannot be used'}`, {
+      fix: 'go back and correct it',
+    });
+  };
+}
+
+/** Returns `--name=value` for each value that is given. */
+function flags(values: Readonly<Record<string, string | undefined>>): string[] {
+  return Object.entries(values).flatMap(([name, value]) =>
+    value === undefined || value === '' ? [] : [`--${name}=${value}`],
+  );
+}
+
+const part = { channel: choice, op: choice, guard: choice };
+
+/** Every action by the name in its address. */
+export const actions: Readonly<Record<string, Action>> = {
+  pause: action(z.object({ reason: text }), ({ reason }) => ['pause', ...flags({ reason })]),
+  resume: action(z.object({}), () => ['resume']),
+  'run-full': action(z.object({}), () => ['sync']),
+  'run-fast': action(z.object({}), () => ['sync', '--fast']),
+  approve: action(
+    z.object({ plan: word, reason: text, ...part }),
+    ({ plan, reason, channel, op, guard }) => [
+      'approve',
+      plan,
+      ...flags({ reason, channel, op, guard }),
+    ],
+  ),
+  reject: action(
+    z.object({ plan: word, reason: text, ...part }),
+    ({ plan, reason, channel, op, guard }) => [
+      'reject',
+      plan,
+      ...flags({ reason, channel, op, guard }),
+    ],
+  ),
+  retry: action(z.object({ person: word.optional() }), ({ person }) => [
+    'retry',
+    ...(person === undefined ? [] : [person]),
+  ]),
+  resolve: action(
+    z.object({
+      person: word,
+      channel: text,
+      to: z.enum(['in', 'out']),
+      reason: text,
+      evidence: text,
+    }),
+    ({ person, channel, to, reason, evidence }) => [
+      'resolve',
+      person,
+      `--${to}`,
+      ...flags({ channel, reason, evidence }),
+    ],
+  ),
+};
+
+/** The actions that may take hours: the console shows their progress instead of waiting. */
+export const runActions: ReadonlySet<string> = new Set(['run-full', 'run-fast']);

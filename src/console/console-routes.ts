@@ -1,0 +1,155 @@
+/**
+ * Registers the console:
+ *
+ *   GET   /                          all mirrors
+ *   GET   /m/<mirror>/…              the pages of one (pages.ts)
+ *   GET   /m/<mirror>/live           what is going on, as server-sent events
+ *   POST  /m/<mirror>/do/<action>    what operators can do (actions.ts)
+ *   GET   /sign-in, POST /sign-in, POST /sign-out
+ *   GET   /assets/…                  style, scripts
+ *
+ * Every page is rendered here. The policy of content allows nothing but files of this server.
+ */
+import { fileURLToPath } from 'node:url';
+import { dirname, join } from 'node:path';
+import cookie from '@fastify/cookie';
+import csrf from '@fastify/csrf-protection';
+import formBody from '@fastify/formbody';
+import rateLimit from '@fastify/rate-limit';
+import session from '@fastify/session';
+import { fastifySSE } from '@fastify/sse';
+import files from '@fastify/static';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import type { Clock } from '../domain/clock.ts';
+import { isExpected } from '../domain/errors.ts';
+import { createSessionStore, sessionMs } from './access/session-store.ts';
+import { serveSignIn } from './sign-in.ts';
+import { type AccessRules, type User, visitorOf } from './access/visitor.ts';
+import type { ConsoleMirror } from './view/console-mirror.ts';
+import { assetsAt } from './view/layout.ts';
+import { serveMirror } from './mirror-routes.ts';
+import { showMirrors } from './pages/mirrors.ts';
+import { sendPage } from './view/send-page.ts';
+
+/** The parts of the console. */
+export interface ConsoleOptions {
+  mirrors: readonly ConsoleMirror[];
+  access: AccessRules;
+  clock: Clock;
+  /** Signs the cookies: 32 unpredictable bytes in hexadecimal. */
+  secret: string;
+  /** Called with each bug that occurs while a request is served. */
+  failed(error: unknown): void;
+}
+
+const policy = [
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:",
+  "connect-src 'self'; frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+].join('; ');
+
+const coded = z.object({ statusCode: z.number().optional() }).catch({});
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Who sends the request to the console. */
+    visitor: User | undefined;
+  }
+}
+
+/** Adds the routes of the console, with their own access. */
+export function serveConsole(app: FastifyInstance, options: ConsoleOptions): void {
+  app.register(async (scope) => {
+    scope.addHook('onRoute', (route) => {
+      route.config = { ...route.config, hasOwnAccess: true };
+    });
+    serveAssets(scope);
+    await scope.register(cookie);
+    await scope.register(session, {
+      secret: options.secret,
+      cookieName: 'crm-mirror-session',
+      cookie: { secure: 'auto', httpOnly: true, sameSite: 'strict', path: '/', maxAge: sessionMs },
+      store: createSessionStore(options.clock),
+      saveUninitialized: false,
+    });
+    await scope.register(formBody);
+    await scope.register(csrf, { sessionPlugin: '@fastify/session', getToken: tokenIn });
+    await scope.register(rateLimit, { global: false });
+    await scope.register(fastifySSE);
+    serveAll(scope, options);
+  });
+}
+
+/** Style and scripts need no user. */
+function serveAssets(scope: FastifyInstance): void {
+  const uplot = join(dirname(fileURLToPath(import.meta.resolve('uplot/package.json'))), 'dist');
+  const own = fileURLToPath(new URL('./assets', import.meta.url));
+  for (const [name, root] of Object.entries({ uplot, own })) {
+    scope.register(files, {
+      root,
+      prefix: `${assetsAt}/${name}/`,
+      index: false,
+      decorateReply: false,
+      cacheControl: false,
+      setHeaders: (answer) => void answer.header('cache-control', 'public, max-age=3600'),
+    });
+  }
+}
+
+function serveAll(scope: FastifyInstance, options: ConsoleOptions): void {
+  const { mirrors, access, failed } = options;
+  scope.decorateRequest('visitor');
+  scope.addHook('onRequest', async (request, reply) => {
+    reply.header('content-security-policy', policy);
+    request.visitor = visitorOf(request, access);
+  });
+  scope.setErrorHandler(async (error, request, reply) => {
+    const { statusCode = isExpected(error) ? 400 : 500 } = coded.parse(error);
+    if (statusCode >= 500) failed(error);
+    const text =
+      statusCode < 500 && error instanceof Error
+        ? error.message
+        : 'This is a bug. The log of this process describes it.';
+    return sendPage(request, reply, {
+      title: 'This did not work',
+      code: statusCode,
+      lines: [text],
+    });
+  });
+  serveSignIn(scope, access);
+  scope.register(async (inside) => {
+    inside.addHook('onRequest', (request, reply) => letIn(request, reply, access));
+    inside.get('/', async (request, reply) => showMirrors(request, reply, mirrors));
+    for (const mirror of mirrors) serveMirror(inside, mirror, options);
+  });
+}
+
+async function letIn(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { users, link, proxy, token }: AccessRules,
+): Promise<void> {
+  if (request.visitor) return;
+  if (users && request.method === 'GET') {
+    await reply.redirect(`/sign-in?to=${encodeURIComponent(request.url)}`, 303);
+    return;
+  }
+  if (users || link || proxy) {
+    const line = link ? 'open the link that `crm-mirror console` has printed' : 'sign in first';
+    await sendPage(request, reply, { title: 'Who are you?', code: 401, lines: [line] });
+    return;
+  }
+  if (token === undefined) {
+    const error = 'without a token only localhost is answered: add server.token';
+    await reply.code(403).send({ error });
+    return;
+  }
+  reply.header('www-authenticate', 'Basic realm="crm-mirror", charset="UTF-8"');
+  await reply.code(401).send({ error: 'the token is missing or wrong' });
+}
+
+const form = z.object({ csrf: z.string() });
+
+function tokenIn({ body }: FastifyRequest): string | undefined {
+  return form.safeParse(body).data?.csrf;
+}

@@ -1,0 +1,142 @@
+/** Registers the pages, the live updates and the actions of one mirror. */
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import { Invalid } from '../domain/errors.ts';
+import type { Clock } from '../domain/clock.ts';
+import { actions, runActions } from './actions.ts';
+import type { CommandResult, ConsoleMirror } from './view/console-mirror.ts';
+import { watchMirror } from './live.ts';
+import type { NavLink } from './view/layout.ts';
+import { linkTo, type Page, type PageRequest } from './view/page.ts';
+import { pages } from './pages.ts';
+import { csrfOf, sendPage } from './view/send-page.ts';
+import { pathOf } from './sign-in.ts';
+
+interface MirrorRoutesOptions {
+  clock: Clock;
+}
+
+const query = z.record(z.string(), z.string().or(z.array(z.string()).transform(([one]) => one)));
+const params = z.object({ id: z.string().max(300).default('') });
+
+/** Adds the routes of a mirror, below `/m/<mirror>`. */
+export function serveMirror(
+  scope: FastifyInstance,
+  mirror: ConsoleMirror,
+  { clock }: MirrorRoutesOptions,
+): void {
+  const base = linkTo({ mirror });
+  for (const page of pages) {
+    const path = page.path === '' ? base : `${base}/${page.path}`;
+    scope.get(path, async (request, reply) => show(request, reply, { page, mirror }));
+  }
+  const watch = watchMirror(mirror, clock);
+  scope.get(`${base}/live`, { sse: 'only' }, async (request, reply) => {
+    reply.sse.keepAlive();
+    reply.sse.sendHeaders();
+    const stop = watch({ ...inside(request, reply, mirror), here: base }, (event) =>
+      reply.sse.send(event),
+    );
+    reply.sse.onClose(stop);
+  });
+  const guards = { preHandler: scope.csrfProtection };
+  for (const name of Object.keys(actions)) {
+    scope.post(`${base}/do/${name}`, guards, async (request, reply) =>
+      act(request, reply, { name, mirror, clock }),
+    );
+  }
+}
+
+interface Shown {
+  page: Page;
+  mirror: ConsoleMirror;
+}
+
+async function show(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { page, mirror }: Shown,
+): Promise<void> {
+  const content = await page.show(inside(request, reply, mirror));
+  if (reply.sent) return;
+  await sendPage(request, reply, { ...content, ...frameOf(mirror, page.path) });
+}
+
+/** Returns what surrounds each page of a mirror; `current` is the path of one of `pages`. */
+function frameOf(mirror: ConsoleMirror, current: string) {
+  const nav = pages.flatMap(({ nav: text, path }): NavLink[] => {
+    if (text === undefined) return [];
+    const isCurrent = current === path || (path !== '' && current.startsWith(`${path}/`));
+    return [{ text, href: linkTo({ mirror }, path), isCurrent }];
+  });
+  return { mirror: { name: mirror.config.mirror, href: linkTo({ mirror }) }, nav };
+}
+
+function inside(request: FastifyRequest, reply: FastifyReply, mirror: ConsoleMirror): PageRequest {
+  const { visitor } = request;
+  if (!visitor) throw new Error('nobody is let in without a name');
+  return {
+    mirror,
+    user: visitor,
+    csrf: csrfOf(reply, visitor),
+    here: request.url,
+    query: query.parse(request.query),
+    id: params.parse(request.params).id,
+  };
+}
+
+const form = z.record(z.string(), z.string());
+/** How long an answer waits for a run that may end at once, in milliseconds. */
+const runWaitMs = 1_500;
+
+interface Acted {
+  name: string;
+  mirror: ConsoleMirror;
+  clock: Clock;
+}
+
+/** Does what a form asks for, and returns to the page of the form. */
+async function act(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { name, mirror, clock }: Acted,
+): Promise<void> {
+  const { visitor } = request;
+  if (visitor?.role !== 'operator') {
+    await sendPage(request, reply, {
+      title: 'Only operators can do this',
+      code: 403,
+      lines: ['You are signed in as a viewer.'],
+      ...frameOf(mirror, ''),
+    });
+    return;
+  }
+  const read = form.safeParse(request.body ?? {});
+  if (!read.success) throw new Invalid('the form is not as this console sends it');
+  const { back = linkTo({ mirror }), csrf: _, ...values } = read.data;
+  const done = await outcomeOf(name, values, { visitor, mirror, clock });
+  request.session.set('flash', { ok: done.code === 0, lines: done.lines });
+  await reply.redirect(pathOf(back), 303);
+}
+
+async function outcomeOf(
+  name: string,
+  values: Record<string, string>,
+  { visitor, mirror, clock }: Omit<Acted, 'name'> & { visitor: PageRequest['user'] },
+): Promise<CommandResult> {
+  let argv: string[];
+  try {
+    argv = actions[name]?.(values) ?? [];
+  } catch (error) {
+    if (error instanceof Invalid) return { code: 2, lines: [error.message] };
+    throw error;
+  }
+  const done = mirror.run(visitor, argv);
+  if (!runActions.has(name)) return done;
+  const over = new AbortController();
+  const begun: Promise<CommandResult> = clock.sleep(runWaitMs, over.signal).then(
+    () => ({ code: 0, lines: ['The run has begun. This page shows its progress.'] }),
+    () => done,
+  );
+  return Promise.race([done.finally(() => over.abort()), begun]);
+}

@@ -1,0 +1,6 @@
+/** Lists the pages of a mirror, in the order of the navigation. */
+import type { Page } from './view/page.ts';
+import { approvalsPage } from './pages/approvals.ts';
+import { overviewPage } from './pages/overview.ts';
+
+export const pages: readonly Page[] = [overviewPage, approvalsPage];

@@ -1,0 +1,227 @@
+/** Shows what awaits approval, with its likely cause, and lets operators approve or reject it. */
+import { guardNames, guardRows, timedGuards } from '../../domain/guard-classes.ts';
+import { countWords } from '../../engine/report/guard-text.ts';
+import { isAnyLeft } from '../../engine/guard/plan-decisions.ts';
+import { byWords } from '../../cli/output/decision-words.ts';
+import { changeName } from '../../cli/output/change-words.ts';
+import { heldWords } from '../../cli/status/attention-list.ts';
+import { type CurrentStatus, currentStatusOf } from '../../cli/status/mirror-status.ts';
+import type { PlanGroup } from '../../snapshot/guards/plan-parts.ts';
+import type { Seen } from '../../cli/lookup/snapshot-command.ts';
+import { actionForm } from '../view/form.ts';
+import { html, type Html, type Page, type PageRequest } from '../view/page.ts';
+import { personLink } from '../view/person-link.ts';
+
+type Held = CurrentStatus['held'][number];
+
+/** The page of what awaits approval, and of what was decided. */
+export const approvalsPage: Page = {
+  path: 'approvals',
+  nav: 'Approvals',
+  async show(request) {
+    const { status, plans } = await request.mirror.read(request.user, (seen) => {
+      const standing = currentStatusOf(seen);
+      const shown = standing.held.map(({ plan }) => [plan, planIn(request, seen, plan)] as const);
+      return { status: standing, plans: new Map(shown) };
+    });
+    const open = status.held.filter(({ approved }) => !approved);
+    const body = html`${
+      open.length === 0
+        ? html`<p class="quiet">Nothing awaits approval.</p>`
+        : open.map((held) => planSection(request, held, plans.get(held.plan) ?? nothing))
+    }
+    ${decided(request, status)}`;
+    return { title: 'Approvals', body };
+  },
+};
+
+interface Shown {
+  groups: readonly PlanGroup[];
+  samples: readonly Html[];
+}
+
+const nothing: Shown = { groups: [], samples: [] };
+const samplesShown = 20;
+
+function planIn(request: PageRequest, { snapshot, names }: Seen, plan: string): Shown {
+  if (!snapshot) return nothing;
+  const changes = snapshot.awaitingApproval.changes(plan, samplesShown);
+  const rows = changes.map(({ kind, key, op, part }) => {
+    const name = names({ kind, key });
+    const who =
+      kind === 'contact' ? html`<a href="${personLink(request, snapshot, key)}">${name}</a>` : name;
+    return html`<tr>
+      <td>${who}</td>
+      <td>${changeName(op, false)}</td>
+      <td>${part === '' ? '–' : part}</td>
+    </tr>`;
+  });
+  return { groups: snapshot.awaitingApproval.groups(plan), samples: rows };
+}
+
+function planSection(request: PageRequest, held: Held, { groups, samples }: Shown): Html {
+  const { plan, since, undecided, optOutsUntil } = held;
+  const classes = guardNames.filter((guard) => undecided[guard] > 0);
+  const causes = classes.map(
+    (guard) =>
+      html`<li>
+        ${countWords(guardRows[guard].recordType, undecided[guard])}
+        ${guardRows[guard].words.planned}: ${guardRows[guard].words.cause}.
+      </li>`,
+  );
+  const anyway = optOutsUntil
+    ? html`<p>
+        From ${optOutsUntil} on, the opt-outs that the CRM still states are applied without
+        approval.
+      </p>`
+    : '';
+  const isStated = classes.some((guard) => timedGuards.has(guard));
+  const isRejectable = classes.some((guard) => !timedGuards.has(guard));
+  return html`<section aria-label="Plan ${plan}">
+    <h2>${heldWords(undecided)}</h2>
+    <p class="quiet">Since ${since}, under the plan <code>${plan}</code>.</p>
+    <ul>
+      ${causes}
+    </ul>
+    ${anyway}
+    <h3>Decide</h3>
+    ${actionForm(request, { action: 'approve', label: 'Approve', values: { plan }, needsReason: true })}
+    ${
+      isRejectable && !isStated
+        ? actionForm(request, {
+            action: 'reject',
+            label: 'Reject',
+            values: { plan },
+            needsReason: true,
+            isGrave: true,
+          })
+        : ''
+    }
+    ${
+      isStated
+        ? html`<p class="quiet">
+            An opt-out that the CRM states cannot be rejected: correct it in the CRM, or wait.
+          </p>`
+        : ''
+    }
+    ${partsTable(request, plan, groups)} ${sampleTable(samples, held.more)}
+  </section>`;
+}
+
+function partsTable(request: PageRequest, plan: string, groups: readonly PlanGroup[]): Html | '' {
+  if (groups.length < 2) return '';
+  return html`<h3>Decide about a part</h3>
+    <div class="scroll">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Change</th>
+            <th scope="col">Channel</th>
+            <th scope="col" class="number">People</th>
+            <th scope="col">Decision</th>
+          </tr>
+        </thead>
+        <tbody>
+          ${groups.map((group) => partRow(request, plan, group))}
+        </tbody>
+      </table>
+    </div>`;
+}
+
+function partRow(request: PageRequest, plan: string, { guard, op, part, n }: PlanGroup): Html {
+  const values = {
+    plan,
+    guard: guardRows[guard].configKey,
+    op,
+    ...(part === '' ? {} : { channel: part }),
+  };
+  const name = `${changeName(op, false)}${part === '' ? '' : ` in ${part}`}`;
+  const decide = (action: 'approve' | 'reject'): Html =>
+    actionForm(request, {
+      action,
+      label: action === 'approve' ? 'Approve this part' : 'Reject this part',
+      values,
+      needsReason: true,
+      isGrave: action === 'reject',
+    });
+  const isOperator = request.user.role === 'operator';
+  const forms = isOperator
+    ? html`<details>
+        <summary>Decide<span class="hidden"> about ${name}</span></summary>
+        ${decide('approve')} ${timedGuards.has(guard) ? '' : decide('reject')}
+      </details>`
+    : '';
+  return html`<tr>
+    <td>${changeName(op, false)}</td>
+    <td>${part === '' ? '–' : part}</td>
+    <td class="number">${n.toLocaleString('en')}</td>
+    <td>${forms}</td>
+  </tr>`;
+}
+
+function sampleTable(samples: Shown['samples'], more: number): Html {
+  return html`<details open>
+    <summary>The first ${samples.length} changes</summary>
+    <div class="scroll">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Who</th>
+            <th scope="col">Change</th>
+            <th scope="col">Channel</th>
+          </tr>
+        </thead>
+        <tbody>
+          ${samples}
+        </tbody>
+      </table>
+    </div>
+    ${more > 0 ? html`<p class="quiet">… and ${more.toLocaleString('en')} more</p>` : ''}
+  </details>`;
+}
+
+/** Returns the approvals that a run has not used up, and the rejections in force. */
+function decided(request: PageRequest, { approvals, rejections }: CurrentStatus): Html {
+  const approved = approvals.map(
+    ({ plan, part, until, ...who }) =>
+      html`<li>
+        ${part === null ? 'The plan' : 'A part of the plan'} <code>${plan}</code>${byWords(who)},
+        until the next full run has ended well, or ${until}.
+      </li>`,
+  );
+  const rejected = rejections.map(
+    ({ part, until, by, reason, ...held }) =>
+      html`<li>
+        <p>
+          ${isAnyLeft(held) ? heldWords(held) : 'Nothing any more'}, until
+          ${until},${byWords({ by, reason })}.
+        </p>
+        ${actionForm(request, {
+          action: 'approve',
+          label: 'Approve after all',
+          values: { plan: part },
+          needsReason: true,
+        })}
+      </li>`,
+  );
+  return html`${
+    approved.length > 0
+      ? html`<section>
+          <h2>Approved</h2>
+          <ul>
+            ${approved}
+          </ul>
+        </section>`
+      : ''
+  }
+  ${
+    rejected.length > 0
+      ? html`<section>
+          <h2>Rejected</h2>
+          <ul>
+            ${rejected}
+          </ul>
+        </section>`
+      : ''
+  }`;
+}

@@ -1,0 +1,48 @@
+/** Shows all mirrors, those that need attention first. */
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { ConsoleMirror } from '../view/console-mirror.ts';
+import { html, linkTo } from '../view/page.ts';
+import { type PageStatus, readPageStatus } from '../view/page-status.ts';
+import { sendPage } from '../view/send-page.ts';
+import { stateOf } from './overview.ts';
+
+/** Sends the page of all mirrors; if there is only one, the browser is sent to its page. */
+export async function showMirrors(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  mirrors: readonly ConsoleMirror[],
+): Promise<void> {
+  const [only, ...others] = mirrors;
+  if (only && others.length === 0) {
+    await reply.redirect(linkTo({ mirror: only }), 303);
+    return;
+  }
+  const seen = await Promise.all(
+    mirrors.map(async (mirror) => ({ mirror, seen: await readPageStatus(mirror) })),
+  );
+  const ordered = seen.toSorted((a, b) => urgency(b.seen) - urgency(a.seen));
+  const cards = ordered.map(({ mirror, seen: { status, attention, calm } }) => {
+    const state = stateOf({ status, attention });
+    return html`<li class="card ${state.kind}">
+      <h2><a href="${linkTo({ mirror })}">${status.mirror}</a></h2>
+      <p><span class="chip ${state.kind}">${state.text}</span></p>
+      <p>${attention[0]?.text ?? calm}</p>
+    </li>`;
+  });
+  const title = urgentWords(ordered.filter((one) => urgency(one.seen) > 0).length);
+  await sendPage(request, reply, {
+    title,
+    body: html`<ul class="cards">
+      ${cards}
+    </ul>`,
+  });
+}
+
+function urgency({ attention }: PageStatus): number {
+  return attention.length;
+}
+
+function urgentWords(urgent: number): string {
+  if (urgent === 0) return 'All mirrors are well';
+  return urgent === 1 ? '1 mirror needs attention' : `${urgent} mirrors need attention`;
+}

@@ -1,0 +1,150 @@
+/** Shows the state of a mirror: whether it is in sync, what needs attention, what goes on. */
+import { guardNames } from '../../domain/guard-classes.ts';
+import { withCommas } from '../../domain/values/counted.ts';
+import { range } from '../../cli/output/format-values.ts';
+import type { Attention } from '../../cli/status/attention-list.ts';
+import { rowsOf } from '../../cli/status/current-status.ts';
+import { progressWords } from '../../cli/status/run-progress.ts';
+import { actionForm } from '../view/form.ts';
+import { html, type Html, linkTo, type Page, type PageRequest, prose } from '../view/page.ts';
+import { type PageStatus, readPageStatus } from '../view/page-status.ts';
+
+/** The overview of a mirror. */
+export const overviewPage: Page = {
+  path: '',
+  nav: 'Overview',
+  async show(request) {
+    const seen = await readPageStatus(request.mirror);
+    const pieces = statusPieces(request, seen);
+    return {
+      title: seen.status.mirror,
+      body: html`<div data-live="${linkTo(request, 'live')}">
+        ${Object.entries(pieces).map(([id, piece]) => html`<div id="${id}">${piece}</div>`)}
+      </div>`,
+    };
+  },
+};
+
+/** Returns the parts of the overview that change while it is open, by id. */
+export function statusPieces(request: PageRequest, seen: PageStatus): Record<string, Html> {
+  return {
+    state: stateSection(request, seen),
+    attention: attentionSection(request, seen),
+    figures: figures(request, seen),
+    details: details(seen),
+  };
+}
+
+/** The state of a mirror in a word. */
+export function stateOf({ status, attention }: Pick<PageStatus, 'status' | 'attention'>): {
+  kind: 'good' | 'bad' | 'busy';
+  text: string;
+} {
+  if (attention.length > 0) return { kind: 'bad', text: 'Needs attention' };
+  if (status.running) return { kind: 'busy', text: 'A run is in progress' };
+  return { kind: 'good', text: 'In sync' };
+}
+
+function stateSection(request: PageRequest, seen: PageStatus): Html {
+  const { status } = seen;
+  const { kind, text } = stateOf(seen);
+  const { proven, running } = status;
+  const age = proven?.ageMs ?? null;
+  const when =
+    age === null
+      ? 'No full run has ended well yet.'
+      : html`The last complete run began ${range(age)} ago.`;
+  const progress = running
+    ? html`<p>${progressWords({ at: status.at, running })}</p>
+        ${
+          running.total === null
+            ? ''
+            : html`<progress
+                aria-label="Progress of the run"
+                max="${running.total}"
+                value="${running.done}"
+              ></progress>`
+        }`
+    : '';
+  return html`<p class="state"><span class="chip ${kind}">${text}</span> ${when}</p>
+    ${progress}
+    <div class="row">${running ? '' : runForms(request, seen)}</div>`;
+}
+
+function runForms(request: PageRequest, { status }: PageStatus): Html | '' {
+  if (request.user.role !== 'operator') return '';
+  if (status.paused) return actionForm(request, { action: 'resume', label: 'End the pause' });
+  return html`${actionForm(request, { action: 'run-full', label: 'Run now' })}
+    ${actionForm(request, { action: 'run-fast', label: 'Fast run' })}
+    <details class="inline">
+      <summary>Pause</summary>
+      ${actionForm(request, { action: 'pause', label: 'Pause', needsReason: true })}
+    </details>`;
+}
+
+function attentionSection(request: PageRequest, { attention, calm }: PageStatus): Html {
+  if (attention.length === 0) return html`<p class="quiet">${prose(calm)}</p>`;
+  return html`<section class="attention" aria-label="What needs attention">
+    <h2>What needs attention</h2>
+    <ul>
+      ${attention.map(
+        (one) =>
+          html`<li>
+            <p>${prose(one.text)}</p>
+            <p class="fix">${prose(one.fix)}</p>
+            ${remedy(request, one)}
+          </li>`,
+      )}
+    </ul>
+  </section>`;
+}
+
+/** Returns the link or the button that mends it, if the console has one. */
+function remedy(request: PageRequest, { code }: Attention): Html | '' {
+  const link = (path: string, text: string): Html =>
+    html`<a class="button" href="${linkTo(request, path)}">${text}</a>`;
+  if (code === 'held' || code === 'opt_outs_many') return link('approvals', 'Look at the changes');
+  if (code === 'opt_outs_refused') return link('problems', 'Look at the problems');
+  if (code === 'run_failed' || code === 'run_interrupted') return link('runs', 'Look at the runs');
+  if (code === 'quarantined' && request.user.role === 'operator')
+    return actionForm(request, { action: 'retry', label: 'Try again' });
+  return '';
+}
+
+function figures(request: PageRequest, { status, due }: PageStatus): Html {
+  const { recorded, conflicts, rejected, invalid, held } = status;
+  const waiting = held.reduce(
+    (sum, { undecided }) => sum + guardNames.reduce((all, of) => all + undecided[of], 0),
+    0,
+  );
+  const problems = [conflicts, rejected, invalid].reduce(
+    (sum, of) => sum + (of ? of.contacts + of.templates : 0),
+    0,
+  );
+  const tile = (value: string, what: string, path: string): Html =>
+    html`<a class="tile" href="${linkTo(request, path)}"><b>${value}</b> ${what}</a>`;
+  const next = due[0];
+  return html`<div class="tiles">
+    ${tile(recorded ? withCommas(recorded.contacts) : '–', 'people recorded', 'people')}
+    ${tile(withCommas(waiting), 'await approval', 'approvals')}
+    ${tile(withCommas(problems), 'records with a problem', 'problems')}
+    ${tile(next ? next.at.slice(11, 16) : '–', next ? `next run (${next.run})` : 'nothing is scheduled', 'runs')}
+  </div>`;
+}
+
+function details({ status, due }: PageStatus): Html {
+  return html`<section>
+    <h2>Details</h2>
+    <table class="facts">
+      <tbody>
+        ${rowsOf(status, due, false).map(
+          ([name = '', value = '']) =>
+            html`<tr>
+              <th scope="row">${name}</th>
+              <td>${prose(value)}</td>
+            </tr>`,
+        )}
+      </tbody>
+    </table>
+  </section>`;
+}

@@ -1,0 +1,83 @@
+/** Signs users of the console in and out. */
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import { isSame } from '../server/access-check.ts';
+import { html } from './view/page.ts';
+import { sendPage } from './view/send-page.ts';
+import { isPassword } from './access/password-hash.ts';
+import type { AccessRules } from './access/visitor.ts';
+
+const given = z.object({
+  name: z.string().max(200).default(''),
+  password: z.string().max(1000).default(''),
+  to: z.string().max(2000).default('/'),
+});
+const query = z.object({ to: z.string().default('/'), key: z.string().default('') });
+const attempts = { max: 5, timeWindow: '1 minute' };
+
+/** Adds the routes to sign in, by a password or by the link of `crm-mirror console`, and out. */
+export function serveSignIn(scope: FastifyInstance, rules: AccessRules): void {
+  scope.get('/sign-in', { config: { rateLimit: attempts } }, async (request, reply) => {
+    const { to, key } = query.parse(request.query);
+    const { link } = rules;
+    if (link && key !== '' && isSame(key, link.key)) {
+      return begin(request, reply, { name: link.user.name, isByLink: true, to });
+    }
+    return showForm(request, reply, { to, code: 200 });
+  });
+  scope.post('/sign-in', { config: { rateLimit: attempts } }, async (request, reply) => {
+    const { name, password, to } = given.parse(request.body ?? {});
+    if (!isFromHere(request)) return showForm(request, reply, { to, code: 403 });
+    const known = rules.users?.find(name);
+    const isRight = await isPassword(password, known?.password);
+    if (!known || !isRight) return showForm(request, reply, { to, code: 401 });
+    return begin(request, reply, { name, isByLink: false, to });
+  });
+  scope.post('/sign-out', { preHandler: scope.csrfProtection }, async (request, reply) => {
+    await request.session.destroy();
+    return reply.redirect('/', 303);
+  });
+}
+
+interface Begun {
+  name: string;
+  isByLink: boolean;
+  to: string;
+}
+
+async function begin(request: FastifyRequest, reply: FastifyReply, { to, ...user }: Begun) {
+  await request.session.regenerate();
+  request.session.set('user', user);
+  return reply.redirect(pathOf(to), 303);
+}
+
+/** Returns a path on this server; the start page for anything else. */
+export function pathOf(to: string): string {
+  return /^\/(?![/\\])[^\\\p{Cc}]*$/u.test(to) ? to : '/';
+}
+
+/** Returns whether a page of this server sends the form, as far as the browser says. */
+function isFromHere({ headers }: FastifyRequest): boolean {
+  const { origin, host } = headers;
+  return origin === undefined || URL.parse(origin)?.host === host;
+}
+
+async function showForm(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { to, code }: { to: string; code: 200 | 401 | 403 },
+): Promise<void> {
+  const wrong =
+    code === 200 ? '' : html`<p class="flash bad" role="alert">Name or password is wrong.</p>`;
+  const body = html`${wrong}
+    <form class="sign-in" method="post" action="/sign-in">
+      <input type="hidden" name="to" value="${pathOf(to)}" />
+      <label>Name <input name="name" autocomplete="username" required autofocus /></label>
+      <label
+        >Password
+        <input name="password" type="password" autocomplete="current-password" required />
+      </label>
+      <button>Sign in</button>
+    </form>`;
+  await sendPage(request, reply, { title: 'Sign in', body, code });
+}

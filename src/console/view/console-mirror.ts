@@ -1,0 +1,59 @@
+/** Reads a mirror for the console, and runs commands in it as the command line does. */
+import type { Config } from '../../config/config.ts';
+import { see, type Seen } from '../../cli/lookup/snapshot-command.ts';
+import type { Shell } from '../../cli/compose/process-shell.ts';
+import { renderLine } from '../../cli/output/text-style.ts';
+import type { User } from '../access/visitor.ts';
+
+/** A mirror that the console shows. */
+export interface ConsoleMirror {
+  config: Config;
+  /** Reads with the snapshot open, which is undefined if there is none yet. */
+  read<T>(user: Pick<User, 'seesAddresses'>, read: (seen: Seen) => T | Promise<T>): Promise<T>;
+  /**
+   * Runs a command line without its configuration in the name of the user. If a worker has the
+   * mirror, that worker runs it.
+   */
+  run(user: User, argv: readonly string[]): Promise<CommandResult>;
+}
+
+/** What a command has answered. */
+export interface CommandResult {
+  /** The exit code (docs/exit-codes.md). */
+  code: number;
+  /** What it printed: results first, then notes. */
+  lines: string[];
+}
+
+/** Creates the access to a mirror. */
+export function consoleMirror(config: Config, shell: Shell): ConsoleMirror {
+  return {
+    config,
+    async read({ seesAddresses }, read) {
+      const seen = see(config, seesAddresses);
+      try {
+        return await read(seen);
+      } finally {
+        seen.snapshot?.close();
+      }
+    },
+    async run(user, argv) {
+      const lines: string[] = [];
+      const notes: string[] = [];
+      const { held: _, ...outer } = shell;
+      const inner: Shell = {
+        ...outer,
+        terminal: user.seesAddresses,
+        colored: false,
+        interactive: false,
+        canAsk: false,
+        operator: `${user.name} (console)`,
+        print: (line) => lines.push(renderLine(line, false)),
+        note: (line) => notes.push(line),
+        progress: () => undefined,
+      };
+      const code = (await shell.call?.([...argv, '-c', config.file], inner)) ?? 2;
+      return { code, lines: [...lines, ...notes] };
+    },
+  };
+}

@@ -1,0 +1,89 @@
+/** Renders what all pages of the console share. */
+import { html, raw, type Html } from './page.ts';
+import type { User } from '../access/visitor.ts';
+
+/** The version of the assets in their addresses: browsers keep them for a year. */
+export const assetsAt = '/assets';
+
+/** A place in the navigation. */
+export interface NavLink {
+  text: string;
+  href: string;
+  isCurrent: boolean;
+}
+
+/** What surrounds the body of a page. */
+export interface Frame {
+  title: string;
+  body: Html;
+  /** The mirror of the page, with an address for live updates; undefined for pages of none. */
+  mirror?: { name: string; href: string } | undefined;
+  nav?: readonly NavLink[];
+  user?: (Pick<User, 'name' | 'role'> & { canSignOut: boolean; csrf: string }) | undefined;
+  flash?: { ok: boolean; lines: readonly string[] } | undefined;
+}
+
+/** Returns the whole page. */
+export async function renderPage(frame: Frame): Promise<string> {
+  const { title, body, mirror, nav = [], user, flash } = frame;
+  const page = await html`<!doctype html>
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <title>${title} · crm-mirror</title>
+        <link rel="icon" href="${assetsAt}/own/icon.svg" type="image/svg+xml" />
+        <link rel="stylesheet" href="${assetsAt}/uplot/uPlot.min.css" />
+        <link rel="stylesheet" href="${assetsAt}/own/console.css" />
+        <script src="${assetsAt}/uplot/uPlot.iife.min.js" defer></script>
+        <script src="${assetsAt}/own/console.js" defer></script>
+      </head>
+      <body>
+        <a class="skip" href="#main">Skip to the content</a>
+        <header>
+          <a class="brand" href="/">crm-mirror</a>
+          ${mirror ? html`<a class="mirror" href="${mirror.href}">${mirror.name}</a>` : ''}
+          ${user ? visitor(user) : ''}
+        </header>
+        <div class="columns">
+          ${nav.length > 0 ? navigation(nav) : ''}
+          <main id="main" tabindex="-1">
+            <h1>${title}</h1>
+            ${flash ? notice(flash) : ''} ${body}
+          </main>
+        </div>
+      </body>
+    </html>`;
+  return String(page);
+}
+
+function visitor({ name, role, canSignOut, csrf }: NonNullable<Frame['user']>): Html {
+  return html`<span class="visitor">${name} <small>${role}</small></span> ${
+      canSignOut
+        ? html`<form method="post" action="/sign-out">
+            <input type="hidden" name="csrf" value="${csrf}" /><button class="plain">
+              Sign out
+            </button>
+          </form>`
+        : ''
+    }`;
+}
+
+function navigation(links: readonly NavLink[]): Html {
+  return html`<nav aria-label="Pages of the mirror">
+    <ul>
+      ${links.map(
+        ({ text, href, isCurrent }) =>
+          html`<li>
+            <a href="${href}" ${isCurrent ? raw('aria-current="page"') : ''}>${text}</a>
+          </li>`,
+      )}
+    </ul>
+  </nav>`;
+}
+
+function notice({ ok, lines }: NonNullable<Frame['flash']>): Html {
+  return html`<div class="flash ${ok ? 'good' : 'bad'}" role="status">
+    ${lines.map((line) => html`<p>${line}</p>`)}
+  </div>`;
+}

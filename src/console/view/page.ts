@@ -1,0 +1,52 @@
+/**
+ * Defines what a page of the console is. A new page is one file in pages/ and one row in pages.ts.
+ */
+import { html, raw } from 'hono/html';
+import type { ConsoleMirror } from './console-mirror.ts';
+import type { User } from '../access/visitor.ts';
+
+export { html, raw };
+
+/** A piece of HTML. Values in the template `html` are escaped, but for other pieces. */
+export type Html = ReturnType<typeof html>;
+
+/** A request for a page. */
+export interface PageRequest {
+  mirror: ConsoleMirror;
+  user: User;
+  /** The token that every form must send as `csrf`. */
+  csrf: string;
+  /** The path and query of this page, to which an action returns. */
+  here: string;
+  query: Readonly<Record<string, string | undefined>>;
+  /** The part of the path after the mirror's page, such as the id of a run. */
+  id: string;
+}
+
+/** What a page shows. */
+export interface PageContent {
+  title: string;
+  body: Html;
+  /** The HTTP status; by default 200. */
+  code?: number;
+}
+
+/** A page about one mirror, at `/m/<mirror>/<path>`. */
+export interface Page {
+  /** `runs`, or `runs/:id`; empty for the page of the mirror itself. */
+  path: string;
+  /** The name in the navigation; undefined for pages that others link to. */
+  nav?: string;
+  show(request: PageRequest): PageContent | Promise<PageContent>;
+}
+
+/** Returns the address of a page of the mirror. */
+export function linkTo({ mirror }: Pick<PageRequest, 'mirror'>, path = ''): string {
+  return `/m/${mirror.config.mirror}${path === '' ? '' : `/${path}`}`;
+}
+
+/** Returns a text in which `words in backticks` are shown as code. */
+export function prose(text: string): Html {
+  const parts = text.split('`');
+  return html`${parts.map((part, at) => (at % 2 === 1 ? html`<code>${part}</code>` : part))}`;
+}

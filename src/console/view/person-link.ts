@@ -1,0 +1,40 @@
+/**
+ * Links to the pages of people. A link contains the person's key in encrypted form, so no address
+ * is in the history of a browser or the log of a proxy. The same person always has the same link.
+ */
+import { createHmac } from 'node:crypto';
+import type { Key } from '../../domain/record.ts';
+import type { Snapshot } from '../../snapshot/snapshot.ts';
+import { isExpected } from '../../domain/errors.ts';
+import { sealOf } from '../../worker/queues/payload-encryption.ts';
+import { linkTo, type PageRequest } from './page.ts';
+
+type Meta = Pick<Snapshot['meta'], 'get'>;
+
+/** Returns the address of the person's page. */
+export function personLink(
+  request: Pick<PageRequest, 'mirror'>,
+  { meta }: { meta: Meta },
+  key: Key,
+): string {
+  const secret = secretOf(meta);
+  // A nonce that follows from the key keeps the link the same, and is never used for another key.
+  const nonce = createHmac('sha256', secret).update(`link ${key}`).digest().subarray(0, 12);
+  const sealed = sealOf(secret, () => nonce).close(key);
+  return linkTo(request, `people/${Buffer.from(sealed, 'base64').toString('base64url')}`);
+}
+
+/** Returns the key in the last part of such an address, or undefined if it is none. */
+export function personIn({ meta }: { meta: Meta }, id: string): Key | undefined {
+  const sealed = Buffer.from(id, 'base64url').toString('base64');
+  try {
+    return sealOf(secretOf(meta), () => new Uint8Array()).open(sealed);
+  } catch (error) {
+    if (isExpected(error)) return undefined;
+    throw error;
+  }
+}
+
+function secretOf(meta: Meta): string {
+  return meta.get('name-key') ?? '';
+}

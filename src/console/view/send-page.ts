@@ -1,0 +1,36 @@
+/** Sends a page of the console. */
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { type Frame, renderPage } from './layout.ts';
+import { html } from './page.ts';
+
+/** A page to send; `lines` are shown as paragraphs if there is no body. */
+export interface SentPage extends Pick<Frame, 'title' | 'mirror' | 'nav'> {
+  body?: Frame['body'];
+  lines?: readonly string[];
+  /** The HTTP status; by default 200. */
+  code?: number;
+}
+
+/** Renders the page for the visitor, with what the last action answered. */
+export async function sendPage(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { code = 200, lines = [], body, ...frame }: SentPage,
+): Promise<void> {
+  const { session, visitor } = request;
+  const { flash, user } = session;
+  if (flash) session.set('flash', undefined);
+  const text = await renderPage({
+    ...frame,
+    body: body ?? html`${lines.map((line) => html`<p>${line}</p>`)}`,
+    flash,
+    user: visitor && { ...visitor, canSignOut: user !== undefined, csrf: csrfOf(reply, visitor) },
+  });
+  await reply.code(code).type('text/html; charset=utf-8').send(text);
+}
+
+/** Returns the token for the visitor's forms; viewers have none, because they change nothing. */
+export function csrfOf(reply: FastifyReply, visitor: FastifyRequest['visitor']): string {
+  const isKnown = visitor?.role === 'operator' || reply.request.session.user !== undefined;
+  return isKnown ? reply.generateCsrf() : '';
+}

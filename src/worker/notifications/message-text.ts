@@ -1,0 +1,64 @@
+/** Writes what people read in a message. All functions are pure. */
+import { troubleLevels, type Trouble } from '../../config/schema/notices-schema.ts';
+import type { Notice } from '../../cli/status/trouble-notice.ts';
+import { counted } from '../../domain/values/counted.ts';
+import type { Item, Message } from './sink.ts';
+
+const titles: Readonly<Record<Trouble, string>> = {
+  held: 'changes await approval',
+  opt_outs: 'more opt-outs than usual',
+  quarantined: 'only opt-outs are sent',
+  failed: 'something failed',
+  stale: 'no full run has ended well for too long',
+  alert: 'a run crossed a threshold',
+};
+
+/** Returns the item for a notice. */
+export function itemOf({ type, trouble, reason, fix }: Notice): Item {
+  const isOver = type === 'mirror.recovered';
+  const title = isOver ? `solved: ${titles[trouble]}` : titles[trouble];
+  return { type, level: isOver ? 'info' : troubleLevels[trouble], title, reason, fix };
+}
+
+/** Returns the title of a message: acme: 2 problems, 1 solved */
+export function titleOf({ mirror, items }: Message): string {
+  const [first, ...more] = items;
+  if (more.length === 0) return `${mirror}: ${first.title}`;
+  const solved = items.filter(({ level }) => level === 'info').length;
+  const problems = items.length - solved;
+  const parts = [
+    ...(problems > 0 ? [counted(problems, 'problem')] : []),
+    ...(solved > 0 ? [`${solved} solved`] : []),
+  ];
+  return `${mirror}: ${parts.join(', ')}`;
+}
+
+/** Returns the most serious level of a message. */
+export function levelOf({ items }: Message): Item['level'] {
+  const levels = new Set(items.map(({ level }) => level));
+  if (levels.has('error')) return 'error';
+  return levels.has('warning') ? 'warning' : 'info';
+}
+
+/** Returns the sentence that names the remedy, or undefined if there is nothing to do. */
+export function remedyOf({ fix }: Item): string | undefined {
+  return fix === '' ? undefined : `What to do: ${fix}`;
+}
+
+/** Returns a message as plain text without its title. */
+export function plainText(message: Message): string {
+  const { items, link, run } = message;
+  const isAlone = items.length === 1;
+  const blocks = items.map((item) =>
+    [...(isAlone ? [] : [headOf(item)]), item.reason, remedyOf(item)].filter(Boolean).join('\n'),
+  );
+  const end = [link && `Console: ${link}`, run !== null && `Newest run: ${run}`].filter(Boolean);
+  return [...blocks, ...(end.length > 0 ? [end.join('\n')] : [])].join('\n\n');
+}
+
+/** Returns the head of an item: Error: something failed */
+export function headOf({ level, title }: Item): string {
+  const words = { error: 'Error: ', warning: 'Warning: ', info: '' };
+  const head = words[level] + title;
+  return head.charAt(0).toUpperCase() + head.slice(1);
+}

@@ -1,0 +1,99 @@
+/** The console in a real browser: every page, what operators do, and who may not. */
+import { afterAll, expect, test } from 'vitest';
+import { pages } from '../../src/console/pages.ts';
+import { mirrored } from '../support/commands/mirrored-contacts.ts';
+import {
+  closeBrowser,
+  faultsOf,
+  look,
+  startConsole,
+  viewer,
+} from '../support/console/running-console.ts';
+
+afterAll(closeBrowser);
+
+/** Two people are mirrored, and everybody's opt-out awaits approval. */
+async function waiting() {
+  const world = await mirrored();
+  world.config({ guards: { optOuts: { percent: 0, floor: 0 } } });
+  expect((await world.call('sync')).code).toBe(0);
+  world.people([{ email: 'ann@example.com', news: 'no' }]);
+  expect((await world.call('sync')).code).toBe(3);
+  return world;
+}
+
+const pathOf = (path: string): string => `/m/world${path === '' ? '' : `/${path}`}`;
+
+test.each(pages.filter(({ nav }) => nav !== undefined).map(({ path }) => [path]))(
+  'the page "%s" can be used by everybody, on a phone too',
+  async (path) => {
+    const world = await waiting();
+    const running = await startConsole([world.file]);
+    for (const options of [{}, { width: 390 }, { colorScheme: 'dark' }] as const) {
+      const { page, complaints } = await look(running, options);
+      expect((await page.goto(pathOf(path)))?.status()).toBe(200);
+      expect(await faultsOf(page)).toEqual([]);
+      const { length } = await page.content();
+      expect(length).toBeLessThan(150_000);
+      expect(complaints).toEqual([]);
+    }
+    expect(running.failures).toEqual([]);
+  },
+);
+
+test('an operator pauses the mirror and ends the pause, with a reason that is kept', async () => {
+  const world = await waiting();
+  const running = await startConsole([world.file]);
+  const { page, complaints } = await look(running);
+  await page.locator('summary', { hasText: 'Pause' }).click();
+  await page.getByLabel('Reason').fill('the export is being repaired');
+  await page.getByRole('button', { name: 'Pause' }).click();
+  await page.getByText('the export is being repaired').first().waitFor();
+  expect((await world.call('status', '--json')).json.paused).toMatchObject({
+    reason: 'the export is being repaired',
+  });
+  await page.getByRole('button', { name: 'End the pause' }).click();
+  await page.getByRole('button', { name: 'Run now' }).waitFor();
+  expect((await world.call('status', '--json')).json.paused).toBeNull();
+  expect(complaints).toEqual([]);
+});
+
+test('a viewer sees no address and no button, and can change nothing', async () => {
+  const world = await waiting();
+  const running = await startConsole([world.file], { user: viewer });
+  const { page } = await look(running);
+  expect(await page.getByRole('button').allInnerTexts()).toEqual(['Sign out']);
+  for (const { path, nav } of pages) {
+    if (nav === undefined) continue;
+    await page.goto(pathOf(path));
+    expect(await page.content()).not.toContain('@example.com');
+  }
+  const csrf = await page.locator('input[name=csrf]').first().inputValue();
+  const answer = await page.request.post(pathOf('do/pause'), {
+    form: { csrf, reason: 'none' },
+    maxRedirects: 0,
+  });
+  expect(answer.status()).toBe(403);
+  expect((await world.call('status', '--json')).json.paused).toBeNull();
+});
+
+test('a form without the token of the session is refused', async () => {
+  const world = await waiting();
+  const running = await startConsole([world.file]);
+  const { page } = await look(running);
+  for (const form of [{ reason: 'none' }, { reason: 'none', csrf: 'guessed' }]) {
+    const answer = await page.request.post(pathOf('do/pause'), { form, maxRedirects: 0 });
+    expect(answer.status()).toBe(403);
+  }
+  expect((await world.call('status', '--json')).json.paused).toBeNull();
+});
+
+test('whoever has no session is sent away', async () => {
+  const world = await waiting();
+  const { url } = await startConsole([world.file]);
+  for (const path of ['/', '/m/world', '/m/world/live']) {
+    expect((await fetch(url + path, { redirect: 'manual' })).status).toBe(401);
+  }
+  const wrong = await fetch(`${url}/sign-in?key=another`, { redirect: 'manual' });
+  expect([wrong.status, wrong.headers.get('set-cookie')]).toEqual([200, null]);
+});
