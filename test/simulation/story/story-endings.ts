@@ -4,7 +4,7 @@ import { who, type Act } from './actions.ts';
 import { pick } from './random-draws.ts';
 import { member } from './rare-sequences.ts';
 import { approval, calm, operatorStep, step, type Step } from './steps.ts';
-import { fallbackOf, type Story } from './story.ts';
+import type { Story } from './story.ts';
 
 type CrmAct = Extract<Act, { in: 'crm' }>['does'];
 
@@ -45,7 +45,7 @@ export const dispute = fc.record({
   who,
   as: pick(['in', 'in', 'out']),
   /** What happens before the run after it. */
-  then: pick([
+  after: pick([
     undefined,
     undefined,
     'signs up for the newsletter',
@@ -77,12 +77,13 @@ export function stepsOf(story: Story): Step[] {
 
 function disputeOf(story: Story): Step[] {
   if (!story.dispute) return [];
-  const { who: one, as, then, run } = story.dispute;
+  const { who: one, as, after, run } = story.dispute;
   const resolve: Step = { is: 'resolve', who: one, channel: 'ch_news', as };
-  const more: Step[] = then ? [{ is: 'act', act: { in: 'platform', who: one, does: then } }] : [];
+  const more: Step[] = after ? [{ is: 'act', act: { in: 'platform', who: one, does: after } }] : [];
   const comes = member.map((each): Step => ({ is: 'act', act: { ...each, who: one } }));
   // Where that is shown as an opt-out, nobody is known to have said no.
-  const before = fallbackOf(story) === 'opt_out' ? byNobody(one) : [...comes, calm, ...ours(one)];
+  const isDefault = story.quirks.includes('all-channels=opt_out');
+  const before = isDefault ? byNobody(one) : [...comes, calm, ...ours(one)];
   return [...before, calm, resolve, ...more, { ...run, reading: 'whole' }, calm];
 }
 
