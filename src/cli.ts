@@ -45,10 +45,7 @@ const commands: Readonly<Record<string, Entry>> = {
     'keep running: every mirror by its schedule and by events; needs Redis',
     () => import('./commands/worker.ts'),
   ],
-  console: [
-    'look at mirrors in the browser, and act there',
-    () => import('./commands/console.ts'),
-  ],
+  console: ['look at mirrors in the browser, and act there', () => import('./commands/console.ts')],
   one: ['run for one person only, now', () => import('./commands/one.ts')],
   status: [
     'show the state of the mirror, and what needs attention; also during a run',

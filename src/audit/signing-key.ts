@@ -2,18 +2,11 @@
  * The key that signs the checkpoints of the audit log: Ed25519, in a PEM file that only its owner
  * reads. The public key stands in the log itself and can be given to an auditor.
  */
-import {
-  createHash,
-  createPrivateKey,
-  createPublicKey,
-  generateKeyPairSync,
-  type KeyObject,
-  sign,
-  verify,
-} from 'node:crypto';
-import { closeSync, existsSync, fsyncSync, openSync, writeSync } from 'node:fs';
+import { createHash, createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import { Invalid } from '../domain/errors.ts';
 import { readSmallFile } from '../domain/values/config-file.ts';
+import { createKeyFile, privateKeyIn } from '../domain/values/ed25519-key.ts';
 
 /** A key that signs. */
 export interface SigningKey {
@@ -26,8 +19,7 @@ export interface SigningKey {
 
 /** Returns the key in `file`; creates both (0600) if there is no file. Throws Invalid. */
 export function signingKey(file: string): SigningKey {
-  if (!existsSync(file)) create(file);
-  const key = privateKeyIn(file);
+  const key = existsSync(file) ? keyIn(file) : createKeyFile(file);
   const publicKey = createPublicKey(key).export({ type: 'spki', format: 'pem' }).toString();
   return { id: keyId(publicKey), publicKey, sign: (text) => sign(null, Buffer.from(text), key) };
 }
@@ -46,25 +38,9 @@ export function isSigned(text: string, signature: Buffer, publicKey: string): bo
   }
 }
 
-function create(file: string): void {
-  const { privateKey } = generateKeyPairSync('ed25519');
-  const opened = openSync(file, 'wx', 0o600);
-  try {
-    writeSync(opened, privateKey.export({ type: 'pkcs8', format: 'pem' }).toString());
-    fsyncSync(opened);
-  } finally {
-    closeSync(opened);
-  }
-}
-
-function privateKeyIn(file: string): KeyObject {
-  let key: KeyObject | undefined;
-  try {
-    key = createPrivateKey(readSmallFile(file));
-  } catch (error) {
-    if (error instanceof Invalid) throw error;
-  }
-  if (key?.asymmetricKeyType === 'ed25519') return key;
+function keyIn(file: string): KeyObject {
+  const key = privateKeyIn(readSmallFile(file));
+  if (key) return key;
   throw new Invalid(`${file}: this is no key for signing the audit log (Ed25519, PEM)`, {
     fix: 'restore it, or move it away: a new one is made, and the log says so',
   });

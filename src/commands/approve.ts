@@ -1,12 +1,25 @@
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
+import type { Config } from '../config/config.ts';
+import { loadConfig } from '../config/load-config.ts';
+import { Invalid } from '../domain/errors.ts';
+import type { ApprovalSignature } from '../snapshot/guards/plan-approvals.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import { weekMs } from '../engine/report/guard-rules.ts';
 import { nothingLeft, unknownPlan } from '../engine/report/guard-text.ts';
 import { guardNames, guardRows, type GuardClass } from '../domain/guard-classes.ts';
 import { approvePlan, type Decided, isAnyLeft } from '../engine/guard/plan-decisions.ts';
+import { signPlan, toSign } from '../engine/guard/signed-decisions.ts';
+import { needsSignature, sayPending, signing } from '../engine/report/approval-rules.ts';
 import { heldWords } from '../cli/status/attention-list.ts';
-import { change, type LookFlags } from '../cli/lookup/snapshot-command.ts';
+import { change, type LookFlags, print } from '../cli/lookup/snapshot-command.ts';
 import {
+  decodeSignature,
+  encodeSignature,
+  newKey,
+  signatureWith,
+} from '../cli/run/approval-signature.ts';
+import {
+  type DecisionFlags,
   leftOutLines,
   partOptions,
   refuseForeign,
@@ -16,11 +29,15 @@ import {
 } from '../cli/run/decision-options.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 import { instant } from '../cli/output/format-values.ts';
+import { exitCode } from '../cli/output/exit-codes.ts';
 
 /** Declares the flags of `approve`. */
 export function options(command: Command): void {
   partOptions(command)
     .option('--reason <text>', 'why; it is stored and shown, so name no address in it')
+    .option('--sign <keyfile>', 'sign as an approver of policy.approvers, with this private key')
+    .option('--new-key <file>', 'only make a private key for --sign, and print its public key')
+    .addOption(new Option('--signature <text>', 'a signature made elsewhere').hideHelp())
     .addHelpText(
       'after',
       '\nRuns nothing. The next runs make the approved changes that are still wanted, each once, until\n' +
@@ -29,8 +46,16 @@ export function options(command: Command): void {
         'runs, events and `one`. People who are added later still await approval.\n\n' +
         '--channel, --op, --guard and --people approve only the changes that match all of them. The\n' +
         'others still await approval under the same hash. The hash of a rejected part (see `reject`)\n' +
-        'takes the rejection back.',
+        'takes the rejection back.\n\n' +
+        'With policy.approvers, an approval takes effect once enough of them have signed the same\n' +
+        'changes with --sign. The key stays here: a worker receives only the signature.',
     );
+}
+
+interface SigningFlags {
+  newKey?: string;
+  sign?: string;
+  signature?: string;
 }
 
 /**
@@ -38,40 +63,141 @@ export function options(command: Command): void {
  * under that hash, throws Invalid with a list of the plans that do await approval.
  */
 export async function run(command: Command, shell: Shell): Promise<number> {
+  const flags = command.opts<DecisionFlags & SigningFlags>();
+  if (flags.newKey !== undefined) return makeKey(flags.newKey, flags, shell);
   const wanted = wantedOf(command, shell);
-  const { plan, by, reason, calling } = wanted;
   const at = Date.now();
-  return change(command.opts<LookFlags>(), calling, ({ config, snapshot }) => {
+  const signature = signatureOf(flags, wanted, shell);
+  const { calling } = wanted;
+  const argv = calling.argv &&
+    signature && [...calling.argv, `--signature=${encodeSignature(signature)}`];
+  return change(flags, argv ? { ...calling, argv } : calling, ({ config, snapshot }) => {
     refuseForeign(command, config);
-    const decided = approve(snapshot, wanted, at);
-    const { held, rest, part = null } = decided;
-    if (!isAnyLeft(held)) {
-      const none = { approved: null, part: null, held, rest, by: null, reason: null, until: null };
-      return { document: { mirror: config.mirror, ...none }, lines: [nothingLeft(plan)] };
-    }
-    const until = instant(at + weekMs);
-    const who = { by, reason: reason ?? null };
+    const decided = approve(snapshot, wanted, { config, at, signature, signs: flags.sign });
     return {
-      document: { mirror: config.mirror, approved: plan, part, held, rest, ...who, until },
-      lines: [
-        `Approved: ${heldWords(held)}.`,
-        `The next runs do it${doneLater(held)}. ` +
-          `The approval ends when a full run has ended well, or at ${until}.`,
-        ...(part === null ? [] : [`This part has the hash ${part}.`]),
-        ...leftOutLines(decided, wanted),
-      ],
+      document: documentOf(decided, { config, wanted, at }),
+      lines: linesOf(decided, wanted, at),
     };
   });
 }
 
-function approve(snapshot: Snapshot | undefined, wanted: Wanted, at: number): Decided {
-  const { plan, only, by, reason = null, caller } = wanted;
+function makeKey(file: string, { json }: LookFlags, shell: Shell): number {
+  const key = newKey(file);
+  const lines = [
+    `The private key is in ${file}. Only its owner may have it.`,
+    'The public key, for policy.approvers.keys:',
+    key,
+  ];
+  print({ document: { keyFile: file, publicKey: key }, lines }, { json }, shell);
+  return exitCode('done');
+}
+
+/** Returns the signature that a caller gave, or makes one. Throws Invalid. */
+function signatureOf(
+  { config, sign, signature, by }: DecisionFlags & SigningFlags,
+  wanted: Wanted,
+  shell: Shell,
+): ApprovalSignature | undefined {
+  if (signature !== undefined) return decodeSignature(signature);
+  if (sign === undefined) return undefined;
+  if (by !== undefined) {
+    throw new Invalid('--by: the key tells who signs', { fix: 'leave it out' });
+  }
+  return signatureWith(sign, loadConfig(config, shell.env), wanted);
+}
+
+interface Approving {
+  config: Config;
+  at: number;
+  signature: ApprovalSignature | undefined;
+  /** The key file; undefined if the caller did not ask for a signature. */
+  signs: string | undefined;
+}
+
+/** What was approved, or who has signed it so far. */
+type Approved = Decided & {
+  signed?: { by: string[]; need: number; isNew: boolean; next: string };
+};
+
+function approve(
+  snapshot: Snapshot | undefined,
+  wanted: Wanted,
+  { config: { approvers }, at, signature, signs }: Approving,
+): Approved {
+  const { plan, only, by, caller } = wanted;
   if (!snapshot?.awaitingApproval.get(plan)) {
     throw unknownPlan(snapshot?.awaitingApproval.current() ?? [], plan);
   }
-  const decided = approvePlan(snapshot, { plan, only, decision: { at, by, reason }, caller });
+  if (approvers && !signature && signs === undefined) throw needsSignature(approvers, plan);
+  if (approvers && signature) {
+    const {
+      by: names,
+      isNew,
+      next,
+      ...decided
+    } = signPlan(snapshot, { plan, only, caller, signature }, { approvers, now: at });
+    refuseNoMatch(decided, wanted);
+    return { ...decided, signed: { by: names, need: approvers.need, isNew, next } };
+  }
+  const decision = { at, by, reason: wanted.reason ?? null };
+  const decided = approvers
+    ? { part: undefined, ...toSign(snapshot, { plan, only }, { approvers, now: at }).told }
+    : approvePlan(snapshot, { plan, only, decision, caller });
   refuseNoMatch(decided, wanted);
   return decided;
+}
+
+function documentOf(
+  { held, rest, part: own, signed }: Approved,
+  { config: { mirror }, wanted, at }: { config: Config; wanted: Wanted; at: number },
+): object {
+  const part = own ?? null;
+  const signatures = signed && { by: signed.by, need: signed.need };
+  if (!isAnyLeft(held) || isPending(signed)) {
+    const none = { approved: null, part, held, rest, by: null, reason: null, until: null };
+    return { mirror, ...none, signatures };
+  }
+  const { plan } = wanted;
+  const by = signed?.by.join(', ') ?? wanted.by;
+  const until = instant(at + weekMs);
+  return {
+    mirror,
+    approved: plan,
+    part,
+    held,
+    rest,
+    by,
+    reason: wanted.reason ?? null,
+    until,
+    signatures,
+  };
+}
+
+function isPending(signed: Approved['signed']): boolean {
+  return signed !== undefined && signed.by.length < signed.need;
+}
+
+function linesOf(decided: Approved, wanted: Wanted, at: number): string[] {
+  const { held, part, signed } = decided;
+  if (!isAnyLeft(held)) return [nothingLeft(wanted.plan)];
+  const until = instant(at + weekMs);
+  const partLine = part === undefined ? [] : [`This part has the hash ${part}.`];
+  const more = [...partLine, ...leftOutLines(decided, wanted)];
+  if (signed && part !== undefined && isPending(signed)) {
+    const again = signed.isNew ? '' : ' This approver has signed it before.';
+    return [
+      `Signed: ${heldWords(held)}.${again}`,
+      `${sayPending(signed)}. Nothing is approved yet; each signature counts for seven days.`,
+      `Another approver signs the same changes: \`crm-mirror ${signing(signed.next)}\``,
+      ...more,
+    ];
+  }
+  return [
+    `Approved: ${heldWords(held)}${signed === undefined ? '' : ` (signed by ${signed.by.join(', ')})`}.`,
+    `The next runs do it${doneLater(held)}. ` +
+      `The approval ends when a full run has ended well, or at ${until}.`,
+    ...more,
+  ];
 }
 
 function doneLater(held: Record<GuardClass, number>): string {

@@ -1,12 +1,9 @@
 import type { Command } from 'commander';
 import { Invalid } from '../domain/errors.ts';
 import { nothingLeft, unknownPlan } from '../engine/report/guard-text.ts';
-import {
-  type Decided,
-  isAnyLeft,
-  rejectedForMs,
-  rejectPlan,
-} from '../engine/guard/plan-decisions.ts';
+import { rejectedForMs } from '../engine/report/approval-rules.ts';
+import { type Decided, isAnyLeft, rejectPlan } from '../engine/guard/plan-decisions.ts';
+import type { Config } from '../config/config.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import { heldWords } from '../cli/status/attention-list.ts';
 import { change, type LookFlags } from '../cli/lookup/snapshot-command.ts';
@@ -55,7 +52,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   const at = Date.now();
   return change(command.opts<LookFlags>(), calling, ({ config, snapshot }) => {
     refuseForeign(command, config);
-    const decided = reject(snapshot, wanted, { at, by, reason });
+    const decided = reject(snapshot, wanted, { at, by, reason, approvers: config.approvers });
     const { held, rest, part } = decided;
     if (part === undefined || !isAnyLeft(held)) {
       const none = { rejected: null, part: null, held, rest, by: null, reason: null, until: null };
@@ -75,16 +72,18 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   });
 }
 
+type SigningConfig = Pick<Config, 'approvers'>;
+
 function reject(
   snapshot: Snapshot | undefined,
   wanted: Wanted,
-  decision: { at: number; by: string; reason: string },
+  { approvers, ...decision }: { at: number; by: string; reason: string } & SigningConfig,
 ): Decided {
   const { plan, only, caller } = wanted;
   if (!snapshot?.awaitingApproval.get(plan)) {
     throw unknownPlan(snapshot?.awaitingApproval.current() ?? [], plan);
   }
-  const decided = rejectPlan(snapshot, { plan, only, decision, caller });
+  const decided = rejectPlan(snapshot, { plan, only, decision, caller, approvers });
   refuseNoMatch(decided, wanted);
   return decided;
 }

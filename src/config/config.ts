@@ -36,6 +36,8 @@ export interface Config extends Readonly<Omit<File, Converted>> {
   readonly audit: { readonly path: string; readonly keyFile: string; readonly keepMs: number };
   readonly platform: Readonly<File['platform'] & { apiKey: string }>;
   readonly policy: PolicyConfig;
+  /** Who has to sign approvals, and what their signatures are bound to; undefined if nobody has. */
+  readonly approvers: ApproversConfig | undefined;
   readonly guards: GuardsConfig;
   readonly alerts: AlertsConfig;
   /** How long runs and changes are kept. */
@@ -63,10 +65,17 @@ interface RequestLogConfig {
 }
 
 /** The decisions for cases in which the CRM and the platform disagree. */
-interface PolicyConfig extends Readonly<Omit<File['policy'], 'deleteAfter'>> {
+interface PolicyConfig extends Readonly<Omit<File['policy'], 'approvers' | 'deleteAfter'>> {
   readonly deleteAfterMs: number;
   /** Whether the file itself sets `absent`. */
   readonly statesAbsent: boolean;
+}
+
+/** The public keys of the approvers by name (base64, SPKI), and how many of them have to sign. */
+interface ApproversConfig extends Readonly<NonNullable<File['policy']['approvers']>> {
+  readonly mirror: string;
+  /** The URL of the platform. */
+  readonly platform: string;
 }
 
 /** The limits for each class of changes, and the rules for when people count as absent. */
@@ -100,7 +109,7 @@ export function settle(
 ): Config {
   const { ledgerKeyFile, platform, contacts, templates, policy, guards, keep, ...more } = valid;
   const { alerts, audit, requests, ...rest } = more;
-  const { deleteAfter, ...policies } = policy;
+  const { approvers, deleteAfter, ...policies } = policy;
   const { absentFor, absentReadings, ...limits } = guards;
   const { schedule } = valid;
   const snapshot = absolute(valid.snapshot);
@@ -127,6 +136,7 @@ export function settle(
     },
     templates: templates && { source: withAbsolutePaths(templates.source, absolute) },
     policy: { ...policies, deleteAfterMs: milliseconds(deleteAfter), statesAbsent },
+    approvers: approvers && { ...approvers, mirror: valid.mirror, platform: platform.url },
     guards: {
       ...byGuardKey(({ configKey }) => settleLimit(limits[configKey])),
       absentReadings,

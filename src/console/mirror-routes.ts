@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { Invalid } from '../domain/errors.ts';
 import type { Clock } from '../domain/clock.ts';
-import { actions, runActions } from './actions.ts';
+import { actions, apartActions, runActions } from './actions.ts';
 import type { CommandResult, ConsoleMirror } from './view/console-mirror.ts';
 import { watchMirror } from './live.ts';
 import type { NavLink } from './view/layout.ts';
@@ -58,8 +58,14 @@ async function show(
   { page, mirror }: Shown,
 ): Promise<void> {
   const content = await page.show(inside(request, reply, mirror));
-  if (reply.sent) return;
-  await sendPage(request, reply, { ...content, ...frameOf(mirror, page.path) });
+  if ('body' in content) {
+    await sendPage(request, reply, { ...content, ...frameOf(mirror, page.path) });
+    return;
+  }
+  const { type, text, name, policy } = content;
+  if (name !== undefined) reply.header('content-disposition', `attachment; filename="${name}"`);
+  if (policy !== undefined) reply.header('content-security-policy', policy);
+  await reply.type(`${type}; charset=utf-8`).send(text);
 }
 
 /** Returns what surrounds each page of a mirror; `current` is the path of one of `pages`. */
@@ -131,7 +137,7 @@ async function outcomeOf(
     if (error instanceof Invalid) return { code: 2, lines: [error.message] };
     throw error;
   }
-  const done = mirror.run(visitor, argv);
+  const done = apartActions.has(name) ? mirror.runApart(argv) : mirror.run(visitor, argv);
   if (!runActions.has(name)) return done;
   const over = new AbortController();
   const begun: Promise<CommandResult> = clock.sleep(runWaitMs, over.signal).then(

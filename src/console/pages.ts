@@ -1,8 +1,23 @@
 /** Lists the pages of a mirror, in the order of the navigation. */
 import type { Page } from './view/page.ts';
 import { approvalsPage } from './pages/approvals.ts';
+import { auditPage } from './pages/audit.ts';
+import { configurationPage } from './pages/configuration.ts';
+import { eventsPage } from './pages/events.ts';
 import { overviewPage } from './pages/overview.ts';
 import { runPage } from './pages/run.ts';
 import { runsPage } from './pages/runs.ts';
+import { templatePage, templatePreview, templatesPage } from './pages/templates.ts';
 
-export const pages: readonly Page[] = [overviewPage, runsPage, runPage, approvalsPage];
+export const pages: readonly Page[] = [
+  overviewPage,
+  runsPage,
+  runPage,
+  approvalsPage,
+  auditPage,
+  templatesPage,
+  templatePage,
+  templatePreview,
+  eventsPage,
+  configurationPage,
+];

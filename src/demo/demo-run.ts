@@ -81,23 +81,23 @@ interface Planned {
 /** Renders the counts and the samples; names are shown, because nobody in them is real. */
 function linesOf(
   summary: Summary,
-  { snapshot }: Mirror,
+  mirror: Mirror,
   { groups, samples, writes, config }: Planned & { writes: boolean; config: Config },
 ): Line[] {
   const shown = writes ? doneGroups(summary) : groups;
-  const about = { groups: shown, run: summary.run, snapshot };
+  const about = { groups: shown, run: summary.run, snapshot: mirror.snapshot };
   const some = writes ? doneOf(samples, about) : samples;
   const few = some.map(({ group, records }) => ({ group, records: records.slice(0, mostNamed) }));
   const view = {
     writes,
     groups: shown,
-    approvals: approvalLines(summary, snapshot, config.file),
+    approvals: approvalLines(summary, mirror, config.file),
     policy: { optIns: false, protect: false },
     isVerbose: false,
   };
   return [
     ...renderSummary(summary, view),
-    ...sampleLines(few, { names: namesOf(snapshot, true), isDone: writes }),
+    ...sampleLines(few, { names: namesOf(mirror.snapshot, true), isDone: writes }),
   ];
 }
 

@@ -2,6 +2,7 @@
 import type { Problem } from '../domain/errors.ts';
 import { createCircuitBreaker } from './context/circuit-breaker.ts';
 import { approvalsOf } from './guard/plan-approval.ts';
+import { needsSignature } from './report/approval-rules.ts';
 import type { RecordType } from '../records/record-type.ts';
 import type { FullCode } from './report/full-reasons.ts';
 import type { Clock } from '../domain/clock.ts';
@@ -29,7 +30,8 @@ import { createGroupCommit } from './context/group-commit.ts';
  * that begins must end with `locks.end`.
  */
 export function beginRun(mirror: Mirror, options: RunOptions): Started {
-  const { snapshot, locks } = mirror;
+  const { snapshot, locks, approvers } = mirror;
+  if (options.approve && approvers) throw needsSignature(approvers, options.approve.plan);
   const clock = even(mirror.clock);
   const startedAt = clock.now();
   const quarantine = quarantineOf(snapshot.meta);
@@ -48,7 +50,8 @@ export function beginRun(mirror: Mirror, options: RunOptions): Started {
   const { cursors, cursorless } = options.writes
     ? start(run, begun, askedOf(mirror, options))
     : loadCursors(mirror, begun, options);
-  const approved = approvalsOf(run, options.approve);
+  const { unsigned, ...approved } = approvalsOf(run, options.approve);
+  notes.push(...unsigned);
   const { ended: endedBefore } = locks.count();
   // This comes last, because a run that has begun must end.
   mirror.requestLog?.setRun(run.id);
@@ -76,9 +79,20 @@ function contextOf(
   options: RunOptions,
   own: Pick<RunContext, 'clock' | 'startedAt' | 'quarantined'>,
 ): RunContext {
-  const { snapshot, doNotContact, audit, locks, platformNow, parts, guards, unstated } = mirror;
+  const { snapshot, doNotContact, audit, approvers, locks, platformNow, parts, guards, unstated } =
+    mirror;
   const { mode, writes, firstLoad, restored, stop, abort, progress } = options;
-  const ofMirror = { snapshot, doNotContact, audit, locks, platformNow, parts, guards, unstated };
+  const ofMirror = {
+    snapshot,
+    doNotContact,
+    audit,
+    approvers,
+    locks,
+    platformNow,
+    parts,
+    guards,
+    unstated,
+  };
   const ofOptions = { mode, writes, firstLoad, restored, stop, abort, progress };
   return {
     ...ofMirror,

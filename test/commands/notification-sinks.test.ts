@@ -1,9 +1,13 @@
 /** What each receiver of notifications gets, and what happens while it is away. */
-import { expect, test } from 'vitest';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/http/system-clock.ts';
 import { slackSink } from '../../src/worker/notifications/http-sinks.ts';
 import { ann, bob } from '../support/commands/mirrored-contacts.ts';
 import { mailServer, receiver, refusing, reporting } from '../support/commands/notice-receivers.ts';
+import { certify, run } from '../support/program.ts';
 
 const publicUrl = 'https://crm-mirror.example.com';
 const server = { publicUrl };
@@ -181,6 +185,39 @@ test('a mail server without trusted encryption gets nothing', async () => {
   await mirror.run();
   expect(mails).toEqual([]);
   expect(mirror.told[0]?.why).toMatch(/offers no encryption that can be trusted \([A-Z_]+\) → /);
+});
+
+/** A run of `notify test` by a process that trusts a certificate, at a server that has it. */
+test('a mail server with a certificate of its own authority gets mail over TLS', async (context) => {
+  const folder = mkdtempSync(join(tmpdir(), 'crm-mirror-mail-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const made = (await certify(folder)) ?? context.skip('openssl is not installed');
+  const [key, cert] = [readFileSync(made.key), readFileSync(made.certificate)];
+  const { mails, host } = await mailServer({ secure: true, key, cert, allowInsecureAuth: false });
+  const smtp = `smtps://${host.replace('127.0.0.1', 'localhost')}`;
+  const { world } = await reporting({ to: [{ email: { ...email(host), smtp } }] });
+  const env = { ...process.env, NODE_EXTRA_CA_CERTS: made.certificate };
+  const argv = ['bin/crm-mirror.mjs', 'notify', 'test', '-c', world.file];
+  const { stdout } = await run(process.execPath, argv, { env });
+  expect(stdout).toMatch(/^email \(localhost:\d+\): sent\n$/);
+  expect(mails).toMatchObject([{ user: 'ops' }]);
+});
+
+test('another machine gets neither a mail nor a password without encryption', async () => {
+  const logins: string[] = [];
+  const { mails, host } = await mailServer({
+    onAuth({ username }, _session, done) {
+      logins.push(String(username));
+      done(null, { user: 'ops' });
+    },
+  });
+  // This address leads to the same server and is not known to stay on this machine.
+  const smtp = `smtp://${host.replace('127.0.0.1', '0.0.0.0')}`;
+  const mirror = await reporting({ to: [{ email: { ...email(host), smtp } }] });
+  refusing(mirror.world, 403);
+  await mirror.run();
+  expect([mails, logins]).toEqual([[], []]);
+  expect(mirror.told[0]?.why).toMatch(/^0\.0\.0\.0:\d+ offers no encryption .* \(ETLS\) → /);
 });
 
 test('waits as long as a receiver asks, if that is short', async () => {

@@ -1,6 +1,7 @@
 /** Notices over real HTTP: signed, told once, tried again, and in nobody's way. */
 import { expect, onTestFinished, test } from 'vitest';
 import { Webhook } from 'standardwebhooks';
+import { openSnapshot } from '../../src/snapshot/snapshot.ts';
 import { ownRedis } from '../support/redis.ts';
 import { ann, bob, mirrored } from '../support/commands/mirrored-contacts.ts';
 import { type Heard, receiver, refusing, reporting } from '../support/commands/notice-receivers.ts';
@@ -55,6 +56,12 @@ test('repeats nothing after a restart', async () => {
     await notifier.close();
   }
   expect(types(heard)).toEqual(['mirror.failed']);
+  // Earlier versions store it under the same name.
+  const { meta, close } = openSnapshot(world.path);
+  expect(JSON.parse(meta.get('notices') ?? '')).toMatchObject({
+    failed: { at: expect.any(Number) },
+  });
+  close();
 });
 
 test('retries under the same id when the receiver fails, and again after the next run', async () => {

@@ -89,6 +89,7 @@ describe('status', () => {
       held: [],
       optOutsByEvents: null,
       approvals: [],
+      signatures: null,
       rejections: [],
       limits: expect.arrayContaining([
         { route: 'contacts.enrol', limit: 1_000_000, windowMs: 1000, others: 0, at: time },
@@ -369,7 +370,8 @@ describe('status', () => {
   });
 });
 
-const olderTables = `drop table unaudited; alter table run drop column asked;
+const olderTables = `drop table approval_signature; drop table unaudited;
+  alter table run drop column asked;
   alter table change drop column why; alter table origin drop column since;
   drop trigger renamed_away; drop trigger renamed_no_more; drop table renamed;
   drop table returned; drop index origin_by_key; drop table problem;

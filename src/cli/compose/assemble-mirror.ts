@@ -56,12 +56,8 @@ export interface MirrorAccess {
 export function assemble(config: Config, shell: Shell, access: MirrorAccess): Assembled {
   const held = access.writes ? heldBy(shell) : undefined;
   if (held) return held;
-  const {
-    snapshot,
-    ledger: doNotContact,
-    lease,
-    notes,
-  } = access.writes ? hold(config, access) : lookOn(config);
+  const opened = access.writes ? hold(config, access) : lookOn(config);
+  const { snapshot, ledger: doNotContact, lease, notes } = opened;
   for (const note of notes) shell.note(`crm-mirror: ${note}`);
   sayLost(snapshot, doNotContact, shell);
   const trail = lease && keptTrail(config, snapshot, shell.note);
@@ -75,6 +71,7 @@ export function assemble(config: Config, shell: Shell, access: MirrorAccess): As
     snapshot,
     account: accountOf(config, platform),
     doNotContact,
+    approvers: config.approvers,
     ...trail?.open(),
     reopenAudit: trail?.open,
     locks: createPersonLocks(),

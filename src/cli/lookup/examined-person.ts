@@ -38,7 +38,7 @@ export async function examinePerson(
   const read: Explaining['read'][number][] = [];
   const watched = watchRecords(mirror, key, (record) => void read.push(record));
   const found = await examine(watched, { key, offline, stop, abort, progress: () => undefined });
-  const { contacts, policy, guards } = config;
+  const { contacts, policy } = config;
   if (!found || !contacts) throw new Invalid(`${config.mirror} has no contacts`);
   const { details, unread } = await detailsOf(found, platform.contacts, stop);
   const document = explainedOf({
@@ -49,7 +49,7 @@ export async function examinePerson(
     columns: mappedColumns(contacts, () => mirror.clock.now()),
     details,
     snapshot: mirror.snapshot,
-    guards,
+    config,
     ...shown,
   });
   return { document, details, unread };

@@ -2,8 +2,9 @@
 import type { Config } from '../../config/config.ts';
 import { guardClasses } from '../../domain/guard-classes.ts';
 import type { Key } from '../../domain/record.ts';
-import { rejectedForMs } from '../../engine/guard/plan-decisions.ts';
+import { rejectedForMs } from '../../engine/report/approval-rules.ts';
 import { weekMs } from '../../engine/report/guard-rules.ts';
+import { approvalsInForce } from '../../engine/guard/signed-approvals.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import { instant } from '../output/format-values.ts';
 
@@ -11,10 +12,15 @@ const kind = 'contact';
 
 /** Returns the changes of a person that await approval because of a guard. `now`: epoch ms. */
 export function heldChangesOf(
-  { awaitingApproval }: Snapshot,
-  { key, guards, now }: { key: Key; guards: Config['guards']; now: number },
+  snapshot: Snapshot,
+  { key, config, now }: { key: Key; config: Pick<Config, 'guards' | 'approvers'>; now: number },
 ) {
-  const decisions = awaitingApproval.decisionsOn(kind, key, now - weekMs);
+  const { awaitingApproval } = snapshot;
+  const { guards, approvers } = config;
+  const inForce = approvalsInForce(snapshot, { approvers, now });
+  const decisions = awaitingApproval
+    .decisionsOn(kind, key, now - weekMs)
+    .filter(({ is, plan }) => is === 'rejected' || inForce.some((one) => one.plan === plan));
   return guardClasses.flatMap(({ id: guard, configKey }) => {
     const { holdForMs } = guards[configKey];
     return awaitingApproval.of(guard, key).map(({ part, at }) => ({

@@ -35,8 +35,8 @@ export interface Explaining {
   details: readonly Contact[];
   snapshot: Snapshot;
   names: Names;
-  /** The limits that determine for how long at most a stated opt-out awaits approval. */
-  guards: Config['guards'];
+  /** How long at most a stated opt-out awaits approval, and who signs approvals. */
+  config: Pick<Config, 'guards' | 'approvers'>;
   /** Whether addresses, and other data that is equally personal, may be shown. */
   addresses: boolean;
   /** How many of the last changes are shown. */
@@ -49,7 +49,7 @@ const kind = 'contact';
 export type ExplainedPerson = ReturnType<typeof explainedOf>;
 
 export function explainedOf(explaining: Explaining) {
-  const { mirror, found, names, snapshot, guards } = explaining;
+  const { mirror, found, names, snapshot, config } = explaining;
   const { key, recorded } = found.states;
   const crm = crmOf(explaining);
   const platform = platformOf(explaining);
@@ -71,7 +71,7 @@ export function explainedOf(explaining: Explaining) {
     /** Changes that were decided but are not sent now, with the gate that withholds them. */
     keptBack: crm.read ? found.keptBack.map(keptBackOf) : null,
     /** Changes that await approval because of a guard. */
-    held: heldChangesOf(snapshot, { key, guards, now: Date.now() }),
+    held: heldChangesOf(snapshot, { key, config, now: Date.now() }),
     parked: parkedOf(explaining),
     history,
   };

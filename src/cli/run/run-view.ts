@@ -16,6 +16,8 @@ import { commandLine } from '../output/printed-commands.ts';
 import { type Line, styled } from '../output/text-style.ts';
 import { renderSummary } from '../output/summary-text.ts';
 import type { Config } from '../../config/config.ts';
+import { pendingApprovals } from '../../engine/guard/signed-approvals.ts';
+import { sayPending, signing } from '../../engine/report/approval-rules.ts';
 import type { Mirror } from '../../engine/context/mirror-context.ts';
 import type { Names } from '../lookup/person-names.ts';
 
@@ -66,7 +68,7 @@ export async function* runLines(
   yield* renderSummary(summary, {
     writes,
     groups,
-    approvals: approvalLines(summary, snapshot, shown.config),
+    approvals: approvalLines(summary, mirror, shown.config),
     policy: {
       optIns: config.policy.optIns === 'off',
       protect: config.contacts?.protect !== undefined,
@@ -154,7 +156,7 @@ function namedRecord({ key, ...record }: PlannedRecord, names: Names): NamedReco
 }
 
 /** Says what awaits approval, and which command approves it: only one that will be accepted. */
-export function approvalLines(summary: Summary, snapshot: Snapshot, config: string): string[] {
+export function approvalLines(summary: Summary, mirror: Mirror, config: string): string[] {
   const held = heldIn(summary);
   return guardNames
     .filter((guard) => held[guard] > 0)
@@ -164,19 +166,27 @@ export function approvalLines(summary: Summary, snapshot: Snapshot, config: stri
       const [one, many] = isPerson ? ['person', 'people'] : ['template', 'templates'];
       const awaits = held[guard] === 1 ? 'awaits' : 'await';
       const who = `${counted(held[guard], one ?? '', many)} ${awaits} approval (${words.counted})`;
-      return `${who}: ${howToApprove(guard, { summary, snapshot, config })}`;
+      return `${who}: ${howToApprove(guard, { summary, mirror, config })}`;
     });
 }
 
 function howToApprove(
   guard: GuardClass,
-  { summary, snapshot, config }: { summary: Summary; snapshot: Snapshot; config: string },
+  { summary, mirror, config }: { summary: Summary; mirror: Mirror; config: string },
 ): string {
+  const { snapshot, approvers, clock } = mirror;
   const current = snapshot.awaitingApproval.current().filter(({ held }) => held[guard] > 0);
   const own = current.find(({ plan }) => plan === summary.plan);
   const largest = current.toSorted((a, b) => b.held[guard] - a.held[guard])[0];
   const plan = (own ?? largest)?.plan;
-  if (plan !== undefined) return commandLine(`approve ${plan}`, config);
+  const pending = pendingApprovals(snapshot, { approvers, now: clock.now() });
+  const signed = pending.filter((one) => one.plan === plan);
+  if (signed.length > 0)
+    return signed
+      .map((one) => `${sayPending(one)}: ${commandLine(signing(one.part), config)}`)
+      .join('; ');
+  if (plan !== undefined) return commandLine(approvers ? signing(plan) : `approve ${plan}`, config);
+  if (approvers) return 'a run will ask for approval';
   const now = commandLine(`sync --approve ${summary.plan}`, config);
   return `a run will ask for approval; to run and approve: ${now}`;
 }

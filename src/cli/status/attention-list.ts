@@ -1,5 +1,6 @@
 /** Lists what needs attention in a mirror's status, most serious first. All functions are pure. */
 import { guardNames, guardRows, type GuardClass } from '../../domain/guard-classes.ts';
+import { sayPending, signing } from '../../engine/report/approval-rules.ts';
 import { countWords, sayEnd } from '../../engine/report/guard-text.ts';
 import type { ToldRun } from './run-history.ts';
 import type { CurrentStatus } from './mirror-status.ts';
@@ -131,15 +132,30 @@ function lostChannels({ channelsLost, at }: CurrentStatus): Attention[] {
   }));
 }
 
-function held({ held: plans, at }: CurrentStatus): Attention[] {
+function held({ held: plans, signatures, at }: CurrentStatus): Attention[] {
   return plans
     .filter(({ approved }) => !approved)
     .map(({ plan, since, optOutsUntil, undecided }) => ({
       code: 'held',
-      text: `${heldWords(undecided)}: awaiting approval since ${since} (${ago(since, at)}), under the plan ${plan}`,
-      fix: `see \`crm-mirror plan\`; if it is right, \`crm-mirror approve ${plan}\`${endOf(optOutsUntil)}`,
+      text:
+        `${heldWords(undecided)}: awaiting approval since ${since} (${ago(since, at)}), ` +
+        `under the plan ${plan}${signedWords(plan, signatures)}`,
+      fix:
+        `see \`crm-mirror plan\`; if it is right, ` +
+        `\`crm-mirror ${approving(plan, signatures)}\`${endOf(optOutsUntil)}`,
       ...(optOutsUntil === null ? {} : { isDaily: true }),
     }));
+}
+
+function signedWords(plan: string, signatures: CurrentStatus['signatures']): string {
+  const pending = signatures?.pending.filter((one) => one.plan === plan) ?? [];
+  return pending.map((one) => `; ${sayPending(one)}`).join('');
+}
+
+/** Returns the command that approves a plan, or signs what others have signed of it. */
+function approving(plan: string, signatures: CurrentStatus['signatures']): string {
+  if (!signatures) return `approve ${plan}`;
+  return signing(signatures.pending.find((one) => one.plan === plan)?.part ?? plan);
 }
 
 function endOf(until: string | null): string {

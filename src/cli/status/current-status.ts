@@ -1,6 +1,7 @@
 /**
  * Reads the current status of a mirror, as data and as text for the console and the terminal.
  */
+import { sayPending } from '../../engine/report/approval-rules.ts';
 import { renderProblem } from '../../domain/errors.ts';
 import type { Config } from '../../config/config.ts';
 import { dueAfter } from '../../config/schema/cron-pattern.ts';
@@ -88,8 +89,11 @@ function nowWords({ at, lease, running }: CurrentStatus, isVerbose: boolean): st
     : 'no run is in progress';
 }
 
-function heldRow({ held }: CurrentStatus): string {
-  const told = held.map((one) => `${heldWords(one)}${decidedWords(one)}`);
+function heldRow({ held, signatures }: CurrentStatus): string {
+  const told = [
+    ...held.map((one) => `${heldWords(one)}${decidedWords(one)}`),
+    ...(signatures?.pending.map((one) => `${one.part}: ${sayPending(one)}`) ?? []),
+  ];
   return told.join('; ') || 'nobody';
 }
 

@@ -17,6 +17,7 @@ import {
   provenBy,
   returnsOf,
   type ToldApproval,
+  type ToldSignatures,
   type ToldHeld,
   type ToldProof,
   type ToldRejection,
@@ -89,6 +90,8 @@ export interface CurrentStatus {
   optOutsByEvents: { at: string; people: number; most: number } | null;
   /** Approvals, valid until the first full run that completes successfully, or until `until`. */
   approvals: ToldApproval[];
+  /** The signatures that approvals need; null if they need none. */
+  signatures: ToldSignatures | null;
   /** Changes that nobody makes, because a person rejected them: until `until` at most. */
   rejections: ToldRejection[];
   /** The rate limits observed by the latest run. */
@@ -152,6 +155,7 @@ export function currentStatusOf(seen: Seen): CurrentStatus {
     held: [],
     optOutsByEvents: null,
     approvals: [],
+    signatures: null,
     rejections: [],
     limits: [],
     lease: { held: leased },

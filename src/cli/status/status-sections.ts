@@ -4,7 +4,13 @@
  */
 import { type GuardClass, guardRows, timedGuards } from '../../domain/guard-classes.ts';
 import { weekMs } from '../../engine/report/guard-rules.ts';
-import { isAnyLeft, rejectedForMs } from '../../engine/guard/plan-decisions.ts';
+import { rejectedForMs } from '../../engine/report/approval-rules.ts';
+import { isAnyLeft } from '../../engine/guard/plan-decisions.ts';
+import {
+  approvalsInForce,
+  type PendingApproval,
+  pendingApprovals,
+} from '../../engine/guard/signed-approvals.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import { pastLimit } from '../../engine/guard/guard-population.ts';
 import type { Seen } from '../lookup/snapshot-command.ts';
@@ -76,21 +82,36 @@ export interface ToldRejection extends Record<GuardClass, number> {
 export function decisionsOf(snapshot: Snapshot, seen: Seen) {
   return {
     held: heldOf(snapshot, seen),
-    approvals: approvalsOf(snapshot, seen.now),
+    approvals: approvalsOf(snapshot, seen),
+    signatures: signaturesOf(snapshot, seen),
     rejections: rejectionsOf(snapshot),
   };
 }
 
-/** Returns the approvals that have not ended. `now` is in milliseconds since the epoch. */
-function approvalsOf({ awaitingApproval }: Snapshot, now: number): ToldApproval[] {
-  return awaitingApproval.approvals(now - weekMs).map(({ plan, whole, at, by, reason }) => ({
-    plan: whole ?? plan,
-    part: whole === null ? null : plan,
-    at: instant(at),
-    until: instant(at + weekMs),
-    by,
-    reason,
-  }));
+/** How many approvers have to sign, and the parts that too few of them have signed. */
+export interface ToldSignatures {
+  need: number;
+  pending: PendingApproval[];
+}
+
+function signaturesOf(snapshot: Snapshot, { now, config }: Seen): ToldSignatures | null {
+  const { approvers } = config;
+  if (!approvers) return null;
+  return { need: approvers.need, pending: pendingApprovals(snapshot, { approvers, now }) };
+}
+
+/** Returns the approvals in force. */
+function approvalsOf(snapshot: Snapshot, { now, config }: Seen): ToldApproval[] {
+  return approvalsInForce(snapshot, { approvers: config.approvers, now }).map(
+    ({ plan, whole, at, by, reason }) => ({
+      plan: whole ?? plan,
+      part: whole === null ? null : plan,
+      at: instant(at),
+      until: instant(at + weekMs),
+      by,
+      reason,
+    }),
+  );
 }
 
 /** Returns the rejections that have not ended. */
@@ -107,7 +128,9 @@ function rejectionsOf({ awaitingApproval }: Snapshot): ToldRejection[] {
 }
 
 /** Returns what guards withhold, by plan. */
-function heldOf({ awaitingApproval }: Snapshot, { names, now, config }: Seen): ToldHeld[] {
+function heldOf(snapshot: Snapshot, { names, now, config }: Seen): ToldHeld[] {
+  const { awaitingApproval } = snapshot;
+  const inForce = approvalsInForce(snapshot, { approvers: config.approvers, now });
   const until = (plan: string, held: Record<GuardClass, number>): number | undefined => {
     const ends = [...timedGuards].flatMap((guard) => {
       const since = held[guard] > 0 ? awaitingApproval.oldest(guard, { plan }) : undefined;
@@ -118,7 +141,7 @@ function heldOf({ awaitingApproval }: Snapshot, { names, now, config }: Seen): T
   };
   return awaitingApproval.current().map(({ plan, since, held: counts }) => {
     const changes = awaitingApproval.changes(plan, changesShown);
-    const undecided = awaitingApproval.undecided(plan, now - weekMs);
+    const undecided = awaitingApproval.undecided(plan, inForce);
     return {
       plan,
       approved: !isAnyLeft(undecided),

@@ -9,6 +9,7 @@ import { byGuardKey, type Guard } from '../../domain/guard-classes.ts';
 import { delayForm, durationForm, isLoopback, truth } from '../../domain/values/config-value.ts';
 import { number, onMapping, secret, text, whole } from './field-types.ts';
 import { contacts, templates } from './records-schema.ts';
+import { approvers } from './approvers-schema.ts';
 import { notices } from './notices-schema.ts';
 import { redis, schedule, server } from './worker-schema.ts';
 
@@ -164,6 +165,7 @@ const policy = z
       .enum(['keep', 'archive'])
       .default('keep')
       .describe('What to do with a template of this mirror that is missing from its source'),
+    approvers: approvers.optional(),
   })
   .describe('What to do if the CRM and the platform disagree');
 

@@ -2,7 +2,10 @@
 import type { Config } from '../../config/config.ts';
 import { see, type Seen } from '../../cli/lookup/snapshot-command.ts';
 import type { Shell } from '../../cli/compose/process-shell.ts';
+import { connect } from '../../cli/compose/platform-connection.ts';
+import { runSeparately } from '../../cli/compose/separate-process.ts';
 import { renderLine } from '../../cli/output/text-style.ts';
+import type { Platform } from '../../platform/platform.ts';
 import type { User } from '../access/visitor.ts';
 
 /** A mirror that the console shows. */
@@ -15,6 +18,10 @@ export interface ConsoleMirror {
    * mirror, that worker runs it.
    */
   run(user: User, argv: readonly string[]): Promise<CommandResult>;
+  /** Asks the platform, within its rate limits. */
+  ask<T>(question: (platform: Platform, signal: AbortSignal) => Promise<T>): Promise<T>;
+  /** Runs a command line that only reads, in a process of its own, because it may take long. */
+  runApart(argv: readonly string[]): Promise<CommandResult>;
 }
 
 /** What a command has answered. */
@@ -55,5 +62,14 @@ export function consoleMirror(config: Config, shell: Shell): ConsoleMirror {
       const code = (await shell.call?.([...argv, '-c', config.file], inner)) ?? 2;
       return { code, lines: [...lines, ...notes] };
     },
+    async ask(question) {
+      const platform = connect(config, shell);
+      try {
+        return await question(platform, shell.stop);
+      } finally {
+        await platform.close();
+      }
+    },
+    runApart: (argv) => runSeparately([...argv, '-c', config.file], shell),
   };
 }

@@ -31,13 +31,27 @@ export interface PageContent {
   code?: number;
 }
 
+/** A file that a page offers instead of content. */
+export interface PageFile {
+  /** The media type. */
+  type: string;
+  text: string;
+  /** The name under which browsers save it; undefined if they show it. */
+  name?: string;
+  /** The Content-Security-Policy, if it is not the one of pages. */
+  policy?: string;
+}
+
+/** What a page answers. */
+export type Shown = PageContent | PageFile;
+
 /** A page about one mirror, at `/m/<mirror>/<path>`. */
 export interface Page {
   /** `runs`, or `runs/:id`; empty for the page of the mirror itself. */
   path: string;
   /** The name in the navigation; undefined for pages that others link to. */
   nav?: string;
-  show(request: PageRequest): PageContent | Promise<PageContent>;
+  show(request: PageRequest): Shown | Promise<Shown>;
 }
 
 /** Returns the address of a page of the mirror. */

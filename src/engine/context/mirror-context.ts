@@ -45,6 +45,8 @@ export interface Mirror {
   /** Runs and changes older than this are deleted; in milliseconds. */
   keepMs: number;
   guards: Guards;
+  /** Who has to sign approvals; undefined if nobody has. */
+  approvers?: Approvers | undefined;
   /** The audit log; undefined if it cannot be opened, or for a plan, which writes nothing. */
   audit?: AuditTrail | undefined;
   /** Why the audit log cannot be opened; undefined if it can, or if none is wanted. */
@@ -151,6 +153,17 @@ export interface RunOptions {
 export interface RunActor {
   by: 'schedule' | 'event' | 'command' | 'program';
   name?: string | undefined;
+}
+
+/** Who has to sign approvals, and the mirror and account that their signatures are bound to. */
+export interface Approvers {
+  /** The number of approvers who have to sign the same changes. */
+  readonly need: number;
+  /** The public keys by name: Ed25519, base64 (SPKI). */
+  readonly keys: Readonly<Record<string, string>>;
+  readonly mirror: string;
+  /** The URL of the platform. */
+  readonly platform: string;
 }
 
 /** A plan to approve, who approves it, and why. */

@@ -12,6 +12,7 @@ import type { RecordType } from '../../records/record-type.ts';
 type OfMirror =
   | 'snapshot'
   | 'doNotContact'
+  | 'approvers'
   | 'audit'
   | 'locks'
   | 'clock'

@@ -165,6 +165,7 @@ function tellHeld(context: RunState, found: HoldReason, volume: ChangeVolume): v
   const fault = explainHeld(found, told, {
     limit: run.guards[of],
     plan: shown ?? (run.writes ? plan?.hash : undefined),
+    signs: run.approvers !== undefined,
     until: isTimed && holdForMs !== undefined ? since + holdForMs : undefined,
   });
   tally.held({

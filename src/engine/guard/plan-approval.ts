@@ -5,8 +5,8 @@
  */
 import type { RecordType } from '../../records/record-type.ts';
 import { byGuard, type GuardClass, guardNames, timedGuards } from '../../domain/guard-classes.ts';
+import type { Problem } from '../../domain/errors.ts';
 import type { RecordTypeName } from '../../domain/record.ts';
-import { weekMs } from '../report/guard-rules.ts';
 import { nothingLeft, unknownPlan } from '../report/guard-text.ts';
 import { withoutYielding, yielding } from '../plan/commit-plan.ts';
 import type { RunState, Started } from '../context/run-state.ts';
@@ -14,16 +14,18 @@ import { endFirstLoad } from '../context/first-load.ts';
 import { addHolds, type Batch, batchOf, holdWithheld } from './approval-holds.ts';
 import type { RunContext } from '../context/run-context.ts';
 import { modeName, type ToApprove } from '../context/mirror-context.ts';
-import { approvePlan, isAnyLeft, noteDecision, rejectedForMs } from './plan-decisions.ts';
+import { rejectedForMs } from '../report/approval-rules.ts';
+import { approvePlan, isAnyLeft, noteDecision } from './plan-decisions.ts';
+import { approvalsInForce, sayUnsigned } from './signed-approvals.ts';
 
 /**
  * Approves what remains of the plan that `approve` names, if any, and ends old rejections. Returns
- * the approvals in force.
+ * the approvals in force, and notes about those that lack signatures.
  */
 export function approvalsOf(
-  { snapshot, writes, clock }: RunContext,
+  { snapshot, writes, clock, approvers }: RunContext,
   approve: ToApprove | undefined,
-): Pick<Started, 'approvals' | 'hasApproved'> {
+): Pick<Started, 'approvals' | 'hasApproved'> & { unsigned: Problem[] } {
   const { awaitingApproval, transaction } = snapshot;
   const at = clock.now();
   if (writes && awaitingApproval.rejections().length > 0)
@@ -39,7 +41,8 @@ export function approvalsOf(
     });
     hasApproved = isAnyLeft(held);
   }
-  return { approvals: awaitingApproval.approvals(at - weekMs), hasApproved };
+  const approvals = approvalsInForce(snapshot, { approvers, now: at });
+  return { approvals, hasApproved, unsigned: sayUnsigned(snapshot, { approvers, now: at }) };
 }
 
 /**

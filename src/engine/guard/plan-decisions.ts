@@ -22,12 +22,11 @@ import { contactKey } from '../../records/contact/observe/observed-contact.ts';
 import type { Key } from '../../domain/record.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import type { PlanDecision, HeldChange, Rejection } from '../../snapshot/guards/plan-parts.ts';
+import type { Approvers } from '../context/mirror-context.ts';
 import type { OnlyPeople } from '../context/people-selection.ts';
 import { weekMs } from '../report/guard-rules.ts';
 import { notRejectable } from '../report/guard-text.ts';
-
-/** The time after which a rejected change awaits approval again, in milliseconds. */
-export const rejectedForMs = 30 * 86_400_000;
+import { approvalsInForce } from './signed-approvals.ts';
 
 /** Selects a part of a plan: the changes that match all that is given. */
 export interface PartFilter {
@@ -62,6 +61,8 @@ interface ToDecide<D> {
   decision: D;
   /** The user and the host that gave the command, for the audit log. */
   caller?: string | undefined;
+  /** Who has to sign approvals; undefined if nobody has. */
+  approvers?: Approvers | undefined;
 }
 
 /** Approves what awaits approval under a plan, or a part of it, and nothing else. */
@@ -81,10 +82,7 @@ export function approvePlan(
       }
       return { ...noneLeft, part: undefined, held, rest: byGuard(() => 0) };
     }
-    const { chosen, others, unknown } = choose(snapshot, plan, only);
-    const { made, unmade } = withoutUncreated(snapshot, chosen, decision.at);
-    const counts = { held: countOf(made), rest: countOf([...others, ...unmade]) };
-    const told = { ...noneLeft, ...counts, uncreated: peopleIn(unmade), unknown };
+    const { made, told } = toApprove(snapshot, { plan, only }, { now: decision.at });
     if (made.length === 0) return { part: undefined, ...told };
     const part = awaitingApproval.keepPart(plan, {
       is: 'approved',
@@ -98,18 +96,30 @@ export function approvePlan(
   });
 }
 
+/** Chooses what can be approved, and counts it and what is left out. */
+export function toApprove(
+  snapshot: Snapshot,
+  { plan, only }: { plan: string; only: PartFilter },
+  verified: { approvers?: Approvers; now: number },
+) {
+  const { chosen, others, unknown } = choose(snapshot, plan, only);
+  const { made, unmade } = withoutUncreated(snapshot, chosen, verified);
+  const counts = { held: countOf(made), rest: countOf([...others, ...unmade]) };
+  return { made, told: { ...noneLeft, ...counts, uncreated: peopleIn(unmade), unknown } };
+}
+
 /**
  * Rejects what awaits approval under a plan, or a part of it, also what was approved by this very
  * hash. Throws Invalid if an opt-out that the CRM states is among these changes.
  */
 export function rejectPlan(
   snapshot: Snapshot,
-  { plan, only, decision, caller }: ToDecide<Pick<Rejection, 'at' | 'by' | 'reason'>>,
+  { plan, only, decision, caller, approvers }: ToDecide<Pick<Rejection, 'at' | 'by' | 'reason'>>,
 ): Decided {
   const { awaitingApproval, transaction } = snapshot;
   return transaction(() => {
     const { chosen: all, others, unknown } = choose(snapshot, plan, only);
-    const covered = approvedElsewhere(snapshot, plan, decision.at);
+    const covered = approvedElsewhere(snapshot, plan, { approvers, now: decision.at });
     const chosen = all.filter((change) => !covered.has(nameOf(change)));
     const stated = chosen.filter(({ guard }) => timedGuards.has(guard));
     if (stated.length > 0) throw notRejectable(peopleIn(stated));
@@ -154,17 +164,20 @@ export function noteDecision(
 
 /** Returns the names of the changes that are approved under another hash. */
 function approvedElsewhere(
-  { awaitingApproval }: Snapshot,
+  snapshot: Snapshot,
   plan: string,
-  at: number,
+  verified: Parameters<typeof approvalsInForce>[1],
 ): ReadonlySet<string> {
-  const others = awaitingApproval.approvals(at - weekMs).filter((one) => one.plan !== plan);
-  return new Set(others.flatMap((one) => awaitingApproval.shown(one.plan).map(nameOf)));
+  const others = approvalsInForce(snapshot, verified).filter((one) => one.plan !== plan);
+  return new Set(others.flatMap((one) => snapshot.awaitingApproval.shown(one.plan).map(nameOf)));
 }
 
 /** Limits the open approvals of these changes to the other changes that they cover. */
 function revoke({ awaitingApproval }: Snapshot, changes: readonly HeldChange[], at: number): void {
   const names = new Set(changes.map(nameOf));
+  const isAbout = (plan: string) =>
+    awaitingApproval.shown(plan).some((change) => names.has(nameOf(change)));
+  for (const plan of awaitingApproval.signed().filter(isAbout)) awaitingApproval.unsign(plan);
   for (const { plan, ...decision } of awaitingApproval.approvals(at - weekMs)) {
     const covered = awaitingApproval.shown(plan);
     const rest = covered.filter((change) => !names.has(nameOf(change)));
@@ -233,16 +246,17 @@ function peopleOf(
  * changes nor approved: no run could make them.
  */
 function withoutUncreated(
-  { awaitingApproval }: Snapshot,
+  snapshot: Snapshot,
   changes: readonly HeldChange[],
-  at: number,
+  { approvers, now }: { approvers?: Approvers; now: number },
 ): { made: HeldChange[]; unmade: HeldChange[] } {
+  const inForce = approvalsInForce(snapshot, { approvers, now }).map(({ plan }) => plan);
   const created = new Set(changes.filter(({ op }) => op === 'create').map(({ key }) => key));
   const isCreated = (key: string): boolean =>
     created.has(key) ||
-    awaitingApproval
-      .decisionsOn('contact', key, at - weekMs)
-      .some(({ is, op }) => is === 'approved' && op === 'create');
+    snapshot.awaitingApproval
+      .decisionsOn('contact', key, now - weekMs)
+      .some(({ is, op, plan }) => is === 'approved' && op === 'create' && inForce.includes(plan));
   const isMade = ({ isFurther, key }: HeldChange): boolean => isFurther === 0 || isCreated(key);
   return { made: changes.filter(isMade), unmade: changes.filter((change) => !isMade(change)) };
 }

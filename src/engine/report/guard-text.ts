@@ -3,13 +3,22 @@ import { Invalid } from '../../domain/errors.ts';
 import type { Fault, RecordTypeName } from '../../domain/record.ts';
 import { guardRows, type Limit } from '../../domain/guard-classes.ts';
 import { mostOf, type HoldReason, type ChangeVolume } from './guard-rules.ts';
+import { signing } from './approval-rules.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
+
+interface ToExplain {
+  limit: Limit;
+  plan: string | undefined;
+  /** Whether an approval has to be signed. */
+  signs?: boolean;
+  until?: number | undefined;
+}
 
 /** Explains what is held and why, the usual cause, and how to release it. */
 export function explainHeld(
   held: HoldReason,
   volume: ChangeVolume,
-  { limit, plan, until }: { limit: Limit; plan: string | undefined; until?: number | undefined },
+  { limit, plan, signs = false, until }: ToExplain,
 ): Fault {
   const { guard, fresh } = volume;
   const { recordType, words } = guardRows[guard];
@@ -17,7 +26,7 @@ export function explainHeld(
   const right =
     plan === undefined
       ? 'a run will ask for approval'
-      : `and if it is right: \`crm-mirror approve ${plan}\``;
+      : `and if it is right: \`crm-mirror ${signs ? signing(plan) : `approve ${plan}`}\``;
   const anyway = until === undefined ? '' : `; ${sayEnd(until)}`;
   return {
     reason: `${countWords(recordType, fresh)} ${words.would}, and this awaits approval: ${whyOf(held, volume, limit)}`,

@@ -208,6 +208,11 @@ export const migrations: readonly string[] = [
      id integer primary key autoincrement, writer text not null, at integer not null,
      change integer, outcome text, status integer, request text, key text, entry text
    );`,
+  // Who signed the approval of a plan or a part. The configuration tells how many are needed.
+  `create table approval_signature (
+     plan text not null, name text not null, at integer not null, reason text,
+     signature text not null, primary key (plan, name)
+   ) without rowid;`,
 ];
 
 /** Brings the tables of a database up to date. Throws Invalid for a newer version. */

@@ -159,11 +159,13 @@ function pruningIn(db: Statements): Pick<PlansAwaitingApproval, 'prune' | 'prune
        select plan from held_plan where batch in (select batch from held))`,
   );
   const pruneApprovals = db.prepare('delete from approval where at < ?');
+  const pruneSignatures = db.prepare('delete from approval_signature where at < ?');
   return {
     prune(before) {
       pruneRejections.run();
       prunePlans.run(before);
       pruneApprovals.run(before);
+      pruneSignatures.run(before);
     },
     pruneBatches: () => pruneBatches.run().changes === most,
   };

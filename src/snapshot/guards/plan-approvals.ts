@@ -12,6 +12,17 @@ export interface Approval extends PlanDecision {
   whole: string | null;
 }
 
+/** What one approver has signed. Only the configuration tells whether it is valid. */
+export interface ApprovalSignature {
+  /** The name of the approver in the configuration. */
+  name: string;
+  /** In milliseconds since the epoch. */
+  at: number;
+  reason: string | null;
+  /** The signature in base64. */
+  signature: string;
+}
+
 /** A decision that covers a change of one record. */
 export interface RecordDecision extends Approval {
   is: 'approved' | 'rejected';
@@ -27,14 +38,24 @@ export interface PlanApprovals {
   approvals(since: number): Approval[];
   /** Returns the approval of a plan, even if it has ended. */
   approvalOf(plan: string): Approval | undefined;
-  /** Ends the approval of a plan; `at` is in milliseconds since the epoch. */
+  /** Ends the approval of a plan, and drops its signatures; `at` is in epoch milliseconds. */
   end(plan: string, at: number): void;
+  /** Stores a signature in place of an earlier one by the same approver. */
+  sign(plan: string, signature: ApprovalSignature): void;
+  /** Drops the signatures of a plan or part. */
+  unsign(plan: string): void;
+  /** Returns the signatures of a plan or part, oldest first. */
+  signatures(plan: string): ApprovalSignature[];
+  /** Returns the plans and parts with signatures. */
+  signed(): string[];
+  /** Returns the plan that a part belongs to; null for a whole plan. */
+  wholeOf(plan: string): string | null;
   /**
-   * Counts, by guard, the records of a plan with a change that nobody has rejected, and that no
-   * open approval later than `after` (epoch milliseconds) covers. An approval does not cover a
-   * change that the platform rejected under it.
+   * Counts, by guard, the records of a plan with a change that nobody has rejected, and that none
+   * of these approvals covers. An approval does not cover a change that the platform rejected under
+   * it.
    */
-  undecided(plan: string, after: number): Record<GuardClass, number>;
+  undecided(plan: string, approvals: readonly Pick<Approval, 'plan'>[]): Record<GuardClass, number>;
   /**
    * Returns the rejections, and the open approvals later than `after` (epoch milliseconds), that
    * cover changes of a record.
@@ -51,11 +72,14 @@ export const family = `select f.plan from held_plan f where coalesce(f.whole, f.
 
 /** Prepares the statements about approvals. */
 export function planApprovalsIn(db: Statements): PlanApprovals {
-  const undecided = db.prepare<{ plan: string; after: number }, { guard: GuardClass; n: number }>(
+  const undecided = db.prepare<
+    { plan: string; approvals: string },
+    { guard: GuardClass; n: number }
+  >(
     `select h.guard, count(distinct h.key) n from held_plan s join held h on h.batch = s.batch
      where s.plan = @plan and not ${isRejected('h')} and not exists (
        select 1 from approval a join held_plan p on p.plan = a.plan join held b on b.batch = p.batch
-       where a.ended_at is null and a.at > @after
+       where a.plan in (select value from json_each(@approvals))
          and b.kind = h.kind and b.key = h.key and b.guard = h.guard
          and b.op = h.op and b.part = h.part
          and not exists (
@@ -78,6 +102,7 @@ export function planApprovalsIn(db: Statements): PlanApprovals {
     `select ${columns} from approval a left join held_plan s on s.plan = a.plan where a.plan = ?`,
   );
   const end = db.prepare('update approval set ended_at = ? where plan = ?');
+  const signed = signaturesIn(db);
   const covers = (is: RecordDecision['is'], table: string) =>
     `select '${is}' "is", h.guard, h.op, h.part, ${columns}
      from ${table} a join held_plan s on s.plan = a.plan join held h on h.batch = s.batch
@@ -90,11 +115,44 @@ export function planApprovalsIn(db: Statements): PlanApprovals {
     approve: (plan, { at, by, reason }) => void approve.run({ plan, at, by, reason }),
     approvals: (after) => approvals.all(after),
     approvalOf: (plan) => approvalOf.get(plan),
-    end: (plan, at) => void end.run(at, plan),
-    undecided(plan, after) {
-      const counts = undecided.all({ plan, after });
+    end(plan, at) {
+      end.run(at, plan);
+      signed.unsign(plan);
+    },
+    ...signed,
+    undecided(plan, approved) {
+      const counts = undecided.all({
+        plan,
+        approvals: JSON.stringify(approved.map((one) => one.plan)),
+      });
       return byGuard((guard) => counts.find((one) => one.guard === guard)?.n ?? 0);
     },
     decisionsOn: (kind, key, after) => decisions.all({ kind, key, after }),
+  };
+}
+
+function signaturesIn(
+  db: Statements,
+): Pick<PlanApprovals, 'sign' | 'unsign' | 'signatures' | 'signed' | 'wholeOf'> {
+  const sign = db.prepare(
+    `insert or replace into approval_signature (plan, name, at, reason, signature)
+     values (@plan, @name, @at, @reason, @signature)`,
+  );
+  const unsign = db.prepare('delete from approval_signature where plan = ?');
+  const signatures = db.prepare<[string], ApprovalSignature>(
+    `select name, at, reason, signature from approval_signature where plan = ? order by at, name`,
+  );
+  const signed = db.prepare<[], { plan: string }>(
+    'select distinct plan from approval_signature order by plan',
+  );
+  const whole = db.prepare<[string], { whole: string | null }>(
+    'select whole from held_plan where plan = ?',
+  );
+  return {
+    sign: (plan, signature) => void sign.run({ plan, ...signature }),
+    unsign: (plan) => void unsign.run(plan),
+    signatures: (plan) => signatures.all(plan),
+    signed: () => signed.all().map(({ plan }) => plan),
+    wholeOf: (plan) => whole.get(plan)?.whole ?? null,
   };
 }

@@ -203,12 +203,20 @@ function keepingIn(db: Statements): PlanParts['keepPart'] {
      on conflict (plan) do update set at = @at`,
   );
   return (plan, { is, changes, at }) => {
-    const rows = changes.map(({ isFurther: _, ...row }) => Object.values(row));
-    const part = hash('sha256', JSON.stringify([is, plan, rows])).slice(0, 16);
+    const part = partHash(plan, { is, changes });
     for (const change of changes) add.run({ ...change, batch: part });
     keep.run({ part, plan, at });
     return part;
   };
+}
+
+/** Returns the hash under which `keepPart` stores a part. */
+export function partHash(
+  plan: string,
+  { is, changes }: { is: 'approved' | 'rejected'; changes: readonly HeldChange[] },
+): string {
+  const rows = changes.map(({ isFurther: _, ...row }) => Object.values(row));
+  return hash('sha256', JSON.stringify([is, plan, rows])).slice(0, 16);
 }
 
 function rejectionsIn(

@@ -142,7 +142,7 @@ describe('an approved part of a plan', () => {
     expect(awaitingApproval.approvals(0)).toMatchObject([
       { whole: plan, by: 'anna', reason: 'looked' },
     ]);
-    expect(awaitingApproval.undecided(plan, 0).opt_in).toBe(4);
+    expect(awaitingApproval.undecided(plan, awaitingApproval.approvals(0)).opt_in).toBe(4);
     expect(awaitingApproval.get(plan)?.held.opt_in).toBe(4);
     expect(awaitingApproval.countChanges(plan)).toBe(8);
   });

@@ -1,4 +1,4 @@
-user_version 19
+user_version 20
 CREATE INDEX change_by_guard on change (guard, sent_at)
      where guard is not null and approved is null;
 CREATE INDEX change_by_key on change (kind, key);
@@ -23,6 +23,10 @@ CREATE TABLE absence (
 CREATE TABLE approval (
      plan text primary key, at integer not null, ended_at integer
    , decided_by text, reason text) without rowid;
+CREATE TABLE approval_signature (
+     plan text not null, name text not null, at integer not null, reason text,
+     signature text not null, primary key (plan, name)
+   ) without rowid;
 CREATE TABLE change (
      seq integer primary key, run text not null,
      kind text not null, key text not null, op text not null, part text not null,

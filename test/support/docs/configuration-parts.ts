@@ -15,6 +15,7 @@ interface Key {
 const elsewhere: Readonly<Record<string, (types: readonly string[]) => string>> = {
   'contacts.source': sourceLinks,
   'templates.source': sourceLinks,
+  'policy.approvers': () => '[keys](approvals.md#several-approvers)',
   'contacts.returns': (types) => `[by type](write-back.md): ${types.map(code).join(', ')}`,
 };
 

@@ -1,0 +1,67 @@
+/** Ed25519 keys as text: a public key in a configuration, and a private key in a file. */
+import {
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPairSync,
+  type KeyObject,
+} from 'node:crypto';
+import { closeSync, fsyncSync, openSync, writeSync } from 'node:fs';
+
+/** Returns a public key, given as base64 (SPKI) or PEM, as base64; undefined if it is none. */
+export function publicKeyIn(text: string): string | undefined {
+  if (isPrivateKey(text)) return undefined;
+  try {
+    const key = text.includes('-----BEGIN') ? createPublicKey(text) : keyOfBase64(text);
+    if (key.asymmetricKeyType !== 'ed25519') return undefined;
+    return key.export({ type: 'spki', format: 'der' }).toString('base64');
+  } catch {
+    return undefined;
+  }
+}
+
+/** Returns whether a text, base64 or PEM, contains a private key of any kind. */
+export function isPrivateKey(text: string): boolean {
+  if (/PRIVATE KEY/.test(text)) return true;
+  try {
+    createPrivateKey({ key: Buffer.from(text, 'base64'), format: 'der', type: 'pkcs8' });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Returns the public key that belongs to a private key, as base64 (SPKI). */
+export function publicKeyOf(key: KeyObject): string {
+  return createPublicKey(key).export({ type: 'spki', format: 'der' }).toString('base64');
+}
+
+/** Returns the key of a text as publicKeyIn returns it. */
+export function keyOfBase64(text: string): KeyObject {
+  return createPublicKey({ key: Buffer.from(text, 'base64'), format: 'der', type: 'spki' });
+}
+
+/**
+ * Makes a private key, writes it to a new file (0600, PEM), and returns it. Throws the error of the
+ * file system, EEXIST if there is a file already.
+ */
+export function createKeyFile(file: string): KeyObject {
+  const { privateKey } = generateKeyPairSync('ed25519');
+  const opened = openSync(file, 'wx', 0o600);
+  try {
+    writeSync(opened, privateKey.export({ type: 'pkcs8', format: 'pem' }).toString());
+    fsyncSync(opened);
+  } finally {
+    closeSync(opened);
+  }
+  return privateKey;
+}
+
+/** Returns the private key of a text in PEM form; undefined if it is none for Ed25519. */
+export function privateKeyIn(pem: Buffer): KeyObject | undefined {
+  try {
+    const key = createPrivateKey(pem);
+    return key.asymmetricKeyType === 'ed25519' ? key : undefined;
+  } catch {
+    return undefined;
+  }
+}

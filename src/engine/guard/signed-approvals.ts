@@ -1,0 +1,197 @@
+/**
+ * Approvals that several approvers sign with their own keys (`policy.approvers`).
+ *
+ * A signature is about one part of a plan: exactly the changes that it contains, for one mirror and
+ * account. It counts for seven days if the key that the configuration now has for this name made
+ * it. The snapshot stores signatures, but only this verification, in each run, makes them count.
+ *
+ *   valid signatures   row of an approval   the part
+ *   fewer than needed  none                 awaits approval, as "1 of 2 approvals"
+ *   fewer than needed  stored               awaits approval: a key was removed, a signature is too
+ *                                           old, the changes were altered, or nobody has signed
+ *   as many as needed  stored               is approved
+ *   as many as needed  none, or ended       awaits approval until the next signature
+ *
+ * The end of an approval, and a rejection, drop the signatures. Rejecting needs none, because it
+ * releases nothing. Without `policy.approvers`, the row alone counts.
+ */
+import { createHash, type KeyObject, sign, verify } from 'node:crypto';
+import { addDecision } from '../../audit/audit-trail.ts';
+import { Invalid, type Problem } from '../../domain/errors.ts';
+import { keyOfBase64 } from '../../domain/values/ed25519-key.ts';
+import type { Snapshot } from '../../snapshot/snapshot.ts';
+import type { Approval, ApprovalSignature } from '../../snapshot/guards/plan-approvals.ts';
+import type { HeldChange } from '../../snapshot/guards/plan-parts.ts';
+import { boundTo } from '../account/account-binding.ts';
+import type { Approvers } from '../context/mirror-context.ts';
+import { weekMs } from '../report/guard-rules.ts';
+import { sayPending, signing } from '../report/approval-rules.ts';
+
+/** The tolerated difference between the clocks of two machines. */
+const aheadMs = 300_000;
+
+/** Who has to sign (undefined: nobody), and the time in milliseconds since the epoch. */
+interface Verified {
+  approvers: Approvers | undefined;
+  now: number;
+}
+
+/** What a signature is about. */
+export interface SignedPart {
+  /** The plan, the hash of the part, and all of its changes. */
+  whole: string;
+  part: string;
+  changes: readonly HeldChange[];
+}
+
+/** A part that some approvers have signed, but too few. */
+export interface PendingApproval {
+  plan: string;
+  part: string;
+  /** The approvers with a valid signature. */
+  by: string[];
+  need: number;
+}
+
+/** Returns the approvals in force, oldest first. */
+export function approvalsInForce(snapshot: Snapshot, { approvers, now }: Verified): Approval[] {
+  const stored = snapshot.awaitingApproval.approvals(now - weekMs);
+  if (!approvers) return stored;
+  return stored.flatMap((approval) => {
+    const valid = validSignatures(snapshot, approval.plan, { approvers, now });
+    const [first] = valid;
+    if (!first || valid.length < approvers.need) return [];
+    // The stored time could be altered, and a change passes once from this time on.
+    const by = valid.map(({ name }) => name).join(', ');
+    const reason = valid.findLast((one) => one.reason !== null)?.reason ?? null;
+    return [{ ...approval, at: first.at, by, reason }];
+  });
+}
+
+/** Returns the parts that still await approval although somebody has signed them. */
+export function pendingApprovals(
+  snapshot: Snapshot,
+  { approvers, now }: Verified,
+): PendingApproval[] {
+  if (!approvers) return [];
+  const { awaitingApproval } = snapshot;
+  const inForce = approvalsInForce(snapshot, { approvers, now });
+  return awaitingApproval
+    .signed()
+    .filter((part) => !inForce.some(({ plan }) => plan === part))
+    .filter((part) => awaitingApproval.waiting(part).length > 0)
+    .map((part) => ({
+      plan: awaitingApproval.wholeOf(part) ?? part,
+      part,
+      by: validSignatures(snapshot, part, { approvers, now }).map(({ name }) => name),
+      need: approvers.need,
+    }))
+    .filter(({ by }) => by.length > 0);
+}
+
+/** Returns a note for each stored approval that releases nothing because it lacks signatures. */
+export function sayUnsigned(snapshot: Snapshot, { approvers, now }: Verified): Problem[] {
+  if (!approvers) return [];
+  const inForce = new Set(approvalsInForce(snapshot, { approvers, now }).map(({ plan }) => plan));
+  const stored = snapshot.awaitingApproval.approvals(now - weekMs);
+  return stored
+    .filter(({ plan }) => !inForce.has(plan))
+    .map(({ plan }) => {
+      const by = validSignatures(snapshot, plan, { approvers, now }).map(({ name }) => name);
+      const pending = sayPending({ by, need: approvers.need });
+      const reason = `the approval of ${plan} lacks valid signatures and releases nothing: ${pending}`;
+      return { code: 'note', reason, fix: `sign it: \`crm-mirror ${signing(plan)}\`` };
+    });
+}
+
+/** Signs a part with the key of an approver. */
+export function signPart(
+  snapshot: Snapshot,
+  about: SignedPart,
+  { approvers, key, ...told }: Omit<ApprovalSignature, 'signature'> & Signing,
+): ApprovalSignature {
+  const text = statementOf(snapshot, about, { approvers, ...told });
+  return { ...told, signature: sign(null, Buffer.from(text), key).toString('base64') };
+}
+
+interface Signing {
+  approvers: Approvers;
+  key: KeyObject;
+}
+
+/**
+ * Stores a signature of a stored part, and writes it to the audit log. A valid one by the same
+ * approver stays, so that signing again changes nothing. Returns who has signed. Throws Invalid if
+ * the signature is not valid now. Call it within a transaction.
+ */
+export function addSignature(
+  snapshot: Snapshot,
+  { part, signature, caller }: { part: string; signature: ApprovalSignature; caller: string },
+  { approvers, now }: Verified & { approvers: Approvers },
+): { by: string[]; isNew: boolean } {
+  const { awaitingApproval } = snapshot;
+  const signers = () => validSignatures(snapshot, part, { approvers, now }).map(({ name }) => name);
+  const isNew = !signers().includes(signature.name);
+  if (!isNew) return { by: signers(), isNew };
+  awaitingApproval.sign(part, signature);
+  const by = signers();
+  if (!by.includes(signature.name)) {
+    throw new Invalid(
+      `the signature of ${signature.name} is not valid for what awaits approval now`,
+      {
+        fix: `sign again: \`crm-mirror ${signing(part)}\``,
+      },
+    );
+  }
+  const { name, at, reason } = signature;
+  const evidence = `ed25519 ${signature.signature}`;
+  addDecision(snapshot, { at, what: 'approve', name, reason, about: part, evidence, as: caller });
+  return { by, isNew };
+}
+
+/** Returns the signatures of a part that count now, one for each approver, oldest first. */
+function validSignatures(
+  snapshot: Snapshot,
+  part: string,
+  { approvers, now }: { approvers: Approvers; now: number },
+): ApprovalSignature[] {
+  const { awaitingApproval } = snapshot;
+  const found = awaitingApproval
+    .signatures(part)
+    .filter(({ at }) => at > now - weekMs && at <= now + aheadMs);
+  if (found.length === 0) return [];
+  const whole = awaitingApproval.wholeOf(part) ?? part;
+  const about = { whole, part, changes: awaitingApproval.shown(part) };
+  return found.filter(({ signature, ...told }) => {
+    const key = Object.hasOwn(approvers.keys, told.name) ? approvers.keys[told.name] : undefined;
+    if (key === undefined) return false;
+    const text = statementOf(snapshot, about, { approvers, ...told });
+    return verify(null, Buffer.from(text), keyOfBase64(key), Buffer.from(signature, 'base64'));
+  });
+}
+
+/** Returns the text that an approver signs. */
+function statementOf(
+  snapshot: Snapshot,
+  { whole, part, changes }: SignedPart,
+  { approvers, name, at, reason }: Omit<ApprovalSignature, 'signature'> & { approvers: Approvers },
+): string {
+  const rows = changes.map((one) =>
+    JSON.stringify([one.kind, one.key, one.op, one.part, one.target, one.guard, one.body, one.ids]),
+  );
+  const digest = createHash('sha256').update(JSON.stringify(rows.toSorted())).digest('hex');
+  const { mirror, platform } = approvers;
+  return JSON.stringify({
+    statement: 'crm-mirror approval',
+    version: 1,
+    mirror,
+    platform,
+    organization: boundTo(snapshot).organization ?? null,
+    plan: whole,
+    part,
+    changes: digest,
+    by: name,
+    at,
+    reason,
+  });
+}
