@@ -7,6 +7,9 @@ import { eventsPage } from './pages/events.ts';
 import { overviewPage } from './pages/overview.ts';
 import { runPage } from './pages/run.ts';
 import { runsPage } from './pages/runs.ts';
+import { peoplePage } from './pages/people.ts';
+import { dossierFile, personNowPage } from './pages/person-now.ts';
+import { personPage } from './pages/person.ts';
 import { templatePage, templatePreview, templatesPage } from './pages/templates.ts';
 
 export const pages: readonly Page[] = [
@@ -14,6 +17,10 @@ export const pages: readonly Page[] = [
   runsPage,
   runPage,
   approvalsPage,
+  peoplePage,
+  personPage,
+  personNowPage,
+  dossierFile,
   auditPage,
   templatesPage,
   templatePage,

@@ -223,7 +223,10 @@ function changesOfRun(db: Statements): Outcomes['ofRun'] {
 
 /** Returns what the snapshot contains about single records. */
 export interface RecordHistory {
-  /** Yields every key that occurs in any table of the snapshot, each once. */
+  /**
+   * Yields every key that occurs in any table of the snapshot, some more than once. It reads few at
+   * a time, so a caller may pause, and other statements may run.
+   */
   keys(kind: RecordTypeName): IterableIterator<Key>;
   /** Yields every recorded record in key order; nothing may be written while it runs. */
   records(kind: RecordTypeName): IterableIterator<Pick<RecordedRow, 'key' | 'body' | 'seenAt'>>;
@@ -238,13 +241,6 @@ export interface RecordHistory {
 
 /** Prepares the statements about single records. */
 export function historyIn(db: Statements): RecordHistory {
-  const keys = db.prepare<{ kind: string }, { key: Key }>(
-    `select key from recorded where kind = @kind
-     union select key from origin where kind = @kind
-     union select key from problem where kind = @kind
-     union select key from change where kind = @kind
-     union select key from held where kind = @kind`,
-  );
   const records = db.prepare<[string], { key: Key; body: string; seenAt: number }>(
     'select key, body, seen_at seenAt from recorded where kind = ? order by key',
   );
@@ -258,11 +254,36 @@ export function historyIn(db: Statements): RecordHistory {
      where kind = ? and key = ? order by seq desc limit ?`,
   );
   return {
-    *keys(kind) {
-      for (const { key } of keys.iterate({ kind })) yield key;
-    },
+    keys: keysIn(db),
     records: (kind) => records.iterate(kind),
     barred: (kind) => barred.all({ kind }).map(({ key }) => key),
     changes: (kind, key, count) => changes.all(kind, key, count),
+  };
+}
+
+const keysAtOnce = 1_000;
+
+/** Reads each table by its index, because one statement about all of them would sort all keys. */
+function keysIn(db: Statements): RecordHistory['keys'] {
+  const each = (from: string) => {
+    const next = db.prepare<{ kind: string; after: Key; batch: string }, { key: Key }>(
+      `select distinct key from ${from} kind = @kind and key > @after
+       order by key limit ${keysAtOnce}`,
+    );
+    return function* (kind: RecordTypeName, batch = ''): Generator<Key> {
+      for (let after = '', isMore = true; isMore;) {
+        const found = next.all({ kind, after, batch });
+        for (const { key } of found) yield key;
+        after = found.at(-1)?.key ?? after;
+        isMore = found.length === keysAtOnce;
+      }
+    };
+  };
+  const tables = ['recorded', 'origin', 'problem', 'change'].map((name) => each(`${name} where`));
+  const held = each('held where batch = @batch and');
+  const batches = db.prepare<[], { batch: string }>('select distinct batch from held_plan');
+  return function* (kind) {
+    for (const table of tables) yield* table(kind);
+    for (const { batch } of batches.all()) yield* held(kind, batch);
   };
 }
