@@ -80,6 +80,8 @@ export interface AuditLog {
   hashAt(seq: number): Buffer | undefined;
   /** Returns the entries with greater numbers, in order. */
   entries(after?: number): IterableIterator<StoredEntry>;
+  /** Returns the last entries before a number, the newest first. */
+  newest(count: number, before?: number): StoredEntry[];
   /** Returns the entries about a person, in order. */
   about(person: Person): StoredEntry[];
   /** Returns the entries about a template, in order. */
@@ -119,6 +121,11 @@ export const auditTables = `
     seq integer primary key, hash blob not null, at integer not null,
     public_key text not null, signature blob not null
   );${personTable}`;
+
+/** The SQL that creates what finds entries fast; logs of earlier versions lack it. */
+export const auditIndexes = `
+  create index if not exists entry_by_person on entry (person) where person is not null;
+  create index if not exists entry_of_decision on entry (seq) where body like '["decision"%';`;
 
 /** Returns the log in an open database that has its tables. `secret` finds the people's keys. */
 export function auditLogIn(
@@ -217,6 +224,9 @@ function readingIn({ prepare }: Statements) {
     'select seq, mark person, body, hash from entry left join person on person.id = entry.person';
   const entries = prepare<[number], StoredEntry>(`${columns} where seq > ? order by seq`);
   const hashAt = prepare<[number], { hash: Buffer }>('select hash from entry where seq = ?');
+  const newest = prepare<[number, number], StoredEntry>(
+    `${columns} where seq < ? order by seq desc limit ?`,
+  );
   const about = prepare<[number], StoredEntry>(`${columns} where entry.person = ? order by seq`);
   const since = prepare<[number], StoredEntry>(
     `${columns} where entry.seq >= (select min(seq) from entry where body ->> 1 >= ?) order by seq`,
@@ -241,6 +251,7 @@ function readingIn({ prepare }: Statements) {
   return {
     hashAt: (seq: number) => (seq === 0 ? firstHash : hashAt.get(seq)?.hash),
     entries: (after = 0) => entries.iterate(after),
+    newest: (count: number, before = Number.MAX_SAFE_INTEGER) => newest.all(before, count),
     about: ({ id }: Person) => about.all(id),
     aboutTemplate: (key: Key) => ofTemplate.all(JSON.stringify(key), key),
     aboutPlan: (hash: string) => mentioning.all(JSON.stringify(hash)).filter(isAbout(hash)),

@@ -69,6 +69,9 @@ export const actions: Readonly<Record<string, Action>> = {
     'retry',
     ...(person === undefined ? [] : [person]),
   ]),
+  one: action(z.object({ person: word }), ({ person }) => ['one', person]),
+  verify: action(z.object({}), () => ['audit', 'verify']),
+  check: action(z.object({}), () => ['check']),
   resolve: action(
     z.object({
       person: word,
@@ -87,4 +90,7 @@ export const actions: Readonly<Record<string, Action>> = {
 };
 
 /** The actions that may take hours: the console shows their progress instead of waiting. */
-export const runActions: ReadonlySet<string> = new Set(['run-full', 'run-fast']);
+export const runActions: ReadonlySet<string> = new Set(['run-full', 'run-fast', 'one']);
+
+/** The actions that only read and may take long: they run in a process of their own. */
+export const apartActions: ReadonlySet<string> = new Set(['verify', 'check']);

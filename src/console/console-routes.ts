@@ -100,7 +100,8 @@ function serveAll(scope: FastifyInstance, options: ConsoleOptions): void {
   const { mirrors, access, failed } = options;
   scope.decorateRequest('visitor');
   scope.addHook('onRequest', async (request, reply) => {
-    reply.header('content-security-policy', policy);
+    // With no-referrer, browsers would not say which page sends a form.
+    reply.headers({ 'content-security-policy': policy, 'referrer-policy': 'same-origin' });
     request.visitor = visitorOf(request, access);
   });
   scope.setErrorHandler(async (error, request, reply) => {

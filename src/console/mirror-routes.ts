@@ -3,11 +3,17 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { Invalid } from '../domain/errors.ts';
 import type { Clock } from '../domain/clock.ts';
-import { actions, runActions } from './actions.ts';
+import { actions, apartActions, runActions } from './actions.ts';
 import type { CommandResult, ConsoleMirror } from './view/console-mirror.ts';
 import { watchMirror } from './live.ts';
 import type { NavLink } from './view/layout.ts';
-import { linkTo, type Page, type PageRequest } from './view/page.ts';
+import {
+  linkTo,
+  type Page,
+  type PageElsewhere,
+  type Shown,
+  type PageRequest,
+} from './view/page.ts';
 import { pages } from './pages.ts';
 import { csrfOf, sendPage } from './view/send-page.ts';
 import { pathOf } from './sign-in.ts';
@@ -17,7 +23,7 @@ interface MirrorRoutesOptions {
 }
 
 const query = z.record(z.string(), z.string().or(z.array(z.string()).transform(([one]) => one)));
-const params = z.object({ id: z.string().max(300).default('') });
+const params = z.object({ id: z.string().max(500).default('') });
 
 /** Adds the routes of a mirror, below `/m/<mirror>`. */
 export function serveMirror(
@@ -28,7 +34,18 @@ export function serveMirror(
   const base = linkTo({ mirror });
   for (const page of pages) {
     const path = page.path === '' ? base : `${base}/${page.path}`;
-    scope.get(path, async (request, reply) => show(request, reply, { page, mirror }));
+    scope.get(path, async (request, reply) => {
+      const content = await page.show(inside(request, reply, mirror));
+      if (!reply.sent) await answer(request, reply, { page, mirror, content });
+    });
+    const { search } = page;
+    if (search) {
+      scope.post(path, async (request, reply) => {
+        const values = form.parse(request.body ?? {});
+        const content = await search(inside(request, reply, mirror), values);
+        await answer(request, reply, { page, mirror, content });
+      });
+    }
   }
   const watch = watchMirror(mirror, clock);
   scope.get(`${base}/live`, { sse: 'only' }, async (request, reply) => {
@@ -47,19 +64,29 @@ export function serveMirror(
   }
 }
 
-interface Shown {
+interface Answered {
   page: Page;
   mirror: ConsoleMirror;
+  content: Shown | PageElsewhere;
 }
 
-async function show(
+async function answer(
   request: FastifyRequest,
   reply: FastifyReply,
-  { page, mirror }: Shown,
+  { page, mirror, content }: Answered,
 ): Promise<void> {
-  const content = await page.show(inside(request, reply, mirror));
-  if (reply.sent) return;
-  await sendPage(request, reply, { ...content, ...frameOf(mirror, page.path) });
+  if ('to' in content) {
+    await reply.redirect(content.to, 303);
+    return;
+  }
+  if ('body' in content) {
+    await sendPage(request, reply, { ...content, ...frameOf(mirror, page.path) });
+    return;
+  }
+  const { type, text, name, policy } = content;
+  if (name !== undefined) reply.header('content-disposition', `attachment; filename="${name}"`);
+  if (policy !== undefined) reply.header('content-security-policy', policy);
+  await reply.type(`${type}; charset=utf-8`).send(text);
 }
 
 /** Returns what surrounds each page of a mirror; `current` is the path of one of `pages`. */
@@ -131,7 +158,7 @@ async function outcomeOf(
     if (error instanceof Invalid) return { code: 2, lines: [error.message] };
     throw error;
   }
-  const done = mirror.run(visitor, argv);
+  const done = apartActions.has(name) ? mirror.runApart(argv) : mirror.run(visitor, argv);
   if (!runActions.has(name)) return done;
   const over = new AbortController();
   const begun: Promise<CommandResult> = clock.sleep(runWaitMs, over.signal).then(

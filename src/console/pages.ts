@@ -1,6 +1,30 @@
 /** Lists the pages of a mirror, in the order of the navigation. */
 import type { Page } from './view/page.ts';
 import { approvalsPage } from './pages/approvals.ts';
+import { auditPage } from './pages/audit.ts';
+import { configurationPage } from './pages/configuration.ts';
+import { eventsPage } from './pages/events.ts';
 import { overviewPage } from './pages/overview.ts';
+import { runPage } from './pages/run.ts';
+import { runsPage } from './pages/runs.ts';
+import { peoplePage } from './pages/people.ts';
+import { dossierFile, personNowPage } from './pages/person-now.ts';
+import { personPage } from './pages/person.ts';
+import { templatePage, templatePreview, templatesPage } from './pages/templates.ts';
 
-export const pages: readonly Page[] = [overviewPage, approvalsPage];
+export const pages: readonly Page[] = [
+  overviewPage,
+  runsPage,
+  runPage,
+  approvalsPage,
+  peoplePage,
+  personPage,
+  personNowPage,
+  dossierFile,
+  auditPage,
+  templatesPage,
+  templatePage,
+  templatePreview,
+  eventsPage,
+  configurationPage,
+];

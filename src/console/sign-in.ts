@@ -62,13 +62,17 @@ function isFromHere({ headers }: FastifyRequest): boolean {
   return origin === undefined || URL.parse(origin)?.host === host;
 }
 
+const reasons = {
+  401: 'Name or password is wrong.',
+  403: 'Another site has sent this form.',
+} as const;
+
 async function showForm(
   request: FastifyRequest,
   reply: FastifyReply,
   { to, code }: { to: string; code: 200 | 401 | 403 },
 ): Promise<void> {
-  const wrong =
-    code === 200 ? '' : html`<p class="flash bad" role="alert">Name or password is wrong.</p>`;
+  const wrong = code === 200 ? '' : html`<p class="flash bad" role="alert">${reasons[code]}</p>`;
   const body = html`${wrong}
     <form class="sign-in" method="post" action="/sign-in">
       <input type="hidden" name="to" value="${pathOf(to)}" />

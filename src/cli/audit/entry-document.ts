@@ -28,7 +28,12 @@ export function documentsOf(log: AuditLog): (row: StoredEntry) => EntryDocument 
     if (!runs.has(seq)) runs.set(seq, runAt(log, seq));
     return runs.get(seq) ?? null;
   };
-  const approvals = Map.groupBy(approvalsIn(log), ({ about }) => about ?? '');
+  let approvals: Map<string, DecisionEntry[]> | undefined;
+  const approvalsOf = (plan: string | null | undefined): DecisionEntry[] => {
+    if (!plan) return [];
+    approvals ??= Map.groupBy(approvalsIn(log), ({ about }) => about ?? '');
+    return approvals.get(plan) ?? [];
+  };
   return (row) => {
     const entry = decodeEntry(row.body);
     const { type, at } = entry;
@@ -40,7 +45,7 @@ export function documentsOf(log: AuditLog): (row: StoredEntry) => EntryDocument 
       ...told,
       after: afterOf(entry),
       run: runOf(entry.run),
-      approvedBy: (approvals.get(entry.approval ?? '') ?? [])
+      approvedBy: approvalsOf(entry.approval)
         .filter((one) => one.at <= entry.at)
         .map(({ at: decided, name, reason, as }) => ({ at: instant(decided), name, reason, as })),
     };

@@ -6,13 +6,24 @@ import { csvLines } from '../output/csv-text.ts';
 import { type Line, lineOf, styled } from '../output/text-style.ts';
 import type { EntryDocument } from './entry-document.ts';
 
-/** Returns the lines about one entry, a heading first. `named`: the person's mark, too. */
-export function entryLines(entry: EntryDocument, { named = false } = {}): Line[] {
+/** What an entry says: a heading, and facts with their names. */
+export interface EntryParts {
+  title: string;
+  facts: Fact[];
+}
+
+/** Returns what an entry says. `named`: the person's mark, too. */
+export function entryParts(entry: EntryDocument, { named = false } = {}): EntryParts {
   const who: Fact[] = named && entry.person !== null ? [['person', entry.person]] : [];
-  const facts = [...who, ...(entry.type === 'write' ? writeFacts(entry) : otherFacts(entry))];
-  const heading = styled('bold', titleOf(entry));
+  const facts = entry.type === 'write' ? writeFacts(entry) : otherFacts(entry);
+  return { title: titleOf(entry), facts: [...who, ...facts] };
+}
+
+/** Returns the lines about one entry, a heading first. `named`: the person's mark, too. */
+export function entryLines(entry: EntryDocument, named?: { named: boolean }): Line[] {
+  const { title, facts } = entryParts(entry, named);
   return [
-    lineOf(`${entry.at}  `, heading, styled('dim', `  entry ${entry.seq}`)),
+    lineOf(`${entry.at}  `, styled('bold', title), styled('dim', `  entry ${entry.seq}`)),
     ...facts.map(([name, text]) => `    ${name.padEnd(11)} ${text}`),
   ];
 }
@@ -99,7 +110,7 @@ function approvalFacts({ approval, approvedBy = [] }: EntryDocument): Fact[] {
 }
 
 /** Returns the words of a rule, with its name. */
-function ruleText(id: string): string {
+export function ruleText(id: string): string {
   const rule = [...rules, ...gates].find((one) => one.id === id);
   if (!rule) return id;
   const row = rule.row === undefined ? '' : `rule ${rule.row}, `;

@@ -85,7 +85,7 @@ function planSection(request: PageRequest, held: Held, { groups, samples }: Show
     </ul>
     ${anyway}
     <h3>Decide</h3>
-    ${actionForm(request, { action: 'approve', label: 'Approve', values: { plan }, needsReason: true })}
+    ${approveForm(request, plan)}
     ${
       isRejectable && !isStated
         ? actionForm(request, {
@@ -106,6 +106,22 @@ function planSection(request: PageRequest, held: Held, { groups, samples }: Show
     }
     ${partsTable(request, plan, groups)} ${sampleTable(samples, held.more)}
   </section>`;
+}
+
+function approveForm(request: PageRequest, plan: string): Html {
+  const { approvers } = request.mirror.config;
+  if (!approvers) {
+    return actionForm(request, {
+      action: 'approve',
+      label: 'Approve',
+      values: { plan },
+      needsReason: true,
+    });
+  }
+  return html`<p>
+    ${approvers.need} of ${Object.keys(approvers.keys).length} approvers have to sign, each with
+    their own key: <code>crm-mirror approve ${plan} --sign KEYFILE --reason TEXT</code>
+  </p>`;
 }
 
 function partsTable(request: PageRequest, plan: string, groups: readonly PlanGroup[]): Html | '' {
@@ -148,7 +164,8 @@ function partRow(request: PageRequest, plan: string, { guard, op, part, n }: Pla
   const forms = isOperator
     ? html`<details>
         <summary>Decide<span class="hidden"> about ${name}</span></summary>
-        ${decide('approve')} ${timedGuards.has(guard) ? '' : decide('reject')}
+        ${request.mirror.config.approvers ? '' : decide('approve')}
+        ${timedGuards.has(guard) ? '' : decide('reject')}
       </details>`
     : '';
   return html`<tr>

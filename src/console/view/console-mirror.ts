@@ -1,8 +1,12 @@
 /** Reads a mirror for the console, and runs commands in it as the command line does. */
 import type { Config } from '../../config/config.ts';
 import { see, type Seen } from '../../cli/lookup/snapshot-command.ts';
-import type { Shell } from '../../cli/compose/process-shell.ts';
+import { assemble } from '../../cli/compose/assemble-mirror.ts';
+import type { Assembled, Shell } from '../../cli/compose/process-shell.ts';
+import { connect } from '../../cli/compose/platform-connection.ts';
+import { runSeparately } from '../../cli/compose/separate-process.ts';
 import { renderLine } from '../../cli/output/text-style.ts';
+import type { Platform } from '../../platform/platform.ts';
 import type { User } from '../access/visitor.ts';
 
 /** A mirror that the console shows. */
@@ -15,6 +19,12 @@ export interface ConsoleMirror {
    * mirror, that worker runs it.
    */
   run(user: User, argv: readonly string[]): Promise<CommandResult>;
+  /** Works with the mirror opened as commands open it that ask the CRM and write nothing. */
+  assembled<T>(work: (opened: Assembled, shell: Shell) => Promise<T>): Promise<T>;
+  /** Asks the platform, within its rate limits. */
+  ask<T>(question: (platform: Platform, signal: AbortSignal) => Promise<T>): Promise<T>;
+  /** Runs a command line that only reads, in a process of its own, because it may take long. */
+  runApart(argv: readonly string[]): Promise<CommandResult>;
 }
 
 /** What a command has answered. */
@@ -27,6 +37,7 @@ export interface CommandResult {
 
 /** Creates the access to a mirror. */
 export function consoleMirror(config: Config, shell: Shell): ConsoleMirror {
+  const { held: _, ...outer } = shell;
   return {
     config,
     async read({ seesAddresses }, read) {
@@ -40,7 +51,6 @@ export function consoleMirror(config: Config, shell: Shell): ConsoleMirror {
     async run(user, argv) {
       const lines: string[] = [];
       const notes: string[] = [];
-      const { held: _, ...outer } = shell;
       const inner: Shell = {
         ...outer,
         terminal: user.seesAddresses,
@@ -55,5 +65,22 @@ export function consoleMirror(config: Config, shell: Shell): ConsoleMirror {
       const code = (await shell.call?.([...argv, '-c', config.file], inner)) ?? 2;
       return { code, lines: [...lines, ...notes] };
     },
+    async assembled(work) {
+      const opened = assemble(config, outer, { writes: false });
+      try {
+        return await work(opened, outer);
+      } finally {
+        await opened.close();
+      }
+    },
+    async ask(question) {
+      const platform = connect(config, shell);
+      try {
+        return await question(platform, shell.stop);
+      } finally {
+        await platform.close();
+      }
+    },
+    runApart: (argv) => runSeparately([...argv, '-c', config.file], shell),
   };
 }

@@ -1,0 +1,78 @@
+/** Shows the newest entries of the audit log, and verifies it. */
+import { documentsOf, type EntryDocument } from '../../cli/audit/entry-document.ts';
+import { entryParts } from '../../cli/audit/entry-text.ts';
+import { auditLogOf } from '../../cli/compose/audit-trail.ts';
+import { actionForm } from '../view/form.ts';
+import { html, type Html, linkTo, type Page, type PageRequest } from '../view/page.ts';
+
+const shown = 50;
+
+/** The page of the audit log. */
+export const auditPage: Page = {
+  path: 'audit',
+  nav: 'Audit log',
+  show(request) {
+    const log = auditLogOf(request.mirror.config);
+    if (!log) {
+      return {
+        title: 'Audit log',
+        body: html`<p class="quiet">There is none yet. The first run that writes begins it.</p>`,
+      };
+    }
+    try {
+      const before = Number(request.query['before'] ?? Number.NaN);
+      const rows =
+        request.query['show'] === 'decisions'
+          ? log.decisions().toReversed().slice(0, shown)
+          : log.newest(shown, Number.isSafeInteger(before) ? before : undefined);
+      const entries = rows.map(documentsOf(log));
+      return { title: 'Audit log', body: body(request, entries) };
+    } finally {
+      log.close();
+    }
+  },
+};
+
+function body(request: PageRequest, entries: readonly EntryDocument[]): Html {
+  const last = entries.at(-1)?.seq ?? 0;
+  const isWhole = request.query['show'] !== 'decisions';
+  const tab = (text: string, path: string, isCurrent: boolean): Html =>
+    isCurrent ? html`<b>${text}</b>` : html`<a href="${linkTo(request, path)}">${text}</a>`;
+  const older = html`<p>
+    <a class="button" href="${linkTo(request, `audit?before=${last}`)}">Older entries</a>
+  </p>`;
+  return html`<p>
+      Every write, every decision and every erasure, with who asked for it. The log is chained by
+      hashes and signed: a changed, missing or reordered entry is found.
+    </p>
+    <div class="row">
+      ${tab('All entries', 'audit', isWhole)} ${tab('Decisions', 'audit?show=decisions', !isWhole)}
+      ${actionForm(request, { action: 'verify', label: 'Verify the whole log' })}
+    </div>
+    ${
+      entries.length === 0
+        ? html`<p class="quiet">No entry.</p>`
+        : html`<ol class="timeline">
+            ${entries.map(entryItem)}
+          </ol>`
+    }
+    ${isWhole && last > 1 && entries.length === shown ? older : ''}`;
+}
+
+function entryItem(entry: EntryDocument): Html {
+  const { title, facts } = entryParts(entry, { named: true });
+  return html`<li>
+    <p><b>${title}</b> <small class="quiet">${entry.at}, entry ${entry.seq}</small></p>
+    <table class="facts">
+      <tbody>
+        ${facts.map(
+          ([name, text]) =>
+            html`<tr>
+              <th scope="row">${name}</th>
+              <td>${text}</td>
+            </tr>`,
+        )}
+      </tbody>
+    </table>
+  </li>`;
+}

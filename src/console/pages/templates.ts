@@ -1,0 +1,216 @@
+/** Shows the templates of a mirror, and how the platform differs from the source. */
+import { stringify } from 'yaml';
+import { escapeHtml } from '../../domain/values/html-text.ts';
+import { Invalid } from '../../domain/errors.ts';
+import type { Key } from '../../domain/record.ts';
+import type { Snapshot } from '../../snapshot/snapshot.ts';
+import {
+  decodeTemplate,
+  difference,
+  observeTemplate,
+  type RecordedTemplate,
+} from '../../records/template/template-state.ts';
+import { html, type Html, linkTo, type Page, type PageRequest, prose } from '../view/page.ts';
+
+const most = 500;
+
+interface TemplateProblem {
+  key: Key;
+  reason: string;
+  fix: string;
+}
+
+/** The list of the templates. */
+export const templatesPage: Page = {
+  path: 'templates',
+  nav: 'Templates',
+  async show(request) {
+    const rows = await request.mirror.read(request.user, ({ snapshot }) => {
+      if (!snapshot) return [];
+      const problems = Map.groupBy(problemsIn(snapshot), ({ key }) => key);
+      return snapshot.recorded.next('template', '', most).map((row) => {
+        const { sent, shown } = decodeTemplate.recorded(row).value;
+        return {
+          key: row.key,
+          name: shown.fields.name ?? sent.name ?? row.key,
+          problems: problems.get(row.key) ?? [],
+          differs: differing({ sent, shown }),
+        };
+      });
+    });
+    const list = rows.map(({ key, name, problems, differs }) => {
+      const [problem] = problems;
+      const state =
+        problem?.reason ?? (differs.length === 0 ? 'as the source states it' : 'changed');
+      return html`<tr>
+        <td><a href="${linkTo(request, `templates/${encodeURIComponent(key)}`)}">${name}</a></td>
+        <td>${problem ? html`<span class="chip bad">differs</span>` : ''} ${state}</td>
+      </tr>`;
+    });
+    const body =
+      rows.length === 0
+        ? html`<p class="quiet">No template is mirrored.</p>`
+        : html`<div class="scroll">
+            <table>
+              <thead>
+                <tr>
+                  <th scope="col">Template</th>
+                  <th scope="col">On the platform</th>
+                </tr>
+              </thead>
+              <tbody>
+                ${list}
+              </tbody>
+            </table>
+          </div>`;
+    return { title: 'Templates', body };
+  },
+};
+
+/** One template, with both sides. */
+export const templatePage: Page = {
+  path: 'templates/:id',
+  async show(request) {
+    const { value, problems } = await templateOf(request);
+    const { sent } = value;
+    const isAsked = request.query['now'] !== undefined && request.user.role === 'operator';
+    const read = isAsked ? await askPlatform(request, value.shown.id) : value.shown;
+    const shown = read ?? value.shown;
+    const differs = new Set(differing({ sent, shown }));
+    const names = [...new Set([...Object.keys(sent), ...Object.keys(shown.fields)])].filter(
+      (name) => name !== 'name',
+    );
+    const sides = names.map(
+      (name) =>
+        html`<tr class="${differs.has(name) ? 'differs' : ''}">
+          <th scope="row">${name}${differs.has(name) ? ' (differs)' : ''}</th>
+          <td><pre>${textOf(Reflect.get(sent, name))}</pre></td>
+          <td><pre>${textOf(Reflect.get(shown.fields, name))}</pre></td>
+        </tr>`,
+    );
+    const preview = (of: 'source' | 'platform', label: string): Html =>
+      html`<section>
+        <h2>${label}</h2>
+        <iframe title="${label}" sandbox="" src="${hereOf(request, `/preview?of=${of}`)}"></iframe>
+      </section>`;
+    const body = html`${problems.map(
+        ({ reason, fix }) =>
+          html`<p class="flash bad">${reason}</p>
+            <p class="fix">${prose(fix)}</p>`,
+      )}
+      <p class="quiet">${whenWords(isAsked, read !== undefined)}</p>
+      ${
+        request.user.role === 'operator'
+          ? html`<p>
+              <a class="button" href="${hereOf(request, '?now')}">Read the platform now</a>
+            </p>`
+          : ''
+      }
+      <div class="scroll">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Field</th>
+              <th scope="col">Source</th>
+              <th scope="col">Platform</th>
+            </tr>
+          </thead>
+          <tbody>
+            ${sides}
+          </tbody>
+        </table>
+      </div>
+      ${preview('source', 'Preview of the source')}
+      ${preview('platform', 'Preview of what we sent or last took over')}`;
+    return { title: shown.fields.name ?? request.id, body };
+  },
+};
+
+function hereOf(request: PageRequest, rest: string): string {
+  return `${linkTo(request, `templates/${encodeURIComponent(request.id)}`)}${rest}`;
+}
+
+function whenWords(isAsked: boolean, isFound: boolean): string {
+  const source = 'The source as it was last sent';
+  if (!isAsked) return `${source}, and the platform as it was after that.`;
+  return isFound
+    ? `${source}, and the platform as it is now.`
+    : `${source}. The platform has no such template any more: this is what it last showed.`;
+}
+
+/** Returns the template as the platform shows it now; undefined if it has none. */
+async function askPlatform(
+  { mirror }: PageRequest,
+  id: string,
+): Promise<RecordedTemplate['shown'] | undefined> {
+  return mirror.ask(async ({ templates }, signal) => {
+    for await (const template of templates.all({}, { signal })) {
+      if (template.id === id) return decodeTemplate.observed(observeTemplate(template)).value;
+    }
+    return undefined;
+  });
+}
+
+/** The content of a template as a page of its own, for a frame without scripts. */
+export const templatePreview: Page = {
+  path: 'templates/:id/preview',
+  async show(request) {
+    const { value } = await templateOf(request);
+    const { content = [] } = request.query['of'] === 'platform' ? value.shown.fields : value.sent;
+    return {
+      type: 'text/html',
+      text: `<!doctype html><meta charset="utf-8"><title>Preview</title>${content.map(block).join('\n')}`,
+      policy:
+        "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'",
+    };
+  },
+};
+
+async function templateOf(
+  request: PageRequest,
+): Promise<{ value: RecordedTemplate; problems: TemplateProblem[] }> {
+  const found = await request.mirror.read(request.user, ({ snapshot }) => {
+    const row = snapshot?.recorded.get('template', request.id);
+    if (!snapshot || !row) return undefined;
+    const problems = problemsIn(snapshot).filter(({ key }) => key === request.id);
+    return { value: decodeTemplate.recorded(row).value, problems };
+  });
+  if (!found) throw new Invalid(`no template ${request.id} is recorded`, { fix: 'go back' });
+  return found;
+}
+
+function problemsIn({ problems }: Snapshot): TemplateProblem[] {
+  return [...problems.ranges('template')]
+    .flatMap((range) => problems.counted.list('template', range))
+    .map(({ key, reason, fix }) => ({ key, reason, fix }));
+}
+
+function differing({ sent, shown }: Pick<RecordedTemplate, 'sent' | 'shown'>): string[] {
+  return Object.keys(difference(sent, shown.fields));
+}
+
+function textOf(value: unknown): string {
+  if (value === undefined) return '–';
+  return typeof value === 'string' ? value : stringify(value);
+}
+
+/**
+ * Draws one element of the content. The platform does not say what elements there are, so anything
+ * but the usual ones is shown as it is stored.
+ */
+function block(element: unknown): string {
+  const of = (name: string): unknown =>
+    typeof element === 'object' && element !== null ? Reflect.get(element, name) : undefined;
+  const text = of('text');
+  const items = of('items');
+  if (typeof of('html') === 'string') return String(of('html'));
+  if (of('type') === 'heading' && typeof text === 'string') return `<h1>${escapeHtml(text)}</h1>`;
+  if (typeof text === 'string') return `<p>${escapeHtml(text).replaceAll('\n', '<br>')}</p>`;
+  if (of('type') === 'button') return `<p><button>${escapeHtml(String(of('label')))}</button></p>`;
+  if (of('type') === 'image')
+    return `<p>[image: ${escapeHtml(String(of('alt') ?? of('url')))}]</p>`;
+  if (Array.isArray(items)) {
+    return `<ul>${items.map((item) => `<li>${escapeHtml(String(item))}</li>`).join('')}</ul>`;
+  }
+  return `<pre>${escapeHtml(JSON.stringify(element, null, 2) ?? '')}</pre>`;
+}

@@ -1,0 +1,39 @@
+/** The templates of a mirror in a real browser: what differs, side by side, and a safe preview. */
+import { afterAll, expect, test } from 'vitest';
+import { serve } from '../support/http/test-server.ts';
+import { mirrored } from '../support/commands/mirrored-contacts.ts';
+import { closeBrowser, faultsOf, look, startConsole } from '../support/console/running-console.ts';
+
+afterAll(closeBrowser);
+
+test('an edit on the platform stands beside the source, and its preview runs nothing', async () => {
+  const world = await mirrored({ kinds: ['contact', 'template'] });
+  let asked = 0;
+  const tracker = await serve((_, response) => {
+    asked += 1;
+    response.end();
+  });
+  const html = `<script>top.document.title = 'taken over'</script><img src="${tracker}/x">`;
+  world.template('welcome', {
+    subject: 'Hello',
+    content: [{ type: 'text', text: 'a < b' }, { html }],
+  });
+  expect((await world.call('sync')).code).toBe(0);
+  const [template] = world.emulator.world.templates();
+  world.emulator.dashboard.editTemplate(template?.id ?? '', { subject: 'Edited by hand' });
+  await world.call('sync');
+  const running = await startConsole([world.file]);
+  const { page } = await look(running);
+  await page.goto('/m/world/templates');
+  await page.getByText('was edited on the platform (subject); left as it is').waitFor();
+  await page.getByRole('link', { name: 'welcome' }).click();
+  await page.getByRole('link', { name: 'Read the platform now' }).click();
+  const row = page.getByRole('row', { name: 'subject (differs)' });
+  await row.waitFor();
+  expect(await row.getByRole('cell').allInnerTexts()).toEqual(['Hello', 'Edited by hand']);
+  const preview = page.locator('iframe').first().contentFrame();
+  await preview.getByText('a < b').waitFor();
+  expect(await page.title()).toBe('welcome · crm-mirror');
+  expect(await faultsOf(page)).toEqual([]);
+  expect([asked, running.failures]).toEqual([0, []]);
+});
