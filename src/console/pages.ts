@@ -5,6 +5,8 @@ import { auditPage } from './pages/audit.ts';
 import { configurationPage } from './pages/configuration.ts';
 import { eventsPage } from './pages/events.ts';
 import { overviewPage } from './pages/overview.ts';
+import { runPage } from './pages/run.ts';
+import { runsPage } from './pages/runs.ts';
 import { peoplePage } from './pages/people.ts';
 import { dossierFile, personNowPage } from './pages/person-now.ts';
 import { personPage } from './pages/person.ts';
@@ -13,6 +15,8 @@ import { templatePage, templatePreview, templatesPage } from './pages/templates.
 
 export const pages: readonly Page[] = [
   overviewPage,
+  runsPage,
+  runPage,
   approvalsPage,
   peoplePage,
   personPage,
