@@ -36,6 +36,7 @@ export function createServer({ host, port, clock, register, failed }: ServerOpti
   const app = Fastify({
     bodyLimit: mostBytes,
     forceCloseConnections: 'idle',
+    routerOptions: { ignoreTrailingSlash: true },
     requestTimeout: 15_000,
     keepAliveTimeout: 30_000,
     http: { headersTimeout: 10_000, maxHeaderSize: 16_384 },
