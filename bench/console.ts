@@ -48,8 +48,10 @@ const floor = await measured('/assets/own/icon.svg');
 console.log(`the floor, a file: ${floor.ms.toFixed(0)} ms`);
 for (const path of paths) {
   const { ms, most, bytes, status } = await measured(path);
+  const cells = [`${ms.toFixed(0)} ms`, `${most.toFixed(0)} ms at most`, `${kib(bytes)} KiB`];
+  const ratio = `${(ms / floor.ms).toFixed(1)} floors`;
   console.log(
-    `${path.padEnd(30)} ${status} ${ms.toFixed(0).padStart(6)} ms ${most.toFixed(0).padStart(6)} ms at most ${(bytes / 1024).toFixed(0).padStart(5)} KiB  ${(ms / floor.ms).toFixed(1)} floors`,
+    [path.padEnd(26), status, ...cells.map((cell) => cell.padStart(16)), ratio].join('  '),
   );
 }
 const alone = await syncing(async () => undefined);
@@ -63,6 +65,10 @@ if (process.argv.includes('keep')) console.log(folder.config);
 await close();
 if (!process.argv.includes('keep')) await folder.remove();
 platform.child.kill();
+
+function kib(bytes: number): string {
+  return (bytes / 1024).toFixed(0);
+}
 
 async function measured(path: string) {
   const all: Awaited<ReturnType<typeof get>>[] = [];

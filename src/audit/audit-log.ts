@@ -122,6 +122,11 @@ export const auditTables = `
     public_key text not null, signature blob not null
   );${personTable}`;
 
+/** The SQL that creates what finds entries fast; logs of earlier versions lack it. */
+export const auditIndexes = `
+  create index if not exists entry_by_person on entry (person) where person is not null;
+  create index if not exists entry_of_decision on entry (seq) where body like '["decision"%';`;
+
 /** Returns the log in an open database that has its tables. `secret` finds the people's keys. */
 export function auditLogIn(
   db: Database.Database,

@@ -117,11 +117,11 @@ function showOptions(command: Command): void {
 async function show(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<ShowFlags>();
   const [who = ''] = command.args;
-  return withLog(flags, shell, ({ log, seen }) => {
+  return withLog(flags, shell, async ({ log, seen }) => {
     const code = codeOf({ log, seen }, shell);
     const since = sinceOf(flags.since, seen.now) ?? 0;
     const documentOf = documentsOf(log);
-    const { rows, isPlan = false } = rowsAbout(who, { log, seen });
+    const { rows, isPlan = false } = await rowsAbout(who, { log, seen });
     const all = rows.map(documentOf);
     const entries = (isPlan ? all : withSameTimes(all)).filter(({ at }) => Date.parse(at) >= since);
     const none = `The audit log knows nothing about ${who}: no write, or forgotten since.`;
@@ -135,14 +135,17 @@ async function show(command: Command, shell: Shell): Promise<number> {
 }
 
 /** Returns the entries about a person, a template or a plan, oldest first. */
-function rowsAbout(who: string, { log, seen }: Opened): { rows: StoredEntry[]; isPlan?: boolean } {
+async function rowsAbout(
+  who: string,
+  { log, seen }: Opened,
+): Promise<{ rows: StoredEntry[]; isPlan?: boolean }> {
   const word = wordOf(who);
   const ofPlan = isHash(word, 16) ? log.aboutPlan(word) : [];
   if (ofPlan.length > 0) return { rows: ofPlan, isPlan: true };
   const marked = isHash(word, 32) ? log.people.marked(Buffer.from(word, 'hex')) : undefined;
   if (marked) return { rows: log.about(marked) };
   const { snapshot } = seen;
-  const named = snapshot && !word.includes('@') ? recordNamed(who, snapshot) : undefined;
+  const named = snapshot && !word.includes('@') ? await recordNamed(who, snapshot) : undefined;
   const { kind, key } = named ?? { kind: 'contact' as const, key: word };
   if (kind === 'template') return { rows: log.aboutTemplate(key) };
   const person = log.people.find(key);
@@ -264,7 +267,7 @@ function codeOf({ log, seen }: Opened, shell: Shell): number {
 async function withLog(
   flags: LookFlags,
   shell: Shell,
-  tell: (opened: Opened) => Told,
+  tell: (opened: Opened) => Told | Promise<Told>,
 ): Promise<number> {
   const config = loadConfig(flags.config, shell.env);
   const seen = see(config, false);
@@ -275,7 +278,7 @@ async function withLog(
         fix: 'the first run that writes makes it; if there was one, restore it',
       });
     }
-    const told = tell({ log, seen });
+    const told = await tell({ log, seen });
     print(told, flags, shell);
     return told.code;
   } finally {

@@ -1,13 +1,12 @@
 import type { Command } from 'commander';
 import { Invalid, renderProblem } from '../domain/errors.ts';
-import { approvalOf, approvalWords } from '../cli/output/decision-words.ts';
+import { approvalWords } from '../cli/output/decision-words.ts';
 import { fullWords } from '../cli/output/summary-text.ts';
 import { changeName, outcomeName } from '../cli/output/change-words.ts';
 import { table } from '../cli/output/table.ts';
 import { verboseOption } from '../cli/output/verbosity.ts';
-import type { RecordTypeName } from '../domain/record.ts';
-import { counted, withCommas } from '../domain/values/counted.ts';
-import type { KeptChange, KeptRun } from '../snapshot/tables/run-history.ts';
+import { withCommas } from '../domain/values/counted.ts';
+import type { KeptRun } from '../snapshot/tables/run-history.ts';
 import {
   type CommandAnswer,
   look,
@@ -16,8 +15,16 @@ import {
   type Seen,
 } from '../cli/lookup/snapshot-command.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
-import { instant, instantOrNull } from '../cli/output/format-values.ts';
 import { countOf } from '../cli/lookup/list-options.ts';
+import {
+  changeOf,
+  changeWords,
+  type ListedRun,
+  listedRuns,
+  modeWords,
+  type ToldChange,
+  totalOf,
+} from '../cli/status/run-document.ts';
 import * as history from '../cli/status/run-history.ts';
 
 interface Flags extends LookFlags {
@@ -55,18 +62,9 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   );
 }
 
-type ListedRun = history.ToldRun & { changes: history.ToldChanges };
-
-function tellAll(
-  { config, snapshot, leased }: Seen,
-  last: number,
-  isVerbose: boolean,
-): CommandAnswer {
-  const isRunning = snapshot ? history.runningOf(snapshot, leased) : () => false;
-  const runs: ListedRun[] = (snapshot?.runs.newest(last) ?? []).map((run) => ({
-    ...history.tellRun(run, isRunning),
-    changes: snapshot ? history.tellChanges(snapshot, run.id) : { contacts: {}, templates: {} },
-  }));
+function tellAll(seen: Seen, last: number, isVerbose: boolean): CommandAnswer {
+  const { config, snapshot } = seen;
+  const runs = listedRuns(seen, snapshot?.runs.newest(last) ?? []);
   const document = { mirror: config.mirror, runs };
   if (runs.length > 0) return { document, lines: linesOf(runs, isVerbose) };
   const why = snapshot ? '' : `: there is no snapshot yet at ${config.snapshot}`;
@@ -93,34 +91,6 @@ function linesOf(runs: readonly ListedRun[], isVerbose: boolean): string[] {
     return [row, `    ${first}${more.length > 0 ? ` (and ${more.length} more)` : ''}`];
   });
   return [head, ...told];
-}
-
-/** Formats the mode with the codes of why it was full, such as: full (schedule) */
-function modeWords({ mode, fullBecause }: history.ToldRun): string {
-  const codes = fullBecause.map(({ code }) => code).join(', ');
-  return codes === '' ? mode : `${mode} (${codes})`;
-}
-
-/** Formats counts such as: 3 created, 1 template updated; refused: 1 opt in; dropped: 2 opt out */
-function changeWords({ contacts, templates }: history.ToldChanges): string {
-  const byState = new Map<string, string[]>([['acked', []]]);
-  const count = (of: history.ToldChanges['contacts'], kind: RecordTypeName): void => {
-    for (const [op, states] of Object.entries(of)) {
-      for (const [state, n] of Object.entries(states)) {
-        const word = changeName(op, state === 'acked');
-        const number = kind === 'template' ? counted(n, 'template') : withCommas(n);
-        byState.set(state, [...(byState.get(state) ?? []), `${number} ${word}`]);
-      }
-    }
-  };
-  count(contacts, 'contact');
-  count(templates, 'template');
-  const parts = [...byState].filter(([, found]) => found.length > 0);
-  const words = parts.map(([state, found]) => {
-    const all = found.join(', ');
-    return state === 'acked' ? all : `${outcomeName(state)}: ${all}`;
-  });
-  return words.join('; ') || 'none';
 }
 
 interface Asked {
@@ -174,41 +144,11 @@ function internalsOf({ plan, requests, certificate }: history.ToldRun): string[]
   ];
 }
 
-function changeOf(change: KeptChange, key: string) {
-  return {
-    kind: change.kind,
-    key,
-    op: change.op,
-    part: change.part,
-    outcome: change.state,
-    reason: change.reason,
-    fix: change.fix,
-    approval: approvalOf(change),
-    plannedAt: instant(change.plannedAt),
-    sentAt: instantOrNull(change.sentAt),
-    endedAt: instantOrNull(change.endedAt),
-  };
-}
-
-function lineOf({
-  kind,
-  key,
-  op,
-  part,
-  outcome,
-  reason,
-  fix,
-  approval,
-}: ReturnType<typeof changeOf>): string {
+function lineOf({ kind, key, op, part, outcome, reason, fix, approval }: ToldChange): string {
   const where = part === '' ? '' : ` in ${part}`;
   const about = kind === 'template' ? `template ${key}` : key;
   const what = `${outcomeName(outcome)}: ${changeName(op, false)} ${about}${where}`;
   if (reason === null) return `  ${what}${approvalWords(approval)}`;
   const isDropped = outcome === 'stale';
   return `  ${what}${isDropped ? ', because ' : ': '}${renderProblem({ reason, fix })}`;
-}
-
-function totalOf({ contacts, templates }: history.ToldChanges): number {
-  const states = [contacts, templates].flatMap((of) => Object.values(of));
-  return states.flatMap((of) => Object.values(of)).reduce((sum, n) => sum + n, 0);
 }

@@ -108,13 +108,13 @@ function showOptions(command: Command): void {
 
 async function show(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<LookFlags>();
-  return look(flags, shell, ({ config, snapshot, names }) => {
+  return look(flags, shell, async ({ config, snapshot, names }) => {
     if (!snapshot) {
       throw new Invalid(`${config.snapshot}: there is no snapshot yet`, {
         fix: 'the first sync makes it',
       });
     }
-    const named = recordNamed(command.args[0] ?? '', snapshot);
+    const named = await recordNamed(command.args[0] ?? '', snapshot);
     const document = documentOf({ config, snapshot, names }, named);
     return { document, lines: recordLines(document) };
   });

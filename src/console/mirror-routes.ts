@@ -7,7 +7,13 @@ import { actions, apartActions, runActions } from './actions.ts';
 import type { CommandResult, ConsoleMirror } from './view/console-mirror.ts';
 import { watchMirror } from './live.ts';
 import type { NavLink } from './view/layout.ts';
-import { linkTo, type Page, type PageRequest } from './view/page.ts';
+import {
+  linkTo,
+  type Page,
+  type PageElsewhere,
+  type Shown,
+  type PageRequest,
+} from './view/page.ts';
 import { pages } from './pages.ts';
 import { csrfOf, sendPage } from './view/send-page.ts';
 import { pathOf } from './sign-in.ts';
@@ -17,7 +23,7 @@ interface MirrorRoutesOptions {
 }
 
 const query = z.record(z.string(), z.string().or(z.array(z.string()).transform(([one]) => one)));
-const params = z.object({ id: z.string().max(300).default('') });
+const params = z.object({ id: z.string().max(500).default('') });
 
 /** Adds the routes of a mirror, below `/m/<mirror>`. */
 export function serveMirror(
@@ -28,7 +34,18 @@ export function serveMirror(
   const base = linkTo({ mirror });
   for (const page of pages) {
     const path = page.path === '' ? base : `${base}/${page.path}`;
-    scope.get(path, async (request, reply) => show(request, reply, { page, mirror }));
+    scope.get(path, async (request, reply) => {
+      const content = await page.show(inside(request, reply, mirror));
+      if (!reply.sent) await answer(request, reply, { page, mirror, content });
+    });
+    const { search } = page;
+    if (search) {
+      scope.post(path, async (request, reply) => {
+        const values = form.parse(request.body ?? {});
+        const content = await search(inside(request, reply, mirror), values);
+        await answer(request, reply, { page, mirror, content });
+      });
+    }
   }
   const watch = watchMirror(mirror, clock);
   scope.get(`${base}/live`, { sse: 'only' }, async (request, reply) => {
@@ -47,17 +64,21 @@ export function serveMirror(
   }
 }
 
-interface Shown {
+interface Answered {
   page: Page;
   mirror: ConsoleMirror;
+  content: Shown | PageElsewhere;
 }
 
-async function show(
+async function answer(
   request: FastifyRequest,
   reply: FastifyReply,
-  { page, mirror }: Shown,
+  { page, mirror, content }: Answered,
 ): Promise<void> {
-  const content = await page.show(inside(request, reply, mirror));
+  if ('to' in content) {
+    await reply.redirect(content.to, 303);
+    return;
+  }
   if ('body' in content) {
     await sendPage(request, reply, { ...content, ...frameOf(mirror, page.path) });
     return;

@@ -5,11 +5,22 @@ import { auditPage } from './pages/audit.ts';
 import { configurationPage } from './pages/configuration.ts';
 import { eventsPage } from './pages/events.ts';
 import { overviewPage } from './pages/overview.ts';
+import { runPage } from './pages/run.ts';
+import { runsPage } from './pages/runs.ts';
+import { peoplePage } from './pages/people.ts';
+import { dossierFile, personNowPage } from './pages/person-now.ts';
+import { personPage } from './pages/person.ts';
 import { templatePage, templatePreview, templatesPage } from './pages/templates.ts';
 
 export const pages: readonly Page[] = [
   overviewPage,
+  runsPage,
+  runPage,
   approvalsPage,
+  peoplePage,
+  personPage,
+  personNowPage,
+  dossierFile,
   auditPage,
   templatesPage,
   templatePage,

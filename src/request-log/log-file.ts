@@ -121,6 +121,10 @@ function settle(db: Database.Database, secrets: Secrets, path: string): void {
     };
     db.transaction(create).exclusive();
   } else if (!isOurs(db, secrets)) throw new OtherKey(path);
+  // The log of an earlier version lacks the index.
+  db.exec(
+    'create index if not exists request_by_person on request (person) where person is not null',
+  );
 }
 
 /** Returns whether the file was written with these secrets. */

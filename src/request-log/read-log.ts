@@ -39,6 +39,76 @@ export function readRequests(
   filter: RequestFilter,
   last: number,
 ): LoggedRequests | undefined {
+  return withLog(path, (db) => {
+    const secrets = secretsOf(key ?? '');
+    if (key === undefined || !isOurs(db, secrets)) throw otherKey(path);
+    const people = marksOf(db, secrets, filter.person);
+    return select(db, secrets, { ...filter, people, last });
+  });
+}
+
+/** The failed requests of a run, on one route and with one status. */
+export interface FailedRequests {
+  route: string;
+  /** Null if there was no answer. */
+  status: number | null;
+  n: number;
+  /** When the last one was sent, in milliseconds since the epoch. */
+  at: number;
+}
+
+/** The number of rows that `failedOf` looks through. */
+const most = 150_000;
+
+/**
+ * Counts the requests of a run that were refused or not answered. `since` is when the log begins;
+ * undefined if it holds nothing. Returns undefined if there is no log yet. Throws as
+ * `readRequests` does.
+ */
+export function failedOf(
+  path: string,
+  { run, from, to }: { run: string; from: number; to: number },
+): { since: number | undefined; failed: FailedRequests[] } | undefined {
+  return withLog(path, (db) => {
+    const first = db.prepare<[], { id: number; at: number }>(
+      'select id, at from request order by id limit 1',
+    );
+    const last = db.prepare<[], { id: number }>('select max(id) id from request');
+    const oldest = first.get();
+    if (!oldest) return { since: undefined, failed: [] };
+    const end = (last.get()?.id ?? 0) + 1;
+    const begin = idAt(db, from, { low: oldest.id, high: end });
+    const bound = {
+      run,
+      begin,
+      end: Math.min(idAt(db, to, { low: begin, high: end }), begin + most),
+    };
+    const failed = db.prepare<[typeof bound], FailedRequests>(
+      `select route, status, count(*) n, max(at) at from request
+       where id between @begin and @end and run = @run
+         and (status is null or status not between 200 and 299)
+       group by route, status order by n desc`,
+    );
+    return { since: oldest.at, failed: failed.all(bound) };
+  });
+}
+
+/** Returns the id of the first row from `at` on: rows are written in the order of their times. */
+function idAt(db: Database.Database, at: number, { low, high }: { low: number; high: number }) {
+  const next = db.prepare<[number], { at: number }>(
+    'select at from request where id >= ? order by id limit 1',
+  );
+  let [from, to] = [low, high];
+  while (from < to) {
+    const middle = Math.floor((from + to) / 2);
+    if ((next.get(middle)?.at ?? at) < at) from = middle + 1;
+    else to = middle;
+  }
+  return from;
+}
+
+/** Reads the log, or returns undefined if there is none yet. */
+function withLog<T>(path: string, read: (db: Database.Database) => T): T | undefined {
   if (!existsSync(path)) return undefined;
   const db = openToLook(path, 'request log');
   try {
@@ -49,11 +119,7 @@ export function readRequests(
     )(() => {
       const at = Number(db.pragma('user_version', { simple: true }));
       if (at > version) throw newer(path);
-      if (at === 0) return undefined;
-      const secrets = secretsOf(key ?? '');
-      if (key === undefined || !isOurs(db, secrets)) throw otherKey(path);
-      const people = marksOf(db, secrets, filter.person);
-      return select(db, secrets, { ...filter, people, last });
+      return at === 0 ? undefined : read(db);
     });
   } catch (error) {
     throw isDamage(error) ? damaged(path) : error;

@@ -36,9 +36,10 @@ export function createServer({ host, port, clock, register, failed }: ServerOpti
   const app = Fastify({
     bodyLimit: mostBytes,
     forceCloseConnections: 'idle',
-    routerOptions: { ignoreTrailingSlash: true },
     requestTimeout: 15_000,
     keepAliveTimeout: 30_000,
+    // The address of a person's page contains the encrypted key.
+    routerOptions: { maxParamLength: 500 },
     http: { headersTimeout: 10_000, maxHeaderSize: 16_384 },
   });
   app.addHook('onRequest', async (_request, reply) => {

@@ -110,7 +110,7 @@ function approvalFacts({ approval, approvedBy = [] }: EntryDocument): Fact[] {
 }
 
 /** Returns the words of a rule, with its name. */
-function ruleText(id: string): string {
+export function ruleText(id: string): string {
   const rule = [...rules, ...gates].find((one) => one.id === id);
   if (!rule) return id;
   const row = rule.row === undefined ? '' : `rule ${rule.row}, `;

@@ -3,9 +3,7 @@ import { writeFacts } from '../audit/entry-text.ts';
 import type { EntryDocument } from '../audit/entry-document.ts';
 import type { ExplainedPerson } from '../lookup/person-document.ts';
 import { timeWords } from '../lookup/person-text.ts';
-
-/** What the do-not-contact list says. */
-export type ListEntries = ExplainedPerson['ledger'];
+import type { ListEntries } from './person-records.ts';
 
 /** Everything that an answer follows from. */
 export interface Evidence {

@@ -1,24 +1,21 @@
 /** Collects everything known of one person, from every place that may know something. */
 import { existsSync } from 'node:fs';
 import { faultOf, knownHead } from '../../audit/drain-unaudited.ts';
-import { decodeEntry } from '../../audit/audit-entry.ts';
-import type { AuditLog } from '../../audit/audit-log.ts';
 import { verifyLog } from '../../audit/verify-log.ts';
 import type { Config } from '../../config/config.ts';
 import { ExpectedError, type Problem } from '../../domain/errors.ts';
 import type { Key } from '../../domain/record.ts';
-import { readKey } from '../../do-not-contact/list-key.ts';
-import { contactKey } from '../../records/contact/observe/observed-contact.ts';
-import { type LoggedRequest, readRequests } from '../../request-log/read-log.ts';
-import { documentsOf, type EntryDocument, withSameTimes } from '../audit/entry-document.ts';
+import type { LoggedRequest } from '../../request-log/read-log.ts';
 import { alteredText } from '../audit/verification-text.ts';
 import { auditLogOf } from '../compose/audit-trail.ts';
 import type { Assembled, Shell } from '../compose/process-shell.ts';
 import { examinePerson, type FoundPerson } from '../lookup/examined-person.ts';
+import { maskedText } from '../lookup/masked-request.ts';
 import { namesOf, type Names } from '../lookup/person-names.ts';
 import { instant, instantOrNull } from '../output/format-values.ts';
 import { documentOf } from '../state/record-document.ts';
-import { answersOf, type ListEntries } from './channel-answers.ts';
+import { answersOf } from './channel-answers.ts';
+import { entriesAbout, listedIn, type ListEntries, requestsAbout } from './person-records.ts';
 
 const kind = 'contact';
 /** More than a log can hold. */
@@ -64,7 +61,8 @@ export async function dossierOf(
   const found = asOf === null ? await presentOf(gathering, shell, names) : undefined;
   const audit = withoutFailure(gathering, 'audit', () => auditOf(gathering));
   const requests = withoutFailure(gathering, 'requests', () => requestsOf(gathering)) ?? [];
-  const listed = found?.document.ledger ?? listedBy(gathering);
+  const who = { key, ids: snapshot.recorded.originsOf(kind, key) };
+  const listed = found?.document.ledger ?? listedIn(opened.mirror.doNotContact, who, asOf);
   const entries = audit?.entries ?? [];
   const known = isKnown({ found, listed, entries, requests });
   const at = instantOrNull(asOf);
@@ -98,7 +96,7 @@ export async function dossierOf(
     history: found?.document.history ?? null,
     recorded: found ? documentOf(recorded, { kind, key }) : null,
   };
-  return masked(document, names, key);
+  return maskedValues(document, (text) => maskedText(text, names));
 }
 
 function decisionOf({ document: { channels, sends, keptBack, held, parked } }: FoundPerson) {
@@ -177,35 +175,14 @@ function auditOf({ config, opened, key, asOf, missing }: Gathering) {
   }
 }
 
-function entriesAbout(log: AuditLog, key: Key, asOf: number | null): EntryDocument[] {
-  const person = log.people.find(key);
-  const rows = person ? log.about(person) : [];
-  const until = rows.filter(({ body }) => isBefore(decodeEntry(body).at, asOf));
-  return withSameTimes(until.map(documentsOf(log)));
-}
-
-function requestsOf({ config: { requests, ledger }, opened, key, asOf }: Gathering) {
-  const since = opened.mirror.clock.now() - requests.keepMs;
-  const all = { since, run: undefined, route: undefined, failed: undefined };
-  const place = { path: requests.path, key: readKey(ledger.keyFile) };
-  const found = readRequests(place, { ...all, person: key }, everything);
-  return (found?.newest ?? []).filter(({ at }) => isBefore(at, asOf)).map(requestOf);
+function requestsOf({ config, opened, key, asOf }: Gathering) {
+  const now = opened.mirror.clock.now();
+  const found = requestsAbout(config, { key, now, count: everything });
+  return found.filter(({ at }) => isBefore(at, asOf)).map(requestOf);
 }
 
 function requestOf({ at, ...rest }: LoggedRequest) {
   return { at: instant(at), ...rest };
-}
-
-/** Returns the open entries of the do-not-contact list that were made by then. */
-function listedBy({ opened, key, asOf }: Gathering): ListEntries {
-  const { doNotContact, snapshot } = opened.mirror;
-  const ids = snapshot.recorded.originsOf(kind, key);
-  return doNotContact
-    .concerning({ key, ids })
-    .filter(({ by }) => isBefore(by, asOf))
-    .map(({ part, cause, through, after, by }) => {
-      return { channel: part, cause, through, after: instantOrNull(after), until: instant(by) };
-    });
 }
 
 function isBefore(at: number, asOf: number | null): boolean {
@@ -232,19 +209,6 @@ function channelsOf({ contacts }: Config, found: FoundPerson | undefined): strin
     Object.keys(one.channels),
   );
   return [...new Set([...(contacts?.channels ?? []).map(({ id }) => id), ...shown])];
-}
-
-const anyAddress = /[^\s@‹›"'<>(){}[\],\\]{1,64}@[^\s@‹›"'<>(){}[\],\\]{1,255}/gu;
-
-/** Returns the document with every address but the person's own replaced by its hash. */
-function masked<T extends object>(document: T, names: Names, own: Key): T {
-  const mask = (text: string): string =>
-    text.replace(anyAddress, (found) => {
-      const address = found.replace(/[.,;:!?…]+$/, '');
-      const key = contactKey(address);
-      return key === own ? found : names({ kind, key }) + found.slice(address.length);
-    });
-  return maskedValues(document, mask);
 }
 
 function maskedValues<T extends object>(value: T, mask: (text: string) => string): T {

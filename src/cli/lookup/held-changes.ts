@@ -6,6 +6,7 @@ import { rejectedForMs } from '../../engine/report/approval-rules.ts';
 import { weekMs } from '../../engine/report/guard-rules.ts';
 import { approvalsInForce } from '../../engine/guard/signed-approvals.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
+import { byWords } from '../output/decision-words.ts';
 import { instant } from '../output/format-values.ts';
 
 const kind = 'contact';
@@ -45,4 +46,34 @@ export function heldChangesOf(
         })),
     }));
   });
+}
+
+type HeldChange = ReturnType<typeof heldChangesOf>[number];
+
+/** Formats these changes, each with the decisions about it. */
+export function heldLines(held: readonly HeldChange[]): string[] {
+  return held.flatMap((one) => [heldLine(one), ...one.decisions.map(decisionLine)]);
+}
+
+function decisionLine({
+  is,
+  op,
+  channel,
+  plan,
+  until,
+  ...who
+}: HeldChange['decisions'][number]): string {
+  const where = channel === '' ? '' : ` in ${channel}`;
+  const back = is === 'approved' ? '' : `; \`approve ${plan}\` takes it back`;
+  return `  ${op.replace('_', ' ')}${where} ${is}${byWords(who)} at ${who.at}, until ${until}${back}`;
+}
+
+function heldLine({ guard, channel, since, until, decisions }: HeldChange): string {
+  const when = since === null ? '' : ` since ${since}`;
+  const ask = decisions.length > 0 ? '' : ': `status` names the plan to approve';
+  if (until === null) return `guards.${guard}${when}${ask}`;
+  return (
+    `opt_out in ${channel}${when}: runs about everybody apply it once it is approved, and ` +
+    `from ${until} on without approval, if the CRM still states it; \`one\` and events at once`
+  );
 }

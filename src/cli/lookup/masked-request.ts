@@ -1,6 +1,19 @@
 /** Shows logged requests with the name of the person (#9cc428f416d4) in the place of an address. */
 import type { LoggedRequest } from '../../request-log/read-log.ts';
+import { contactKey } from '../../records/contact/observe/observed-contact.ts';
 import type { Names } from './person-names.ts';
+
+const anyAddress = /[^\s@‹›"'<>(){}[\],\\]{1,64}@[^\s@‹›"'<>(){}[\],\\]{1,255}/gu;
+
+/** Returns the text with every address replaced by the name that `names` gives the person. */
+export function maskedText(text: string, names: Names): string {
+  return text.replace(anyAddress, (found) => {
+    const address = found.replace(/[.,;:!?…]+$/, '');
+    const key = contactKey(address);
+    const name = names({ kind: 'contact', key });
+    return name === key ? found : name + found.slice(address.length);
+  });
+}
 
 /** Returns the request with every address replaced by the name that `names` gives the person. */
 export function masked(one: LoggedRequest, names: Names): LoggedRequest {
@@ -9,10 +22,7 @@ export function masked(one: LoggedRequest, names: Names): LoggedRequest {
   const { person, path } = one;
   const mask = (text: string): string => {
     const known = person === null || person === '' ? text : text.replaceAll(person, name(person));
-    return known.replace(anyAddress, (found) => {
-      const address = found.replace(/[.,;:!?…]+$/, '');
-      return name(address) + found.slice(address.length);
-    });
+    return maskedText(known, names);
   };
   const [place = '', query] = path.split('?');
   const fields = [...new URLSearchParams(query)].map(([field, of]) => `${field}=${mask(of)}`);
@@ -25,5 +35,3 @@ export function masked(one: LoggedRequest, names: Names): LoggedRequest {
     failure: one.failure && mask(one.failure),
   };
 }
-
-const anyAddress = /[^\s@‹›"'<>(){}[\],\\]{1,64}@[^\s@‹›"'<>(){}[\],\\]{1,255}/gu;

@@ -4,7 +4,7 @@
  */
 import type { RecordProblem } from '../../domain/record-problem.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
-import { shortHash } from '../../engine/context/person-identity.ts';
+import { shortHash, shortHasher } from '../../engine/context/person-identity.ts';
 import { contactKey } from '../../records/contact/observe/observed-contact.ts';
 import { Invalid } from '../../domain/errors.ts';
 import type { Key } from '../../domain/record.ts';
@@ -47,8 +47,32 @@ export function wordOf(who: string): string {
  * Returns a predicate that tests whether a word from `wordOf` means a record, by key or by hash.
  */
 export function namedBy(word: string, snapshot: Snapshot): (record: Named) => boolean {
-  const hash = namesOf(snapshot, false);
-  return (record) => record.key === word || hash(record) === word;
+  const hashOf = shortHasher(snapshot.meta);
+  return ({ kind, key }) =>
+    key === word ||
+    (word.startsWith('#') && kind === 'contact' && key.includes('@') && hashOf(key) === word);
+}
+
+const keysAtOnce = 1_000;
+
+/**
+ * Returns the person of the snapshot whom a hash names, or undefined. It compares all keys, so a
+ * server passes a `pause` that lets others go first.
+ */
+export async function keyOfHash(
+  word: string,
+  snapshot: Snapshot,
+  pause = async (): Promise<void> => undefined,
+): Promise<Key | undefined> {
+  const isMeant = namedBy(word, snapshot);
+  let compared = 0;
+  for (const key of snapshot.recordHistory.keys('contact')) {
+    // A problem of an erased person has the hash itself as its key, which is not a real key.
+    if (!key.startsWith('#') && isMeant({ kind: 'contact', key })) return key;
+    compared += 1;
+    if (compared % keysAtOnce === 0) await pause();
+  }
+  return undefined;
 }
 
 /**
@@ -66,10 +90,8 @@ export async function keyOf(who: string, mirror: Mirror, signal: AbortSignal): P
   const isMeant = namedBy(word, mirror.snapshot);
   const erasure = unfinishedIn(mirror.snapshot).find(({ hash }) => hash === word);
   if (erasure?.key !== undefined) return erasure.key;
-  for (const key of mirror.snapshot.recordHistory.keys('contact')) {
-    // A problem of an erased person has the hash itself as its key, which is not a real key.
-    if (!key.startsWith('#') && isMeant({ kind: 'contact', key })) return key;
-  }
+  const known = word.startsWith('#') ? await keyOfHash(word, mirror.snapshot) : undefined;
+  if (known !== undefined) return known;
   const found = await inSource(part, { isMeant, id: who.trim() }, signal);
   if (found !== undefined) return found;
   if (erasure) {

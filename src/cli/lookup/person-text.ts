@@ -1,8 +1,9 @@
 /** Formats everything known about one person as lines for people. */
-import { approvalWords, byWords } from '../output/decision-words.ts';
+import { approvalWords } from '../output/decision-words.ts';
 import { renderProblem } from '../../domain/errors.ts';
 import type { ExplainedPerson } from './person-document.ts';
 import { columnLines } from './crm-columns.ts';
+import { heldLines } from './held-changes.ts';
 import { absenceWords } from './missing-people.ts';
 import { type Line, styled } from '../output/text-style.ts';
 import { cell } from '../output/visible-text.ts';
@@ -13,27 +14,41 @@ type Shown = ExplainedPerson['platform']['contacts'][number];
 
 /** Renders the answer first: what a run would do, and why. `isVerbose`: with every rule tried. */
 export function explainedLines(document: ExplainedPerson, isVerbose: boolean): Line[] {
+  const sections = explainedSections(document, isVerbose);
   return [
     styled('bold', headOf(document)),
-    ...section('What a run would do', answerLines(document)),
-    ...section('CRM', crmLines(document)),
-    ...section('Snapshot', snapshotLines(document)),
-    ...section('Platform', platformLines(document)),
-    ...section('Do-not-contact list', ledgerLines(document)),
-    ...section('Awaiting approval', heldLines(document)),
-    ...section('Refused, and skipped until it changes', parkedLines(document)),
-    ...section('What happened, the newest first', historyLines(document)),
-    ...(isVerbose ? (document.channels ?? []) : []).flatMap((channel) =>
-      section(`Rules tried for ${channel.channel}`, ruleLines(channel)),
-    ),
+    ...sections.flatMap(([title, lines]) => [
+      '',
+      styled('bold', title),
+      ...lines.map((line) => `  ${line}`),
+    ]),
   ];
 }
 
-function section(title: string, lines: readonly string[]): Line[] {
-  return lines.length === 0 ? [] : ['', styled('bold', title), ...lines.map((line) => `  ${line}`)];
+/** Returns the sections of this text, each with its heading; one without lines is left out. */
+export function explainedSections(
+  document: ExplainedPerson,
+  isVerbose: boolean,
+): [title: string, lines: readonly string[]][] {
+  const sections: [string, readonly string[]][] = [
+    ['What a run would do', answerLines(document)],
+    ['CRM', crmLines(document)],
+    ['Snapshot', snapshotLines(document)],
+    ['Platform', platformLines(document)],
+    ['Do-not-contact list', ledgerLines(document)],
+    ['Awaiting approval', heldLines(document.held)],
+    ['Refused, and skipped until it changes', parkedLines(document)],
+    ['What happened, the newest first', historyLines(document)],
+    ...(isVerbose ? (document.channels ?? []) : []).map((channel): [string, string[]] => [
+      `Rules tried for ${channel.channel}`,
+      ruleLines(channel),
+    ]),
+  ];
+  return sections.filter(([, lines]) => lines.length > 0);
 }
 
-function headOf({ mirror, person, known, crm, platform }: ExplainedPerson): string {
+/** Names the person, or says where nobody knows them. */
+export function headOf({ mirror, person, known, crm, platform }: ExplainedPerson): string {
   if (known) return `${person} in ${mirror}`;
   const places = [
     ...(crm.read ? ['the CRM'] : []),
@@ -74,7 +89,8 @@ const presenceWords = {
   outside: ['out of scope'],
 };
 
-function ledgerLines({ ledger }: ExplainedPerson): string[] {
+/** Returns a line for each entry of the do-not-contact list. */
+export function ledgerLines({ ledger }: Pick<ExplainedPerson, 'ledger'>): string[] {
   return ledger.map(({ channel, cause, through, after, until }) => {
     const where = channel === '*' ? 'all mail' : channel;
     const how = through === 'id' ? ', by the CRM id' : '';
@@ -247,28 +263,6 @@ function sendLines({ sends, keptBack, history }: ExplainedPerson): string[] {
 function changeWords({ op, channel, to }: NonNullable<ExplainedPerson['sends']>[number]): string {
   const what = op.replace('_', ' ');
   return `${what}${channel === '' ? '' : ` in ${channel}`}${to === null ? '' : `, contact ${to}`}`;
-}
-
-function heldLines({ held }: ExplainedPerson): string[] {
-  return held.flatMap((one) => [heldLine(one), ...one.decisions.map(decisionLine)]);
-}
-
-type Held = ExplainedPerson['held'][number];
-
-function decisionLine({ is, op, channel, plan, until, ...who }: Held['decisions'][number]): string {
-  const where = channel === '' ? '' : ` in ${channel}`;
-  const back = is === 'approved' ? '' : `; \`approve ${plan}\` takes it back`;
-  return `  ${op.replace('_', ' ')}${where} ${is}${byWords(who)} at ${who.at}, until ${until}${back}`;
-}
-
-function heldLine({ guard, channel, since, until, decisions }: Held): string {
-  const when = since === null ? '' : ` since ${since}`;
-  const ask = decisions.length > 0 ? '' : ': `status` names the plan to approve';
-  if (until === null) return `guards.${guard}${when}${ask}`;
-  return (
-    `opt_out in ${channel}${when}: runs about everybody apply it once it is approved, and ` +
-    `from ${until} on without approval, if the CRM still states it; \`one\` and events at once`
-  );
 }
 
 function parkedLines({ parked }: ExplainedPerson): string[] {

@@ -6,7 +6,7 @@ import type { Config } from '../../config/config.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import { absenceRulesOf } from '../compose/assemble-mirror.ts';
 import { absenceOf } from '../lookup/missing-people.ts';
-import { namedBy, type Names, wordOf } from '../lookup/person-names.ts';
+import { keyOfHash, type Names, wordOf } from '../lookup/person-names.ts';
 import { instant, instantOrNull } from '../output/format-values.ts';
 import { entriesIn } from './recorded-entry.ts';
 
@@ -30,15 +30,11 @@ export type RecordDocument = ReturnType<typeof documentOf>;
  * Returns the record that a word means: an address, a hash, an id of the CRM, or the key or name of
  * a template. Only the snapshot is read. Throws Invalid if it knows no such record.
  */
-export function recordNamed(who: string, snapshot: Snapshot): RecordName {
+export async function recordNamed(who: string, snapshot: Snapshot): Promise<RecordName> {
   const word = wordOf(who);
   if (word.includes('@')) return { kind: 'contact', key: word };
-  const isMeant = namedBy(word, snapshot);
-  if (word.startsWith('#')) {
-    for (const key of snapshot.recordHistory.keys('contact')) {
-      if (isMeant({ kind: 'contact', key })) return { kind: 'contact', key };
-    }
-  }
+  const hashed = word.startsWith('#') ? await keyOfHash(word, snapshot) : undefined;
+  if (hashed !== undefined) return { kind: 'contact', key: hashed };
   if (snapshot.recorded.get('template', word)) return { kind: 'template', key: word };
   const [byId] = snapshot.recorded.keysOfOrigin('contact', word);
   if (byId !== undefined) return { kind: 'contact', key: byId };

@@ -8,25 +8,38 @@ import { type Line, styled } from '../output/text-style.ts';
 import type { RecordDocument } from './record-document.ts';
 import type { RecordedEntry } from './recorded-entry.ts';
 
-/** Returns the lines, one section for each kind of fact; a section without facts is left out. */
+/** Returns the lines, one section for each kind of fact. */
 export function recordLines(document: RecordDocument): Line[] {
-  const { mirror, kind, key, recorded } = document;
+  const { mirror, kind, key } = document;
   const what = kind === 'template' ? `template ${key}` : key;
+  const sections = [...recordSections(document), ['As it is stored', rawLines(document)] as const];
   return [
     styled('bold', `${what} in ${mirror}`),
-    ...section('Recorded', recorded ? recordedLines(recorded, document) : ['nothing']),
-    ...section('Channels', recorded ? channelLines(recorded) : []),
-    ...section('Open changes', document.open.map(openWords)),
-    ...section('Awaiting approval', document.awaitingApproval.map(awaitingWords)),
-    ...section('Problems', document.problems.map(problemWords)),
-    ...section('Refused by the platform', document.refused.map(refusedWords)),
-    ...section('Reported to the CRM', document.reports.map(reportWords)),
-    ...section('As it is stored', rawLines(document)),
+    ...sections
+      .filter(([, lines]) => lines.length > 0)
+      .flatMap(([title, lines]) => [
+        '',
+        styled('bold', title),
+        ...lines.map((line) => `  ${line}`),
+      ]),
   ];
 }
 
-function section(title: string, lines: readonly string[]): Line[] {
-  return lines.length === 0 ? [] : ['', styled('bold', title), ...lines.map((line) => `  ${line}`)];
+/** Returns what is recorded, but not how it is stored; a section without facts is left out. */
+export function recordSections(
+  document: RecordDocument,
+): [title: string, lines: readonly string[]][] {
+  const { recorded } = document;
+  const sections: [string, readonly string[]][] = [
+    ['Recorded', recorded ? recordedLines(recorded, document) : ['nothing']],
+    ['Channels', recorded ? channelLines(recorded) : []],
+    ['Open changes', document.open.map(openWords)],
+    ['Awaiting approval', document.awaitingApproval.map(awaitingWords)],
+    ['Problems', document.problems.map(problemWords)],
+    ['Refused by the platform', document.refused.map(refusedWords)],
+    ['Reported to the CRM', document.reports.map(reportWords)],
+  ];
+  return sections.filter(([, lines]) => lines.length > 0);
 }
 
 const ownershipWords = {

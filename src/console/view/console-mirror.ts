@@ -2,7 +2,8 @@
 import type { Clock } from '../../domain/clock.ts';
 import type { Config } from '../../config/config.ts';
 import { see, type Seen } from '../../cli/lookup/snapshot-command.ts';
-import type { Shell } from '../../cli/compose/process-shell.ts';
+import { assemble } from '../../cli/compose/assemble-mirror.ts';
+import type { Assembled, Shell } from '../../cli/compose/process-shell.ts';
 import { connect } from '../../cli/compose/platform-connection.ts';
 import { runSeparately } from '../../cli/compose/separate-process.ts';
 import { renderLine } from '../../cli/output/text-style.ts';
@@ -26,6 +27,8 @@ export interface ConsoleMirror {
    * mirror, that worker runs it.
    */
   run(user: User, argv: readonly string[]): Promise<CommandResult>;
+  /** Works with the mirror opened as commands open it that ask the CRM and write nothing. */
+  assembled<T>(work: (opened: Assembled, shell: Shell) => Promise<T>): Promise<T>;
   /** Asks the platform, within its rate limits. */
   ask<T>(question: (platform: Platform, signal: AbortSignal) => Promise<T>): Promise<T>;
   /** Runs a command line that only reads, in a process of its own, because it may take long. */
@@ -45,6 +48,7 @@ const ageAtMost = 10;
 
 /** Creates the access to a mirror. */
 export function consoleMirror(config: Config, shell: Shell, clock: Clock): ConsoleMirror {
+  const { held: _, ...outer } = shell;
   let last: { status: PageStatus; until: number } | undefined;
   return {
     config,
@@ -67,7 +71,6 @@ export function consoleMirror(config: Config, shell: Shell, clock: Clock): Conso
     async run(user, argv) {
       const lines: string[] = [];
       const notes: string[] = [];
-      const { held: _, ...outer } = shell;
       const inner: Shell = {
         ...outer,
         terminal: user.seesAddresses,
@@ -82,6 +85,14 @@ export function consoleMirror(config: Config, shell: Shell, clock: Clock): Conso
       const code = (await shell.call?.([...argv, '-c', config.file], inner)) ?? 2;
       last = undefined;
       return { code, lines: [...lines, ...notes] };
+    },
+    async assembled(work) {
+      const opened = assemble(config, outer, { writes: false });
+      try {
+        return await work(opened, outer);
+      } finally {
+        await opened.close();
+      }
     },
     async ask(question) {
       const platform = connect(config, shell);

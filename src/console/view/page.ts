@@ -45,6 +45,11 @@ export interface PageFile {
 /** What a page answers. */
 export type Shown = PageContent | PageFile;
 
+/** Where a page sends the browser instead: a path on this server. */
+export interface PageElsewhere {
+  to: string;
+}
+
 /** A page about one mirror, at `/m/<mirror>/<path>`. */
 export interface Page {
   /** `runs`, or `runs/:id`; empty for the page of the mirror itself. */
@@ -52,6 +57,14 @@ export interface Page {
   /** The name in the navigation; undefined for pages that others link to. */
   nav?: string;
   show(request: PageRequest): Shown | Promise<Shown>;
+  /**
+   * Answers the form of the page that asks for something that may not be in an address. It changes
+   * nothing, so the form needs no token.
+   */
+  search?(
+    request: PageRequest,
+    values: Readonly<Record<string, string>>,
+  ): Promise<PageContent | PageElsewhere>;
 }
 
 /** Returns the address of a page of the mirror. */

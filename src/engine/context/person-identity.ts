@@ -2,7 +2,7 @@
  * Identifies a record, both for the do-not-contact list and in texts that must not contain an
  * address.
  */
-import { createHmac } from 'node:crypto';
+import { createHmac, hash } from 'node:crypto';
 import type { Entry, Identity, ListChanges } from '../../domain/do-not-contact.ts';
 import type { Key, RecordedRow } from '../../domain/record.ts';
 import type { Meta } from '../../snapshot/database/meta-table.ts';
@@ -16,6 +16,27 @@ import type { Mirror } from './mirror-context.ts';
 export function shortHash({ get }: Pick<Meta, 'get'>, key: Key): string {
   const secret = get('name-key') ?? '';
   return `#${createHmac('sha256', secret).update(key).digest('hex').slice(0, 12)}`;
+}
+
+const block = 64;
+
+/**
+ * Returns a function that names addresses as `shortHash` does, for very many of them: it reads the
+ * secret once, and computes the HMAC by two calls of `hash`, which takes half the time.
+ */
+export function shortHasher({ get }: Pick<Meta, 'get'>): (key: Key) => string {
+  const secret = Buffer.alloc(block);
+  secret.write(get('name-key') ?? '');
+  const inner = Buffer.concat([secret.map((byte) => byte ^ 0x36), Buffer.alloc(4096)]);
+  const outer = Buffer.concat([secret.map((byte) => byte ^ 0x5c), Buffer.alloc(32)]);
+  return (key) => {
+    const length = Buffer.byteLength(key);
+    if (length > 4096) return shortHash({ get }, key);
+    inner.write(key, block);
+    // A digest as text of single bytes is faster than a buffer.
+    outer.write(hash('sha256', inner.subarray(0, block + length), 'binary'), block, 'binary');
+    return `#${hash('sha256', outer, 'hex').slice(0, 12)}`;
+  };
 }
 
 interface Known {

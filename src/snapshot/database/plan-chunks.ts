@@ -5,7 +5,7 @@
 import type { Statements } from './prepared-statements.ts';
 
 /** The position of a change in a plan. */
-interface Place {
+export interface Place {
   phase: number;
   kind: string;
   key: string;
@@ -37,19 +37,19 @@ export const whole: Stretch = { ...behind(beginning), ...end };
 
 /**
  * Returns a function that yields the chunks of the changes that `clause` (from … where …) selects.
- * An index must contain them in plan order.
+ * An index must contain them in plan order. `from` is the place after which the first one begins.
  */
 export function stretchesOf(
   db: Statements,
   clause: string,
-): (parameters: object) => Generator<Stretch> {
+): (parameters: object, from?: Place) => Generator<Stretch> {
   const bound = db.prepare<Omit<Stretch, keyof Place>, Place>(
     `select phase, kind, key, seq ${clause}
        and (phase, kind, key, seq) > (@afterPhase, @afterKind, @afterKey, @afterSeq)
      order by phase, kind, key, seq limit 1 offset ${most - 1}`,
   );
-  return function* chunks(parameters) {
-    let after = beginning;
+  return function* chunks(parameters, from = beginning) {
+    let after = from;
     for (;;) {
       const upTo = bound.get({ ...parameters, ...behind(after) });
       yield { ...behind(after), ...(upTo ?? end) };

@@ -16,6 +16,8 @@ export interface RetryLater {
   countRefusedOptOuts(): number;
   /** Returns the conflicts that concern a whole part (a channel); their key is the part's name. */
   parts(kind: RecordTypeName): PartProblem[];
+  /** Returns up to `count` conflicts of records, oldest first. */
+  conflicts(kind: RecordTypeName, count: number): RecordConflict[];
   /** Returns the records with a parked change that was released, or is due at `at` (epoch ms). */
   due(kind: RecordTypeName, at: number): Key[];
   /** Returns the records with a parked problem. */
@@ -75,6 +77,11 @@ export interface PartProblem extends Pick<RecordProblem, 'part' | 'reason' | 'fi
   since: number;
 }
 
+/** A conflict of one record; `since` is in milliseconds since the epoch. */
+export interface RecordConflict extends PartProblem {
+  key: Key;
+}
+
 /** The value of `desired` after a release, which never equals a fingerprint. */
 const released = 'released';
 
@@ -103,6 +110,10 @@ export function retryLaterIn(db: Statements): RetryLater {
     `select part, reason, fix, since from problem
      where kind = ? and class = 'conflict' and key = part order by since, part`,
   );
+  const conflicts = db.prepare<[string, number], RecordConflict>(
+    `select key, part, reason, fix, since from problem
+     where kind = ? and class = 'conflict' and key <> part order by since, key, part limit ?`,
+  );
   const release = db.prepare(
     `update problem set desired = '${released}', attempts = 0,
        retry_at = iif(retry_at is null, null, 0)
@@ -113,6 +124,7 @@ export function retryLaterIn(db: Statements): RetryLater {
     refusedOptOuts: (count) => optOuts.all(count),
     countRefusedOptOuts: () => countOptOuts.get()?.n ?? 0,
     parts: (kind) => parts.all(kind),
+    conflicts: (kind, count) => conflicts.all(kind, count),
     due: (kind, at) => due.all(kind, at).map(({ key }) => key),
     records: () => records.all(),
     ...unreadIn(db),

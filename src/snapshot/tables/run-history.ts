@@ -1,5 +1,6 @@
 /** Stores the runs, and returns the outcomes of changes and the history of a record. */
 import type { Statements } from '../database/prepared-statements.ts';
+import { inStretch, type Place, stretchesOf } from '../database/plan-chunks.ts';
 import type { JournaledChange } from '../../domain/change.ts';
 import type { Key, RecordedRow, RecordTypeName } from '../../domain/record.ts';
 
@@ -18,6 +19,13 @@ export interface KeptRun {
   asked: string | null;
 }
 
+/** Selects runs; undefined selects all. */
+export interface RunFilter {
+  mode?: string | undefined;
+  /** The stored status, of which each one is selected. */
+  statuses?: readonly string[] | undefined;
+}
+
 /** Records when runs start and how they end. */
 export interface Runs {
   /** `asked`: what asked for the run, as JSON text. */
@@ -28,6 +36,8 @@ export interface Runs {
   get(id: string): KeptRun | undefined;
   /** Returns the newest runs, newest first. */
   newest(count: number): KeptRun[];
+  /** Returns a part of the runs that a filter selects, newest first. */
+  list(part: RunFilter & { count: number; offset: number }): KeptRun[];
   newestOf(mode: string): KeptRun | undefined;
   /** Returns the newest runs of a mode, newest first. */
   lastOf(mode: string, count: number): KeptRun[];
@@ -57,6 +67,17 @@ export function runsIn(db: Statements): Runs {
   const newest = db.prepare<[number], KeptRun>(
     `select ${columns} from run order by started_at desc, id desc limit ?`,
   );
+  const list = db.prepare<
+    { mode: string | null; statuses: string | null; count: number; offset: number },
+    KeptRun
+  >(
+    `select ${columns} from run join (
+       select id listed from run
+       where (@mode is null or mode = @mode)
+         and (@statuses is null or status in (select value from json_each(@statuses)))
+       order by started_at desc, id desc limit @count offset @offset) on id = listed
+     order by started_at desc, id desc`,
+  );
   const lastOf = db.prepare<[string, number], KeptRun>(
     `select ${columns} from run where mode = ? order by started_at desc, id desc limit ?`,
   );
@@ -73,6 +94,8 @@ export function runsIn(db: Statements): Runs {
     drop: (id) => void drop.run(id),
     get: (id) => get.get(id),
     newest: (count) => newest.all(count),
+    list: ({ mode = null, statuses, count, offset }) =>
+      list.all({ mode, count, offset, statuses: statuses ? JSON.stringify(statuses) : null }),
     newestOf: (mode) => lastOf.get(mode, 1),
     lastOf: (mode, count) => lastOf.all(mode, count),
     proven: () => proven.get(),
@@ -84,8 +107,31 @@ export function runsIn(db: Statements): Runs {
 export interface Outcomes {
   /** Returns the changes of a run, most urgent states first, and opt-outs before other changes. */
   gravest(run: string, count: number): KeptChange[];
+  /** Returns a part of the changes of a run that a filter selects, in the order of sending. */
+  ofRun(run: string, part: ChangePart): ListedChanges;
   /** Counts the changes of all runs that were sent and have no known outcome. */
   countOpen(): OpenCount[];
+}
+
+/** Selects changes of a run; undefined selects all. */
+export interface ChangeFilter {
+  kind?: string | undefined;
+  op?: string | undefined;
+  part?: string | undefined;
+  state?: string | undefined;
+}
+
+interface ChangePart extends ChangeFilter {
+  /** The `seq` of the change before the first one. */
+  after?: number | undefined;
+  count: number;
+}
+
+/** A part of the changes of a run. */
+interface ListedChanges {
+  changes: (KeptChange & { rule: string | null })[];
+  /** The `after` of the next part; undefined if this is the last one. */
+  next: number | undefined;
 }
 
 /** A change and its outcome; times are in milliseconds since the epoch. */
@@ -137,13 +183,50 @@ export function outcomesIn(db: Statements): Outcomes {
   );
   return {
     gravest: (run, count) => gravest.all(run, count),
+    ofRun: changesOfRun(db),
     countOpen: () => countOpen.all(),
+  };
+}
+
+/** The number of chunks of changes that one part looks through. */
+const chunksAtOnce = 8;
+
+function changesOfRun(db: Statements): Outcomes['ofRun'] {
+  const chunks = stretchesOf(db, 'from change indexed by change_by_run where run = @run');
+  const place = db.prepare<[number, string], Place>(
+    'select phase, kind, key, seq from change where seq = ? and run = ?',
+  );
+  const select = db.prepare<object, KeptChange & { seq: number; rule: string | null }>(
+    `select seq, ${keptColumns}, why ->> '$.rule' rule from change indexed by change_by_run
+     where run = @run and ${inStretch}
+       and (@ofKind is null or kind = @ofKind) and (@op is null or op = @op)
+       and (@part is null or part = @part) and (@state is null or state = @state)
+     order by phase, kind, key, seq limit @most`,
+  );
+  return (run, { kind = null, op = null, part = null, state = null, after, count }) => {
+    const changes: ReturnType<typeof select.all> = [];
+    let looked = 0;
+    const begin = after === undefined ? undefined : place.get(after, run);
+    for (const stretch of chunks({ run }, begin)) {
+      const most = count + 1 - changes.length;
+      changes.push(...select.all({ run, ofKind: kind, op, part, state, ...stretch, most }));
+      if (changes.length > count) {
+        const shown = changes.slice(0, count);
+        return { changes: shown, next: shown.at(-1)?.seq };
+      }
+      looked += 1;
+      if (looked === chunksAtOnce && stretch.seq !== 0) return { changes, next: stretch.seq };
+    }
+    return { changes, next: undefined };
   };
 }
 
 /** Returns what the snapshot contains about single records. */
 export interface RecordHistory {
-  /** Yields every key that occurs in any table of the snapshot, each once. */
+  /**
+   * Yields every key that occurs in any table of the snapshot, some more than once. It reads few at
+   * a time, so a caller may pause, and other statements may run.
+   */
   keys(kind: RecordTypeName): IterableIterator<Key>;
   /** Yields every recorded record in key order; nothing may be written while it runs. */
   records(kind: RecordTypeName): IterableIterator<Pick<RecordedRow, 'key' | 'body' | 'seenAt'>>;
@@ -158,13 +241,6 @@ export interface RecordHistory {
 
 /** Prepares the statements about single records. */
 export function historyIn(db: Statements): RecordHistory {
-  const keys = db.prepare<{ kind: string }, { key: Key }>(
-    `select key from recorded where kind = @kind
-     union select key from origin where kind = @kind
-     union select key from problem where kind = @kind
-     union select key from change where kind = @kind
-     union select key from held where kind = @kind`,
-  );
   const records = db.prepare<[string], { key: Key; body: string; seenAt: number }>(
     'select key, body, seen_at seenAt from recorded where kind = ? order by key',
   );
@@ -178,11 +254,36 @@ export function historyIn(db: Statements): RecordHistory {
      where kind = ? and key = ? order by seq desc limit ?`,
   );
   return {
-    *keys(kind) {
-      for (const { key } of keys.iterate({ kind })) yield key;
-    },
+    keys: keysIn(db),
     records: (kind) => records.iterate(kind),
     barred: (kind) => barred.all({ kind }).map(({ key }) => key),
     changes: (kind, key, count) => changes.all(kind, key, count),
+  };
+}
+
+const keysAtOnce = 1_000;
+
+/** Reads each table by its index, because one statement about all of them would sort all keys. */
+function keysIn(db: Statements): RecordHistory['keys'] {
+  const each = (from: string) => {
+    const next = db.prepare<{ kind: string; after: Key; batch: string }, { key: Key }>(
+      `select distinct key from ${from} kind = @kind and key > @after
+       order by key limit ${keysAtOnce}`,
+    );
+    return function* (kind: RecordTypeName, batch = ''): Generator<Key> {
+      for (let after = '', isMore = true; isMore;) {
+        const found = next.all({ kind, after, batch });
+        for (const { key } of found) yield key;
+        after = found.at(-1)?.key ?? after;
+        isMore = found.length === keysAtOnce;
+      }
+    };
+  };
+  const tables = ['recorded', 'origin', 'problem', 'change'].map((name) => each(`${name} where`));
+  const held = each('held where batch = @batch and');
+  const batches = db.prepare<[], { batch: string }>('select distinct batch from held_plan');
+  return function* (kind) {
+    for (const table of tables) yield* table(kind);
+    for (const { batch } of batches.all()) yield* held(kind, batch);
   };
 }

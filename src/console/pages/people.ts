@@ -1,0 +1,122 @@
+/** Finds a person by address, CRM id or hash, and lists the people who need somebody. */
+import { Invalid } from '../../domain/errors.ts';
+import type { Key } from '../../domain/record.ts';
+import { withCommas } from '../../domain/values/counted.ts';
+import { searchPeople } from '../../cli/dossier/person-search.ts';
+import { maskedText } from '../../cli/lookup/masked-request.ts';
+import type { Seen } from '../../cli/lookup/snapshot-command.ts';
+import { changeName } from '../../cli/output/change-words.ts';
+import { html, type Html, linkTo, type Page, type PageRequest } from '../view/page.ts';
+import { personLink } from '../view/person-link.ts';
+
+/** The page of the search. */
+export const peoplePage: Page = {
+  path: 'people',
+  nav: 'People',
+  show: async (request) => contentOf(request, ''),
+  async search(request, { who = '' }) {
+    const found = await request.mirror.read(request.user, async (seen) => find(request, seen, who));
+    if (typeof found === 'string') return { ...(await contentOf(request, html`${note(found)}`)) };
+    const [only, ...others] = found;
+    if (only && others.length === 0) return { to: only.href };
+    const links = found.map(({ href, name }) => html`<li><a href="${href}">${name}</a></li>`);
+    const list = html`<p>Several people have this CRM id:</p>
+      <ul>
+        ${links}
+      </ul>`;
+    return contentOf(request, list);
+  },
+};
+
+/** Returns the people found, or why there are none. */
+async function find(
+  request: PageRequest,
+  { snapshot, names, ...seen }: Seen,
+  who: string,
+): Promise<{ href: string; name: string }[] | string> {
+  if (!snapshot) return 'There is no snapshot yet: the first run makes it.';
+  let keys: Key[];
+  try {
+    keys = await searchPeople({ ...seen, snapshot }, who.slice(0, 500));
+  } catch (error) {
+    if (error instanceof Invalid) return 'Give an address, a CRM id, or a hash (#9cc428f416d4).';
+    throw error;
+  }
+  const none =
+    'Nobody was found. This mirror has no record of such a person, and neither the do-not-contact ' +
+    'list nor the audit log names them. Is the address spelled as the CRM spells it?';
+  if (keys.length === 0) return none;
+  return keys.map((key) => ({
+    href: personLink(request, snapshot, key),
+    name: names({ kind: 'contact', key }),
+  }));
+}
+
+async function contentOf(request: PageRequest, result: Html | '') {
+  const lists = await request.mirror.read(request.user, (seen) => listsOf(request, seen));
+  const body = html`<form class="action" method="post" action="${linkTo(request, 'people')}">
+      <label
+        >Address, CRM id or hash
+        <input name="who" required maxlength="300" autocomplete="off" spellcheck="false" />
+      </label>
+      <button>Find</button>
+    </form>
+    <div role="status">${result}</div>
+    ${lists}`;
+  return { title: 'People', body };
+}
+
+function note(text: string): Html {
+  return html`<p class="flash">${text}</p>`;
+}
+
+const listed = 10;
+
+/** One person of a list, with what it is about. */
+interface Listed {
+  key: Key;
+  text: string;
+}
+
+function listsOf(request: PageRequest, { snapshot, names }: Seen): Html {
+  if (!snapshot) return html`<p class="quiet">There is no snapshot yet.</p>`;
+  const { retryLater, awaitingApproval } = snapshot;
+  const refused = retryLater
+    .refusedOptOuts(listed)
+    .map(({ key, part, reason }) => ({ key, text: `${part}: ${maskedText(reason, names)}` }));
+  const conflicts = retryLater
+    .conflicts('contact', listed)
+    .map(({ key, part, reason }) => ({ key, text: `${part}: ${maskedText(reason, names)}` }));
+  const held = awaitingApproval
+    .current()
+    .flatMap(({ plan }) => awaitingApproval.changes(plan, listed))
+    .filter(({ kind }) => kind === 'contact')
+    .slice(0, listed)
+    .map(({ key, op, part }) => ({ key, text: `${changeName(op, false)} ${part}` }));
+  const section = (title: string, people: readonly Listed[], more: Html): Html | '' =>
+    people.length === 0
+      ? ''
+      : html`<section>
+          <h2>${title}</h2>
+          <ul>
+            ${people.map(
+              ({ key, text }) =>
+                html`<li>
+                  <a href="${personLink(request, snapshot, key)}"
+                    >${names({ kind: 'contact', key })}</a
+                  >
+                  ${text}
+                </li>`,
+            )}
+          </ul>
+          <p>${more}</p>
+        </section>`;
+  const link = (path: string, text: string): Html =>
+    html`<a href="${linkTo(request, path)}">${text}</a>`;
+  const isCalm = refused.length + conflicts.length + held.length === 0;
+  return html`${section('Opt-outs that could not be applied', refused, link('problems?class=rejected', 'All that was refused'))}
+    ${section('Conflicts', conflicts, link('problems?class=conflict', 'All conflicts'))}
+    ${section('Awaiting approval', held, link('approvals', 'All that awaits approval'))}
+    ${isCalm ? html`<p class="quiet">Nobody needs somebody: no conflict, no refused opt-out, and nothing awaits approval.</p>` : ''}
+    <p class="quiet">${withCommas(snapshot.recorded.count('contact'))} people are recorded.</p>`;
+}

@@ -1,0 +1,107 @@
+/** Asks the CRM and the platform about one person: the answer as a page, or all of it as a file. */
+import { type ExplainedPerson } from '../../cli/lookup/person-document.ts';
+import { examinePerson } from '../../cli/lookup/examined-person.ts';
+import { dossierOf } from '../../cli/dossier/dossier-document.ts';
+import { pageOf } from '../../cli/dossier/dossier-page.ts';
+import { existingKey, textOf } from '../../cli/dossier/signed-file.ts';
+import { explainedSections, headOf } from '../../cli/lookup/person-text.ts';
+import { namesOf } from '../../cli/lookup/person-names.ts';
+import { gates } from '../../records/contact/consent/gates.ts';
+import { rules } from '../../records/contact/consent/rules.ts';
+import { shortHash } from '../../engine/context/person-identity.ts';
+import { html, type Html, linkTo, type Page, type PageRequest } from '../view/page.ts';
+import { personIn } from '../view/person-link.ts';
+import { nobody } from './person.ts';
+
+/** What `explain` says, for operators: it sends requests. */
+export const personNowPage: Page = {
+  path: 'people/:id/now',
+  async show(request) {
+    const { mirror, user } = request;
+    if (user.role !== 'operator')
+      return forbidden('Only operators can ask the CRM and the platform');
+    return mirror.assembled(async (opened, shell) => {
+      const { snapshot } = opened.mirror;
+      const key = personIn(snapshot, request.id);
+      if (key === undefined) return nobody;
+      const { config } = mirror;
+      const names = namesOf(snapshot, user.seesAddresses);
+      const shown = { names, addresses: user.seesAddresses, offline: false };
+      const { document } = await examinePerson(opened, shell, { config, key, ...shown });
+      const title = `${names({ kind: 'contact', key })}, asked now`;
+      return { title, body: explained(request, document) };
+    });
+  },
+};
+
+/** The dossier, for those who see addresses: it names the person by theirs. */
+export const dossierFile: Page = {
+  path: 'people/:id/dossier.html',
+  async show({ mirror, user, id }) {
+    if (!user.seesAddresses) return forbidden('A dossier contains the address of the person');
+    return mirror.assembled(async (opened, shell) => {
+      const { snapshot } = opened.mirror;
+      const key = personIn(snapshot, id);
+      if (key === undefined) return nobody;
+      const { config } = mirror;
+      const asked = { key, asOf: null, offline: false };
+      const document = await dossierOf(config, { opened, shell }, asked);
+      const signing = existingKey(config.audit.keyFile);
+      const text = pageOf(document, textOf(document, signing), signing);
+      const name = shortHash(snapshot.meta, key).slice(1);
+      return { name: `dossier-${name}.html`, type: 'text/html', text };
+    });
+  },
+};
+
+function forbidden(line: string) {
+  return { title: 'This is not for you', code: 403, body: html`<p>${line}.</p>` };
+}
+
+function explained(request: PageRequest, document: ExplainedPerson): Html {
+  const back = linkTo(request, `people/${request.id}`);
+  return html`<p>${headOf(document)}. <a href="${back}">Back to the person</a></p>
+    ${explainedSections(document, false).map(
+      ([title, lines]) =>
+        html`<section>
+          <h2>${title}</h2>
+          <pre>${lines.join('\n')}</pre>
+        </section>`,
+    )}
+    ${(document.channels ?? []).map(rulesPart)}`;
+}
+
+type Channel = NonNullable<ExplainedPerson['channels']>[number];
+
+/** Shows every rule and gate in order, with what it said. */
+function rulesPart({ channel, tried, gates: asked, by }: Channel): Html {
+  const said = new Map<string, string>([
+    ...tried.map(({ id, matches }) => [id, matches ? 'yes' : 'no'] as const),
+    ...asked.map(({ id, held }) => [id, held ? 'yes' : 'no'] as const),
+  ]);
+  const rows = [...rules, ...gates].map(({ id, row, asks }) => {
+    const word = said.get(id) ?? 'not asked';
+    return html`<tr>
+      <td class="number">${row ?? ''}</td>
+      <td>${asks}</td>
+      <td>${id === by ? html`<strong>${word}: this decided</strong>` : word}</td>
+    </tr>`;
+  });
+  return html`<section>
+    <h2>Every rule in order: ${channel}</h2>
+    <div class="scroll">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col" class="number">No.</th>
+            <th scope="col">It matches if</th>
+            <th scope="col">Now</th>
+          </tr>
+        </thead>
+        <tbody>
+          ${rows}
+        </tbody>
+      </table>
+    </div>
+  </section>`;
+}

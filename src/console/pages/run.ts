@@ -1,0 +1,266 @@
+/** Shows one run: how it went, its changes as a diff, its requests and what failed. */
+import { isExpected, renderProblem } from '../../domain/errors.ts';
+import { withCommas } from '../../domain/values/counted.ts';
+import { ops } from '../../domain/change.ts';
+import { ruleText } from '../../cli/audit/entry-text.ts';
+import { approvalWords } from '../../cli/output/decision-words.ts';
+import { changeName, outcomeName } from '../../cli/output/change-words.ts';
+import { explain } from '../../cli/output/failure-report.ts';
+import { fullWords } from '../../cli/output/summary-text.ts';
+import type { Seen } from '../../cli/lookup/snapshot-command.ts';
+import { statusWords, tookWords } from '../../cli/status/run-history.ts';
+import {
+  changeOf,
+  changeWords,
+  type ListedRun,
+  listedRuns,
+  type ToldChange,
+} from '../../cli/status/run-document.ts';
+import { failedOf } from '../../request-log/read-log.ts';
+import { choice, type Choice, filterForm, withQuery } from '../view/filter-form.ts';
+import { html, type Html, type Page, type PageRequest, prose } from '../view/page.ts';
+import { personLink } from '../view/person-link.ts';
+
+const perPage = 100;
+
+/** The page of one run. */
+export const runPage: Page = {
+  path: 'runs/:id',
+  async show(request) {
+    const found = await request.mirror.read(request.user, (seen) => read(request, seen));
+    if (!found) {
+      const body = html`<p>
+        This run is not kept any more, or there never was one with this name.
+      </p>`;
+      return { title: `Run ${request.id}`, code: 404, body };
+    }
+    const { run, channels } = found;
+    const body = html`${facts(run)}
+      <section>
+        <h2>Changes</h2>
+        <p>${changeWords(run.changes)}</p>
+        ${filterForm(request, filters(channels))} ${diff(request, found)}
+      </section>
+      ${requestsSection(found)}`;
+    return { title: `Run ${run.run}`, body };
+  },
+};
+
+interface Line extends ToldChange {
+  rule: string | null;
+  /** The address of the person's page; undefined for a template. */
+  href: string | undefined;
+}
+
+interface Found {
+  run: ListedRun;
+  lines: Line[];
+  next: number | undefined;
+  channels: readonly string[];
+  failed: Failed;
+}
+
+type Failed = ReturnType<typeof failedOf> | { fault: string };
+
+function read(request: PageRequest, seen: Seen): Found | undefined {
+  const { snapshot, config, names } = seen;
+  const kept = snapshot?.runs.get(request.id);
+  if (!snapshot || !kept) return undefined;
+  const [run] = listedRuns(seen, [kept]);
+  if (!run) return undefined;
+  const { kind, op, channel: part, outcome: state, after } = request.query;
+  const given = (value: string | undefined) => (value === '' ? undefined : value);
+  const { changes, next } = snapshot.outcomes.ofRun(kept.id, {
+    kind: given(kind),
+    op: given(op),
+    part: given(part),
+    state: given(state),
+    after: after === undefined ? undefined : Number(after),
+    count: perPage,
+  });
+  const lines = changes.map((change) => ({
+    ...changeOf(change, names(change)),
+    rule: change.rule,
+    href: change.kind === 'contact' ? personLink(request, snapshot, change.key) : undefined,
+  }));
+  const channels = (config.contacts?.channels ?? []).map(({ id }) => id);
+  const to = kept.endedAt ?? seen.now;
+  return {
+    run,
+    lines,
+    next,
+    channels,
+    failed: failedIn(config, { run: kept.id, from: kept.startedAt, to }),
+  };
+}
+
+function failedIn({ requests }: Seen['config'], run: Parameters<typeof failedOf>[1]): Failed {
+  try {
+    return failedOf(requests.path, run);
+  } catch (error) {
+    if (isExpected(error)) return { fault: explain(error).text };
+    throw error;
+  }
+}
+
+function facts(run: ListedRun): Html {
+  const { certificate, plan } = run;
+  const yes = (value: boolean): string => (value ? 'yes' : 'no');
+  const rows = [
+    ['Mode', run.mode],
+    ['Status', statusWords(run)],
+    ['Began', run.startedAt],
+    ['Ended', run.endedAt ?? '–'],
+    ['Took', tookWords(run)],
+    ...(plan === null ? [] : [['Plan', plan]]),
+    ...(certificate
+      ? [
+          [
+            'Complete readings',
+            `CRM ${yes(certificate.source)}, platform ${yes(certificate.platform)}`,
+          ],
+        ]
+      : []),
+  ];
+  const notes = [...fullWords(run), ...run.reasons];
+  return html`<section>
+    <table class="facts">
+      <tbody>
+        ${rows.map(
+          ([name = '', value = '']) =>
+            html`<tr>
+              <th scope="row">${name}</th>
+              <td>${value}</td>
+            </tr>`,
+        )}
+      </tbody>
+    </table>
+    ${notes.map((note) => html`<p>${prose(note)}</p>`)}
+  </section>`;
+}
+
+const outcomes = ['acked', 'rejected', 'stale', 'unknown', 'sent', 'planned'] as const;
+
+function filters(channels: readonly string[]): Choice[] {
+  return [
+    { name: 'op', label: 'Change', options: ops.map((op) => [op, changeName(op, false)]) },
+    choice('channel', 'Channel', channels),
+    {
+      name: 'outcome',
+      label: 'Outcome',
+      options: outcomes.map((state) => [state, outcomeName(state)]),
+    },
+    {
+      name: 'kind',
+      label: 'Record',
+      options: [
+        ['contact', 'people'],
+        ['template', 'templates'],
+      ],
+    },
+  ];
+}
+
+function diff(request: PageRequest, { lines, next }: Found): Html {
+  const first = request.query['after'] === undefined;
+  const link = (query: { after: string | undefined }, text: string): Html =>
+    html`<a href="${withQuery(request, query)}">${text}</a>`;
+  const none = next === undefined ? 'There are no such changes.' : 'None in this part of the run.';
+  return html`${
+      lines.length === 0
+        ? html`<p class="quiet">${none}</p>`
+        : html`<ul class="diff">
+            ${lines.map(line)}
+          </ul>`
+    }
+    <p class="row">
+      ${first ? '' : link({ after: undefined }, 'From the beginning')}
+      ${next === undefined ? '' : link({ after: `${next}` }, 'Next changes')}
+    </p>`;
+}
+
+/** The sign of a change that was made, and its class in the style sheet. */
+const signs: Readonly<Record<string, readonly [sign: string, style: string]>> = {
+  create: ['+', 'added'],
+  opt_in: ['+', 'added'],
+  opt_out: ['−', 'removed'],
+  delete: ['−', 'removed'],
+  archive: ['−', 'removed'],
+};
+
+function line(change: Line): Html {
+  const { op, outcome, part, key, reason, fix, rule, approval, kind, href } = change;
+  const isDone = outcome === 'acked';
+  const [sign, style] = isDone ? (signs[op] ?? ['~', 'changed']) : ['!', 'refused'];
+  const who = href === undefined ? key : html`<a href="${href}">${key}</a>`;
+  const what = isDone ? changeName(op, true) : `${outcomeName(outcome)}: ${changeName(op, false)}`;
+  const notes = [
+    ...(reason === null ? [] : [renderProblem({ reason, fix })]),
+    ...(rule === null ? [] : [ruleText(rule)]),
+    ...(approval === null ? [] : [approvalWords(approval).replace(', ', '')]),
+  ];
+  return html`<li class="${style}">
+    <b aria-hidden="true">${sign}</b> ${what}
+    ${kind === 'template' ? 'template ' : ''}${who}${part === '' ? '' : ` in ${part}`}
+    ${notes.map((note) => html`<small class="quiet">${note}</small>`)}
+  </li>`;
+}
+
+function requestsSection({ run: { requests, ...run }, failed }: Found): Html {
+  const counts = Object.entries(requests?.byRoute ?? {}).toSorted(([, a], [, b]) => b - a);
+  return html`<section>
+    <h2>Requests</h2>
+    ${
+      requests === null
+        ? html`<p class="quiet">They are counted when the run ends.</p>`
+        : html`<p>
+              ${withCommas(requests.total)} requests, of which ${withCommas(requests.rateLimited)}
+              were delayed by a rate limit.
+            </p>
+            ${counts.length === 0 ? '' : routes(counts)}`
+    }
+    <h3>Errors by cause</h3>
+    ${failures(failed, run.startedAt)}
+  </section>`;
+}
+
+function routes(counts: readonly (readonly [route: string, n: number])[]): Html {
+  return html`<table class="facts">
+    <thead>
+      <tr>
+        <th scope="col">Route</th>
+        <th scope="col" class="number">Requests</th>
+      </tr>
+    </thead>
+    <tbody>
+      ${counts.map(
+        ([route, n]) =>
+          html`<tr>
+            <td>${route}</td>
+            <td class="number">${withCommas(n)}</td>
+          </tr>`,
+      )}
+    </tbody>
+  </table>`;
+}
+
+function failures(failed: Failed, startedAt: string): Html {
+  if (failed === undefined) return html`<p class="quiet">No requests are logged yet.</p>`;
+  if ('fault' in failed) return html`<p class="quiet">${failed.fault}</p>`;
+  const { since, failed: all } = failed;
+  const isCut = since === undefined || since > Date.parse(startedAt) + 1_000;
+  const cut = html`<p class="quiet">
+    The log of the requests does not go back to the beginning of this run.
+  </p>`;
+  const none = html`<p class="quiet">No request failed.</p>`;
+  if (all.length === 0) return isCut ? cut : none;
+  return html`${isCut ? cut : ''}
+    <ul>
+      ${all.map(
+        ({ route, status, n }) =>
+          html`<li>
+            ${route}: ${withCommas(n)} × ${status === null ? 'no answer' : `status ${status}`}
+          </li>`,
+      )}
+    </ul>`;
+}

@@ -1,0 +1,89 @@
+/** Lists the runs. */
+import { withCommas } from '../../domain/values/counted.ts';
+import { statusWords, tookWords } from '../../cli/status/run-history.ts';
+import {
+  changeWords,
+  type ListedRun,
+  listedRuns,
+  modeWords,
+} from '../../cli/status/run-document.ts';
+import type { RunFilter } from '../../snapshot/tables/run-history.ts';
+import { choice, filterForm, withQuery } from '../view/filter-form.ts';
+import { html, type Html, linkTo, type Page, type PageRequest } from '../view/page.ts';
+
+const perPage = 20;
+const modes = ['full', 'fast', 'single'] as const;
+/** The stored statuses by the filter's names; a run without an end is stored as `running`. */
+const statuses: Readonly<Record<string, readonly string[]>> = {
+  done: ['done'],
+  'some records have problems': ['rejected'],
+  'some changes await approval': ['held'],
+  failed: ['failed'],
+  'interrupted or still running': ['interrupted', 'running'],
+};
+
+const fields = [choice('mode', 'Mode', modes), choice('status', 'Status', Object.keys(statuses))];
+
+/** The page of all runs. */
+export const runsPage: Page = {
+  path: 'runs',
+  nav: 'Runs',
+  async show(request) {
+    const { query } = request;
+    const offset = Math.max(0, Math.trunc(Number(query['from'] ?? 0)) || 0);
+    const filter: RunFilter = {
+      mode: modes.find((mode) => mode === query['mode']),
+      statuses: statuses[query['status'] ?? ''],
+    };
+    const runs = await request.mirror.read(request.user, (seen) =>
+      listedRuns(seen, seen.snapshot?.runs.list({ ...filter, offset, count: perPage + 1 }) ?? []),
+    );
+    const shown = runs.slice(0, perPage);
+    const link = (from: number, text: string): Html =>
+      html`<a href="${withQuery(request, { from: from > 0 ? `${from}` : undefined })}">${text}</a>`;
+    const none = html`<p class="quiet">There are no such runs.</p>`;
+    const body = html`${filterForm(request, fields)}
+      ${shown.length === 0 ? none : table(request, shown)}
+      <p class="row">
+        ${offset > 0 ? link(offset - perPage, 'Newer') : ''}
+        ${runs.length > perPage ? link(offset + perPage, 'Older') : ''}
+      </p>`;
+    return { title: 'Runs', body };
+  },
+};
+
+function table(request: PageRequest, runs: readonly ListedRun[]): Html {
+  return html`<div class="scroll">
+    <table>
+      <thead>
+        <tr>
+          <th scope="col">Began</th>
+          <th scope="col">Mode</th>
+          <th scope="col">Status</th>
+          <th scope="col" class="number">Took</th>
+          <th scope="col" class="number">Requests</th>
+          <th scope="col">Changes</th>
+        </tr>
+      </thead>
+      <tbody>
+        ${runs.map((run) => row(request, run))}
+      </tbody>
+    </table>
+  </div>`;
+}
+
+function row(request: PageRequest, run: ListedRun): Html {
+  const { requests, reasons } = run;
+  const [reason, ...more] = reasons;
+  const why = more.length > 0 ? `${reason} (and ${more.length} more)` : reason;
+  return html`<tr>
+    <td><a href="${linkTo(request, `runs/${run.run}`)}">${run.startedAt}</a></td>
+    <td>${modeWords(run)}</td>
+    <td>
+      ${statusWords(run)}${why === undefined ? '' : html`<br /><small class="quiet">${why}</small>`}
+    </td>
+    <td class="number">${tookWords(run)}</td>
+    <td class="number">${requests ? withCommas(requests.total) : '–'}</td>
+    <td>${changeWords(run.changes)}</td>
+  </tr>`;
+}

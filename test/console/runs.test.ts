@@ -1,0 +1,71 @@
+/** The pages of the runs and the rate limits, and the plots of the overview, in a real browser. */
+import { afterAll, expect, test } from 'vitest';
+import { mirrored } from '../support/commands/mirrored-contacts.ts';
+import { closeBrowser, faultsOf, look, startConsole } from '../support/console/running-console.ts';
+
+afterAll(closeBrowser);
+
+/** Two people are created; then one leaves the newsletter by the CRM's word, and one joins. */
+async function twoRuns() {
+  const world = await mirrored();
+  world.config({ guards: { optOuts: { percent: 100, floor: 100 } } });
+  expect((await world.call('sync')).code).toBe(0);
+  world.people([
+    { email: 'ann@example.com', news: 'no' },
+    { email: 'bob@example.com', news: 'yes', product: 'no' },
+    { email: 'cleo@example.com', news: 'yes' },
+  ]);
+  expect((await world.call('sync')).code).toBe(0);
+  return world;
+}
+
+test('a run is a diff that can be filtered', async () => {
+  const world = await twoRuns();
+  const running = await startConsole([world.file]);
+  const { page, complaints } = await look(running);
+  await page.goto('/m/world/runs');
+  expect(await page.locator('tbody tr').count()).toBe(2);
+  await page.locator('tbody tr a').first().click();
+  const lines = page.locator('.diff > li');
+  expect(await lines.evaluateAll((all) => all.map((one) => one.className))).toEqual([
+    'removed',
+    'added',
+  ]);
+  expect(await lines.first().innerText()).toContain('opted out ann@example.com in ch_news');
+  expect(await lines.first().innerText()).toContain('opt-out wanted; subscribed');
+  expect(await faultsOf(page)).toEqual([]);
+  await page.locator('select[name=op]').selectOption('create');
+  await page.getByRole('button', { name: 'Filter' }).click();
+  expect(await lines.allInnerTexts()).toEqual([expect.stringContaining('cleo@example.com')]);
+  await page.getByLabel('Outcome').selectOption('rejected');
+  await page.getByRole('button', { name: 'Filter' }).click();
+  await page.getByText('There are no such changes.').waitFor();
+  expect(await page.getByText('No request failed.').count()).toBe(1);
+  expect(page.url()).not.toContain('example.com');
+  expect(complaints).toEqual([]);
+  expect(running.failures).toEqual([]);
+});
+
+test('the runs are shown 20 at a time, and can be filtered', async () => {
+  const world = await mirrored();
+  for (let n = 0; n < 23; n += 1) expect((await world.call('sync', '--fast')).code).toBe(0);
+  const running = await startConsole([world.file]);
+  const { page } = await look(running);
+  await page.goto('/m/world/runs');
+  const rows = page.locator('tbody tr');
+  expect(await rows.count()).toBe(20);
+  await page.getByRole('link', { name: 'Older' }).click();
+  expect(await rows.count()).toBe(3);
+  await page.getByRole('link', { name: 'Newer' }).click();
+  expect(await rows.count()).toBe(20);
+  await page.getByLabel('Status').selectOption('failed');
+  await page.getByRole('button', { name: 'Filter' }).click();
+  await page.getByText('There are no such runs.').waitFor();
+});
+
+test('a run that is not kept any more is said not to be', async () => {
+  const world = await mirrored();
+  const { page } = await look(await startConsole([world.file]));
+  expect((await page.goto('/m/world/runs/gone'))?.status()).toBe(404);
+  await page.getByText('not kept any more').waitFor();
+});
