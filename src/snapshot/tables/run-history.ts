@@ -224,8 +224,8 @@ function changesOfRun(db: Statements): Outcomes['ofRun'] {
 /** Returns what the snapshot contains about single records. */
 export interface RecordHistory {
   /**
-   * Yields every key that occurs in any table of the snapshot, some more than once. It reads few at
-   * a time, so a caller may pause, and other statements may run.
+   * Yields every key that occurs in any table of the snapshot. It reads few at a time, so a caller
+   * may pause, and other statements may run.
    */
   keys(kind: RecordTypeName): IterableIterator<Key>;
   /** Yields every recorded record in key order; nothing may be written while it runs. */
@@ -263,27 +263,51 @@ export function historyIn(db: Statements): RecordHistory {
 
 const keysAtOnce = 1_000;
 
-/** Reads each table by its index, because one statement about all of them would sort all keys. */
+/** Merges the tables, each read by its index: one statement about all would sort all keys first. */
 function keysIn(db: Statements): RecordHistory['keys'] {
-  const each = (from: string) => {
+  const cursorOn = (from: string) => {
     const next = db.prepare<{ kind: string; after: Key; batch: string }, { key: Key }>(
       `select distinct key from ${from} kind = @kind and key > @after
        order by key limit ${keysAtOnce}`,
     );
-    return function* (kind: RecordTypeName, batch = ''): Generator<Key> {
-      for (let after = '', isMore = true; isMore;) {
-        const found = next.all({ kind, after, batch });
-        for (const { key } of found) yield key;
-        after = found.at(-1)?.key ?? after;
-        isMore = found.length === keysAtOnce;
-      }
+    return (kind: RecordTypeName, batch = ''): Cursor => {
+      let rows = next.all({ kind, after: '', batch });
+      let at = 0;
+      return {
+        head: rows[0]?.key,
+        advance() {
+          at += 1;
+          if (at === keysAtOnce) {
+            rows = next.all({ kind, after: this.head ?? '', batch });
+            at = 0;
+          }
+          this.head = rows[at]?.key;
+        },
+      };
     };
   };
-  const tables = ['recorded', 'origin', 'problem', 'change'].map((name) => each(`${name} where`));
-  const held = each('held where batch = @batch and');
+  const tables = ['recorded', 'origin', 'problem', 'change'].map((name) =>
+    cursorOn(`${name} where`),
+  );
+  const held = cursorOn('held where batch = @batch and');
   const batches = db.prepare<[], { batch: string }>('select distinct batch from held_plan');
   return function* (kind) {
-    for (const table of tables) yield* table(kind);
-    for (const { batch } of batches.all()) yield* held(kind, batch);
+    const all = tables.map((cursor) => cursor(kind));
+    for (const { batch } of batches.all()) all.push(held(kind, batch));
+    for (;;) {
+      let key: Key | undefined;
+      for (const { head } of all) {
+        if (head !== undefined && (key === undefined || head < key)) key = head;
+      }
+      if (key === undefined) return;
+      for (const cursor of all) if (cursor.head === key) cursor.advance();
+      yield key;
+    }
   };
+}
+
+/** A place in the keys of one table; `head` is undefined at the end. */
+interface Cursor {
+  head: Key | undefined;
+  advance(): void;
 }
