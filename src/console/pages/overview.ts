@@ -8,14 +8,14 @@ import { progressWords } from '../../cli/status/run-progress.ts';
 import { actionForm } from '../view/form.ts';
 import { html, type Html, linkTo, type Page, type PageRequest, prose } from '../view/page.ts';
 import { plotsSection } from './plots.ts';
-import { type PageStatus, readPageStatus } from '../view/page-status.ts';
+import type { PageStatus } from '../view/page-status.ts';
 
 /** The overview of a mirror. */
 export const overviewPage: Page = {
   path: '',
   nav: 'Overview',
   async show(request) {
-    const seen = await readPageStatus(request.mirror);
+    const seen = request.mirror.status();
     const pieces = statusPieces(request, seen);
     return {
       title: seen.status.mirror,
