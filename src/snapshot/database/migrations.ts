@@ -208,6 +208,11 @@ export const migrations: readonly string[] = [
      id integer primary key autoincrement, writer text not null, at integer not null,
      change integer, outcome text, status integer, request text, key text, entry text
    );`,
+  // Who signed the approval of a plan or a part. The configuration tells how many are needed.
+  `create table approval_signature (
+     plan text not null, name text not null, at integer not null, reason text,
+     signature text not null, primary key (plan, name)
+   ) without rowid;`,
   // The history that plots are drawn from (snapshot/tables/run-figures.ts).
   `create table run_figures (
      run text primary key, at integer not null, mode text not null, ms integer not null,
@@ -217,11 +222,6 @@ export const migrations: readonly string[] = [
    create index run_figures_by_at on run_figures (at);
    create table opt_out_day (
      day text not null, origin text not null, n integer not null, primary key (day, origin)
-   ) without rowid;`,
-  // Who signed the approval of a plan or a part. The configuration tells how many are needed.
-  `create table approval_signature (
-     plan text not null, name text not null, at integer not null, reason text,
-     signature text not null, primary key (plan, name)
    ) without rowid;`,
 ];
 
