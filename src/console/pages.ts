@@ -10,6 +10,7 @@ import { runsPage } from './pages/runs.ts';
 import { peoplePage } from './pages/people.ts';
 import { dossierFile, personNowPage } from './pages/person-now.ts';
 import { personPage } from './pages/person.ts';
+import { problemsFile, problemsPage } from './pages/problems.ts';
 import { templatePage, templatePreview, templatesPage } from './pages/templates.ts';
 
 export const pages: readonly Page[] = [
@@ -21,6 +22,8 @@ export const pages: readonly Page[] = [
   personPage,
   personNowPage,
   dossierFile,
+  problemsPage,
+  problemsFile,
   auditPage,
   templatesPage,
   templatePage,

@@ -13,9 +13,6 @@ const unmet: Record<string, string> = {
   protected: 'no story sets contacts.protect',
   'opt-ins-off': 'no story sets policy.optIns',
   'channel-lost': 'a channel is lost when ten people lose it, and stories have fewer',
-  'settled-in': 'no operator of a story resolves a conflict',
-  'settled-out': 'no operator of a story resolves a conflict',
-  'not-chosen': 'no run of a story is limited to some people',
   'our-opt-out-recorded': 'too rare: our opt-out of a foreign contact, which then vanishes',
 };
 const decisions = [...consentRules, ...gates].map(({ id }) => id).filter((id) => !(id in unmet));

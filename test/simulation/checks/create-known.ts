@@ -31,7 +31,7 @@ export function createKnown(
     erasures: createErasures(),
     audit: createAuditAccount(),
     statements: createStatements(),
-    settlements: createSettlements(),
+    settlements: createSettlements(memories.everOf),
     unanswered,
     readBacks,
     refusals: new Set(),

@@ -32,7 +32,8 @@ export interface Settlements {
   allow(key: string, ids: ReadonlySet<string>): void;
 }
 
-export function createSettlements(): Settlements {
+/** `everOf`: the addresses that a record of the CRM has had. */
+export function createSettlements(everOf: (id: string) => ReadonlySet<string>): Settlements {
   let outs: (Out & { key: string | undefined })[] = [];
   const ins = new Set<string>();
   const settled = new Set<string>();
@@ -52,9 +53,11 @@ export function createSettlements(): Settlements {
     isSettled: (person, channel, state) => ins.has(nameOf(person, channel, state)),
     mayBeOut: (key, channel, { records }) =>
       outs.some((one) => {
-        const isTheirs = records.some(
-          (record) => keyIn(record) === key && one.ids.has(String(record['id'])),
-        );
+        // It holds for the contact of a former address, too.
+        const isTheirs = records.some((record) => {
+          const id = String(record['id']);
+          return one.ids.has(id) && (keyIn(record) === key || everOf(id).has(key));
+        });
         return one.channel === channel && (one.key === key || isTheirs);
       }),
     isOut(key, channel, { records }) {

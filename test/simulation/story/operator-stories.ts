@@ -1,9 +1,11 @@
 /** What operators decide, and what becomes of it: told by hand, since chance seldom finds it. */
 import { approval, calm, type Part, type Resolving, type Step } from './steps.ts';
 import {
+  everywhere,
   happens,
   inCrm,
   member,
+  nobody,
   onPlatform,
   run,
   told,
@@ -153,6 +155,29 @@ export const operatorStories: readonly Regression[] = [
         ],
       ),
     ],
+  },
+  {
+    found: 'what an operator settles holds for a former address, and opts it out as stated',
+    stories: [
+      told(
+        [wanted, nobody],
+        [
+          run(),
+          inCrm(0, 'moves to the address of the next one'),
+          run(),
+          inCrm(0, 'has a double that forbids the newsletter'),
+          { is: 'resolve', who: 1, channel: 'ch_news', as: 'out' },
+          run(),
+        ],
+        { floor: 0 },
+      ),
+    ],
+  },
+  {
+    found: 'a command that is refused leaves what a killed run is to audit to the next run',
+    stories: everywhere((touch) =>
+      told([wanted], [run({ killed: touch + 130 }), resolve('in'), reset, run()]),
+    ),
   },
   {
     found: 'a limited run brings in the chosen people, and opts out everybody who is to be',

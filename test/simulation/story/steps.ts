@@ -130,7 +130,7 @@ const part = fc.oneof<fc.Arbitrary<Part>[]>(
   fc.record({ people: few }),
 );
 /** All of it or a part is rejected, or a part is approved. */
-const decide = fc.oneof(
+export const decide = fc.oneof(
   { weight: 2, arbitrary: decision('reject', fc.constant(undefined)) },
   { weight: 1, arbitrary: decision('reject', part) },
   { weight: 1, arbitrary: decision('approve', part) },

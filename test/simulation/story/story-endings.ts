@@ -1,9 +1,9 @@
 /** How a story may end: what needs so many steps in a row that chance seldom finds them. */
 import fc from 'fast-check';
-import type { Act } from './actions.ts';
+import { who, type Act } from './actions.ts';
 import { pick } from './random-draws.ts';
 import { member } from './rare-sequences.ts';
-import { approval, calm, step, type Step } from './steps.ts';
+import { approval, calm, operatorStep, step, type Step } from './steps.ts';
 import type { Story } from './story.ts';
 
 type CrmAct = Extract<Act, { in: 'crm' }>['does'];
@@ -40,9 +40,66 @@ export const accident = fc.record({
   run: step.run,
 });
 
+/** The CRM no longer says why somebody is out, or never said: an operator settles that. */
+export const dispute = fc.record({
+  who,
+  as: pick(['in', 'in', 'out']),
+  /** What happens before the run after it. */
+  after: pick([
+    undefined,
+    undefined,
+    'signs up for the newsletter',
+    'leaves the newsletter',
+    'unsubscribes from everything',
+  ]),
+  run: step.run,
+});
+
+/** What operators do besides, each time at some point of the story. */
+export const besides = fc.array(fc.record({ at: fc.nat({ max: 60 }), does: operatorStep }), {
+  maxLength: 3,
+});
+
 /** All that happens in a story. */
 export function stepsOf(story: Story): Step[] {
-  return [...story.steps, ...farewellOf(story), ...releaseOf(story), ...accidentOf(story)];
+  const { verdict, besides: others } = story;
+  const endings = [...farewellOf(story), ...releaseOf(story), ...accidentOf(story)];
+  const all = [
+    ...story.steps,
+    ...endings.flatMap((one) => (one.is === 'approve' && verdict ? [verdict, calm, one] : [one])),
+    ...disputeOf(story),
+  ];
+  return others.reduce(
+    (told, { at, does }) => told.toSpliced(at % (told.length + 1), 0, does),
+    all,
+  );
+}
+
+function disputeOf(story: Story): Step[] {
+  if (!story.dispute) return [];
+  const { who: one, as, after, run } = story.dispute;
+  const resolve: Step = { is: 'resolve', who: one, channel: 'ch_news', as };
+  const more: Step[] = after ? [{ is: 'act', act: { in: 'platform', who: one, does: after } }] : [];
+  const comes = member.map((each): Step => ({ is: 'act', act: { ...each, who: one } }));
+  // Where that is shown as an opt-out, nobody is known to have said no.
+  const isDefault = story.quirks.includes('all-channels=opt_out');
+  const before = isDefault ? byNobody(one) : [...comes, calm, ...ours(one)];
+  return [...before, calm, resolve, ...more, { ...run, reading: 'whole' }, calm];
+}
+
+/** Our opt-out, on the word of a record that is gone. */
+function ours(one: number): Step[] {
+  return [act(one, 'has a double that forbids the newsletter'), calm, act(one, 'loses its double')];
+}
+
+/** Somebody comes to the platform, and to another channel. */
+function byNobody(one: number): Step[] {
+  const does = 'signs up for the product mail in capitals';
+  return [
+    act(one, 'is new'),
+    ...want([one]),
+    { is: 'act', act: { in: 'platform', who: one, does } },
+  ];
 }
 
 const day: Step = { is: 'pause', minutes: 1560 };

@@ -10,8 +10,8 @@ import { person } from '../../support/engine/sample-people.ts';
 import { act, allActs, who } from './actions.ts';
 import { pick } from './random-draws.ts';
 import { plots, type Plot } from './rare-sequences.ts';
-import { accident, farewell, release } from './story-endings.ts';
-import { calm, faults, forgetting, readings, step, type Step } from './steps.ts';
+import { accident, besides, dispute, farewell, release } from './story-endings.ts';
+import { calm, decide, faults, forgetting, readings, step, type Step } from './steps.ts';
 
 /** Every quirk with every value it takes. */
 const variants = quirks.flatMap(({ name, values }) =>
@@ -117,6 +117,14 @@ export const choices = {
     'a guard holds templates',
     'a hold ends by itself',
     'something is approved',
+    'something is rejected',
+    'a part is approved',
+    'a part is rejected',
+    'a rejection is taken back',
+    'a conflict is resolved as an opt-in',
+    'a conflict is resolved as an opt-out',
+    'what is recorded of somebody is reset',
+    'limited to some people',
     'an approval releases something',
     'an approval releases a removal',
     'an approval releases an opt-out',
@@ -255,6 +263,10 @@ export const story = fc.record({
   optOuts: pick(settings.optOuts),
   letterFloor: pick(settings.letterFloor),
   accident: fc.option(accident, { freq: 4, nil: undefined }),
+  besides,
+  /** What an operator decides before each approval of an ending. */
+  verdict: fc.option(decide, { freq: 2, nil: undefined }),
+  dispute: fc.option(dispute, { freq: 3, nil: undefined }),
 });
 export type Story = typeof story extends fc.Arbitrary<infer T> ? T : never;
 

@@ -1,7 +1,7 @@
 /** What an operator decides at the command line between runs; none of it sends anything. */
 import { existsSync } from 'node:fs';
 import Database from 'better-sqlite3';
-import { Busy, Invalid } from '../../../src/domain/errors.ts';
+import { Invalid } from '../../../src/domain/errors.ts';
 import {
   approvePlan,
   rejectPlan,
@@ -124,6 +124,7 @@ export async function resolveConflict(
   const { world, known, aheadMs, reached } = ground;
   await world.clock.advance(1000);
   const key = addressOf(who % Math.max(1, world.story.people.length));
+  let refused: string | undefined;
   const { done, outing, counts } = await lead(ground, calm, {
     forgets: key,
     async work(mirror, { stop: signal, abort }) {
@@ -141,16 +142,16 @@ export async function resolveConflict(
         const at = await settleConflict(mirror, asked, { signal, abort });
         known.audit.decided('resolve');
         await writeDecisions(mirror);
-        return { at, why: undefined };
+        return { at };
       } catch (error) {
-        if (error instanceof Invalid) return { at: undefined, why: error.message };
+        if (error instanceof Invalid) refused = error.message;
         throw error;
       }
     },
   });
   judgeSilent(ground, counts.writes);
-  ground.log(`         ${done ? (done.why ?? 'resolved') : 'not to its end'}`);
-  if (done?.at === undefined) return;
+  ground.log(`         ${done ? 'resolved' : (refused ?? 'not to its end')}`);
+  if (!done) return;
   reached.note('run', `a conflict is resolved as an opt-${as}`);
   known.rejections.drop(key);
   const records = outing.people.records.filter((record) => keyIn(record) === key);
@@ -180,15 +181,10 @@ export async function resetPerson(ground: Ground, key: string): Promise<void> {
   const { done, counts } = await lead(ground, calm, {
     forgets: key,
     async work(mirror) {
-      try {
-        const done = resetRecord(mirror, { part: peopleOf(mirror), key, by, caller, reason });
-        known.audit.decided('state reset');
-        await writeDecisions(mirror);
-        return { recorded: done.recorded };
-      } catch (error) {
-        if (error instanceof Busy) return { recorded: false };
-        throw error;
-      }
+      const { recorded } = resetRecord(mirror, { part: peopleOf(mirror), key, by, caller, reason });
+      known.audit.decided('state reset');
+      await writeDecisions(mirror);
+      return { recorded };
     },
   });
   judgeSilent(ground, counts.writes);

@@ -1,0 +1,86 @@
+/** The page of the problems in a real browser: causes, remedies, people, and the CSV. */
+import { readFileSync } from 'node:fs';
+import { afterAll, expect, test } from 'vitest';
+import { ann, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
+import {
+  closeBrowser,
+  faultsOf,
+  look,
+  type Looking,
+  startConsole,
+  viewer,
+} from '../support/console/running-console.ts';
+
+afterAll(closeBrowser);
+
+/** A person who left on the platform, and one without a usable word. */
+async function troubled(): Promise<Mirrored> {
+  const world = await mirrored();
+  await world.call('sync');
+  world.emulator.dashboard.leave(world.emulator.world.contact(ann)?.id ?? '', 'ch_news');
+  world.csv(
+    ['id,email,news,product', `1,${ann},yes,`, '2,cid@example.com,perhaps,', ''].join('\n'),
+  );
+  await world.call('sync');
+  return world;
+}
+
+async function open(
+  world: Mirrored,
+  options: Parameters<typeof startConsole>[1] = {},
+): Promise<Looking> {
+  const looking = await look(await startConsole([world.file], options));
+  await looking.page.goto('/m/world/problems');
+  return looking;
+}
+
+test('each cause has its count, its remedy and a link to the person', async () => {
+  const { page, complaints } = await open(await troubled());
+  const text = await page.locator('main').innerText();
+  expect(text).toContain('1 × conflict');
+  expect(text).toContain('1 × invalid');
+  expect(text).toContain('"perhaps" is no known word');
+  expect(text).toContain('What to do:');
+  expect(await faultsOf(page)).toEqual([]);
+  await page.getByRole('link', { name: /^conflict \(1\)/ }).click();
+  expect(await page.locator('main').innerText()).not.toContain('perhaps');
+  await page.getByRole('link', { name: ann }).click();
+  await page.getByText('nothing is sent: a conflict').waitFor();
+  expect(page.url()).not.toContain('@');
+  expect(complaints).toEqual([]);
+});
+
+test('the CSV is the one of `problems --csv`, with addresses for those who see them', async () => {
+  const world = await troubled();
+  for (const [options, flags] of [
+    [{}, ['--addresses']],
+    [{ user: viewer }, []],
+  ] as const) {
+    const { page } = await open(world, options);
+    const [file] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('link', { name: 'Download as CSV' }).click(),
+    ]);
+    const path = `${world.folder}/problems-${flags.length}.csv`;
+    await world.call('problems', '--csv', path, ...flags);
+    expect(readFileSync(await file.path(), 'utf8')).toBe(readFileSync(path, 'utf8'));
+    const html = await page.content();
+    expect(html.includes('@example.com')).toBe(flags.length > 0);
+  }
+});
+
+test('an operator tries again what was refused', async () => {
+  const world = await mirrored();
+  world.server.fail(({ method }) => method === 'POST', { is: 'answer', status: 422 });
+  await world.call('sync');
+  const { page } = await open(world);
+  await page.getByRole('button', { name: 'Try all that was refused again' }).click();
+  await page.getByText('The next run tries 2 changes of 2 records again.').waitFor();
+});
+
+test('without a problem the page says so', async () => {
+  const world = await mirrored();
+  await world.call('sync');
+  const { page } = await open(world);
+  await page.getByText('No problems are recorded.').waitFor();
+});
