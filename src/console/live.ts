@@ -1,6 +1,5 @@
 /** Tells the pages of a mirror what is going on now, each second in which something changed. */
 import type { Clock } from '../domain/clock.ts';
-import { readPageStatus } from './view/page-status.ts';
 import type { ConsoleMirror } from './view/console-mirror.ts';
 import type { PageRequest } from './view/page.ts';
 import { statusPieces } from './pages/overview.ts';
@@ -32,7 +31,7 @@ export function watchMirror(
   const listeners = new Set<Listener>();
   let isWatching = false;
   const tellAll = async (): Promise<void> => {
-    const seen = await readPageStatus(mirror);
+    const seen = mirror.status();
     for (const listener of listeners) {
       const data: Record<string, string> = {};
       for (const [id, piece] of Object.entries(statusPieces(listener.request, seen))) {

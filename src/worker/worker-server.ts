@@ -57,7 +57,7 @@ export function openServer(
           }),
         clock: systemClock,
       });
-      const mirrors = configs.map((config) => consoleMirror(config, shell));
+      const mirrors = configs.map((config) => consoleMirror(config, shell, systemClock));
       const secret = randomBytes(32).toString('hex');
       serveConsole(app, { mirrors, access, clock: systemClock, secret, failed });
     },

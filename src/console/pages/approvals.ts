@@ -5,7 +5,7 @@ import { isAnyLeft } from '../../engine/guard/plan-decisions.ts';
 import { byWords } from '../../cli/output/decision-words.ts';
 import { changeName } from '../../cli/output/change-words.ts';
 import { heldWords } from '../../cli/status/attention-list.ts';
-import { type CurrentStatus, currentStatusOf } from '../../cli/status/mirror-status.ts';
+import type { CurrentStatus } from '../../cli/status/mirror-status.ts';
 import type { PlanGroup } from '../../snapshot/guards/plan-parts.ts';
 import type { Seen } from '../../cli/lookup/snapshot-command.ts';
 import { actionForm } from '../view/form.ts';
@@ -19,10 +19,10 @@ export const approvalsPage: Page = {
   path: 'approvals',
   nav: 'Approvals',
   async show(request) {
-    const { status, plans } = await request.mirror.read(request.user, (seen) => {
-      const standing = currentStatusOf(seen);
-      const shown = standing.held.map(({ plan }) => [plan, planIn(request, seen, plan)] as const);
-      return { status: standing, plans: new Map(shown) };
+    const { status } = request.mirror.status();
+    const plans = await request.mirror.read(request.user, (seen) => {
+      const shown = status.held.map(({ plan }) => [plan, planIn(request, seen, plan)] as const);
+      return new Map(shown);
     });
     const open = status.held.filter(({ approved }) => !approved);
     const body = html`${

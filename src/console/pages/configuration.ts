@@ -110,10 +110,7 @@ const openKeys: ReadonlySet<string> = new Set([
  * Returns the configuration without anything that could be a secret, and without addresses of
  * people for users who may not see them.
  */
-export function shownConfig(
-  config: Config,
-  { seesAddresses }: Pick<User, 'seesAddresses'>,
-): string {
+function shownConfig(config: Config, { seesAddresses }: Pick<User, 'seesAddresses'>): string {
   const entries = Object.entries(config).filter(([, value]) => value !== undefined);
   const text = stringify(
     Object.fromEntries(

@@ -2,7 +2,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { ConsoleMirror } from '../view/console-mirror.ts';
 import { html, linkTo } from '../view/page.ts';
-import { type PageStatus, readPageStatus } from '../view/page-status.ts';
+import type { PageStatus } from '../view/page-status.ts';
 import { sendPage } from '../view/send-page.ts';
 import { stateOf } from './overview.ts';
 
@@ -17,9 +17,7 @@ export async function showMirrors(
     await reply.redirect(linkTo({ mirror: only }), 303);
     return;
   }
-  const seen = await Promise.all(
-    mirrors.map(async (mirror) => ({ mirror, seen: await readPageStatus(mirror) })),
-  );
+  const seen = mirrors.map((mirror) => ({ mirror, seen: mirror.status() }));
   const ordered = seen.toSorted((a, b) => urgency(b.seen) - urgency(a.seen));
   const cards = ordered.map(({ mirror, seen: { status, attention, calm } }) => {
     const state = stateOf({ status, attention });

@@ -7,20 +7,22 @@ import { rowsOf } from '../../cli/status/current-status.ts';
 import { progressWords } from '../../cli/status/run-progress.ts';
 import { actionForm } from '../view/form.ts';
 import { html, type Html, linkTo, type Page, type PageRequest, prose } from '../view/page.ts';
-import { type PageStatus, readPageStatus } from '../view/page-status.ts';
+import { plotsSection } from './plots.ts';
+import type { PageStatus } from '../view/page-status.ts';
 
 /** The overview of a mirror. */
 export const overviewPage: Page = {
   path: '',
   nav: 'Overview',
   async show(request) {
-    const seen = await readPageStatus(request.mirror);
+    const seen = request.mirror.status();
     const pieces = statusPieces(request, seen);
     return {
       title: seen.status.mirror,
       body: html`<div data-live="${linkTo(request, 'live')}">
-        ${Object.entries(pieces).map(([id, piece]) => html`<div id="${id}">${piece}</div>`)}
-      </div>`,
+          ${Object.entries(pieces).map(([id, piece]) => html`<div id="${id}">${piece}</div>`)}
+        </div>
+        ${await plotsSection(request)}`,
     };
   },
 };

@@ -1,4 +1,5 @@
 /** Reads a mirror for the console, and runs commands in it as the command line does. */
+import type { Clock } from '../../domain/clock.ts';
 import type { Config } from '../../config/config.ts';
 import { see, type Seen } from '../../cli/lookup/snapshot-command.ts';
 import { assemble } from '../../cli/compose/assemble-mirror.ts';
@@ -8,12 +9,19 @@ import { runSeparately } from '../../cli/compose/separate-process.ts';
 import { renderLine } from '../../cli/output/text-style.ts';
 import type { Platform } from '../../platform/platform.ts';
 import type { User } from '../access/visitor.ts';
+import { type PageStatus, readPageStatus } from './page-status.ts';
 
 /** A mirror that the console shows. */
 export interface ConsoleMirror {
   config: Config;
   /** Reads with the snapshot open, which is undefined if there is none yet. */
   read<T>(user: Pick<User, 'seesAddresses'>, read: (seen: Seen) => T | Promise<T>): Promise<T>;
+  /**
+   * Returns the status. It is read again once it is older than ten times the time that it took:
+   * many pages, or a page that is updated each second, cost a tenth of a processor at most. After a
+   * command of the console, it is read again.
+   */
+  status(): PageStatus;
   /**
    * Runs a command line without its configuration in the name of the user. If a worker has the
    * mirror, that worker runs it.
@@ -35,11 +43,23 @@ export interface CommandResult {
   lines: string[];
 }
 
+/** How old the status may be, in the times that it took. */
+const ageAtMost = 10;
+
 /** Creates the access to a mirror. */
-export function consoleMirror(config: Config, shell: Shell): ConsoleMirror {
+export function consoleMirror(config: Config, shell: Shell, clock: Clock): ConsoleMirror {
   const { held: _, ...outer } = shell;
+  let last: { status: PageStatus; until: number } | undefined;
   return {
     config,
+    status() {
+      const began = clock.monotonic();
+      if (last && began < last.until) return last.status;
+      const status = readPageStatus(config);
+      const ended = clock.monotonic();
+      last = { status, until: ended + ageAtMost * (ended - began) };
+      return status;
+    },
     async read({ seesAddresses }, read) {
       const seen = see(config, seesAddresses);
       try {
@@ -63,6 +83,7 @@ export function consoleMirror(config: Config, shell: Shell): ConsoleMirror {
         progress: () => undefined,
       };
       const code = (await shell.call?.([...argv, '-c', config.file], inner)) ?? 2;
+      last = undefined;
       return { code, lines: [...lines, ...notes] };
     },
     async assembled(work) {

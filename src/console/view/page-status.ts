@@ -1,8 +1,9 @@
 /** Reads the status of a mirror as several pages show it. */
+import type { Config } from '../../config/config.ts';
+import { see } from '../../cli/lookup/snapshot-command.ts';
 import { attentionOf, type Attention } from '../../cli/status/attention-list.ts';
 import { calmOf, type Due, dueOf } from '../../cli/status/current-status.ts';
 import { type CurrentStatus, currentStatusOf } from '../../cli/status/mirror-status.ts';
-import type { ConsoleMirror } from './console-mirror.ts';
 
 /** The status, and what follows from it. It names no person by address. */
 export interface PageStatus {
@@ -14,9 +15,12 @@ export interface PageStatus {
 }
 
 /** Reads the status of a mirror. */
-export async function readPageStatus(mirror: ConsoleMirror): Promise<PageStatus> {
-  return mirror.read({ seesAddresses: false }, (seen) => {
+export function readPageStatus(config: Config): PageStatus {
+  const seen = see(config, false);
+  try {
     const status = currentStatusOf(seen);
     return { status, attention: attentionOf(status), calm: calmOf(status), due: dueOf(seen) };
-  });
+  } finally {
+    seen.snapshot?.close();
+  }
 }

@@ -59,26 +59,22 @@ export type ChangeAwaitingApproval = Pick<Change, 'op' | 'part'> & {
   key: string;
 };
 
-interface Stored extends Record<GuardClass, number> {
-  plan: string;
-  since: number;
-}
+type Stored = Omit<PlanAwaitingApproval, 'held'> & { batch: string };
 
-const people = (guard: GuardClass) => `(select count(distinct h.key) from held h
-  where h.batch = s.batch and h.guard = '${guard}' and not ${isRejected('h')})`;
-
-/** The earliest time at which a plan withheld one of the changes since its last approval ended. */
-const since = `coalesce((select min(e.at) from held h
-  join held o on o.kind = h.kind and o.key = h.key and o.op = h.op and o.part = h.part
-  join held_plan e on e.batch = o.batch
+/**
+ * The earliest time at which a plan withheld one of the changes since its last approval ended. A
+ * plan is looked at until the first such change, because most plans share their changes.
+ */
+const since = `coalesce((select min(e.at) from held_plan e where exists (
+  select 1 from held h
+  join held o on o.batch = e.batch and o.kind = h.kind and o.key = h.key and o.op = h.op
+    and o.part = h.part
   where h.batch = s.batch and not exists (
     select 1 from approval a join held_plan p on p.plan = a.plan join held b on b.batch = p.batch
     where a.ended_at >= e.at
-      and b.kind = h.kind and b.key = h.key and b.op = h.op and b.part = h.part)), s.at)`;
+      and b.kind = h.kind and b.key = h.key and b.op = h.op and b.part = h.part))), s.at)`;
 
-const counts = guardNames.map((guard) => `${people(guard)} "${guard}"`).join(', ');
-
-const told = `select s.plan, ${since} since, ${counts} from held_plan s`;
+const told = `select s.plan, s.batch, ${since} since from held_plan s`;
 
 /** Prepares the statements about plans that await approval. */
 export function awaitingApprovalIn(db: Statements): PlansAwaitingApproval {
@@ -112,6 +108,14 @@ export function awaitingApprovalIn(db: Statements): PlansAwaitingApproval {
   );
   const get = db.prepare<[string], Stored>(`${told} where s.plan = ?`);
   const current = db.prepare<[], Stored>(`${told} where s.current order by s.at`);
+  const heldIn = db.prepare<[string], { guard: GuardClass; n: number }>(
+    `select h.guard, count(distinct h.key) n from held h
+     where h.batch = ? and not ${isRejected('h')} group by h.guard`,
+  );
+  const withCounts = ({ batch, ...plan }: Stored): PlanAwaitingApproval => {
+    const counts = new Map(heldIn.all(batch).map(({ guard, n }) => [guard, n]));
+    return { ...plan, held: byGuard((guard) => counts.get(guard) ?? 0) };
+  };
   return {
     clear: (mode, but) => void clear.run({ mode, kinds: JSON.stringify(but) }),
     isAbout: (plan, kinds) => about.get({ plan, kinds: JSON.stringify(kinds) })?.is === 1,
@@ -119,8 +123,8 @@ export function awaitingApprovalIn(db: Statements): PlansAwaitingApproval {
       if (count.get(plan.batch)?.n !== size) keepBatch.run(plan.batch);
       keepPlan.run(plan);
     },
-    get: (plan) => get.all(plan).map(fromStored)[0],
-    current: () => current.all().map(fromStored).filter(hasAnyHeld),
+    get: (plan) => get.all(plan).map(withCounts)[0],
+    current: () => current.all().map(withCounts).filter(hasAnyHeld),
     ...changesIn(db),
     ...approvalHoldsIn(db),
     ...planApprovalsIn(db),
@@ -173,8 +177,4 @@ function pruningIn(db: Statements): Pick<PlansAwaitingApproval, 'prune' | 'prune
 
 function hasAnyHeld({ held }: PlanAwaitingApproval): boolean {
   return guardNames.some((guard) => held[guard] > 0);
-}
-
-function fromStored({ plan, since: from, ...counts }: Stored): PlanAwaitingApproval {
-  return { plan, since: from, held: byGuard((guard) => counts[guard]) };
 }

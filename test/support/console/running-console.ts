@@ -50,7 +50,7 @@ export async function startConsole(
     failed,
     register: (app) =>
       serveConsole(app, {
-        mirrors: files.map((file) => consoleMirror(loadConfig(file, {}), shell)),
+        mirrors: files.map((file) => consoleMirror(loadConfig(file, {}), shell, systemClock)),
         access: {
           users: undefined,
           proxy: undefined,
