@@ -102,7 +102,8 @@ export function lastRefused(path: string): Omit<FailedRequests, 'status'>[] {
     db
       .prepare<[number], Omit<FailedRequests, 'status'>>(
         `select route, count(*) n, max(at) at from request
-         where status = 429 and id > (select max(id) from request) - ? group by route order by at desc`,
+         where status = 429 and id > (select max(id) from request) - ?
+         group by route order by at desc`,
       )
       .all(most),
   );

@@ -54,9 +54,7 @@ function runPart(at: string, running: PageStatus['status']['running']): Html {
 
 function routesPart(rows: ReadonlyMap<string, Row>): Html {
   if (rows.size === 0) {
-    return html`<p class="quiet">
-      No limit is known yet: the platform's answers to a run show them.
-    </p>`;
+    return html`<p class="quiet">No limit is known yet: the answers to a run show them.</p>`;
   }
   const sorted = [...rows].toSorted(([a], [b]) => a.localeCompare(b));
   return html`<div class="scroll">
