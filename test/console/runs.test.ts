@@ -110,3 +110,25 @@ test('a person who leaves on the platform is counted once', async () => {
     '{"ch_news":1}',
   ]);
 });
+
+test('a first load shows its progress and the rate limits while it runs', async () => {
+  const world = await mirrored({ limits: ['contacts.enrol=4/1'] });
+  world.people(Array.from({ length: 28 }, (_, n) => ({ email: `p${n}@example.com`, news: 'yes' })));
+  const running = await startConsole([world.file]);
+  const { page, complaints } = await look(running);
+  const limits = await page.context().newPage();
+  await limits.goto('/m/world/limits');
+  await limits.getByText('No run is in progress.').waitFor();
+  const ended = world.call('backfill');
+  await page.getByText('A run is in progress').waitFor();
+  await page.getByLabel('Progress of the run').waitFor();
+  await limits.getByText('The run still needs').waitFor();
+  expect((await ended).code).toBe(0);
+  await page.getByText('In sync').waitFor();
+  await limits.getByText('No run is in progress.').waitFor();
+  const route = limits.locator('tr', { hasText: 'contacts.enrol' });
+  await route.waitFor();
+  expect(await route.innerText()).toContain('4\t1 s\t–\t0 %');
+  expect(complaints).toEqual([]);
+  expect(running.failures).toEqual([]);
+});
