@@ -2,6 +2,7 @@
 import type { Clock } from '../domain/clock.ts';
 import type { ConsoleMirror } from './view/console-mirror.ts';
 import type { PageRequest } from './view/page.ts';
+import { limitPieces } from './pages/limits.ts';
 import { statusPieces } from './pages/overview.ts';
 
 /** An event for the browser: the HTML of the parts of the page that changed, by their ids. */
@@ -34,7 +35,9 @@ export function watchMirror(
     const seen = mirror.status();
     for (const listener of listeners) {
       const data: Record<string, string> = {};
-      for (const [id, piece] of Object.entries(statusPieces(listener.request, seen))) {
+      const { request } = listener;
+      const pieces = { ...statusPieces(request, seen), ...limitPieces(request, seen) };
+      for (const [id, piece] of Object.entries(pieces)) {
         const text = String(await piece);
         if (listener.shown.get(id) !== text) data[id] = text;
         listener.shown.set(id, text);

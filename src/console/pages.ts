@@ -4,6 +4,7 @@ import { approvalsPage } from './pages/approvals.ts';
 import { auditPage } from './pages/audit.ts';
 import { configurationPage } from './pages/configuration.ts';
 import { eventsPage } from './pages/events.ts';
+import { limitsPage } from './pages/limits.ts';
 import { overviewPage } from './pages/overview.ts';
 import { runPage } from './pages/run.ts';
 import { runsPage } from './pages/runs.ts';
@@ -17,6 +18,7 @@ export const pages: readonly Page[] = [
   overviewPage,
   runsPage,
   runPage,
+  limitsPage,
   approvalsPage,
   peoplePage,
   personPage,

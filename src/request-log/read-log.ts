@@ -93,6 +93,23 @@ export function failedOf(
   });
 }
 
+/**
+ * Returns, by route, the newest answer 429 and how many there are among the newest rows. Throws as
+ * `readRequests` does.
+ */
+export function lastRefused(path: string): Omit<FailedRequests, 'status'>[] {
+  const found = withLog(path, (db) =>
+    db
+      .prepare<[number], Omit<FailedRequests, 'status'>>(
+        `select route, count(*) n, max(at) at from request
+         where status = 429 and id > (select max(id) from request) - ?
+         group by route order by at desc`,
+      )
+      .all(most),
+  );
+  return found ?? [];
+}
+
 /** Returns the id of the first row from `at` on: rows are written in the order of their times. */
 function idAt(db: Database.Database, at: number, { low, high }: { low: number; high: number }) {
   const next = db.prepare<[number], { at: number }>(

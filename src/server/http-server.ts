@@ -39,7 +39,7 @@ export function createServer({ host, port, clock, register, failed }: ServerOpti
     requestTimeout: 15_000,
     keepAliveTimeout: 30_000,
     // The address of a person's page contains the encrypted key.
-    routerOptions: { maxParamLength: 500 },
+    routerOptions: { maxParamLength: 500, ignoreTrailingSlash: true },
     http: { headersTimeout: 10_000, maxHeaderSize: 16_384 },
   });
   app.addHook('onRequest', async (_request, reply) => {

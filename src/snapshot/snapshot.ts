@@ -39,6 +39,7 @@ import { withdrawalsIn, type Withdrawals } from './guards/guarded-withdrawals.ts
 import { type Slicing, slicingIn, type Staging, stagingIn } from './staging/staging.ts';
 import { type KeyRanges, rangesIn } from './database/key-range.ts';
 import { type Unaudited, unauditedIn } from './tables/unaudited.ts';
+import { figuresIn, type FiguresHistory } from './tables/run-figures.ts';
 import { statementsOf } from './database/prepared-statements.ts';
 import { stagingTables } from './staging/staging-tables.ts';
 import { candidatesIn, type DecisionCandidates } from './staging/decision-candidates.ts';
@@ -50,6 +51,7 @@ export interface Snapshot {
   recorded: Recorded;
   journal: Journal;
   runs: Runs;
+  figures: FiguresHistory;
   optOutReports: OptOutReports;
   problems: Problems;
   retryLater: RetryLater;
@@ -233,6 +235,7 @@ function snapshotOf(
     recorded: recordedIn(statements),
     journal: changesIn(statements),
     runs: runsIn(statements),
+    figures: figuresIn(statements),
     optOutReports: optOutReportsIn(statements),
     problems: problemsIn(statements),
     retryLater: retryLaterIn(statements),

@@ -57,7 +57,10 @@ export function openServer(
           }),
         clock: systemClock,
       });
-      const mirrors = configs.map((config) => consoleMirror(config, shell, systemClock));
+      const mirrors = configs.map((config) => {
+        const own = served.find(({ mirror }) => mirror === config.mirror);
+        return { ...consoleMirror(config, shell, systemClock), limits: () => own?.limits() ?? {} };
+      });
       const secret = randomBytes(32).toString('hex');
       serveConsole(app, { mirrors, access, clock: systemClock, secret, failed });
     },

@@ -370,7 +370,8 @@ describe('status', () => {
   });
 });
 
-const olderTables = `drop table approval_signature; drop table unaudited;
+const olderTables = `drop table run_figures; drop table opt_out_day;
+  drop table approval_signature; drop table unaudited;
   alter table run drop column asked;
   alter table change drop column why; alter table origin drop column since;
   drop trigger renamed_away; drop trigger renamed_no_more; drop table renamed;

@@ -1,5 +1,6 @@
 /** The pages of the runs and the rate limits, and the plots of the overview, in a real browser. */
-import { afterAll, expect, test } from 'vitest';
+import { afterAll, expect, onTestFinished, test } from 'vitest';
+import { openSnapshot } from '../../src/snapshot/snapshot.ts';
 import { mirrored } from '../support/commands/mirrored-contacts.ts';
 import { closeBrowser, faultsOf, look, startConsole } from '../support/console/running-console.ts';
 
@@ -68,4 +69,66 @@ test('a run that is not kept any more is said not to be', async () => {
   const { page } = await look(await startConsole([world.file]));
   expect((await page.goto('/m/world/runs/gone'))?.status()).toBe(404);
   await page.getByText('not kept any more').waitFor();
+});
+
+test('the overview draws the history, which is kept as long as the runs', async () => {
+  const world = await twoRuns();
+  const running = await startConsole([world.file]);
+  const { page, complaints } = await look(running);
+  expect(await page.locator('[data-plot] canvas').count()).toBe(7);
+  const people = page.locator('figure', { hasText: 'People subscribed per channel' });
+  await people.getByText('The last values').click();
+  expect(await people.locator('details tbody tr').first().innerText()).toMatch(/\t2$/);
+  const optOuts = page.locator('figure', { hasText: 'Opt-outs per day' });
+  await optOuts.getByText('The last values').click();
+  expect(await optOuts.locator('details tbody td').allInnerTexts()).toEqual(['1', '0', '0', '0']);
+  expect(await faultsOf(page)).toEqual([]);
+  expect(complaints).toEqual([]);
+
+  const snapshot = openSnapshot(world.path);
+  onTestFinished(() => snapshot.close());
+  const rows = () => snapshot.figures.points({ since: 0, stepMs: 1 }).length;
+  expect([rows(), snapshot.figures.optOuts(0).length]).toEqual([2, 1]);
+  snapshot.figures.prune(Date.now() + 3 * 86_400_000);
+  expect([rows(), snapshot.figures.optOuts(0).length]).toEqual([0, 0]);
+  await page.reload();
+  await page.getByText('There is no history yet').waitFor();
+});
+
+test('a person who leaves on the platform is counted once', async () => {
+  const world = await mirrored();
+  expect((await world.call('sync')).code).toBe(0);
+  world.emulator.dashboard.leave('ann@example.com', 'ch_news');
+  for (let n = 0; n < 2; n += 1) await world.call('sync');
+  const snapshot = openSnapshot(world.path);
+  onTestFinished(() => snapshot.close());
+  expect(snapshot.figures.optOuts(0)).toMatchObject([{ origin: 'platform', n: 1 }]);
+  const counts = snapshot.figures.people({ since: 0, stepMs: 1 });
+  expect(counts.map(({ people }) => people)).toEqual([
+    '{"ch_news":2}',
+    '{"ch_news":1}',
+    '{"ch_news":1}',
+  ]);
+});
+
+test('a first load shows its progress and the rate limits while it runs', async () => {
+  const world = await mirrored({ limits: ['contacts.enrol=4/1'] });
+  world.people(Array.from({ length: 28 }, (_, n) => ({ email: `p${n}@example.com`, news: 'yes' })));
+  const running = await startConsole([world.file]);
+  const { page, complaints } = await look(running);
+  const limits = await page.context().newPage();
+  await limits.goto('/m/world/limits');
+  await limits.getByText('No run is in progress.').waitFor();
+  const ended = world.call('backfill');
+  await page.getByText('A run is in progress').waitFor();
+  await page.getByLabel('Progress of the run').waitFor();
+  await limits.getByText('The run still needs').waitFor();
+  expect((await ended).code).toBe(0);
+  await page.getByText('In sync').waitFor();
+  await limits.getByText('No run is in progress.').waitFor();
+  const route = limits.locator('tr', { hasText: 'contacts.enrol' });
+  await route.waitFor();
+  expect(await route.innerText()).toContain('4\t1 s\t–\t0 %');
+  expect(complaints).toEqual([]);
+  expect(running.failures).toEqual([]);
 });

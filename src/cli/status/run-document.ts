@@ -17,7 +17,7 @@ export function listedRuns({ snapshot, leased }: Seen, runs: readonly KeptRun[])
   const isRunning = history.runningOf(snapshot, leased);
   return runs.map((run) => ({
     ...history.tellRun(run, isRunning),
-    changes: history.tellChanges(snapshot, run.id),
+    changes: history.tellChanges(snapshot, run.id, run.endedAt !== null),
   }));
 }
 

@@ -7,6 +7,7 @@ import { rowsOf } from '../../cli/status/current-status.ts';
 import { progressWords } from '../../cli/status/run-progress.ts';
 import { actionForm } from '../view/form.ts';
 import { html, type Html, linkTo, type Page, type PageRequest, prose } from '../view/page.ts';
+import { plotsSection } from './plots.ts';
 import type { PageStatus } from '../view/page-status.ts';
 
 /** The overview of a mirror. */
@@ -19,8 +20,9 @@ export const overviewPage: Page = {
     return {
       title: seen.status.mirror,
       body: html`<div data-live="${linkTo(request, 'live')}">
-        ${Object.entries(pieces).map(([id, piece]) => html`<div id="${id}">${piece}</div>`)}
-      </div>`,
+          ${Object.entries(pieces).map(([id, piece]) => html`<div id="${id}">${piece}</div>`)}
+        </div>
+        ${await plotsSection(request)}`,
     };
   },
 };

@@ -1,5 +1,6 @@
 /** Reads a mirror for the console, and runs commands in it as the command line does. */
 import type { Clock } from '../../domain/clock.ts';
+import type { RouteLimit } from '../../domain/route-limit.ts';
 import type { Config } from '../../config/config.ts';
 import { see, type Seen } from '../../cli/lookup/snapshot-command.ts';
 import { assemble } from '../../cli/compose/assemble-mirror.ts';
@@ -22,6 +23,8 @@ export interface ConsoleMirror {
    * command of the console, it is read again.
    */
   status(): PageStatus;
+  /** Returns the rate limits that this process observes; none if it sends no requests. */
+  limits(): Readonly<Record<string, RouteLimit>>;
   /**
    * Runs a command line without its configuration in the name of the user. If a worker has the
    * mirror, that worker runs it.
@@ -52,6 +55,7 @@ export function consoleMirror(config: Config, shell: Shell, clock: Clock): Conso
   let last: { status: PageStatus; until: number } | undefined;
   return {
     config,
+    limits: () => ({}),
     status() {
       const began = clock.monotonic();
       if (last && began < last.until) return last.status;

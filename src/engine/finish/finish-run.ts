@@ -20,6 +20,7 @@ import { storeLimits } from '../plan/run-forecast.ts';
 import { storeQuarantine } from '../context/platform-quarantine.ts';
 import type { JournalTally } from '../../snapshot/tables/journal.ts';
 import { eachRange, forEachRange, untilDone } from '../context/work-in-parts.ts';
+import { countPeople, type Ended, keepFigures } from './keep-figures.ts';
 import { storeCursors } from './source-cursor.ts';
 import { findErased, noteUnfinished } from '../../erasure/pending/unfinished-erasures.ts';
 
@@ -45,6 +46,7 @@ export async function finishRun(found: RunState): Promise<Summary> {
   const people = state.parts.find(({ type }) => type.capabilities.erasure)?.type;
   const looked = run.writes && run.mode === 'full' ? people : undefined;
   const erased = looked ? await findErased(run, looked) : [];
+  const counts = looked ? await countPeople(run) : undefined;
   dropSuperseded(run);
   const problems = await groupFound(state);
   // There is no await from here until the end is stored, so that the summary agrees with the
@@ -55,7 +57,9 @@ export async function finishRun(found: RunState): Promise<Summary> {
   state.tally.released(guardNames.filter((of) => held[of] === 0));
   if (looked) run.snapshot.transaction(() => noteUnfinished(run, looked, erased));
   const summary = summaryOf(state, { reported, done, held, found: problems });
-  const settled = run.writes ? run.snapshot.transaction(() => keep(state, summary)) : [];
+  const settled = run.writes
+    ? run.snapshot.transaction(() => keep(state, { summary, done, counts }))
+    : [];
   if (run.writes) await yielding(run, keepNoticed(state));
   if (run.writes) await closeHolds(state, settled);
   if (run.writes && onlyKey(run) === undefined) await prune(run, state.mirror);
@@ -72,8 +76,9 @@ async function closeAuditLog(run: RunContext): Promise<Problem | undefined> {
 }
 
 /** Stores the end of the run. Returns the record types for which all necessary work was done. */
-function keep(state: RunState, summary: Summary): RecordType[] {
+function keep(state: RunState, ended: Ended): RecordType[] {
   const { run } = state;
+  const { summary } = ended;
   const { runs, journal } = run.snapshot;
   const { id } = run;
   const at = run.clock.now();
@@ -86,6 +91,7 @@ function keep(state: RunState, summary: Summary): RecordType[] {
   const isIdle = isQuiet && !journal.holds(id);
   if (isIdle) runs.drop(id);
   else runs.finish({ id, status, plan, summary: JSON.stringify(kept), at });
+  if (!isIdle) keepFigures(state, ended);
   if (!run.selection) storeCursors(state, status);
   storeLimits(run.snapshot.meta, state.mirror.limits(), at);
   clearAnnouncement(state);
@@ -138,12 +144,14 @@ async function prune(
   { keepMs, audit, auditFault }: RunState['mirror'],
 ): Promise<void> {
   const { snapshot, clock } = run;
-  const { runs, journal, optOutReports, awaitingApproval, unaudited, transaction } = snapshot;
+  const { runs, figures, journal, optOutReports, awaitingApproval, unaudited, transaction } =
+    snapshot;
   const at = clock.now();
   // Guards count the changes of the last seven days.
   const before = at - Math.max(keepMs, weekMs);
   transaction(() => {
     runs.prune(at - keepMs);
+    figures.prune(at - keepMs);
     optOutReports.prune(before);
     awaitingApproval.prune(before);
     // What a log is to get waits for it; a program that wants none is not to keep it for ever.

@@ -213,6 +213,16 @@ export const migrations: readonly string[] = [
      plan text not null, name text not null, at integer not null, reason text,
      signature text not null, primary key (plan, name)
    ) without rowid;`,
+  // The history that plots are drawn from (snapshot/tables/run-figures.ts).
+  `create table run_figures (
+     run text primary key, at integer not null, mode text not null, ms integer not null,
+     requests integer not null, refused integer not null, used real, proof_ms integer,
+     changed integer not null, changes text not null, people text
+   ) without rowid;
+   create index run_figures_by_at on run_figures (at);
+   create table opt_out_day (
+     day text not null, origin text not null, n integer not null, primary key (day, origin)
+   ) without rowid;`,
 ];
 
 /** Brings the tables of a database up to date. Throws Invalid for a newer version. */

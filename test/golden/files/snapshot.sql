@@ -1,4 +1,4 @@
-user_version 20
+user_version 21
 CREATE INDEX change_by_guard on change (guard, sent_at)
      where guard is not null and approved is null;
 CREATE INDEX change_by_key on change (kind, key);
@@ -11,6 +11,7 @@ CREATE INDEX renamed_by_key on renamed (kind, key);
 CREATE UNIQUE INDEX returned_by_record on returned (kind, key, crm, part);
 CREATE INDEX returned_open on returned (kind, state, attempts, seq)
      where state not in ('acked', 'needless');
+CREATE INDEX run_figures_by_at on run_figures (at);
 CREATE INDEX twin_by_id on twin (kind, id);
 CREATE TABLE absence (
      kind text not null, key text not null,
@@ -44,6 +45,9 @@ CREATE TABLE held_plan (
      mode text not null, at integer not null, current integer not null
    , whole text) without rowid;
 CREATE TABLE meta (name text primary key, value text not null) without rowid;
+CREATE TABLE opt_out_day (
+     day text not null, origin text not null, n integer not null, primary key (day, origin)
+   ) without rowid;
 CREATE TABLE origin (
      kind text not null, id text not null, key text not null, since integer not null default 0,
      primary key (kind, id, key)
@@ -80,6 +84,11 @@ CREATE TABLE run (
      id text primary key, mode text not null, status text not null, plan text,
      started_at integer not null, ended_at integer, summary text
    , asked text) without rowid;
+CREATE TABLE run_figures (
+     run text primary key, at integer not null, mode text not null, ms integer not null,
+     requests integer not null, refused integer not null, used real, proof_ms integer,
+     changed integer not null, changes text not null, people text
+   ) without rowid;
 CREATE TABLE sqlite_sequence(name,seq);
 CREATE TABLE "standing" (
      guard text not null, kind text not null, key text not null, part text not null default '',

@@ -6,7 +6,7 @@ import { mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { pipelinePicture } from './pipeline-picture.ts';
-import { takeEmulatorPage, takeStatusPage } from './screenshots.ts';
+import { takeConsole, takeEmulatorPage } from './screenshots.ts';
 import { terminalPicture } from './terminal-recording.ts';
 
 const folder = fileURLToPath(new URL('../../../docs/pictures', import.meta.url));
@@ -15,12 +15,23 @@ const bytesAtMost = 150_000;
 const pictures: Readonly<Record<string, (file: string) => void | Promise<void>>> = {
   'pipeline.svg': (file) => writeFileSync(file, pipelinePicture()),
   'terminal.svg': async (file) => writeFileSync(file, await terminalPicture()),
-  'status-page.png': takeStatusPage,
+  'console-overview.png': takeConsole({ path: '' }),
+  'console-approvals.png': takeConsole({ path: 'approvals' }),
+  'console-person.png': takeConsole({
+    path: 'approvals',
+    follow: 'ann@example.com',
+    width: 420,
+    height: 860,
+    colorScheme: 'dark',
+  }),
   'emulator.png': takeEmulatorPage,
 };
 
 mkdirSync(folder, { recursive: true });
+// Names of pictures as arguments: only these.
+const wanted = process.argv.slice(2);
 for (const [name, make] of Object.entries(pictures)) {
+  if (wanted.length > 0 && !wanted.includes(name)) continue;
   const file = join(folder, name);
   await make(file);
   const { size } = statSync(file);

@@ -1,43 +1,57 @@
-/** Takes pictures of the pages that the worker and the emulator serve, by a headless browser. */
+/** Takes pictures of the pages that the console and the emulator serve, by a headless browser. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
-import { freePort } from '../port.ts';
-import { ownRedis } from '../redis.ts';
-import { needed, openPictureStage, program, type PictureStage } from './picture-stage.ts';
+import { chromium } from 'playwright-core';
+import { needed, openPictureStage, program } from './picture-stage.ts';
 
-const schedule = "schedule: { full: '0 3 * * *', fast: '*/5 * * * *', timezone: Europe/Berlin }";
-const patienceMs = 60_000;
+/** A page of the console, and how it is looked at. */
+interface Look {
+  /** The path below the mirror, and a link to follow there. */
+  path: string;
+  follow?: string;
+  width?: number;
+  height?: number;
+  colorScheme?: 'light' | 'dark';
+}
 
-/** Takes the worker's status page: one mirror awaits an approval, the other one is well. */
-export async function takeStatusPage(file: string): Promise<void> {
-  const redis = await ownRedis();
-  const port = await freePort();
-  const shared = [`redis: ${redis.url}`, `server: { port: ${port} }`, schedule];
-  const acme = await openPictureStage('acme', shared);
-  const shop = await openPictureStage('shop', shared);
-  const configs = ['-c', acme.config, '-c', shop.config];
-  try {
-    await fill(acme);
-    await fill(shop);
-    acme.export(...rowsOf('no'));
-    await acme.call('sync');
-    const worker = spawn(process.execPath, [program, 'worker', ...configs], { stdio: 'ignore' });
+/**
+ * Returns a function that takes a page of the console: several runs have ended, and the opt-outs of
+ * a whole list await approval.
+ */
+export function takeConsole({ path, follow, ...options }: Look): (file: string) => Promise<void> {
+  return async (file) => {
+    const stage = await openPictureStage('acme');
+    const running = spawn(
+      process.execPath,
+      [program, 'console', '-c', stage.config, '--port', '0'],
+      { stdio: ['ignore', 'pipe', 'ignore'] },
+    );
+    const browser = await chromium.launch({
+      executablePath: await needed('chromium', 'chromium-browser', 'google-chrome'),
+      args: ['--no-sandbox', '--disable-dev-shm-usage'],
+    });
     try {
-      await answers(`http://127.0.0.1:${port}/readyz`);
-      await take(`http://127.0.0.1:${port}/`, file, { width: 980, height: 950 });
+      for (const rows of [rowsOf('yes', 4), rowsOf('yes'), rowsOf('yes', 6), rowsOf('no')]) {
+        stage.export(...rows);
+        await stage.call('sync');
+      }
+      const [link] = await once(running.stdout.setEncoding('utf8'), 'data');
+      const { width = 980, height = 760, colorScheme = 'light' } = options;
+      const page = await browser.newPage({ viewport: { width, height }, colorScheme });
+      await page.goto(String(link).trim());
+      await page.goto(new URL(`/m/acme/${path}`, String(link)).href);
+      if (follow !== undefined) await page.getByRole('link', { name: follow }).first().click();
+      await page.waitForTimeout(500);
+      await page.screenshot({ path: file });
     } finally {
-      worker.kill();
-      await once(worker, 'exit');
+      await browser.close();
+      running.kill();
+      await stage.close();
     }
-  } finally {
-    await acme.close();
-    await shop.close();
-    await redis.close();
-  }
+  };
 }
 
 /** Takes the page on which the emulator describes the API. */
@@ -52,23 +66,9 @@ export async function takeEmulatorPage(file: string): Promise<void> {
 
 const people = ['ann', 'ben', 'cara', 'dan', 'eve', 'finn', 'gina', 'hugo'];
 
-function rowsOf(newsletter: string): string[] {
-  return people.map((name, at) => `${at + 1},${name}@example.com,${newsletter},yes`);
-}
-
-async function fill(stage: PictureStage): Promise<void> {
-  stage.export(...rowsOf('yes'));
-  await stage.call('sync');
-}
-
-async function answers(url: string): Promise<void> {
-  const until = Date.now() + patienceMs;
-  for (;;) {
-    const response = await fetch(url).catch(() => undefined);
-    if (response?.ok) return;
-    if (Date.now() > until) throw new Error(`${url} does not answer`);
-    await pause(100);
-  }
+function rowsOf(newsletter: string, most = people.length): string[] {
+  const rows = people.map((name, at) => `${at + 1},${name}@example.com,${newsletter},yes`);
+  return rows.slice(0, most);
 }
 
 async function take(

@@ -1,0 +1,116 @@
+/** Shows the rate limits of the platform, as they are now or as the last run observed them. */
+import { withCommas } from '../../domain/values/counted.ts';
+import { isExpected } from '../../domain/errors.ts';
+import { explain } from '../../cli/output/failure-report.ts';
+import { instant, lasting, range } from '../../cli/output/format-values.ts';
+import { progressWords } from '../../cli/status/run-progress.ts';
+import { lastRefused } from '../../request-log/read-log.ts';
+import { html, type Html, linkTo, type Page, type PageRequest } from '../view/page.ts';
+import type { PageStatus } from '../view/page-status.ts';
+
+/** The page of the rate limits. */
+export const limitsPage: Page = {
+  path: 'limits',
+  nav: 'Rate limits',
+  show(request) {
+    const pieces = limitPieces(request, request.mirror.status());
+    const body = html`<div data-live="${linkTo(request, 'live')}">
+        ${Object.entries(pieces).map(([id, piece]) => html`<div id="${id}">${piece}</div>`)}
+      </div>
+      ${refusedSection(request)}`;
+    return { title: 'Rate limits', body };
+  },
+};
+
+/** Returns the parts of the page that change while it is open, by id. */
+export function limitPieces({ mirror }: PageRequest, { status }: PageStatus): Record<string, Html> {
+  const { running, limits: stored } = status;
+  const now = mirror.limits();
+  const rows = new Map<string, Row>(stored.map(({ route, ...one }) => [route, one]));
+  for (const [route, { limit, windowMs, left, others }] of Object.entries(now)) {
+    if (limit === undefined || windowMs === undefined) continue;
+    const used = left === undefined ? undefined : Math.max(0, limit - left);
+    rows.set(route, { limit, windowMs, others, used, at: 'now' });
+  }
+  return { 'limits-run': runPart(status.at, running), 'limits-routes': routesPart(rows) };
+}
+
+interface Row {
+  limit: number;
+  windowMs: number;
+  others: number;
+  /** The requests used in this window by everybody; undefined if this process does not know. */
+  used?: number | undefined;
+  at: string;
+}
+
+function runPart(at: string, running: PageStatus['status']['running']): Html {
+  if (!running) return html`<p class="quiet">No run is in progress.</p>`;
+  const { leftMs } = running;
+  const left = leftMs === null ? 'not known yet' : `about ${lasting(leftMs)}`;
+  return html`<p>${progressWords({ at, running })}</p>
+    <p>The run still needs: <b>${left}</b>.</p>`;
+}
+
+function routesPart(rows: ReadonlyMap<string, Row>): Html {
+  if (rows.size === 0) {
+    return html`<p class="quiet">No limit is known yet: the answers to a run show them.</p>`;
+  }
+  const sorted = [...rows].toSorted(([a], [b]) => a.localeCompare(b));
+  return html`<div class="scroll">
+    <table>
+      <thead>
+        <tr>
+          <th scope="col">Route</th>
+          <th scope="col" class="number">Limit</th>
+          <th scope="col" class="number">Window</th>
+          <th scope="col" class="number">Used now</th>
+          <th scope="col" class="number">By others</th>
+          <th scope="col">Seen</th>
+        </tr>
+      </thead>
+      <tbody>
+        ${sorted.map(([route, row]) => routeRow(route, row))}
+      </tbody>
+    </table>
+  </div>`;
+}
+
+function routeRow(route: string, { limit, windowMs, used, others, at }: Row): Html {
+  return html`<tr>
+    <th scope="row">${route}</th>
+    <td class="number">${withCommas(limit)}</td>
+    <td class="number">${range(windowMs)}</td>
+    <td class="number">${used === undefined ? '–' : withCommas(used)}</td>
+    <td class="number">${Math.round(others * 100)} %</td>
+    <td>${at}</td>
+  </tr>`;
+}
+
+/** Returns the last refusal of each route, as far as the request log goes back. */
+function refusedSection({ mirror }: PageRequest): Html {
+  const found = refusedIn(mirror.config.requests.path);
+  if (typeof found === 'string') return html`<p class="quiet">${found}</p>`;
+  return html`<section>
+    <h2>Last refused (429)</h2>
+    ${
+      found.length === 0
+        ? html`<p class="quiet">The request log holds no such answer.</p>`
+        : html`<ul>
+            ${found.map(
+              ({ route, n, at }) =>
+                html`<li>${route}: ${instant(at)}, ${withCommas(n)} in the request log</li>`,
+            )}
+          </ul>`
+    }
+  </section>`;
+}
+
+function refusedIn(path: string): ReturnType<typeof lastRefused> | string {
+  try {
+    return lastRefused(path);
+  } catch (error) {
+    if (isExpected(error)) return explain(error).text;
+    throw error;
+  }
+}

@@ -1,0 +1,173 @@
+/** Draws the history of a mirror, with a table of the last values beside each plot. */
+import { z } from 'zod';
+import { withCommas } from '../../domain/values/counted.ts';
+import { range } from '../../cli/output/format-values.ts';
+import type { Snapshot } from '../../snapshot/snapshot.ts';
+import type { OptOutOrigin } from '../../snapshot/tables/run-figures.ts';
+import { html, type Html, type PageRequest } from '../view/page.ts';
+
+const dayMs = 86_400_000;
+const shownMs = 90 * dayMs;
+const mostPoints = 200;
+const mostSeries = 6;
+const numbers = z.record(z.string(), z.number());
+
+interface Series {
+  label: string;
+  values: (number | null)[];
+}
+
+interface Plot {
+  title: string;
+  /** The times in seconds since the epoch, as uPlot takes them. */
+  x: number[];
+  unit?: string;
+  series: Series[];
+  /** Formats a value for the table. */
+  words?: (value: number) => string;
+}
+
+/** Returns the section with the plots of the history that the mirror keeps. */
+export async function plotsSection(request: PageRequest): Promise<Html> {
+  const plots = await request.mirror.read({ seesAddresses: false }, ({ snapshot, now }) =>
+    snapshot ? plotsOf(snapshot, now) : [],
+  );
+  const body =
+    plots.length === 0
+      ? html`<p class="quiet">There is no history yet: the first run begins it.</p>`
+      : html`<div class="plots">${plots.map(figure)}</div>`;
+  return html`<section aria-labelledby="history">
+    <h2 id="history">History</h2>
+    ${body}
+  </section>`;
+}
+
+function plotsOf({ figures }: Snapshot, now: number): Plot[] {
+  const since = figures.firstSince(now - shownMs);
+  if (since === undefined) return [];
+  const stepMs = Math.max(1, Math.ceil((now + 1 - since) / mostPoints));
+  const points = figures.points({ since, stepMs });
+  const x = points.map(({ at }) => Math.round(at / 1000));
+  const of = (label: string, value: (point: (typeof points)[number]) => number | null): Series => ({
+    label,
+    values: points.map(value),
+  });
+  return [
+    peoplePlot(figures.people({ since, stepMs })),
+    optOutsPlot(figures.optOuts(now - shownMs)),
+    { title: 'Changes per run', x, series: [of('changes', ({ changed }) => changed)] },
+    {
+      title: 'Run time',
+      x,
+      unit: ' s',
+      series: [of('run time', ({ ms }) => ms / 1000)],
+      words: (seconds) => range(seconds * 1000),
+    },
+    {
+      title: 'Rate limit used',
+      x,
+      unit: ' %',
+      series: [of('share used', ({ used }) => (used === null ? null : Math.round(used * 100)))],
+    },
+    {
+      title: 'Requests refused by the rate limit',
+      x,
+      series: [of('refused', ({ refused }) => refused)],
+    },
+    {
+      title: 'Age of the last complete run',
+      x,
+      unit: ' h',
+      series: [of('age', ({ proofMs }) => (proofMs === null ? null : proofMs / 3_600_000))],
+      words: (hours) => range(hours * 3_600_000),
+    },
+  ];
+}
+
+function peoplePlot(rows: readonly { at: number; people: string }[]): Plot {
+  const counts = rows.map(
+    ({ people }) => new Map(Object.entries(numbers.parse(JSON.parse(people)))),
+  );
+  const channels = [...new Set(counts.flatMap((one) => [...one.keys()]))].slice(0, mostSeries);
+  return {
+    title: 'People subscribed per channel',
+    x: rows.map(({ at }) => Math.round(at / 1000)),
+    series: channels.map((label) => ({
+      label,
+      values: counts.map((one) => one.get(label) ?? 0),
+    })),
+  };
+}
+
+const origins: Readonly<Record<OptOutOrigin, string>> = {
+  stated: 'stated by the CRM',
+  platform: 'on the platform',
+  absence: 'missing from the CRM',
+  operator: 'by an operator',
+};
+
+function optOutsPlot(rows: readonly { day: string; origin: OptOutOrigin; n: number }[]): Plot {
+  const days = [...new Set(rows.map(({ day }) => day))];
+  const values = (origin: string): number[] =>
+    days.map((day) => rows.find((row) => row.day === day && row.origin === origin)?.n ?? 0);
+  return {
+    title: 'Opt-outs per day',
+    x: days.map((day) => Date.parse(day) / 1000),
+    series: Object.entries(origins).map(([origin, label]) => ({ label, values: values(origin) })),
+  };
+}
+
+const shownRows = 5;
+
+function figure({ title, x, unit = '', series, words }: Plot): Html {
+  if (x.length === 0) {
+    return html`<figure>
+      <figcaption>${title}</figcaption>
+      <p class="quiet">None yet.</p>
+    </figure>`;
+  }
+  const data = JSON.stringify({ x, unit, series: series.map(rounded) });
+  const last = x.map((_, at) => at).slice(-shownRows);
+  const format = words ?? ((value: number) => withCommas(value) + unit);
+  return html`<figure>
+    <figcaption>${title}</figcaption>
+    <div class="plot" data-plot="${data}" role="img" aria-label="${title}, as a plot"></div>
+    <details>
+      <summary>The last values<span class="hidden"> of ${title}</span></summary>
+      <div class="scroll">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">When</th>
+              ${series.map(({ label }) => html`<th scope="col" class="number">${label}</th>`)}
+            </tr>
+          </thead>
+          <tbody>
+            ${last.toReversed().map((at) => row(at, { x, series, format }))}
+          </tbody>
+        </table>
+      </div>
+    </details>
+  </figure>`;
+}
+
+interface Shown {
+  x: readonly number[];
+  series: readonly Series[];
+  format: (value: number) => string;
+}
+
+function row(at: number, { x, series, format }: Shown): Html {
+  const when = new Date((x[at] ?? 0) * 1000).toISOString().slice(0, 16).replace('T', ' ');
+  return html`<tr>
+    <th scope="row">${when}</th>
+    ${series.map(({ values }) => {
+      const value = values[at] ?? null;
+      return html`<td class="number">${value === null ? '–' : format(value)}</td>`;
+    })}
+  </tr>`;
+}
+
+function rounded({ label, values }: Series): Series {
+  return { label, values: values.map((one) => one && Math.round(one * 100) / 100) };
+}

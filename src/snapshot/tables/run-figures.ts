@@ -1,0 +1,172 @@
+/**
+ * Keeps the history that plots are drawn from: one row for each run about all people, and one for
+ * each day and origin of opt-outs. Times are in milliseconds since the epoch.
+ */
+import type { Statements } from '../database/prepared-statements.ts';
+import { inRange, type KeyRange } from '../database/key-range.ts';
+
+/** The figures of a run at its end. */
+export interface RunFigures {
+  run: string;
+  at: number;
+  mode: string;
+  ms: number;
+  /** The number of requests, and how many of them the rate limit refused (429). */
+  requests: number;
+  refused: number;
+  /** The largest share of a route's limit that the run has used, 0 to 1; null if unknown. */
+  used: number | null;
+  /** The age of the last proven run; null if there is none. */
+  proofMs: number | null;
+  /** The number of changes that the platform acknowledged. */
+  changed: number;
+  /** The changes as JSON text: a list of record type, operation, state and number. */
+  changes: string;
+  /** The number of people subscribed by channel, as JSON text; null if they were not counted. */
+  people: string | null;
+}
+
+/** Who asked for an opt-out: the CRM, the person on the platform, an absence, or an operator. */
+export type OptOutOrigin = 'stated' | 'platform' | 'absence' | 'operator';
+
+/** A number of opt-outs on one day (UTC), such as 2026-03-01. */
+export interface OptOutDay {
+  day: string;
+  origin: OptOutOrigin;
+  n: number;
+}
+
+/** One point of the plots: the largest values of the runs of a time. */
+export type FiguresPoint = Pick<
+  RunFigures,
+  'at' | 'ms' | 'refused' | 'used' | 'proofMs' | 'changed'
+>;
+
+/** The part of the history that plots show. */
+interface Part {
+  since: number;
+  /** The time that one point stands for. */
+  stepMs: number;
+}
+
+/** Stores and returns the figures. */
+export interface FiguresHistory {
+  add(figures: RunFigures): void;
+  /** Returns the `changes` of a run, or undefined if none are stored. */
+  changesOf(run: string): string | undefined;
+  /** Adds to the opt-outs of a day. */
+  addOptOuts(of: OptOutDay): void;
+  /** Counts the acknowledged opt-outs of a run by the day of `at`. */
+  optOutsOf(run: string, at: number): OptOutDay[];
+  /** Counts the people of a range who are subscribed, by channel. */
+  subscribed(range: KeyRange): { channel: string; n: number }[];
+  /** Counts the opt-outs of a range that were made on the platform and seen since a time. */
+  madeSince(range: KeyRange, since: number): OptOutDay[];
+  /** Returns when people were last counted; undefined if never. */
+  countedAt(): number | undefined;
+  /** Returns the time of the first row from `since` on. */
+  firstSince(since: number): number | undefined;
+  points(part: Part): FiguresPoint[];
+  people(part: Part): { at: number; people: string }[];
+  optOuts(since: number): OptOutDay[];
+  /** Deletes the rows of runs that ended before `before`, and of the days before. */
+  prune(before: number): void;
+}
+
+const dayOf = (column: string): string => `strftime('%Y-%m-%d', ${column} / 1000, 'unixepoch')`;
+
+/** Prepares the statements about the history. */
+export function figuresIn(db: Statements): FiguresHistory {
+  const add = db.prepare<RunFigures>(
+    `insert or replace into run_figures
+       (run, at, mode, ms, requests, refused, used, proof_ms, changed, changes, people)
+     values (@run, @at, @mode, @ms, @requests, @refused, @used, @proofMs, @changed, @changes,
+       @people)`,
+  );
+  const addOptOuts = db.prepare<OptOutDay>(
+    `insert into opt_out_day (day, origin, n) values (@day, @origin, @n)
+     on conflict (day, origin) do update set n = n + excluded.n`,
+  );
+  const changesOf = db.prepare<[string], { changes: string }>(
+    'select changes from run_figures where run = ?',
+  );
+  const pruneRuns = db.prepare<[number]>('delete from run_figures where at < ?');
+  const pruneDays = db.prepare<[number]>(`delete from opt_out_day where day < ${dayOf('?')}`);
+  return {
+    ...countsIn(db),
+    ...plottedIn(db),
+    add: (figures) => void add.run(figures),
+    addOptOuts: (of) => void addOptOuts.run(of),
+    changesOf: (run) => changesOf.get(run)?.changes,
+    prune(before) {
+      pruneRuns.run(before);
+      pruneDays.run(before);
+    },
+  };
+}
+
+type Counting = 'optOutsOf' | 'subscribed' | 'madeSince' | 'countedAt';
+
+function countsIn(db: Statements): Pick<FiguresHistory, Counting> {
+  // Opt-outs are the first phase of a run, so the other changes are not looked at.
+  const optOutsOf = db.prepare<{ run: string; at: number }, OptOutDay>(
+    `select ${dayOf('@at')} day, count(*) n, case
+         when why ->> '$.rule' = 'settled-out' then 'operator'
+         when coalesce(body ->> '$.cause', 'stated') = 'stated' then 'stated'
+         else 'absence' end origin
+     from change indexed by change_by_run
+     where run = @run and phase = 0 and kind = 'contact' and op = 'opt_out' and state = 'acked'
+     group by origin`,
+  );
+  const subscribed = db.prepare<KeyRange & { kind: string }, { channel: string; n: number }>(
+    `select c.key channel, count(*) n from recorded r, json_each(r.body, '$.channels') c
+     where ${inRange('r')} and c.value ->> '$.is' = 'opt_in' and not instr(r.body, '"left":{')
+     group by c.key`,
+  );
+  const madeSince = db.prepare<KeyRange & { kind: string; since: number }, OptOutDay>(
+    `select ${dayOf('seen')} day, 'platform' origin, count(*) n from (
+       select c.value ->> '$.made.by' seen, c.value ->> '$.made.after' after
+         from recorded r, json_each(r.body, '$.channels') c
+         where ${inRange('r')} and instr(r.body, '"made"')
+       union all
+       select r.body ->> '$.left.by', r.body ->> '$.left.after' from recorded r
+         where ${inRange('r')} and instr(r.body, '"left":{'))
+     where seen > @since and after is not null group by day`,
+  );
+  const countedAt = db.prepare<[], { at: number | null }>(
+    'select max(at) at from run_figures where people is not null',
+  );
+  const kind = 'contact';
+  return {
+    optOutsOf: (run, at) => optOutsOf.all({ run, at }),
+    subscribed: (range) => subscribed.all({ kind, ...range }),
+    madeSince: (range, since) => madeSince.all({ kind, ...range, since }),
+    countedAt: () => countedAt.get()?.at ?? undefined,
+  };
+}
+
+type Plotted = 'firstSince' | 'points' | 'people' | 'optOuts';
+
+function plottedIn(db: Statements): Pick<FiguresHistory, Plotted> {
+  const first = db.prepare<[number], { at: number | null }>(
+    'select min(at) at from run_figures where at >= ?',
+  );
+  const points = db.prepare<Part, FiguresPoint>(
+    `select max(at) at, max(ms) ms, max(refused) refused, max(used) used, max(proof_ms) proofMs,
+       max(changed) changed
+     from run_figures where at >= @since group by (at - @since) / @stepMs order by at`,
+  );
+  const people = db.prepare<Part, { at: number; people: string }>(
+    `select max(at) at, people from run_figures where at >= @since and people is not null
+     group by (at - @since) / @stepMs order by at`,
+  );
+  const optOuts = db.prepare<[number], OptOutDay>(
+    `select day, origin, n from opt_out_day where day >= ${dayOf('?')} order by day, origin`,
+  );
+  return {
+    firstSince: (since) => first.get(since)?.at ?? undefined,
+    points: (part) => points.all(part),
+    people: (part) => people.all(part),
+    optOuts: (since) => optOuts.all(since),
+  };
+}
