@@ -182,8 +182,7 @@ export function auditLogIn(
         if (dropped) add(last(), { entry: { type: 'erasure', at, by }, person: null });
       });
       // What was overwritten must not stay in the write-ahead log.
-      const [done] = statements.prepare<[], { busy: number }>(checkpointSql).all();
-      if (done?.busy === 0) return;
+      if (statements.prepare<[], { busy: number }>(checkpointSql).get()?.busy === 0) return;
       throw new Busy('another process reads the audit log, so it still has the key', {
         fix: 'run it again',
       });

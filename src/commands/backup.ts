@@ -27,7 +27,8 @@ export function options(command: Command): void {
 }
 
 /**
- * Copies the snapshot, the do-not-contact list, the audit log and their keys. Throws Invalid if there is no snapshot.
+ * Copies the snapshot, the do-not-contact list, the audit log and their keys. Throws Invalid if
+ * there is no snapshot.
  */
 export async function run(command: Command, shell: Shell): Promise<number> {
   const file = resolve(command.args[0] ?? '');
