@@ -59,6 +59,10 @@ test('the package is built, complete, and under 3 MB', () => {
   expect(paths).toEqual(expect.arrayContaining(built.map((path) => path.replace(/ts$/, 'js'))));
   expect(paths).toContain('dist/cli/completion/commands.json');
   expect(paths).toContain('config/deploy/crm-mirror.service');
+  const assets = readdirSync(join(root, 'src/console/assets'));
+  expect(paths).toEqual(
+    expect.arrayContaining(assets.map((name) => `dist/console/assets/${name}`)),
+  );
 });
 
 const hasRegistry = spawnSync('npm', ['ping', '--fetch-retries=0']).status === 0;

@@ -6,7 +6,6 @@ import type { Key, RecordTypeName } from '../../domain/record.ts';
 import { heldGroup, refusedReports } from '../../engine/finish/group-found-problems.ts';
 import { groupProblems, type ProblemGroup } from '../../engine/report/problem-groups.ts';
 import { sayRejected } from '../../write-back/report-delivery.ts';
-import { everything } from '../../snapshot/database/key-range.ts';
 import type { PlanAwaitingApproval } from '../../snapshot/guards/awaiting-approval.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 
@@ -52,13 +51,13 @@ export function standingGroups(snapshot: Snapshot): ProblemGroup[] {
 
 /** Returns a group for each guard with changes that await approval. */
 function heldGroups(snapshot: Snapshot): ProblemGroup[] {
-  const told = kinds.flatMap((kind) =>
-    snapshot.problems.counted.list(kind, everything).filter((one) => one.class === 'held'),
-  );
+  const { counted } = snapshot.problems;
+  const plans = snapshot.awaitingApproval.current();
   return guardNames.flatMap((guard) => {
-    const plan = largest(snapshot.awaitingApproval.current(), guard);
+    const plan = largest(plans, guard);
     if (!plan || plan.held[guard] === 0) return [];
-    const said = told.find(({ key }) => key === guard) ?? awaits(plan.plan);
+    const told = kinds.flatMap((kind) => counted.list(kind, guard));
+    const said = told.find((one) => one.class === 'held') ?? awaits(plan.plan);
     return [heldGroup(guard, plan.held[guard], said)];
   });
 }

@@ -1,7 +1,6 @@
 /** Finds a person by address, CRM id or hash, and lists the people who need somebody. */
 import { Invalid } from '../../domain/errors.ts';
 import type { Key } from '../../domain/record.ts';
-import { withCommas } from '../../domain/values/counted.ts';
 import { searchPeople } from '../../cli/dossier/person-search.ts';
 import { maskedText } from '../../cli/lookup/masked-request.ts';
 import type { Seen } from '../../cli/lookup/snapshot-command.ts';
@@ -115,8 +114,7 @@ function listsOf(request: PageRequest, { snapshot, names }: Seen): Html {
     html`<a href="${linkTo(request, path)}">${text}</a>`;
   const isCalm = refused.length + conflicts.length + held.length === 0;
   return html`${section('Opt-outs that could not be applied', refused, link('problems?class=rejected', 'All that was refused'))}
-    ${section('Conflicts', conflicts, link('problems?class=conflict', 'All conflicts'))}
-    ${section('Awaiting approval', held, link('approvals', 'All that awaits approval'))}
-    ${isCalm ? html`<p class="quiet">Nobody needs somebody: no conflict, no refused opt-out, and nothing awaits approval.</p>` : ''}
-    <p class="quiet">${withCommas(snapshot.recorded.count('contact'))} people are recorded.</p>`;
+  ${section('Conflicts', conflicts, link('problems?class=conflict', 'All conflicts'))}
+  ${section('Awaiting approval', held, link('approvals', 'All that awaits approval'))}
+  ${isCalm ? html`<p class="quiet">Nobody needs somebody: no conflict, no refused opt-out, and nothing awaits approval.</p>` : ''}`;
 }

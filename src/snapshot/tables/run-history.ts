@@ -3,6 +3,7 @@ import type { Statements } from '../database/prepared-statements.ts';
 import { inStretch, type Place, stretchesOf } from '../database/plan-chunks.ts';
 import type { JournaledChange } from '../../domain/change.ts';
 import type { Key, RecordedRow, RecordTypeName } from '../../domain/record.ts';
+import { keysIn } from './record-keys.ts';
 
 /** A recorded run; times are in milliseconds since the epoch. */
 export interface KeptRun {
@@ -224,8 +225,8 @@ function changesOfRun(db: Statements): Outcomes['ofRun'] {
 /** Returns what the snapshot contains about single records. */
 export interface RecordHistory {
   /**
-   * Yields every key that occurs in any table of the snapshot, some more than once. It reads few at
-   * a time, so a caller may pause, and other statements may run.
+   * Yields every key that occurs in any table of the snapshot. It reads few at a time, so a caller
+   * may pause, and other statements may run.
    */
   keys(kind: RecordTypeName): IterableIterator<Key>;
   /** Yields every recorded record in key order; nothing may be written while it runs. */
@@ -258,32 +259,5 @@ export function historyIn(db: Statements): RecordHistory {
     records: (kind) => records.iterate(kind),
     barred: (kind) => barred.all({ kind }).map(({ key }) => key),
     changes: (kind, key, count) => changes.all(kind, key, count),
-  };
-}
-
-const keysAtOnce = 1_000;
-
-/** Reads each table by its index, because one statement about all of them would sort all keys. */
-function keysIn(db: Statements): RecordHistory['keys'] {
-  const each = (from: string) => {
-    const next = db.prepare<{ kind: string; after: Key; batch: string }, { key: Key }>(
-      `select distinct key from ${from} kind = @kind and key > @after
-       order by key limit ${keysAtOnce}`,
-    );
-    return function* (kind: RecordTypeName, batch = ''): Generator<Key> {
-      for (let after = '', isMore = true; isMore;) {
-        const found = next.all({ kind, after, batch });
-        for (const { key } of found) yield key;
-        after = found.at(-1)?.key ?? after;
-        isMore = found.length === keysAtOnce;
-      }
-    };
-  };
-  const tables = ['recorded', 'origin', 'problem', 'change'].map((name) => each(`${name} where`));
-  const held = each('held where batch = @batch and');
-  const batches = db.prepare<[], { batch: string }>('select distinct batch from held_plan');
-  return function* (kind) {
-    for (const table of tables) yield* table(kind);
-    for (const { batch } of batches.all()) yield* held(kind, batch);
   };
 }
