@@ -75,7 +75,7 @@ export interface FiguresHistory {
 
 const dayOf = (column: string): string => `strftime('%Y-%m-%d', ${column} / 1000, 'unixepoch')`;
 
-/** The number of the point that a row belongs to. Parameters are bound as floating-point numbers. */
+/** The number of the point that a row belongs to. Parameters are bound as REAL. */
 const bucket = 'cast((at - @since) / @stepMs as integer)';
 
 /** Prepares the statements about the history. */
