@@ -25,6 +25,10 @@ export interface Verification {
   last: number;
   /** The last entry that a valid checkpoint covers; 0 if none does. */
   signedUpTo: number;
+  /** The last entry that is proven: signed, and with nothing wrong before it; 0 if none is. */
+  provenUpTo: number;
+  /** The number and the hash of the last entry, `SEQ:HASH`; null in an empty log. */
+  head: string | null;
   /** The ids of the keys that signed. */
   keys: string[];
   /** At most 100 faults, by number. */
@@ -37,6 +41,8 @@ const mostFaults = 100;
 interface Compared {
   /** An end of the chain that is remembered elsewhere: only by it is a cut end found. */
   known?: (Head & { log?: string }) | undefined;
+  /** An end that somebody keeps where nobody can change it together with the log. */
+  kept?: Head | undefined;
   /** The public keys, in PEM form, that may have signed; any key if there are none. */
   trusted?: readonly string[];
   /** What comes before the first entry, if earlier ones are left out. */
@@ -46,7 +52,7 @@ interface Compared {
 /** Verifies a log. */
 export function verifyLog(
   log: Pick<AuditLog, 'id' | 'entries' | 'checkpoints'>,
-  { known, trusted = [], start: given }: Compared = {},
+  { known, kept, trusted = [], start: given }: Compared = {},
 ): Verification {
   const faults: Fault[] = [];
   const add = (seq: number, what: string): void => {
@@ -54,33 +60,71 @@ export function verifyLog(
   };
   sayOther(log.id, known?.log ?? log.id, add);
   const signed = signaturesOf(log, { trusted, add });
-  const odd: Odd[] = [];
+  const chain = chainOf(add);
+  const ends = [known, kept].filter((end) => end !== undefined);
   let start = given ?? { seq: 0, hash: firstHash };
   let first: StoredEntry | undefined;
   let before: Head | undefined;
   let entries = 0;
-  const follow = (row: StoredEntry, after: Head): void => {
-    if (row.seq !== after.seq + 1) add(after.seq + 1, missing(after.seq + 1, row.seq - 1));
-    else if (!hashOf(after.hash, row).equals(row.hash)) odd.push({ row, before: after });
-  };
   for (const row of log.entries()) {
     entries += 1;
     first ??= row;
     start = given ?? startAfter(row) ?? start;
     sayGap(row, add);
-    if (before) follow(row, before);
+    if (before) chain.follow(row, before);
     signed.check(row);
-    if (known?.seq === row.seq && !known.hash.equals(row.hash)) {
-      add(row.seq, 'not the entry that was written here');
-    }
+    if (ends.some((end) => isOther(row, end))) chain.replaced(row);
     before = row;
   }
-  if (first) follow(first, start);
-  for (const { row } of odd) add(row.seq, sayOdd(row, odd));
-  const last = before?.seq ?? 0;
-  sayCut(last, Math.max(known?.seq ?? 0, ...signed.left()), add);
+  if (first) chain.follow(first, start);
+  const last = before ?? { seq: 0, hash: firstHash };
+  sayCut(last.seq, Math.max(...ends.map(({ seq }) => seq), ...signed.left(), 0), add);
+  if (kept) sayEarlier(start, kept, add);
+  const proven = signed.found(chain.brokenAt());
   const all = faults.toSorted((one, other) => one.seq - other.seq);
-  return { entries, first: first?.seq ?? 0, last, ...signed.found(), faults: all };
+  const { seq } = last;
+  const head = seq === 0 ? null : `${seq}:${last.hash.toString('hex')}`;
+  return { entries, first: first?.seq ?? 0, last: seq, head, ...proven, faults: all };
+}
+
+/** Returns what checks that each entry follows from the one before it. */
+function chainOf(add: Judging['add']) {
+  const odd: Odd[] = [];
+  let broken = Number.MAX_SAFE_INTEGER;
+  const breakAt = (seq: number): void => void (broken = Math.min(broken, seq));
+  return {
+    follow(row: StoredEntry, after: Head): void {
+      const fits = row.seq === after.seq + 1;
+      if (fits && hashOf(after.hash, row).equals(row.hash)) return;
+      breakAt(after.seq + 1);
+      if (fits) odd.push({ row, before: after });
+      else add(after.seq + 1, missing(after.seq + 1, row.seq - 1));
+    },
+    /** Reports an entry that is not the one that is known from elsewhere. */
+    replaced({ seq }: Head): void {
+      add(seq, 'not the entry that was written here');
+      breakAt(seq);
+    },
+    /** Reports the entries that do not fit. Returns the first that does not follow. */
+    brokenAt(): number {
+      for (const { row } of odd) add(row.seq, sayOdd(row, odd));
+      return broken;
+    },
+  };
+}
+
+/** Returns whether an entry has another hash than the one that is known of it. */
+function isOther(row: Head, known: Head): boolean {
+  return known.seq === row.seq && !known.hash.equals(row.hash);
+}
+
+/** Reports a kept end that comes before the first entry, and so does not prove the entries. */
+function sayEarlier(start: Head, kept: Head, add: Judging['add']): void {
+  if (kept.seq > start.seq || start.seq === 0) return;
+  if (isOther(start, kept)) add(kept.seq, 'not the entry that was written here');
+  if (kept.seq < start.seq) {
+    add(kept.seq, 'the entry of --head is not here, so it proves nothing: give a later one');
+  }
 }
 
 /** Reports a log that took the place of the one that the snapshot knows. */
@@ -104,20 +148,25 @@ function signaturesOf(log: Pick<AuditLog, 'id' | 'checkpoints'>, { trusted, add 
   const accepted = new Set(trusted.map(keyIdOf));
   const left = new Map(log.checkpoints().map((one) => [one.seq, one]));
   const keys = new Set<string>();
-  let signedUpTo = 0;
+  const valid: number[] = [];
   return {
     check(row: StoredEntry): void {
       const checkpoint = left.get(row.seq);
       if (!checkpoint) return;
       const fault = faultOf(log.id, checkpoint, row) ?? strangerOf(checkpoint, accepted);
-      if (fault === undefined) signedUpTo = row.seq;
+      if (fault === undefined) valid.push(row.seq);
       else add(row.seq, fault);
       keys.add(keyId(checkpoint.publicKey));
       left.delete(row.seq);
     },
     /** Returns the numbers of signed entries that were not found. */
     left: () => left.keys(),
-    found: () => ({ signedUpTo, keys: [...keys] }),
+    /** `broken` is the first entry that does not follow from the one before it. */
+    found: (broken: number) => ({
+      signedUpTo: valid.at(-1) ?? 0,
+      provenUpTo: valid.findLast((seq) => seq < broken) ?? 0,
+      keys: [...keys],
+    }),
   };
 }
 

@@ -2,13 +2,18 @@ import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { type Command, Option } from 'commander';
 import { knownHead } from '../audit/drain-unaudited.ts';
-import type { AuditLog, Checkpoint } from '../audit/audit-log.ts';
+import type { AuditLog, Checkpoint, Head } from '../audit/audit-log.ts';
 import type { StoredEntry } from '../audit/hash-chain.ts';
 import { verifyLog } from '../audit/verify-log.ts';
 import { documentsOf, withSameTimes } from '../cli/audit/entry-document.ts';
 import { csvHead, csvOf, entryLines } from '../cli/audit/entry-text.ts';
 import { verifyExport } from '../cli/audit/export-file.ts';
-import { alteredText, verificationLines } from '../cli/audit/verification-text.ts';
+import {
+  alteredText,
+  exportLines,
+  headIn,
+  verificationLines,
+} from '../cli/audit/verification-text.ts';
 import { auditLogOf } from '../cli/compose/audit-trail.ts';
 import type { CommandPart, Shell } from '../cli/compose/process-shell.ts';
 import { sinceOf } from '../cli/lookup/list-options.ts';
@@ -52,6 +57,7 @@ export const parts: readonly CommandPart[] = [
 
 interface VerifyFlags extends LookFlags {
   file?: string;
+  head?: string;
   publicKey?: string[];
 }
 
@@ -62,6 +68,10 @@ function verifyOptions(command: Command): void {
       'accept only these keys (PEM), so that a log that was signed anew is found',
     )
     .option('--file <file>', 'verify an export in JSON lines instead, without a configuration')
+    .option(
+      '--head <seq:hash>',
+      'an end of this log that you kept elsewhere (head in the JSON), so that a cut end is found',
+    )
     .addHelpText(
       'after',
       '\nThe exit code is 0 only if the log is whole. It reads the log only and works during a run.',
@@ -71,10 +81,11 @@ function verifyOptions(command: Command): void {
 async function verify(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<VerifyFlags>();
   const trusted = (flags.publicKey ?? []).map((file) => readFileSync(file, 'utf8'));
-  if (flags.file !== undefined) return verifyFile(flags.file, { trusted, flags }, shell);
+  const kept = flags.head === undefined ? undefined : headIn(flags.head);
+  if (flags.file !== undefined) return verifyFile(flags.file, { trusted, kept, flags }, shell);
   return withLog(flags, shell, ({ log, seen }) => {
     const known = seen.snapshot && knownHead(seen.snapshot.meta);
-    const found = verifyLog(log, { known, trusted });
+    const found = verifyLog(log, { known, kept, trusted });
     const { mirror } = seen.config;
     const code = exitCode(found.faults.length === 0 ? 'done' : 'failed');
     const document = { mirror, log: log.id, whole: found.faults.length === 0, ...found };
@@ -85,13 +96,13 @@ async function verify(command: Command, shell: Shell): Promise<number> {
 /** Verifies an export. */
 function verifyFile(
   path: string,
-  { trusted, flags }: { trusted: readonly string[]; flags: VerifyFlags },
+  { flags, ...given }: { trusted: readonly string[]; kept: Head | undefined; flags: VerifyFlags },
   shell: Shell,
 ): number {
   const file = resolve(path);
-  const found = verifyExport(file, trusted);
+  const found = verifyExport(file, given);
   const whole = found.faults.length === 0;
-  const lines = verificationLines(`The export ${file}`, found);
+  const lines = exportLines(file, found, given.kept);
   print({ document: { file, whole, ...found }, lines }, flags, shell);
   return exitCode(whole ? 'done' : 'failed');
 }

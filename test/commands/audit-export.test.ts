@@ -3,7 +3,13 @@ import { createHash, verify } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { ann, calling, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
+import {
+  ann,
+  bob,
+  calling,
+  mirrored,
+  type Mirrored,
+} from '../support/commands/mirrored-contacts.ts';
 
 /** A mirror that has subscribed Ann and opted her out again: four entries. */
 async function written(): Promise<Mirrored> {
@@ -12,6 +18,17 @@ async function written(): Promise<Mirrored> {
     world.people([{ email: ann, news }]);
     await world.call('sync');
   }
+  return world;
+}
+
+/** A mirror with two writes of a plan that Ben approved. */
+async function approved(): Promise<Mirrored> {
+  const world = await mirrored({ lines: { guards: { optIns: { percent: 0, floor: 0 } } } });
+  await world.call('backfill');
+  world.people([ann, bob].map((email) => ({ email, news: 'yes', product: 'yes' })));
+  const { plan } = (await world.call('sync', '--json')).json;
+  await world.call('approve', plan, '--by', 'ben');
+  await world.call('sync');
   return world;
 }
 
@@ -77,6 +94,89 @@ describe('audit export', () => {
     const { code, err } = await calling(['audit', 'verify', '--file', csv]);
     expect(code).toBe(2);
     expect(err).toContain('line 1 is no entry of an export in JSON lines');
+  });
+
+  test('is refused if a field that repeats another entry does not say what that entry says', async () => {
+    const world = await approved();
+    const file = join(world.folder, 'log.jsonl');
+    const { out } = await world.call('audit', 'export');
+    const lines = out.split('\n');
+    const verified = async (text: string) => {
+      writeFileSync(file, text);
+      return calling(['audit', 'verify', '--file', file, '--json']);
+    };
+    expect(await verified(out)).toMatchObject({ code: 0, json: { faults: [], unchecked: 0 } });
+    const at = lines.findIndex((line) => line.includes('"approvedBy":[{'));
+    const fields = JSON.parse(lines[at] ?? '');
+    const [approval] = fields.approvedBy;
+    for (const [name, value] of [
+      ['approvedBy', [{ ...approval, name: 'Max Muster' }]],
+      ['approvedBy', [approval, approval]],
+      ['approvedBy', []],
+      ['after', 'opt_out'],
+      ['run', { ...fields.run, by: 'schedule' }],
+      ['run', null],
+    ] as const) {
+      const forged = JSON.stringify({ ...fields, [name]: value });
+      const { code, json } = await verified(lines.with(at, forged).join('\n'));
+      const what = expect.stringMatching(new RegExp(`^the fields beside the text .*: ${name}$`));
+      expect({ name, code, faults: json.faults }).toEqual({
+        name,
+        code: 1,
+        faults: [{ seq: fields.seq, what }],
+      });
+    }
+  });
+
+  test('that begins later counts what cannot be checked, and refuses what is wrong', async () => {
+    const world = await approved();
+    const file = join(world.folder, 'log.jsonl');
+    const lines = (await world.call('audit', 'export')).out.split('\n');
+    const at = lines.findIndex((line) => line.includes('"approvedBy":[{'));
+    const verified = async (text: string, ...more: string[]) => {
+      writeFileSync(file, text);
+      return calling(['audit', 'verify', '--file', file, ...more]);
+    };
+    const later = lines.slice(at).join('\n');
+    const { code, json } = await verified(later, '--json');
+    expect({ code, unchecked: json.unchecked }).toEqual({ code: 0, unchecked: lines.length - at });
+    expect((await verified(later)).out).toContain(
+      `for ${lines.length - at} entries, run or approvedBy cannot be checked`,
+    );
+    const changed = await verified(later.replaceAll('"after":"opt_in"', '"after":"none"'));
+    expect(changed).toMatchObject({ code: 1, out: expect.stringContaining(': after') });
+    const since = lines.findIndex((line) => line.includes('"what":"approve"'));
+    const withApproval = lines.slice(since).join('\n');
+    expect((await verified(withApproval)).code).toBe(0);
+    const renamed = withApproval.replaceAll(/("approvedBy":\[\{[^\]]*"name":")ben/g, '$1Max');
+    expect(await verified(renamed)).toMatchObject({
+      code: 1,
+      out: expect.stringContaining(': approvedBy'),
+    });
+  });
+
+  test('says that its end may be cut, unless the end is known from elsewhere', async () => {
+    const world = await written();
+    const file = join(world.folder, 'log.jsonl');
+    const { head } = (await world.call('audit', 'verify', '--json')).json;
+    const lines = (await world.call('audit', 'export')).out.split('\n');
+    const verified = async (text: string, ...more: string[]) => {
+      writeFileSync(file, text);
+      return calling(['audit', 'verify', '--file', file, ...more]);
+    };
+    const cut = lines.slice(0, 2).join('\n');
+    const whole = await verified(lines.join('\n'));
+    expect(whole.out).toContain('does not tell what follows entry 4, or whether it was cut there');
+    expect((await verified(lines.join('\n'), '--head', head)).out).toContain(
+      'entry 4 is the one that --head names',
+    );
+    expect(await verified(cut, '--head', head)).toMatchObject({
+      code: 1,
+      out: expect.stringContaining('2 entries are missing, up to 4'),
+    });
+    const early = await verified(lines.slice(3).join('\n'), '--head', `1:${'0'.repeat(64)}`);
+    expect(early).toMatchObject({ code: 1, out: expect.stringContaining('it proves nothing') });
+    expect((await verified(cut, '--head', 'none')).code).toBe(2);
   });
 
   test('begins at a time', async () => {

@@ -210,6 +210,38 @@ describe('audit verify', () => {
     expect(out).toContain(`entry ${seq}`);
   });
 
+  test('finds an end that was cut in the log and in the snapshot by a head that was kept', async () => {
+    const world = await written();
+    const { head } = (await world.call('audit', 'verify', '--json')).json;
+    expect(head).toMatch(/^4:[0-9a-f]{64}$/);
+    const db = new Database(logOf(world));
+    const last = db
+      .prepare<[], { hash: string }>('select lower(hex(hash)) hash from entry where seq = 2')
+      .get();
+    db.exec('delete from checkpoint where seq > 2; delete from entry where seq > 2');
+    db.close();
+    const hash = last?.hash ?? '';
+    edit(
+      world.path,
+      `update meta set value = json_set(value, '$.seq', 2, '$.hash', '${hash}') where name = 'audit-head'`,
+    );
+    expect((await world.call('audit', 'verify')).code).toBe(0);
+    expect((await world.call('audit', 'verify', '--head', `2:${hash}`)).code).toBe(0);
+    expect(await world.call('audit', 'verify', '--head', head)).toMatchObject({
+      code: 1,
+      out: expect.stringContaining('2 entries are missing, up to 4'),
+    });
+  });
+
+  test('says how far a log that was changed is proven', async () => {
+    const world = await written();
+    edit(logOf(world), `update entry set body = replace(body, 'opt_out', 'opt_in') where seq = 4`);
+    const { out } = await world.call('audit', 'verify');
+    expect(out).toContain('signed; entries 1 to 2 are proven');
+    const { json } = await world.call('audit', 'verify', '--json');
+    expect(json).toMatchObject({ signedUpTo: 4, provenUpTo: 2 });
+  });
+
   test('finds a log that was written anew with another key, if the key is known', async () => {
     const world = await written();
     const trusted = join(world.folder, 'trusted.pub');

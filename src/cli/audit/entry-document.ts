@@ -1,5 +1,10 @@
 /** An entry of the audit log as commands show it: with its run, and with who approved it. */
-import { type AuditEntry, decodeEntry, type DecisionEntry } from '../../audit/audit-entry.ts';
+import {
+  type AuditEntry,
+  decodeEntry,
+  type DecisionEntry,
+  type RunEntry,
+} from '../../audit/audit-entry.ts';
 import type { AuditLog } from '../../audit/audit-log.ts';
 import type { StoredEntry } from '../../audit/hash-chain.ts';
 import { instant, instantOrNull } from '../output/format-values.ts';
@@ -21,35 +26,59 @@ export interface EntryDocument {
   [field: string]: unknown;
 }
 
+/** The entries that others are completed with. */
+export interface Sources {
+  /** Returns the entry of a run by its number. */
+  run(seq: number): RunEntry | undefined;
+  /** Returns the decisions that approved a plan or a part, oldest first. */
+  approvals(plan: string): DecisionEntry[];
+}
+
 /** Returns a function that completes entries of a log. */
 export function documentsOf(log: AuditLog): (row: StoredEntry) => EntryDocument {
-  const runs = new Map<number, EntryDocument['run']>();
-  const runOf = (seq: number): EntryDocument['run'] => {
-    if (!runs.has(seq)) runs.set(seq, runAt(log, seq));
-    return runs.get(seq) ?? null;
-  };
-  let approvals: Map<string, DecisionEntry[]> | undefined;
-  const approvalsOf = (plan: string | null | undefined): DecisionEntry[] => {
-    if (!plan) return [];
-    approvals ??= Map.groupBy(approvalsIn(log), ({ about }) => about ?? '');
-    return approvals.get(plan) ?? [];
+  const runs = new Map<number, RunEntry | undefined>();
+  let approvals: ReturnType<typeof approvalsByPlan> | undefined;
+  const sources: Sources = {
+    run(seq) {
+      if (!runs.has(seq)) runs.set(seq, runAt(log, seq));
+      return runs.get(seq);
+    },
+    approvals(plan) {
+      approvals ??= approvalsByPlan(log.decisions().map(({ body }) => decodeEntry(body)));
+      return approvals.get(plan) ?? [];
+    },
   };
   return (row) => {
     const entry = decodeEntry(row.body);
     const { type, at } = entry;
     const person = row.person?.toString('hex') ?? null;
     const told = { seq: row.seq, at: instant(at), type, person };
-    if (entry.type !== 'write') return { ...ownFields(entry), ...told };
-    return {
-      ...ownFields(entry),
-      ...told,
-      after: afterOf(entry),
-      run: runOf(entry.run),
-      approvedBy: approvalsOf(entry.approval)
-        .filter((one) => one.at <= entry.at)
-        .map(({ at: decided, name, reason, as }) => ({ at: instant(decided), name, reason, as })),
-    };
+    return { ...ownFields(entry), ...told, ...derivedFields(entry, sources) };
   };
+}
+
+type Derived = Pick<EntryDocument, 'after' | 'run' | 'approvedBy'>;
+
+/** Returns the fields that follow from other entries, too. */
+export function derivedFields(entry: AuditEntry, { run, approvals }: Sources): Derived {
+  if (entry.type !== 'write') return {};
+  const begun = run(entry.run);
+  const decided = entry.approval ? approvals(entry.approval) : [];
+  return {
+    after: afterOf(entry),
+    run: begun ? { id: begun.id, mode: begun.mode, by: begun.by, name: begun.name } : null,
+    approvedBy: decided
+      .filter((one) => one.at <= entry.at)
+      .map(({ at, name, reason, as }) => ({ at: instant(at), name, reason, as })),
+  };
+}
+
+/** Returns the approvals among these entries, by the plan or the part that they are about. */
+export function approvalsByPlan(entries: readonly AuditEntry[]): Map<string, DecisionEntry[]> {
+  const approvals = entries.flatMap((entry) =>
+    entry.type === 'decision' && entry.what === 'approve' ? [entry] : [],
+  );
+  return Map.groupBy(approvals, ({ about }) => about ?? '');
 }
 
 interface OwnFields {
@@ -82,21 +111,12 @@ export function withSameTimes(entries: readonly EntryDocument[]): EntryDocument[
   });
 }
 
-function runAt(log: AuditLog, seq: number): EntryDocument['run'] {
+function runAt(log: AuditLog, seq: number): RunEntry | undefined {
   for (const { seq: found, body } of seq > 0 ? log.entries(seq - 1) : []) {
     const entry = found === seq ? decodeEntry(body) : undefined;
-    if (entry?.type !== 'run') return null;
-    const { id, mode, by, name } = entry;
-    return { id, mode, by, name };
+    return entry?.type === 'run' ? entry : undefined;
   }
-  return null;
-}
-
-function approvalsIn(log: AuditLog): DecisionEntry[] {
-  return log.decisions().flatMap(({ body }) => {
-    const entry = decodeEntry(body);
-    return entry.type === 'decision' && entry.what === 'approve' ? [entry] : [];
-  });
+  return undefined;
 }
 
 const shown: Readonly<Record<string, string>> = {
