@@ -1,6 +1,6 @@
 /** The pages of the runs and the rate limits, and the plots of the overview, in a real browser. */
 import { afterAll, expect, onTestFinished, test } from 'vitest';
-import { openSnapshot } from '../../src/snapshot/snapshot.ts';
+import { openSnapshot, type Snapshot } from '../../src/snapshot/snapshot.ts';
 import { mirrored } from '../support/commands/mirrored-contacts.ts';
 import { closeBrowser, faultsOf, look, startConsole } from '../support/console/running-console.ts';
 
@@ -89,11 +89,33 @@ test('the overview draws the history, which is kept as long as the runs', async 
   onTestFinished(() => snapshot.close());
   const rows = () => snapshot.figures.points({ since: 0, stepMs: 1 }).length;
   expect([rows(), snapshot.figures.optOuts(0).length]).toEqual([2, 1]);
+  expect(thinned(snapshot, 1_000)).toBe(200);
   snapshot.figures.prune(Date.now() + 3 * 86_400_000);
   expect([rows(), snapshot.figures.optOuts(0).length]).toEqual([0, 0]);
   await page.reload();
   await page.getByText('There is no history yet').waitFor();
 });
+
+/** Adds a run each minute before now; returns how many points the plots of the overview have. */
+function thinned({ figures, transaction }: Snapshot, runs: number): number {
+  const now = Date.now();
+  const nothing = {
+    requests: 0,
+    refused: 0,
+    used: null,
+    proofMs: null,
+    changes: '[]',
+    people: null,
+  };
+  transaction(() => {
+    for (let n = 1; n <= runs; n += 1) {
+      const at = now - n * 60_000;
+      figures.add({ ...nothing, run: `run-${n}`, at, mode: 'fast', ms: 1, changed: n });
+    }
+  });
+  const since = figures.firstSince(0) ?? now;
+  return figures.points({ since, stepMs: Math.ceil((now - since) / 200) }).length;
+}
 
 test('a person who leaves on the platform is counted once', async () => {
   const world = await mirrored();

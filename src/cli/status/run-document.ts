@@ -11,13 +11,23 @@ import * as history from './run-history.ts';
 /** A run in the list of runs. */
 export type ListedRun = history.ToldRun & { changes: history.ToldChanges };
 
-/** Returns the documents of runs, with the numbers of their changes. */
-export function listedRuns({ snapshot, leased }: Seen, runs: readonly KeptRun[]): ListedRun[] {
+/**
+ * Returns the documents of runs, with the numbers of their changes. `chunks`: how many chunks of
+ * the journal are counted for one run at most.
+ */
+export function listedRuns(
+  { snapshot, leased }: Seen,
+  runs: readonly KeptRun[],
+  chunks?: number,
+): ListedRun[] {
   if (!snapshot) return [];
   const isRunning = history.runningOf(snapshot, leased);
   return runs.map((run) => ({
     ...history.tellRun(run, isRunning),
-    changes: history.tellChanges(snapshot, run.id, run.endedAt !== null),
+    changes: history.tellChanges(snapshot, run.id, {
+      hasEnded: run.endedAt !== null,
+      ...(chunks === undefined ? {} : { chunks }),
+    }),
   }));
 }
 
@@ -28,7 +38,7 @@ export function modeWords({ mode, fullBecause }: history.ToldRun): string {
 }
 
 /** Formats counts such as: 3 created, 1 template updated; refused: 1 opt in; dropped: 2 opt out */
-export function changeWords({ contacts, templates }: history.ToldChanges): string {
+export function changeWords({ contacts, templates, isCut }: history.ToldChanges): string {
   const byState = new Map<string, string[]>([['acked', []]]);
   const count = (of: history.ToldChanges['contacts'], kind: RecordTypeName): void => {
     for (const [op, states] of Object.entries(of)) {
@@ -46,7 +56,8 @@ export function changeWords({ contacts, templates }: history.ToldChanges): strin
     const all = found.join(', ');
     return state === 'acked' ? all : `${outcomeName(state)}: ${all}`;
   });
-  return words.join('; ') || 'none';
+  const all = words.join('; ') || 'none';
+  return isCut ? `${all}; and more, which are not counted` : all;
 }
 
 /** A change of a run and its outcome. */

@@ -57,6 +57,8 @@ export interface ToldRun {
 export interface ToldChanges {
   contacts: Outcomes;
   templates: Outcomes;
+  /** Set if there may be more changes, which were not counted. */
+  isCut?: true;
 }
 
 /** Returns the document of a run. `isRunning` tells which unfinished runs are in progress. */
@@ -111,23 +113,39 @@ const tally = z.array(
 /** The states in which a change stays when its run has ended. */
 const final: ReadonlySet<string> = new Set(['acked', 'rejected', 'stale']);
 
-/**
- * Counts the changes of a run by operation and state. `hasEnded` allows the counts that were stored
- * at the end of the run, because counting a million changes takes seconds.
- */
+/** How changes are counted, because counting a million takes seconds. */
+interface Counting {
+  /** Allows the counts that were stored at the end of the run. */
+  hasEnded?: boolean;
+  /** The number of chunks of the journal that are counted at most. */
+  chunks?: number;
+}
+
+/** Counts the changes of a run by operation and state. */
 export function tellChanges(
   { journal, figures }: Snapshot,
   run: string,
-  hasEnded = false,
+  { hasEnded = false, chunks = Number.MAX_SAFE_INTEGER }: Counting = {},
 ): ToldChanges {
   const told: ToldChanges = { contacts: {}, templates: {} };
   const text = hasEnded ? figures.changesOf(run) : undefined;
   const stored = text === undefined ? undefined : tally.parse(JSON.parse(text));
   const isFinal = stored?.every(({ state }) => final.has(state));
-  const counts = stored && isFinal ? stored : [...journal.tally(run)].flat();
-  for (const { kind, op, state, n } of counts) {
-    const of = told[pluralOf(kind)];
-    of[op] = { ...of[op], [state]: (of[op]?.[state] ?? 0) + n };
+  const add = (counts: NonNullable<typeof stored>): void => {
+    for (const { kind, op, state, n } of counts) {
+      const of = told[pluralOf(kind)];
+      of[op] = { ...of[op], [state]: (of[op]?.[state] ?? 0) + n };
+    }
+  };
+  if (stored && isFinal) {
+    add(stored);
+    return told;
+  }
+  let counted = 0;
+  for (const chunk of journal.tally(run)) {
+    if (counted === chunks) return { ...told, isCut: true };
+    counted += 1;
+    add(chunk);
   }
   return told;
 }

@@ -36,7 +36,11 @@ export const runsPage: Page = {
       statuses: statuses[query['status'] ?? ''],
     };
     const runs = await request.mirror.read(request.user, (seen) =>
-      listedRuns(seen, seen.snapshot?.runs.list({ ...filter, offset, count: perPage + 1 }) ?? []),
+      listedRuns(
+        seen,
+        seen.snapshot?.runs.list({ ...filter, offset, count: perPage + 1 }) ?? [],
+        1,
+      ),
     );
     const shown = runs.slice(0, perPage);
     const link = (from: number, text: string): Html =>

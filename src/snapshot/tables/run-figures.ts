@@ -75,6 +75,9 @@ export interface FiguresHistory {
 
 const dayOf = (column: string): string => `strftime('%Y-%m-%d', ${column} / 1000, 'unixepoch')`;
 
+/** The number of the point that a row belongs to. Parameters are bound as REAL. */
+const bucket = 'cast((at - @since) / @stepMs as integer)';
+
 /** Prepares the statements about the history. */
 export function figuresIn(db: Statements): FiguresHistory {
   const add = db.prepare<RunFigures>(
@@ -154,11 +157,11 @@ function plottedIn(db: Statements): Pick<FiguresHistory, Plotted> {
   const points = db.prepare<Part, FiguresPoint>(
     `select max(at) at, max(ms) ms, max(refused) refused, max(used) used, max(proof_ms) proofMs,
        max(changed) changed
-     from run_figures where at >= @since group by (at - @since) / @stepMs order by at`,
+     from run_figures where at >= @since group by ${bucket} order by at`,
   );
   const people = db.prepare<Part, { at: number; people: string }>(
     `select max(at) at, people from run_figures where at >= @since and people is not null
-     group by (at - @since) / @stepMs order by at`,
+     group by ${bucket} order by at`,
   );
   const optOuts = db.prepare<[number], OptOutDay>(
     `select day, origin, n from opt_out_day where day >= ${dayOf('?')} order by day, origin`,
