@@ -8,6 +8,7 @@
 import type Database from 'better-sqlite3';
 import { Busy } from '../domain/errors.ts';
 import type { Key } from '../domain/record.ts';
+import { type BackupPart, copyOf } from '../snapshot/database/database-backup.ts';
 import type { Wait } from '../snapshot/database/database-access.ts';
 import { type Statements, statementsOf } from '../snapshot/database/prepared-statements.ts';
 import { type AuditEntry, encodeEntry, entryIn } from './audit-entry.ts';
@@ -103,6 +104,8 @@ export interface AuditLog {
    * that the log does not know.
    */
   erase(person: Key, said: { at: number; by: string }): void;
+  /** Writes a complete and verified copy to `file`. Throws Invalid, and the signal's reason. */
+  copy(file: string, signal: AbortSignal): Promise<BackupPart>;
   close(): void;
 }
 
@@ -179,12 +182,12 @@ export function auditLogIn(
         if (dropped) add(last(), { entry: { type: 'erasure', at, by }, person: null });
       });
       // What was overwritten must not stay in the write-ahead log.
-      const [done] = statements.prepare<[], { busy: number }>(checkpointSql).all();
-      if (done?.busy === 0) return;
+      if (statements.prepare<[], { busy: number }>(checkpointSql).get()?.busy === 0) return;
       throw new Busy('another process reads the audit log, so it still has the key', {
         fix: 'run it again',
       });
     },
+    copy: async (file, signal) => copyOf(db, file, { signal }),
     close: () => void db.close(),
   };
 }

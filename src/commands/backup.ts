@@ -7,6 +7,7 @@ import { backUp, copyOfText, type BackupPart } from '../snapshot/database/databa
 import { readDoNotContactList } from '../do-not-contact/list-file.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import { boundDoNotContactList } from '../engine/context/do-not-contact-binding.ts';
+import { auditLogOf } from '../cli/compose/audit-trail.ts';
 import { look, lookOptions, type LookFlags } from '../cli/lookup/snapshot-command.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 import { instant, size } from '../cli/output/format-values.ts';
@@ -17,15 +18,17 @@ export function options(command: Command): void {
     .argument('<file>', 'where the copy goes; nothing is overwritten')
     .addHelpText(
       'after',
-      '\nAlso writes FILE-ledger, a copy of the do-not-contact list, and FILE-ledger-key, its key. A key\n' +
-        'that ledgerKeyFile names is not copied. Each copy shows one moment, also while a run is\n' +
+      '\nAlso writes FILE-ledger, a copy of the do-not-contact list, and FILE-audit, a copy of the audit\n' +
+        'log, each with its key (FILE-ledger-key, FILE-audit-key). A key that the configuration keeps\n' +
+        'elsewhere is not copied. Each copy shows one moment, also while a run is\n' +
         'writing, and is checked before it gets its name. To restore them: docs/backup-and-restore.md.\n' +
         'The copies contain addresses: protect them as you protect the CRM.',
     );
 }
 
 /**
- * Copies the snapshot, the do-not-contact list and its key. Throws Invalid if there is no snapshot.
+ * Copies the snapshot, the do-not-contact list, the audit log and their keys. Throws Invalid if
+ * there is no snapshot.
  */
 export async function run(command: Command, shell: Shell): Promise<number> {
   const file = resolve(command.args[0] ?? '');
@@ -35,32 +38,55 @@ export async function run(command: Command, shell: Shell): Promise<number> {
         fix: 'the first sync makes it',
       });
     }
-    const { path, keyFile } = config.ledger;
-    const keyCopied = keyFile === `${path}-key`;
-    const key = keyCopied ? `${file}-ledger-key` : keyFile;
-    const files = { snapshot: file, ledger: `${file}-ledger`, key, keyCopied };
+    const ledger = placesOf(`${file}-ledger`, config.ledger);
+    const audit = placesOf(`${file}-audit`, config.audit);
+    const files = { snapshot: file, ledger, audit };
     await backUp(copiesOf(files, { config, snapshot, now, signal: shell.stop }));
     const bytes = statSync(file).size;
-    const hasLedger = existsSync(files.ledger);
-    const ledger = hasLedger ? { file: files.ledger, key, keyCopied } : null;
-    const copies = hasLedger ? [file, files.ledger] : [file];
-    const lines = copies.map((copy) => `${copy}: ${size(statSync(copy).size)}, whole and sound`);
+    const made = [ledger, audit].filter((one) => existsSync(one.file));
+    const told = (one: Places): Places | null => (made.includes(one) ? one : null);
+    const lines = [file, ...made.map((one) => one.file)].map(
+      (copy) => `${copy}: ${size(statSync(copy).size)}, whole and sound`,
+    );
     return {
-      document: { mirror: config.mirror, file, bytes, at: instant(now), integrity: 'ok', ledger },
-      lines: hasLedger ? [...lines, keyLine(files)] : lines,
+      document: {
+        mirror: config.mirror,
+        file,
+        bytes,
+        at: instant(now),
+        integrity: 'ok',
+        ledger: told(ledger),
+        audit: told(audit),
+      },
+      lines: [
+        ...lines,
+        ...(told(ledger) ? [keyLine(ledger, 'the do-not-contact list')] : []),
+        ...(told(audit) ? [keyLine(audit, 'the audit log')] : []),
+      ],
     };
   });
 }
 
 /**
- * The paths of the copies. `keyCopied` states whether the key is copied too; if not, `key` is its
- * original location.
+ * Where a copy and its key go. `keyCopied` states whether the key is copied too; if not, `key` is
+ * its original location.
  */
-interface Files {
-  snapshot: string;
-  ledger: string;
+interface Places {
+  file: string;
   key: string;
   keyCopied: boolean;
+}
+
+/** A key is copied only if it is next to its file: one kept elsewhere is meant to stay separate. */
+function placesOf(file: string, { path, keyFile }: { path: string; keyFile: string }): Places {
+  const keyCopied = keyFile === `${path}-key`;
+  return { file, key: keyCopied ? `${file}-key` : keyFile, keyCopied };
+}
+
+interface Files {
+  snapshot: string;
+  ledger: Places;
+  audit: Places;
 }
 
 interface Copying {
@@ -71,9 +97,8 @@ interface Copying {
 }
 
 /**
- * Copies the snapshot, then the list (which may not exist yet), so that the list is never older
- * than the snapshot expects. The key is copied only if it is next to its list, because a key kept
- * elsewhere is meant to stay separate. Throws Invalid if the list or its key cannot be used.
+ * Copies the snapshot, then the list and the log (which may not exist yet), so that these are never
+ * older than the snapshot expects. Throws Invalid if one of them or a key cannot be used.
  */
 async function* copiesOf(
   files: Files,
@@ -81,21 +106,36 @@ async function* copiesOf(
 ): AsyncGenerator<BackupPart> {
   yield snapshot.copy(files.snapshot, { at: now, signal });
   const known = boundDoNotContactList(snapshot.meta);
-  if (!known) return;
-  const ledger = readDoNotContactList(config.ledger, known);
+  if (known) {
+    const ledger = readDoNotContactList(config.ledger, known);
+    try {
+      yield ledger.copy(files.ledger.file, signal);
+      if (files.ledger.keyCopied) yield copyOfKey(config.ledger.keyFile, files.ledger);
+    } finally {
+      ledger.close();
+    }
+  }
+  const log = auditLogOf(config);
+  if (!log) return;
   try {
-    yield ledger.copy(files.ledger, signal);
-    if (files.keyCopied) yield copyOfText(readFileSync(config.ledger.keyFile, 'utf8'), files.key);
+    yield log.copy(files.audit.file, signal);
+    if (files.audit.keyCopied && existsSync(config.audit.keyFile)) {
+      yield copyOfKey(config.audit.keyFile, files.audit);
+    }
   } finally {
-    ledger.close();
+    log.close();
   }
 }
 
-function keyLine({ key, keyCopied }: Files): string {
+function copyOfKey(keyFile: string, { key }: Places): BackupPart {
+  return copyOfText(readFileSync(keyFile, 'utf8'), key);
+}
+
+function keyLine({ key, keyCopied }: Places, what: string): string {
   return keyCopied
-    ? `${key}: its key, without which the do-not-contact list cannot be used`
+    ? `${key}: the key of ${what}`
     : renderProblem({
-        reason: `${key}: the key is not copied, and without it the do-not-contact list cannot be used`,
+        reason: `${key}: the key of ${what} is not copied`,
         fix: 'back up the key as well',
       });
 }

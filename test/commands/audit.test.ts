@@ -210,6 +210,15 @@ describe('audit verify', () => {
     expect(out).toContain(`entry ${seq}`);
   });
 
+  test('one loss is noted once, by the next run, and stays found', async () => {
+    const world = await written();
+    edit(logOf(world), 'delete from checkpoint; delete from entry where seq > 1');
+    const runs = [await world.call('sync'), await world.call('sync'), await world.call('sync')];
+    expect(runs.map(({ err }) => err.includes('entries are lost'))).toEqual([true, false, false]);
+    const { code, json } = await world.call('audit', 'verify', '--json');
+    expect([code, json.faults.length]).toEqual([1, 1]);
+  });
+
   test('finds an end that was cut in the log and in the snapshot by a head that was kept', async () => {
     const world = await written();
     const { head } = (await world.call('audit', 'verify', '--json')).json;

@@ -40,25 +40,29 @@ describe('backup', () => {
     const { size: bytes, mode } = statSync(file);
     const at = expect.stringMatching(/Z$/);
     const ledger = { file: `${file}-ledger`, key: `${file}-ledger-key`, keyCopied: true };
-    expect(json).toEqual({ mirror: 'world', file, bytes, at, integrity: 'ok', ledger });
+    const audit = { file: `${file}-audit`, key: `${file}-audit-key`, keyCopied: true };
+    expect(json).toEqual({ mirror: 'world', file, bytes, at, integrity: 'ok', ledger, audit });
     expect({ code, mode: mode & 0o777 }).toEqual({ code: 0, mode: 0o600 });
-    for (const one of [ledger.file, ledger.key]) expect(statSync(one).mode & 0o777).toBe(0o600);
+    for (const one of [ledger.file, ledger.key, audit.file, audit.key])
+      expect(statSync(one).mode & 0o777).toBe(0o600);
     expect(rowsOf(file)).toEqual(rowsOf(world.path));
     expect(rowsOf(file)).toHaveLength(2);
     expect(readdirSync(world.folder).filter((name) => name.startsWith('copy'))).toEqual([
       'copy.sqlite',
+      'copy.sqlite-audit',
+      'copy.sqlite-audit-key',
       'copy.sqlite-ledger',
       'copy.sqlite-ledger-key',
     ]);
     const { out } = await world.call('backup', `${file}2`);
     expect(out).toMatch(/copy.sqlite2: \d+ kB, whole.*\n.*copy.sqlite2-ledger: \d+ kB, whole/);
-    expect(out).toContain(`${file}2-ledger-key: its key`);
+    expect(out).toContain(`${file}2-ledger-key: the key of the do-not-contact list`);
   });
 
   test('never overwrites a file', async () => {
     const world = await mirrored();
     await world.call('sync');
-    const names = ['', '.part', '-ledger', '-ledger.part', '-ledger-key'];
+    const names = ['', '.part', '-ledger', '-ledger.part', '-ledger-key', '-audit', '-audit-key'];
     for (const name of names.map((end) => `copy.sqlite${end}`)) {
       writeFileSync(join(world.folder, name), 'mine');
       const { code, err } = await world.call('backup', copyOf(world));

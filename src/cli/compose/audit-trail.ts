@@ -1,6 +1,6 @@
 /** Opens the audit log of a configuration. */
 import { randomBytes } from 'node:crypto';
-import { faultOf, knownHead, noteGap } from '../../audit/drain-unaudited.ts';
+import { faultOf, knownHead, noteGap, rememberHead } from '../../audit/drain-unaudited.ts';
 import { openAuditLog, readAuditLog } from '../../audit/audit-file.ts';
 import type { AuditLog } from '../../audit/audit-log.ts';
 import { type SigningKey, signingKey } from '../../audit/signing-key.ts';
@@ -30,7 +30,7 @@ export interface KeptTrail {
 /** Opens the log for writing on demand. Says once for each reason that it cannot be opened. */
 export function keptTrail(
   place: Place,
-  snapshot: Pick<Snapshot, 'meta'>,
+  snapshot: Pick<Snapshot, 'meta' | 'transaction'>,
   note: (line: string) => void,
 ): KeptTrail {
   let opened: Opened = {};
@@ -55,7 +55,7 @@ export function keptTrail(
  */
 function auditTrailOf(
   { audit, ledger }: Place,
-  { meta }: Pick<Snapshot, 'meta'>,
+  { meta, transaction }: Pick<Snapshot, 'meta' | 'transaction'>,
   note: (line: string) => void,
 ): Opened {
   const key = readKey(ledger.keyFile);
@@ -65,8 +65,12 @@ function auditTrailOf(
   const fault = faultOf(() => {
     log = openAuditLog({ path: audit.path, secret: keyFor(purpose, key), randomHex });
     signing = signingKey(audit.keyFile);
-    const gap = noteGap(log, knownHead(meta), systemClock.now());
-    if (gap !== undefined) note(`crm-mirror: ${gap}`);
+    const opened = log;
+    const gap = noteGap(opened, knownHead(meta), systemClock.now());
+    if (gap === undefined) return;
+    note(`crm-mirror: ${gap}`);
+    // Otherwise each run would say it again.
+    transaction(() => rememberHead(meta, opened));
   });
   if (!fault && log && signing) return { audit: { log, key: signing, keepMs: audit.keepMs } };
   log?.close();
