@@ -21,10 +21,13 @@ export interface Evidence {
 export interface ChannelAnswer {
   /** The id of the channel; `*` for all mail. */
   channel: string;
-  /** opt_in, opt_out or none; null if it is not known. */
+  /** opt_in, opt_out or none; null if it is not known or not certain. */
   state: string | null;
-  /** Where the state was read; `log` if it is derived from the last write. */
-  from: 'platform' | 'snapshot' | 'log';
+  /**
+   * Where the state was read; `log` if it is derived from the last write, and `list` if an entry of
+   * the do-not-contact list tells it.
+   */
+  from: 'platform' | 'snapshot' | 'log' | 'list';
   /** When the write that made this state was recorded; null if no write of the mirror made it. */
   since: string | null;
   /** The number of the entry of that write in the audit log. */
@@ -43,7 +46,10 @@ export function answersOf(evidence: Evidence): ChannelAnswer[] {
 
 function answerOf(channel: string, evidence: Evidence): ChannelAnswer {
   const write = lastWrite(channel, evidence);
-  const { state, from } = stateOf(channel, { ...evidence, write });
+  const read = stateOf(channel, { ...evidence, write });
+  const refused = refusedAnswer(channel, { ...evidence, write, read });
+  if (refused) return refused;
+  const { state, from } = read;
   const isCause = write !== undefined && state !== null && write.after === state;
   const sentence = [
     headOf({ state, from, since: isCause ? ` since ${write.at}` : '' }, evidence),
@@ -82,6 +88,55 @@ function stateOf(
   const states = platform.contacts.map(({ channels }) => channels[channel] ?? 'none');
   const state = ['opt_in', 'opt_out'].find((one) => states.some((is) => is === one)) ?? 'none';
   return { state, from: 'platform' };
+}
+
+/** The causes that say for certain that the person receives no mail, and how that is known. */
+const certain: Readonly<Record<string, string>> = {
+  opt_out: 'seen on the platform',
+  unsubscribed: 'seen on the platform',
+  blocked: 'seen on the platform',
+  complaint: 'seen on the platform',
+  suppressed: 'seen on the platform',
+  operator: 'decided by an operator',
+};
+
+/**
+ * Returns the answer if the do-not-contact list contradicts an opt-in, or a state that the log does
+ * not tell. For the past the entry decides, if it is certain and later than the last write.
+ */
+function refusedAnswer(
+  channel: string,
+  evidence: Evidence & { write: EntryDocument | undefined; read: State },
+): ChannelAnswer | undefined {
+  const { write, read, asOf } = evidence;
+  if (read.state !== 'opt_in' && (read.state !== null || read.from !== 'log')) return undefined;
+  const entries = listedOn(channel, evidence.listed).filter((one) => !isLifted(one, write));
+  if (entries.length === 0) return undefined;
+  const deciding = entries.findLast(
+    (one) =>
+      read.from === 'log' &&
+      one.through === 'address' &&
+      certain[one.cause] !== undefined &&
+      (!write || write.at < (one.until ?? '')),
+  );
+  const head = deciding
+    ? `opted out, by ${deciding.until ?? ''} (${certain[deciding.cause] ?? ''} / do-not-contact list)`
+    : `not certain: ${headOf({ ...read, since: '' }, evidence)}, but the do-not-contact list has an entry`;
+  const facts = [...strangerWords(channel, write, evidence), ...listedWords(channel, entries)];
+  const state = deciding ? 'opt_out' : null;
+  const from = deciding ? 'list' : read.from;
+  const at = deciding && asOf !== null ? [`This is the state at ${asOf}`] : [];
+  const sentence = `${channel}: ${[head, ...at, ...facts].join('. ')}.`;
+  return { channel, state, from, since: null, entry: null, sentence };
+}
+
+/** Whether a later write that certainly opted the person in ended what the entry says. */
+function isLifted(
+  { channel, until }: ListEntries[number],
+  write: EntryDocument | undefined,
+): boolean {
+  if (channel === '*' || !write || write.after !== 'opt_in') return false;
+  return write['outcome'] !== 'unknown' && write.at > (until ?? '');
 }
 
 const stateWords: Readonly<Record<string, string>> = {
@@ -141,11 +196,13 @@ function strangerWords(
 }
 
 function listedWords(channel: string, listed: ListEntries): string[] {
-  return listed
-    .filter((one) => one.channel === channel || one.channel === '*')
-    .map(({ cause, after, until }) => {
-      return `On the do-not-contact list: ${cause}, ${timeWords({ after, until: until ?? '' })}`;
-    });
+  return listedOn(channel, listed).map(({ cause, after, until }) => {
+    return `On the do-not-contact list: ${cause}, ${timeWords({ after, until: until ?? '' })}`;
+  });
+}
+
+function listedOn(channel: string, listed: ListEntries): ListEntries {
+  return listed.filter((one) => one.channel === channel || one.channel === '*');
 }
 
 /** Says that the person receives no mail at all, if the platform shows that. */
