@@ -23,8 +23,11 @@ export interface ChannelAnswer {
   channel: string;
   /** opt_in, opt_out or none; null if it is not known. */
   state: string | null;
-  /** Where the state was read; `log` if it is derived from the last write. */
-  from: 'platform' | 'snapshot' | 'log';
+  /**
+   * Where the state was read. For the past: `log` if it is derived from the last write, `list` if
+   * the do-not-contact list knows an opt-out that came after that write.
+   */
+  from: 'platform' | 'snapshot' | 'log' | 'list';
   /** When the write that made this state was recorded; null if no write of the mirror made it. */
   since: string | null;
   /** The number of the entry of that write in the audit log. */
@@ -69,9 +72,9 @@ type State = Pick<ChannelAnswer, 'state' | 'from'>;
 
 function stateOf(
   channel: string,
-  { present, write }: Evidence & { write: EntryDocument | undefined },
+  { present, listed, write }: Evidence & { write: EntryDocument | undefined },
 ): State {
-  if (!present) return { state: write ? (write.after ?? null) : null, from: 'log' };
+  if (!present) return pastState(channel, { listed, write });
   const { platform, snapshot } = present;
   if (!platform.read) {
     return {
@@ -82,6 +85,20 @@ function stateOf(
   const states = platform.contacts.map(({ channels }) => channels[channel] ?? 'none');
   const state = ['opt_in', 'opt_out'].find((one) => states.some((is) => is === one)) ?? 'none';
   return { state, from: 'platform' };
+}
+
+/** Returns the state at a time in the past, for which the evidence was filtered. */
+function pastState(
+  channel: string,
+  { listed, write }: Pick<Evidence, 'listed'> & { write: EntryDocument | undefined },
+): State {
+  const later = listedIn(channel, listed).filter(
+    ({ until }) =>
+      write === undefined || (until !== null && Date.parse(until) >= Date.parse(write.at)),
+  );
+  if (later.some(({ cause }) => cause !== 'vanished')) return { state: 'opt_out', from: 'list' };
+  if (later.length > 0) return { state: null, from: 'list' };
+  return { state: write?.after ?? null, from: 'log' };
 }
 
 const stateWords: Readonly<Record<string, string>> = {
@@ -98,6 +115,7 @@ function headOf(
   if (from === 'log') {
     return `${words} at ${asOf ?? ''}, as derived from the last write before${since}`;
   }
+  if (from === 'list') return `${words} at ${asOf ?? ''}, by the do-not-contact list`;
   if (from === 'platform') return `${words} on the platform${since}`;
   const at = present?.snapshot ? `as recorded at ${present.snapshot.seenAt}; ` : '';
   return `${words}${since} (${at}the platform was not read)`;
@@ -140,12 +158,14 @@ function strangerWords(
   return [last, 'No write of this mirror made the present state', ...who];
 }
 
+function listedIn(channel: string, listed: ListEntries): ListEntries {
+  return listed.filter((one) => one.channel === channel || one.channel === '*');
+}
+
 function listedWords(channel: string, listed: ListEntries): string[] {
-  return listed
-    .filter((one) => one.channel === channel || one.channel === '*')
-    .map(({ cause, after, until }) => {
-      return `On the do-not-contact list: ${cause}, ${timeWords({ after, until: until ?? '' })}`;
-    });
+  return listedIn(channel, listed).map(({ cause, after, until }) => {
+    return `On the do-not-contact list: ${cause}, ${timeWords({ after, until: until ?? '' })}`;
+  });
 }
 
 /** Says that the person receives no mail at all, if the platform shows that. */
