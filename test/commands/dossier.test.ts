@@ -164,6 +164,16 @@ describe('--as-of', () => {
     expect(none).toMatchObject({ known: false, answers: [], requests: [], audit: { entries: [] } });
   });
 
+  test('says that somebody left on the platform after the last write', async () => {
+    const world = await written();
+    world.emulator.dashboard.leave(world.emulator.world.contact(ann)?.id ?? '', 'ch_news');
+    await world.call('sync');
+    const then = new Date(Date.now() - 1).toISOString();
+    const { json } = await world.call('dossier', ann, '--json', '--as-of', then);
+    expect(json.answers[0]).toMatchObject({ channel: 'ch_news', state: 'opt_out', from: 'list' });
+    expect(json.answers[0].sentence).toContain('(seen on the platform / do-not-contact list)');
+  });
+
   test('takes no time that is yet to come', async () => {
     const world = await mirrored();
     const { code, err } = await world.call('dossier', ann, '--as-of', '2999-01-01');

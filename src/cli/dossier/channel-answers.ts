@@ -102,7 +102,7 @@ const certain: Readonly<Record<string, string>> = {
 
 /**
  * Returns the answer if the do-not-contact list contradicts an opt-in, or a state that the log does
- * not tell. For the past the entry decides, if it is certain and later than the last write.
+ * not tell. For the past the entry decides, if it is certain and not earlier than the last write.
  */
 function refusedAnswer(
   channel: string,
@@ -117,7 +117,7 @@ function refusedAnswer(
       read.from === 'log' &&
       one.through === 'address' &&
       certain[one.cause] !== undefined &&
-      (!write || write.at < (one.until ?? '')),
+      (!write || write.at <= (one.until ?? '')),
   );
   const head = deciding
     ? `opted out, by ${deciding.until ?? ''} (${certain[deciding.cause] ?? ''} / do-not-contact list)`

@@ -31,7 +31,7 @@ const past: [string, Entry[], Listed[], string | null, string][] = [
   ['an opt-out and no write', [], out, 'opt_out', seen],
   ['an opt-out before a later opt-in', [write(two)], out, 'opt_in', 'subscribed at'],
   ['an opt-out before an unanswered one', [write(two, { outcome: 'unknown' })], out, null, 'not c'],
-  ['an opt-out in the same second', [write(one)], out, null, 'not certain: subscribed at'],
+  ['an opt-out in the same second', [write(one)], out, 'opt_out', seen],
   [
     'an opt-out of all before an opt-in',
     [write(two)],
