@@ -171,7 +171,7 @@ describe('--as-of', () => {
     const then = new Date(Date.now() - 1).toISOString();
     const { json } = await world.call('dossier', ann, '--json', '--as-of', then);
     expect(json.answers[0]).toMatchObject({ channel: 'ch_news', state: 'opt_out', from: 'list' });
-    expect(json.answers[0].sentence).toContain('by the do-not-contact list');
+    expect(json.answers[0].sentence).toContain('(seen on the platform / do-not-contact list)');
   });
 
   test('takes no time that is yet to come', async () => {

@@ -21,11 +21,11 @@ export interface Evidence {
 export interface ChannelAnswer {
   /** The id of the channel; `*` for all mail. */
   channel: string;
-  /** opt_in, opt_out or none; null if it is not known. */
+  /** opt_in, opt_out or none; null if it is not known or not certain. */
   state: string | null;
   /**
-   * Where the state was read. For the past: `log` if it is derived from the last write, `list` if
-   * the do-not-contact list knows an opt-out that came after that write.
+   * Where the state was read; `log` if it is derived from the last write, and `list` if an entry of
+   * the do-not-contact list tells it.
    */
   from: 'platform' | 'snapshot' | 'log' | 'list';
   /** When the write that made this state was recorded; null if no write of the mirror made it. */
@@ -46,7 +46,10 @@ export function answersOf(evidence: Evidence): ChannelAnswer[] {
 
 function answerOf(channel: string, evidence: Evidence): ChannelAnswer {
   const write = lastWrite(channel, evidence);
-  const { state, from } = stateOf(channel, { ...evidence, write });
+  const read = stateOf(channel, { ...evidence, write });
+  const refused = refusedAnswer(channel, { ...evidence, write, read });
+  if (refused) return refused;
+  const { state, from } = read;
   const isCause = write !== undefined && state !== null && write.after === state;
   const sentence = [
     headOf({ state, from, since: isCause ? ` since ${write.at}` : '' }, evidence),
@@ -72,9 +75,9 @@ type State = Pick<ChannelAnswer, 'state' | 'from'>;
 
 function stateOf(
   channel: string,
-  { present, listed, write }: Evidence & { write: EntryDocument | undefined },
+  { present, write }: Evidence & { write: EntryDocument | undefined },
 ): State {
-  if (!present) return pastState(channel, { listed, write });
+  if (!present) return { state: write ? (write.after ?? null) : null, from: 'log' };
   const { platform, snapshot } = present;
   if (!platform.read) {
     return {
@@ -87,18 +90,53 @@ function stateOf(
   return { state, from: 'platform' };
 }
 
-/** Returns the state at a time in the past, for which the evidence was filtered. */
-function pastState(
+/** The causes that say for certain that the person receives no mail, and how that is known. */
+const certain: Readonly<Record<string, string>> = {
+  opt_out: 'seen on the platform',
+  unsubscribed: 'seen on the platform',
+  blocked: 'seen on the platform',
+  complaint: 'seen on the platform',
+  suppressed: 'seen on the platform',
+  operator: 'decided by an operator',
+};
+
+/**
+ * Returns the answer if the do-not-contact list contradicts an opt-in, or a state that the log does
+ * not tell. For the past the entry decides, if it is certain and not earlier than the last write.
+ */
+function refusedAnswer(
   channel: string,
-  { listed, write }: Pick<Evidence, 'listed'> & { write: EntryDocument | undefined },
-): State {
-  const later = listedIn(channel, listed).filter(
-    ({ until }) =>
-      write === undefined || (until !== null && Date.parse(until) >= Date.parse(write.at)),
+  evidence: Evidence & { write: EntryDocument | undefined; read: State },
+): ChannelAnswer | undefined {
+  const { write, read, asOf } = evidence;
+  if (read.state !== 'opt_in' && (read.state !== null || read.from !== 'log')) return undefined;
+  const entries = listedOn(channel, evidence.listed).filter((one) => !isLifted(one, write));
+  if (entries.length === 0) return undefined;
+  const deciding = entries.findLast(
+    (one) =>
+      read.from === 'log' &&
+      one.through === 'address' &&
+      certain[one.cause] !== undefined &&
+      (!write || write.at <= (one.until ?? '')),
   );
-  if (later.some(({ cause }) => cause !== 'vanished')) return { state: 'opt_out', from: 'list' };
-  if (later.length > 0) return { state: null, from: 'list' };
-  return { state: write?.after ?? null, from: 'log' };
+  const head = deciding
+    ? `opted out, by ${deciding.until ?? ''} (${certain[deciding.cause] ?? ''} / do-not-contact list)`
+    : `not certain: ${headOf({ ...read, since: '' }, evidence)}, but the do-not-contact list has an entry`;
+  const facts = [...strangerWords(channel, write, evidence), ...listedWords(channel, entries)];
+  const state = deciding ? 'opt_out' : null;
+  const from = deciding ? 'list' : read.from;
+  const at = deciding && asOf !== null ? [`This is the state at ${asOf}`] : [];
+  const sentence = `${channel}: ${[head, ...at, ...facts].join('. ')}.`;
+  return { channel, state, from, since: null, entry: null, sentence };
+}
+
+/** Whether a later write that certainly opted the person in ended what the entry says. */
+function isLifted(
+  { channel, until }: ListEntries[number],
+  write: EntryDocument | undefined,
+): boolean {
+  if (channel === '*' || !write || write.after !== 'opt_in') return false;
+  return write['outcome'] !== 'unknown' && write.at > (until ?? '');
 }
 
 const stateWords: Readonly<Record<string, string>> = {
@@ -115,7 +153,6 @@ function headOf(
   if (from === 'log') {
     return `${words} at ${asOf ?? ''}, as derived from the last write before${since}`;
   }
-  if (from === 'list') return `${words} at ${asOf ?? ''}, by the do-not-contact list`;
   if (from === 'platform') return `${words} on the platform${since}`;
   const at = present?.snapshot ? `as recorded at ${present.snapshot.seenAt}; ` : '';
   return `${words}${since} (${at}the platform was not read)`;
@@ -158,14 +195,14 @@ function strangerWords(
   return [last, 'No write of this mirror made the present state', ...who];
 }
 
-function listedIn(channel: string, listed: ListEntries): ListEntries {
-  return listed.filter((one) => one.channel === channel || one.channel === '*');
-}
-
 function listedWords(channel: string, listed: ListEntries): string[] {
-  return listedIn(channel, listed).map(({ cause, after, until }) => {
+  return listedOn(channel, listed).map(({ cause, after, until }) => {
     return `On the do-not-contact list: ${cause}, ${timeWords({ after, until: until ?? '' })}`;
   });
+}
+
+function listedOn(channel: string, listed: ListEntries): ListEntries {
+  return listed.filter((one) => one.channel === channel || one.channel === '*');
 }
 
 /** Says that the person receives no mail at all, if the platform shows that. */
