@@ -30,6 +30,7 @@ import {
 import { exitCode } from '../cli/output/exit-codes.ts';
 import { writeLines } from '../cli/state/write-export.ts';
 import { loadConfig } from '../config/load-config.ts';
+import { withoutLog } from '../cli/audit/log-state.ts';
 import { Invalid } from '../domain/errors.ts';
 import { counted } from '../domain/values/counted.ts';
 
@@ -284,11 +285,7 @@ async function withLog(
   const seen = see(config, false);
   const log = auditLogOf(config);
   try {
-    if (!log) {
-      throw new Invalid(`${config.audit.path}: there is no audit log yet`, {
-        fix: 'the first run that writes makes it; if there was one, restore it',
-      });
-    }
+    if (!log) return withoutLog(config, seen.snapshot, shell.note);
     const told = await tell({ log, seen });
     print(told, flags, shell);
     return told.code;

@@ -219,6 +219,17 @@ describe('audit verify', () => {
     expect([code, json.faults.length]).toEqual([1, 1]);
   });
 
+  test('a lost log is named by status and by verify', async () => {
+    const world = await written();
+    expect((await world.call('status', '--json')).json).toMatchObject({ audit: { fault: null } });
+    for (const end of ['', '-wal', '-shm']) rmSync(`${logOf(world)}${end}`, { force: true });
+    const { json } = await world.call('status', '--json');
+    expect(json.audit.fault).toBe('it is lost: the snapshot knows entry 4');
+    expect(json.attention).toContainEqual(expect.objectContaining({ code: 'audit_log' }));
+    const { code, err } = await world.call('audit', 'verify');
+    expect({ code, err }).toMatchObject({ code: 1, err: expect.stringContaining('is lost') });
+  });
+
   test('finds an end that was cut in the log and in the snapshot by a head that was kept', async () => {
     const world = await written();
     const { head } = (await world.call('audit', 'verify', '--json')).json;

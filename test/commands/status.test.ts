@@ -97,6 +97,7 @@ describe('status', () => {
       lease: { held: false },
       running: null,
       ledger: { file: `${world.path}-ledger`, fault: null },
+      audit: { file: `${world.path}-audit`, fault: null },
       snapshot: { file: world.path, exists: true, bytes: expect.any(Number) },
     });
     expect(json.snapshot.bytes).toBeGreaterThanOrEqual(statSync(world.path).size);

@@ -12,6 +12,7 @@ import { range } from '../output/format-values.ts';
 export interface Attention {
   code:
     | 'ledger'
+    | 'audit_log'
     | 'opt_outs_refused'
     | 'returns_stuck'
     | 'returns_rejected'
@@ -53,6 +54,7 @@ export function attentionOf(standing: CurrentStatus): Attention[] {
     ...crossed(standing),
     ...unanswered(standing),
     ...halted(standing),
+    ...auditLog(standing),
   ];
 }
 
@@ -60,6 +62,12 @@ function ledger({ ledger: { fault } }: CurrentStatus): Attention[] {
   if (fault === null) return [];
   const { reason, fix = 'correct it' } = fault;
   return [{ code: 'ledger', text: `every run is refused: ${reason}`, fix }];
+}
+
+function auditLog({ audit: { fault } }: CurrentStatus): Attention[] {
+  if (fault === null) return [];
+  const fix = 'restore it from a backup, or see docs/audit.md; `crm-mirror audit verify` says more';
+  return [{ code: 'audit_log', text: `the audit log is not as it was: ${fault}`, fix }];
 }
 
 function noSnapshot({ snapshot, lease }: CurrentStatus): Attention {

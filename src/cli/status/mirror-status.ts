@@ -8,13 +8,14 @@ import type { Snapshot } from '../../snapshot/snapshot.ts';
 import { readDoNotContactList } from '../../do-not-contact/list-file.ts';
 import { boundDoNotContactList } from '../../engine/context/do-not-contact-binding.ts';
 import { seenLimits } from '../../engine/plan/run-forecast.ts';
-import { quarantineOf } from '../../engine/context/platform-quarantine.ts';
 import { unfinishedIn } from '../../erasure/pending/unfinished-erasures.ts';
+import { auditLogState } from '../audit/log-state.ts';
 import { explain } from '../output/failure-report.ts';
 import {
   byEvents,
   decisionsOf,
   provenBy,
+  quarantinedIn,
   returnsOf,
   type ToldApproval,
   type ToldSignatures,
@@ -101,6 +102,8 @@ export interface CurrentStatus {
   running: ToldProgress | null;
   /** `fault` states why every run is refused. */
   ledger: { file: string; fault: Omit<Problem, 'code'> | null };
+  /** `fault` states why the audit log is not the one that the snapshot knows. */
+  audit: { file: string; fault: string | null };
   snapshot: { file: string; exists: boolean; bytes: number | null };
 }
 
@@ -161,6 +164,7 @@ export function currentStatusOf(seen: Seen): CurrentStatus {
     lease: { held: leased },
     running: null,
     ledger: ledgerOf(seen),
+    audit: auditLogState(seen),
     snapshot: fileOf(config.snapshot, snapshot !== undefined),
   };
   if (!snapshot) return base;
@@ -201,11 +205,6 @@ function ledgerOf({ config, snapshot }: Seen): CurrentStatus['ledger'] {
     // A list that another process has locked is not a fault; nothing is known about it.
     return { file, fault: code === exitCode('busy') ? null : problem };
   }
-}
-
-function quarantinedIn(meta: Snapshot['meta']): CurrentStatus['quarantine'] {
-  const quarantine = quarantineOf(meta);
-  return quarantine ? { since: instant(quarantine.since), until: instant(quarantine.until) } : null;
 }
 
 function fileOf(file: string, exists: boolean): CurrentStatus['snapshot'] {

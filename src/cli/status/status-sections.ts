@@ -12,6 +12,7 @@ import {
   pendingApprovals,
 } from '../../engine/guard/signed-approvals.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
+import { quarantineOf } from '../../engine/context/platform-quarantine.ts';
 import { pastLimit } from '../../engine/guard/guard-population.ts';
 import type { Seen } from '../lookup/snapshot-command.ts';
 import { instant, instantOrNull } from '../output/format-values.ts';
@@ -241,4 +242,10 @@ function staleBefore({ schedule, alerts }: Config, now: number): number {
   const { patterns, timezone } = schedule;
   const due = patterns.full === undefined ? now : dueBefore(patterns.full, timezone, now);
   return Math.min(due, now - provenForMs);
+}
+
+/** Returns since when and until when only opt-outs are sent; null if everything is. */
+export function quarantinedIn(meta: Snapshot['meta']): { since: string; until: string } | null {
+  const quarantine = quarantineOf(meta);
+  return quarantine ? { since: instant(quarantine.since), until: instant(quarantine.until) } : null;
 }
