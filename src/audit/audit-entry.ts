@@ -94,6 +94,9 @@ const decision = z.object({
   evidence: optional,
   /** The user and the host that gave the command, whatever `name` says; null if not known. */
   as: optional.default(null),
+  /** The text that an approver has signed, and the public key of the approver (base64, SPKI). */
+  statement: optional.default(null),
+  signer: optional.default(null),
 });
 
 /** `by`: who asked for it. */

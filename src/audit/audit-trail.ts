@@ -96,10 +96,13 @@ export function addErasureWrite(
   unaudited.addEntry(JSON.stringify(entry), { key: null, at: write.at });
 }
 
+/** The fields of a decision that somebody has signed. */
+type Signed = 'statement' | 'signer';
+
 /** Remembers a decision, to be moved to the log. Call it within a transaction. */
 export function addDecision(
   { unaudited }: Pick<Snapshot, 'unaudited'>,
-  decision: Omit<DecisionEntry, 'type'>,
+  decision: Omit<DecisionEntry, 'type' | Signed> & Partial<Pick<DecisionEntry, Signed>>,
   key: Key | null = null,
 ): void {
   const { at } = decision;

@@ -8,6 +8,7 @@ import { Invalid } from '../domain/errors.ts';
 import { type AuditLog, type Checkpoint, checkpointText, type Head } from './audit-log.ts';
 import { entryIn } from './audit-entry.ts';
 import { firstHash, hashOf, type StoredEntry } from './hash-chain.ts';
+import { isSignedDecision } from './signed-decision.ts';
 import { isSigned, keyId } from './signing-key.ts';
 
 /** One fault of a log. */
@@ -71,6 +72,7 @@ export function verifyLog(
     first ??= row;
     start = given ?? startAfter(row) ?? start;
     sayGap(row, add);
+    saySignature(row, add);
     if (before) chain.follow(row, before);
     signed.check(row);
     if (ends.some((end) => isOther(row, end))) chain.replaced(row);
@@ -179,6 +181,16 @@ interface Odd {
 const pruningStart = '["pruning"';
 
 const gapStart = '["gap"';
+
+const decisionStart = '["decision"';
+
+/** Reports a decision whose signature does not fit what was signed. */
+function saySignature({ seq, body }: StoredEntry, add: Judging['add']): void {
+  if (!body.startsWith(decisionStart)) return;
+  const entry = entryIn(body);
+  if (entry?.type !== 'decision' || isSignedDecision(entry) !== false) return;
+  add(seq, 'the signature of this approval does not fit what was signed');
+}
 
 /** Reports that entries before this one are lost, if it says so. */
 function sayGap({ seq, body }: StoredEntry, add: Judging['add']): void {

@@ -74,9 +74,10 @@ describe('entries', () => {
   test('a decision that an older version remembered or stored lacks who called', () => {
     const old = { type: 'decision', at: 1, what: 'allow', name: 'eva', reason: 'r' };
     const told = { ...old, about: null, evidence: null };
-    expect(readEntry(told)).toEqual({ ...told, as: null });
+    const unsigned = { as: null, statement: null, signer: null };
+    expect(readEntry(told)).toEqual({ ...told, ...unsigned });
     const body = '["decision",1,"allow","eva","r"]';
-    expect(decodeEntry(body)).toEqual({ ...told, as: null });
+    expect(decodeEntry(body)).toEqual({ ...told, ...unsigned });
     expect(encodeEntry(decodeEntry(body))).toBe(body);
   });
 

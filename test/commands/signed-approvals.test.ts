@@ -97,6 +97,10 @@ test('what two of three approvers sign takes effect, and only then', async () =>
   const signed = log.out.split('\n').filter((line) => line.includes('"approve"'));
   expect(signed).toHaveLength(2);
   expect(signed[0]).toMatch(/"ada".*looked at it.*ed25519 /);
+  expect((await world.call('audit', 'show', part)).out).toMatch(
+    /signature +valid, by the key \w{16}/,
+  );
+  expect((await world.call('audit', 'verify')).code).toBe(0);
 });
 
 test('the same key counts once, and a key of nobody is refused', async () => {

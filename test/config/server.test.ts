@@ -12,13 +12,13 @@ describe('a server', () => {
   it('is off unless it is configured, and then listens on this machine alone', () => {
     expect(load(minimal()).server).toBeUndefined();
     expect(load(minimal('server:')).server).toBeUndefined();
-    expect(server('{}')).toEqual({ host: '127.0.0.1', port: 8080 });
+    expect(server('{}')).toEqual({ host: '127.0.0.1', port: 8080, viewersSeeAddresses: false });
   });
 
   it('takes its settings from the environment', () => {
     const fields = '{ host: 0.0.0.0, port: ${PORT}, token: ${TOKEN:-} }';
     const env = { PORT: '0', TOKEN: 'tok_1' };
-    expect(server(fields, env)).toEqual({ host: '0.0.0.0', port: 0, token: 'tok_1' });
+    expect(server(fields, env)).toMatchObject({ host: '0.0.0.0', port: 0, token: 'tok_1' });
     expect(server('{ publicUrl: https://crm.example.com/hooks/ }')?.publicUrl).toBe(
       'https://crm.example.com/hooks',
     );

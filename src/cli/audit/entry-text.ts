@@ -1,4 +1,6 @@
 /** Shows entries of the audit log to people. */
+import { isSignedDecision } from '../../audit/signed-decision.ts';
+import { keyId } from '../../audit/signing-key.ts';
 import { gates } from '../../records/contact/consent/gates.ts';
 import { rules } from '../../records/contact/consent/rules.ts';
 import { changeName } from '../output/change-words.ts';
@@ -117,12 +119,27 @@ export function ruleText(id: string): string {
   return `${rule.asks} (${row}${id})`;
 }
 
-const hidden: ReadonlySet<string> = new Set(['seq', 'at', 'type', 'person', 'what', 'about']);
+const hidden: ReadonlySet<string> = new Set([
+  'seq',
+  'at',
+  'type',
+  'person',
+  'what',
+  'about',
+  'statement',
+  'signer',
+]);
 
 function otherFacts(entry: EntryDocument): Fact[] {
-  return Object.entries(entry)
+  const { evidence, statement, signer } = entry;
+  const isText = (value: unknown): value is string => typeof value === 'string';
+  const facts = Object.entries(entry)
     .filter(([name, value]) => !hidden.has(name) && value !== null && value !== '')
     .map(([name, value]): Fact => [names[name] ?? name, text(value)]);
+  if (!isText(statement) || !isText(signer) || !isText(evidence)) return facts;
+  const isValid = isSignedDecision({ evidence, statement, signer }) === true;
+  const whose = `by the key ${keyId(signer)}`;
+  return [...facts, ['signature', isValid ? `valid, ${whose}` : `WRONG, it is not ${whose}`]];
 }
 
 const names: Readonly<Record<string, string>> = { name: 'by', as: 'command of', publicKey: 'key' };

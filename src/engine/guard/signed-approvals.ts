@@ -145,7 +145,12 @@ export function addSignature(
   }
   const { name, at, reason } = signature;
   const evidence = `ed25519 ${signature.signature}`;
-  addDecision(snapshot, { at, what: 'approve', name, reason, about: part, evidence, as: caller });
+  const about = { whole: awaitingApproval.wholeOf(part) ?? part, part };
+  const changes = awaitingApproval.shown(part);
+  const statement = statementOf(snapshot, { ...about, changes }, { approvers, name, at, reason });
+  const signed = { evidence, statement, signer: approvers.keys[name] ?? null };
+  const decision = { at, what: 'approve', name, reason, about: part, as: caller };
+  addDecision(snapshot, { ...decision, ...signed });
   return { by, isNew };
 }
 
