@@ -1,8 +1,10 @@
 /** The console in a real browser: every page, what operators do, and who may not. */
 import { afterAll, expect, test } from 'vitest';
+import { sampled } from '../support/extent.ts';
 import { pages } from '../../src/console/pages.ts';
 import { mirrored } from '../support/commands/mirrored-contacts.ts';
 import {
+  type BrowserOptions,
   closeBrowser,
   faultsOf,
   look,
@@ -24,12 +26,14 @@ async function waiting() {
 
 const pathOf = (path: string): string => `/m/world${path === '' ? '' : `/${path}`}`;
 
+const views: readonly BrowserOptions[] = [{ width: 390, colorScheme: 'dark' }, {}, { width: 390 }];
+
 test.each(pages.filter(({ nav }) => nav !== undefined).map(({ path }) => [path]))(
   'the page "%s" can be used by everybody, on a phone too',
   async (path) => {
     const world = await waiting();
     const running = await startConsole([world.file]);
-    for (const options of [{}, { width: 390 }, { colorScheme: 'dark' }] as const) {
+    for (const options of sampled(views, views.length)) {
       const { page, complaints } = await look(running, options);
       expect((await page.goto(pathOf(path)))?.status()).toBe(200);
       expect(await faultsOf(page)).toEqual([]);
