@@ -175,7 +175,9 @@ export async function main(argv: readonly string[], real: Shell): Promise<number
     return code;
   } catch (error) {
     if (error instanceof CommanderError) {
-      return error.exitCode === 0 ? code : fail({ text: error.message, code: exitCode('invalid') });
+      // A suggestion is on a line of its own.
+      const line = error.message.replaceAll('\n', ' ');
+      return error.exitCode === 0 ? code : fail({ text: line, code: exitCode('invalid') });
     }
     const fault = explain(error);
     shell.note(`crm-mirror: ${fault.text}`);
