@@ -1,7 +1,7 @@
 /**
  * Whether the console stays quick: `npm run bench console [people]`. A snapshot of a million people
- * and 10,000 runs with a million changes, of which 20,000 await approval; each page is asked for
- * twenty times, and beside a running sync. The floor is a file.
+ * and 10,000 runs with a million changes; 20,000 deletions await approval, and 50,000 people have a
+ * conflict. Each page is asked for twenty times, and beside a running sync. The floor is a file.
  */
 import { randomBytes } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
@@ -21,7 +21,8 @@ import { open } from './stage/open.ts';
 
 const people = Number(process.argv[2] ?? 1_000_000);
 const runs = 10_000;
-const leaving = 20_000;
+const withheld = 20_000;
+const conflicts = 50_000;
 const times = 20;
 
 const platform = await open({ limits: ['*=999999999/1'], people: 1 });
@@ -30,9 +31,7 @@ await sync(folder);
 multiply(folder.snapshot, people);
 await pipeline(Readable.from(rows(people)), createWriteStream(folder.csv));
 await sync(folder, '--fast');
-await pipeline(Readable.from(unsubscribing()), createWriteStream(folder.csv));
-await sync(folder, '--fast').catch(() => undefined);
-repeatRuns(folder);
+fill(folder);
 
 const { url, cookie, close } = await serve(folder);
 const get = async (path: string): Promise<{ ms: number; bytes: number; status: number }> => {
@@ -41,9 +40,14 @@ const get = async (path: string): Promise<{ ms: number; bytes: number; status: n
   const { length } = await answer.text();
   return { ms: performance.now() - began, bytes: length, status: answer.status };
 };
-const paths = pages.flatMap(({ path, nav }) =>
-  nav === undefined ? [] : [path === '' ? '/m/bench' : `/m/bench/${path}`],
-);
+const paths = [
+  ...pages.flatMap(({ path, nav }) =>
+    nav === undefined ? [] : [path === '' ? '/m/bench' : `/m/bench/${path}`],
+  ),
+  '/m/bench/runs/2020000000000001',
+  '/m/bench/problems?class=conflict',
+  await firstPerson(),
+];
 const floor = await measured('/assets/own/icon.svg');
 console.log(`the floor, a file: ${floor.ms.toFixed(0)} ms`);
 for (const path of paths) {
@@ -51,7 +55,9 @@ for (const path of paths) {
   const cells = [`${ms.toFixed(0)} ms`, `${most.toFixed(0)} ms at most`, `${kib(bytes)} KiB`];
   const ratio = `${(ms / floor.ms).toFixed(1)} floors`;
   console.log(
-    [path.padEnd(26), status, ...cells.map((cell) => cell.padStart(16)), ratio].join('  '),
+    [path.slice(0, 34).padEnd(34), status, ...cells.map((cell) => cell.padStart(16)), ratio].join(
+      '  ',
+    ),
   );
 }
 const alone = await syncing(async () => undefined);
@@ -68,6 +74,14 @@ platform.child.kill();
 
 function kib(bytes: number): string {
   return (bytes / 1024).toFixed(0);
+}
+
+/** The page of the first person that the console lists. */
+async function firstPerson(): Promise<string> {
+  const answer = await fetch(`${url}/m/bench/people`, { headers: { cookie } });
+  const found = /href="(\/m\/bench\/people\/[^"]+)"/.exec(await answer.text());
+  if (!found?.[1]) throw new Error('the console lists nobody');
+  return found[1];
 }
 
 async function measured(path: string) {
@@ -93,28 +107,35 @@ async function syncing(besides: () => Promise<void>): Promise<number> {
   return performance.now() - began;
 }
 
-/** The same people, of whom the first have unsubscribed. */
-function* unsubscribing(): Generator<string> {
-  let nth = 0;
-  for (const row of rows(people)) {
-    yield nth > 0 && nth <= leaving ? row.replace(/,yes$/m, ',no') : row;
-    nth += 1;
-  }
-}
-
-/** Copies the last run, with changes of many people. */
-function repeatRuns({ snapshot }: Folder): void {
+/** Copies the last run, and adds its changes, what awaits approval, and conflicts. */
+function fill({ snapshot }: Folder): void {
   const db = new Database(snapshot);
+  const n = (count: number): string =>
+    `with recursive n(i) as (select 1 union all select i + 1 from n where i < ${count})`;
+  const last = '(select * from run order by started_at desc limit 1)';
+  const now = Date.now();
   db.exec(`
-    with recursive n(i) as (select 1 union all select i + 1 from n where i < ${runs})
-    insert into run (id, mode, status, plan, started_at, ended_at, summary)
-    select '2020' || printf('%012d', i), mode, status, null, started_at - i * 600000,
-      ended_at - i * 600000, summary
-    from (select * from run order by started_at desc limit 1), n;
-    with recursive n(i) as (select 1 union all select i + 1 from n where i < ${people})
-    insert into change (run, kind, key, op, part, body, phase, state, planned_at, sent_at, ended_at)
+    ${n(runs)} insert into run (id, mode, status, plan, started_at, ended_at, summary)
+    select '2020' || printf('%012d', i), mode, status, null, ${now} - i * 240000,
+      ${now} - i * 240000 + 5000, summary from ${last}, n;
+    ${n(runs)} insert into run_figures
+    select '2020' || printf('%012d', i), ${now} - i * 240000, 'fast', 5000 + i % 900, 120, i % 2,
+      0.9, 60000 * i, i % 70, '[]', iif(i % 12, null, '{"ch_news":' || (900000 + i) || '}') from n;
+    ${n(people)} insert into change
+      (run, kind, key, op, part, body, phase, state, planned_at, sent_at, ended_at)
     select '2020' || printf('%012d', 1 + i % ${runs}), 'contact', 'person' || i || '@example.com',
-      'opt_in', 'ch_news', '{}', 2, 'acked', 1577836800000, 1577836800000, 1577836800000 from n;
+      'opt_in', 'ch_news', '{}', 2, 'acked', at, at, at
+    from (select i, ${now} - (1 + i % ${runs}) * 240000 at from n);
+    insert into held_plan (plan, batch, mode, at, current)
+    values ('5f0c8de1a2b34c56', 'bench', 'fast', ${now}, 1);
+    ${n(withheld)} insert into held (batch, kind, key, op, part, target, guard)
+    select 'bench', 'contact', 'person' || i || '@example.com', 'delete', '', '', 'delete' from n;
+    ${n(conflicts)} insert into problem
+      (kind, key, class, part, reason, fix, since, run, cause, about)
+    select 'contact', 'person' || i || '@example.com', 'conflict', 'ch_news',
+      'The person left this channel on the platform, and the CRM says in.',
+      'Ask the person, then run \`crm-mirror resolve\`.', ${now} - i, '2020000000000001',
+      'left-channel', 'The person left this channel' from n;
     analyze;`);
   db.close();
 }

@@ -86,7 +86,7 @@ function countedBy(table: string, where: string): string {
     from (
       select ${common}, key, min(place) place, min(fix) fix,
         row_number() over (partition by ${common} order by length(place), place, key) nth
-      from ${table} where ${where} group by ${common}, key)
+      from ${table} where ${where} group by key, ${common})
     group by ${common}`;
 }
 
