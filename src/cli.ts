@@ -37,6 +37,10 @@ const commands: Readonly<Record<string, Entry>> = {
     'apply a plan once, if the same changes are still to be made',
     () => import('./commands/apply.ts'),
   ],
+  undo: [
+    'take back what an earlier run did, where that is still allowed',
+    () => import('./commands/undo.ts'),
+  ],
   backfill: [
     'load for the first time: a full run with progress, resumable after any interruption',
     () => import('./commands/backfill.ts'),

@@ -33,6 +33,8 @@ const run = z.object({
   name: optional,
   /** The fingerprint of how the CRM is read and mapped. */
   mapping: optional,
+  /** The run that this one undoes. */
+  undoes: optional.default(null),
 });
 
 /**

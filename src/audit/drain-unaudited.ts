@@ -151,13 +151,14 @@ const askedSchema = z.object({
   by: z.string(),
   name: z.string().nullable(),
   mapping: z.string().nullable(),
+  undoes: z.string().nullable().default(null),
 });
 
 function runOf({ runs }: Draining, id: string): RunEntry | undefined {
   const known = runs.get(id);
   if (!known) return undefined;
   const { mode, startedAt: at, asked } = known;
-  const unknown = { by: 'unknown', name: null, mapping: null };
+  const unknown = { by: 'unknown', name: null, mapping: null, undoes: null };
   const told = asked === null ? unknown : askedSchema.parse(JSON.parse(asked));
   return { type: 'run', at, id, mode, ...told };
 }

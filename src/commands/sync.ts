@@ -12,10 +12,14 @@ import type { Shell } from '../cli/compose/process-shell.ts';
 import { createNotifier } from '../worker/notifications/notifier.ts';
 import { operatorName } from '../cli/output/operator-name.ts';
 
-interface Flags extends PassFlags, DeciderFlags {
+/** The flags of an approval in the command of a run. */
+export interface ApproveFlags extends DeciderFlags {
+  approve?: string;
+}
+
+interface Flags extends PassFlags, ApproveFlags {
   full?: true;
   fast?: true;
-  approve?: string;
   notify?: true;
 }
 
@@ -65,7 +69,8 @@ async function notifying(flags: Flags, shell: Shell, runs: () => Promise<number>
   }
 }
 
-function toApprove(flags: Flags, shell: Shell): ToApprove | undefined {
+/** Returns the approval that the flags ask for. Throws Invalid if they do not belong together. */
+export function toApprove(flags: ApproveFlags, shell: Shell): ToApprove | undefined {
   if (flags.approve !== undefined) {
     const { by, reason = null } = deciderOf(flags, shell);
     return { plan: flags.approve.trim().toLowerCase(), by, reason, caller: operatorName(shell) };
@@ -75,7 +80,7 @@ function toApprove(flags: Flags, shell: Shell): ToApprove | undefined {
 }
 
 /** Returns a shell that names who approves, because a worker would name its own user. */
-function callingShell(flags: Flags, shell: Shell): Shell {
+export function callingShell(flags: ApproveFlags, shell: Shell): Shell {
   const [name = '', ...rest] = shell.argv ?? [];
   const isNamed = flags.approve !== undefined && flags.by === undefined && shell.argv;
   return isNamed ? { ...shell, argv: [name, '--by', deciderOf(flags, shell).by, ...rest] } : shell;

@@ -41,6 +41,11 @@ export interface Change {
   guard?: GuardClass | undefined;
   /** Kept for the audit log. It is no part of the plan's hash. */
   why?: ChangeReason | undefined;
+  /**
+   * What the platform shows before the change, as JSON text in a form that the record type defines,
+   * if the change overwrites it. Kept for `undo`. It is no part of the plan's hash.
+   */
+  before?: string | undefined;
 }
 
 /** Why a change is planned, and what was there before. */

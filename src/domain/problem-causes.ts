@@ -26,6 +26,7 @@ export const problemCauses = {
     'subscription-removed',
     'opt-out-doubtful',
     'own-opt-out',
+    'undone',
     'vanished',
     'erased',
     'several-contacts',
@@ -35,6 +36,7 @@ export const problemCauses = {
     'template-edited',
     'template-differs',
     'template-vanished',
+    'template-undone',
   ],
   rejected: [
     'opt-out-refused',

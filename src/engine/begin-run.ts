@@ -21,7 +21,8 @@ import { holds, quarantineOf, sayQuarantine } from './context/platform-quarantin
 import { createFacts, createPlatformTime } from './context/platform-knowledge.ts';
 import { selectionOf } from './context/people-selection.ts';
 import { createTally } from './context/run-tally.ts';
-import { loadCursors } from './finish/source-cursor.ts';
+import { invalidateCursor, loadCursors } from './finish/source-cursor.ts';
+import { undoneRun } from './context/undo-run.ts';
 import { untilDone } from './context/work-in-parts.ts';
 import { createGroupCommit } from './context/group-commit.ts';
 
@@ -48,7 +49,7 @@ export function beginRun(mirror: Mirror, options: RunOptions): Started {
   snapshot.candidates.clear();
   if (options.writes) bindDoNotContactList({ ...mirror, clock });
   const { cursors, cursorless } = options.writes
-    ? start(run, begun, askedOf(mirror, options))
+    ? start(run, begun, askedOf(mirror, options, run))
     : loadCursors(mirror, begun, options);
   const { unsigned, ...approved } = approvalsOf(run, options.approve);
   notes.push(...unsigned);
@@ -102,6 +103,7 @@ function contextOf(
     facts: createFacts(snapshot, writes),
     groupCommit: createGroupCommit(snapshot, own.clock),
     selection: selectionOf(mirror, options.onlyPeople),
+    undo: options.undo && undoneRun(snapshot, options.undo),
     platformTime: createPlatformTime(mirror.account.platform, own.clock, stop),
   };
 }
@@ -126,6 +128,8 @@ function start(
     }
     snapshot.runs.start({ id, mode: modeName(mode), at, asked });
     const since = loadCursors(run, parts, run);
+    // Only a reading of everything shows what an undone person needs next.
+    if (run.undo) parts.forEach(({ type }) => invalidateCursor(snapshot, type));
     if (!isLeft) return since;
     // A run that died may have left work for people whose records never change again, so everything
     // is read.
@@ -135,9 +139,13 @@ function start(
 }
 
 /** Returns what asked for the run, as the audit log needs it. */
-function askedOf({ parts }: Mirror, { by = { by: 'program' } }: RunOptions): string {
+function askedOf(
+  { parts }: Mirror,
+  { by = { by: 'program' } }: RunOptions,
+  { undo }: RunContext,
+): string {
   const mapping = parts.find(({ manner }) => manner !== undefined)?.manner ?? null;
-  return JSON.stringify({ by: by.by, name: by.name ?? null, mapping });
+  return JSON.stringify({ by: by.by, name: by.name ?? null, mapping, undoes: undo?.run });
 }
 
 /** Abandons the planned changes of runs that have ended; they are not sent any more. */

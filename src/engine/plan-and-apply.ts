@@ -46,7 +46,7 @@ export async function decide(state: RunState): Promise<void> {
   for (const { type } of state.parts) {
     const known = findingsOf(state, type);
     await decideChanges({ run, type, tally, known });
-    if (state.plan) continue;
+    if (state.plan || run.undo) continue;
     await listInvalid(run, type, { tally, findings: known });
     const unread = await listUnread(run, type, { tally, findings: known });
     if (unread) state.unread.set(type.name, unread);

@@ -8,7 +8,7 @@
 import { Busy, type ExpectedError, Invalid, isExpected } from '../domain/errors.ts';
 import { bindAccount, keepBinding } from './account/account-proof.ts';
 import { abandonLeftovers, beginRun } from './begin-run.ts';
-import { isRecord, type Mirror, onlyKey, type RunOptions } from './context/mirror-context.ts';
+import { isRecord, type Mirror, modeName, onlyKey, type RunOptions } from './context/mirror-context.ts';
 import { type RunState, stateOf } from './context/run-state.ts';
 import { announceDefaults, whollyRead } from './finish/announce-defaults.ts';
 import { writeAuditLog } from './context/run-context.ts';
@@ -57,7 +57,7 @@ async function work(state: RunState): Promise<void> {
   state.notes.push(...(await bindAccount(state.run, mirror.account)));
 
   await lockPerson(state);
-  if (writes) await recoverAll(state, options.mode === 'full');
+  if (writes) await recoverAll(state, ['full', 'undo'].includes(modeName(options.mode)));
   if (!isRecord(options.mode)) await readSources(state);
   await observe(state);
   if (writes) keepBinding(state.run.snapshot, mirror.account, listingsOf(state));

@@ -21,6 +21,7 @@ import type {
 } from '../domain/record.ts';
 import type { Capabilities, Settled, SettlementAsked } from './capabilities.ts';
 import type { SendContext } from './send-context.ts';
+import type { Undoing, Undone } from './undo.ts';
 
 /** One record type. A function throws platform errors only if its comment states that. */
 export interface RecordType {
@@ -51,6 +52,8 @@ export interface RecordType {
    * acknowledged and nothing else has changed, it returns no changes.
    */
   decide(states: States): Decision;
+  /** Returns the inverse of the changes that an earlier run made to one record. It is pure. */
+  undo(states: States, undoing: Undoing): Undone;
   /** Returns why `decide` plans a change for a record, in the words of the rule that decided. */
   reason(change: Change, states: States): string;
   /** Decides whether an operator may settle a conflict; undefined for a type without channels. */

@@ -40,6 +40,7 @@ import { type Slicing, slicingIn, type Staging, stagingIn } from './staging/stag
 import { type KeyRanges, rangesIn } from './database/key-range.ts';
 import { type Unaudited, unauditedIn } from './tables/unaudited.ts';
 import { figuresIn, type FiguresHistory } from './tables/run-figures.ts';
+import { type RunChanges, runChangesIn } from './tables/run-changes.ts';
 import { statementsOf } from './database/prepared-statements.ts';
 import { stagingTables } from './staging/staging-tables.ts';
 import { candidatesIn, type DecisionCandidates } from './staging/decision-candidates.ts';
@@ -56,6 +57,7 @@ export interface Snapshot {
   problems: Problems;
   retryLater: RetryLater;
   outcomes: Outcomes;
+  runChanges: RunChanges;
   recordHistory: RecordHistory;
   slicing: Slicing;
   staging: Staging;
@@ -240,6 +242,7 @@ function snapshotOf(
     problems: problemsIn(statements),
     retryLater: retryLaterIn(statements),
     outcomes: outcomesIn(statements),
+    runChanges: runChangesIn(statements),
     recordHistory: historyIn(statements),
     slicing: slicingIn(statements),
     staging,

@@ -30,7 +30,7 @@ export interface Hand {
   home: Pick<Home, 'hold' | 'again'>;
 }
 
-const alone: ReadonlySet<string> = new Set(['sync', 'backfill', 'apply', 'rebind']);
+const alone: ReadonlySet<string> = new Set(['sync', 'backfill', 'apply', 'undo', 'rebind']);
 /** Commands that affect no person, so they work while the mirror is paused. */
 const steers: ReadonlySet<string> = new Set(['approve', 'reject', 'retry', 'rebind']);
 

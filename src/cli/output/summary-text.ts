@@ -44,6 +44,7 @@ const modes: Record<Summary['mode'], string> = {
   full: 'full comparison',
   fast: 'compared with what is recorded',
   single: 'one person',
+  undo: 'undoes an earlier run',
 };
 
 function titleOf(summary: Summary, { writes, groups }: RunView): string {

@@ -15,6 +15,7 @@ import {
   modeName,
   type RunOptions,
   type ToApprove,
+  type ToUndo,
 } from '../../engine/context/mirror-context.ts';
 import { run } from '../../engine/run.ts';
 import { assemble } from '../compose/assemble-mirror.ts';
@@ -30,8 +31,10 @@ import { clearRestored, copiedAt } from '../compose/snapshot-marks.ts';
 import { alertsIn } from '../status/alert-thresholds.ts';
 import { modeNow } from './run-mode.ts';
 import type { Shell } from '../compose/process-shell.ts';
+import type { PlanView } from '../../engine/report/plan-view.ts';
 import { type LookFlags, namingOptions } from '../lookup/snapshot-command.ts';
 import { readOnlyPeople } from './only-people.ts';
+import { namedCannot } from './undo-text.ts';
 
 /** The flags of these commands. */
 export interface PassFlags extends LookFlags, QuietFlags {
@@ -81,6 +84,10 @@ export interface Pass {
   agrees?(plan: Plan, mirror: Mirror): void;
   firstLoad?: boolean;
   approve?: ToApprove | undefined;
+  /** What to undo, in mode `undo`. */
+  undo?: ToUndo | undefined;
+  /** Called with the plan as people read it, before anything is sent. */
+  foretells?(view: PlanView, names: Names): void;
   /** Whether to name all changes of a plan. */
   all?: boolean;
   /** Returns further lines for people, below the counts. */
@@ -145,6 +152,7 @@ async function runOnce(config: Config, { flags, shell: own, wanted }: Call): Pro
       writes,
       firstLoad,
       approve,
+      undo: wanted.undo,
       only,
       onlyPeople,
       by: { by: 'command', name: operatorName(shell) },
@@ -152,6 +160,7 @@ async function runOnce(config: Config, { flags, shell: own, wanted }: Call): Pro
       foresees,
       async shows(plan) {
         view.plan = plan;
+        wanted.foretells?.(plan, namesOf(mirror.snapshot, flags.addresses ?? shell.terminal));
         if (!flags.json && !wanted.all) view.samples = await samplesOf(plan);
       },
       ...(agrees && { agrees: (plan) => agrees(plan, mirror) }),
@@ -178,7 +187,11 @@ async function printRun(
   const { mirror, summary } = ended;
   const addresses = flags.addresses ?? shell.terminal;
   const names = namesOf(mirror.snapshot, addresses);
-  const told = { ...summary, problems: named(summary, names, addresses) };
+  const told = {
+    ...summary,
+    problems: named(summary, names, addresses),
+    ...(summary.cannot && { cannot: namedCannot(summary.cannot, names) }),
+  };
   const groups = shownGroups(summary.groups, { names, addresses });
   if (flags.json) return shell.print(documentOf(told, groups));
   const adds = (await wanted.adds?.(ended)) ?? [];

@@ -1,6 +1,7 @@
 /** Decides whether a run compares everything. */
 import { isRecord, type Mirror, type RunOptions } from '../../engine/context/mirror-context.ts';
 import type { FullCode } from '../../engine/report/full-reasons.ts';
+import { Invalid } from '../../domain/errors.ts';
 import { isFirstLoad } from '../../engine/context/first-load.ts';
 import { copiedAt } from '../compose/snapshot-marks.ts';
 import type { Shell } from '../compose/process-shell.ts';
@@ -24,6 +25,10 @@ export async function modeNow(
   const asked: FullCode[] = mode === 'full' ? [...because] : [];
   const lost = mirror.notes.length > 0;
   const at = copiedAt(mirror.snapshot.meta);
+  if (mode === 'undo') {
+    if (lost || at !== undefined) throw copied(mirror.name);
+    return { mode, because };
+  }
   if (!lost && at !== undefined && mode !== 'full') {
     shell.note(
       `crm-mirror: the snapshot was put back from a backup of ${instant(at)}: this run is a full one`,
@@ -37,4 +42,10 @@ export async function modeNow(
     ...(at === undefined ? [] : ['snapshot-restored' as const]),
   ];
   return { mode: needed.length > 0 ? 'full' : mode, because: [...asked, ...needed] };
+}
+
+function copied(name: string): Invalid {
+  return new Invalid(`${name}: the snapshot was lost or put back from a backup`, {
+    fix: 'run `crm-mirror sync` first, which lists the platform',
+  });
 }

@@ -84,7 +84,8 @@ export async function* runLines(
     ? doneOf(view.samples, { groups, run: summary.run, snapshot })
     : view.samples;
   yield* sampleLines(samples, { names, isDone: writes });
-  if (!writes) yield* moreLines(samples, commandLine('plan --all', shown.config));
+  const again = summary.undoes === undefined ? 'plan --all' : `undo ${summary.undoes} --plan --all`;
+  if (!writes) yield* moreLines(samples, commandLine(again, shown.config));
 }
 
 /** Returns the first records of each group of a plan. */
@@ -185,6 +186,10 @@ function howToApprove(
     return signed
       .map((one) => `${sayPending(one)}: ${commandLine(signing(one.part), config)}`)
       .join('; ');
+  const { undoes } = summary;
+  if (undoes !== undefined && !approvers) {
+    return commandLine(`undo ${undoes} --approve ${summary.plan}`, config);
+  }
   if (plan !== undefined) return commandLine(approvers ? signing(plan) : `approve ${plan}`, config);
   if (approvers) return 'a run will ask for approval';
   const now = commandLine(`sync --approve ${summary.plan}`, config);

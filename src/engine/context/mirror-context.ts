@@ -1,3 +1,4 @@
+import type { Op } from '../../domain/change.ts';
 import type { Clock, Random } from '../../domain/clock.ts';
 import type { RecordType } from '../../records/record-type.ts';
 import type { RouteLimit } from '../../domain/route-limit.ts';
@@ -113,8 +114,9 @@ export interface MirrorPart {
  *   fast     all people; assumes that the platform has what is recorded
  *   single   one person; reads that person on the platform, and concludes nothing from absence
  *   record   the person of one record of the source; only that one is read (source's `one`)
+ *   undo     the records that an earlier run changed; lists the platform
  */
-export type Mode = 'full' | 'fast' | { single: Key } | { record: string };
+export type Mode = 'full' | 'fast' | 'undo' | { single: Key } | { record: string };
 
 export interface RunOptions {
   mode: Mode;
@@ -140,6 +142,8 @@ export interface RunOptions {
   /** Whether the snapshot was restored from a backup and the platform has not been listed since. */
   restored?: boolean | undefined;
   approve?: ToApprove | undefined;
+  /** What to undo, in mode `undo`. */
+  undo?: ToUndo | undefined;
   /** When aborted, the run starts nothing new and finishes what is in flight. */
   stop: AbortSignal;
   /** Aborted some seconds after `stop`: the run then gives up what is in flight. */
@@ -147,6 +151,14 @@ export interface RunOptions {
   progress(progress: Progress): void;
   /** What asked for the run, for the audit log; by default a program that embeds the engine. */
   by?: RunActor | undefined;
+}
+
+/** A run to undo. */
+export interface ToUndo {
+  /** Its id, or `last`: the newest run that has changed anything. */
+  run: string;
+  /** The operations to undo; undefined for all. */
+  ops?: readonly Op[] | undefined;
 }
 
 /** What asked for a run, and the person who gave the command. */
@@ -188,7 +200,7 @@ export interface Progress {
 }
 
 /** Returns the mode under the name that summaries use. */
-export function modeName(mode: Mode): 'full' | 'fast' | 'single' {
+export function modeName(mode: Mode): 'full' | 'fast' | 'single' | 'undo' {
   return typeof mode === 'string' ? mode : 'single';
 }
 

@@ -6,6 +6,7 @@ import type { Key, RecordTypeName } from '../../domain/record.ts';
 import type { LearnedFacts, PlatformTime } from './platform-knowledge.ts';
 import type { GroupCommit } from './group-commit.ts';
 import type { PeopleSelection } from './people-selection.ts';
+import type { UndoneRun } from './undo-run.ts';
 import { type Mirror, onlyKey, type RunOptions } from './mirror-context.ts';
 import type { RecordType } from '../../records/record-type.ts';
 
@@ -39,6 +40,8 @@ export interface RunContext extends Pick<Mirror, OfMirror>, Pick<RunOptions, OfO
   platformTime: PlatformTime;
   /** The people that the run is limited to; undefined if it may change everybody. */
   selection: PeopleSelection | undefined;
+  /** The run to undo, in mode `undo`. */
+  undo: UndoneRun | undefined;
 }
 
 /**

@@ -35,7 +35,7 @@ export function clearAnnouncement(state: RunState): void {
 
 /** Returns the record type whose absences count, if the run has read it completely. */
 export function whollyRead({ run, parts, known }: RunState): RecordType | undefined {
-  if (onlyKey(run) !== undefined) return undefined;
+  if (onlyKey(run) !== undefined || run.undo) return undefined;
   const type = parts.find((part) => part.type.capabilities.absence)?.type;
   const findings = type && known.get(type);
   return findings?.certified && findings.whole ? type : undefined;

@@ -60,8 +60,11 @@ export async function finishRun(found: RunState): Promise<Summary> {
   const settled = run.writes
     ? run.snapshot.transaction(() => keep(state, { summary, done, counts }))
     : [];
-  if (run.writes) await yielding(run, keepNoticed(state));
-  if (run.writes) await closeHolds(state, settled);
+  // A run that undoes another decides only about the people of that one.
+  if (run.writes && !run.undo) {
+    await yielding(run, keepNoticed(state));
+    await closeHolds(state, settled);
+  }
   if (run.writes && onlyKey(run) === undefined) await prune(run, state.mirror);
   return summary;
 }
@@ -82,8 +85,8 @@ function keep(state: RunState, ended: Ended): RecordType[] {
   const { runs, journal } = run.snapshot;
   const { id } = run;
   const at = run.clock.now();
-  keepParked(state);
-  const { problems: _, groups: __, reasonCodes: ___, ...kept } = summary;
+  if (!run.undo) keepParked(state);
+  const { problems: _, groups: __, reasonCodes: ___, cannot: ____, ...kept } = summary;
   const { status, plan } = summary;
   // Most events cause no change, and their runs would only fill the list of runs.
   const wasTold = (summary.returns?.told ?? 0) > 0;
@@ -92,7 +95,7 @@ function keep(state: RunState, ended: Ended): RecordType[] {
   if (isIdle) runs.drop(id);
   else runs.finish({ id, status, plan, summary: JSON.stringify(kept), at });
   if (!isIdle) keepFigures(state, ended);
-  if (!run.selection) storeCursors(state, status);
+  if (!run.selection && !run.undo) storeCursors(state, status);
   storeLimits(run.snapshot.meta, state.mirror.limits(), at);
   clearAnnouncement(state);
   return closeApprovals(state);

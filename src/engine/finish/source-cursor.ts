@@ -45,7 +45,7 @@ export function loadCursors(
 ): Cursors {
   const cursors = new Map<RecordType, string>();
   const cursorless = new Map<RecordType, FullCode>();
-  if (onlyKey({ mode }) !== undefined) return { cursors, cursorless };
+  if (onlyKey({ mode }) !== undefined || mode === 'undo') return { cursors, cursorless };
   for (const { type, manner } of parts) {
     const text = meta.get(nameOf(type.name));
     if (writes && text !== undefined) meta.drop(nameOf(type.name));

@@ -87,6 +87,7 @@ export function summaryOf(state: RunState, { reported, done, held, found }: Done
     reasonCodes: said.map(({ code }) => code),
     known: tally.counts().known,
     ms: run.clock.now() - run.startedAt,
+    ...(run.undo && { undoes: run.undo.run, cannot: run.undo.cannot() }),
   };
 }
 

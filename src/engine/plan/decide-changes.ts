@@ -2,7 +2,7 @@
  * Makes the decisions for the candidates of one record type by its rules, and stages the results.
  */
 import type { Change } from '../../domain/change.ts';
-import type { Key, RecordedRow } from '../../domain/record.ts';
+import type { Key, RecordedRow, RecordTypeName } from '../../domain/record.ts';
 import type { Decision, RecordType, States } from '../../records/record-type.ts';
 import { commitNow } from './commit-plan.ts';
 import { keptBackBy, type RunGate, type RunGateFacts } from './run-gates.ts';
@@ -12,6 +12,7 @@ import type { Findings } from '../context/run-findings.ts';
 import { statesOf } from '../read/record-states.ts';
 import type { Parked } from '../../snapshot/tables/known-problems.ts';
 import type { RunTally } from '../context/run-tally.ts';
+import type { UndoneRun } from '../context/undo-run.ts';
 import { retrySchedules } from '../../domain/retry-schedules.ts';
 
 interface Deciding {
@@ -78,7 +79,8 @@ function decideOne(deciding: Deciding, key: Key): number {
   const { run, type, known, tally } = deciding;
   const { staging } = run.snapshot;
   const states = statesOf(run, type, { key, known });
-  const decision = type.decide(states);
+  const decision = decisionOf(run, type, states);
+  if (!decision) return 0;
   const name = displayNameOf(run.snapshot.meta, key, states);
   staging.forgetNoticed(type.name, name);
   run.snapshot.guarded.forget(type.name, key);
@@ -95,9 +97,23 @@ function decideOne(deciding: Deciding, key: Key): number {
   if (decision.adopts) tally.adopted(type.name);
   for (const stop of decision.stoppedBy ?? []) tally.stopped(stop);
   const { changes } = decision;
-  const refused = refusedOf(run, tally, { type, states, changes });
+  const refused = run.undo ? [] : refusedOf(run, tally, { type, states, changes });
   const facts = { open: [], refused, isQuarantined: run.quarantined };
   return plan(deciding, states, { changes, facts });
+}
+
+/**
+ * Returns the decision about a record. If the run undoes another, that is the inverse of what the
+ * other did, and undefined for all other records.
+ */
+function decisionOf(run: RunContext, type: RecordType, states: States): Decision | undefined {
+  const { undo } = run;
+  if (!undo) return type.decide(states);
+  const changes = undo.changesOf(type.name, states.key);
+  if (changes.length === 0) return undefined;
+  const { decision, cannot } = type.undo(states, { run: undo.run, changes });
+  undo.note({ kind: type.name, key: states.key }, cannot);
+  return decision;
 }
 
 /** Stages the changes that pass the gates of the run. Returns their number. */
@@ -134,11 +150,22 @@ function isAlone({ recorded, former, successors }: States, { note, forgets }: De
  */
 function decideUnknown(deciding: Deciding, key: Key): void {
   const { run, type, known } = deciding;
+  if (run.undo) return noteOpen(run.undo, type.name, key);
   const open = run.snapshot.journal.open(type.name).filter((change) => change.key === key);
   const states = statesOf(run, type, { key, known });
   const { changes } = type.decide(states);
   const facts = { open, refused: [], isQuarantined: run.quarantined };
   plan(deciding, states, { changes, facts });
+}
+
+/** Notes that nothing of a record is undone while the outcome of a change to it is unknown. */
+function noteOpen(undo: UndoneRun, kind: RecordTypeName, key: Key): void {
+  const reason = 'the outcome of a change to this record is not known yet: run `crm-mirror sync`';
+  const cannot = undo.changesOf(kind, key);
+  undo.note(
+    { kind, key },
+    cannot.map(({ op, part }) => ({ op, part, rule: 'outcome-open', reason })),
+  );
 }
 
 /**

@@ -3,7 +3,7 @@
  * takes a decision of its own, so a large plan costs no more than its samples.
  */
 import type { Change } from '../../domain/change.ts';
-import type { RecordType } from '../../records/record-type.ts';
+import type { RecordType, States } from '../../records/record-type.ts';
 import type { ChangeGroup } from '../../snapshot/staging/staging.ts';
 import { findingsOf, type RunState } from '../context/run-state.ts';
 import { statesOf } from '../read/record-states.ts';
@@ -24,6 +24,7 @@ export async function viewPlan(state: RunState): Promise<PlanView> {
   return {
     groups: [...groups.values()],
     records: (group, most) => recordsOf(state, group, most),
+    cannot: state.run.undo?.cannot(),
   };
 }
 
@@ -68,5 +69,13 @@ function shownOf(
   const { kind, op, held } = group;
   const states = statesOf(state.run, type, { key, known: findingsOf(state, type) });
   const parts = part === '' ? [] : [part];
-  return { kind, op, held, key, parts, reason: type.reason(change, states) };
+  return { kind, op, held, key, parts, reason: reasonOf(state, type, { change, states }) };
+}
+
+function reasonOf(
+  { run: { undo } }: RunState,
+  type: RecordType,
+  { change, states }: { change: Change; states: States },
+): string {
+  return undo ? `undoes what run ${undo.run} did` : type.reason(change, states);
 }

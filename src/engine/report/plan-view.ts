@@ -1,5 +1,6 @@
 /** Describes a plan for people: its changes in groups, and the reason for each. */
 import type { Key } from '../../domain/record.ts';
+import type { CannotUndo } from './run-summary.ts';
 import type { ChangeGroup } from '../../snapshot/staging/staging.ts';
 
 /** A plan that can be looked at. It can be used until the next run of its mirror begins. */
@@ -8,6 +9,8 @@ export interface PlanView {
   groups: readonly ChangeGroup[];
   /** Yields the first records of a group, in plan order. Yields to other tasks in between. */
   records(group: ChangeGroup, most: number): AsyncIterable<PlannedRecord>;
+  /** What cannot be undone, in a run that undoes another. */
+  cannot?: readonly CannotUndo[] | undefined;
 }
 
 /** The changes of one record in one group. */

@@ -19,7 +19,7 @@ export interface Summary {
   run: string;
   mirror: string;
   status: Status;
-  mode: 'full' | 'fast' | 'single';
+  mode: 'full' | 'fast' | 'single' | 'undo';
   /** Null if the run covers everything in the mirror. */
   only: 'contacts' | 'templates' | null;
   /** The hash of the plan; '' if none was made. */
@@ -65,6 +65,22 @@ export interface Summary {
   known: number;
   /** The duration of the run, in milliseconds. */
   ms: number;
+  /** The run that this one undoes; only for `undo`. */
+  undoes?: string;
+  /** What of it cannot be undone, grouped by reason; only for `undo`. */
+  cannot?: CannotUndo[];
+}
+
+/** Changes of a run that cannot be undone for the same reason. */
+export interface CannotUndo {
+  kind: RecordTypeName;
+  op: Op;
+  /** The reason as a word for programs, and in a sentence. */
+  rule: string;
+  reason: string;
+  count: number;
+  /** The first records, with the channel of a person's change. */
+  records: { key: string; channel: string }[];
 }
 
 /**

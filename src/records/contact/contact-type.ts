@@ -34,6 +34,7 @@ import {
 import { enrolment, silentBody } from './observe/contact-state.ts';
 import { idsOf } from './consent/renamed-contact.ts';
 import { partsOf } from './observe/last-observed.ts';
+import { undoPerson } from './undo-person.ts';
 
 /** The settings of contacts, the client of the platform, and the clock. */
 export interface ContactOptions {
@@ -68,6 +69,7 @@ export function contactType(options: ContactOptions): RecordType {
       return { rows, total: page.total, date: page.date, organization: undefined, parts };
     },
     decide: (states) => decidePerson(decodedStates(states, decodeContact), rules),
+    undo: (states, undoing) => undoPerson(decodedStates(states, decodeContact), rules, undoing),
     settle: (states, asked) => settle(decodedStates(states, decodeContact), rules, asked),
     reason: (change, states) => reasonFor(change, states, rules),
     route: (op) => (op === 'delete' ? 'contacts.delete' : 'contacts.enrol'),

@@ -16,6 +16,7 @@
  *   8   D    R    shows D                  nothing; record
  *   9   D    R    not edited, not changed  nothing
  *  10   D    R    not edited, changed      update; but if it differed at adoption: as in 5
+ *  9a   D    R    `undo` put back an earlier version, and D is as it was then: nothing, a conflict
  *  11   D    R    edited                   overwrite → keep their version, update; keep → conflict
  *
  * An invalid D counts as present, and nothing is done. Without a certified reading of the source no
@@ -30,7 +31,7 @@ import {
 } from '../../domain/record.ts';
 import { templateCreateBody } from '../../platform/request-schemas.ts';
 import type { Decision } from '../record-type.ts';
-import { differing, doubled, edited, gone, incomparable } from './template-problems.ts';
+import { differing, doubled, edited, gone, incomparable, putBack } from './template-problems.ts';
 import {
   difference,
   type DesiredTemplateRow,
@@ -102,10 +103,11 @@ function absent({ states, recorded, shown, policy }: Absent, none: Decision): De
   const now = shown.find((template) => template.id === states.recorded?.id);
   if (!now) return { ...none, forgets: [states.key] };
   if (policy.absentTemplates === 'keep' || now.fields.status === 'archived') return none;
+  if (recorded.undone?.source === null) return { ...none, problems: [putBack(states.key)] };
   const fields = { status: 'archived' as const };
   const wanted = { ...recorded.sent, ...fields };
   const about = { target: now.id, fields, wanted, shown: now };
-  return { ...none, changes: [change(states.key, 'archive', about)] };
+  return { ...none, changes: [templateChange(states.key, 'archive', about)] };
 }
 
 interface Facts {
@@ -143,10 +145,15 @@ function owned(facts: Owned & { shown: ObservedTemplate | undefined }, none: Dec
     noteOf(facts, body, settled ? row.fingerprint : undefined);
   const fields = difference(desired, shown.fields);
   const names = Object.keys(fields);
-  const done: RecordedTemplate = { ...recorded, sent: desired, leftAlone: null, shown };
+  const { undone, ...known } = recorded;
+  const done: RecordedTemplate = { ...known, sent: desired, leftAlone: null, shown };
   if (names.length === 0) return { ...none, note: note(done, true) };
+  if (undone?.source === row.fingerprint) {
+    const seen = isEdited(recorded, shown, desired) ? recorded : { ...recorded, shown };
+    return { ...none, note: leftAlone(note(seen, false)), problems: [putBack(states.key)] };
+  }
   const about = { target: shown.id, fields, wanted: desired, shown };
-  const update = change(states.key, 'update', about);
+  const update = templateChange(states.key, 'update', about);
   if (isEdited(recorded, shown, desired)) {
     return overwrite
       ? { ...none, note: note({ ...recorded, replaced: shown }, false), changes: [update] }
@@ -182,7 +189,7 @@ function vanished(facts: Owned, none: Decision): Decision {
  * Returns whether a stated field was edited on the platform. The platform may also reformat a
  * field, which leaves `updatedAt` unchanged.
  */
-function isEdited(
+export function isEdited(
   recorded: RecordedTemplate,
   shown: ObservedTemplate,
   desired: TemplateFields,
@@ -202,14 +209,15 @@ function creation(key: string, desired: TemplateFields): Change[] {
   const first = templateCreateBody.parse(desired);
   const rest = difference(desired, first);
   if (Object.keys(rest).length === 0)
-    return [change(key, 'create', { fields: first, wanted: desired })];
+    return [templateChange(key, 'create', { fields: first, wanted: desired })];
   return [
-    change(key, 'create', { fields: first, wanted: first }),
-    change(key, 'complete', { fields: rest, wanted: desired }),
+    templateChange(key, 'create', { fields: first, wanted: first }),
+    templateChange(key, 'complete', { fields: rest, wanted: desired }),
   ];
 }
 
-function change(
+/** Returns a change, with the version that it overwrites. */
+export function templateChange(
   key: string,
   op: Change['op'],
   {
@@ -226,7 +234,8 @@ function change(
     before: shown ? fingerprint(canonicalJson(shown.fields)) : 'none',
     after: fingerprint(canonicalJson(body.wanted)),
   };
-  return { kind: 'template', key, op, ...rest, why };
+  const before = shown && canonicalJson(shown.fields);
+  return { kind: 'template', key, op, ...rest, why, before };
 }
 
 /** The rules by which templates change, as the audit log names them. */

@@ -58,3 +58,12 @@ export function gone(key: string): RecordProblem {
     fix: 'remove it from the source, or set policy.templates to overwrite',
   });
 }
+
+/** Returns the problem of a template in an earlier version, which the source does not state. */
+export function putBack(key: string): RecordProblem {
+  return problem(key, 'conflict', {
+    cause: 'template-undone',
+    reason: '`undo` put an earlier version back, and the source has not changed since',
+    fix: 'nothing, if that is as it should be; otherwise change the source, or undo the undo',
+  });
+}

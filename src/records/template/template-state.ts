@@ -30,7 +30,8 @@ const templateFields = z.object({
 });
 export type TemplateFields = z.infer<typeof templateFields>;
 
-const someFields = templateFields.partial();
+/** The fields of a template, of which a change or a version may lack any. */
+export const someFields = templateFields.partial();
 export type SomeFields = z.infer<typeof someFields>;
 
 const observedBody = z.object({
@@ -47,6 +48,12 @@ const observedBody = z.object({
 export type ObservedTemplate = z.infer<typeof observedBody>;
 export type ShownFields = ObservedTemplate['fields'];
 
+/**
+ * Set while a version that `undo` put back stands: the run that was undone, and the fingerprint of
+ * what the source stated then (null if it lacked the template).
+ */
+const undone = z.object({ run: z.string(), source: z.string().nullable() });
+
 const recordedBody = z.object({
   /** The fields that the source stated when we last wrote all of them. */
   sent: someFields,
@@ -62,12 +69,14 @@ const recordedBody = z.object({
   shown: observedBody,
   /** The template as the platform showed it before we last overwrote an edit. */
   replaced: observedBody.nullable(),
+  undone: undone.optional(),
 });
 
 /** The body of a change: the fields to send, and all fields that the source states. */
 const changeBody = z.object({
   fields: someFields,
   wanted: someFields,
+  undone: undone.optional(),
 });
 export type RecordedTemplate = z.infer<typeof recordedBody>;
 

@@ -16,6 +16,7 @@ import type { SendContext } from '../send-context.ts';
 import { decodedStates } from '../decoded-rows.ts';
 import { settled, stale } from '../send-outcome.ts';
 import { decideTemplate, phases, reasonFor, type TemplatePolicy } from './template-decision.ts';
+import { undoTemplate } from './undo-template.ts';
 import { desireTemplate } from './desired-template.ts';
 import {
   decodeTemplate,
@@ -49,6 +50,7 @@ export function templateType({ policy, platform }: TemplateOptions): RecordType 
       return { rows: templates.map(observeTemplate), total, date: undefined, organization };
     },
     decide: (states) => decideTemplate(decodedStates(states, decodeTemplate), policy),
+    undo: (states, undoing) => undoTemplate(decodedStates(states, decodeTemplate), undoing),
     reason: (change) => reasonFor(decodeTemplate.change(change)),
     route: (op) => (op === 'create' ? 'templates.create' : 'templates.update'),
     lookRoute: () => 'templates.list',
@@ -164,7 +166,7 @@ function acknowledge(
   change: TemplateChange,
   ack: Acknowledged,
 ): RecordedRow | undefined {
-  const { fields, wanted } = change.value;
+  const { fields, wanted, undone } = change.value;
   const recorded = before && decodeTemplate.recorded(before).value;
   const seen = ack.observed ? decodeTemplate.observed(ack.observed).value : recorded?.shown;
   if (!seen) return before;
@@ -172,7 +174,7 @@ function acknowledge(
   // template is read before the next update.
   const asSent = { ...seen, fields: { ...seen.fields, ...fields }, updatedAt: null };
   const shown = ack.late ? asSent : seen;
-  const body = { sent: wanted, leftAlone: null, shown, replaced: recorded?.replaced ?? null };
+  const body = { sent: wanted, leftAlone: null, shown, replaced: recorded?.replaced ?? null, undone };
   return {
     kind: 'template',
     key: change.key,

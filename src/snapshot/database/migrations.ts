@@ -223,6 +223,8 @@ export const migrations: readonly string[] = [
    create table opt_out_day (
      day text not null, origin text not null, n integer not null, primary key (day, origin)
    ) without rowid;`,
+  // What a change overwrote, so that `undo` can bring it back.
+  'alter table change add column before text;',
 ];
 
 /** Brings the tables of a database up to date. Throws Invalid for a newer version. */

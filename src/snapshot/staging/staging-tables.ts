@@ -80,7 +80,7 @@ export const stagingTables = `
     seq integer primary key,
     kind text not null, key text not null, op text not null, part text not null,
     target text, body text not null, phase integer not null,
-    guard text, why text, approved text, held integer not null default 0
+    guard text, why text, before text, approved text, held integer not null default 0
   );
   create index temp.planned_in_order on planned (phase, kind, key);
   create index temp.planned_by_guard on planned (guard, key) where guard is not null;

@@ -152,8 +152,8 @@ type DecidedPart = Omit<Staging, NotDecided>;
 
 function decidedIn(db: Statements): DecidedPart {
   const plan = db.prepare(
-    `insert into temp.planned (kind, key, op, part, target, body, phase, guard, why)
-     values (@kind, @key, @op, @part, @target, @body, @phase, @guard, @why)`,
+    `insert into temp.planned (kind, key, op, part, target, body, phase, guard, why, before)
+     values (@kind, @key, @op, @part, @target, @body, @phase, @guard, @why, @before)`,
   );
   const those =
     'select kind, key, op, part, target, body, phase, guard, held from temp.planned indexed by planned_in_order';
@@ -178,8 +178,8 @@ function decidedIn(db: Statements): DecidedPart {
     db.prepare(`delete from temp.${name}`),
   );
   return {
-    addPlanned: ({ target = null, guard = null, why, ...change }) =>
-      void plan.run({ ...change, target, guard, why: why ? JSON.stringify(why) : null }),
+    addPlanned: ({ target = null, guard = null, why, before = null, ...change }) =>
+      void plan.run({ ...change, target, guard, why: why ? JSON.stringify(why) : null, before }),
     *planned() {
       for (const { held, ...row } of planned.iterate()) {
         yield { ...fromStored(row), held: held === 1 };

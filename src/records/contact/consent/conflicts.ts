@@ -31,6 +31,13 @@ const conflicts: Record<string, Conflict> = {
   'our-opt-out-stands': stillStated(''),
   'our-opt-out-recorded': stillStated(''),
   'our-opt-out-former-address': stillStated('former '),
+  undone: {
+    cause: 'undone',
+    reason: '`undo` took our opt-in back, and the CRM has stated nothing else since',
+    fix:
+      'nothing, if that is as it should be; otherwise change the statement in the CRM, undo the ' +
+      'undo, or have `crm-mirror resolve` opt the person in',
+  },
   'left-before-vanishing': {
     cause: 'left-before',
     reason: 'the person opted out, and then the contact vanished from the platform',

@@ -132,7 +132,7 @@ function isOut({ action }: Verdict): boolean {
 }
 
 /** The cause of an opt-out, the CRM records that state it, and all CRM records of the address. */
-type Why = Pick<EnrolmentBody, 'cause' | 'stated' | 'bound'>;
+type Why = Pick<EnrolmentBody, 'cause' | 'stated' | 'bound' | 'undone'>;
 
 function whyOf({ states }: PersonFacts, { cause, by }: Verdict, channel: string): Why {
   if (cause === 'address') return { cause: 'address' };
@@ -184,7 +184,8 @@ interface About {
   shown?: string | undefined;
 }
 
-function changeOf(key: Key, op: Op, about: About): Change {
+/** Returns a change in the form in which plans and the journal hold it. */
+export function changeOf(key: Key, op: Op, about: About): Change {
   const { channel: part, isMoved, target, why, shown, reason } = about;
   // Opt-outs that the CRM states have their own guard.
   const guard = guardOf({ kind: 'contact', op }, why?.cause === 'stated');
@@ -237,7 +238,8 @@ export function reasonFor({ op, part }: Change, states: States, rules: PersonRul
   return [...table, ...gates].find(({ id }) => id === by)?.asks ?? '';
 }
 
-function verdictIn(facts: PersonFacts, channel: string): ReturnType<typeof passGates> {
+/** Returns what rules and gates call for in one channel of a person. */
+export function verdictIn(facts: PersonFacts, channel: string): ReturnType<typeof passGates> {
   const asked = channelFacts(facts, channel);
   return passGates({ person: facts, channel, asked }, decideChannel(asked));
 }

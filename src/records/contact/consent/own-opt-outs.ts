@@ -6,6 +6,8 @@
  *   the CRM stated it                              a record that stated it and opts in now,
  *                                                  or a `consentAt` that is later than our
  *                                                  acknowledged opt-out and not in the future
+ *   `undo` took back our opt-in                    any statement that differs from the one that
+ *                                                  the CRM made then, or undoing the undo
  *   any                                            `allow`, or `resolve --in`
  *
  * An opt-out recorded by an earlier version has no cause. It counts as stated by the records that
@@ -14,8 +16,8 @@
  */
 import { unsettled } from '../observe/channel-observation.ts';
 import type { DesiredContactRow } from '../observe/contact-rows.ts';
-import type { Membership } from '../observe/contact-state.ts';
-import { statedAt } from '../observe/strictest-consent.ts';
+import type { Membership, UndoneOptIn } from '../observe/contact-state.ts';
+import { statedAt, statementIn } from '../observe/strictest-consent.ts';
 
 /** What the CRM now states about the person. */
 interface Said {
@@ -26,6 +28,8 @@ interface Said {
   by: number;
   /** The same time by our clock or the platform's, whichever is later. */
   latest: number;
+  /** Whether the CRM was read completely. */
+  certified: boolean;
 }
 
 /** Returns the ids of the records that state an opt-out, and of all records with the address. */
@@ -44,14 +48,38 @@ export function attributed(membership: Membership, channel: string, said: Said):
   if (!isOurs(membership) || desired.length === 0) {
     return isStated ? unsettled(membership) : membership;
   }
-  const { acked = latest, released, settled, ...known } = membership;
+  const { acked = latest, released, settled, undone, ...known } = membership;
   if (isStated) {
     const all = [...new Set([...(known.bound ?? []), ...bound])].toSorted();
     return { ...known, acked, bound: all, cause: 'stated', stated };
   }
+  if (undone) return remembering(membership, undone, statementOf(said, channel));
   if (known.cause !== undefined || released || settled) return membership;
   const before = origins.length > 0 ? [...origins].toSorted() : bound;
   return { ...known, acked, bound: before, cause: 'stated', stated: before };
+}
+
+/**
+ * Returns an opt-out by `undo` with what the CRM states, if that was not known yet, and without it
+ * once the CRM has stated something else.
+ */
+function remembering(
+  membership: Membership,
+  undone: UndoneOptIn,
+  said: string | undefined,
+): Membership {
+  if (said === undefined || said === undone.said) return membership;
+  if (undone.said === undefined) return { ...membership, undone: { ...undone, said } };
+  const { undone: _, ...over } = membership;
+  return over;
+}
+
+/** Returns what a complete reading of the CRM states; undefined if it is not known. */
+export function statementOf(
+  { desired, certified }: Pick<Said, 'desired' | 'certified'>,
+  channel: string,
+): string | undefined {
+  return certified ? statementIn(desired, channel) : undefined;
 }
 
 /** Returns whether the CRM's current statement withdraws an opt-out of ours. */
@@ -61,8 +89,10 @@ export function isTakenBack(
   { desired, by }: Pick<Said, 'desired' | 'by'>,
 ): boolean {
   if (!isOurs(membership)) return false;
-  const { acked, cause, released, settled, stated = [] } = membership;
-  if (released || settled || cause !== 'stated') return true;
+  const { acked, cause, released, settled, stated = [], undone } = membership;
+  if (released || settled) return true;
+  if (undone) return remembering(membership, undone, statementIn(desired, channel)).undone === undefined;
+  if (cause !== 'stated') return true;
   const saysIn = desired.some(
     (row) =>
       stated.includes(row.id) && row.presence === 'present' && wishOf(row, channel) === 'opt_in',

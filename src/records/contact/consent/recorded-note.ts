@@ -128,7 +128,8 @@ export function release({
   value: recorded,
   ...row
 }: RecordedContactRow): { row: RecordedRow; parts: string[] } | undefined {
-  const stays = ({ cause }: Membership): boolean => cause !== undefined && cause !== 'stated';
+  const stays = ({ cause, undone }: Membership): boolean =>
+    cause !== undefined && cause !== 'stated' && !undone;
   const own = Object.entries(recorded.channels).filter(
     ([, is]) => isOurs(is) && !is.released && !stays(is),
   );

@@ -14,6 +14,7 @@
  *   deletable  due, and the policy deletes: immediately, or `deleteAfter` after the opt-out
  *   newer      `resubscribe: newer`, and the CRM's statement is later than the opt-out can be
  *   takenBack  our opt-out was not stated by the CRM, or may be withdrawn now (own-opt-outs.ts)
+ *   undone     our opt-out took back an opt-in (`undo`), and is not taken back
  *   settledIn  an operator resolved this very opt-out as an opt-in (settlements.ts)
  */
 import type { Subscription } from '../../../platform/request-schemas.ts';
@@ -82,7 +83,6 @@ const gone: Condition = ({ wanted }) => wanted === 'gone';
 const wantedIn: Condition = ({ wanted }) => wanted === 'opt_in';
 const wantedOut: Condition = ({ wanted }) => wanted === 'opt_out';
 const noOpinion: Condition = ({ wanted }) => wanted === null;
-
 const isPresent: Condition = ({ present }) => present;
 const isAbsent: Condition = ({ present }) => !present;
 const wasOurs: Condition = ({ owned }) => owned;
@@ -90,18 +90,17 @@ const isNotOurs: Condition = ({ present, owned }) => !present || !owned;
 const hasLeft: Condition = ({ left }) => left;
 const isDeletable: Condition = ({ deletable }) => deletable;
 const isDue: Condition = ({ due }) => due;
-
 const showsIn: Condition = ({ observed }) => observed === 'opt_in';
 const showsOut: Condition = ({ observed }) => observed === 'opt_out';
 const showsNothing: Condition = ({ observed }) => observed === undefined;
 const oneShowsIn: Condition = ({ someIn }) => someIn;
-
 const wasNothing: Condition = ({ recorded }) => recorded === undefined;
 const wasIn: Condition = ({ recorded }) => recorded?.is === 'opt_in';
 const wasOutByUs: Condition = ({ recorded }) => recorded?.is === 'opt_out' && recorded.by === 'us';
 const isTakenBack: Condition = ({ takenBack }) => takenBack;
+const isUndone: Condition = ({ recorded, takenBack }) =>
+  recorded?.is === 'opt_out' && recorded.undone !== undefined && !takenBack;
 const isNewer: Condition = ({ newer }) => newer;
-
 const optsOutAbsent: Condition = ({ policy }) => policy.absent === 'opt_out';
 const recreatesMissing: Condition = ({ policy }) => policy.missing === 'recreate';
 
@@ -197,6 +196,13 @@ export const rules: readonly Rule[] = [
     asks: 'opt-in wanted; subscribed',
     when: [wantedIn, isPresent, showsIn],
     action: 'nothing',
+  },
+  {
+    id: 'undone',
+    row: 33,
+    asks: 'opt-in wanted; `undo` took our opt-in back, and the CRM has stated nothing else since',
+    when: [wantedIn, isUndone],
+    action: 'conflict',
   },
   {
     id: 'vanished-recreate',

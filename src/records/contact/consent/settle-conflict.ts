@@ -106,7 +106,11 @@ function settleIn(states: ContactStates, rules: PersonRules, asked: SettlementAs
   };
 }
 
-const ownOptOut: ReadonlySet<string> = new Set(['our-opt-out-stands', 'our-opt-out-recorded']);
+const ownOptOut: ReadonlySet<string> = new Set([
+  'our-opt-out-stands',
+  'our-opt-out-recorded',
+  'undone',
+]);
 
 /** Returns whether nobody is known to have made the opt-out but the mirror, or the platform. */
 function isEligible(

@@ -78,7 +78,14 @@ export type RecordedRenamed = z.infer<typeof renamedBody>;
 const bracket = z.object({ after: z.number().nullable(), by: z.number() });
 export type Bracket = z.infer<typeof bracket>;
 
-const optOutCause = z.enum(['stated', 'absence', 'flag', 'address']);
+const optOutCause = z.enum(['stated', 'absence', 'flag', 'address', 'undone']);
+
+/**
+ * An opt-in of ours that `undo` took back. `run`: the run that made it. `said`: what the CRM stated
+ * when it was taken back (strictest-consent.ts); undefined until a complete reading tells.
+ */
+const undone = z.object({ run: z.string(), said: z.string().optional() });
+export type UndoneOptIn = z.infer<typeof undone>;
 
 /** The state of one channel: what was last acknowledged or observed, and who made an opt-out. */
 const membership = z.object({
@@ -116,6 +123,8 @@ const membership = z.object({
   settled: settlement.extend({ stating: z.array(z.string()).optional() }).optional(),
   /** The ids of the CRM records that state our opt-out. */
   stated: z.array(z.string()).optional(),
+  /** Set while an opt-out by `undo` stands, because the CRM has stated nothing else since. */
+  undone: undone.optional(),
 });
 export type Membership = z.infer<typeof membership>;
 
@@ -174,6 +183,8 @@ export const enrolmentBody = z.object({
    * deleted, or now has another address. Changes of earlier versions lack it.
    */
   cause: optOutCause.optional(),
+  /** The opt-in that an opt-out of `undo` takes back. */
+  undone: undone.optional(),
   /** The ids of the CRM records that state an opt-out, and of all records that it is bound to. */
   stated: z.array(z.string()).optional(),
   bound: z.array(z.string()).optional(),

@@ -48,6 +48,24 @@ export function statingIn(desired: readonly DesiredContactRow[], channel: string
 }
 
 /**
+ * Returns what the CRM states about a channel, without the ids of the records that state it;
+ * undefined if that is unknown, because a record is invalid or no record states that the person is
+ * present.
+ */
+export function statementIn(
+  rows: readonly DesiredContactRow[],
+  channel: string,
+): string | undefined {
+  const present = rows.filter(({ value }) => value.presence === 'present');
+  if (present.length === 0 || rows.some(({ invalid }) => invalid)) return undefined;
+  const opinions = present.map(({ value }) => {
+    const wish = value.channels[channel];
+    return wish ? [wish, value.consentAt ?? []].flat().join(' ') : [];
+  });
+  return [...new Set(opinions.flat())].toSorted().join(', ');
+}
+
+/**
  * Returns whether some records with one address opt in and others opt out. Such a contradiction is
  * reported although it is resolved.
  */

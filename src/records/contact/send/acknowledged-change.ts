@@ -22,14 +22,16 @@ const nothing: RecordedContact = { channels: {}, contacts: [], defaults: [], out
  * Only an acknowledged request makes an opt-out ours. An opt-out that the person made before, or
  * that was already there (409), remains the platform's. A creation starts over and keeps only the
  * opt-outs of a contact that vanished. After a delete the contact counts as never owned. A person
- * without a row who is opted out was erased, and gets no row.
+ * without a row who is opted out was erased, and gets no row. After a delete by `undo`, the opt-outs
+ * remain recorded.
  */
 export function acknowledge(
   before: RecordedRow | undefined,
   change: ContactChange,
   { observed, ...acked }: Acknowledged,
 ): RecordedRow | undefined {
-  if (change.op === 'delete' || (change.op === 'opt_out' && !before)) return undefined;
+  if (change.op === 'delete') return before && change.value.undone ? deleted(before) : undefined;
+  if (change.op === 'opt_out' && !before) return undefined;
   const known = before ? decodeContact.recorded(before).value : nothing;
   const recorded = change.op === 'create' ? anew(known) : known;
   const ack = { ...acked, answered: observed && decodeContact.observed(observed).value };
@@ -66,6 +68,16 @@ export function acknowledge(
     // reading is kept.
     seenAt: change.op === 'create' || observed ? ack.at : (before?.seenAt ?? 0),
   };
+}
+
+/**
+ * Returns the row after `undo` has deleted a contact that we created: the opt-outs remain, so that
+ * no run creates the contact again.
+ */
+function deleted(before: RecordedRow): RecordedRow {
+  const body = canonicalJson(anew(decodeContact.recorded(before).value));
+  const gone = { id: undefined, shown: undefined, desired: undefined };
+  return { ...before, ...gone, ownership: 'noted', body };
 }
 
 function isElsewhere({ renamed = [] }: RecordedContact, id: string, ack: Answer): boolean {
@@ -175,11 +187,11 @@ function membership(
   if (is === 'opt_in') return { by: found ? 'platform' : 'us', is };
   if (before?.is === 'opt_out' && before.by === 'platform') return unsettled(before);
   if (found) return theirs;
-  const { cause, stated, bound } = change.value;
+  const { cause, stated, bound, undone: memory } = change.value;
   // An opt-out that the CRM stated keeps that cause, even if another contact is opted out for
   // another reason.
   if (isOurs(before) && before.cause === 'stated' && cause !== 'stated') return unsettled(before);
-  return { acked: latest, bound, by: 'us', cause, is, stated };
+  return { acked: latest, bound, by: 'us', cause, is, stated, undone: memory };
 }
 
 /**

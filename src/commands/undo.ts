@@ -1,0 +1,136 @@
+import type { Command } from 'commander';
+import type { Op } from '../domain/change.ts';
+import { Invalid } from '../domain/errors.ts';
+import { counted } from '../domain/values/counted.ts';
+import { changeCount } from '../engine/report/run-summary.ts';
+import { cannotLines } from '../cli/run/undo-text.ts';
+import { createTalk } from '../cli/init/conversation/talk.ts';
+import { commandLine } from '../cli/output/printed-commands.ts';
+import { exitCode } from '../cli/output/exit-codes.ts';
+import { apart } from '../cli/output/summary-text.ts';
+import {
+  pass,
+  type Pass,
+  type PassFlags,
+  runOptions,
+  writingOptions,
+} from '../cli/run/run-command.ts';
+import type { Shell } from '../cli/compose/process-shell.ts';
+import { namesOf } from '../cli/lookup/person-names.ts';
+import { type ApproveFlags, callingShell, toApprove } from './sync.ts';
+
+interface Flags extends PassFlags, ApproveFlags {
+  op?: string;
+  plan?: true;
+  all?: true;
+  yes?: true;
+  agree?: string;
+}
+
+/** The operations that can be chosen. */
+const choices = ['opt_in', 'opt_out', 'create', 'update', 'archive'] as const;
+
+/** Declares the flags of `undo`. */
+export function options(command: Command): void {
+  writingOptions(runOptions(command))
+    .argument('<run>', 'the id of a run, as `crm-mirror runs` lists it, or last')
+    .option('--op <ops>', `undo only these changes, separated by commas: ${choices.join(', ')}`)
+    .option('--plan', 'show what would be done and what cannot be undone, and send nothing')
+    .option('--all', 'with --plan: name every record, not ten of each kind of change')
+    .option('--yes', 'send it without asking')
+    .option('--agree <hash>', 'send it if the plan still has this hash, which --plan shows')
+    .option('--approve <hash>', 'approve what a guard holds of this plan')
+    .option('--by <name>', 'with --approve: who approves (the user and host that call it)')
+    .option('--reason <text>', 'with --approve: why')
+    .addHelpText(
+      'after',
+      '\nReads both sides, and makes a plan of inverses, which passes the guards like any other plan.\n' +
+        'An opt-in of that run is taken back by an opt-out. An opt-out is taken back only where the CRM\n' +
+        'states an opt-in today, and nobody has said no since. A template returns to the version before.\n' +
+        'What cannot be undone is listed with the reason, before anything is sent. No run does again what\n' +
+        'was undone until the CRM states something else. An undo can be undone. See docs/undo.md.',
+    );
+}
+
+/** Undoes what an earlier run did, after agreement. */
+export async function run(command: Command, shell: Shell): Promise<number> {
+  const flags = command.opts<Flags>();
+  const [word = ''] = command.args;
+  const undo = { run: word, ops: opsOf(flags.op) };
+  if (flags.plan) return pass(flags, shell, { ...planOf(undo), all: flags.all === true });
+  if (flags.yes || flags.agree !== undefined) return undoNow(flags, shell, undo);
+  if (shell.canAsk !== true) {
+    throw new Invalid(`undo ${word}: nothing is undone without agreement`, {
+      fix: `look at it with ${commandLine(`undo ${word} --plan`, flags.config)}, then give --yes`,
+    });
+  }
+  return undoWhenAgreed(flags, shell, undo);
+}
+
+type Undo = NonNullable<Pass['undo']>;
+
+function planOf(undo: Undo): Pass {
+  return {
+    mode: 'undo',
+    undo,
+    writes: false,
+    adds: async ({ mirror, summary: { cannot = [] } }) =>
+      apart(cannotLines(cannot, namesOf(mirror.snapshot, true))),
+  };
+}
+
+/** Sends what undoes the run; a person has agreed to it. */
+async function undoNow(flags: Flags, shell: Shell, undo: Undo): Promise<number> {
+  return pass(flags, callingShell(flags, shell), {
+    mode: 'undo',
+    undo,
+    writes: true,
+    approve: toApprove(flags, shell),
+    foretells({ cannot = [] }, names) {
+      if (!flags.json) cannotLines(cannot, names).forEach((line) => shell.print(line));
+    },
+    ...(flags.agree !== undefined && {
+      agrees: ({ hash }) => refuseOther(hash, flags.agree ?? ''),
+    }),
+  });
+}
+
+function refuseOther(now: string, agreed: string): void {
+  if (now === agreed.trim().toLowerCase()) return;
+  throw new Invalid(`the plan has changed: you agreed to ${agreed}, and it is ${now} now`, {
+    fix: 'look at it again with --plan',
+  });
+}
+
+/** Shows the plan, asks, and sends exactly this plan. */
+async function undoWhenAgreed(flags: Flags, shell: Shell, undo: Undo): Promise<number> {
+  const found = { changes: 0, hash: '', run: undo.run };
+  const code = await pass(flags, shell, {
+    ...planOf(undo),
+    ended({ summary }) {
+      const { plan: hash, undoes: run = undo.run } = summary;
+      Object.assign(found, { changes: changeCount(summary), hash, run });
+    },
+  });
+  if (found.changes === 0 || code !== exitCode('done')) return code;
+  const talk = createTalk('crm-mirror undo', shell.stop);
+  const isAgreed = await talk.agree(`Send ${counted(found.changes, 'change')}?`);
+  talk.end(isAgreed ? 'The run begins.' : 'Nothing was sent.', isAgreed ? 'done' : 'cancelled');
+  if (!isAgreed) return code;
+  const { hash: agree, run: id } = found;
+  // A worker that has the mirror makes the same plan, or refuses.
+  const [name = '', ...rest] = shell.argv ?? [];
+  const argv = [name, ...rest.map((token) => (token === undo.run ? id : token)), '--agree', agree];
+  const calling = shell.argv ? { ...shell, argv } : shell;
+  return undoNow({ ...flags, agree }, calling, { ...undo, run: id });
+}
+
+function opsOf(text: string | undefined): Op[] | undefined {
+  return text?.split(',').map((word) => {
+    const op = choices.find((one) => one === word.trim());
+    if (op) return op;
+    throw new Invalid(`--op ${text}: "${word.trim()}" is no change that can be undone`, {
+      fix: `name any of these: ${choices.join(', ')}`,
+    });
+  });
+}

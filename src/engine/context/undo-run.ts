@@ -1,0 +1,123 @@
+/**
+ * Holds what a run in mode `undo` is about: the acknowledged changes of an earlier run. It collects
+ * those that cannot be undone.
+ */
+import { Invalid } from '../../domain/errors.ts';
+import type { Op } from '../../domain/change.ts';
+import type { Key, RecordTypeName } from '../../domain/record.ts';
+import { counted } from '../../domain/values/counted.ts';
+import type { DoneChange, NotUndone } from '../../records/undo.ts';
+import type { Snapshot } from '../../snapshot/snapshot.ts';
+import type { CannotUndo } from '../report/run-summary.ts';
+import type { ToUndo } from './mirror-context.ts';
+
+/** The run that is undone. */
+export interface UndoneRun {
+  readonly run: string;
+  /** Returns the next keys after `after` whose records the run has changed, in key order. */
+  keys(kind: RecordTypeName, after: Key, count: number): Key[];
+  /** Returns the changes of one record that are to be undone, oldest first. */
+  changesOf(kind: RecordTypeName, key: Key): DoneChange[];
+  /** Notes what of one record cannot be undone. Only the first decision about a record counts. */
+  note(record: { kind: RecordTypeName; key: Key }, cannot: readonly NotUndone[]): void;
+  /** Returns what cannot be undone, grouped by reason; the largest group comes first. */
+  cannot(): CannotUndo[];
+}
+
+/**
+ * Finds the run to undo. Throws Invalid if there is no such run, if it has changed nothing, or if
+ * it is not known what became of its changes.
+ */
+export function undoneRun(snapshot: Snapshot, { run: word, ops }: ToUndo): UndoneRun {
+  const run = word === 'last' ? lastRun(snapshot) : word;
+  refuseUnfit(snapshot, run);
+  const { runChanges } = snapshot;
+  const groups = new Map<string, CannotUndo>();
+  const noted = new Set<string>();
+  return {
+    run,
+    keys: (kind, after, count) => runChanges.keys({ run, kind }, after, count),
+    changesOf(kind, key) {
+      const all = runChanges.of({ run, kind }, key);
+      const isNew = all.some(({ op }) => op === 'create');
+      return ops ? all.filter((done) => isAsked(done, ops, isNew)) : all;
+    },
+    note({ kind, key }, cannot) {
+      const name = `${kind} ${key}`;
+      if (noted.has(name)) return;
+      noted.add(name);
+      for (const one of cannot) addTo(groups, { kind, key, ...one });
+    },
+    cannot: () => [...groups.values()].toSorted((a, b) => b.count - a.count),
+  };
+}
+
+/** A creation includes the further channels of the person and the second step of a template. */
+function isAsked({ op }: DoneChange, ops: readonly Op[], isNew: boolean): boolean {
+  const isPart = isNew && (op === 'opt_in' || op === 'complete');
+  return ops.includes(op) || (isPart && ops.includes('create'));
+}
+
+const mostNamed = 3;
+
+function addTo(
+  groups: Map<string, CannotUndo>,
+  { kind, key, op, part: channel, rule, reason }: NotUndone & { kind: RecordTypeName; key: Key },
+): void {
+  const name = `${kind} ${op} ${rule} ${reason}`;
+  const group = groups.get(name) ?? { kind, op, rule, reason, count: 0, records: [] };
+  group.count += 1;
+  if (group.records.length < mostNamed) group.records.push({ key, channel });
+  groups.set(name, group);
+}
+
+const mostLooked = 1000;
+
+/** Returns the newest run that has changed anything. Throws Invalid if there is none. */
+function lastRun(snapshot: Snapshot): string {
+  const runs = snapshot.runs.newest(mostLooked);
+  const found = runs.find(({ id }) => isAny(snapshot, id, ['acked', 'sent', 'unknown']));
+  if (found) return found.id;
+  throw new Invalid('no run has changed anything, so there is nothing to undo', {
+    fix: '`crm-mirror runs` lists the runs',
+  });
+}
+
+function refuseUnfit(snapshot: Snapshot, id: string): void {
+  const found = snapshot.runs.get(id);
+  if (!found) {
+    throw new Invalid(`${id}: there is no such run`, {
+      fix: '`crm-mirror runs` lists the runs; those older than `keep` are dropped',
+    });
+  }
+  const states = statesOf(snapshot, id);
+  const open = (states.get('sent') ?? 0) + (states.get('unknown') ?? 0);
+  const isUnderWay = found.endedAt === null && (states.get('planned') ?? 0) > 0;
+  if (isUnderWay || (found.endedAt === null && open > 0)) {
+    throw new Invalid(`${id}: this run has not ended, or it was killed`, {
+      fix: 'wait for it, or run `crm-mirror sync`, which finds out what became of its changes',
+    });
+  }
+  if (open > 0) {
+    const reason = `${id}: the outcome of ${counted(open, 'change')} of this run is not known yet`;
+    throw new Invalid(reason, { fix: 'run `crm-mirror sync`, which finds it out' });
+  }
+  if (!states.has('acked')) {
+    throw new Invalid(`${id}: this run has changed nothing, so there is nothing to undo`, {
+      fix: '`crm-mirror runs` lists what each run has changed',
+    });
+  }
+}
+
+function isAny(snapshot: Snapshot, run: string, states: readonly string[]): boolean {
+  const found = statesOf(snapshot, run);
+  return states.some((state) => found.has(state));
+}
+
+function statesOf({ journal }: Snapshot, run: string): Map<string, number> {
+  const states = new Map<string, number>();
+  for (const some of journal.tally(run)) {
+    for (const { state, n } of some) states.set(state, (states.get(state) ?? 0) + n);
+  }
+  return states;
+}

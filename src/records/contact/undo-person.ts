@@ -1,0 +1,165 @@
+/**
+ * Decides how the changes of an earlier run to one person are undone. The function is pure. For an
+ * acknowledged change in one channel, the first matching line applies:
+ *
+ *   journaled       now                                                   →
+ *   any             a later run changed the same                          no: changed-later
+ *   any             the configuration no longer has the channel           no: channel-unknown
+ *   delete          any                                                   no: deleted
+ *   create, opt_in  the contact that was opted in is gone or renamed      no: contact-gone
+ *   create, opt_in  it is not subscribed any more                         no: not-subscribed
+ *   create, opt_in  contacts.protect covers the person                    no: protected
+ *   create, opt_in  subscribed                                            opt_out, cause undone
+ *   opt_out         the opt-out is not ours any more: the person made it  no: the rule's id
+ *   opt_out         a run would opt the person in now, by rule and gates  opt_in
+ *   opt_out         anything else: the CRM states an opt-out, nothing or  no: the id of the rule or
+ *                   no such person; unsubscribed, blocked, complaint;     gate that decides
+ *                   the do-not-contact list; not read completely …
+ *   create          beside the opt_outs: we created the contact, it is    delete
+ *                   in no other channel, nobody opted out, and
+ *                   policy.deletes is not off
+ *
+ * An opt-out by `undo` remembers what the CRM states. Until the CRM states something else, rule
+ * `undone` (33) keeps a run from opting the person in again. Undoing an undo ignores that memory: an
+ * opt-in follows in the same run if the rules allow it. If the contact is gone, the memory is
+ * dropped, and the next run creates the person where the rules allow.
+ */
+import type { Change } from '../../domain/change.ts';
+import { canonicalJson } from '../../domain/record.ts';
+import { changedLater, type DoneChange, type NotUndone, type Undoing, type Undone } from '../undo.ts';
+import { changeOf, decidePerson, verdictIn } from './consent/decide.ts';
+import { factsOf, type PersonFacts, type PersonRules } from './consent/facts.ts';
+import { gates } from './consent/gates.ts';
+import { isOurs, statementOf, statingOut } from './consent/own-opt-outs.ts';
+import { rules as table } from './consent/rules.ts';
+import type { ContactStates } from './observe/contact-rows.ts';
+import type { ObservedContact, RecordedContact } from './observe/contact-state.ts';
+import { statedAt } from './observe/strictest-consent.ts';
+
+interface Facts {
+  run: string;
+  /** As a run sees the person. */
+  facts: PersonFacts;
+  /** As a run would see the person if nothing had been undone in these channels. */
+  free: PersonFacts;
+  /** The changes that a run would make then. */
+  wanted: readonly Change[];
+}
+
+/** Returns the inverse of what a run did to a person, and what of it cannot be undone. */
+export function undoPerson(
+  states: ContactStates,
+  rules: PersonRules,
+  { run, changes }: Undoing,
+): Undone {
+  // Of several changes in one channel, the last one shows what the run left behind.
+  const last = new Map(changes.map((done) => [done.part, done]));
+  const outs = [...last.values()].filter(({ op }) => op === 'opt_out').map(({ part }) => part);
+  const freed = withoutMemory(states, outs);
+  const free = factsOf(freed, rules);
+  const known = { run, facts: factsOf(states, rules), free };
+  const all = { ...known, wanted: outs.length > 0 ? decidePerson(freed, rules).changes : [] };
+  const cannot: NotUndone[] = [];
+  const inverse: Change[] = [];
+  for (const done of last.values()) {
+    const found = inverseOf(done, all);
+    if ('reason' in found) cannot.push(found);
+    else inverse.push(found);
+  }
+  if (changes.some(({ op, later }) => op === 'create' && later === undefined)) {
+    inverse.push(...deletionAfter(inverse, all));
+  }
+  const gone = outs.filter((part) => verdictIn(free, part).verdict.action === 'create');
+  const ordinary = decidePerson(withoutMemory(states, gone), rules);
+  const { note, adopts, news } = ordinary;
+  const rest = { adopts, ...(news && { news }), forgets: [], problems: [] };
+  // The next run makes its own decision about the person.
+  const undecided = note && { ...note, desired: undefined };
+  return { decision: { ...rest, changes: inverse, note: undecided }, cannot };
+}
+
+/** Returns the states as if no opt-in had been undone in these channels. */
+function withoutMemory(states: ContactStates, parts: readonly string[]): ContactStates {
+  const { recorded } = states;
+  if (!recorded || parts.length === 0) return states;
+  const entries = Object.entries(recorded.value.channels).map(([channel, is]) => {
+    const { undone: _, ...rest } = is;
+    return [channel, parts.includes(channel) ? rest : is] as const;
+  });
+  const value: RecordedContact = { ...recorded.value, channels: Object.fromEntries(entries) };
+  return { ...states, recorded: { ...recorded, value, body: canonicalJson(value) } };
+}
+
+function inverseOf(done: DoneChange, all: Facts): Change | NotUndone {
+  const { op, part, later } = done;
+  const { rules } = all.facts;
+  if (later !== undefined) return changedLater(done);
+  if (op === 'delete') return refused(done, 'deleted', 'a deleted contact cannot be brought back');
+  if (!rules.channels.includes(part)) {
+    return refused(done, 'channel-unknown', 'the configuration no longer has this channel');
+  }
+  return op === 'opt_out' ? optIn(done, all) : optOut(done, all);
+}
+
+function refused({ op, part }: DoneChange, rule: string, reason: string): NotUndone {
+  return { op, part, rule, reason };
+}
+
+/** Returns the opt-in that takes back an opt-out of ours, if a run would make it. */
+function optIn(done: DoneChange, { free, wanted }: Facts): Change | NotUndone {
+  const { part } = done;
+  const change = wanted.find((one) => one.op === 'opt_in' && one.part === part);
+  if (change && isOurs(free.now.channels[part])) return change;
+  const { by } = verdictIn(free, part).verdict;
+  const asks = [...table, ...gates].find(({ id }) => id === by)?.asks ?? by;
+  return refused(done, by, asks);
+}
+
+/** Returns the opt-out that takes back an opt-in of ours, if the contact is still subscribed. */
+function optOut(done: DoneChange, { run, facts }: Facts): Change | NotUndone {
+  const { part, target = facts.states.recorded?.id } = done;
+  const { states, shown } = facts;
+  const contact = shown.find(({ id }) => id === target);
+  if (!contact) return refused(done, 'contact-gone', 'the contact is gone, or has another address');
+  if (contact.channels[part] !== 'opt_in') {
+    return refused(done, 'not-subscribed', 'the person is not subscribed any more');
+  }
+  if (facts.isProtected) return refused(done, 'protected', 'contacts.protect covers the person');
+  const { bound } = statingOut(states.desired, part);
+  return changeOf(states.key, 'opt_out', {
+    channel: part,
+    isMoved: false,
+    target: contact.id,
+    why: {
+      bound: [...new Set([...bound, ...states.origins])].toSorted(),
+      cause: 'undone',
+      undone: { run, said: statementOf(states, part) },
+    },
+    reason: reasonIn(facts, part, contact),
+  });
+}
+
+function reasonIn({ states, desired }: PersonFacts, part: string, contact: ObservedContact) {
+  const says = desired.get(part) ?? undefined;
+  const at = statedAt(states.desired, part) ?? undefined;
+  return { rule: 'undo', says, statedAt: at, before: contact.channels[part] ?? 'none' };
+}
+
+/** Returns the deletion of a contact that the run created, if the policy allows it. */
+function deletionAfter(inverse: readonly Change[], { run, facts }: Facts): Change[] {
+  const { states, rules, shown, now } = facts;
+  const [contact, other] = shown;
+  const isOurs = states.recorded?.ownership === 'created' && contact?.id === states.recorded.id;
+  if (rules.absence.deletes === 'off' || !contact || other || !isOurs || contact.left) return [];
+  if (states.sight !== 'listed' || states.restored || facts.isProtected) return [];
+  const parts = inverse.filter(({ op }) => op === 'opt_out').map(({ part }) => part);
+  const isOver = rules.channels.every((channel) => {
+    const is = now.channels[channel];
+    const isTheirs = is?.is === 'opt_out' && is.by === 'platform';
+    return parts.includes(channel) || (contact.channels[channel] !== 'opt_in' && !isTheirs);
+  });
+  if (!isOver || parts.length === 0) return [];
+  const about = { channel: '', isMoved: false, target: contact.id };
+  const why = { cause: 'undone', undone: { run } } as const;
+  return [changeOf(states.key, 'delete', { ...about, why, reason: { rule: 'undo', before: 'present' } })];
+}

@@ -1,0 +1,40 @@
+/** What `undo` passes to a record type, and what the type answers (docs/decisions/undo.md). */
+import type { Change, Op } from '../domain/change.ts';
+import type { Decision } from './record-type.ts';
+
+/** An acknowledged change of the run that is undone. */
+export interface DoneChange extends Pick<Change, 'op' | 'part' | 'target' | 'body' | 'before'> {
+  /** The id of a later run that changed the same part of the record; undefined if none did. */
+  later: string | undefined;
+}
+
+/** The run that is undone, and its changes to one record, oldest first. */
+export interface Undoing {
+  run: string;
+  changes: readonly DoneChange[];
+}
+
+/** A change that cannot be undone, and why. */
+export interface NotUndone {
+  op: Op;
+  part: string;
+  /** A word for programs: the id of the rule or gate that forbids it, or one of undo's own. */
+  rule: string;
+  reason: string;
+}
+
+/** The inverse of a run's changes to one record. */
+export interface Undone {
+  decision: Decision;
+  cannot: NotUndone[];
+}
+
+/** Says that a later run has changed the same part. */
+export function changedLater({ op, part, later = '' }: DoneChange): NotUndone {
+  return {
+    op,
+    part,
+    rule: 'changed-later',
+    reason: `run ${later} has changed it since: undo that run first`,
+  };
+}
