@@ -57,7 +57,8 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<Flags>();
   const [word = ''] = command.args;
   const undo = { run: word, ops: opsOf(flags.op) };
-  if (flags.plan) return pass(flags, shell, { ...planOf(undo), all: flags.all === true });
+  if (flags.plan)
+    return pass(flags, shell, { ...planOf(undo, flags, shell), all: flags.all === true });
   if (flags.yes || flags.agree !== undefined) return undoNow(flags, shell, undo);
   if (shell.canAsk !== true) {
     throw new Invalid(`undo ${word}: nothing is undone without agreement`, {
@@ -69,13 +70,14 @@ export async function run(command: Command, shell: Shell): Promise<number> {
 
 type Undo = NonNullable<Pass['undo']>;
 
-function planOf(undo: Undo): Pass {
+function planOf(undo: Undo, flags: Flags, shell: Shell): Pass {
+  const addresses = flags.addresses ?? shell.terminal;
   return {
     mode: 'undo',
     undo,
     writes: false,
     adds: async ({ mirror, summary: { cannot = [] } }) =>
-      apart(cannotLines(cannot, namesOf(mirror.snapshot, true))),
+      apart(cannotLines(cannot, namesOf(mirror.snapshot, addresses))),
   };
 }
 
@@ -106,7 +108,7 @@ function refuseOther(now: string, agreed: string): void {
 async function undoWhenAgreed(flags: Flags, shell: Shell, undo: Undo): Promise<number> {
   const found = { changes: 0, hash: '', run: undo.run };
   const code = await pass(flags, shell, {
-    ...planOf(undo),
+    ...planOf(undo, flags, shell),
     ended({ summary }) {
       const { plan: hash, undoes: run = undo.run } = summary;
       Object.assign(found, { changes: changeCount(summary), hash, run });

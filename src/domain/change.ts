@@ -106,3 +106,9 @@ export interface JournaledChange extends Change {
   /** When it was marked as sent, in milliseconds since the epoch; undefined if it was not. */
   sentAt: number | undefined;
 }
+
+/** An acknowledged change of an earlier run, as `undo` needs it. */
+export interface DoneChange extends Pick<Change, 'op' | 'part' | 'target' | 'body' | 'before'> {
+  /** The id of a later run that changed the same part of the record; undefined if none did. */
+  later: string | undefined;
+}

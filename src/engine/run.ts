@@ -8,7 +8,13 @@
 import { Busy, type ExpectedError, Invalid, isExpected } from '../domain/errors.ts';
 import { bindAccount, keepBinding } from './account/account-proof.ts';
 import { abandonLeftovers, beginRun } from './begin-run.ts';
-import { isRecord, type Mirror, modeName, onlyKey, type RunOptions } from './context/mirror-context.ts';
+import {
+  isRecord,
+  type Mirror,
+  modeName,
+  onlyKey,
+  type RunOptions,
+} from './context/mirror-context.ts';
 import { type RunState, stateOf } from './context/run-state.ts';
 import { announceDefaults, whollyRead } from './finish/announce-defaults.ts';
 import { writeAuditLog } from './context/run-context.ts';

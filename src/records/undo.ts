@@ -1,12 +1,6 @@
 /** What `undo` passes to a record type, and what the type answers (docs/decisions/undo.md). */
-import type { Change, Op } from '../domain/change.ts';
+import type { DoneChange, Op } from '../domain/change.ts';
 import type { Decision } from './record-type.ts';
-
-/** An acknowledged change of the run that is undone. */
-export interface DoneChange extends Pick<Change, 'op' | 'part' | 'target' | 'body' | 'before'> {
-  /** The id of a later run that changed the same part of the record; undefined if none did. */
-  later: string | undefined;
-}
 
 /** The run that is undone, and its changes to one record, oldest first. */
 export interface Undoing {

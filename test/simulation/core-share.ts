@@ -4,7 +4,7 @@ import { takeRows } from './rule-coverage.ts';
 // Only now, so that the truth table of this engine is the one that is counted.
 const { play } = await import('./play.ts');
 
-const [first = 0, end = 0, step = 1] = process.argv.slice(2).map(Number);
+const [first = 0, end = 0, step = 1, undoes = 0] = process.argv.slice(2).map(Number);
 
 function* seeds(): Generator<number> {
   for (let seed = first; seed < end; seed += step) yield seed;
@@ -12,5 +12,11 @@ function* seeds(): Generator<number> {
 
 // Nobody is left to be told.
 process.on('disconnect', () => process.exit());
-process.send?.(await play(seeds(), { takeRows, heard: (news) => process.send?.(news) }));
+process.send?.(
+  await play(seeds(), {
+    takeRows,
+    heard: (news) => process.send?.(news),
+    undoes: undoes === 1,
+  }),
+);
 process.disconnect();

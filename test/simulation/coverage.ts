@@ -4,7 +4,7 @@
  */
 import { gates } from '../../src/records/contact/consent/gates.ts';
 import { rules as consentRules } from '../../src/records/contact/consent/rules.ts';
-import { rules } from './checks/rules.ts';
+import { type Rule, rules } from './checks/rules.ts';
 import { choices, settingsOf } from './story/story.ts';
 
 /** The gates that no story meets, and why. contact-gates.test.ts tries each of them. */
@@ -13,14 +13,21 @@ const unmet: Record<string, string> = {
   protected: 'no story sets contacts.protect',
   'opt-ins-off': 'no story sets policy.optIns',
   'channel-lost': 'a channel is lost when ten people lose it, and stories have fewer',
+  undone: 'only stories in which runs are undone meet it (undo.test.ts)',
   'our-opt-out-recorded': 'too rare: our opt-out of a foreign contact, which then vanishes',
 };
 const decisions = [...consentRules, ...gates].map(({ id }) => id).filter((id) => !(id in unmet));
 
+/** The rules that judge only stories in which runs are undone. */
+const ofUndo: ReadonlySet<Rule> = new Set<Rule>([
+  'what was undone stays so until the CRM states something else',
+  'only what a run opted in is taken back',
+]);
+
 /** Everything there is to reach. */
 const groups = {
   row: { title: 'Rules and gates of consent that decided', names: decisions },
-  rule: { title: 'Rules that had a case to judge', names: rules },
+  rule: { title: 'Rules that had a case to judge', names: rules.filter((one) => !ofUndo.has(one)) },
   act: { title: 'Acts that changed something', names: choices.acts },
   run: { title: 'What happened during a run', names: choices.events },
   fault: { title: 'Faults that met a request', names: choices.faults },

@@ -8,11 +8,13 @@ import { shrink } from './story/shrink.ts';
 import { simulate } from './simulate.ts';
 import { playAll } from './parallel-play.ts';
 import { storyOf, type Story } from './story/story.ts';
+import { undoStory, undoStoryOf } from './story/undo-stories.ts';
 import { beginning } from './story/story-text.ts';
 
 const help = `Plays the whole engine against the whole emulator, in virtual time, from seeds.
 
   npm run simulate -- [--seeds N] [--from S]   play N seeds (1000), from S on (1), over all cores
+  npm run simulate -- --undo …                 the same of stories in which runs are undone
   npm run simulate -- --seed N                 tell one of them, with its requests; one that fails
                                                is shrunk to its shortest story first
 
@@ -27,23 +29,28 @@ process.on('uncaughtException', (error: NodeJS.ErrnoException) => {
   process.exit(error.code === 'EPIPE' ? 0 : 1);
 });
 
+type Asked = { undoes: boolean } & ({ seed: number } | { seeds: number; from: number });
+
 const asked = read();
 if (asked === 'help') print(help);
 else if (asked === undefined) process.exitCode = 2;
-else if ('seed' in asked) await tellSeed(asked.seed);
+else if ('seed' in asked) await tellSeed(asked.seed, asked.undoes);
 else await tellAll(asked);
 
-function read(): { seed: number } | { seeds: number; from: number } | 'help' | undefined {
+function read(): Asked | 'help' | undefined {
   const option = { type: 'string' } as const;
+  const undo = { type: 'boolean', default: false } as const;
+  const help = { type: 'boolean', short: 'h' } as const;
   try {
     const { values } = parseArgs({
-      options: { seed: option, seeds: option, from: option, help: { type: 'boolean', short: 'h' } },
+      options: { seed: option, seeds: option, from: option, undo, help },
     });
-    const { seed, seeds = '1000', from = '1' } = values;
+    const { seed, seeds = '1000', from = '1', undo: undoes } = values;
     if (values.help) return 'help';
-    if (seed === undefined) return { seeds: whole('seeds', seeds, 1), from: whole('from', from) };
+    if (seed === undefined)
+      return { seeds: whole('seeds', seeds, 1), from: whole('from', from), undoes };
     if (values.seeds === undefined && values.from === undefined)
-      return { seed: whole('seed', seed) };
+      return { seed: whole('seed', seed), undoes };
     throw new Error('--seed tells one story, and --seeds and --from play many');
   } catch (error) {
     note(`${error instanceof Error ? error.message : ''} → use --seed N, or --seeds N --from S`);
@@ -57,14 +64,15 @@ function whole(name: string, text: string, least = 0): number {
   throw new Error(`--${name} ${text}: is no whole number from ${least} on`);
 }
 
-async function tellAll(asked: { seeds: number; from: number }): Promise<void> {
+async function tellAll(asked: Extract<Asked, { seeds: number }>): Promise<void> {
   const progress = createProgress(process.stderr, asked.seeds, () => performance.now());
   const { failures, lines } = await playAll(asked, {
     seed: progress.seed,
     failure({ seed, wrong }) {
       progress.clear();
       progress.failure();
-      print(`Seed ${seed} fails: ${wrong}  (npm run simulate -- --seed ${seed})`);
+      const how = asked.undoes ? '--undo --seed' : '--seed';
+      print(`Seed ${seed} fails: ${wrong}  (npm run simulate -- ${how} ${seed})`);
     },
   });
   progress.clear();
@@ -72,16 +80,16 @@ async function tellAll(asked: { seeds: number; from: number }): Promise<void> {
   const [first] = failures;
   if (!first) return;
   process.exitCode = 1;
-  await tellSeed(first.seed);
+  await tellSeed(first.seed, asked.undoes);
 }
 
 /** At its shortest, when it fails. */
-async function tellSeed(seed: number): Promise<void> {
-  const story = storyOf(seed);
+async function tellSeed(seed: number, undoes: boolean): Promise<void> {
+  const story = undoes ? undoStoryOf(seed) : storyOf(seed);
   const { wrong } = await simulate(story);
   if (!wrong) return tell(story);
   note(`Seed ${seed} fails. Looking for its shortest story, for two minutes at most …`);
-  const shortest = (await shrink(seed)) ?? story;
+  const shortest = (await shrink(seed, {}, undoes ? undoStory : undefined)) ?? story;
   print(`Seed ${seed}, at its shortest: ${JSON.stringify(shortest)}\n`);
   await tell(shortest);
 }

@@ -7,6 +7,8 @@ import { tableOf } from './coverage.ts';
 export interface Range {
   seeds: number;
   from: number;
+  /** Whether runs are undone in these stories. */
+  undoes: boolean;
 }
 
 interface Hears {
@@ -30,7 +32,7 @@ export async function playAll(
   };
   const cores = Math.min(availableParallelism(), range.seeds);
   const shares = Array.from({ length: cores }, (_, share) =>
-    playShare([range.from + share, range.from + range.seeds, cores], heard),
+    playShare([range.from + share, range.from + range.seeds, cores, Number(range.undoes)], heard),
   );
   const { seeds, runs, requests, hours, reached, state } = total(await Promise.all(shares));
   const told = [
@@ -45,7 +47,7 @@ export async function playAll(
   return { failures, lines: [...tableOf(reached), end, `${told.join(', ')}: ${verdict}`] };
 }
 
-/** Of `first`, `end` and `step`. */
+/** Of `first`, `end`, `step`, and 1 if runs are undone. */
 function playShare(numbers: readonly number[], heard: (news: News) => void): Promise<Played> {
   const child = fork(new URL('core-share.ts', import.meta.url), numbers.map(String));
   return new Promise((resolve, reject) => {

@@ -2,6 +2,7 @@
 import { addUp } from './coverage.ts';
 import { simulate, type Told } from './simulate.ts';
 import { storyOf } from './story/story.ts';
+import { undoStoryOf } from './story/undo-stories.ts';
 
 export interface Played extends Omit<Told, 'wrong'> {
   seeds: number;
@@ -14,14 +15,23 @@ export interface Failure {
 
 export type News = { is: 'seed' } | ({ is: 'failure' } & Failure);
 
-/** Everything is told as it happens. `takeRows`: what the truth table has decided since. */
+interface Playing {
+  heard(news: News): void;
+  /** What the truth table has decided since. */
+  takeRows(): string[];
+  /** Whether runs are undone in these stories. */
+  undoes?: boolean;
+}
+
+/** Everything is told as it happens. */
 export async function play(
   seeds: Iterable<number>,
-  { heard, takeRows }: { heard(news: News): void; takeRows(): string[] },
+  { heard, takeRows, undoes = false }: Playing,
 ): Promise<Played> {
   let played: Played = total([]);
   for (const seed of seeds) {
-    const { wrong, ...told } = await simulate(storyOf(seed), { takeRows });
+    const story = undoes ? undoStoryOf(seed) : storyOf(seed);
+    const { wrong, ...told } = await simulate(story, { takeRows });
     played = total([played, { seeds: 1, ...told }]);
     heard({ is: 'seed' });
     if (wrong) heard({ is: 'failure', seed, wrong: wrong.message });

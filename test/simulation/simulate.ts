@@ -163,6 +163,7 @@ async function lose(stage: Stage): Promise<void> {
   known.absences.lose();
   known.approvals.lose();
   known.standing.lose();
+  known.undone.lose();
   known.rejections.lose();
   known.letThrough.clear();
   known.memories.lose(world.clock.monotonic());
@@ -245,12 +246,13 @@ function remember(
   if (step.only !== 'templates') rejections.read({ reading: people, witness: stage.known.witness });
   const current = files.held.filter((one) => one.current);
   // A run that is limited to some people ends no hold.
-  const mode = step.chosen ? 'fast' : step.mode;
+  const mode = step.chosen || outing.undoes ? 'fast' : step.mode;
   const stay = standing.ended({ mode, killed: !summary }, current);
   if (stay) stage.known.judge('held changes stay held until they are approved', false);
   rememberStated(stage, outing, { files, summary });
   memories.read(people, templates);
   statements.read(people);
+  stage.known.undone.read(people);
   erasures.meet(people);
   memories.left(stage.world.clock.monotonic(), files);
   absences.ended({ ...outing, mode }, summary !== undefined && summary.certificate.source !== null);

@@ -25,6 +25,7 @@ const kept = z.object({
   attempted: z.object({ sent: z.number(), refused: z.number() }).nullable().default(null),
   reasons: z.array(z.string()).default([]),
   fullBecause: z.array(z.object({ code: z.string(), reason: z.string() })).default([]),
+  undoes: z.string().optional(),
 });
 
 type Outcomes = Record<string, Record<string, number>>;
@@ -51,6 +52,8 @@ export interface ToldRun {
   reasons: string[];
   /** Why the run compared everything, or read the whole source; empty if it did neither. */
   fullBecause: FullReason[];
+  /** The run that this one undoes. */
+  undoes?: string | undefined;
 }
 
 /** The number of changes by operation and state, such as `contacts.opt_in.acked`. */
@@ -63,7 +66,7 @@ export interface ToldChanges {
 
 /** Returns the document of a run. `isRunning` tells which unfinished runs are in progress. */
 export function tellRun(run: KeptRun, isRunning: (run: KeptRun) => boolean): ToldRun {
-  const { only, requests, certificate, attempted, reasons, fullBecause } = kept.parse(
+  const { only, requests, certificate, attempted, reasons, fullBecause, undoes } = kept.parse(
     JSON.parse(run.summary ?? '{}'),
   );
   const ended = run.endedAt !== null;
@@ -85,6 +88,7 @@ export function tellRun(run: KeptRun, isRunning: (run: KeptRun) => boolean): Tol
     attempted,
     reasons,
     fullBecause,
+    ...(undoes !== undefined && { undoes }),
   };
 }
 

@@ -115,11 +115,7 @@ function outlookPart(request: PageRequest, found: FoundPerson, outlook: ChannelO
 }
 
 /** The conflicts in which nobody is known to have opted out, so that `resolve --in` may be used. */
-const mayBeIn: ReadonlySet<ProblemCause> = new Set([
-  'own-opt-out',
-  'undone',
-  'opt-out-doubtful',
-]);
+const mayBeIn: ReadonlySet<ProblemCause> = new Set(['own-opt-out', 'undone', 'opt-out-doubtful']);
 
 function resolveForms(
   request: PageRequest,

@@ -111,6 +111,7 @@ function facts(run: ListedRun): Html {
   const rows = [
     ['Mode', run.mode],
     ['Status', statusWords(run)],
+    ...(run.undoes === undefined ? [] : [['Undoes', run.undoes]]),
     ['Began', run.startedAt],
     ['Ended', run.endedAt ?? '–'],
     ['Took', tookWords(run)],

@@ -3,10 +3,10 @@
  * those that cannot be undone.
  */
 import { Invalid } from '../../domain/errors.ts';
-import type { Op } from '../../domain/change.ts';
+import type { DoneChange, Op } from '../../domain/change.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 import { counted } from '../../domain/values/counted.ts';
-import type { DoneChange, NotUndone } from '../../records/undo.ts';
+import type { NotUndone } from '../../records/undo.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import type { CannotUndo } from '../report/run-summary.ts';
 import type { ToUndo } from './mirror-context.ts';

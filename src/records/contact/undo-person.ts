@@ -24,9 +24,9 @@
  * opt-in follows in the same run if the rules allow it. If the contact is gone, the memory is
  * dropped, and the next run creates the person where the rules allow.
  */
-import type { Change } from '../../domain/change.ts';
+import type { Change, DoneChange } from '../../domain/change.ts';
 import { canonicalJson } from '../../domain/record.ts';
-import { changedLater, type DoneChange, type NotUndone, type Undoing, type Undone } from '../undo.ts';
+import { changedLater, type NotUndone, type Undoing, type Undone } from '../undo.ts';
 import { changeOf, decidePerson, verdictIn } from './consent/decide.ts';
 import { factsOf, type PersonFacts, type PersonRules } from './consent/facts.ts';
 import { gates } from './consent/gates.ts';
@@ -161,5 +161,7 @@ function deletionAfter(inverse: readonly Change[], { run, facts }: Facts): Chang
   if (!isOver || parts.length === 0) return [];
   const about = { channel: '', isMoved: false, target: contact.id };
   const why = { cause: 'undone', undone: { run } } as const;
-  return [changeOf(states.key, 'delete', { ...about, why, reason: { rule: 'undo', before: 'present' } })];
+  return [
+    changeOf(states.key, 'delete', { ...about, why, reason: { rule: 'undo', before: 'present' } }),
+  ];
 }

@@ -174,7 +174,13 @@ function acknowledge(
   // template is read before the next update.
   const asSent = { ...seen, fields: { ...seen.fields, ...fields }, updatedAt: null };
   const shown = ack.late ? asSent : seen;
-  const body = { sent: wanted, leftAlone: null, shown, replaced: recorded?.replaced ?? null, undone };
+  const body = {
+    sent: wanted,
+    leftAlone: null,
+    shown,
+    replaced: recorded?.replaced ?? null,
+    undone,
+  };
   return {
     kind: 'template',
     key: change.key,

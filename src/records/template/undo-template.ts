@@ -15,8 +15,8 @@
  * no run writes the template again.
  */
 import { z } from 'zod';
-import type { Change } from '../../domain/change.ts';
-import { changedLater, type DoneChange, type NotUndone, type Undoing, type Undone } from '../undo.ts';
+import type { Change, DoneChange } from '../../domain/change.ts';
+import { changedLater, type NotUndone, type Undoing, type Undone } from '../undo.ts';
 import { isEdited, templateChange } from './template-decision.ts';
 import {
   decodeTemplate,

@@ -1,6 +1,6 @@
 /** Reads back what a run changed, for `undo`. */
 import type { Key, RecordTypeName } from '../../domain/record.ts';
-import type { DoneChange } from '../../records/undo.ts';
+import type { DoneChange } from '../../domain/change.ts';
 import type { Statements } from '../database/prepared-statements.ts';
 
 /** The acknowledged changes of earlier runs. */

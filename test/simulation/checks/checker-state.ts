@@ -16,6 +16,7 @@ import type { RunStep } from '../story/steps.ts';
 import type { Settlements } from './settlements.ts';
 import type { Statements } from './stated-opt-outs.ts';
 import type { Story } from '../story/story.ts';
+import type { Undone } from './undone.ts';
 import type { Unanswered } from './unanswered.ts';
 import type { Witness } from '../world/platform-history.ts';
 
@@ -39,6 +40,8 @@ export interface Outing {
   isLoaded: boolean;
   /** It forgets this address, and does nothing else. */
   forgets: string | undefined;
+  /** It undoes an earlier run. */
+  undoes: boolean;
   mode: 'full' | 'fast';
   only: RunStep['only'];
   /** It is limited to these addresses; undefined: it may change everybody. */
@@ -89,6 +92,7 @@ export interface Known {
   audit: AuditAccount;
   statements: Statements;
   settlements: Settlements;
+  undone: Undone;
   unanswered: Pick<Unanswered, 'has' | 'hadBefore'>;
   /** Of each contact, how it was read by its id for the first time. */
   readBacks: Map<string, ReadBack>;

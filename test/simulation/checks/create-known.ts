@@ -8,6 +8,7 @@ import { createErasures } from './erasures.ts';
 import { createMemories } from './expected-memory.ts';
 import { createStanding } from './held-changes.ts';
 import { createRejections } from './rejections.ts';
+import { createUndone } from './undone.ts';
 import { createSettlements } from './settlements.ts';
 import { createStatements } from './stated-opt-outs.ts';
 
@@ -32,6 +33,7 @@ export function createKnown(
     audit: createAuditAccount(),
     statements: createStatements(),
     settlements: createSettlements(memories.everOf),
+    undone: createUndone(),
     unanswered,
     readBacks,
     refusals: new Set(),

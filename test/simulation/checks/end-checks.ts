@@ -217,7 +217,17 @@ const soonMs = 8_000;
 /** Whether anything that happened speaks against opting this address in. */
 function isExcused(
   reading: Reading,
-  { story, witness, memories, unanswered, erasures, readBacks, statements, settlements }: Known,
+  {
+    story,
+    witness,
+    memories,
+    unanswered,
+    erasures,
+    readBacks,
+    statements,
+    settlements,
+    undone,
+  }: Known,
   { key, channel }: { key: string; channel: string },
 ): boolean {
   const there = witness.present(key);
@@ -232,6 +242,7 @@ function isExcused(
   // Another record may not take back an opt-out that one has stated.
   if ([key, ...keys].some((one) => statements.has(one, channel))) return true;
   if ([key, ...keys].some((one) => settlements.wasSettled(one, channel))) return true;
+  if ([key, ...keys].some((one) => undone.has(one, channel))) return true;
   if (there.length > 1 || keys.some((one) => witness.wasTouched(one, channel))) return true;
   const unsettled = erasures.unsettled();
   if ([key, ...keys].some((one) => unsettled.has(one))) return true;

@@ -95,6 +95,7 @@ function checkOptIn(
     judge('contacts that share an address are not opted in', wrong);
   }
   checkErasures(what, key, { arrival, known });
+  checkUndone(what, { about, there }, { arrival, known });
   checkHeldOut(what, about, { arrival, known });
   checkResolvedOut(what, about, { arrival, known });
   checkChosen(what, key, { outing, known });
@@ -114,6 +115,41 @@ function checkOptIn(
   for (const former of memories.former(key, outing.people)) {
     checkFormer(what, former, { about, known });
   }
+}
+
+/** What was undone is not done again because the CRM still states what it stated. */
+function checkUndone(
+  what: string,
+  { about: { key, channel, since }, there }: { about: About; there: readonly Person[] },
+  { arrival: { outing }, known }: { arrival: Arrival; known: Known },
+): void {
+  const { undone, judge } = known;
+  if (outing.undoes) return undone.optedIn(key, channel);
+  if (!undone.has(key, channel)) return;
+  const at = undone.since(key, channel, outing.people);
+  const isOut = there.some((one) => {
+    const state = one.channels.get(channel);
+    return (
+      state?.is === 'opt_out' && state.by === 'us' && state.at >= (at ?? 0) && state.at < since
+    );
+  });
+  const wrong = at !== undefined && isOut && `${what}, that was undone, and the CRM is as it was`;
+  judge('what was undone stays so until the CRM states something else', wrong);
+}
+
+/** An opt-in of ours is taken back. Returns false for a run that undoes nothing. */
+function isTakenBack(
+  what: string,
+  { key, channel }: About,
+  { arrival: { outing, sentAt }, known }: { arrival: Arrival; known: Known },
+): boolean {
+  if (!outing.undoes) return false;
+  const isOurs = known.witness.wasMadeByUs(key, channel, 'opt_in');
+  const mayBeOurs = known.unanswered.has(`${key} ${channel} opt_in`);
+  const wrong = !isOurs && !mayBeOurs && `${what}, and we never opted them in`;
+  known.judge('only what a run opted in is taken back', wrong);
+  known.undone.optedOut(key, channel, { reading: outing.people, at: sentAt });
+  return true;
 }
 
 /** Lists the contacts that had the address by then, or that the run was shown there. */
@@ -287,6 +323,16 @@ function checkOptOut(
   const { outing } = arrival;
   statements.optedOut(key, channel, outing.people);
   const keys = [key, ...keysOf(person)];
+  if (isTakenBack(what, { key, channel, since }, { arrival, known })) {
+    const undo = {
+      guard: 'delete',
+      op: 'opt_out',
+      keys,
+      part: channel,
+      target: person?.id,
+    } as const;
+    return checkGuard(what, undo, { arrival, known });
+  }
   const isResolved = keys.some((one) => settlements.mayBeOut(one, channel, outing.people));
   const wanted = isResolved || isForbidden(outing.people, { keys, channel }, memories);
   const moved = mayBeOptedOut(outing.people, { key, channel, since }, known);
@@ -379,10 +425,10 @@ function checkDelete(arrival: Arrival, known: Known): void {
   const isStill = !isFlagged && !replaced && outing.mode !== 'full';
   const fast = isStill && `${what} in a fast run, and neither flagged nor replaced`;
   judge('a fast run deletes only flagged or replaced contacts', fast);
-  checkLimited(what, true, { outing, known });
+  checkLimited(what, !outing.undoes, { outing, known });
   const early = replaced === false && `${what}, and the new address is not on the platform`;
   judge('an old address is not deleted before the new one exists', early);
-  if (!replaced) {
+  if (!replaced && !outing.undoes) {
     checkAbsence(what, [key], { outing, known });
     checkWait(what, person, { keys: [key], outing, known });
   }

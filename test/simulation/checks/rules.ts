@@ -93,6 +93,8 @@ export const rules = [
   'a limited run takes nobody for gone',
   'a reset loses no opt-out',
   'every decision is in the audit log once',
+  'what was undone stays so until the CRM states something else',
+  'only what a run opted in is taken back',
 ] as const;
 export type Rule = (typeof rules)[number];
 

@@ -39,11 +39,12 @@ export function checkUpdate(arrival: Arrival, known: Known): void {
   const records = outing.templates.records.map((record) => record['name']);
   const named = [name, letter.former, asks.name].some((one) => records.includes(one));
   const archives = asks.status === 'archived' && story.absentTemplates === 'archive';
-  const unnamed = !named && !archives;
+  const unnamed = !named && !archives && !outing.undoes;
   judge('only templates of the source are changed', unnamed && `${what}, and nobody wants it`);
   // The second step of a creation belongs to that.
   if (made.at < outing.startedAt) {
-    const op = asks.status === 'archived' && !named ? 'archive' : 'update';
+    const isGone = !named || outing.undoes;
+    const op = asks.status === 'archived' && isGone ? 'archive' : 'update';
     const change = {
       guard: 'template',
       op,

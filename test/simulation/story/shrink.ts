@@ -10,6 +10,7 @@ const patience = 120_000;
 export async function shrink(
   seed: number,
   { broken }: Pick<Telling, 'broken'> = {},
+  stories: fc.Arbitrary<Story> = story,
 ): Promise<Story | undefined> {
   const until = performance.now() + patience;
   let shortest: Story | undefined;
@@ -23,7 +24,7 @@ export async function shrink(
     return true;
   }
   await fc.check(
-    fc.asyncProperty(fc.noBias(story), async (one) => !(await fails(one))),
+    fc.asyncProperty(fc.noBias(stories), async (one) => !(await fails(one))),
     { seed, numRuns: 1, plugins: [fc.interruptAfterTimeLimit(patience)] },
   );
   // A plot is drawn, and shrunk, as a whole.

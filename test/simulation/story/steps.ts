@@ -69,8 +69,10 @@ const drawnRun = fc.record({
 export type RunStep = Drawn<typeof drawnRun> & {
   /** It is limited to these people; undefined: it may change everybody. */
   chosen: readonly number[] | undefined;
+  /** It undoes the n-th newest run that has changed anything; undefined: it undoes none. */
+  undoes: number | undefined;
 };
-const run = drawnRun.map((drawn): RunStep => ({ ...drawn, chosen: undefined }));
+const run = drawnRun.map((drawn): RunStep => ({ ...drawn, chosen: undefined, undoes: undefined }));
 
 /** A run in which nothing goes wrong. */
 export const calm: RunStep = {
@@ -90,6 +92,7 @@ export const calm: RunStep = {
   jump: undefined,
   latency: 0,
   chosen: undefined,
+  undoes: undefined,
 };
 
 /** Between runs. */

@@ -101,6 +101,7 @@ function runInWords(step: RunStep, story: Pick<Story, 'people'>): string {
     latency,
     key,
     chosen,
+    undoes,
   } = step;
   const more = [
     ...metInWords({ faults, killed, stopped, latency }),
@@ -112,6 +113,11 @@ function runInWords(step: RunStep, story: Pick<Story, 'people'>): string {
     key !== 'everything' && `the key may do nothing${key === 'read' ? ' but read' : ''}`,
   ].filter((text) => text !== false && text !== undefined);
   const limit = chosen ? `, limited to ${listed(chosen, story)}` : '';
+  if (undoes !== undefined) {
+    const which =
+      undoes === 0 ? 'The last run is undone' : `Run ${undoes} before the last is undone`;
+    return `${[`${which}; the CRM is read ${reading}`, ...more].join('; ')}.`;
+  }
   const what = `${plans ? 'plan' : 'run'}${only === undefined ? '' : ` of ${only} only`}`;
   return `${[`A ${mode} ${what}${limit}; the CRM is read ${reading}`, ...more].join('; ')}.`;
 }

@@ -40,6 +40,7 @@ export async function forgetOne(
   const isOpen = known.erasures.unsettled().has(key);
   known.erasures.begin(key, isOpen ? [...ids, ...known.memories.everIdsOf(key)] : ids);
   known.standing.drop(key);
+  known.undone.drop(key);
   known.rejections.drop(key);
   const lived = await lead(
     ground,
@@ -134,6 +135,7 @@ export async function allowAgain(ground: Ground, key: string): Promise<void> {
   known.memories.allow(key, ids);
   known.statements.allow(key);
   known.settlements.allow(key, ids);
+  known.undone.drop(key);
   known.rejections.drop(key);
 }
 

@@ -170,6 +170,7 @@ export async function resolveConflict(
     return record && wishFor({ records: [record], certified: true }, key, channel) === 'opt_in';
   });
   known.statements.settle(key, channel, stating);
+  known.undone.drop(key);
   known.settlements.in(key, channel, known.witness.present(key));
 }
 

@@ -88,7 +88,11 @@ const pageSizes = { few: [3, 2], crowd: [20, 13] } as const;
 interface Work<Done> {
   /** Undefined: not that. */
   forgets: string | undefined;
-  work(mirror: Mirror, leave: { stop: AbortSignal; abort: AbortSignal }): Promise<Done>;
+  work(
+    mirror: Mirror,
+    leave: { stop: AbortSignal; abort: AbortSignal },
+    outing: Outing,
+  ): Promise<Done>;
 }
 
 /** A run. */
@@ -96,16 +100,34 @@ export function live(ground: Ground, step: RunStep): Promise<Lived> {
   begin(ground, step);
   return lead(ground, step, {
     forgets: undefined,
-    work: (mirror, leave) =>
-      run(mirror, {
-        mode: step.mode,
+    async work(mirror, leave, outing) {
+      const undone = runToUndo(mirror, step);
+      outing.undoes = undone !== undefined;
+      return run(mirror, {
+        mode: undone === undefined ? step.mode : 'undo',
+        undo: undone === undefined ? undefined : { run: undone },
         writes: !step.plans,
         only: step.only,
         onlyPeople: step.chosen && listOf(step.chosen, ground.world.story),
         progress: () => undefined,
         ...leave,
-      }),
+      });
+    },
   });
+}
+
+/** Returns the run that the step undoes, of those that have changed anything, and wholly ended. */
+function runToUndo({ snapshot }: Mirror, { undoes }: RunStep): string | undefined {
+  if (undoes === undefined) return undefined;
+  const isFit = (id: string): boolean => {
+    const states = new Set([...snapshot.journal.tally(id)].flat().map(({ state }) => state));
+    return (
+      states.has('acked') &&
+      (['planned', 'sent', 'unknown'] as const).every((one) => !states.has(one))
+    );
+  };
+  const fit = snapshot.runs.newest(50).filter(({ id }) => isFit(id));
+  return fit[undoes % Math.max(1, fit.length)]?.id;
 }
 
 /** Some of the people, by an address on each line. */
@@ -132,13 +154,13 @@ export async function lead<Done extends object>(
     queueMicrotask(() => stop.abort(new Interrupted('SIGTERM')));
     void world.clock.sleep(8000).then(() => abort.abort(new Interrupted('SIGTERM')));
   });
-  const outing = { ...outingOf(ground, step), forgets };
+  const outing = { ...outingOf(ground, step), forgets, undoes: false };
   const found = (error: unknown): void => find(ground, error);
   const wire = createWire({ ...ground, step, life, outing, found });
   const opened = step.plans ? look(ground) : open(ground);
   const mirror = mirrorIn(ground, { step, life, outing, wire, opened });
   const leave = { stop: stop.signal, abort: abort.signal };
-  const running = work(ground.broken({ ...mirror, timeoutMs }), leave);
+  const running = work(ground.broken({ ...mirror, timeoutMs }), leave, outing);
   // A dead process may fail as it likes; nobody is there to see it.
   running.catch(() => undefined);
   const ending = await world.clock.run(Promise.race([ended(running), life.died]));
@@ -316,7 +338,7 @@ export function close(
 function outingOf(
   { world, last, aheadMs, keys, known }: Ground,
   { reading, mode, only, key, chosen }: RunStep,
-): Omit<Outing, 'forgets'> {
+): Omit<Outing, 'forgets' | 'undoes'> {
   const now: Export = {
     people: structuredClone(world.people),
     templates: structuredClone(world.templates),

@@ -91,7 +91,8 @@ export function isTakenBack(
   if (!isOurs(membership)) return false;
   const { acked, cause, released, settled, stated = [], undone } = membership;
   if (released || settled) return true;
-  if (undone) return remembering(membership, undone, statementIn(desired, channel)).undone === undefined;
+  if (undone)
+    return remembering(membership, undone, statementIn(desired, channel)).undone === undefined;
   if (cause !== 'stated') return true;
   const saysIn = desired.some(
     (row) =>

@@ -14,7 +14,6 @@
  *   deletable  due, and the policy deletes: immediately, or `deleteAfter` after the opt-out
  *   newer      `resubscribe: newer`, and the CRM's statement is later than the opt-out can be
  *   takenBack  our opt-out was not stated by the CRM, or may be withdrawn now (own-opt-outs.ts)
- *   undone     our opt-out took back an opt-in (`undo`), and is not taken back
  *   settledIn  an operator resolved this very opt-out as an opt-in (settlements.ts)
  */
 import type { Subscription } from '../../../platform/request-schemas.ts';
@@ -104,10 +103,7 @@ const isNewer: Condition = ({ newer }) => newer;
 const optsOutAbsent: Condition = ({ policy }) => policy.absent === 'opt_out';
 const recreatesMissing: Condition = ({ policy }) => policy.missing === 'recreate';
 
-/**
- * Wanted in, on the platform, and not unsubscribed from all mail, so that the channel itself
- * decides.
- */
+/** Wanted in, on the platform, and in all mail, so that the channel itself decides. */
 const open: Condition = ({ wanted, present, left }) => wanted === 'opt_in' && present && !left;
 
 export const rules: readonly Rule[] = [
@@ -290,13 +286,11 @@ export const rules: readonly Rule[] = [
   },
 ];
 
-const noRule: Verdict = { action: 'conflict', cause: 'stated', by: 'no-rule', row: 0 };
+const noRule: Omit<Rule, 'asks' | 'when'> = { action: 'conflict', id: 'no-rule', row: 0 };
 
 /** Returns what the first matching rule calls for. A case that no rule lists is a conflict. */
 export function decideChannel(facts: ChannelFacts): Verdict {
-  const rule = ruleFor(facts);
-  if (!rule) return noRule;
-  const { action, cause = 'stated', id: by, row } = rule;
+  const { action, cause = 'stated', id: by, row } = ruleFor(facts) ?? noRule;
   return { action, cause, by, row };
 }
 

@@ -30,8 +30,7 @@ export function acknowledge(
   change: ContactChange,
   { observed, ...acked }: Acknowledged,
 ): RecordedRow | undefined {
-  if (change.op === 'delete') return before && change.value.undone ? deleted(before) : undefined;
-  if (change.op === 'opt_out' && !before) return undefined;
+  if (isEnd(change, before)) return afterDelete(before, change);
   const known = before ? decodeContact.recorded(before).value : nothing;
   const recorded = change.op === 'create' ? anew(known) : known;
   const ack = { ...acked, answered: observed && decodeContact.observed(observed).value };
@@ -70,11 +69,20 @@ export function acknowledge(
   };
 }
 
+/** Returns whether a change leaves nothing of a contact to record. */
+function isEnd({ op }: ContactChange, before: RecordedRow | undefined): boolean {
+  return op === 'delete' || (op === 'opt_out' && !before);
+}
+
 /**
- * Returns the row after `undo` has deleted a contact that we created: the opt-outs remain, so that
- * no run creates the contact again.
+ * Returns the row after a delete. If `undo` has deleted a contact that we created, the opt-outs
+ * remain, so that no run creates the contact again.
  */
-function deleted(before: RecordedRow): RecordedRow {
+function afterDelete(
+  before: RecordedRow | undefined,
+  { value }: ContactChange,
+): RecordedRow | undefined {
+  if (!before || !value.undone) return undefined;
   const body = canonicalJson(anew(decodeContact.recorded(before).value));
   const gone = { id: undefined, shown: undefined, desired: undefined };
   return { ...before, ...gone, ownership: 'noted', body };

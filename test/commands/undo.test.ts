@@ -1,0 +1,235 @@
+/** The command `undo`: takes back what an earlier run did, where that is still allowed. */
+import { describe, expect, test } from 'vitest';
+import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
+
+const cal = 'cal@example.com';
+
+/** Runs a sync, and returns its id. */
+async function synced(world: Mirrored): Promise<string> {
+  const { json } = await world.call('sync', '--json');
+  return json.run;
+}
+
+async function undone(world: Mirrored, run: string, ...more: string[]) {
+  const { code, json, said } = await world.call('undo', run, '--yes', '--json', ...more);
+  expect({ code, said }).toMatchObject({ code: 0 });
+  return json;
+}
+
+const news = (world: Mirrored, who: string) => world.shown(who)?.['ch_news'];
+const reasons = (json: { cannot: { rule: string; count: number }[] }) =>
+  json.cannot.map(({ rule, count }) => `${rule} ${count}`);
+
+const leave = (world: Mirrored, who: string) =>
+  world.emulator.dashboard.leave(world.emulator.world.contact(who)?.id ?? '', 'ch_news');
+
+/** A mirror whose first run has created two people. */
+async function created(options: Parameters<typeof mirrored>[0] = {}) {
+  const world = await mirrored(options);
+  const run = await synced(world);
+  world.writes();
+  return { world, run };
+}
+
+describe('what a run created', () => {
+  test('is opted out, and stays out until the CRM states something else', async () => {
+    const { world, run } = await created();
+    const json = await undone(world, run);
+    expect(json).toMatchObject({ mode: 'undo', undoes: run, status: 'done', cannot: [] });
+    expect([news(world, ann), news(world, bob)]).toEqual(['opt_out', 'opt_out']);
+    const again = await world.call('sync', '--json');
+    expect(again.json.contacts).toMatchObject({ changes: { opt_in: 0, create: 0 }, conflicts: 2 });
+    expect(again.json.groups).toMatchObject([{ cause: 'undone', count: 2 }]);
+    expect((await world.call('explain', ann)).out).toContain('undo');
+    expect((await world.call('problems')).out).toContain('`undo` took our opt-in back');
+    expect((await world.call('sync', '--fast', '--json')).json.contacts.changes.opt_in).toBe(0);
+    // No opinion is another statement, and so is the opt-in that follows it.
+    world.people([{ email: ann }, { email: bob, news: 'yes', product: 'no' }]);
+    await world.call('sync');
+    world.people([
+      { email: ann, news: 'yes' },
+      { email: bob, news: 'yes', product: 'no' },
+    ]);
+    await world.call('sync');
+    expect([news(world, ann), news(world, bob)]).toEqual(['opt_in', 'opt_out']);
+  });
+
+  test('is opted in again when the undo is undone, except who unsubscribed meanwhile', async () => {
+    const { world, run } = await created();
+    const first = await undone(world, run);
+    world.emulator.dashboard.unsubscribe(bob);
+    const second = await undone(world, first.run);
+    expect(second.contacts.applied).toMatchObject({ opt_in: 1, opt_out: 0 });
+    expect(reasons(second)).toEqual(['left-all-mail 1']);
+    expect(news(world, ann)).toBe('opt_in');
+    const third = await undone(world, second.run);
+    expect([news(world, ann), third.contacts.applied.opt_out]).toEqual(['opt_out', 1]);
+    expect((await world.call('sync', '--json')).json.contacts.changes.opt_in).toBe(0);
+  });
+
+  test('is deleted where the policy deletes, and not created again', async () => {
+    const { world, run } = await created({ lines: { policy: { deletes: 'created' } } });
+    leave(world, bob);
+    const json = await undone(world, run);
+    expect(json.contacts.applied).toMatchObject({ opt_out: 1, delete: 1 });
+    expect(reasons(json)).toEqual(['not-subscribed 1']);
+    expect([world.shown(ann), news(world, bob)]).toEqual([undefined, 'opt_out']);
+    const again = await world.call('sync', '--json');
+    expect(again.json.contacts.changes).toMatchObject({ create: 0, opt_in: 0 });
+    const back = await undone(world, json.run);
+    expect(reasons(back).toSorted()).toEqual(['deleted 1', 'not-on-platform 1']);
+    await world.call('sync');
+    expect(news(world, ann)).toBe('opt_in');
+  });
+
+  test('is left alone where a later run has changed it', async () => {
+    const { world, run } = await created();
+    world.people([
+      { email: ann, news: 'no' },
+      { email: bob, news: 'yes', product: 'no' },
+    ]);
+    const later = await synced(world);
+    const json = await undone(world, run);
+    expect(json.cannot).toMatchObject([{ rule: 'changed-later', count: 1, op: 'create' }]);
+    expect(json.cannot[0].reason).toContain(later);
+    expect(news(world, bob)).toBe('opt_out');
+  });
+});
+
+describe('an opt-out of ours', () => {
+  async function optedOut() {
+    const world = await mirrored();
+    world.people([ann, bob, cal].map((email) => ({ email, news: 'yes' })));
+    await synced(world);
+    world.people([ann, bob, cal].map((email) => ({ email, news: 'no' })));
+    const run = await synced(world);
+    world.writes();
+    return { world, run };
+  }
+
+  test('is never taken back against the CRM', async () => {
+    const { world, run } = await optedOut();
+    const json = await undone(world, run);
+    expect(reasons(json)).toEqual(['stated-out-already 3']);
+    expect(world.writes()).toEqual([]);
+  });
+
+  test('is taken back where the CRM states an opt-in, and nobody said no since', async () => {
+    const { world, run } = await optedOut();
+    world.people([ann, bob, cal].map((email) => ({ email, news: email === cal ? 'no' : 'yes' })));
+    world.emulator.dashboard.unsubscribe(bob);
+    const json = await undone(world, run);
+    expect(reasons(json).toSorted()).toEqual(['left-all-mail 1', 'stated-out-already 1']);
+    expect([ann, bob, cal].map((who) => news(world, who))).toEqual([
+      'opt_in',
+      'opt_out',
+      'opt_out',
+    ]);
+  });
+});
+
+describe('the command', () => {
+  test('shows the plan and what cannot be undone, and sends nothing', async () => {
+    const { world, run } = await created();
+    leave(world, bob);
+    const { code, out } = await world.call('undo', run, '--plan');
+    expect(code).toBe(0);
+    expect(out).toContain('Cannot be undone: 1 change');
+    expect(out).toContain('[not-subscribed]');
+    expect(out).toContain(`undoes what run ${run} did`);
+    expect(out).not.toContain(ann);
+    expect(world.writes()).toEqual([]);
+  });
+
+  test('sends nothing without agreement, nor a plan that has changed', async () => {
+    const { world, run } = await created();
+    expect(await world.call('undo', run)).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('nothing is undone without agreement'),
+    });
+    const { plan } = (await world.call('undo', run, '--plan', '--json')).json;
+    leave(world, bob);
+    const other = await world.call('undo', run, '--agree', plan);
+    expect(other).toMatchObject({ code: 2, err: expect.stringContaining('the plan has changed') });
+    expect(world.writes()).toEqual([]);
+    const now = (await world.call('undo', run, '--plan', '--json')).json.plan;
+    expect((await world.call('undo', run, '--agree', now)).code).toBe(0);
+    expect(news(world, ann)).toBe('opt_out');
+  });
+
+  test('undoes only the operations that --op names', async () => {
+    const { world, run } = await created();
+    const json = await undone(world, run, '--op', 'opt_in,opt_out');
+    expect(json.contacts.changes).toMatchObject({ opt_out: 0 });
+    await undone(world, run, '--op', 'create');
+    expect(news(world, ann)).toBe('opt_out');
+    expect(await world.call('undo', run, '--op', 'delete')).toMatchObject({ code: 2 });
+  });
+
+  test('names the last run that has changed anything, and the audit log says what it undid', async () => {
+    const { world, run } = await created();
+    await world.call('sync');
+    const json = await undone(world, 'last');
+    expect(json.undoes).toBe(run);
+    const { entries } = (await world.call('audit', 'show', ann, '--json')).json;
+    expect(entries.at(-1)).toMatchObject({ op: 'opt_out', rule: 'undo', run: { mode: 'undo' } });
+    const shown = (await world.call('runs', json.run, '--json')).json;
+    expect(JSON.stringify(shown)).toContain(run);
+  });
+
+  test.each([
+    ['20200101T000000Z-0000', 'there is no such run'],
+    ['last', 'no run has changed anything'],
+  ])('refuses %s with one line', async (word, why) => {
+    const world = await mirrored();
+    world.people([]);
+    await world.call('sync');
+    const { code, err } = await world.call('undo', word, '--yes');
+    expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining(why) });
+    expect(err.split('\n')).toHaveLength(1);
+  });
+
+  test('is held by the guard for deletes, until somebody approves this plan', async () => {
+    const people = Array.from({ length: 30 }, (_, at) => ({
+      email: `p${at}@example.com`,
+      news: 'yes',
+    }));
+    const world = await mirrored();
+    world.people(people);
+    const run = await synced(world);
+    const held = await world.call('undo', run, '--yes', '--json');
+    expect({ code: held.code, held: held.json.contacts.held }).toMatchObject({
+      code: 3,
+      held: { delete: 30 },
+    });
+    expect(news(world, 'p1@example.com')).toBe('opt_in');
+    expect((await world.call('sync', '--json')).code).toBe(0);
+    const { plan } = held.json;
+    const done = await world.call('undo', run, '--yes', '--approve', plan, '--json');
+    expect(done.code).toBe(0);
+    expect(news(world, 'p1@example.com')).toBe('opt_out');
+  });
+});
+
+describe('a template', () => {
+  test('returns to the version before, and is not written again until its source changes', async () => {
+    const world = await mirrored({ kinds: ['contact', 'template'] });
+    const subject = () => world.emulator.world.templates()[0]?.subject;
+    world.template('welcome', { subject: 'First' });
+    await synced(world);
+    world.template('welcome', { subject: 'Second' });
+    const run = await synced(world);
+    const json = await undone(world, run);
+    expect(json.templates.applied).toMatchObject({ update: 1 });
+    expect(subject()).toBe('First');
+    const again = (await world.call('sync', '--json')).json;
+    expect(again.templates).toMatchObject({ changes: { update: 0 }, conflicts: 1 });
+    const redo = await undone(world, json.run);
+    expect([subject(), redo.cannot]).toEqual(['Second', []]);
+    expect((await world.call('sync', '--json')).json.templates.conflicts).toBe(0);
+    await undone(world, redo.run);
+    world.template('welcome', { subject: 'Third' });
+    await synced(world);
+    expect(subject()).toBe('Third');
+  });
+});
