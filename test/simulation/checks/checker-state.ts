@@ -76,6 +76,13 @@ export interface Arrival {
   sentAt: number;
 }
 
+/** One address, one channel, and since when its state had to be known. */
+export interface About {
+  key: string;
+  channel: string;
+  since: number;
+}
+
 /** What is known from outside of all that has happened. */
 export interface Known {
   story: Story;

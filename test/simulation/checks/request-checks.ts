@@ -15,10 +15,11 @@ import {
   checkLimited,
   checkStatedOptOut,
 } from './guard-checks.ts';
-import { horizon, type Arrival, type Known, type Outing } from './checker-state.ts';
+import { type About, horizon, type Arrival, type Known, type Outing } from './checker-state.ts';
 import type { Former } from './expected-memory.ts';
 import { isReplaced, mayBeOptedOut } from './changed-address.ts';
 import { fallbackOf } from '../story/story.ts';
+import { checkTakenBack, checkUndone } from './undone-checks.ts';
 import { checkCreation, checkUpdate } from './template-checks.ts';
 import { keyOf, type Person } from '../world/platform-history.ts';
 
@@ -117,41 +118,6 @@ function checkOptIn(
   }
 }
 
-/** What was undone is not done again because the CRM still states what it stated. */
-function checkUndone(
-  what: string,
-  { about: { key, channel, since }, there }: { about: About; there: readonly Person[] },
-  { arrival: { outing }, known }: { arrival: Arrival; known: Known },
-): void {
-  const { undone, judge } = known;
-  if (outing.undoes) return undone.optedIn(key, channel);
-  if (!undone.has(key, channel)) return;
-  const at = undone.since(key, channel, outing.people);
-  const isOut = there.some((one) => {
-    const state = one.channels.get(channel);
-    return (
-      state?.is === 'opt_out' && state.by === 'us' && state.at >= (at ?? 0) && state.at < since
-    );
-  });
-  const wrong = at !== undefined && isOut && `${what}, that was undone, and the CRM is as it was`;
-  judge('what was undone stays so until the CRM states something else', wrong);
-}
-
-/** An opt-in of ours is taken back. Returns false for a run that undoes nothing. */
-function isTakenBack(
-  what: string,
-  { key, channel }: About,
-  { arrival: { outing, sentAt }, known }: { arrival: Arrival; known: Known },
-): boolean {
-  if (!outing.undoes) return false;
-  const isOurs = known.witness.wasMadeByUs(key, channel, 'opt_in');
-  const mayBeOurs = known.unanswered.has(`${key} ${channel} opt_in`);
-  const wrong = !isOurs && !mayBeOurs && `${what}, and we never opted them in`;
-  known.judge('only what a run opted in is taken back', wrong);
-  known.undone.optedOut(key, channel, { reading: outing.people, at: sentAt });
-  return true;
-}
-
 /** Lists the contacts that had the address by then, or that the run was shown there. */
 function thereAt(
   at: number,
@@ -182,13 +148,6 @@ function checkErasures(
 /** By id, a change also reaches a contact that was renamed since. */
 function keysOf(person: Person | undefined): string[] {
   return [person?.key, person?.former?.key].filter((key) => key !== undefined);
-}
-
-/** One address, one channel, and since when its state had to be known. */
-interface About {
-  key: string;
-  channel: string;
-  since: number;
 }
 
 /** And whether the CRM states a will for it that is newer than what happened then. */
@@ -316,23 +275,15 @@ function checkFormer(
 
 function checkOptOut(
   what: string,
-  { about: { key, channel, since }, person }: { about: About; person: Person | undefined },
+  { about, person }: { about: About; person: Person | undefined },
   { arrival, known }: { arrival: Arrival; known: Known },
 ): void {
+  const { key, channel, since } = about;
   const { statements, settlements, memories, judge } = known;
   const { outing } = arrival;
   statements.optedOut(key, channel, outing.people);
   const keys = [key, ...keysOf(person)];
-  if (isTakenBack(what, { key, channel, since }, { arrival, known })) {
-    const undo = {
-      guard: 'delete',
-      op: 'opt_out',
-      keys,
-      part: channel,
-      target: person?.id,
-    } as const;
-    return checkGuard(what, undo, { arrival, known });
-  }
+  if (outing.undoes) return checkTakenBack(what, { about, keys, person }, { arrival, known });
   const isResolved = keys.some((one) => settlements.mayBeOut(one, channel, outing.people));
   const wanted = isResolved || isForbidden(outing.people, { keys, channel }, memories);
   const moved = mayBeOptedOut(outing.people, { key, channel, since }, known);

@@ -1,0 +1,44 @@
+/** What a run may take back that undoes another, and what later runs may not do again. */
+import type { Person } from '../world/platform-history.ts';
+import { checkGuard } from './guard-checks.ts';
+import type { About, Arrival, Known } from './checker-state.ts';
+
+/** What was undone is not done again because the CRM still states what it stated. */
+export function checkUndone(
+  what: string,
+  { about: { key, channel, since }, there }: { about: About; there: readonly Person[] },
+  { arrival: { outing }, known }: { arrival: Arrival; known: Known },
+): void {
+  const { undone, judge } = known;
+  if (outing.undoes) return undone.optedIn(key, channel);
+  if (!undone.has(key, channel)) return;
+  const at = undone.since(key, channel, outing.people);
+  const isOut = there.some((one) => {
+    const state = one.channels.get(channel);
+    const isOurs = state?.is === 'opt_out' && state.by === 'us';
+    return isOurs && state.at >= (at ?? 0) && state.at < since;
+  });
+  const wrong = at !== undefined && isOut && `${what}, that was undone, and the CRM is as it was`;
+  judge('what was undone stays so until the CRM states something else', wrong);
+}
+
+/** An opt-out by a run that undoes another takes back an opt-in of ours. */
+export function checkTakenBack(
+  what: string,
+  {
+    about: { key, channel },
+    keys,
+    person,
+  }: { about: About; keys: readonly string[]; person: Person | undefined },
+  { arrival, known }: { arrival: Arrival; known: Known },
+): void {
+  const { outing, sentAt } = arrival;
+  const isOurs = known.witness.wasMadeByUs(key, channel, 'opt_in');
+  const mayBeOurs = known.unanswered.has(`${key} ${channel} opt_in`);
+  const wrong = !isOurs && !mayBeOurs && `${what}, and we never opted them in`;
+  known.judge('only what a run opted in is taken back', wrong);
+  known.undone.optedOut(key, channel, { reading: outing.people, at: sentAt });
+  const target = person?.id;
+  const change = { guard: 'delete', op: 'opt_out', keys, part: channel, target } as const;
+  checkGuard(what, change, { arrival, known });
+}
