@@ -32,6 +32,10 @@ const commands: Readonly<Record<string, Entry>> = {
     'show what a run would do; writes nothing on the platform',
     () => import('./commands/plan.ts'),
   ],
+  drift: [
+    'list what differs on the platform and no run mends',
+    () => import('./commands/drift.ts'),
+  ],
   sync: ['run once: make the platform equal to the CRM', () => import('./commands/sync.ts')],
   apply: [
     'apply a plan once, if the same changes are still to be made',

@@ -21,6 +21,8 @@ export interface Page {
   organization: string | undefined;
   /** The parts that the records name; undefined if there are none. */
   parts?: NamedParts | undefined;
+  /** The parts that the configuration does not name, once for each record that is in one. */
+  others?: readonly { id: string; name: string }[];
 }
 
 /**

@@ -45,6 +45,7 @@ import { statementsOf } from './database/prepared-statements.ts';
 import { stagingTables } from './staging/staging-tables.ts';
 import { candidatesIn, type DecisionCandidates } from './staging/decision-candidates.ts';
 import { type Duplicates, duplicatesIn } from './staging/duplicate-records.ts';
+import { type PlatformDrift, platformDriftIn } from './staging/platform-drift.ts';
 
 /** An open snapshot: one part for each subject, and functions for the whole file. */
 export interface Snapshot {
@@ -58,6 +59,7 @@ export interface Snapshot {
   retryLater: RetryLater;
   outcomes: Outcomes;
   runChanges: RunChanges;
+  drift: PlatformDrift;
   recordHistory: RecordHistory;
   slicing: Slicing;
   staging: Staging;
@@ -243,6 +245,7 @@ function snapshotOf(
     retryLater: retryLaterIn(statements),
     outcomes: outcomesIn(statements),
     runChanges: runChangesIn(statements),
+    drift: platformDriftIn(statements),
     recordHistory: historyIn(statements),
     slicing: slicingIn(statements),
     staging,

@@ -24,7 +24,7 @@ import { leavingOf } from './observe/unsubscribe-listing.ts';
 import { outsOf } from './consent/platform-opt-outs.ts';
 import { precheck } from './send/send-precheck.ts';
 import { listed, memoriesOf, newsOfChange } from './consent/do-not-contact-entries.ts';
-import { contactKey, namedIn, observe, timeOf } from './observe/observed-contact.ts';
+import { contactKey, namedIn, observe, othersIn, timeOf } from './observe/observed-contact.ts';
 import { anew, find, read, type ReadAccess, readAll, retrieve } from './observe/contact-read.ts';
 import {
   type ContactChange,
@@ -66,7 +66,8 @@ export function contactType(options: ContactOptions): RecordType {
       const page = await platform.list({ ...query, brief: true }, { signal });
       const rows = page.contacts.map((contact) => observe(contact, access.channels));
       const parts = namedIn(page.contacts);
-      return { rows, total: page.total, date: page.date, organization: undefined, parts };
+      const others = othersIn(page.contacts, access.channels);
+      return { rows, total: page.total, date: page.date, organization: undefined, parts, others };
     },
     decide: (states) => decidePerson(decodedStates(states, decodeContact), rules),
     undo: (states, undoing) => undoPerson(decodedStates(states, decodeContact), rules, undoing),

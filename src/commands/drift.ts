@@ -1,0 +1,117 @@
+import type { Command } from 'commander';
+import { loadConfig } from '../config/load-config.ts';
+import { counted, withCommas } from '../domain/values/counted.ts';
+import { renderProblem } from '../domain/errors.ts';
+import type { Mirror } from '../engine/context/mirror-context.ts';
+import { assemble } from '../cli/compose/assemble-mirror.ts';
+import type { Shell } from '../cli/compose/process-shell.ts';
+import { type DriftGroup, driftGroups, type OtherChannel } from '../cli/lookup/drift-groups.ts';
+import { namesOf } from '../cli/lookup/person-names.ts';
+import { type LookFlags, namingOptions } from '../cli/lookup/snapshot-command.ts';
+import { exitCode } from '../cli/output/exit-codes.ts';
+import { operatorName } from '../cli/output/operator-name.ts';
+import { type QuietFlags, verboseOptions } from '../cli/output/verbosity.ts';
+import { outletsOf } from '../cli/progress/progress-line.ts';
+import { followRun } from '../cli/run/follow-run.ts';
+import { runNow } from '../cli/run/run-command.ts';
+import { hushed } from '../cli/run/run-log.ts';
+
+interface Flags extends LookFlags, QuietFlags {
+  all?: true;
+  exitCode?: true;
+}
+
+/** Declares the flags of `drift`. */
+export function options(command: Command): void {
+  verboseOptions(namingOptions(command))
+    .option('--all', 'name every record, not three of each cause')
+    .option('--exit-code', `exit ${exitCode('changes')} when anything differs`)
+    .addHelpText(
+      'after',
+      '\nReads both sides as `plan` does, takes no lease, and writes nothing. It lists what differs on\n' +
+        'the platform and no run mends: what people or colleagues did there, what is not of this mirror,\n' +
+        'and what the configuration does not name. What the next run does is in `plan`. The API cannot\n' +
+        'write names and properties, and the configuration maps none, so they are not compared.',
+    );
+}
+
+/** Lists what differs on the platform and is not mended. */
+export async function run(command: Command, own: Shell): Promise<number> {
+  const flags = command.opts<Flags>();
+  const config = loadConfig(flags.config, own.env);
+  const shell = hushed(own, flags, false);
+  const { mirror, close } = assemble(config, shell, { writes: false, acceptLostLedger: false });
+  const channels = new Map<string, OtherChannel>();
+  const followed = followRun(flags.quiet ? { ...shell, note: () => undefined } : shell, mirror, {
+    config,
+    mode: 'full',
+    firstLoad: false,
+    writes: false,
+    isForAll: true,
+    outlets: flags.quiet ? {} : outletsOf(shell),
+  });
+  try {
+    const summary = await runNow(countingChannels(mirror, channels), shell, {
+      mode: 'full',
+      because: ['asked'],
+      writes: false,
+      only: undefined,
+      by: { by: 'command', name: operatorName(shell) },
+      progress: followed.progress,
+    });
+    const names = namesOf(mirror.snapshot, flags.addresses ?? shell.terminal);
+    const most = flags.all ? Number.MAX_SAFE_INTEGER : 3;
+    const sides = { mirror, summary, channels: [...channels.values()], names, most };
+    const groups = driftGroups(sides);
+    const { certificate, reasons, status } = summary;
+    const document = { mirror: config.mirror, status, certificate, reasons, groups };
+    if (flags.json) shell.print(JSON.stringify(document, null, 2));
+    else linesOf(config.mirror, groups).forEach((line) => shell.print(line));
+    if (status === 'failed' || status === 'interrupted') {
+      for (const reason of reasons) shell.note(`crm-mirror: ${reason}`);
+      return exitCode('failed');
+    }
+    return flags.exitCode && groups.length > 0 ? exitCode('changes') : exitCode('done');
+  } finally {
+    followed.close();
+    await close();
+  }
+}
+
+/** Returns the mirror, which counts who is subscribed to channels that it does not name. */
+function countingChannels(mirror: Mirror, channels: Map<string, OtherChannel>): Mirror {
+  const [firstLimit] = mirror.pageSizes;
+  const parts = mirror.parts.map((part) => ({
+    ...part,
+    type: {
+      ...part.type,
+      async list(page: { page: number; limit: number }, signal: AbortSignal) {
+        const found = await part.type.list(page, signal);
+        // Later passes show the same people again.
+        if (page.limit !== firstLimit) return found;
+        for (const { id, name } of found.others ?? []) {
+          const one = channels.get(id) ?? { id, name, count: 0 };
+          channels.set(id, { ...one, count: one.count + 1 });
+        }
+        return found;
+      },
+    },
+  }));
+  return { ...mirror, parts };
+}
+
+function linesOf(mirror: string, groups: readonly DriftGroup[]): string[] {
+  if (groups.length === 0) return [`Nothing differs on the platform that ${mirror} does not mend.`];
+  const title = `On the platform of ${mirror}, ${counted(groups.length, 'cause')} of differences that no run mends:`;
+  return [title, ...groups.flatMap(groupLines)];
+}
+
+function groupLines({ cause, kind, count, reason, fix, examples }: DriftGroup): string[] {
+  const some = examples.join(', ');
+  const more = count > examples.length ? ` and ${withCommas(count - examples.length)} more` : '';
+  return [
+    '',
+    `  ${withCommas(count)}  ${kind}  ${renderProblem({ reason, fix })} [${cause}]`,
+    ...(some === '' ? [] : [`     ${some}${more}`]),
+  ];
+}

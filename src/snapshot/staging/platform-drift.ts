@@ -1,0 +1,70 @@
+/** Finds what a listing shows that is not the mirror's, or that the mirror misses. */
+import type { Statements } from '../database/prepared-statements.ts';
+
+/** Records of one sort: how many, and the first of them. */
+export interface Drifted {
+  count: number;
+  /** Keys or names; of contacts that are not ours, ids of the platform. */
+  records: string[];
+}
+
+/** What was listed, compared with what is recorded and with the source. `most`: to name at most. */
+export interface PlatformDrift {
+  /** Contacts that are neither ours nor in the source, by their ids. */
+  foreignContacts(most: number): Drifted;
+  /** Templates that are neither ours nor in the source, by their names. */
+  foreignTemplates(most: number): Drifted;
+  /** Addresses that several contacts have, by key. */
+  sharedAddresses(most: number): Drifted;
+  /** Our contacts that the listing lacks, by key. */
+  vanished(most: number): Drifted;
+  /** The records with a problem of this cause, by key. */
+  withProblem(kind: string, cause: string, most: number): string[];
+}
+
+/** Prepares the statements. */
+export function platformDriftIn(db: Statements): PlatformDrift {
+  const ours = `select 1 from recorded r where r.kind = o.kind and r.ownership <> 'noted'`;
+  return {
+    foreignContacts: drifted(
+      db,
+      `select o.id name from temp.observed o where o.kind = 'contact'
+         and not exists (${ours} and r.key = o.key)
+         and not exists (select 1 from temp.staged s where s.kind = o.kind and s.key = o.key)`,
+    ),
+    foreignTemplates: drifted(
+      db,
+      `select o.alias name from temp.observed o where o.kind = 'template'
+         and not exists (${ours} and r.id = o.id)
+         and not exists (select 1 from temp.desired d where d.kind = o.kind and d.alias = o.alias)`,
+    ),
+    sharedAddresses: drifted(
+      db,
+      `select o.key name from temp.observed o where o.kind = 'contact'
+       group by o.key having count(*) > 1`,
+    ),
+    vanished: drifted(
+      db,
+      `select r.key name from recorded r where r.kind = 'contact' and r.ownership <> 'noted'
+         and not exists (select 1 from temp.observed o where o.kind = r.kind and o.id = r.id)
+         and not exists (select 1 from temp.observed o where o.kind = r.kind and o.key = r.key)`,
+    ),
+    withProblem: withProblem(db),
+  };
+}
+
+function drifted(db: Statements, sql: string): (most: number) => Drifted {
+  const count = db.prepare<[], { n: number }>(`select count(*) n from (${sql})`);
+  const names = db.prepare<[number], { name: string }>(`${sql} order by name limit ?`);
+  return (most) => ({
+    count: count.get()?.n ?? 0,
+    records: names.all(most).map(({ name }) => name),
+  });
+}
+
+function withProblem(db: Statements): PlatformDrift['withProblem'] {
+  const keys = db.prepare<[string, string, number], { key: string }>(
+    `select distinct key from temp.noticed where kind = ? and cause = ? order by key limit ?`,
+  );
+  return (kind, cause, most) => keys.all(kind, cause, most).map(({ key }) => key);
+}

@@ -1,0 +1,69 @@
+/** The command `drift`: what differs on the platform and no run mends. */
+import { describe, expect, test } from 'vitest';
+import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
+
+interface Group {
+  cause: string;
+  count: number;
+  examples: string[];
+}
+
+async function driftOf(world: Mirrored, ...more: string[]) {
+  const { code, json } = await world.call('drift', '--json', ...more);
+  const groups: Group[] = json.groups;
+  return { code, groups, of: (cause: string) => groups.find((one) => one.cause === cause) };
+}
+
+const quiet = async (options: Parameters<typeof mirrored>[0] = {}) => {
+  const world = await mirrored({ kinds: ['contact', 'template'], ...options });
+  world.template('welcome', { subject: 'Hi' });
+  await world.call('sync');
+  world.writes();
+  return world;
+};
+
+describe('drift', () => {
+  test('finds nothing after a run, takes no lease, and writes nothing', async () => {
+    const world = await quiet();
+    const { code, groups } = await driftOf(world, '--exit-code');
+    expect({ code, groups }).toEqual({ code: 0, groups: [] });
+    expect((await world.call('drift')).out).toContain('Nothing differs');
+    expect(world.writes()).toEqual([]);
+  });
+
+  test('counts what is not of the mirror, and what was done on the platform', async () => {
+    const world = await quiet();
+    const { emulator } = world;
+    emulator.seed.channel({ id: 'ch_other', name: 'Other' });
+    for (const name of ['x', 'y', 'z', 'w']) {
+      emulator.seed.contact({ email: `${name}@example.org`, channels: { ch_other: 'opt_in' } });
+    }
+    emulator.seed.template({ name: 'Newsletter of May' });
+    emulator.seed.contact({ email: bob });
+    emulator.dashboard.leave(emulator.world.contact(ann)?.id ?? '', 'ch_news');
+    const { groups, of, code } = await driftOf(world, '--exit-code');
+    expect(code).toBe(5);
+    expect(of('foreign-contact')).toMatchObject({ count: 4 });
+    expect(of('foreign-contact')?.examples).toHaveLength(3);
+    expect(of('foreign-template')).toMatchObject({ count: 1, examples: ['Newsletter of May'] });
+    expect(of('several-contacts')).toMatchObject({ count: 1 });
+    expect(of('left-channel')).toMatchObject({ count: 1 });
+    expect(of('other-channel')?.examples[0]).toMatch(/^ch_other.*: 4 subscribed$/);
+    expect(groups.every(({ count }) => count > 0)).toBe(true);
+    expect((await driftOf(world, '--all')).of('foreign-contact')?.examples).toHaveLength(4);
+    const { out } = await world.call('drift');
+    expect(out).toContain('[left-channel]');
+    expect(out).not.toContain(ann);
+    expect(world.writes()).toEqual([]);
+  });
+
+  test('counts our contacts that vanished, and templates that were edited there', async () => {
+    const world = await quiet();
+    const { emulator } = world;
+    emulator.dashboard.deleteContact(emulator.world.contact(ann)?.id ?? '');
+    emulator.dashboard.editTemplate(emulator.world.templates()[0]?.id ?? '', { subject: 'Edited' });
+    const { of } = await driftOf(world);
+    expect(of('vanished')).toMatchObject({ count: 1 });
+    expect(of('template-edited')).toMatchObject({ count: 1, examples: ['welcome'] });
+  });
+});
