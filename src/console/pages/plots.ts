@@ -2,7 +2,8 @@
 import { z } from 'zod';
 import { withCommas } from '../../domain/values/counted.ts';
 import { range } from '../../cli/output/format-values.ts';
-import type { Snapshot } from '../../snapshot/snapshot.ts';
+import type { Seen } from '../../cli/lookup/snapshot-command.ts';
+import type { Config } from '../../config/config.ts';
 import type { OptOutOrigin } from '../../snapshot/tables/run-figures.ts';
 import { html, type Html, type PageRequest } from '../view/page.ts';
 
@@ -29,9 +30,7 @@ interface Plot {
 
 /** Returns the section with the plots of the history that the mirror keeps. */
 export async function plotsSection(request: PageRequest): Promise<Html> {
-  const plots = await request.mirror.read({ seesAddresses: false }, ({ snapshot, now }) =>
-    snapshot ? plotsOf(snapshot, now) : [],
-  );
+  const plots = await request.mirror.read({ seesAddresses: false }, (seen) => plotsOf(seen));
   const body =
     plots.length === 0
       ? html`<p class="quiet">There is no history yet: the first run begins it.</p>`
@@ -42,7 +41,9 @@ export async function plotsSection(request: PageRequest): Promise<Html> {
   </section>`;
 }
 
-function plotsOf({ figures }: Snapshot, now: number): Plot[] {
+function plotsOf({ snapshot, config, now }: Seen): Plot[] {
+  if (!snapshot) return [];
+  const { figures } = snapshot;
   const since = figures.firstSince(now - shownMs);
   if (since === undefined) return [];
   const stepMs = Math.max(1, Math.ceil((now + 1 - since) / mostPoints));
@@ -53,7 +54,7 @@ function plotsOf({ figures }: Snapshot, now: number): Plot[] {
     values: points.map(value),
   });
   return [
-    peoplePlot(figures.people({ since, stepMs })),
+    peoplePlot(figures.people({ since, stepMs }), namesOf(config)),
     optOutsPlot(figures.optOuts(now - shownMs)),
     { title: 'Changes per run', x, series: [of('changes', ({ changed }) => changed)] },
     {
@@ -84,7 +85,15 @@ function plotsOf({ figures }: Snapshot, now: number): Plot[] {
   ];
 }
 
-function peoplePlot(rows: readonly { at: number; people: string }[]): Plot {
+/** Returns the names of the channels by id. */
+function namesOf({ contacts }: Config): Map<string, string> {
+  return new Map(contacts?.channels.map(({ id, name }) => [id, name ?? id]));
+}
+
+function peoplePlot(
+  rows: readonly { at: number; people: string }[],
+  names: ReadonlyMap<string, string>,
+): Plot {
   const counts = rows.map(
     ({ people }) => new Map(Object.entries(numbers.parse(JSON.parse(people)))),
   );
@@ -92,9 +101,9 @@ function peoplePlot(rows: readonly { at: number; people: string }[]): Plot {
   return {
     title: 'People subscribed per channel',
     x: rows.map(({ at }) => Math.round(at / 1000)),
-    series: channels.map((label) => ({
-      label,
-      values: counts.map((one) => one.get(label) ?? 0),
+    series: channels.map((channel) => ({
+      label: names.get(channel) ?? channel,
+      values: counts.map((one) => one.get(channel) ?? 0),
     })),
   };
 }
