@@ -1,5 +1,6 @@
 /** Shows what awaits approval, with its likely cause, and lets operators approve or reject it. */
 import { guardNames, guardRows, timedGuards } from '../../domain/guard-classes.ts';
+import { withCommas } from '../../domain/values/counted.ts';
 import { countWords } from '../../engine/report/guard-text.ts';
 import { isAnyLeft } from '../../engine/guard/plan-decisions.ts';
 import { byWords } from '../../cli/output/decision-words.ts';
@@ -171,7 +172,7 @@ function partRow(request: PageRequest, plan: string, { guard, op, part, n }: Pla
   return html`<tr>
     <td>${changeName(op, false)}</td>
     <td>${part === '' ? '–' : part}</td>
-    <td class="number">${n.toLocaleString('en')}</td>
+    <td class="number">${withCommas(n)}</td>
     <td>${forms}</td>
   </tr>`;
 }
@@ -193,7 +194,7 @@ function sampleTable(samples: Shown['samples'], more: number): Html {
         </tbody>
       </table>
     </div>
-    ${more > 0 ? html`<p class="quiet">… and ${more.toLocaleString('en')} more</p>` : ''}
+    ${more > 0 ? html`<p class="quiet">… and ${withCommas(more)} more</p>` : ''}
   </details>`;
 }
 

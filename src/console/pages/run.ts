@@ -3,7 +3,7 @@ import { isExpected, renderProblem } from '../../domain/errors.ts';
 import { withCommas } from '../../domain/values/counted.ts';
 import { ops } from '../../domain/change.ts';
 import { ruleText } from '../../cli/audit/entry-text.ts';
-import { approvalWords } from '../../cli/output/decision-words.ts';
+import { byWords } from '../../cli/output/decision-words.ts';
 import { changeName, outcomeName } from '../../cli/output/change-words.ts';
 import { explain } from '../../cli/output/failure-report.ts';
 import { fullWords } from '../../cli/output/summary-text.ts';
@@ -199,7 +199,7 @@ function line(change: Line): Html {
   const notes = [
     ...(reason === null ? [] : [renderProblem({ reason, fix })]),
     ...(rule === null ? [] : [ruleText(rule)]),
-    ...(approval === null ? [] : [approvalWords(approval).replace(', ', '')]),
+    ...(approval === null ? [] : [`approved${byWords(approval)}`]),
   ];
   return html`<li class="${style}">
     <b aria-hidden="true">${sign}</b> ${what}
