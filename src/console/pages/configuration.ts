@@ -4,6 +4,7 @@ import type { Config } from '../../config/config.ts';
 import type { User } from '../access/visitor.ts';
 import { actionForm } from '../view/form.ts';
 import { html, type Page } from '../view/page.ts';
+import { table } from '../view/table.ts';
 
 /** The page of the configuration. */
 export const configurationPage: Page = {
@@ -12,14 +13,11 @@ export const configurationPage: Page = {
   show(request) {
     const { config } = request.mirror;
     const channels = config.contacts?.channels ?? [];
-    const rows = channels.map(
-      ({ id, name, subscription }) =>
-        html`<tr>
-          <td>${id}</td>
-          <td>${name ?? '–'}</td>
-          <td><code>${wordsOf(subscription)}</code></td>
-        </tr>`,
-    );
+    const rows = channels.map(({ id, name, subscription }) => [
+      id,
+      name ?? '–',
+      html`<code>${wordsOf(subscription)}</code>`,
+    ]);
     const body = html`<p>
         From <code>${config.file}</code>, as this process has read it, with its defaults. Where a
         value could be a secret, only that it is set is shown.
@@ -31,20 +29,7 @@ export const configurationPage: Page = {
       </p>
       <section>
         <h2>Channels</h2>
-        <div class="scroll">
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">Channel</th>
-                <th scope="col">Name</th>
-                <th scope="col">What the CRM says</th>
-              </tr>
-            </thead>
-            <tbody>
-              ${rows}
-            </tbody>
-          </table>
-        </div>
+        ${table(['Channel', 'Name', 'What the CRM says'], rows)}
       </section>
       <section>
         <h2>Everything</h2>

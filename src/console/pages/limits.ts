@@ -6,6 +6,7 @@ import { instant, lasting, range } from '../../cli/output/format-values.ts';
 import { progressWords } from '../../cli/status/run-progress.ts';
 import { lastRefused } from '../../request-log/read-log.ts';
 import { html, type Html, linkTo, type Page, type PageRequest } from '../view/page.ts';
+import { names, numbers, table } from '../view/table.ts';
 import type { PageStatus } from '../view/page-status.ts';
 
 /** The page of the rate limits. */
@@ -52,39 +53,28 @@ function runPart(at: string, running: PageStatus['status']['running']): Html {
     <p>The run still needs: <b>${left}</b>.</p>`;
 }
 
+const columns = [
+  names('Route'),
+  ...['Limit', 'Window', 'Used now', 'By others'].map(numbers),
+  'Seen',
+];
+
 function routesPart(rows: ReadonlyMap<string, Row>): Html {
   if (rows.size === 0) {
     return html`<p class="quiet">No limit is known yet: the answers to a run show them.</p>`;
   }
   const sorted = [...rows].toSorted(([a], [b]) => a.localeCompare(b));
-  return html`<div class="scroll">
-    <table>
-      <thead>
-        <tr>
-          <th scope="col">Route</th>
-          <th scope="col" class="number">Limit</th>
-          <th scope="col" class="number">Window</th>
-          <th scope="col" class="number">Used now</th>
-          <th scope="col" class="number">By others</th>
-          <th scope="col">Seen</th>
-        </tr>
-      </thead>
-      <tbody>
-        ${sorted.map(([route, row]) => routeRow(route, row))}
-      </tbody>
-    </table>
-  </div>`;
-}
-
-function routeRow(route: string, { limit, windowMs, used, others, at }: Row): Html {
-  return html`<tr>
-    <th scope="row">${route}</th>
-    <td class="number">${withCommas(limit)}</td>
-    <td class="number">${range(windowMs)}</td>
-    <td class="number">${used === undefined ? '–' : withCommas(used)}</td>
-    <td class="number">${Math.round(others * 100)} %</td>
-    <td>${at}</td>
-  </tr>`;
+  return table(
+    columns,
+    sorted.map(([route, { limit, windowMs, used, others, at }]) => [
+      route,
+      withCommas(limit),
+      range(windowMs),
+      used === undefined ? '–' : withCommas(used),
+      `${Math.round(others * 100)} %`,
+      at,
+    ]),
+  );
 }
 
 /** Returns the last refusal of each route, as far as the request log goes back. */

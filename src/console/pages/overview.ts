@@ -7,6 +7,7 @@ import { rowsOf } from '../../cli/status/current-status.ts';
 import { progressWords } from '../../cli/status/run-progress.ts';
 import { actionForm } from '../view/form.ts';
 import { html, type Html, linkTo, type Page, type PageRequest, prose } from '../view/page.ts';
+import { factsTable } from '../view/table.ts';
 import { plotsSection } from './plots.ts';
 import type { PageStatus } from '../view/page-status.ts';
 
@@ -137,16 +138,6 @@ function figures(request: PageRequest, { status, due }: PageStatus): Html {
 function details({ status, due }: PageStatus): Html {
   return html`<section>
     <h2>Details</h2>
-    <table class="facts">
-      <tbody>
-        ${rowsOf(status, due, false).map(
-          ([name = '', value = '']) =>
-            html`<tr>
-              <th scope="row">${name}</th>
-              <td>${prose(value)}</td>
-            </tr>`,
-        )}
-      </tbody>
-    </table>
+    ${factsTable(rowsOf(status, due, false).map(([name = '', value = '']) => [name, prose(value)]))}
   </section>`;
 }

@@ -16,6 +16,7 @@ import type { Snapshot } from '../../snapshot/snapshot.ts';
 import { actionForm } from '../view/form.ts';
 import { html, type Html, linkTo, type Page, type PageRequest, prose } from '../view/page.ts';
 import { personIn } from '../view/person-link.ts';
+import { rulesTable } from '../view/rules-table.ts';
 import { type TimelineParts, timelineOf } from './person-timeline.ts';
 
 /** The page of one person. */
@@ -199,14 +200,10 @@ function rulesSection(entries: readonly EntryDocument[]): Html {
     (decided.get(id) ?? [])
       .map(({ at, part }) => `${String(part) || 'the whole record'}, ${at}`)
       .join('; ');
-  const rows = [...rules, ...gates].map(({ id, row, asks }) => {
-    const said = words(id);
-    return html`<tr>
-      <td class="number">${row ?? ''}</td>
-      <td>${asks}</td>
-      <td>${said === '' ? '' : html`<strong>${said}</strong>`}</td>
-    </tr>`;
-  });
+  const said = (id: string): Html | '' => {
+    const text = words(id);
+    return text === '' ? '' : html`<strong>${text}</strong>`;
+  };
   return html`<section>
     <h2>Which rule decided</h2>
     <ul>
@@ -226,20 +223,7 @@ function rulesSection(entries: readonly EntryDocument[]): Html {
         The first rule that matches decides about a channel; then the gates are asked. “Ask CRM and
         platform now” shows what each says today.
       </p>
-      <div class="scroll">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col" class="number">No.</th>
-              <th scope="col">It matches if</th>
-              <th scope="col">Decided the last change of</th>
-            </tr>
-          </thead>
-          <tbody>
-            ${rows}
-          </tbody>
-        </table>
-      </div>
+      ${rulesTable('Decided the last change of', said)}
     </details>
   </section>`;
 }

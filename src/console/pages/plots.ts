@@ -6,12 +6,13 @@ import type { Seen } from '../../cli/lookup/snapshot-command.ts';
 import type { Config } from '../../config/config.ts';
 import type { OptOutOrigin } from '../../snapshot/tables/run-figures.ts';
 import { html, type Html, type PageRequest } from '../view/page.ts';
+import { type Cell, names, numbers, table } from '../view/table.ts';
 
 const dayMs = 86_400_000;
 const shownMs = 90 * dayMs;
 const mostPoints = 200;
 const mostSeries = 6;
-const numbers = z.record(z.string(), z.number());
+const peopleCounts = z.record(z.string(), z.number());
 
 interface Series {
   label: string;
@@ -95,7 +96,7 @@ function peoplePlot(
   names: ReadonlyMap<string, string>,
 ): Plot {
   const counts = rows.map(
-    ({ people }) => new Map(Object.entries(numbers.parse(JSON.parse(people)))),
+    ({ people }) => new Map(Object.entries(peopleCounts.parse(JSON.parse(people)))),
   );
   const channels = [...new Set(counts.flatMap((one) => [...one.keys()]))].slice(0, mostSeries);
   return {
@@ -143,19 +144,10 @@ function figure({ title, x, unit = '', series, words }: Plot): Html {
     <div class="plot" data-plot="${data}" role="img" aria-label="${title}, as a plot"></div>
     <details>
       <summary>The last values<span class="hidden"> of ${title}</span></summary>
-      <div class="scroll">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">When</th>
-              ${series.map(({ label }) => html`<th scope="col" class="number">${label}</th>`)}
-            </tr>
-          </thead>
-          <tbody>
-            ${last.toReversed().map((at) => row(at, { x, series, format }))}
-          </tbody>
-        </table>
-      </div>
+      ${table(
+        [names('When'), ...series.map(({ label }) => numbers(label))],
+        last.toReversed().map((at) => row(at, { x, series, format })),
+      )}
     </details>
   </figure>`;
 }
@@ -166,15 +158,13 @@ interface Shown {
   format: (value: number) => string;
 }
 
-function row(at: number, { x, series, format }: Shown): Html {
+function row(at: number, { x, series, format }: Shown): Cell[] {
   const when = new Date((x[at] ?? 0) * 1000).toISOString().slice(0, 16).replace('T', ' ');
-  return html`<tr>
-    <th scope="row">${when}</th>
-    ${series.map(({ values }) => {
-      const value = values[at] ?? null;
-      return html`<td class="number">${value === null ? '–' : format(value)}</td>`;
-    })}
-  </tr>`;
+  const shown = series.map(({ values }) => {
+    const value = values[at] ?? null;
+    return value === null ? '–' : format(value);
+  });
+  return [when, ...shown];
 }
 
 function rounded({ label, values }: Series): Series {

@@ -20,6 +20,7 @@ import { failedOf } from '../../request-log/read-log.ts';
 import { choice, type Choice, filterForm, withQuery } from '../view/filter-form.ts';
 import { html, type Html, type Page, type PageRequest, prose } from '../view/page.ts';
 import { personLink } from '../view/person-link.ts';
+import { factsTable, numbers } from '../view/table.ts';
 
 const perPage = 100;
 /** A chunk of 5,000 changes takes up to 60 ms. */
@@ -126,18 +127,7 @@ function facts(run: ListedRun): Html {
   ];
   const notes = [...fullWords(run), ...run.reasons];
   return html`<section>
-    <table class="facts">
-      <tbody>
-        ${rows.map(
-          ([name = '', value = '']) =>
-            html`<tr>
-              <th scope="row">${name}</th>
-              <td>${value}</td>
-            </tr>`,
-        )}
-      </tbody>
-    </table>
-    ${notes.map((note) => html`<p>${prose(note)}</p>`)}
+    ${factsTable(rows)} ${notes.map((note) => html`<p>${prose(note)}</p>`)}
   </section>`;
 }
 
@@ -227,23 +217,8 @@ function requestsSection({ run: { requests, ...run }, failed }: Found): Html {
 }
 
 function routes(counts: readonly (readonly [route: string, n: number])[]): Html {
-  return html`<table class="facts">
-    <thead>
-      <tr>
-        <th scope="col">Route</th>
-        <th scope="col" class="number">Requests</th>
-      </tr>
-    </thead>
-    <tbody>
-      ${counts.map(
-        ([route, n]) =>
-          html`<tr>
-            <td>${route}</td>
-            <td class="number">${withCommas(n)}</td>
-          </tr>`,
-      )}
-    </tbody>
-  </table>`;
+  const rows = counts.map(([route, n]) => [route, withCommas(n)]);
+  return factsTable(rows, ['Route', numbers('Requests')]);
 }
 
 function failures(failed: Failed, startedAt: string): Html {
