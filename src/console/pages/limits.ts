@@ -5,7 +5,8 @@ import { explain } from '../../cli/output/failure-report.ts';
 import { instant, lasting, range } from '../../cli/output/format-values.ts';
 import { progressWords } from '../../cli/status/run-progress.ts';
 import { lastRefused } from '../../request-log/read-log.ts';
-import { html, type Html, linkTo, type Page, type PageRequest } from '../view/page.ts';
+import { liveArea } from '../view/live-area.ts';
+import { html, type Html, type Page, type PageRequest } from '../view/page.ts';
 import { names, numbers, table } from '../view/table.ts';
 import type { PageStatus } from '../view/page-status.ts';
 
@@ -15,10 +16,7 @@ export const limitsPage: Page = {
   nav: 'Rate limits',
   show(request) {
     const pieces = limitPieces(request, request.mirror.status());
-    const body = html`<div data-live="${linkTo(request, 'live')}">
-        ${Object.entries(pieces).map(([id, piece]) => html`<div id="${id}">${piece}</div>`)}
-      </div>
-      ${refusedSection(request)}`;
+    const body = html`${liveArea(request, pieces)} ${refusedSection(request)}`;
     return { title: 'Rate limits', body };
   },
 };

@@ -6,6 +6,7 @@ import type { Attention } from '../../cli/status/attention-list.ts';
 import { rowsOf } from '../../cli/status/current-status.ts';
 import { progressWords } from '../../cli/status/run-progress.ts';
 import { actionForm } from '../view/form.ts';
+import { liveArea } from '../view/live-area.ts';
 import { html, type Html, linkTo, type Page, type PageRequest, prose } from '../view/page.ts';
 import { factsTable } from '../view/table.ts';
 import { plotsSection } from './plots.ts';
@@ -20,10 +21,7 @@ export const overviewPage: Page = {
     const pieces = statusPieces(request, seen);
     return {
       title: seen.status.mirror,
-      body: html`<div data-live="${linkTo(request, 'live')}">
-          ${Object.entries(pieces).map(([id, piece]) => html`<div id="${id}">${piece}</div>`)}
-        </div>
-        ${await plotsSection(request)}`,
+      body: html`${liveArea(request, pieces)} ${await plotsSection(request)}`,
     };
   },
 };
