@@ -1,10 +1,9 @@
 /** Shows the rate limits of the platform, as they are now or as the last run observed them. */
 import { withCommas } from '../../domain/values/counted.ts';
-import { isExpected } from '../../domain/errors.ts';
-import { explain } from '../../cli/output/failure-report.ts';
 import { instant, lasting, range } from '../../cli/output/format-values.ts';
 import { progressWords } from '../../cli/status/run-progress.ts';
 import { lastRefused } from '../../request-log/read-log.ts';
+import { orFault } from '../view/expected-error.ts';
 import { liveArea } from '../view/live-area.ts';
 import { html, type Html, type Page, type PageRequest } from '../view/page.ts';
 import { names, numbers, table } from '../view/table.ts';
@@ -77,8 +76,8 @@ function routesPart(rows: ReadonlyMap<string, Row>): Html {
 
 /** Returns the last refusal of each route, as far as the request log goes back. */
 function refusedSection({ mirror }: PageRequest): Html {
-  const found = refusedIn(mirror.config.requests.path);
-  if (typeof found === 'string') return html`<p class="quiet">${found}</p>`;
+  const found = orFault(() => lastRefused(mirror.config.requests.path));
+  if ('fault' in found) return html`<p class="quiet">${found.fault}</p>`;
   return html`<section>
     <h2>Last refused (429)</h2>
     ${
@@ -92,13 +91,4 @@ function refusedSection({ mirror }: PageRequest): Html {
           </ul>`
     }
   </section>`;
-}
-
-function refusedIn(path: string): ReturnType<typeof lastRefused> | string {
-  try {
-    return lastRefused(path);
-  } catch (error) {
-    if (isExpected(error)) return explain(error).text;
-    throw error;
-  }
 }

@@ -1,11 +1,10 @@
 /** Shows one run: how it went, its changes as a diff, its requests and what failed. */
-import { isExpected, renderProblem } from '../../domain/errors.ts';
+import { renderProblem } from '../../domain/errors.ts';
 import { withCommas } from '../../domain/values/counted.ts';
 import { ops } from '../../domain/change.ts';
 import { ruleText } from '../../cli/audit/entry-text.ts';
 import { byWords } from '../../cli/output/decision-words.ts';
 import { changeName, outcomeName } from '../../cli/output/change-words.ts';
-import { explain } from '../../cli/output/failure-report.ts';
 import { fullWords } from '../../cli/output/summary-text.ts';
 import type { Seen } from '../../cli/lookup/snapshot-command.ts';
 import { statusWords, tookWords } from '../../cli/status/run-history.ts';
@@ -17,6 +16,7 @@ import {
   type ToldChange,
 } from '../../cli/status/run-document.ts';
 import { failedOf } from '../../request-log/read-log.ts';
+import { orFault } from '../view/expected-error.ts';
 import { choice, type Choice, filterForm, withQuery } from '../view/filter-form.ts';
 import { html, type Html, type Page, type PageRequest, prose } from '../view/page.ts';
 import { personLink } from '../view/person-link.ts';
@@ -88,22 +88,10 @@ function read(request: PageRequest, seen: Seen): Found | undefined {
   }));
   const channels = (config.contacts?.channels ?? []).map(({ id }) => id);
   const to = kept.endedAt ?? seen.now;
-  return {
-    run,
-    lines,
-    next,
-    channels,
-    failed: failedIn(config, { run: kept.id, from: kept.startedAt, to }),
-  };
-}
-
-function failedIn({ requests }: Seen['config'], run: Parameters<typeof failedOf>[1]): Failed {
-  try {
-    return failedOf(requests.path, run);
-  } catch (error) {
-    if (isExpected(error)) return { fault: explain(error).text };
-    throw error;
-  }
+  const failed = orFault(() =>
+    failedOf(config.requests.path, { run: kept.id, from: kept.startedAt, to }),
+  );
+  return { run, lines, next, channels, failed };
 }
 
 function facts(run: ListedRun): Html {
