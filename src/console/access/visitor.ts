@@ -28,7 +28,7 @@ export interface AccessRules {
   proxy: { header: string; operators: ReadonlySet<string>; from: ReadonlySet<string> } | undefined;
   /** The token of the server. */
   token: string | undefined;
-  /** The key in the link that `crm-mirror console` prints, and whom it stands for. */
+  /** The key in the link that `crm-mirror console` prints, and the user it signs in. */
   link: { key: string; user: User } | undefined;
   viewersSeeAddresses: boolean;
 }

@@ -2,7 +2,7 @@
 import { html, raw, type Html } from './page.ts';
 import type { User } from '../access/visitor.ts';
 
-/** The version of the assets in their addresses: browsers keep them for a year. */
+/** The path below which the style and the scripts lie. Browsers keep them for an hour. */
 export const assetsAt = '/assets';
 
 /** A place in the navigation. */
@@ -16,7 +16,7 @@ export interface NavLink {
 export interface Frame {
   title: string;
   body: Html;
-  /** The mirror of the page, with an address for live updates; undefined for pages of none. */
+  /** The mirror of the page, with the address of its overview; undefined for pages of none. */
   mirror?: { name: string; href: string } | undefined;
   nav?: readonly NavLink[];
   user?: (Pick<User, 'name' | 'role'> & { canSignOut: boolean; csrf: string }) | undefined;
