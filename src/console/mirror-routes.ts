@@ -35,15 +35,17 @@ export function serveMirror(
   for (const page of pages) {
     const path = page.path === '' ? base : `${base}/${page.path}`;
     scope.get(path, async (request, reply) => {
-      const content = await page.show(inside(request, reply, mirror));
-      if (!reply.sent) await answer(request, reply, { page, mirror, content });
+      const asked = inside(request, reply, mirror);
+      const content = await page.show(asked);
+      if (!reply.sent) await answer(request, reply, { page, asked, content });
     });
     const { search } = page;
     if (search) {
       scope.post(path, async (request, reply) => {
         const values = form.parse(request.body ?? {});
-        const content = await search(inside(request, reply, mirror), values);
-        await answer(request, reply, { page, mirror, content });
+        const asked = inside(request, reply, mirror);
+        const content = await search(asked, values);
+        await answer(request, reply, { page, asked, content });
       });
     }
   }
@@ -66,21 +68,22 @@ export function serveMirror(
 
 interface Answered {
   page: Page;
-  mirror: ConsoleMirror;
+  asked: PageRequest;
   content: Shown | PageElsewhere;
 }
 
 async function answer(
   request: FastifyRequest,
   reply: FastifyReply,
-  { page, mirror, content }: Answered,
+  { page, asked, content }: Answered,
 ): Promise<void> {
   if ('to' in content) {
     await reply.redirect(content.to, 303);
     return;
   }
   if ('body' in content) {
-    await sendPage(request, reply, { ...content, ...frameOf(mirror, page.path) });
+    const { csrf, mirror } = asked;
+    await sendPage(request, reply, { ...content, csrf, ...frameOf(mirror, page.path) });
     return;
   }
   const { type, text, name, policy } = content;
