@@ -31,6 +31,8 @@ export interface AccessRules {
   /** The key in the link that `crm-mirror console` prints, and the user it signs in. */
   link: { key: string; user: User } | undefined;
   viewersSeeAddresses: boolean;
+  /** The host under which a proxy with TLS serves the console; undefined if none is known. */
+  secureHost: string | undefined;
 }
 
 /** What a session remembers of a user. */
