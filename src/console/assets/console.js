@@ -49,7 +49,7 @@ function draw(area) {
         },
       ],
       series: [
-        { label: '', value: (_, n) => (n === null ? '' : inWords(dayAndTime, n)) },
+        { value: (_, n) => (n === null ? '' : inWords(dayAndTime, n)) },
         ...series.map(({ label }, at) => ({
           label,
           stroke: color(seriesColors[at % seriesColors.length]),

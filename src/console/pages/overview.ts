@@ -18,16 +18,20 @@ export const overviewPage: Page = {
   nav: 'Overview',
   async show(request) {
     const seen = request.mirror.status();
-    const pieces = statusPieces(request, seen);
+    const { details: below, ...pieces } = statusPieces(request, seen);
     return {
       title: seen.status.mirror,
-      body: html`${liveArea(request, pieces)} ${await plotsSection(request)}`,
+      body: html`${liveArea(request, pieces)} ${await plotsSection(request)}
+        <div id="details">${below}</div>`,
     };
   },
 };
 
 /** Returns the parts of the overview that change while it is open, by id. */
-export function statusPieces(request: PageRequest, seen: PageStatus): Record<string, Html> {
+export function statusPieces(
+  request: PageRequest,
+  seen: PageStatus,
+): Record<'state' | 'attention' | 'figures' | 'details', Html> {
   return {
     state: stateSection(request, seen),
     attention: attentionSection(request, seen),

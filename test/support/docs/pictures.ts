@@ -19,7 +19,7 @@ const pictures: Readonly<Record<string, (file: string) => void | Promise<void>>>
   'console-approvals.png': takeConsole({ path: 'approvals' }),
   'console-person.png': takeConsole({
     path: 'approvals',
-    follow: 'ann@example.com',
+    follow: 'cara@example.com',
     width: 420,
     height: 860,
     colorScheme: 'dark',
