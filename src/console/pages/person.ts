@@ -109,7 +109,7 @@ function outlookPart(request: PageRequest, found: FoundPerson, outlook: ChannelO
   return html`<h3>${channel}</h3>
     <p>
       <span class="chip ${needsSomebody ? 'bad' : 'good'}">${next}</span>
-      Recorded: ${recorded}.
+      The last known subscription: ${recorded}.
     </p>
     ${why.map((line) => html`<p>${prose(found.say(line))}</p>`)}
     ${conflict === undefined ? '' : resolveForms(request, found, { channel, conflict })}`;
