@@ -35,6 +35,9 @@ export interface AccessRules {
   secureHost: string | undefined;
 }
 
+/** How the answer of an action is shown: done, failed, or neither. */
+export type FlashKind = 'good' | 'bad' | 'busy';
+
 /** What a session remembers of a user. */
 export interface SessionUser {
   name: string;
@@ -45,7 +48,7 @@ declare module 'fastify' {
   interface Session {
     user?: SessionUser;
     /** What the last action answered; shown once. */
-    flash?: { ok: boolean; lines: string[] };
+    flash?: { kind: FlashKind; lines: string[] };
   }
 }
 

@@ -1,6 +1,19 @@
 // What moves in the console: parts of a page that the server sends anew, and plots.
 'use strict';
 
+/** Names each time in the reader's own time zone, too. */
+function nameLocalTimes(area) {
+  for (const time of area.querySelectorAll('time[datetime]')) {
+    time.title = new Date(time.dateTime).toLocaleString();
+  }
+}
+nameLocalTimes(document);
+
+// On a phone, the navigation is one row that scrolls.
+document
+  .querySelector('nav [aria-current]')
+  ?.scrollIntoView({ block: 'nearest', inline: 'center' });
+
 for (const area of document.querySelectorAll('[data-live]')) {
   const source = new EventSource(area.dataset.live);
   source.addEventListener('parts', ({ data }) => {
@@ -9,7 +22,9 @@ for (const area of document.querySelectorAll('[data-live]')) {
       // Whoever is typing or has opened something keeps it.
       const isInUse =
         part?.contains(document.activeElement) || part?.querySelector('details[open]');
-      if (part && !isInUse) part.innerHTML = html;
+      if (!part || isInUse) continue;
+      part.innerHTML = html;
+      nameLocalTimes(part);
     }
   });
 }

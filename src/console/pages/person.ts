@@ -90,7 +90,7 @@ function bodyOf(request: PageRequest, found: FoundPerson): Html {
       ${outlooks.map((outlook) => outlookPart(request, found, outlook))} ${buttons(request, found)}
     </section>
     ${rulesSection(records.entries)} ${listSection(records, say)}
-    ${timelineOf(request, { ...records, changes }, say)}
+    ${timelineOf(request, { ...records, changes, recorded: document.recorded }, say)}
     <section>
       <h2>What is recorded</h2>
       ${recordSections(document).map(([title, lines]) => linesPart(title, lines, say))}
@@ -205,13 +205,17 @@ function rulesSection(entries: readonly EntryDocument[]): Html {
     return text === '' ? '' : html`<strong>${text}</strong>`;
   };
   return html`<section>
-    <h2>Which rule decided</h2>
+    <h2>Which rule decided our last change</h2>
+    <p class="quiet">
+      What the person did on the platform is no change of this mirror: it stands below, in what
+      happened.
+    </p>
     <ul>
       ${[...decided].map(([id, writes]) => {
         const rule = [...rules, ...gates].find((one) => one.id === id);
         const channels = writes.map(({ part }) => String(part) || 'the whole record').join(', ');
         return html`<li>
-          ${channels}: the last change was made because: ${rule?.asks ?? id}
+          ${channels}: ${prose(rule?.asks ?? id)}
           ${rule?.row === undefined ? '' : `(rule ${rule.row})`}
         </li>`;
       })}

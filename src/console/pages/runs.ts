@@ -9,7 +9,7 @@ import {
 } from '../../cli/status/run-document.ts';
 import type { RunFilter } from '../../snapshot/tables/run-history.ts';
 import { choice, filterForm, withQuery } from '../view/filter-form.ts';
-import { html, type Html, linkTo, type Page, type PageRequest } from '../view/page.ts';
+import { html, type Html, linkTo, type Page, type PageRequest, timeOf } from '../view/page.ts';
 import { type Cell, numbers, table } from '../view/table.ts';
 
 const perPage = 20;
@@ -72,7 +72,7 @@ function row(request: PageRequest, run: ListedRun): Cell[] {
   const why = more.length > 0 ? `${reason} (and ${more.length} more)` : reason;
   const note = why === undefined ? '' : html`<br /><small class="quiet">${why}</small>`;
   return [
-    html`<a href="${linkTo(request, `runs/${run.run}`)}">${run.startedAt}</a>`,
+    html`<a href="${linkTo(request, `runs/${run.run}`)}">${timeOf(run.startedAt)}</a>`,
     modeWords(run),
     html`${statusWords(run)}${note}`,
     tookWords(run),

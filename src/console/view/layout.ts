@@ -1,6 +1,6 @@
 /** Renders what all pages of the console share. */
-import { html, raw, type Html } from './page.ts';
-import type { User } from '../access/visitor.ts';
+import { html, prose, raw, type Html } from './page.ts';
+import type { FlashKind, User } from '../access/visitor.ts';
 
 /** The path below which the style and the scripts lie. Browsers keep them for an hour. */
 export const assetsAt = '/assets';
@@ -20,7 +20,8 @@ export interface Frame {
   mirror?: { name: string; href: string } | undefined;
   nav?: readonly NavLink[];
   user?: (Pick<User, 'name' | 'role'> & { canSignOut: boolean; csrf: string }) | undefined;
-  flash?: { ok: boolean; lines: readonly string[] } | undefined;
+  /** What the last action answered. */
+  flash?: { kind: FlashKind; lines: readonly string[] } | undefined;
 }
 
 /** Returns the whole page. */
@@ -82,8 +83,10 @@ function navigation(links: readonly NavLink[]): Html {
   </nav>`;
 }
 
-function notice({ ok, lines }: NonNullable<Frame['flash']>): Html {
-  return html`<div class="flash ${ok ? 'good' : 'bad'}" role="status">
-    ${lines.map((line) => html`<p>${line}</p>`)}
+function notice({ kind, lines }: NonNullable<Frame['flash']>): Html {
+  // Columns of a report stand below each other only in letters of one width.
+  const isReport = lines.some((line) => /\S {3,}\S/.test(line));
+  return html`<div class="flash ${kind}" role="status" tabindex="0">
+    ${isReport ? html`<pre>${lines.join('\n')}</pre>` : lines.map((line) => html`<p>${prose(line)}</p>`)}
   </div>`;
 }

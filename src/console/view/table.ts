@@ -22,7 +22,7 @@ export function names(title: string): Column {
 
 /** Returns a table, which scrolls in a narrow window. */
 export function table(columns: readonly Column[], rows: readonly Row[]): Html {
-  return html`<div class="scroll">
+  return html`<div class="scroll" tabindex="0">
     <table>
       ${head(columns)} ${body(columns, rows)}
     </table>
