@@ -1,5 +1,6 @@
 /** Shows what awaits approval, with its likely cause, and lets operators approve or reject it. */
 import { guardNames, guardRows, timedGuards } from '../../domain/guard-classes.ts';
+import { withCommas } from '../../domain/values/counted.ts';
 import { countWords } from '../../engine/report/guard-text.ts';
 import { isAnyLeft } from '../../engine/guard/plan-decisions.ts';
 import { byWords } from '../../cli/output/decision-words.ts';
@@ -11,6 +12,7 @@ import type { Seen } from '../../cli/lookup/snapshot-command.ts';
 import { actionForm } from '../view/form.ts';
 import { html, type Html, type Page, type PageRequest } from '../view/page.ts';
 import { personLink } from '../view/person-link.ts';
+import { type Cell, numbers, table } from '../view/table.ts';
 
 type Held = CurrentStatus['held'][number];
 
@@ -37,7 +39,8 @@ export const approvalsPage: Page = {
 
 interface Shown {
   groups: readonly PlanGroup[];
-  samples: readonly Html[];
+  /** The cells of the first changes. */
+  samples: readonly (readonly Cell[])[];
 }
 
 const nothing: Shown = { groups: [], samples: [] };
@@ -50,11 +53,7 @@ function planIn(request: PageRequest, { snapshot, names }: Seen, plan: string): 
     const name = names({ kind, key });
     const who =
       kind === 'contact' ? html`<a href="${personLink(request, snapshot, key)}">${name}</a>` : name;
-    return html`<tr>
-      <td>${who}</td>
-      <td>${changeName(op, false)}</td>
-      <td>${part === '' ? '–' : part}</td>
-    </tr>`;
+    return [who, changeName(op, false), part === '' ? '–' : part];
   });
   return { groups: snapshot.awaitingApproval.groups(plan), samples: rows };
 }
@@ -127,24 +126,13 @@ function approveForm(request: PageRequest, plan: string): Html {
 function partsTable(request: PageRequest, plan: string, groups: readonly PlanGroup[]): Html | '' {
   if (groups.length < 2) return '';
   return html`<h3>Decide about a part</h3>
-    <div class="scroll">
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Change</th>
-            <th scope="col">Channel</th>
-            <th scope="col" class="number">People</th>
-            <th scope="col">Decision</th>
-          </tr>
-        </thead>
-        <tbody>
-          ${groups.map((group) => partRow(request, plan, group))}
-        </tbody>
-      </table>
-    </div>`;
+    ${table(
+      ['Change', 'Channel', numbers('People'), 'Decision'],
+      groups.map((group) => partRow(request, plan, group)),
+    )}`;
 }
 
-function partRow(request: PageRequest, plan: string, { guard, op, part, n }: PlanGroup): Html {
+function partRow(request: PageRequest, plan: string, { guard, op, part, n }: PlanGroup): Cell[] {
   const values = {
     plan,
     guard: guardRows[guard].configKey,
@@ -168,32 +156,14 @@ function partRow(request: PageRequest, plan: string, { guard, op, part, n }: Pla
         ${timedGuards.has(guard) ? '' : decide('reject')}
       </details>`
     : '';
-  return html`<tr>
-    <td>${changeName(op, false)}</td>
-    <td>${part === '' ? '–' : part}</td>
-    <td class="number">${n.toLocaleString('en')}</td>
-    <td>${forms}</td>
-  </tr>`;
+  return [changeName(op, false), part === '' ? '–' : part, withCommas(n), forms];
 }
 
 function sampleTable(samples: Shown['samples'], more: number): Html {
   return html`<details open>
     <summary>The first ${samples.length} changes</summary>
-    <div class="scroll">
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Who</th>
-            <th scope="col">Change</th>
-            <th scope="col">Channel</th>
-          </tr>
-        </thead>
-        <tbody>
-          ${samples}
-        </tbody>
-      </table>
-    </div>
-    ${more > 0 ? html`<p class="quiet">… and ${more.toLocaleString('en')} more</p>` : ''}
+    ${table(['Who', 'Change', 'Channel'], samples)}
+    ${more > 0 ? html`<p class="quiet">… and ${withCommas(more)} more</p>` : ''}
   </details>`;
 }
 
