@@ -1,4 +1,4 @@
-user_version 21
+user_version 22
 CREATE INDEX change_by_guard on change (guard, sent_at)
      where guard is not null and approved is null;
 CREATE INDEX change_by_key on change (kind, key);
@@ -34,7 +34,7 @@ CREATE TABLE change (
      target text, body text not null, phase integer not null,
      state text not null, reason text, fix text,
      planned_at integer not null, sent_at integer, ended_at integer
-   , guard text, approved text, why text);
+   , guard text, approved text, why text, before text);
 CREATE TABLE held (
      batch text not null, kind text not null, key text not null,
      op text not null, part text not null, target text not null, guard text not null, body text not null default '', ids text not null default '[]',
