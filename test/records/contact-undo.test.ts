@@ -47,7 +47,6 @@ const entry = (cause: Entry['cause']): Entry => ({
   by: NOON,
   through: 'address',
   bears: true,
-  since: NOON,
 });
 
 type Row = [journaled: DoneChange, now: string, known: Partial<States>, then: string];

@@ -1,4 +1,4 @@
-/** The engine holds in simulated worlds in which runs are undone, and people unsubscribe between. */
+/** The engine holds in worlds in which runs are undone, and people unsubscribe between. */
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';

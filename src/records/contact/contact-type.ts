@@ -24,7 +24,7 @@ import { leavingOf } from './observe/unsubscribe-listing.ts';
 import { outsOf } from './consent/platform-opt-outs.ts';
 import { precheck } from './send/send-precheck.ts';
 import { listed, memoriesOf, newsOfChange } from './consent/do-not-contact-entries.ts';
-import { contactKey, namedIn, observe, othersIn, timeOf } from './observe/observed-contact.ts';
+import { contactKey, namedIn, observe, timeOf } from './observe/observed-contact.ts';
 import { anew, find, read, type ReadAccess, readAll, retrieve } from './observe/contact-read.ts';
 import {
   type ContactChange,
@@ -33,6 +33,7 @@ import {
 } from './observe/contact-rows.ts';
 import { enrolment, silentBody } from './observe/contact-state.ts';
 import { idsOf } from './consent/renamed-contact.ts';
+import { othersIn } from './observe/channel-observation.ts';
 import { partsOf } from './observe/last-observed.ts';
 import { undoPerson } from './undo-person.ts';
 

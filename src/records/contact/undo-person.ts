@@ -20,8 +20,8 @@
  *                   policy.deletes is not off
  *
  * An opt-out by `undo` remembers what the CRM states. Until the CRM states something else, rule
- * `undone` (33) keeps a run from opting the person in again. Undoing an undo ignores that memory: an
- * opt-in follows in the same run if the rules allow it. If the contact is gone, the memory is
+ * `undone` (33) keeps a run from opting the person in again. Undoing an undo ignores that memory:
+ * an opt-in follows in the same run if the rules allow it. If the contact is gone, the memory is
  * dropped, and the next run creates the person where the rules allow.
  */
 import type { Change, DoneChange } from '../../domain/change.ts';
@@ -30,11 +30,11 @@ import { changedLater, type NotUndone, type Undoing, type Undone } from '../undo
 import { changeOf, decidePerson, verdictIn } from './consent/decide.ts';
 import { factsOf, type PersonFacts, type PersonRules } from './consent/facts.ts';
 import { gates } from './consent/gates.ts';
-import { isOurs, statementOf, statingOut } from './consent/own-opt-outs.ts';
+import { isOurs, statingOut } from './consent/own-opt-outs.ts';
 import { rules as table } from './consent/rules.ts';
 import type { ContactStates } from './observe/contact-rows.ts';
 import type { ObservedContact, RecordedContact } from './observe/contact-state.ts';
-import { statedAt } from './observe/strictest-consent.ts';
+import { statedAt, statementIn } from './observe/strictest-consent.ts';
 
 interface Facts {
   run: string;
@@ -133,7 +133,7 @@ function optOut(done: DoneChange, { run, facts }: Facts): Change | NotUndone {
     why: {
       bound: [...new Set([...bound, ...states.origins])].toSorted(),
       cause: 'undone',
-      undone: { run, said: statementOf(states, part) },
+      undone: { run, said: states.certified ? statementIn(states.desired, part) : undefined },
     },
     reason: reasonIn(facts, part, contact),
   });

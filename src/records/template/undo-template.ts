@@ -9,7 +9,7 @@
  *   create            there                                              archive
  *   update, archive   the version before was not kept, or had a field    no: version-unknown
  *                     empty that cannot be emptied again
- *   update, archive   there                                              update to the version before
+ *   update, archive   there                                              update to that version
  *
  * The recorded template remembers what the source states. Until the source states something else,
  * no run writes the template again.

@@ -99,8 +99,10 @@ const isOther = 'run not in (select value from json_each(?))';
 export function changesIn(db: Statements): Journal {
   const adopt = db.prepare<Stretch & { run: string; at: number }>(
     `insert into change
-       (run, kind, key, op, part, target, body, phase, guard, why, before, approved, state, planned_at)
-     select @run, kind, key, op, part, target, body, phase, guard, why, before, approved, 'planned', @at
+       (run, kind, key, op, part, target, body, phase, guard, why, before, approved,
+        state, planned_at)
+     select @run, kind, key, op, part, target, body, phase, guard, why, before, approved,
+       'planned', @at
      from temp.planned indexed by planned_in_order
      where held = 0 and ${inStretch} order by phase, kind, key, seq`,
   );

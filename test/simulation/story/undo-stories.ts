@@ -1,11 +1,11 @@
 /**
- * Stories in which runs are undone, and people unsubscribe between. They have seeds of their own, so
- * that the other stories stay as they are.
+ * Stories in which runs are undone, and people unsubscribe between. They have seeds of their own,
+ * so that the other stories stay as they are.
  */
 import fc from 'fast-check';
 import { who, type Act } from './actions.ts';
 import { pick } from './random-draws.ts';
-import { step, type RunStep, type Step } from './steps.ts';
+import { approval, step, type RunStep, type Step } from './steps.ts';
 import { story, type Story } from './story.ts';
 
 /** What speaks against an opt-in, or for another one, while a run is being undone. */
@@ -51,12 +51,13 @@ const undo = fc
     return { ...of, ...plain, undoes };
   });
 
-/** Acts, an undo, and perhaps a run after it. */
+/** Acts, an undo, what a guard held of it, and perhaps a run after it. */
 const scene = fc
-  .record({ acts: between, undo, then: fc.option(step.calm, { freq: 1 }) })
-  .map(({ acts, undo: one, then }): Step[] => [
+  .record({ acts: between, undo, approves: fc.boolean(), then: fc.option(step.calm, { freq: 1 }) })
+  .map(({ acts, undo: one, approves, then }): Step[] => [
     ...acts.map((act): Step => ({ is: 'act', act })),
     one,
+    ...(approves ? [approval, one] : []),
     ...(then ? [then] : []),
   ]);
 
@@ -72,7 +73,7 @@ export const undoStory: fc.Arbitrary<Story> = fc
   .record({
     of: story,
     places: fc.array(fc.record({ at: fc.nat(), scene }), { maxLength: 2 }),
-    arrivals: fc.array(arrival, { minLength: 1, maxLength: 3 }),
+    arrivals: fc.array(arrival, { minLength: 2, maxLength: 5, size: 'max' }),
     last: fc.tuple(step.calm, scene, scene),
   })
   .map(({ of, places, arrivals, last: [run, ...scenes] }): Story => {

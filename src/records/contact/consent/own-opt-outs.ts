@@ -75,7 +75,7 @@ function remembering(
 }
 
 /** Returns what a complete reading of the CRM states; undefined if it is not known. */
-export function statementOf(
+function statementOf(
   { desired, certified }: Pick<Said, 'desired' | 'certified'>,
   channel: string,
 ): string | undefined {

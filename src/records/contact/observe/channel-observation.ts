@@ -1,4 +1,5 @@
 /** Updates what is recorded for a person in one channel after reading the platform. */
+import type { Contact } from '../../../platform/answer-schemas.ts';
 import type { Subscription } from '../../../platform/request-schemas.ts';
 import type { Membership } from './contact-state.ts';
 
@@ -68,4 +69,15 @@ export function isNewer(
 ): boolean {
   const made = recorded?.is === 'opt_out' ? recorded.made : undefined;
   return consentAt !== null && made !== undefined && consentAt > made.by && consentAt <= now;
+}
+
+/** Returns the other channels to which the contacts on a page are subscribed, once for each. */
+export function othersIn(
+  contacts: readonly Pick<Contact, 'channels'>[],
+  channels: ReadonlySet<string>,
+): { id: string; name: string }[] {
+  const all = contacts.flatMap((contact) => contact.channels);
+  return all
+    .filter(({ id, subscription }) => !channels.has(id) && subscription === 'opt_in')
+    .map(({ id, name }) => ({ id, name: name ?? '' }));
 }

@@ -115,17 +115,6 @@ export function namedIn(contacts: readonly Pick<Contact, 'channels'>[]): NamedPa
   return first && { names: first, differ: !others.every((names) => isSame(first, names)) };
 }
 
-/** Returns the other channels to which the contacts on a page are subscribed, once for each. */
-export function othersIn(
-  contacts: readonly Pick<Contact, 'channels'>[],
-  channels: ReadonlySet<string>,
-): { id: string; name: string }[] {
-  const all = contacts.flatMap((contact) => contact.channels);
-  return all
-    .filter(({ id, subscription }) => !channels.has(id) && strict(subscription) === 'opt_in')
-    .map(({ id, name }) => ({ id, name: name ?? '' }));
-}
-
 /**
  * Returns opt_out for any word other than opt_in, so that an unknown word never subscribes a
  * contact.

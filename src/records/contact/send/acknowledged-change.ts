@@ -22,8 +22,8 @@ const nothing: RecordedContact = { channels: {}, contacts: [], defaults: [], out
  * Only an acknowledged request makes an opt-out ours. An opt-out that the person made before, or
  * that was already there (409), remains the platform's. A creation starts over and keeps only the
  * opt-outs of a contact that vanished. After a delete the contact counts as never owned. A person
- * without a row who is opted out was erased, and gets no row. After a delete by `undo`, the opt-outs
- * remain recorded.
+ * without a row who is opted out was erased, and gets no row. After a delete by `undo`, the
+ * opt-outs remain recorded.
  */
 export function acknowledge(
   before: RecordedRow | undefined,
