@@ -77,6 +77,7 @@ const causeWords: Readonly<Record<string, string>> = {
   absence: 'missing from the CRM',
   flag: 'deleted in the CRM',
   address: 'the CRM has another address',
+  undone: '`undo` took our opt-in back',
 };
 
 function channelLines({ channels, defaults }: RecordedEntry): string[] {

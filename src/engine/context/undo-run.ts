@@ -14,8 +14,8 @@ import type { ToUndo } from './mirror-context.ts';
 /** The run that is undone. */
 export interface UndoneRun {
   readonly run: string;
-  /** Returns the next keys after `after` whose records the run has changed, in key order. */
-  keys(kind: RecordTypeName, after: Key, count: number): Key[];
+  /** Makes the records that the run has changed candidates. Yields chunk by chunk. */
+  select(kind: RecordTypeName): Iterable<void>;
   /** Returns the changes of one record that are to be undone, oldest first. */
   changesOf(kind: RecordTypeName, key: Key): DoneChange[];
   /** Notes what of one record cannot be undone. Only the first decision about a record counts. */
@@ -36,7 +36,12 @@ export function undoneRun(snapshot: Snapshot, { run: word, ops }: ToUndo): Undon
   const noted = new Set<string>();
   return {
     run,
-    keys: (kind, after, count) => runChanges.keys({ run, kind }, after, count),
+    *select(kind) {
+      for (const chunk of runChanges.chunks(run)) {
+        snapshot.stage(() => runChanges.select({ run, kind }, chunk));
+        yield;
+      }
+    },
     changesOf(kind, key) {
       const all = runChanges.of({ run, kind }, key);
       const isNew = all.some(({ op }) => op === 'create');

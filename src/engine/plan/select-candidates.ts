@@ -27,7 +27,10 @@ async function addCandidates(run: RunContext, type: RecordType, findings: Findin
     for (const one of keysOf(run, type, { key, known: findings })) candidates.add(name, one);
     return;
   }
-  if (run.undo) return addUndone(run, run.undo, type);
+  if (run.undo) {
+    for (const _ of run.undo.select(name)) await run.clock.sleep(0);
+    return;
+  }
   if (!findings.listing && !findings.whole) {
     stage(() => candidates.named(name));
     return;
@@ -39,23 +42,4 @@ async function addCandidates(run: RunContext, type: RecordType, findings: Findin
     });
   });
   candidates.parked(name);
-}
-
-const undoneAtOnce = 1000;
-
-/** Adds the records that the run to undo has changed. */
-async function addUndone(
-  { snapshot, clock }: RunContext,
-  undo: NonNullable<RunContext['undo']>,
-  { name }: RecordType,
-): Promise<void> {
-  const { candidates, stage } = snapshot;
-  let after = '';
-  for (;;) {
-    const keys = undo.keys(name, after, undoneAtOnce);
-    if (keys.length === 0) return;
-    stage(() => keys.forEach((key) => candidates.add(name, key)));
-    after = keys.at(-1) ?? after;
-    await clock.sleep(0);
-  }
 }

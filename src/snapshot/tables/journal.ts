@@ -89,6 +89,9 @@ interface StoredChange extends Omit<JournaledChange, 'target' | 'guard' | 'sentA
 
 const columns = 'seq, run, kind, key, op, part, target, body, phase, guard, state, sent_at';
 
+/** The columns that a staged change brings into the journal. */
+const carried = 'kind, key, op, part, target, body, phase, guard, why, before, approved';
+
 /** Selects the changes with an outcome that does not wait for the audit log. */
 const isOver = `state not in ('sent', 'unknown')
   and seq not in (select change from unaudited where change is not null)`;
@@ -98,11 +101,8 @@ const isOther = 'run not in (select value from json_each(?))';
 /** Prepares the statements about the journal. */
 export function changesIn(db: Statements): Journal {
   const adopt = db.prepare<Stretch & { run: string; at: number }>(
-    `insert into change
-       (run, kind, key, op, part, target, body, phase, guard, why, before, approved,
-        state, planned_at)
-     select @run, kind, key, op, part, target, body, phase, guard, why, before, approved,
-       'planned', @at
+    `insert into change (run, ${carried}, state, planned_at)
+     select @run, ${carried}, 'planned', @at
      from temp.planned indexed by planned_in_order
      where held = 0 and ${inStretch} order by phase, kind, key, seq`,
   );

@@ -1,12 +1,15 @@
 /** Reads back what a run changed, for `undo`. */
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 import type { DoneChange } from '../../domain/change.ts';
+import { inStretch, type Stretch, stretchesOf } from '../database/plan-chunks.ts';
 import type { Statements } from '../database/prepared-statements.ts';
 
 /** The acknowledged changes of earlier runs. */
 export interface RunChanges {
-  /** Returns the next keys after `after`, in key order, of which a run has changed a record. */
-  keys(of: RunPart, after: Key, count: number): Key[];
+  /** Yields the chunks of the changes of a run. */
+  chunks(run: string): Iterable<Stretch>;
+  /** Makes the records of a chunk that the run has changed candidates for a decision. */
+  select(of: RunPart, stretch: Stretch): void;
   /** Returns the changes that a run made to a record, oldest first. */
   of(run: RunPart, key: Key): DoneChange[];
 }
@@ -24,10 +27,11 @@ interface StoredDone extends Omit<DoneChange, 'target' | 'before' | 'later'> {
 
 /** Prepares the statements. */
 export function runChangesIn(db: Statements): RunChanges {
-  const those = `run = @run and kind = @kind and state = 'acked'`;
-  const keys = db.prepare<RunPart & { after: Key; count: number }, { key: Key }>(
-    `select distinct key from change indexed by change_by_run
-     where ${those} and key > @after order by key limit @count`,
+  const chunks = stretchesOf(db, 'from change indexed by change_by_run where run = @run');
+  const select = db.prepare<Stretch & { run: string; of: string }>(
+    `insert or ignore into temp.candidate (kind, key)
+     select kind, key from change indexed by change_by_run
+     where run = @run and kind = @of and state = 'acked' and ${inStretch}`,
   );
   // A later change to the whole record, or to the same part, comes from another run.
   const done = db.prepare<RunPart & { key: Key }, StoredDone>(
@@ -36,10 +40,12 @@ export function runChangesIn(db: Statements): RunChanges {
        where l.kind = c.kind and l.key = c.key and l.run <> c.run and l.seq > c.seq
          and l.state = 'acked' and (l.part in (c.part, '') or c.part = '')
        order by l.seq desc limit 1) later
-     from change c indexed by change_by_key where ${those} and key = @key order by seq`,
+     from change c indexed by change_by_key
+     where run = @run and kind = @kind and state = 'acked' and key = @key order by seq`,
   );
   return {
-    keys: (part, after, count) => keys.all({ ...part, after, count }).map(({ key }) => key),
+    chunks: (run) => chunks({ run }),
+    select: (part, stretch) => void select.run({ run: part.run, of: part.kind, ...stretch }),
     of: (part, key) =>
       done.all({ ...part, key }).map(({ target, before, later, ...row }) => ({
         ...row,

@@ -114,7 +114,7 @@ function countsIn(db: Statements): Pick<FiguresHistory, Counting> {
   // Opt-outs are the first phase of a run, so the other changes are not looked at.
   const optOutsOf = db.prepare<{ run: string; at: number }, OptOutDay>(
     `select ${dayOf('@at')} day, count(*) n, case
-         when why ->> '$.rule' = 'settled-out' then 'operator'
+         when why ->> '$.rule' in ('settled-out', 'undo') then 'operator'
          when coalesce(body ->> '$.cause', 'stated') = 'stated' then 'stated'
          else 'absence' end origin
      from change indexed by change_by_run

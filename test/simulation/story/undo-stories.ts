@@ -53,12 +53,12 @@ const undo = fc
 
 /** Acts, an undo, what a guard held of it, and perhaps a run after it. */
 const scene = fc
-  .record({ acts: between, undo, approves: fc.boolean(), then: fc.option(step.calm, { freq: 1 }) })
-  .map(({ acts, undo: one, approves, then }): Step[] => [
+  .record({ acts: between, undo, approves: fc.boolean(), next: fc.option(step.calm, { freq: 1 }) })
+  .map(({ acts, undo: one, approves, next }): Step[] => [
     ...acts.map((act): Step => ({ is: 'act', act })),
     one,
     ...(approves ? [approval, one] : []),
-    ...(then ? [then] : []),
+    ...(next ? [next] : []),
   ]);
 
 /** Somebody whom the next run is likely to opt in. */
