@@ -43,8 +43,13 @@ function inverseOf(
   { run, changes }: Undoing,
   done: DoneChange,
 ): Change | NotUndone {
-  const { op, part, later } = done;
-  const refused = (rule: string, reason: string): NotUndone => ({ op, part, rule, reason });
+  const { part, later } = done;
+  const refused = (rule: string, reason: string): NotUndone => ({
+    op: done.op,
+    part,
+    rule,
+    reason,
+  });
   if (later !== undefined) return changedLater(done);
   const recorded = states.recorded?.value;
   const target = done.target ?? states.recorded?.id;
@@ -61,8 +66,8 @@ function inverseOf(
   }
   const source = states.desired[0]?.fingerprint ?? null;
   const about = { target: shown.id, fields, wanted: { ...recorded.sent, ...fields }, shown };
-  const isCreation = changes.some((one) => one.op === 'create');
-  const made = templateChange(states.key, isCreation ? 'archive' : 'update', {
+  const op = fields.status === 'archived' ? 'archive' : 'update';
+  const made = templateChange(states.key, op, {
     ...about,
     undone: { run, source },
   });
