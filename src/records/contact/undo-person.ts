@@ -151,7 +151,9 @@ function deletionAfter(inverse: readonly Change[], { run, facts }: Facts): Chang
   const [contact, other] = shown;
   const isOurs = states.recorded?.ownership === 'created' && contact?.id === states.recorded.id;
   if (rules.absence.deletes === 'off' || !contact || other || !isOurs || contact.left) return [];
-  if (states.sight !== 'listed' || states.restored || facts.isProtected) return [];
+  // A record with a new address decides itself when the old contact is deleted.
+  if (states.successors.length > 0 || facts.isProtected) return [];
+  if (states.sight !== 'listed' || states.restored) return [];
   const parts = inverse.filter(({ op }) => op === 'opt_out').map(({ part }) => part);
   const isOver = rules.channels.every((channel) => {
     const is = now.channels[channel];
