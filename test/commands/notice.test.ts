@@ -25,6 +25,7 @@ test.each<[string, NoticeLines, Attention['code'][], string[]]>([
   ['the CRM cannot be told',          {},     ['returns_stuck'],               ['failed: returns_stuck it is']],
   ['the CRM refuses',             {},     ['returns_rejected'],            ['failed: returns_rejected it is']],
   ['an erasure',                            {},     ['erasure_unfinished'],          ['failed: erasure_unfinished it is']],
+  ['the audit log is lost or altered',      {},     ['audit_log'],                   ['failed: audit_log it is']],
   ['quarantined, for which runs fail',      {},     ['run_failed', 'quarantined'],   ['quarantined: quarantined it is']],
   ['quarantined, and failed before',        failed, ['run_failed', 'quarantined'],   ['quarantined: quarantined it is', 'recovered: no longer: run_failed it was']],
   ['not proven for long',                   {},     ['stale'],                       ['stale: stale it is']],

@@ -30,15 +30,16 @@ export type NoticeLines = z.infer<typeof told>;
 const dayMs = 86_400_000;
 
 /**
- * The trouble for each attention code. Codes without a row resolve themselves, or reflect
- * somebody's choice.
+ * The trouble for each attention code, so that a new code cannot be forgotten. `null` is not sent:
+ * it resolves itself, somebody chose it, or another trouble reports it.
  */
-const troubleOf: Partial<Record<Attention['code'], Trouble>> = {
+const troubleOf: Readonly<Record<Attention['code'], Trouble | null>> = {
   held: 'held',
   opt_outs_many: 'opt_outs',
   quarantined: 'quarantined',
   stale: 'stale',
   ledger: 'failed',
+  audit_log: 'failed',
   opt_outs_refused: 'failed',
   returns_stuck: 'failed',
   returns_rejected: 'failed',
@@ -48,6 +49,12 @@ const troubleOf: Partial<Record<Attention['code'], Trouble>> = {
   alert_refused: 'alert',
   alert_run_time: 'alert',
   alert_deviation: 'alert',
+  no_snapshot: null,
+  never_proven: null,
+  run_interrupted: null,
+  outcomes_unknown: null,
+  paused: null,
+  restored: null,
 };
 
 /**
