@@ -17,10 +17,11 @@ import { lookInto, openSnapshot } from '../../snapshot/snapshot.ts';
 import { withConfig } from '../../cli/output/printed-commands.ts';
 import type { Shell } from '../../cli/compose/process-shell.ts';
 import type { Log } from '../../cli/run/run-log.ts';
-import { type Attention, attentionOf } from '../../cli/status/attention-list.ts';
 import { readCurrentStatus } from '../../cli/status/current-status.ts';
 import {
   after,
+  type Found,
+  foundIn,
   type Notice,
   type NoticeLines,
   noticesOf,
@@ -73,7 +74,7 @@ interface Surroundings extends NotifierOptions {
 
 /** The state of a mirror at the end of a run. */
 interface Seen {
-  attention: Attention[];
+  found: Found[];
   /** The id of the newest run about all people. */
   run: string | null;
 }
@@ -83,7 +84,7 @@ function lookNow(config: Config, { log }: NotifierOptions): Seen | undefined {
     const standing = readCurrentStatus(config);
     const { full, fast } = standing.lastRuns;
     const isFast = fast && fast.startedAt > (full?.startedAt ?? '');
-    return { attention: attentionOf(standing), run: (isFast ? fast : full)?.run ?? null };
+    return { found: foundIn(standing), run: (isFast ? fast : full)?.run ?? null };
   } catch (error) {
     log.noticed(undefined, sayWhy(error));
     return undefined;
@@ -128,13 +129,13 @@ function createLine(sink: Sink, of: Surroundings) {
  * Sends the notices that are due. Stops at the first failure, because the next run sends the
  * remaining ones.
  */
-async function tellOf(line: Line, { attention, run }: Seen): Promise<void> {
+async function tellOf(line: Line, { found, run }: Seen): Promise<void> {
   const { config, sink, shell, log, clock } = line;
   const { name } = sink;
   let first: Notice | undefined;
   try {
     if (clock.now() < line.waitUntil) return;
-    const due = noticesOf(toldIn(config, name), attention, clock.now()).filter(
+    const due = noticesOf(toldIn(config, name), found, clock.now()).filter(
       ({ type, trouble }) => type === 'mirror.recovered' || sink.wants(trouble),
     );
     for (const notices of batchesOf(due, sink)) {
