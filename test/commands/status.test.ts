@@ -371,7 +371,8 @@ describe('status', () => {
   });
 });
 
-const olderTables = `alter table change drop column before; drop table run_figures; drop table opt_out_day;
+const olderTables = `alter table change drop column before;
+  drop table run_figures; drop table opt_out_day;
   drop table approval_signature; drop table unaudited;
   alter table run drop column asked;
   alter table change drop column why; alter table origin drop column since;
