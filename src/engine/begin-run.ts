@@ -99,6 +99,8 @@ function contextOf(
     ...ofOptions,
     ...own,
     id: idOf(mirror, own.startedAt),
+    rules: mirror.rules ?? [],
+    timezone: mirror.timezone ?? 'UTC',
     facts: createFacts(snapshot, writes),
     groupCommit: createGroupCommit(snapshot, own.clock),
     selection: selectionOf(mirror, options.onlyPeople),

@@ -36,11 +36,12 @@ import { type ListNews, listNewsIn } from './staging/do-not-contact-news.ts';
 import { type OptOutReports, optOutReportsIn } from './tables/opt-out-reports.ts';
 import { type Shaping, shapingIn } from './guards/guarded-shape.ts';
 import { withdrawalsIn, type Withdrawals } from './guards/guarded-withdrawals.ts';
+import { type AskedChanges, askedChangesIn } from './guards/guarded-asked.ts';
 import { type Slicing, slicingIn, type Staging, stagingIn } from './staging/staging.ts';
 import { type KeyRanges, rangesIn } from './database/key-range.ts';
 import { type Unaudited, unauditedIn } from './tables/unaudited.ts';
 import { figuresIn, type FiguresHistory } from './tables/run-figures.ts';
-import { statementsOf } from './database/prepared-statements.ts';
+import { type Statements, statementsOf } from './database/prepared-statements.ts';
 import { stagingTables } from './staging/staging-tables.ts';
 import { candidatesIn, type DecisionCandidates } from './staging/decision-candidates.ts';
 import { type Duplicates, duplicatesIn } from './staging/duplicate-records.ts';
@@ -76,7 +77,7 @@ export interface Snapshot {
   /** Returns the inode number of the file, which a copy of the file does not share. */
   fileNumber(): string;
   absences: Absences;
-  guarded: GuardedChanges & { withdrawals: Withdrawals };
+  guarded: GuardedChanges & { withdrawals: Withdrawals; asked: AskedChanges };
   shaping: Shaping;
   awaitingApproval: PlansAwaitingApproval;
   unaudited: Unaudited;
@@ -249,7 +250,7 @@ function snapshotOf(
     ranges: rangesIn(statements),
     duplicates: duplicatesIn(statements),
     absences: absencesIn(statements),
-    guarded: { ...guardedChangesIn(statements), withdrawals: withdrawalsIn(statements) },
+    guarded: guardedIn(statements),
     shaping: shapingIn(statements),
     awaitingApproval: awaitingApprovalIn(statements),
     unaudited: unauditedIn(statements),
@@ -288,4 +289,12 @@ function standBeside(path: string, token: Token): Snapshot {
     db.close();
     throw error;
   }
+}
+
+function guardedIn(db: Statements): Snapshot['guarded'] {
+  return {
+    ...guardedChangesIn(db),
+    withdrawals: withdrawalsIn(db),
+    asked: askedChangesIn(db),
+  };
 }

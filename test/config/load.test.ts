@@ -47,6 +47,7 @@ describe('a valid file', () => {
         absentReadings: 2,
         absentForMs: 20 * 3600 * 1000,
       },
+      rules: [],
       keepMs: 90 * 24 * 3600 * 1000,
       alerts: {},
       audit: {

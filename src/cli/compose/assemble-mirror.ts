@@ -82,6 +82,8 @@ export function assemble(config: Config, shell: Shell, access: MirrorAccess): As
     pageSizes,
     keepMs: config.keepMs,
     guards: byGuard((_, { configKey }) => config.guards[configKey]),
+    rules: config.rules,
+    timezone: config.schedule?.timezone,
     unstated: config.policy.statesAbsent ? undefined : absenceRulesOf(config),
     sample: config.contacts?.sample,
     reserve: config.platform.reserve,

@@ -77,6 +77,7 @@ export function* approveThisPlan(context: RunState): Generator<undefined, boolea
   snapshot.guarded.release(hash);
   context.review.held.clear();
   context.review.withdrawn.clear();
+  context.review.asked.clear();
   context.tally.released(guardNames);
   approvals.push({ plan: hash, whole: null, ...decision });
   return true;

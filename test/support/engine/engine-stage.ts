@@ -61,6 +61,11 @@ export interface StageOptions {
   absence?: Partial<AbsenceRules>;
   /** What happens to people who left, where the configuration does not say it. */
   unstated?: Mirror['unstated'];
+  /** What asks for an approval, and in which time zone; may change between runs. */
+  rules?: Mirror['rules'];
+  timezone?: string;
+  /** How the contacts are read; may change between runs. */
+  manner?: string;
   /** By how much our clock is ahead of the platform's, in milliseconds; may change at any time. */
   ahead?: () => number;
   /** The file of the snapshot; without it, in memory. */
@@ -119,6 +124,9 @@ export function createStage(options: StageOptions = {}): Stage {
       policy: options.policy ?? {},
       ...(options.guards && { guards: options.guards }),
       ...(options.absence && { absence: options.absence }),
+      ...(options.rules && { rules: options.rules }),
+      ...(options.timezone !== undefined && { timezone: options.timezone }),
+      ...(options.manner !== undefined && { manner: options.manner }),
       unstated: options.unstated,
       contacts: {
         ...sourceOf(stage, 'people', options),
