@@ -100,6 +100,7 @@ function contextOf(
     ...own,
     id: idOf(mirror, own.startedAt),
     rules: mirror.rules ?? [],
+    windows: mirror.windows ?? [],
     timezone: mirror.timezone ?? 'UTC',
     facts: createFacts(snapshot, writes),
     groupCommit: createGroupCommit(snapshot, own.clock),

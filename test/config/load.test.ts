@@ -48,6 +48,7 @@ describe('a valid file', () => {
         absentForMs: 20 * 3600 * 1000,
       },
       rules: [],
+      windows: [],
       keepMs: 90 * 24 * 3600 * 1000,
       alerts: {},
       audit: {

@@ -83,6 +83,7 @@ export function assemble(config: Config, shell: Shell, access: MirrorAccess): As
     keepMs: config.keepMs,
     guards: byGuard((_, { configKey }) => config.guards[configKey]),
     rules: config.rules,
+    windows: config.windows,
     timezone: config.schedule?.timezone,
     unstated: config.policy.statesAbsent ? undefined : absenceRulesOf(config),
     sample: config.contacts?.sample,

@@ -11,6 +11,7 @@ import { number, onMapping, secret, text, whole } from './field-types.ts';
 import { contacts, templates } from './records-schema.ts';
 import { approvers } from './approvers-schema.ts';
 import { rules } from './rule-condition.ts';
+import { windows } from './windows-schema.ts';
 import { notices } from './notices-schema.ts';
 import { redis, schedule, server } from './worker-schema.ts';
 
@@ -232,6 +233,7 @@ export const fileSchema = z
     policy: policy.prefault({}),
     guards: guards.prefault({}),
     rules: rules.default([]),
+    windows: windows.default([]),
     keep: duration('How long the snapshot keeps runs and their changes').default('90d'),
     audit: audit.prefault({}),
     requests: requests.prefault({}),

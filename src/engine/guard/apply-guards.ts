@@ -20,6 +20,7 @@ import { withoutYielding, yielding } from '../plan/commit-plan.ts';
 import type { RunState } from '../context/run-state.ts';
 import { isFirstLoad } from '../context/first-load.ts';
 import { beginHolds, endsOf } from './approval-holds.ts';
+import { isClosedNow } from '../context/change-windows.ts';
 import { onlyKey } from '../context/mirror-context.ts';
 import { noteVolume, othersOf, populationOf } from './guard-population.ts';
 import { shapeOf } from './change-shape.ts';
@@ -53,7 +54,8 @@ function* steps(context: RunState, cause: Cause): Generator<undefined, void> {
   const hasRejections = awaitingApproval.rejections().length > 0;
   const names = new Set(context.parts.map(({ type }) => type.name));
   const classes = guardNames.filter((of) => names.has(guardRows[of].recordType));
-  const isRuled = context.run.rules.length > 0;
+  const { rules, windows } = context.run;
+  const isRuled = rules.length > 0 || windows.length > 0;
   for (const of of classes) {
     const { withoutHeldOf } = guardRows[of];
     // Nobody can reject an opt-out that the CRM states.
@@ -65,7 +67,11 @@ function* steps(context: RunState, cause: Cause): Generator<undefined, void> {
     yield* guardOne(context, of, cause);
     if (!isRuled) yield* eachRangeOf(context, of, guarded.pass);
   }
-  if (cause === 'run') yield* ruleAll(context, classes);
+  if (cause === 'run') {
+    yield* ruleAll(context, classes);
+    for (const of of classes.filter((one) => isClosedNow(context.run, one)))
+      yield* eachRangeOf(context, of, guarded.deferred.defer);
+  }
   if (isRuled) for (const of of classes) yield* eachRangeOf(context, of, guarded.pass);
   if (context.review.rounds === 0 && (yield* approveThisPlan(context))) {
     for (const of of classes) yield* eachRangeOf(context, of, guarded.pass);

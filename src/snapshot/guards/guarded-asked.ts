@@ -22,16 +22,18 @@ export interface AskedChanges {
 }
 
 /**
- * Selects the rows of `planned` that the CRM states about one person, and that therefore only the
- * limits of guards hold: stated opt-outs, flagged people, and people who were erased.
+ * Selects the rows of a table of changes that the CRM states about one person, and that therefore
+ * only the limits of guards hold: stated opt-outs, flagged people, and people who were erased.
  */
-const isStated = `(planned.guard = '${guardRows.opt_out.id}'
-  or (planned.op = 'opt_out' and planned.body ->> '$.cause' in ('stated', 'flag'))
-  or (planned.op = 'delete'
-    and (planned.why ->> '$.says' = 'deleted' or planned.body ->> '$.shown' is not null)))`;
+export function isStated(table: string): string {
+  return `(${table}.guard = '${guardRows.opt_out.id}'
+    or (${table}.op = 'opt_out' and ${table}.body ->> '$.cause' in ('stated', 'flag'))
+    or (${table}.op = 'delete' and (coalesce(${table}.why ->> '$.says', '') = 'deleted'
+      or ${table}.body ->> '$.shown' is not null)))`;
+}
 
 /** A first load is exempt from the limit of a guard, and not from a rule. */
-const canAsk = `(approved is null or approved = 'exempt') and ${isUnpassed} and not ${isStated}`;
+const canAsk = `(approved is null or approved = 'exempt') and ${isUnpassed} and not ${isStated('planned')}`;
 
 /** Prepares the queries about changes that a rule can withhold. */
 export function askedChangesIn(db: Statements): AskedChanges {

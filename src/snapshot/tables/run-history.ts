@@ -92,6 +92,7 @@ export function runsIn(db: Statements): Runs {
      where mode = 'full' and status in ('done', 'rejected') and summary ->> '$.only' is null
        and summary ->> '$.certificate.source' and summary ->> '$.certificate.platform'
        and coalesce(summary ->> '$.contacts.prevented.sample', 0) = 0
+       and not exists (select 1 from json_each(run.summary, '$.deferred') d where d.value > 0)
      order by started_at desc, id desc limit 1`,
   );
   const mapping = db.prepare<[string], { mapping: string }>(

@@ -53,6 +53,7 @@ export interface Parts {
   /** How the contacts are read. */
   manner?: string;
   rules?: Mirror['rules'];
+  windows?: Mirror['windows'];
   timezone?: string;
   unstated?: Mirror['unstated'];
   contacts: Source;
@@ -108,6 +109,7 @@ export function mirrorOf(parts: Parts): Mirror {
     keepMs: 90 * 86_400_000,
     guards: { ...limits, ...parts.guards },
     rules: parts.rules,
+    windows: parts.windows,
     timezone: parts.timezone,
     unstated: parts.unstated,
     reserve: 0,

@@ -63,6 +63,7 @@ export interface StageOptions {
   unstated?: Mirror['unstated'];
   /** What asks for an approval, and in which time zone; may change between runs. */
   rules?: Mirror['rules'];
+  windows?: Mirror['windows'];
   timezone?: string;
   /** How the contacts are read; may change between runs. */
   manner?: string;
@@ -125,6 +126,7 @@ export function createStage(options: StageOptions = {}): Stage {
       ...(options.guards && { guards: options.guards }),
       ...(options.absence && { absence: options.absence }),
       ...(options.rules && { rules: options.rules }),
+      ...(options.windows && { windows: options.windows }),
       ...(options.timezone !== undefined && { timezone: options.timezone }),
       ...(options.manner !== undefined && { manner: options.manner }),
       unstated: options.unstated,

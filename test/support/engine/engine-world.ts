@@ -313,6 +313,7 @@ export interface Lines {
   policy?: Record<string, unknown>;
   guards?: Record<string, unknown>;
   rules?: Record<string, unknown>[];
+  windows?: Record<string, unknown>[];
   schedule?: Record<string, unknown>;
   redis?: string;
   server?: Record<string, unknown>;
@@ -354,6 +355,7 @@ function writeConfig({
     ...(lines.policy && { policy: lines.policy }),
     guards: { optOuts: { percent: 100 }, templates: { percent: 100 }, ...lines.guards },
     ...(lines.rules && { rules: lines.rules }),
+    ...(lines.windows && { windows: lines.windows }),
     ...(lines.schedule && { schedule: lines.schedule }),
     ...(lines.redis && { redis: lines.redis }),
     ...(lines.server && { server: lines.server }),
