@@ -170,6 +170,7 @@ async function serve({ config }: Folder) {
           token: undefined,
           link: { key, user },
           viewersSeeAddresses: false,
+          secureHost: undefined,
         },
         clock: systemClock,
         secret: randomBytes(32).toString('hex'),

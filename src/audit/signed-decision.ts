@@ -1,6 +1,5 @@
 /** Tells whether a decision in the audit log is signed by the key that it names. */
-import { verify } from 'node:crypto';
-import { keyOfBase64 } from '../domain/values/ed25519-key.ts';
+import { isSignedBy } from '../domain/values/ed25519-key.ts';
 import type { DecisionEntry } from './audit-entry.ts';
 
 const form = /^ed25519 ([\w+/=]+)$/;
@@ -13,10 +12,5 @@ export function isSignedDecision({
 }: Pick<DecisionEntry, 'evidence' | 'statement' | 'signer'>): boolean | undefined {
   if (statement === null || signer === null) return undefined;
   const [, signature = ''] = form.exec(evidence ?? '') ?? [];
-  try {
-    const key = keyOfBase64(signer);
-    return verify(null, Buffer.from(statement), key, Buffer.from(signature, 'base64'));
-  } catch {
-    return false;
-  }
+  return isSignedBy(signer, statement, signature);
 }

@@ -16,6 +16,7 @@ import { codeOfStop, exitCode } from '../cli/output/exit-codes.ts';
 import { explain } from '../cli/output/failure-report.ts';
 import { operatorName } from '../cli/output/operator-name.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
+import { stopped } from '../cli/compose/stop-signals.ts';
 
 interface Flags {
   config: string[];
@@ -109,9 +110,4 @@ function portOf(text = `${defaultPort}`): number {
   const port = Number(text);
   if (/^\d{1,5}$/.test(text) && port <= 65_535) return port;
   throw new Invalid(`--port ${text}: it is no port`, { fix: 'write a number from 0 to 65535' });
-}
-
-async function stopped(stop: AbortSignal): Promise<void> {
-  if (stop.aborted) return;
-  await new Promise((resolve) => stop.addEventListener('abort', resolve, { once: true }));
 }

@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import type { Command } from 'commander';
 import { createEmulator, type Emulator } from '../emulator/emulator.ts';
@@ -14,6 +13,7 @@ import { Invalid, renderProblem } from '../domain/errors.ts';
 import { forecast } from '../engine/report/duration-forecast.ts';
 import { subscription } from '../platform/request-schemas.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
+import { stopped } from '../cli/compose/stop-signals.ts';
 import { exitCode } from '../cli/output/exit-codes.ts';
 import { lasting } from '../cli/output/format-values.ts';
 import { withCommas } from '../domain/values/counted.ts';
@@ -88,7 +88,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     const served = await serveAt(emulator, port);
     if (flags.json) printJson(emulator, served.url, shell);
     else printText(emulator, { url: served.url, data: flags.data }, shell);
-    if (!shell.stop.aborted) await once(shell.stop, 'abort');
+    await stopped(shell.stop);
     await served.close();
   } finally {
     emulator.close();

@@ -13,6 +13,7 @@ import { serve, type Workable } from '../worker/mirror-service.ts';
 import { hushed } from '../cli/run/run-log.ts';
 import { type QuietFlags, quietOptions } from '../cli/output/verbosity.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
+import { stopped } from '../cli/compose/stop-signals.ts';
 import { openServer, type WorkerServer } from '../worker/worker-server.ts';
 
 interface Flags extends QuietFlags {
@@ -106,12 +107,4 @@ function refuseTwins(configs: readonly Config[]): void {
       fix: 'give each a mirror name and a snapshot',
     });
   }
-}
-
-async function stopped(stop: AbortSignal): Promise<void> {
-  if (stop.aborted) return;
-  // While Redis is away, nothing else keeps the process alive.
-  const alive = setInterval(() => undefined, 60_000);
-  await new Promise((resolve) => stop.addEventListener('abort', resolve, { once: true }));
-  clearInterval(alive);
 }

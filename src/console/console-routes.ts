@@ -72,11 +72,26 @@ export function serveConsole(app: FastifyInstance, options: ConsoleOptions): voi
       store: createSessionStore(options.clock),
       saveUninitialized: false,
     });
+    secureCookies(scope, options.access);
     await scope.register(formBody);
     await scope.register(csrf, { sessionPlugin: '@fastify/session', getToken: tokenIn });
     await scope.register(rateLimit, { global: false });
     await scope.register(fastifySSE);
     serveAll(scope, options);
+  });
+}
+
+/**
+ * Marks the cookies of an answer to the secure host as Secure. The server itself speaks plain HTTP,
+ * so the session does not do it.
+ */
+function secureCookies(scope: FastifyInstance, { secureHost }: AccessRules): void {
+  if (secureHost === undefined) return;
+  scope.addHook('onSend', async ({ headers }, reply) => {
+    const cookies = reply.getHeader('set-cookie');
+    if (headers.host !== secureHost || cookies === undefined) return;
+    const secure = [cookies].flat().map((one) => `${one}; Secure`);
+    reply.removeHeader('set-cookie').header('set-cookie', secure);
   });
 }
 

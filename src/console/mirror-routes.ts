@@ -3,6 +3,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { Invalid } from '../domain/errors.ts';
 import type { Clock } from '../domain/clock.ts';
+import { exitCode } from '../cli/output/exit-codes.ts';
+import type { FlashKind } from './access/visitor.ts';
 import { actions, apartActions, runActions } from './actions.ts';
 import type { CommandResult, ConsoleMirror } from './view/console-mirror.ts';
 import { watchMirror } from './live.ts';
@@ -35,15 +37,17 @@ export function serveMirror(
   for (const page of pages) {
     const path = page.path === '' ? base : `${base}/${page.path}`;
     scope.get(path, async (request, reply) => {
-      const content = await page.show(inside(request, reply, mirror));
-      if (!reply.sent) await answer(request, reply, { page, mirror, content });
+      const asked = inside(request, reply, mirror);
+      const content = await page.show(asked);
+      if (!reply.sent) await answer(request, reply, { page, asked, content });
     });
     const { search } = page;
     if (search) {
       scope.post(path, async (request, reply) => {
         const values = form.parse(request.body ?? {});
-        const content = await search(inside(request, reply, mirror), values);
-        await answer(request, reply, { page, mirror, content });
+        const asked = inside(request, reply, mirror);
+        const content = await search(asked, values);
+        await answer(request, reply, { page, asked, content });
       });
     }
   }
@@ -66,21 +70,22 @@ export function serveMirror(
 
 interface Answered {
   page: Page;
-  mirror: ConsoleMirror;
+  asked: PageRequest;
   content: Shown | PageElsewhere;
 }
 
 async function answer(
   request: FastifyRequest,
   reply: FastifyReply,
-  { page, mirror, content }: Answered,
+  { page, asked, content }: Answered,
 ): Promise<void> {
   if ('to' in content) {
     await reply.redirect(content.to, 303);
     return;
   }
   if ('body' in content) {
-    await sendPage(request, reply, { ...content, ...frameOf(mirror, page.path) });
+    const { csrf, mirror } = asked;
+    await sendPage(request, reply, { ...content, csrf, ...frameOf(mirror, page.path) });
     return;
   }
   const { type, text, name, policy } = content;
@@ -142,8 +147,18 @@ async function act(
   if (!read.success) throw new Invalid('the form is not as this console sends it');
   const { back = linkTo({ mirror }), csrf: _, ...values } = read.data;
   const done = await outcomeOf(name, values, { visitor, mirror, clock });
-  request.session.set('flash', { ok: done.code === 0, lines: done.lines });
+  request.session.set('flash', { kind: kindOf(done.code), lines: done.lines });
   await reply.redirect(pathOf(back), 303);
+}
+
+const neutral: ReadonlySet<number> = new Set(
+  (['held', 'rejected', 'changes'] as const).map(exitCode),
+);
+
+/** Returns how an answer is shown: an exit code that is no failure is not shown as one. */
+function kindOf(code: number): FlashKind {
+  if (code === 0) return 'good';
+  return neutral.has(code) ? 'busy' : 'bad';
 }
 
 async function outcomeOf(
@@ -158,7 +173,8 @@ async function outcomeOf(
     if (error instanceof Invalid) return { code: 2, lines: [error.message] };
     throw error;
   }
-  const done = apartActions.has(name) ? mirror.runApart(argv) : mirror.run(visitor, argv);
+  const named = name === 'check' && visitor.seesAddresses ? [...argv, '--addresses'] : argv;
+  const done = apartActions.has(name) ? mirror.runApart(named) : mirror.run(visitor, argv);
   if (!runActions.has(name)) return done;
   const over = new AbortController();
   const begun: Promise<CommandResult> = clock.sleep(runWaitMs, over.signal).then(

@@ -75,10 +75,23 @@ test('the page of a person tells what happened, the newest first, with rule, req
   expect(await timeline.getByRole('link', { name: /^run / }).first().getAttribute('href')).toMatch(
     /^\/m\/world\/runs\//,
   );
-  const rules = await page.getByText('the last change was made because').innerText();
+  const rules = await page
+    .getByRole('heading', { name: 'Which rule decided our last change' })
+    .locator('..')
+    .innerText();
   expect(rules).toContain('opt-out wanted; subscribed');
   expect((await page.content()).length).toBeLessThan(150_000);
   expect(await faultsOf(page)).toEqual([]);
+});
+
+test('what the person did on the platform stands in the timeline, with its time', async () => {
+  const world = await mirrored();
+  await world.call('sync');
+  world.emulator.dashboard.leave(world.emulator.world.contact(ann)?.id ?? '', 'ch_news');
+  await world.call('sync');
+  const { page } = await search(world, ann);
+  const told = page.locator('#timeline li', { hasText: 'opted out of ch_news on the platform' });
+  expect(await told.innerText()).toMatch(/after 2\d{3}-\S+ \S+ UTC and by 2\d{3}-\S+ \S+ UTC/);
 });
 
 test('an operator resolves a conflict in the browser, and the next run applies it', async () => {

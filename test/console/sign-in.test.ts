@@ -5,6 +5,7 @@ import { afterAll, expect, test } from 'vitest';
 import { accessRulesOf } from '../../src/console/access/access-rules.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { mirrored } from '../support/commands/mirrored-contacts.ts';
+import { raw } from '../support/server/started-server.ts';
 import { closeBrowser, faultsOf, look, startConsole } from '../support/console/running-console.ts';
 
 afterAll(closeBrowser);
@@ -103,4 +104,26 @@ test('a proxy names the user, from its own address only', async () => {
   };
   expect(await get('127.0.0.1')).toEqual([200, true]);
   expect(await get('10.0.0.9')).toEqual([401, false]);
+});
+
+test.each([
+  ['https://console.example.com', 'console.example.com', true],
+  ['https://console.example.com:8443/', 'console.example.com:8443', true],
+  ['https://console.example.com', '127.0.0.1:8080', false],
+  ['http://console.example.com', 'console.example.com', false],
+])('with publicUrl %s, a cookie for %s is Secure: %s', async (publicUrl, host, isSecure) => {
+  const world = await mirrored();
+  expect((await world.call('sync')).code).toBe(0);
+  world.config({ server: { publicUrl } });
+  const { secureHost } = accessRulesOf(loadConfig(world.file, {}));
+  const { url, link } = await startConsole([world.file], { secureHost });
+  const signedIn = await raw(url, { path: link.slice(url.length), headers: { host } });
+  const cookies = [signedIn.headers['set-cookie']].flat().map(String);
+  expect(cookies).toEqual([expect.stringMatching(/^crm-mirror-session=.*; HttpOnly/)]);
+  expect(cookies.map((one) => one.split('; ').includes('Secure'))).toEqual([isSecure]);
+  const [cookie = ''] = cookies.map((one) => one.split(';', 1)[0]);
+  expect(await raw(url, { path: '/m/world', headers: { host, cookie } })).toMatchObject({
+    status: 200,
+    body: expect.stringContaining('operator'),
+  });
 });

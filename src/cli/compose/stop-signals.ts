@@ -1,4 +1,5 @@
-/** Converts the signals of the process into requests to stop. */
+/** Converts the signals of the process into requests to stop, and waits for one. */
+import { once } from 'node:events';
 import { Interrupted } from '../../domain/errors.ts';
 
 /** How long after the first signal work in flight is abandoned. */
@@ -31,4 +32,13 @@ export function stopSignals(): { stop: AbortSignal; abort: AbortSignal } {
     });
   }
   return { stop: stop.signal, abort: abort.signal };
+}
+
+/** Keeps the process alive until it is asked to stop. */
+export async function stopped(stop: AbortSignal): Promise<void> {
+  if (stop.aborted) return;
+  // While Redis is away, nothing else keeps a worker alive.
+  const alive = setInterval(() => undefined, 60_000);
+  await once(stop, 'abort');
+  clearInterval(alive);
 }

@@ -21,7 +21,7 @@ const kind = 'contact';
 /** More than a log can hold. */
 const everything = 1_000_000_000;
 
-/** About whom, and for when. */
+/** The person of the dossier, and the time up to which it counts. */
 export interface DossierRequest {
   key: Key;
   /** The time after which nothing counts, in milliseconds since the epoch; null for now. */

@@ -11,7 +11,7 @@ type Searched = Parameters<typeof recordsOf>[0];
 
 /**
  * Returns the people that an address, a CRM id or a hash means: those who are recorded, and those
- * whom an address finds on the do-not-contact list or in the audit log. Several people may share a
+ * that an address finds on the do-not-contact list or in the audit log. Several people may share a
  * CRM id. A hash is compared with everybody, in slices between which others go first. Throws
  * Invalid for a word that cannot mean anybody.
  */

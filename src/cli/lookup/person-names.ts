@@ -56,7 +56,7 @@ export function namedBy(word: string, snapshot: Snapshot): (record: Named) => bo
 const keysAtOnce = 1_000;
 
 /**
- * Returns the person of the snapshot whom a hash names, or undefined. It compares all keys, so a
+ * Returns the person of the snapshot that a hash names, or undefined. It compares all keys, so a
  * server passes a `pause` that lets others go first.
  */
 export async function keyOfHash(

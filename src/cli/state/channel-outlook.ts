@@ -84,7 +84,7 @@ function awaiting({ awaitingApproval }: RecordDocument, channel: string): Next |
   if (!one) return undefined;
   const since = one.since === null ? [] : [`since ${one.since}`];
   const until = one.until === null ? [] : [`from ${one.until} on it needs no approval`];
-  const why = [[`guards.${one.guard}`, ...since, ...until].join(', ')];
+  const why = [[`withheld by \`guards.${one.guard}\``, ...since, ...until].join(', ')];
   return { next: 'a change is awaiting approval', why, needsSomebody: true, conflict: undefined };
 }
 
@@ -113,5 +113,5 @@ function settledOrNew({ recorded }: RecordDocument): Next {
       'nothing, unless the CRM or the platform has changed: the last run left nothing to do';
     return { ...calm, next, why };
   }
-  return { ...calm, next: 'decided anew by the next run that reads the person', why };
+  return { ...calm, next: 'decided again by the next run that reads the person', why };
 }

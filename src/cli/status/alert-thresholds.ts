@@ -5,7 +5,7 @@
  */
 import type { Config } from '../../config/config.ts';
 import { median } from '../../domain/values/median.ts';
-import { counted } from '../../domain/values/counted.ts';
+import { counted, withCommas } from '../../domain/values/counted.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import { lasting } from '../output/format-values.ts';
 import { type ToldRun, tellRun } from './run-history.ts';
@@ -65,7 +65,7 @@ function manyRefused({ mode, attempted }: ToldRun, most: number): Found {
   const { sent, refused } = attempted ?? { sent: 0, refused: 0 };
   if (refused < refusedAtLeast || refused * 100 <= sent * most) return [];
   const share = Math.round((refused * 1000) / sent) / 10;
-  const many = `${refused.toLocaleString('en')} of ${counted(sent, 'change')} (${share} %)`;
+  const many = `${withCommas(refused)} of ${counted(sent, 'change')} (${share} %)`;
   const text = `the platform refused ${many} of the last ${mode} run, and alerts.refused is ${most} %`;
   return [{ threshold: 'refused', text }];
 }
@@ -90,7 +90,7 @@ function deviates(run: ToldRun, earlier: readonly ToldRun[], times: number): Fou
   if (sent <= most) return [];
   const text =
     `the last ${run.mode} run made ${counted(sent, 'change')}; the ${before.length} before it made ` +
-    `${format(usual)} at the median, and up to ${format(most)} are usual (alerts.deviation is ${times})`;
+    `${withCommas(usual)} at the median, and up to ${withCommas(most)} are usual (alerts.deviation is ${times})`;
   return [{ threshold: 'deviation', text }];
 }
 
@@ -98,8 +98,4 @@ function deviates(run: ToldRun, earlier: readonly ToldRun[], times: number): Fou
 function isComparable({ only }: ToldRun): (run: ToldRun) => boolean {
   return (one) =>
     one.attempted !== null && one.only === only && /^(done|held|rejected)$/.test(one.status);
-}
-
-function format(n: number): string {
-  return n.toLocaleString('en');
 }

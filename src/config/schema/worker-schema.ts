@@ -72,7 +72,9 @@ export const server = z
       .string()
       .refine(isBase, noBase)
       .transform((url) => url.replace(/\/+$/, ''))
-      .describe('Public address of this server for the CRM, if it is behind a proxy')
+      .describe(
+        'Public address of this server behind a proxy: for webhooks, links in notifications and cookies',
+      )
       .optional(),
     users: text('File of the users of the console; without it, the console only shows').optional(),
     proxyUser: z

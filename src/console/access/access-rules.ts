@@ -6,7 +6,8 @@ import type { AccessRules } from './visitor.ts';
 
 /** Returns the rules of the configuration. Throws Invalid if the file of users cannot be used. */
 export function accessRulesOf(config: Pick<Config, 'file' | 'server'>): AccessRules {
-  const { proxyUser, token, viewersSeeAddresses = false } = config.server ?? {};
+  const { proxyUser, token, publicUrl = '', viewersSeeAddresses = false } = config.server ?? {};
+  const address = URL.parse(publicUrl);
   const file = usersFileOf(config);
   return {
     users: file === undefined ? undefined : openUsers(file),
@@ -18,6 +19,7 @@ export function accessRulesOf(config: Pick<Config, 'file' | 'server'>): AccessRu
     token,
     link: undefined,
     viewersSeeAddresses,
+    secureHost: address?.protocol === 'https:' ? address.host : undefined,
   };
 }
 

@@ -28,10 +28,15 @@ export interface AccessRules {
   proxy: { header: string; operators: ReadonlySet<string>; from: ReadonlySet<string> } | undefined;
   /** The token of the server. */
   token: string | undefined;
-  /** The key in the link that `crm-mirror console` prints, and whom it stands for. */
+  /** The key in the link that `crm-mirror console` prints, and the user it signs in. */
   link: { key: string; user: User } | undefined;
   viewersSeeAddresses: boolean;
+  /** The host under which a proxy with TLS serves the console; undefined if none is known. */
+  secureHost: string | undefined;
 }
+
+/** How the answer of an action is shown: done, failed, or neither. */
+export type FlashKind = 'good' | 'bad' | 'busy';
 
 /** What a session remembers of a user. */
 export interface SessionUser {
@@ -43,7 +48,7 @@ declare module 'fastify' {
   interface Session {
     user?: SessionUser;
     /** What the last action answered; shown once. */
-    flash?: { ok: boolean; lines: string[] };
+    flash?: { kind: FlashKind; lines: string[] };
   }
 }
 

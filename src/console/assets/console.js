@@ -1,6 +1,19 @@
 // What moves in the console: parts of a page that the server sends anew, and plots.
 'use strict';
 
+/** Names each time in the reader's own time zone, too. */
+function nameLocalTimes(area) {
+  for (const time of area.querySelectorAll('time[datetime]')) {
+    time.title = new Date(time.dateTime).toLocaleString();
+  }
+}
+nameLocalTimes(document);
+
+// On a phone, the navigation is one row that scrolls.
+document
+  .querySelector('nav [aria-current]')
+  ?.scrollIntoView({ block: 'nearest', inline: 'center' });
+
 for (const area of document.querySelectorAll('[data-live]')) {
   const source = new EventSource(area.dataset.live);
   source.addEventListener('parts', ({ data }) => {
@@ -9,7 +22,9 @@ for (const area of document.querySelectorAll('[data-live]')) {
       // Whoever is typing or has opened something keeps it.
       const isInUse =
         part?.contains(document.activeElement) || part?.querySelector('details[open]');
-      if (part && !isInUse) part.innerHTML = html;
+      if (!part || isInUse) continue;
+      part.innerHTML = html;
+      nameLocalTimes(part);
     }
   });
 }
@@ -18,29 +33,44 @@ const style = getComputedStyle(document.documentElement);
 const color = (name) => style.getPropertyValue(name).trim();
 const seriesColors = ['--plot-1', '--plot-2', '--plot-3', '--plot-4', '--plot-5', '--plot-6'];
 
+const dayAndMonth = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short' });
+const dayAndTime = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'short' });
+const inWords = (format, seconds) => format.format(seconds * 1000);
+const wholeSteps = [1, 2, 5].flatMap((n) => Array.from({ length: 12 }, (_, at) => n * 10 ** at));
+
 /** Draws `{ x: [seconds…], unit?, series: [{ label, values: [number or null…] }…] }`. */
 function draw(area) {
   const { x, unit = '', series } = JSON.parse(area.dataset.plot);
   const axis = { stroke: color('--quiet'), grid: { stroke: color('--line'), width: 1 } };
   const size = () => ({ width: area.clientWidth, height: 200 });
+  const words = (n) => n.toLocaleString('en') + unit;
+  const isShort = x.at(-1) - x[0] < 2 * 86_400;
   const plot = new uPlot(
     {
       ...size(),
+      // A plot that begins at zero shows how large a change is.
+      scales: { y: { range: (_, least, most) => [Math.min(0, least), most * 1.08 || 1] } },
       axes: [
-        axis,
+        {
+          ...axis,
+          space: 70,
+          ...(isShort ? {} : { values: (_, ticks) => ticks.map((n) => inWords(dayAndMonth, n)) }),
+        },
         {
           ...axis,
           size: 60,
-          values: (_, ticks) => ticks.map((n) => n.toLocaleString('en') + unit),
+          ...(unit === '' ? { incrs: wholeSteps.toSorted((one, other) => one - other) } : {}),
+          values: (_, ticks) => ticks.map(words),
         },
       ],
       series: [
-        {},
+        { value: (_, n) => (n === null ? '' : inWords(dayAndTime, n)) },
         ...series.map(({ label }, at) => ({
           label,
           stroke: color(seriesColors[at % seriesColors.length]),
           width: 2,
           points: { show: x.length < 40 },
+          value: (_, n) => (n === null ? '' : words(n)),
         })),
       ],
     },

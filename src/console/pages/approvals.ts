@@ -1,5 +1,6 @@
 /** Shows what awaits approval, with its likely cause, and lets operators approve or reject it. */
 import { type GuardClass, guardNames, guardRows, timedGuards } from '../../domain/guard-classes.ts';
+import { withCommas } from '../../domain/values/counted.ts';
 import { countWords } from '../../engine/report/guard-text.ts';
 import { askedBefore } from '../../engine/guard/plan-rules.ts';
 import { isAnyLeft } from '../../engine/guard/plan-decisions.ts';
@@ -12,6 +13,7 @@ import type { Seen } from '../../cli/lookup/snapshot-command.ts';
 import { actionForm } from '../view/form.ts';
 import { html, type Html, type Page, type PageRequest } from '../view/page.ts';
 import { personLink } from '../view/person-link.ts';
+import { type Cell, numbers, table } from '../view/table.ts';
 
 type Held = CurrentStatus['held'][number];
 
@@ -38,7 +40,8 @@ export const approvalsPage: Page = {
 
 interface Shown {
   groups: readonly PlanGroup[];
-  samples: readonly Html[];
+  /** The cells of the first changes. */
+  samples: readonly (readonly Cell[])[];
   /** Why rules of the configuration withhold changes, by guard. */
   asked: ReadonlyMap<GuardClass, string>;
 }
@@ -53,11 +56,7 @@ function planIn(request: PageRequest, { snapshot, names }: Seen, plan: string): 
     const name = names({ kind, key });
     const who =
       kind === 'contact' ? html`<a href="${personLink(request, snapshot, key)}">${name}</a>` : name;
-    return html`<tr>
-      <td>${who}</td>
-      <td>${changeName(op, false)}</td>
-      <td>${part === '' ? '–' : part}</td>
-    </tr>`;
+    return [who, changeName(op, false), part === '' ? '–' : part];
   });
   const asked = new Map(
     guardNames.flatMap((guard): [GuardClass, string][] => {
@@ -136,24 +135,13 @@ function approveForm(request: PageRequest, plan: string): Html {
 function partsTable(request: PageRequest, plan: string, groups: readonly PlanGroup[]): Html | '' {
   if (groups.length < 2) return '';
   return html`<h3>Decide about a part</h3>
-    <div class="scroll">
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Change</th>
-            <th scope="col">Channel</th>
-            <th scope="col" class="number">People</th>
-            <th scope="col">Decision</th>
-          </tr>
-        </thead>
-        <tbody>
-          ${groups.map((group) => partRow(request, plan, group))}
-        </tbody>
-      </table>
-    </div>`;
+    ${table(
+      ['Change', 'Channel', numbers('People'), 'Decision'],
+      groups.map((group) => partRow(request, plan, group)),
+    )}`;
 }
 
-function partRow(request: PageRequest, plan: string, { guard, op, part, n }: PlanGroup): Html {
+function partRow(request: PageRequest, plan: string, { guard, op, part, n }: PlanGroup): Cell[] {
   const values = {
     plan,
     guard: guardRows[guard].configKey,
@@ -177,32 +165,14 @@ function partRow(request: PageRequest, plan: string, { guard, op, part, n }: Pla
         ${timedGuards.has(guard) ? '' : decide('reject')}
       </details>`
     : '';
-  return html`<tr>
-    <td>${changeName(op, false)}</td>
-    <td>${part === '' ? '–' : part}</td>
-    <td class="number">${n.toLocaleString('en')}</td>
-    <td>${forms}</td>
-  </tr>`;
+  return [changeName(op, false), part === '' ? '–' : part, withCommas(n), forms];
 }
 
 function sampleTable(samples: Shown['samples'], more: number): Html {
   return html`<details open>
     <summary>The first ${samples.length} changes</summary>
-    <div class="scroll">
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Who</th>
-            <th scope="col">Change</th>
-            <th scope="col">Channel</th>
-          </tr>
-        </thead>
-        <tbody>
-          ${samples}
-        </tbody>
-      </table>
-    </div>
-    ${more > 0 ? html`<p class="quiet">… and ${more.toLocaleString('en')} more</p>` : ''}
+    ${table(['Who', 'Change', 'Channel'], samples)}
+    ${more > 0 ? html`<p class="quiet">… and ${withCommas(more)} more</p>` : ''}
   </details>`;
 }
 

@@ -4,6 +4,7 @@ import { entryParts } from '../../cli/audit/entry-text.ts';
 import { auditLogOf } from '../../cli/compose/audit-trail.ts';
 import { actionForm } from '../view/form.ts';
 import { html, type Html, linkTo, type Page, type PageRequest } from '../view/page.ts';
+import { factsTable } from '../view/table.ts';
 
 const shown = 50;
 
@@ -63,16 +64,6 @@ function entryItem(entry: EntryDocument): Html {
   const { title, facts } = entryParts(entry, { named: true });
   return html`<li>
     <p><b>${title}</b> <small class="quiet">${entry.at}, entry ${entry.seq}</small></p>
-    <table class="facts">
-      <tbody>
-        ${facts.map(
-          ([name, text]) =>
-            html`<tr>
-              <th scope="row">${name}</th>
-              <td>${text}</td>
-            </tr>`,
-        )}
-      </tbody>
-    </table>
+    ${factsTable(facts)}
   </li>`;
 }

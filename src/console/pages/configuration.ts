@@ -1,9 +1,12 @@
 /** Shows the configuration as it applies, without secrets, and checks it on request. */
 import { stringify } from 'yaml';
+import { z } from 'zod';
+import { lasting } from '../../cli/output/format-values.ts';
 import type { Config } from '../../config/config.ts';
 import type { User } from '../access/visitor.ts';
 import { actionForm } from '../view/form.ts';
 import { html, type Page } from '../view/page.ts';
+import { table } from '../view/table.ts';
 
 /** The page of the configuration. */
 export const configurationPage: Page = {
@@ -12,14 +15,11 @@ export const configurationPage: Page = {
   show(request) {
     const { config } = request.mirror;
     const channels = config.contacts?.channels ?? [];
-    const rows = channels.map(
-      ({ id, name, subscription }) =>
-        html`<tr>
-          <td>${id}</td>
-          <td>${name ?? '–'}</td>
-          <td><code>${wordsOf(subscription)}</code></td>
-        </tr>`,
-    );
+    const rows = channels.map(({ id, name, subscription }) => [
+      id,
+      name ?? '–',
+      html`<code>${wordsOf(subscription)}</code>`,
+    ]);
     const body = html`<p>
         From <code>${config.file}</code>, as this process has read it, with its defaults. Where a
         value could be a secret, only that it is set is shown.
@@ -31,20 +31,7 @@ export const configurationPage: Page = {
       </p>
       <section>
         <h2>Channels</h2>
-        <div class="scroll">
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">Channel</th>
-                <th scope="col">Name</th>
-                <th scope="col">What the CRM says</th>
-              </tr>
-            </thead>
-            <tbody>
-              ${rows}
-            </tbody>
-          </table>
-        </div>
+        ${table(['Channel', 'Name', 'What the CRM says'], rows)}
       </section>
       <section>
         <h2>Everything</h2>
@@ -55,8 +42,19 @@ export const configurationPage: Page = {
 };
 
 function wordsOf(value: unknown): string {
-  return typeof value === 'string' ? value : JSON.stringify(value);
+  return typeof value === 'string' ? value : stringify(value, inFile).trim();
 }
+
+/** Replaces what was read by what the file states. */
+function inFile(_: string, value: unknown): unknown {
+  const condition = parsedCondition.safeParse(value);
+  return condition.success ? condition.data.text : value;
+}
+
+/** A condition, which is kept with its text. */
+const parsedCondition = z.object({ text: z.string(), judge: z.function() });
+
+const durations = /Ms$/;
 
 /** Blocks without a value that could be a secret. */
 const openBlocks: ReadonlySet<string> = new Set([
@@ -104,6 +102,11 @@ const openKeys: ReadonlySet<string> = new Set([
   'users',
   'header',
   'replaces',
+  'publicUrl',
+  'level',
+  'cursor',
+  'param',
+  'size',
 ]);
 
 /**
@@ -114,20 +117,41 @@ function shownConfig(config: Config, { seesAddresses }: Pick<User, 'seesAddresse
   const entries = Object.entries(config).filter(([, value]) => value !== undefined);
   const text = stringify(
     Object.fromEntries(
-      entries.map(([name, value]) => [name, openBlocks.has(name) ? value : shown(value, name)]),
+      entries.map(([name, value]) => [
+        titleOf(name, value),
+        shown(value, name, openBlocks.has(name)),
+      ]),
     ),
+    { aliasDuplicateObjects: false },
   );
   return seesAddresses ? text : text.replaceAll(/[^\s"'<>,[\]]+@[^\s"'<>,[\]]+/g, '(an address)');
 }
 
-function shown(value: unknown, key: string): unknown {
-  if (Array.isArray(value)) return value.map((one) => shown(one, key));
-  if (typeof value === 'object' && value !== null) {
-    const entries = Object.entries(value).filter(([, one]) => one !== undefined);
-    return Object.fromEntries(entries.map(([name, one]) => [name, shown(one, name)]));
+/** `isOpen`: nothing in the value can be a secret. */
+function shown(value: unknown, key: string, isOpen: boolean): unknown {
+  const stated = inFile(key, value);
+  if (Array.isArray(stated)) return stated.map((one) => shown(one, key, isOpen));
+  if (typeof stated === 'object' && stated !== null) {
+    const entries = Object.entries(stated).filter(([, one]) => one !== undefined);
+    return Object.fromEntries(
+      entries.map(([name, one]) => [
+        titleOf(name, one),
+        // The names of headers are the user's, so they say nothing about what is in them.
+        key === 'headers' ? '(set)' : shown(one, name, isOpen),
+      ]),
+    );
   }
-  if (typeof value !== 'string') return value;
-  if (openKeys.has(key)) return value;
+  if (typeof stated === 'number' && durations.test(key)) return lasting(stated);
+  if (typeof stated !== 'string') return stated;
+  return isOpen || openKeys.has(key) || stated !== value ? stated : masked(stated);
+}
+
+/** Returns the name without its unit, because durations are shown in words. */
+function titleOf(name: string, value: unknown): string {
+  return typeof value === 'number' ? name.replace(durations, '') : name;
+}
+
+function masked(value: string): string {
   const host = URL.canParse(value) ? new URL(value).host : '';
   return host === '' ? '(set)' : `${host} (the rest is not shown)`;
 }

@@ -9,6 +9,7 @@ import {
 } from '../../worker/queues/waiting-events.ts';
 import { actionForm } from '../view/form.ts';
 import { html, type Html, type Page, type PageRequest, prose } from '../view/page.ts';
+import { type Cell, numbers, table } from '../view/table.ts';
 
 const shown = 50;
 
@@ -27,7 +28,7 @@ export const eventsPage: Page = {
     }
     try {
       const waiting = await readWaitingEvents({ url: redis, mirror }, shown);
-      return { title: 'Events', body: tables(request, waiting) };
+      return { title: 'Events', body: waitingPart(request, waiting) };
     } catch (error) {
       if (!isExpected(error)) throw error;
       const body = html`<p class="flash bad">${prose(error.message)}</p>`;
@@ -36,7 +37,10 @@ export const eventsPage: Page = {
   },
 };
 
-function tables(request: PageRequest, { waiting, active, delayed, events }: WaitingEvents): Html {
+function waitingPart(
+  request: PageRequest,
+  { waiting, active, delayed, events }: WaitingEvents,
+): Html {
   const count = (n: number, what: string): Html =>
     html`<div class="tile"><b>${withCommas(n)}</b> ${what}</div>`;
   return html`<div class="tiles">
@@ -46,22 +50,10 @@ function tables(request: PageRequest, { waiting, active, delayed, events }: Wait
     ${
       events.length === 0
         ? html`<p class="quiet">Every event is processed.</p>`
-        : html`<div class="scroll">
-            <table>
-              <thead>
-                <tr>
-                  <th scope="col">CRM record</th>
-                  <th scope="col">Arrived</th>
-                  <th scope="col">State</th>
-                  <th scope="col" class="number">Attempts</th>
-                  <th scope="col">Do it now</th>
-                </tr>
-              </thead>
-              <tbody>
-                ${events.map((event) => eventRow(request, event))}
-              </tbody>
-            </table>
-          </div>`
+        : table(
+            ['CRM record', 'Arrived', 'State', numbers('Attempts'), 'Do it now'],
+            events.map((event) => eventRow(request, event)),
+          )
     }`;
 }
 
@@ -70,19 +62,15 @@ const stateWords = { waiting: 'waits', active: 'is processed', delayed: 'is trie
 function eventRow(
   request: PageRequest,
   { record, isErased, state, at, attempts }: WaitingEvent,
-): Html {
+): Cell[] {
   const isDelayed = state === 'delayed' && !isErased && request.user.role === 'operator';
-  return html`<tr>
-    <td>${request.user.seesAddresses || !record.includes('@') ? record : '(an address)'}</td>
-    <td>${instant(at)}</td>
-    <td>${isErased ? 'erased in the CRM, ' : ''}${stateWords[state]}</td>
-    <td class="number">${attempts}</td>
-    <td>
-      ${
-        isDelayed
-          ? actionForm(request, { action: 'one', label: 'Process now', values: { person: record } })
-          : ''
-      }
-    </td>
-  </tr>`;
+  return [
+    request.user.seesAddresses || !record.includes('@') ? record : '(an address)',
+    instant(at),
+    `${isErased ? 'erased in the CRM, ' : ''}${stateWords[state]}`,
+    attempts,
+    isDelayed
+      ? actionForm(request, { action: 'one', label: 'Process now', values: { person: record } })
+      : '',
+  ];
 }

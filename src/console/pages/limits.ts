@@ -1,11 +1,12 @@
 /** Shows the rate limits of the platform, as they are now or as the last run observed them. */
 import { withCommas } from '../../domain/values/counted.ts';
-import { isExpected } from '../../domain/errors.ts';
-import { explain } from '../../cli/output/failure-report.ts';
 import { instant, lasting, range } from '../../cli/output/format-values.ts';
 import { progressWords } from '../../cli/status/run-progress.ts';
 import { lastRefused } from '../../request-log/read-log.ts';
-import { html, type Html, linkTo, type Page, type PageRequest } from '../view/page.ts';
+import { orFault } from '../view/expected-error.ts';
+import { liveArea } from '../view/live-area.ts';
+import { html, type Html, type Page, type PageRequest } from '../view/page.ts';
+import { names, numbers, table } from '../view/table.ts';
 import type { PageStatus } from '../view/page-status.ts';
 
 /** The page of the rate limits. */
@@ -14,10 +15,7 @@ export const limitsPage: Page = {
   nav: 'Rate limits',
   show(request) {
     const pieces = limitPieces(request, request.mirror.status());
-    const body = html`<div data-live="${linkTo(request, 'live')}">
-        ${Object.entries(pieces).map(([id, piece]) => html`<div id="${id}">${piece}</div>`)}
-      </div>
-      ${refusedSection(request)}`;
+    const body = html`${liveArea(request, pieces)} ${refusedSection(request)}`;
     return { title: 'Rate limits', body };
   },
 };
@@ -52,45 +50,34 @@ function runPart(at: string, running: PageStatus['status']['running']): Html {
     <p>The run still needs: <b>${left}</b>.</p>`;
 }
 
+const columns = [
+  names('Route'),
+  ...['Limit', 'Window', 'Used now', 'By others'].map(numbers),
+  'Seen',
+];
+
 function routesPart(rows: ReadonlyMap<string, Row>): Html {
   if (rows.size === 0) {
     return html`<p class="quiet">No limit is known yet: the answers to a run show them.</p>`;
   }
   const sorted = [...rows].toSorted(([a], [b]) => a.localeCompare(b));
-  return html`<div class="scroll">
-    <table>
-      <thead>
-        <tr>
-          <th scope="col">Route</th>
-          <th scope="col" class="number">Limit</th>
-          <th scope="col" class="number">Window</th>
-          <th scope="col" class="number">Used now</th>
-          <th scope="col" class="number">By others</th>
-          <th scope="col">Seen</th>
-        </tr>
-      </thead>
-      <tbody>
-        ${sorted.map(([route, row]) => routeRow(route, row))}
-      </tbody>
-    </table>
-  </div>`;
-}
-
-function routeRow(route: string, { limit, windowMs, used, others, at }: Row): Html {
-  return html`<tr>
-    <th scope="row">${route}</th>
-    <td class="number">${withCommas(limit)}</td>
-    <td class="number">${range(windowMs)}</td>
-    <td class="number">${used === undefined ? '–' : withCommas(used)}</td>
-    <td class="number">${Math.round(others * 100)} %</td>
-    <td>${at}</td>
-  </tr>`;
+  return table(
+    columns,
+    sorted.map(([route, { limit, windowMs, used, others, at }]) => [
+      route,
+      withCommas(limit),
+      range(windowMs),
+      used === undefined ? '–' : withCommas(used),
+      `${Math.round(others * 100)} %`,
+      at,
+    ]),
+  );
 }
 
 /** Returns the last refusal of each route, as far as the request log goes back. */
 function refusedSection({ mirror }: PageRequest): Html {
-  const found = refusedIn(mirror.config.requests.path);
-  if (typeof found === 'string') return html`<p class="quiet">${found}</p>`;
+  const found = orFault(() => lastRefused(mirror.config.requests.path));
+  if ('fault' in found) return html`<p class="quiet">${found.fault}</p>`;
   return html`<section>
     <h2>Last refused (429)</h2>
     ${
@@ -104,13 +91,4 @@ function refusedSection({ mirror }: PageRequest): Html {
           </ul>`
     }
   </section>`;
-}
-
-function refusedIn(path: string): ReturnType<typeof lastRefused> | string {
-  try {
-    return lastRefused(path);
-  } catch (error) {
-    if (isExpected(error)) return explain(error).text;
-    throw error;
-  }
 }

@@ -1,12 +1,14 @@
 /** Shows the state of a mirror: whether it is in sync, what needs attention, what goes on. */
 import { guardNames } from '../../domain/guard-classes.ts';
-import { withCommas } from '../../domain/values/counted.ts';
+import { counted, withCommas } from '../../domain/values/counted.ts';
 import { range } from '../../cli/output/format-values.ts';
 import type { Attention } from '../../cli/status/attention-list.ts';
 import { rowsOf } from '../../cli/status/current-status.ts';
 import { progressWords } from '../../cli/status/run-progress.ts';
 import { actionForm } from '../view/form.ts';
+import { liveArea } from '../view/live-area.ts';
 import { html, type Html, linkTo, type Page, type PageRequest, prose } from '../view/page.ts';
+import { factsTable } from '../view/table.ts';
 import { plotsSection } from './plots.ts';
 import type { PageStatus } from '../view/page-status.ts';
 
@@ -16,19 +18,20 @@ export const overviewPage: Page = {
   nav: 'Overview',
   async show(request) {
     const seen = request.mirror.status();
-    const pieces = statusPieces(request, seen);
+    const { details: below, ...pieces } = statusPieces(request, seen);
     return {
       title: seen.status.mirror,
-      body: html`<div data-live="${linkTo(request, 'live')}">
-          ${Object.entries(pieces).map(([id, piece]) => html`<div id="${id}">${piece}</div>`)}
-        </div>
-        ${await plotsSection(request)}`,
+      body: html`${liveArea(request, pieces)} ${await plotsSection(request)}
+        <div id="details">${below}</div>`,
     };
   },
 };
 
 /** Returns the parts of the overview that change while it is open, by id. */
-export function statusPieces(request: PageRequest, seen: PageStatus): Record<string, Html> {
+export function statusPieces(
+  request: PageRequest,
+  seen: PageStatus,
+): Record<'state' | 'attention' | 'figures' | 'details', Html> {
   return {
     state: stateSection(request, seen),
     attention: attentionSection(request, seen),
@@ -44,7 +47,22 @@ export function stateOf({ status, attention }: Pick<PageStatus, 'status' | 'atte
 } {
   if (attention.length > 0) return { kind: 'bad', text: 'Needs attention' };
   if (status.running) return { kind: 'busy', text: 'A run is in progress' };
-  return { kind: 'good', text: 'In sync' };
+  if (status.held.some(isDecided)) return { kind: 'busy', text: 'Approved changes await a run' };
+  const problems = problemsIn(status);
+  if (problems === 0) return { kind: 'good', text: 'In sync' };
+  return { kind: 'good', text: `In sync, except ${counted(problems, 'record')} with a problem` };
+}
+
+/** Returns whether some of what a plan withheld is approved, and no run has sent it yet. */
+function isDecided({ undecided, ...held }: PageStatus['status']['held'][number]): boolean {
+  return guardNames.some((of) => held[of] > undecided[of]);
+}
+
+function problemsIn({ conflicts, rejected, invalid }: PageStatus['status']): number {
+  return [conflicts, rejected, invalid].reduce(
+    (sum, of) => sum + (of ? of.contacts + of.templates : 0),
+    0,
+  );
 }
 
 function stateSection(request: PageRequest, seen: PageStatus): Html {
@@ -114,15 +132,12 @@ function remedy(request: PageRequest, { code }: Attention): Html | '' {
 }
 
 function figures(request: PageRequest, { status, due }: PageStatus): Html {
-  const { recorded, conflicts, rejected, invalid, held } = status;
+  const { recorded, held } = status;
   const waiting = held.reduce(
     (sum, { undecided }) => sum + guardNames.reduce((all, of) => all + undecided[of], 0),
     0,
   );
-  const problems = [conflicts, rejected, invalid].reduce(
-    (sum, of) => sum + (of ? of.contacts + of.templates : 0),
-    0,
-  );
+  const problems = problemsIn(status);
   const tile = (value: string, what: string, path: string): Html =>
     html`<a class="tile" href="${linkTo(request, path)}"><b>${value}</b> ${what}</a>`;
   const next = due[0];
@@ -137,16 +152,6 @@ function figures(request: PageRequest, { status, due }: PageStatus): Html {
 function details({ status, due }: PageStatus): Html {
   return html`<section>
     <h2>Details</h2>
-    <table class="facts">
-      <tbody>
-        ${rowsOf(status, due, false).map(
-          ([name = '', value = '']) =>
-            html`<tr>
-              <th scope="row">${name}</th>
-              <td>${prose(value)}</td>
-            </tr>`,
-        )}
-      </tbody>
-    </table>
+    ${factsTable(rowsOf(status, due, false).map(([name = '', value = '']) => [name, prose(value)]))}
   </section>`;
 }

@@ -1,11 +1,12 @@
 /** Finds a person by address, CRM id or hash, and lists the people who need somebody. */
-import { Invalid } from '../../domain/errors.ts';
+import { Invalid, renderProblem } from '../../domain/errors.ts';
 import type { Key } from '../../domain/record.ts';
 import { searchPeople } from '../../cli/dossier/person-search.ts';
 import { maskedText } from '../../cli/lookup/masked-request.ts';
 import type { Seen } from '../../cli/lookup/snapshot-command.ts';
+import type { Snapshot } from '../../snapshot/snapshot.ts';
 import { changeName } from '../../cli/output/change-words.ts';
-import { html, type Html, linkTo, type Page, type PageRequest } from '../view/page.ts';
+import { html, type Html, linkTo, type Page, type PageRequest, prose } from '../view/page.ts';
 import { personLink } from '../view/person-link.ts';
 
 /** The page of the search. */
@@ -15,7 +16,7 @@ export const peoplePage: Page = {
   show: async (request) => contentOf(request, ''),
   async search(request, { who = '' }) {
     const found = await request.mirror.read(request.user, async (seen) => find(request, seen, who));
-    if (typeof found === 'string') return { ...(await contentOf(request, html`${note(found)}`)) };
+    if (typeof found === 'string') return contentOf(request, note(found));
     const [only, ...others] = found;
     if (only && others.length === 0) return { to: only.href };
     const links = found.map(({ href, name }) => html`<li><a href="${href}">${name}</a></li>`);
@@ -44,11 +45,19 @@ async function find(
   const none =
     'Nobody was found. This mirror has no record of such a person, and neither the do-not-contact ' +
     'list nor the audit log names them. Is the address spelled as the CRM spells it?';
-  if (keys.length === 0) return none;
+  if (keys.length === 0) return unusableOf(snapshot, who) ?? none;
   return keys.map((key) => ({
     href: personLink(request, snapshot, key),
     name: names({ kind: 'contact', key }),
   }));
+}
+
+/** Says why the record with this CRM id cannot be used, if it is one of those. */
+function unusableOf({ problems }: Snapshot, who: string): string | undefined {
+  const [found] = problems.counted.list('contact', `id ${who.trim()}`);
+  if (!found) return undefined;
+  const { reason, fix } = found;
+  return `The record of the CRM with this id cannot be used: ${renderProblem({ reason, fix })}`;
 }
 
 async function contentOf(request: PageRequest, result: Html | '') {
@@ -66,7 +75,7 @@ async function contentOf(request: PageRequest, result: Html | '') {
 }
 
 function note(text: string): Html {
-  return html`<p class="flash">${text}</p>`;
+  return html`<p class="flash">${prose(text)}</p>`;
 }
 
 const listed = 10;
@@ -80,12 +89,12 @@ interface Listed {
 function listsOf(request: PageRequest, { snapshot, names }: Seen): Html {
   if (!snapshot) return html`<p class="quiet">There is no snapshot yet.</p>`;
   const { retryLater, awaitingApproval } = snapshot;
-  const refused = retryLater
-    .refusedOptOuts(listed)
-    .map(({ key, part, reason }) => ({ key, text: `${part}: ${maskedText(reason, names)}` }));
-  const conflicts = retryLater
-    .conflicts('contact', listed)
-    .map(({ key, part, reason }) => ({ key, text: `${part}: ${maskedText(reason, names)}` }));
+  const told = ({ key, part, reason }: { key: Key; part: string; reason: string }): Listed => {
+    const text = maskedText(reason, names);
+    return { key, text: text.startsWith(`${part}: `) ? text : `${part}: ${text}` };
+  };
+  const refused = retryLater.refusedOptOuts(listed).map(told);
+  const conflicts = retryLater.conflicts('contact', listed).map(told);
   const held = awaitingApproval
     .current()
     .flatMap(({ plan }) => awaitingApproval.changes(plan, listed))

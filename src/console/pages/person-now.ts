@@ -6,11 +6,10 @@ import { pageOf } from '../../cli/dossier/dossier-page.ts';
 import { existingKey, textOf } from '../../cli/dossier/signed-file.ts';
 import { explainedSections, headOf } from '../../cli/lookup/person-text.ts';
 import { namesOf } from '../../cli/lookup/person-names.ts';
-import { gates } from '../../records/contact/consent/gates.ts';
-import { rules } from '../../records/contact/consent/rules.ts';
 import { shortHash } from '../../engine/context/person-identity.ts';
 import { html, type Html, linkTo, type Page, type PageRequest } from '../view/page.ts';
 import { personIn } from '../view/person-link.ts';
+import { rulesTable } from '../view/rules-table.ts';
 import { nobody } from './person.ts';
 
 /** What `explain` says, for operators: it sends requests. */
@@ -79,29 +78,12 @@ function rulesPart({ channel, tried, gates: asked, by }: Channel): Html {
     ...tried.map(({ id, matches }) => [id, matches ? 'yes' : 'no'] as const),
     ...asked.map(({ id, held }) => [id, held ? 'yes' : 'no'] as const),
   ]);
-  const rows = [...rules, ...gates].map(({ id, row, asks }) => {
+  const words = (id: string): Html | string => {
     const word = said.get(id) ?? 'not asked';
-    return html`<tr>
-      <td class="number">${row ?? ''}</td>
-      <td>${asks}</td>
-      <td>${id === by ? html`<strong>${word}: this decided</strong>` : word}</td>
-    </tr>`;
-  });
+    return id === by ? html`<strong>${word}: this decided</strong>` : word;
+  };
   return html`<section>
     <h2>Every rule in order: ${channel}</h2>
-    <div class="scroll">
-      <table>
-        <thead>
-          <tr>
-            <th scope="col" class="number">No.</th>
-            <th scope="col">It matches if</th>
-            <th scope="col">Now</th>
-          </tr>
-        </thead>
-        <tbody>
-          ${rows}
-        </tbody>
-      </table>
-    </div>
+    ${rulesTable('Now', words)}
   </section>`;
 }

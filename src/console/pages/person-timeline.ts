@@ -2,6 +2,8 @@
 import { entryParts } from '../../cli/audit/entry-text.ts';
 import type { EntryDocument } from '../../cli/audit/entry-document.ts';
 import type { PersonRecords } from '../../cli/dossier/person-records.ts';
+import { timeWords } from '../../cli/lookup/person-text.ts';
+import type { RecordDocument } from '../../cli/state/record-document.ts';
 import { approvalOf, approvalWords } from '../../cli/output/decision-words.ts';
 import { changeName, outcomeName } from '../../cli/output/change-words.ts';
 import { instant } from '../../cli/output/format-values.ts';
@@ -9,7 +11,7 @@ import { visibleLine } from '../../cli/output/visible-text.ts';
 import { renderProblem } from '../../domain/errors.ts';
 import { withCommas } from '../../domain/values/counted.ts';
 import type { KeptChange } from '../../snapshot/tables/run-history.ts';
-import { html, type Html, linkTo, type PageRequest } from '../view/page.ts';
+import { html, type Html, linkTo, type PageRequest, prose, timeOf } from '../view/page.ts';
 
 /** Something that happened. */
 interface Happened {
@@ -25,6 +27,7 @@ interface Happened {
 
 /** Everything that the timeline is made of. */
 export interface TimelineParts extends Pick<PersonRecords, 'entries' | 'requests'> {
+  recorded: RecordDocument['recorded'];
   changes: readonly (KeptChange & { run: string })[];
 }
 
@@ -41,11 +44,12 @@ export function timelineOf(
     ...parts.entries.map(ofEntry),
     ...parts.changes.filter(isUnwritten(parts.entries)).map(ofChange),
     ...parts.requests.map(ofRequest),
+    ...ofPlatform(parts.recorded),
   ].toSorted((a, b) => b.at.localeCompare(a.at));
   const more = all.length - shown;
   return html`<section id="timeline">
     <h2>What happened, the newest first</h2>
-    ${all.length === 0 ? html`<p class="quiet">Nothing that is still kept.</p>` : ''}
+    ${all.length === 0 ? html`<p class="quiet">Nothing is kept about this person.</p>` : ''}
     <ol class="timeline">
       ${all.slice(0, shown).map((one) => itemOf(request, one, say))}
     </ol>
@@ -61,7 +65,7 @@ function itemOf(
   const told = (text: string): string => visibleLine(say(text));
   const link = run === null ? '' : html`<a href="${linkTo(request, `runs/${run}`)}">run ${run}</a>`;
   return html`<li>
-    <p><time datetime="${at}">${at}</time> <strong>${told(title)}</strong> ${link}</p>
+    <p>${timeOf(at)} <strong>${told(title)}</strong> ${link}</p>
     ${
       facts.length === 0
         ? ''
@@ -69,7 +73,7 @@ function itemOf(
             ${facts.map(
               ([name, text]) =>
                 html`<dt>${name}</dt>
-                  <dd>${told(text)}</dd>`,
+                  <dd>${prose(told(text))}</dd>`,
             )}
           </dl>`
     }
@@ -112,6 +116,33 @@ function ofChange(change: KeptChange & { run: string }): Happened {
     run,
     texts: [],
   };
+}
+
+/** Returns the opt-outs that the person, or another program, made on the platform. */
+function ofPlatform(recorded: TimelineParts['recorded']): Happened[] {
+  if (!recorded) return [];
+  const made = Object.entries(recorded.channels).flatMap(([channel, { is, by, after, until }]) =>
+    is === 'opt_out' && by === 'platform'
+      ? [{ what: `opted out of ${channel}`, after, until }]
+      : [],
+  );
+  const all = recorded.allMail ? [{ what: 'left all mail', ...recorded.allMail }] : [];
+  return [...made, ...all].flatMap(({ what, after, until }) =>
+    until === null
+      ? []
+      : [
+          {
+            at: until,
+            title: `${what} on the platform`,
+            facts: [
+              ['by', 'the person, or another program: no write of this mirror did it'],
+              ['when', timeWords({ after, until })],
+            ] as const,
+            run: null,
+            texts: [],
+          },
+        ],
+  );
 }
 
 function ofRequest(one: PersonRecords['requests'][number]): Happened {

@@ -16,6 +16,7 @@ import type { Snapshot } from '../../snapshot/snapshot.ts';
 import { actionForm } from '../view/form.ts';
 import { html, type Html, linkTo, type Page, type PageRequest, prose } from '../view/page.ts';
 import { personIn } from '../view/person-link.ts';
+import { rulesTable } from '../view/rules-table.ts';
 import { type TimelineParts, timelineOf } from './person-timeline.ts';
 
 /** The page of one person. */
@@ -89,7 +90,7 @@ function bodyOf(request: PageRequest, found: FoundPerson): Html {
       ${outlooks.map((outlook) => outlookPart(request, found, outlook))} ${buttons(request, found)}
     </section>
     ${rulesSection(records.entries)} ${listSection(records, say)}
-    ${timelineOf(request, { ...records, changes }, say)}
+    ${timelineOf(request, { ...records, changes, recorded: document.recorded }, say)}
     <section>
       <h2>What is recorded</h2>
       ${recordSections(document).map(([title, lines]) => linesPart(title, lines, say))}
@@ -108,7 +109,7 @@ function outlookPart(request: PageRequest, found: FoundPerson, outlook: ChannelO
   return html`<h3>${channel}</h3>
     <p>
       <span class="chip ${needsSomebody ? 'bad' : 'good'}">${next}</span>
-      Recorded: ${recorded}.
+      The last known subscription: ${recorded}.
     </p>
     ${why.map((line) => html`<p>${prose(found.say(line))}</p>`)}
     ${conflict === undefined ? '' : resolveForms(request, found, { channel, conflict })}`;
@@ -199,22 +200,22 @@ function rulesSection(entries: readonly EntryDocument[]): Html {
     (decided.get(id) ?? [])
       .map(({ at, part }) => `${String(part) || 'the whole record'}, ${at}`)
       .join('; ');
-  const rows = [...rules, ...gates].map(({ id, row, asks }) => {
-    const said = words(id);
-    return html`<tr>
-      <td class="number">${row ?? ''}</td>
-      <td>${asks}</td>
-      <td>${said === '' ? '' : html`<strong>${said}</strong>`}</td>
-    </tr>`;
-  });
+  const said = (id: string): Html | '' => {
+    const text = words(id);
+    return text === '' ? '' : html`<strong>${text}</strong>`;
+  };
   return html`<section>
-    <h2>Which rule decided</h2>
+    <h2>Which rule decided our last change</h2>
+    <p class="quiet">
+      What the person did on the platform is no change of this mirror: it stands below, in what
+      happened.
+    </p>
     <ul>
       ${[...decided].map(([id, writes]) => {
         const rule = [...rules, ...gates].find((one) => one.id === id);
         const channels = writes.map(({ part }) => String(part) || 'the whole record').join(', ');
         return html`<li>
-          ${channels}: the last change was made because: ${rule?.asks ?? id}
+          ${channels}: ${prose(rule?.asks ?? id)}
           ${rule?.row === undefined ? '' : `(rule ${rule.row})`}
         </li>`;
       })}
@@ -226,20 +227,7 @@ function rulesSection(entries: readonly EntryDocument[]): Html {
         The first rule that matches decides about a channel; then the gates are asked. “Ask CRM and
         platform now” shows what each says today.
       </p>
-      <div class="scroll">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col" class="number">No.</th>
-              <th scope="col">It matches if</th>
-              <th scope="col">Decided the last change of</th>
-            </tr>
-          </thead>
-          <tbody>
-            ${rows}
-          </tbody>
-        </table>
-      </div>
+      ${rulesTable('Decided the last change of', said)}
     </details>
   </section>`;
 }

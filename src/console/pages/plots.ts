@@ -2,15 +2,17 @@
 import { z } from 'zod';
 import { withCommas } from '../../domain/values/counted.ts';
 import { range } from '../../cli/output/format-values.ts';
-import type { Snapshot } from '../../snapshot/snapshot.ts';
+import type { Seen } from '../../cli/lookup/snapshot-command.ts';
+import type { Config } from '../../config/config.ts';
 import type { OptOutOrigin } from '../../snapshot/tables/run-figures.ts';
 import { html, type Html, type PageRequest } from '../view/page.ts';
+import { type Cell, names, numbers, table } from '../view/table.ts';
 
 const dayMs = 86_400_000;
 const shownMs = 90 * dayMs;
 const mostPoints = 200;
 const mostSeries = 6;
-const numbers = z.record(z.string(), z.number());
+const peopleCounts = z.record(z.string(), z.number());
 
 interface Series {
   label: string;
@@ -29,9 +31,7 @@ interface Plot {
 
 /** Returns the section with the plots of the history that the mirror keeps. */
 export async function plotsSection(request: PageRequest): Promise<Html> {
-  const plots = await request.mirror.read({ seesAddresses: false }, ({ snapshot, now }) =>
-    snapshot ? plotsOf(snapshot, now) : [],
-  );
+  const plots = await request.mirror.read({ seesAddresses: false }, (seen) => plotsOf(seen));
   const body =
     plots.length === 0
       ? html`<p class="quiet">There is no history yet: the first run begins it.</p>`
@@ -42,7 +42,9 @@ export async function plotsSection(request: PageRequest): Promise<Html> {
   </section>`;
 }
 
-function plotsOf({ figures }: Snapshot, now: number): Plot[] {
+function plotsOf({ snapshot, config, now }: Seen): Plot[] {
+  if (!snapshot) return [];
+  const { figures } = snapshot;
   const since = figures.firstSince(now - shownMs);
   if (since === undefined) return [];
   const stepMs = Math.max(1, Math.ceil((now + 1 - since) / mostPoints));
@@ -53,7 +55,7 @@ function plotsOf({ figures }: Snapshot, now: number): Plot[] {
     values: points.map(value),
   });
   return [
-    peoplePlot(figures.people({ since, stepMs })),
+    peoplePlot(figures.people({ since, stepMs }), namesOf(config)),
     optOutsPlot(figures.optOuts(now - shownMs)),
     { title: 'Changes per run', x, series: [of('changes', ({ changed }) => changed)] },
     {
@@ -84,17 +86,25 @@ function plotsOf({ figures }: Snapshot, now: number): Plot[] {
   ];
 }
 
-function peoplePlot(rows: readonly { at: number; people: string }[]): Plot {
+/** Returns the names of the channels by id. */
+function namesOf({ contacts }: Config): Map<string, string> {
+  return new Map(contacts?.channels.map(({ id, name }) => [id, name ?? id]));
+}
+
+function peoplePlot(
+  rows: readonly { at: number; people: string }[],
+  names: ReadonlyMap<string, string>,
+): Plot {
   const counts = rows.map(
-    ({ people }) => new Map(Object.entries(numbers.parse(JSON.parse(people)))),
+    ({ people }) => new Map(Object.entries(peopleCounts.parse(JSON.parse(people)))),
   );
   const channels = [...new Set(counts.flatMap((one) => [...one.keys()]))].slice(0, mostSeries);
   return {
     title: 'People subscribed per channel',
     x: rows.map(({ at }) => Math.round(at / 1000)),
-    series: channels.map((label) => ({
-      label,
-      values: counts.map((one) => one.get(label) ?? 0),
+    series: channels.map((channel) => ({
+      label: names.get(channel) ?? channel,
+      values: counts.map((one) => one.get(channel) ?? 0),
     })),
   };
 }
@@ -134,19 +144,10 @@ function figure({ title, x, unit = '', series, words }: Plot): Html {
     <div class="plot" data-plot="${data}" role="img" aria-label="${title}, as a plot"></div>
     <details>
       <summary>The last values<span class="hidden"> of ${title}</span></summary>
-      <div class="scroll">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">When</th>
-              ${series.map(({ label }) => html`<th scope="col" class="number">${label}</th>`)}
-            </tr>
-          </thead>
-          <tbody>
-            ${last.toReversed().map((at) => row(at, { x, series, format }))}
-          </tbody>
-        </table>
-      </div>
+      ${table(
+        [names('When'), ...series.map(({ label }) => numbers(label))],
+        last.toReversed().map((at) => row(at, { x, series, format })),
+      )}
     </details>
   </figure>`;
 }
@@ -157,15 +158,13 @@ interface Shown {
   format: (value: number) => string;
 }
 
-function row(at: number, { x, series, format }: Shown): Html {
+function row(at: number, { x, series, format }: Shown): Cell[] {
   const when = new Date((x[at] ?? 0) * 1000).toISOString().slice(0, 16).replace('T', ' ');
-  return html`<tr>
-    <th scope="row">${when}</th>
-    ${series.map(({ values }) => {
-      const value = values[at] ?? null;
-      return html`<td class="number">${value === null ? '–' : format(value)}</td>`;
-    })}
-  </tr>`;
+  const shown = series.map(({ values }) => {
+    const value = values[at] ?? null;
+    return value === null ? '–' : format(value);
+  });
+  return [when, ...shown];
 }
 
 function rounded({ label, values }: Series): Series {

@@ -1,11 +1,10 @@
 /** Shows one run: how it went, its changes as a diff, its requests and what failed. */
-import { isExpected, renderProblem } from '../../domain/errors.ts';
+import { renderProblem } from '../../domain/errors.ts';
 import { withCommas } from '../../domain/values/counted.ts';
 import { ops } from '../../domain/change.ts';
 import { ruleText } from '../../cli/audit/entry-text.ts';
-import { approvalWords } from '../../cli/output/decision-words.ts';
+import { byWords } from '../../cli/output/decision-words.ts';
 import { changeName, outcomeName } from '../../cli/output/change-words.ts';
-import { explain } from '../../cli/output/failure-report.ts';
 import { fullWords } from '../../cli/output/summary-text.ts';
 import type { Seen } from '../../cli/lookup/snapshot-command.ts';
 import { statusWords, tookWords } from '../../cli/status/run-history.ts';
@@ -17,9 +16,11 @@ import {
   type ToldChange,
 } from '../../cli/status/run-document.ts';
 import { failedOf } from '../../request-log/read-log.ts';
+import { orFault } from '../view/expected-error.ts';
 import { choice, type Choice, filterForm, withQuery } from '../view/filter-form.ts';
 import { html, type Html, type Page, type PageRequest, prose } from '../view/page.ts';
 import { personLink } from '../view/person-link.ts';
+import { factsTable, numbers } from '../view/table.ts';
 
 const perPage = 100;
 /** A chunk of 5,000 changes takes up to 60 ms. */
@@ -87,22 +88,10 @@ function read(request: PageRequest, seen: Seen): Found | undefined {
   }));
   const channels = (config.contacts?.channels ?? []).map(({ id }) => id);
   const to = kept.endedAt ?? seen.now;
-  return {
-    run,
-    lines,
-    next,
-    channels,
-    failed: failedIn(config, { run: kept.id, from: kept.startedAt, to }),
-  };
-}
-
-function failedIn({ requests }: Seen['config'], run: Parameters<typeof failedOf>[1]): Failed {
-  try {
-    return failedOf(requests.path, run);
-  } catch (error) {
-    if (isExpected(error)) return { fault: explain(error).text };
-    throw error;
-  }
+  const failed = orFault(() =>
+    failedOf(config.requests.path, { run: kept.id, from: kept.startedAt, to }),
+  );
+  return { run, lines, next, channels, failed };
 }
 
 function facts(run: ListedRun): Html {
@@ -126,18 +115,7 @@ function facts(run: ListedRun): Html {
   ];
   const notes = [...fullWords(run), ...run.reasons];
   return html`<section>
-    <table class="facts">
-      <tbody>
-        ${rows.map(
-          ([name = '', value = '']) =>
-            html`<tr>
-              <th scope="row">${name}</th>
-              <td>${value}</td>
-            </tr>`,
-        )}
-      </tbody>
-    </table>
-    ${notes.map((note) => html`<p>${prose(note)}</p>`)}
+    ${factsTable(rows)} ${notes.map((note) => html`<p>${prose(note)}</p>`)}
   </section>`;
 }
 
@@ -199,7 +177,7 @@ function line(change: Line): Html {
   const notes = [
     ...(reason === null ? [] : [renderProblem({ reason, fix })]),
     ...(rule === null ? [] : [ruleText(rule)]),
-    ...(approval === null ? [] : [approvalWords(approval).replace(', ', '')]),
+    ...(approval === null ? [] : [`approved${byWords(approval)}`]),
   ];
   return html`<li class="${style}">
     <b aria-hidden="true">${sign}</b> ${what}
@@ -227,23 +205,8 @@ function requestsSection({ run: { requests, ...run }, failed }: Found): Html {
 }
 
 function routes(counts: readonly (readonly [route: string, n: number])[]): Html {
-  return html`<table class="facts">
-    <thead>
-      <tr>
-        <th scope="col">Route</th>
-        <th scope="col" class="number">Requests</th>
-      </tr>
-    </thead>
-    <tbody>
-      ${counts.map(
-        ([route, n]) =>
-          html`<tr>
-            <td>${route}</td>
-            <td class="number">${withCommas(n)}</td>
-          </tr>`,
-      )}
-    </tbody>
-  </table>`;
+  const rows = counts.map(([route, n]) => [route, withCommas(n)]);
+  return factsTable(rows, ['Route', numbers('Requests')]);
 }
 
 function failures(failed: Failed, startedAt: string): Html {

@@ -9,7 +9,8 @@ import {
 } from '../../cli/status/run-document.ts';
 import type { RunFilter } from '../../snapshot/tables/run-history.ts';
 import { choice, filterForm, withQuery } from '../view/filter-form.ts';
-import { html, type Html, linkTo, type Page, type PageRequest } from '../view/page.ts';
+import { html, type Html, linkTo, type Page, type PageRequest, timeOf } from '../view/page.ts';
+import { type Cell, numbers, table } from '../view/table.ts';
 
 const perPage = 20;
 const modes = ['full', 'fast', 'single'] as const;
@@ -47,7 +48,14 @@ export const runsPage: Page = {
       html`<a href="${withQuery(request, { from: from > 0 ? `${from}` : undefined })}">${text}</a>`;
     const none = html`<p class="quiet">There are no such runs.</p>`;
     const body = html`${filterForm(request, fields)}
-      ${shown.length === 0 ? none : table(request, shown)}
+      ${
+        shown.length === 0
+          ? none
+          : table(
+              columns,
+              shown.map((run) => row(request, run)),
+            )
+      }
       <p class="row">
         ${offset > 0 ? link(offset - perPage, 'Newer') : ''}
         ${runs.length > perPage ? link(offset + perPage, 'Older') : ''}
@@ -56,38 +64,19 @@ export const runsPage: Page = {
   },
 };
 
-function table(request: PageRequest, runs: readonly ListedRun[]): Html {
-  return html`<div class="scroll">
-    <table>
-      <thead>
-        <tr>
-          <th scope="col">Began</th>
-          <th scope="col">Mode</th>
-          <th scope="col">Status</th>
-          <th scope="col" class="number">Took</th>
-          <th scope="col" class="number">Requests</th>
-          <th scope="col">Changes</th>
-        </tr>
-      </thead>
-      <tbody>
-        ${runs.map((run) => row(request, run))}
-      </tbody>
-    </table>
-  </div>`;
-}
+const columns = ['Began', 'Mode', 'Status', numbers('Took'), numbers('Requests'), 'Changes'];
 
-function row(request: PageRequest, run: ListedRun): Html {
+function row(request: PageRequest, run: ListedRun): Cell[] {
   const { requests, reasons } = run;
   const [reason, ...more] = reasons;
   const why = more.length > 0 ? `${reason} (and ${more.length} more)` : reason;
-  return html`<tr>
-    <td><a href="${linkTo(request, `runs/${run.run}`)}">${run.startedAt}</a></td>
-    <td>${modeWords(run)}</td>
-    <td>
-      ${statusWords(run)}${why === undefined ? '' : html`<br /><small class="quiet">${why}</small>`}
-    </td>
-    <td class="number">${tookWords(run)}</td>
-    <td class="number">${requests ? withCommas(requests.total) : '–'}</td>
-    <td>${changeWords(run.changes)}</td>
-  </tr>`;
+  const note = why === undefined ? '' : html`<br /><small class="quiet">${why}</small>`;
+  return [
+    html`<a href="${linkTo(request, `runs/${run.run}`)}">${timeOf(run.startedAt)}</a>`,
+    modeWords(run),
+    html`${statusWords(run)}${note}`,
+    tookWords(run),
+    requests ? withCommas(requests.total) : '–',
+    changeWords(run.changes),
+  ];
 }

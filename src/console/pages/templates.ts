@@ -11,6 +11,7 @@ import {
   type RecordedTemplate,
 } from '../../records/template/template-state.ts';
 import { html, type Html, linkTo, type Page, type PageRequest, prose } from '../view/page.ts';
+import { names, table } from '../view/table.ts';
 
 const most = 500;
 
@@ -42,27 +43,15 @@ export const templatesPage: Page = {
       const [problem] = problems;
       const state =
         problem?.reason ?? (differs.length === 0 ? 'as the source states it' : 'changed');
-      return html`<tr>
-        <td><a href="${linkTo(request, `templates/${encodeURIComponent(key)}`)}">${name}</a></td>
-        <td>${problem ? html`<span class="chip bad">differs</span>` : ''} ${state}</td>
-      </tr>`;
+      return [
+        html`<a href="${linkTo(request, `templates/${encodeURIComponent(key)}`)}">${name}</a>`,
+        html`${problem ? html`<span class="chip bad">differs</span>` : ''} ${state}`,
+      ];
     });
     const body =
       rows.length === 0
         ? html`<p class="quiet">No template is mirrored.</p>`
-        : html`<div class="scroll">
-            <table>
-              <thead>
-                <tr>
-                  <th scope="col">Template</th>
-                  <th scope="col">On the platform</th>
-                </tr>
-              </thead>
-              <tbody>
-                ${list}
-              </tbody>
-            </table>
-          </div>`;
+        : table(['Template', 'On the platform'], list);
     return { title: 'Templates', body };
   },
 };
@@ -77,17 +66,17 @@ export const templatePage: Page = {
     const read = isAsked ? await askPlatform(request, value.shown.id) : value.shown;
     const shown = read ?? value.shown;
     const differs = new Set(differing({ sent, shown }));
-    const names = [...new Set([...Object.keys(sent), ...Object.keys(shown.fields)])].filter(
+    const fields = [...new Set([...Object.keys(sent), ...Object.keys(shown.fields)])].filter(
       (name) => name !== 'name',
     );
-    const sides = names.map(
-      (name) =>
-        html`<tr class="${differs.has(name) ? 'differs' : ''}">
-          <th scope="row">${name}${differs.has(name) ? ' (differs)' : ''}</th>
-          <td><pre>${textOf(Reflect.get(sent, name))}</pre></td>
-          <td><pre>${textOf(Reflect.get(shown.fields, name))}</pre></td>
-        </tr>`,
-    );
+    const sides = fields.map((name) => ({
+      style: differs.has(name) ? 'differs' : '',
+      cells: [
+        `${name}${differs.has(name) ? ' (differs)' : ''}`,
+        html`<pre>${textOf(Reflect.get(sent, name))}</pre>`,
+        html`<pre>${textOf(Reflect.get(shown.fields, name))}</pre>`,
+      ],
+    }));
     const preview = (of: 'source' | 'platform', label: string): Html =>
       html`<section>
         <h2>${label}</h2>
@@ -106,20 +95,7 @@ export const templatePage: Page = {
             </p>`
           : ''
       }
-      <div class="scroll">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Field</th>
-              <th scope="col">Source</th>
-              <th scope="col">Platform</th>
-            </tr>
-          </thead>
-          <tbody>
-            ${sides}
-          </tbody>
-        </table>
-      </div>
+      ${table([names('Field'), 'Source', 'Platform'], sides)}
       ${preview('source', 'Preview of the source')}
       ${preview('platform', 'Preview of what we sent or last took over')}`;
     return { title: shown.fields.name ?? request.id, body };

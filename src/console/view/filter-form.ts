@@ -19,7 +19,7 @@ export function choice(name: string, label: string, values: readonly string[]): 
 export function filterForm(request: PageRequest, choices: readonly Choice[]): Html {
   return html`<form class="row" method="get" action="${pathOf(request)}">
     ${choices.map((one) => field(one, request.query[one.name]))}
-    <button class="plain">Filter</button>
+    <button class="second">Filter</button>
   </form>`;
 }
 

@@ -1,8 +1,8 @@
 /** Renders what all pages of the console share. */
-import { html, raw, type Html } from './page.ts';
-import type { User } from '../access/visitor.ts';
+import { html, prose, raw, type Html } from './page.ts';
+import type { FlashKind, User } from '../access/visitor.ts';
 
-/** The version of the assets in their addresses: browsers keep them for a year. */
+/** The path below which the style and the scripts lie. Browsers keep them for an hour. */
 export const assetsAt = '/assets';
 
 /** A place in the navigation. */
@@ -16,11 +16,12 @@ export interface NavLink {
 export interface Frame {
   title: string;
   body: Html;
-  /** The mirror of the page, with an address for live updates; undefined for pages of none. */
+  /** The mirror of the page, with the address of its overview; undefined for pages of none. */
   mirror?: { name: string; href: string } | undefined;
   nav?: readonly NavLink[];
   user?: (Pick<User, 'name' | 'role'> & { canSignOut: boolean; csrf: string }) | undefined;
-  flash?: { ok: boolean; lines: readonly string[] } | undefined;
+  /** What the last action answered. */
+  flash?: { kind: FlashKind; lines: readonly string[] } | undefined;
 }
 
 /** Returns the whole page. */
@@ -82,8 +83,10 @@ function navigation(links: readonly NavLink[]): Html {
   </nav>`;
 }
 
-function notice({ ok, lines }: NonNullable<Frame['flash']>): Html {
-  return html`<div class="flash ${ok ? 'good' : 'bad'}" role="status">
-    ${lines.map((line) => html`<p>${line}</p>`)}
+function notice({ kind, lines }: NonNullable<Frame['flash']>): Html {
+  // Columns of a report stand below each other only in letters of one width.
+  const isReport = lines.some((line) => /\S {3,}\S/.test(line));
+  return html`<div class="flash ${kind}" role="status" tabindex="0">
+    ${isReport ? html`<pre>${lines.join('\n')}</pre>` : lines.map((line) => html`<p>${prose(line)}</p>`)}
   </div>`;
 }

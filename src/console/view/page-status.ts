@@ -1,9 +1,8 @@
 /** Reads the status of a mirror as several pages show it. */
 import type { Config } from '../../config/config.ts';
-import { see } from '../../cli/lookup/snapshot-command.ts';
 import { attentionOf, type Attention } from '../../cli/status/attention-list.ts';
-import { calmOf, type Due, dueOf } from '../../cli/status/current-status.ts';
-import { type CurrentStatus, currentStatusOf } from '../../cli/status/mirror-status.ts';
+import { calmOf, type Due, dueOf, readCurrentStatus } from '../../cli/status/current-status.ts';
+import type { CurrentStatus } from '../../cli/status/mirror-status.ts';
 
 /** The status, and what follows from it. It names no person by address. */
 export interface PageStatus {
@@ -16,11 +15,7 @@ export interface PageStatus {
 
 /** Reads the status of a mirror. */
 export function readPageStatus(config: Config): PageStatus {
-  const seen = see(config, false);
-  try {
-    const status = currentStatusOf(seen);
-    return { status, attention: attentionOf(status), calm: calmOf(status), due: dueOf(seen) };
-  } finally {
-    seen.snapshot?.close();
-  }
+  const status = readCurrentStatus(config);
+  const due = dueOf({ config, now: Date.parse(status.at) });
+  return { status, attention: attentionOf(status), calm: calmOf(status), due };
 }

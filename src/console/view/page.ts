@@ -72,8 +72,20 @@ export function linkTo({ mirror }: Pick<PageRequest, 'mirror'>, path = ''): stri
   return `/m/${mirror.config.mirror}${path === '' ? '' : `/${path}`}`;
 }
 
-/** Returns a text in which `words in backticks` are shown as code. */
+/** Returns a text in which `words in backticks` are shown as code, and times as times. */
 export function prose(text: string): Html {
   const parts = text.split('`');
-  return html`${parts.map((part, at) => (at % 2 === 1 ? html`<code>${part}</code>` : part))}`;
+  return html`${parts.map((part, at) => (at % 2 === 1 ? html`<code>${part}</code>` : timed(part)))}`;
+}
+
+/** Returns a time such as 2026-01-01T10:30:00Z as people read it: 2026-01-01 10:30:00 UTC. */
+export function timeOf(instant: string): Html {
+  return html`<time datetime="${instant}">${instant.replace('T', ' ').replace('Z', ' UTC')}</time>`;
+}
+
+const aTime = /(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)/;
+
+function timed(text: string): Html {
+  const parts = text.split(aTime);
+  return html`${parts.map((part, at) => (at % 2 === 1 ? timeOf(part) : part))}`;
 }

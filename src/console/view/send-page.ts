@@ -9,13 +9,15 @@ export interface SentPage extends Pick<Frame, 'title' | 'mirror' | 'nav'> {
   lines?: readonly string[];
   /** The HTTP status; by default 200. */
   code?: number;
+  /** The token of the forms in the body, for the one that signs out; by default a new one. */
+  csrf?: string;
 }
 
 /** Renders the page for the visitor, with what the last action answered. */
 export async function sendPage(
   request: FastifyRequest,
   reply: FastifyReply,
-  { code = 200, lines = [], body, ...frame }: SentPage,
+  { code = 200, lines = [], body, csrf, ...frame }: SentPage,
 ): Promise<void> {
   const { session, visitor } = request;
   const { flash, user } = session;
@@ -24,7 +26,11 @@ export async function sendPage(
     ...frame,
     body: body ?? html`${lines.map((line) => html`<p>${line}</p>`)}`,
     flash,
-    user: visitor && { ...visitor, canSignOut: user !== undefined, csrf: csrfOf(reply, visitor) },
+    user: visitor && {
+      ...visitor,
+      canSignOut: user !== undefined,
+      csrf: csrf ?? csrfOf(reply, visitor),
+    },
   });
   await reply.code(code).type('text/html; charset=utf-8').send(text);
 }

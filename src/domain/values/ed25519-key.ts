@@ -4,6 +4,7 @@ import {
   createPublicKey,
   generateKeyPairSync,
   type KeyObject,
+  verify,
 } from 'node:crypto';
 import { closeSync, fsyncSync, openSync, writeSync } from 'node:fs';
 
@@ -35,8 +36,20 @@ export function publicKeyOf(key: KeyObject): string {
   return createPublicKey(key).export({ type: 'spki', format: 'der' }).toString('base64');
 }
 
-/** Returns the key of a text as publicKeyIn returns it. */
-export function keyOfBase64(text: string): KeyObject {
+/**
+ * Returns whether the signature of a text, in base64, was made with the key that belongs to a
+ * public key as publicKeyIn returns it; false for a text that is no key.
+ */
+export function isSignedBy(publicKey: string, text: string, signature: string): boolean {
+  try {
+    const key = keyOfBase64(publicKey);
+    return verify(null, Buffer.from(text), key, Buffer.from(signature, 'base64'));
+  } catch {
+    return false;
+  }
+}
+
+function keyOfBase64(text: string): KeyObject {
   return createPublicKey({ key: Buffer.from(text, 'base64'), format: 'der', type: 'spki' });
 }
 

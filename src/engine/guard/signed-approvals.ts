@@ -15,10 +15,10 @@
  * The end of an approval, and a rejection, drop the signatures. Rejecting needs none, because it
  * releases nothing. Without `policy.approvers`, the row alone counts.
  */
-import { createHash, type KeyObject, sign, verify } from 'node:crypto';
+import { createHash, type KeyObject, sign } from 'node:crypto';
 import { addDecision } from '../../audit/audit-trail.ts';
 import { Invalid, type Problem } from '../../domain/errors.ts';
-import { keyOfBase64 } from '../../domain/values/ed25519-key.ts';
+import { isSignedBy } from '../../domain/values/ed25519-key.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import type { Approval, ApprovalSignature } from '../../snapshot/guards/plan-approvals.ts';
 import type { HeldChange } from '../../snapshot/guards/plan-parts.ts';
@@ -145,9 +145,8 @@ export function addSignature(
   }
   const { name, at, reason } = signature;
   const evidence = `ed25519 ${signature.signature}`;
-  const about = { whole: awaitingApproval.wholeOf(part) ?? part, part };
-  const changes = awaitingApproval.shown(part);
-  const statement = statementOf(snapshot, { ...about, changes }, { approvers, name, at, reason });
+  const about = storedPart(snapshot, part);
+  const statement = statementOf(snapshot, about, { approvers, name, at, reason });
   const signed = { evidence, statement, signer: approvers.keys[name] ?? null };
   const decision = { at, what: 'approve', name, reason, about: part, as: caller };
   addDecision(snapshot, { ...decision, ...signed });
@@ -160,19 +159,23 @@ function validSignatures(
   part: string,
   { approvers, now }: { approvers: Approvers; now: number },
 ): ApprovalSignature[] {
-  const { awaitingApproval } = snapshot;
-  const found = awaitingApproval
+  const found = snapshot.awaitingApproval
     .signatures(part)
     .filter(({ at }) => at > now - weekMs && at <= now + aheadMs);
   if (found.length === 0) return [];
-  const whole = awaitingApproval.wholeOf(part) ?? part;
-  const about = { whole, part, changes: awaitingApproval.shown(part) };
+  const about = storedPart(snapshot, part);
   return found.filter(({ signature, ...told }) => {
     const key = Object.hasOwn(approvers.keys, told.name) ? approvers.keys[told.name] : undefined;
     if (key === undefined) return false;
     const text = statementOf(snapshot, about, { approvers, ...told });
-    return verify(null, Buffer.from(text), keyOfBase64(key), Buffer.from(signature, 'base64'));
+    return isSignedBy(key, text, signature);
   });
+}
+
+/** Returns a stored part with the changes that it has now. */
+function storedPart({ awaitingApproval }: Snapshot, part: string): SignedPart {
+  const whole = awaitingApproval.wholeOf(part) ?? part;
+  return { whole, part, changes: awaitingApproval.shown(part) };
 }
 
 /** Returns the text that an approver signs. */

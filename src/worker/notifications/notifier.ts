@@ -12,6 +12,7 @@ import type { Config } from '../../config/config.ts';
 import type { Clock, Random } from '../../domain/clock.ts';
 import { isExpected, renderProblem } from '../../domain/errors.ts';
 import { retryDelayMs, retrySchedules } from '../../domain/retry-schedules.ts';
+import { metaValue } from '../../snapshot/database/meta-table.ts';
 import { lookInto, openSnapshot } from '../../snapshot/snapshot.ts';
 import { withConfig } from '../../cli/output/printed-commands.ts';
 import type { Shell } from '../../cli/compose/process-shell.ts';
@@ -223,13 +224,12 @@ function storedAs(name: string): string {
 
 function toldIn({ snapshot: file }: Config, name: string): NoticeLines {
   const snapshot = lookInto(file);
-  const text = snapshot?.meta.get(storedAs(name));
-  snapshot?.close();
-  return parseTold(text);
-}
-
-function parseTold(text: string | undefined): NoticeLines {
-  return text === undefined ? {} : told.parse(JSON.parse(text));
+  if (!snapshot) return {};
+  try {
+    return metaValue(snapshot.meta, storedAs(name), told) ?? {};
+  } finally {
+    snapshot.close();
+  }
 }
 
 /**
@@ -246,7 +246,7 @@ function keepTold(
   const key = storedAs(name);
   try {
     transaction(() => {
-      let lines = parseTold(meta.get(key));
+      let lines = metaValue(meta, key, told) ?? {};
       for (const notice of notices) lines = after(lines, notice, now);
       meta.set(key, JSON.stringify(lines));
     });

@@ -57,6 +57,7 @@ export async function startConsole(
           token: undefined,
           link: { key, user },
           viewersSeeAddresses: false,
+          secureHost: undefined,
           ...rules,
         },
         clock: systemClock,

@@ -17,6 +17,7 @@ export interface PictureStage {
   /** The working directory; the configuration is where commands look for it. */
   folder: string;
   config: string;
+  snapshot: string;
   url: string;
   emulator: Emulator;
   /** Writes the export of the CRM: rows of id, email, newsletter, product. */
@@ -26,10 +27,10 @@ export interface PictureStage {
   close(): Promise<void>;
 }
 
-/** Makes the folder and starts the platform. `lines` are added to the configuration. */
+/** Makes the folder and starts the platform, with these limits. */
 export async function openPictureStage(
   mirror: string,
-  lines: readonly string[] = [],
+  limits = ['contacts.enrol=30/60', '*=200/10'],
 ): Promise<PictureStage> {
   const folder = mkdtempSync(join(tmpdir(), 'crm-mirror-pictures-'));
   const config = join(folder, 'config/mirror.yaml');
@@ -40,7 +41,7 @@ export async function openPictureStage(
       { id: 'ch_news', name: 'Newsletter' },
       { id: 'ch_product', name: 'Product updates' },
     ],
-    limits: ['contacts.enrol=30/60', '*=200/10'],
+    limits,
   });
   const { url, close } = await serve(emulator, 0);
   const text = [
@@ -54,13 +55,13 @@ export async function openPictureStage(
     '  channels:',
     '    - { id: ch_news, name: Newsletter, subscription: newsletter }',
     '    - { id: ch_product, name: Product updates, subscription: product }',
-    ...lines,
   ];
   mkdirSync(join(folder, 'config'));
   writeFileSync(config, `${text.join('\n')}\n`);
   return {
     folder,
     config,
+    snapshot: join(folder, `${mirror}.sqlite`),
     url,
     emulator,
     export(...rows) {

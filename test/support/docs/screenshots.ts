@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { chromium } from 'playwright-core';
 import { needed, openPictureStage, program } from './picture-stage.ts';
+import { addHistory } from './sample-history.ts';
 
 /** A page of the console, and how it is looked at. */
 interface Look {
@@ -18,12 +19,12 @@ interface Look {
 }
 
 /**
- * Returns a function that takes a page of the console: several runs have ended, and the opt-outs of
- * a whole list await approval.
+ * Returns a function that takes a page of the console: runs of two months have ended, and in the
+ * last export half of the people have unsubscribed, which awaits approval.
  */
 export function takeConsole({ path, follow, ...options }: Look): (file: string) => Promise<void> {
   return async (file) => {
-    const stage = await openPictureStage('acme');
+    const stage = await openPictureStage('acme', ['*=2000/10']);
     const running = spawn(
       process.execPath,
       [program, 'console', '-c', stage.config, '--port', '0'],
@@ -34,10 +35,11 @@ export function takeConsole({ path, follow, ...options }: Look): (file: string) 
       args: ['--no-sandbox', '--disable-dev-shm-usage'],
     });
     try {
-      for (const rows of [rowsOf('yes', 4), rowsOf('yes'), rowsOf('yes', 6), rowsOf('no')]) {
+      for (const rows of [rowsOf(0), rowsOf(2), rowsOf(people / 2)]) {
         stage.export(...rows);
         await stage.call('sync');
       }
+      addHistory(stage.snapshot, people, Date.now());
       const [link] = await once(running.stdout.setEncoding('utf8'), 'data');
       const { width = 980, height = 760, colorScheme = 'light' } = options;
       const page = await browser.newPage({ viewport: { width, height }, colorScheme });
@@ -64,11 +66,16 @@ export async function takeEmulatorPage(file: string): Promise<void> {
   }
 }
 
-const people = ['ann', 'ben', 'cara', 'dan', 'eve', 'finn', 'gina', 'hugo'];
+const people = 860;
+const names = ['ann', 'ben', 'cara', 'dan', 'eve', 'finn', 'gina', 'hugo'];
 
-function rowsOf(newsletter: string, most = people.length): string[] {
-  const rows = people.map((name, at) => `${at + 1},${name}@example.com,${newsletter},yes`);
-  return rows.slice(0, most);
+/** Returns the rows of the people, of whom the first `left` have unsubscribed. */
+function rowsOf(left: number): string[] {
+  return Array.from({ length: people }, (_, at) => {
+    const name = names[at] ?? `person${at + 1}`;
+    const product = at % 9 < 5 ? 'yes' : '';
+    return `${at + 1},${name}@example.com,${at < left ? 'no' : 'yes'},${product}`;
+  });
 }
 
 async function take(

@@ -39,7 +39,13 @@ export async function startServer(options: Partial<ServerParts> = {}): Promise<S
     ...options,
   };
   const { token, clock } = routes;
-  const none = { users: undefined, proxy: undefined, link: undefined, viewersSeeAddresses: false };
+  const none = {
+    users: undefined,
+    proxy: undefined,
+    link: undefined,
+    viewersSeeAddresses: false,
+    secureHost: undefined,
+  };
   const server = createServer({
     host,
     port,

@@ -1,0 +1,78 @@
+/** Renders tables. */
+import { html, type Html } from './page.ts';
+
+/** A column: its title alone if it has text. Numbers are at the right; a name heads its row. */
+type Column = string | { title: string; holds: 'numbers' | 'names' };
+
+/** What a cell shows. */
+export type Cell = Html | string | number;
+
+/** The cells of a row, with the class of the row in the style sheet if it has one. */
+type Row = readonly Cell[] | { style: string; cells: readonly Cell[] };
+
+/** Returns a column with numbers. */
+export function numbers(title: string): Column {
+  return { title, holds: 'numbers' };
+}
+
+/** Returns a column with the names of the rows. */
+export function names(title: string): Column {
+  return { title, holds: 'names' };
+}
+
+/** Returns a table, which scrolls in a narrow window. */
+export function table(columns: readonly Column[], rows: readonly Row[]): Html {
+  return html`<div class="scroll" tabindex="0">
+    <table>
+      ${head(columns)} ${body(columns, rows)}
+    </table>
+  </div>`;
+}
+
+/**
+ * Returns a quiet table of facts, which breaks its rows in a narrow window. Without columns, each
+ * row is a name and a value.
+ */
+export function factsTable(rows: readonly Row[], columns?: readonly Column[]): Html {
+  return html`<table class="facts">
+    ${columns ? head(columns) : ''} ${body(columns ?? [names(''), ''], rows)}
+  </table>`;
+}
+
+function head(columns: readonly Column[]): Html {
+  const titles = columns.map((column) => {
+    if (typeof column === 'string') return html`<th scope="col">${column}</th>`;
+    const { title, holds } = column;
+    return holds === 'numbers'
+      ? html`<th scope="col" class="number">${title}</th>`
+      : html`<th scope="col">${title}</th>`;
+  });
+  return html`<thead>
+    <tr>
+      ${titles}
+    </tr>
+  </thead>`;
+}
+
+function body(columns: readonly Column[], rows: readonly Row[]): Html {
+  return html`<tbody>
+    ${rows.map((row) => bodyRow(columns, row))}
+  </tbody>`;
+}
+
+function bodyRow(columns: readonly Column[], row: Row): Html {
+  const shown = ('cells' in row ? row.cells : row).map((cell, at) => bodyCell(columns[at], cell));
+  return 'cells' in row
+    ? html`<tr class="${row.style}">
+        ${shown}
+      </tr>`
+    : html`<tr>
+        ${shown}
+      </tr>`;
+}
+
+function bodyCell(column: Column | undefined, cell: Cell): Html {
+  const holds = typeof column === 'object' ? column.holds : 'text';
+  if (holds === 'names') return html`<th scope="row">${cell}</th>`;
+  return holds === 'numbers' ? html`<td class="number">${cell}</td>` : html`<td>${cell}</td>`;
+}

@@ -1,0 +1,51 @@
+/** The page of the configuration: everything that applies, and no secret. */
+import { afterAll, expect, test } from 'vitest';
+import { mirrored } from '../support/commands/mirrored-contacts.ts';
+import { closeBrowser, faultsOf, look, startConsole } from '../support/console/running-console.ts';
+
+afterAll(closeBrowser);
+
+const include = 'record.lifecycle != "lead"';
+const wanted = 'record.newsletter == "yes"';
+
+test('conditions are shown as the file states them, and durations in words', async () => {
+  const world = await mirrored();
+  world.config({
+    contacts: {
+      include,
+      protect: [{ when: 'record.vip == "yes"' }],
+      channels: [{ id: 'ch_news', name: 'Newsletter', subscription: { when: wanted } }],
+    },
+  });
+  const running = await startConsole([world.file]);
+  const { page, complaints } = await look(running);
+  expect((await page.goto('/m/world/configuration'))?.status()).toBe(200);
+  const text = await page.locator('main').innerText();
+  expect(text).toContain(include);
+  expect(text).toContain('record.vip == "yes"');
+  expect(await page.getByRole('table').innerText()).toContain(wanted);
+  expect(text).toContain('deleteAfter: 30 d');
+  expect(await faultsOf(page)).toEqual([]);
+  expect(complaints).toEqual([]);
+});
+
+test('the value of a header is not shown, whatever the name of the header', async () => {
+  const world = await mirrored();
+  world.config({
+    contacts: {
+      source: {
+        type: 'http',
+        url: 'https://crm.example.com/people?key=in-the-address',
+        headers: { id: 'hidden-one', 'x-api-key': 'hidden-two', name: 'hidden-three' },
+        records: 'data',
+      },
+    },
+  });
+  const running = await startConsole([world.file]);
+  const { page } = await look(running);
+  expect((await page.goto('/m/world/configuration'))?.status()).toBe(200);
+  const text = await page.locator('main').innerText();
+  expect(text).toContain('crm.example.com (the rest is not shown)');
+  expect(text).toContain('x-api-key: (set)');
+  expect(text).not.toMatch(/hidden-|in-the-address/);
+});
