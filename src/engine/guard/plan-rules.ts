@@ -151,6 +151,7 @@ function keepReasons({ snapshot }: RunContext, found: readonly [GuardClass, stri
   const waits = (guard: GuardClass) =>
     guarded.countWithheld(guard) > 0 || awaitingApproval.oldest(guard) !== undefined;
   const before = metaValue(meta, nameOfReasons, reasons) ?? {};
+  if (found.length === 0 && Object.keys(before).length === 0) return;
   const all = { ...before, ...Object.fromEntries(found) };
   const kept = Object.fromEntries(
     guardNames.filter(waits).flatMap((guard) => (all[guard] ? [[guard, all[guard]]] : [])),
