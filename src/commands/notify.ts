@@ -7,7 +7,7 @@ import { type LookFlags, lookOptions, print } from '../cli/lookup/snapshot-comma
 import { exitCode } from '../cli/output/exit-codes.ts';
 import { cell } from '../cli/output/visible-text.ts';
 import type { CommandPart, Shell } from '../cli/compose/process-shell.ts';
-import { headOf } from '../worker/notifications/notifier.ts';
+import { headOf } from '../worker/notifications/notice-delivery.ts';
 import type { Message, Sink } from '../worker/notifications/sink.ts';
 import { sinksOf } from '../worker/notifications/sinks.ts';
 

@@ -59,7 +59,7 @@ test('repeats nothing after a restart', async () => {
   // Earlier versions store it under the same name.
   const { meta, close } = openSnapshot(world.path);
   expect(JSON.parse(meta.get('notices') ?? '')).toMatchObject({
-    failed: { at: expect.any(Number) },
+    failed: { run_failed: { at: expect.any(Number) } },
   });
   close();
 });
@@ -105,6 +105,20 @@ test('reports held changes, and sends nothing without a configured receiver', as
   expect(JSON.parse(heard[0]?.body ?? '').data.fix).toContain('crm-mirror approve');
   world.config();
   expect(open()).toBeUndefined();
+});
+
+test('reports a larger plan, and not one that is hardly larger', async () => {
+  const { heard, url } = await receiver();
+  const { world, run } = await telling(url);
+  await run();
+  const people = (count: number) =>
+    Array.from({ length: count }, (_, at) => ({ email: `p${at}@x.org`, news: 'yes' }));
+  for (const count of [300, 301, 340]) {
+    world.people([{ email: ann, news: 'yes' }, ...people(count)]);
+    expect(await run()).toBe(3);
+  }
+  const reasons = heard.map(({ body }) => JSON.parse(body).data.reason);
+  expect(reasons).toEqual([expect.stringMatching(/^300 /), expect.stringMatching(/^340 /)]);
 });
 
 test('is called by a worker after a run', async () => {

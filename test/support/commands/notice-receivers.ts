@@ -23,8 +23,16 @@ export interface Heard {
   body: string;
 }
 
+interface FullReply {
+  status: number;
+  headers?: Record<string, string>;
+  body?: string;
+  /** The answer is given after this. */
+  after?: Promise<unknown>;
+}
+
 /** One answer of a receiver: a status, or more. */
-type Reply = number | { status: number; headers?: Record<string, string>; body?: string };
+type Reply = number | FullReply;
 
 /** Somebody's server, which gives these answers, one after the other, and then 204. */
 export async function receiver(...replies: Reply[]) {
@@ -33,11 +41,9 @@ export async function receiver(...replies: Reply[]) {
     const body = await text(request);
     heard.push({ path: request.url ?? '', headers: request.headers, body });
     const reply = replies.shift() ?? 204;
-    const {
-      status,
-      headers = {},
-      body: said,
-    } = typeof reply === 'number' ? { status: reply } : reply;
+    const full: FullReply = typeof reply === 'number' ? { status: reply } : reply;
+    const { status, headers = {}, body: said, after } = full;
+    await after;
     response.writeHead(status, headers).end(said);
   };
   const server = createServer((request, response) => void answer(request, response));
@@ -86,6 +92,14 @@ function portOf(bound: AddressInfo | string | null): number {
   return typeof bound === 'object' && bound ? bound.port : 0;
 }
 
+/** One line of the log about a notice. */
+interface Told {
+  notice: Notice | undefined;
+  why: string | undefined;
+  to: string | undefined;
+  but?: string;
+}
+
 /** A mirror that reports to these receivers, which have heard nothing yet. */
 export async function reporting(
   notices: Record<string, unknown>,
@@ -93,12 +107,11 @@ export async function reporting(
 ) {
   const world = await mirrored();
   world.config({ notices, ...(server && { server }) });
-  const told: { notice: Notice | undefined; why: string | undefined; to: string | undefined }[] =
-    [];
+  const told: Told[] = [];
   const stop = new AbortController();
   const shell = { stop: stop.signal, abort: new AbortController().signal };
-  const noticed = (notice?: Notice, why?: string, about?: { to: string }) =>
-    void told.push({ notice, why, to: about?.to });
+  const noticed = (notice?: Notice, why?: string, about?: { to: string; but?: string }) =>
+    void told.push({ notice, why, to: about?.to, ...(about?.but && { but: about.but }) });
   const clock = quickClock();
   const open = () => {
     const options = { shell, log: { noticed }, clock, random: () => 0.5 };

@@ -1,0 +1,230 @@
+/**
+ * Sends what is due to one sink. What is due depends on what the receiver was told, which another
+ * process may change at any time, so each attempt begins anew:
+ *
+ *   1  read what the receiver was told; nothing is due: done
+ *   2  store a claim (told-memory.ts); it cannot be stored: send nothing
+ *   3  read the status and what the receiver was told; nothing is due any more: done
+ *   4  send one message, then store what was told and end the claim
+ *
+ * A process that finds the claim of another one waits as after a failed attempt.
+ */
+import type { Config } from '../../config/config.ts';
+import type { Clock, Random } from '../../domain/clock.ts';
+import { Busy, isExpected, renderProblem } from '../../domain/errors.ts';
+import { retryDelayMs, retrySchedules } from '../../domain/retry-schedules.ts';
+import type { Shell } from '../../cli/compose/process-shell.ts';
+import { explain } from '../../cli/output/failure-report.ts';
+import { withConfig } from '../../cli/output/printed-commands.ts';
+import type { Log } from '../../cli/run/run-log.ts';
+import {
+  type Found,
+  type Notice,
+  type NoticeLines,
+  noticesOf,
+} from '../../cli/status/trouble-notice.ts';
+import { itemOf } from './message-text.ts';
+import type { Item, Message, Outcome, Sink } from './sink.ts';
+import type { ToldMemory } from './told-memory.ts';
+
+/** The state of a mirror. */
+export interface Seen {
+  found: Found[];
+  /** The id of the newest run about all people. */
+  run: string | null;
+  /** Whether such a run is in progress, so that the outcome of the last one is not visible. */
+  isRunning: boolean;
+}
+
+/** What a notifier knows of one sink, and what a delivery needs. */
+export interface Line {
+  config: Config;
+  shell: Pick<Shell, 'stop' | 'abort'>;
+  log: Pick<Log, 'noticed'>;
+  clock: Clock;
+  random: Random;
+  sink: Sink;
+  memory: ToldMemory;
+  /** Reads the state of the mirror; undefined if that fails. */
+  look(): Seen | undefined;
+  /** The refusal that was printed last, which is printed once. */
+  refusal: string;
+  /** Before this time, the receiver wants no attempt. */
+  waitUntil: number;
+}
+
+type Failed = Exclude<Outcome, { is: 'sent' }>;
+
+/** A message, and the notices that it reports. */
+interface Draft {
+  notices: [Notice, ...Notice[]];
+  message: Message;
+}
+
+/** The longest time that a receiver may name before the next attempt; a longer one ends them. */
+const longestWaitMs = 60_000;
+
+/**
+ * Sends the messages that are due, one after the other, with several attempts for each. Stops at
+ * the first one that could not be sent, because the next run sends the remaining ones. `newest`
+ * returns the state at the end of the last run.
+ */
+export async function deliverDue(line: Line, newest: () => Seen): Promise<void> {
+  const { sink, shell, log, clock, random } = line;
+  let draft: Draft | undefined;
+  try {
+    if (clock.now() < line.waitUntil) return;
+    let tries = 0;
+    while (!shell.stop.aborted) {
+      const tried = await attempt(line, newest, draft);
+      if (!tried) return;
+      const { outcome } = tried;
+      [draft, tries] = outcome.is === 'sent' ? [undefined, 0] : [tried.draft, tries + 1];
+      if (outcome.is === 'sent') continue;
+      const waitMs = waitOf(outcome, tries, random);
+      if (waitMs === undefined) return sayFailure(line, draft, outcome);
+      await clock.sleep(waitMs, shell.stop);
+    }
+  } catch (error) {
+    if (!shell.stop.aborted) log.noticed(draft?.notices[0], sayWhy(error), { to: sink.name });
+  }
+}
+
+/** Returns how long to wait before the next attempt, or undefined if there is none. */
+function waitOf(outcome: Failed, tries: number, random: Random): number | undefined {
+  const schedule = retrySchedules.notification;
+  if (outcome.is === 'refused' || tries >= schedule.tries) return undefined;
+  const waitMs = Math.max(retryDelayMs(schedule, tries, random), outcome.waitMs ?? 0);
+  return waitMs > longestWaitMs ? undefined : waitMs;
+}
+
+interface Attempt {
+  /** Undefined if another process has the claim and nothing is due. */
+  draft: Draft | undefined;
+  outcome: Outcome;
+}
+
+/**
+ * Makes one attempt with the first message that is due; `earlier` is that of the attempt before.
+ * Returns undefined if none is due.
+ */
+async function attempt(
+  line: Line,
+  newest: () => Seen,
+  earlier: Draft | undefined,
+): Promise<Attempt | undefined> {
+  const { sink, memory, shell } = line;
+  let { lines, isClaimed, isStored } = memory.read();
+  let draft = draftOf(line, { lines, seen: newest() }, earlier);
+  if (!isClaimed && draft) ({ lines, isClaimed, isStored } = claim(line));
+  if (isClaimed) {
+    const reason = 'another process is sending to this receiver';
+    return { draft, outcome: { is: 'later', reason } };
+  }
+  if (!draft) {
+    if (!isStored) release(line);
+    return undefined;
+  }
+  let outcome: Outcome | undefined;
+  try {
+    const now = line.look();
+    draft = draftOf(line, { lines, seen: now?.isRunning === false ? now : newest() }, draft);
+    if (draft) outcome = await sink.deliver(draft.message, shell.abort);
+  } finally {
+    release(line, draft, outcome);
+  }
+  return outcome && { draft, outcome };
+}
+
+/** Claims the receiver. Throws Busy if the snapshot cannot be written: then nothing is sent. */
+function claim({ memory }: Line): ReturnType<ToldMemory['claim']> {
+  try {
+    return memory.claim();
+  } catch (error) {
+    const { reason, fix } = explain(error).problem;
+    throw new Busy(`nothing is sent while it cannot be stored that it was: ${reason}`, { fix });
+  }
+}
+
+/** Stores and logs what was sent, now or earlier, and ends the claim. */
+function release({ memory, sink, log }: Line, draft?: Draft, outcome?: Outcome): void {
+  const notices = outcome?.is === 'sent' && draft ? draft.notices : [];
+  let but = outcome?.is === 'sent' ? outcome.but : undefined;
+  try {
+    memory.release(notices);
+  } catch (error) {
+    // Without a message that was sent, only the claim is left over, which ends by itself.
+    but ??= `it cannot be stored that this was sent: ${explain(error).problem.reason}`;
+  }
+  for (const notice of notices) log.noticed(notice, undefined, { to: sink.name, but });
+}
+
+/**
+ * Returns the next message, or undefined if nothing is due. It is the earlier one if that reports
+ * the same, so that a receiver can recognise it by its id.
+ */
+function draftOf(
+  line: Line,
+  { lines, seen }: { lines: NoticeLines; seen: Seen },
+  earlier: Draft | undefined,
+): Draft | undefined {
+  const { sink, clock } = line;
+  const [first, ...more] = noticesOf(lines, seen.found, clock.now()).filter(({ type, trouble }) =>
+    type === 'mirror.recovered' ? !seen.isRunning : sink.wants(trouble),
+  );
+  if (!first) return undefined;
+  const notices: Draft['notices'] = sink.isGrouped ? [first, ...more] : [first];
+  if (earlier && contentOf(earlier.notices) === contentOf(notices)) return earlier;
+  return { notices, message: messageOf(line, notices, seen.run) };
+}
+
+/** Returns what notices report. Their texts are left out, because they name how long ago it was. */
+function contentOf(notices: readonly Notice[]): string {
+  return JSON.stringify(notices.map(({ type, subject, withheld }) => [type, subject, withheld]));
+}
+
+function messageOf(
+  { config, sink, clock, random }: Line,
+  [first, ...more]: [Notice, ...Notice[]],
+  run: string | null,
+): Message {
+  const item = (notice: Notice): Item => {
+    const fix = sink.isGrouped ? withConfig(notice.fix, config.file) : notice.fix;
+    return itemOf({ ...notice, fix });
+  };
+  const items: Message['items'] = [item(first), ...more.map(item)];
+  return { ...headOf(config, { clock, random }), run, items };
+}
+
+/** Returns the parts of a message that do not depend on what it reports. */
+export function headOf(
+  { mirror, server }: Pick<Config, 'mirror' | 'server'>,
+  { clock, random }: Pick<Line, 'clock' | 'random'>,
+): Pick<Message, 'id' | 'at' | 'mirror' | 'link'> {
+  const at = clock.now();
+  const id = `msg_${at.toString(36)}${random().toString(36).slice(2, 12)}`;
+  const base = server?.publicUrl;
+  return { id, at, mirror, link: base === undefined ? undefined : `${base}/m/${mirror}` };
+}
+
+/** Logs why a notice was not sent. A refusal that was already logged is not repeated. */
+function sayFailure(line: Line, draft: Draft | undefined, outcome: Failed): void {
+  const { log, clock, sink, shell } = line;
+  if (shell.stop.aborted || !draft) return;
+  const why = sayOutcome(outcome);
+  if (outcome.is === 'later') line.waitUntil = clock.now() + (outcome.waitMs ?? 0);
+  else if (why === line.refusal) return;
+  line.refusal = outcome.is === 'refused' ? why : '';
+  log.noticed(draft.notices[0], why, { to: sink.name });
+}
+
+/** Returns an outcome other than success as one line. */
+function sayOutcome(outcome: Failed): string {
+  return outcome.is === 'refused' ? renderProblem(outcome) : outcome.reason;
+}
+
+/** Returns an error as one line. */
+export function sayWhy(error: unknown): string {
+  const why = error instanceof Error ? error.message : String(error);
+  return isExpected(error) ? why : `a bug: ${why}`;
+}

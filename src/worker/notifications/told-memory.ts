@@ -1,0 +1,110 @@
+/**
+ * What one receiver was told, and the claim of the process that sends to it. Both are stored in the
+ * snapshot, because several processes may send: runs of `sync --notify` that overlap, or a worker.
+ *
+ *   claim      stored before each attempt; while it holds, no other process sends to the receiver
+ *   told       stored after a message was sent, together with the end of the claim
+ *   unstored   what was sent but could not be stored; the next claim of this process stores it
+ *
+ * A claim ends by itself after some time, because its process may have died. As long as there is no
+ * snapshot, there is no claim, and what was told is known to this process only.
+ */
+import { existsSync } from 'node:fs';
+import type { Clock } from '../../domain/clock.ts';
+import { after, type Notice, type NoticeLines, told } from '../../cli/status/trouble-notice.ts';
+import { type Meta, metaValue } from '../../snapshot/database/meta-table.ts';
+import { lookInto, openSnapshot } from '../../snapshot/snapshot.ts';
+
+/** What a receiver was told, and by which process. */
+interface Standing {
+  lines: NoticeLines;
+  /** Whether another process is sending to the receiver. */
+  isClaimed: boolean;
+  /** Whether all that this process sent is stored. */
+  isStored: boolean;
+}
+
+/** The memory of one receiver. Each function throws if the snapshot cannot be read or written. */
+export interface ToldMemory {
+  /** Reads the current state. */
+  read(): Standing;
+  /** Reads the current state and, unless another process has the claim, stores one. */
+  claim(): Standing;
+  /** Stores what was sent, and ends the claim of this process. */
+  release(sent: readonly Notice[]): void;
+}
+
+/** How long a claim holds, in milliseconds: longer than any attempt takes. */
+const claimMs = 120_000;
+
+/** Creates the memory of the receiver with this name in the snapshot at `file`. */
+export function createToldMemory(
+  file: string,
+  name: string,
+  { now }: Pick<Clock, 'now'>,
+): ToldMemory {
+  // Earlier versions stored what the webhook was told under this name.
+  const key = name === 'webhook' ? 'notices' : `notices.${name}`;
+  const claimKey = `notices-claim.${name}`;
+  let unstored: { notice: Notice; at: number }[] = [];
+  let ownClaim: string | undefined;
+
+  const readFrom = (meta?: Meta): Standing => {
+    const stored = (meta && metaValue(meta, key, told)) ?? {};
+    const lines = unstored.reduce((so, { notice, at }) => after(so, notice, at), stored);
+    const until = meta?.get(claimKey);
+    // A clock that was ahead may have stored a time that is far away.
+    const leftMs = Number(until ?? 0) - now();
+    const isClaimed = until !== ownClaim && leftMs > 0 && leftMs <= claimMs;
+    return { lines, isClaimed, isStored: unstored.length === 0 };
+  };
+  const store = (meta: Meta): void => {
+    if (unstored.length > 0) meta.set(key, JSON.stringify(readFrom(meta).lines));
+  };
+  return {
+    read() {
+      const snapshot = lookInto(file);
+      try {
+        return readFrom(snapshot?.meta);
+      } finally {
+        snapshot?.close();
+      }
+    },
+    claim() {
+      if (!existsSync(file)) return readFrom();
+      const until = String(now() + claimMs);
+      const standing = write(file, (meta) => {
+        const is = readFrom(meta);
+        if (is.isClaimed) return is;
+        store(meta);
+        meta.set(claimKey, until);
+        return is;
+      });
+      if (standing.isClaimed) return standing;
+      [unstored, ownClaim] = [[], until];
+      return standing;
+    },
+    release(sent) {
+      unstored.push(...sent.map((notice) => ({ notice, at: now() })));
+      if (!existsSync(file)) return;
+      write(file, (meta) => {
+        store(meta);
+        if (meta.get(claimKey) === ownClaim) meta.drop(claimKey);
+      });
+      [unstored, ownClaim] = [[], undefined];
+    },
+  };
+}
+
+/**
+ * Runs work in a transaction of a connection of its own, because the one opened at the beginning
+ * may be closed.
+ */
+function write<T>(file: string, work: (meta: Meta) => T): T {
+  const { meta, transaction, close } = openSnapshot(file);
+  try {
+    return transaction(() => work(meta));
+  } finally {
+    close();
+  }
+}
