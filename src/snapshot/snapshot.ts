@@ -16,7 +16,7 @@ import { refuseNoPlace } from './database/snapshot-folder.ts';
 import { openToLook, type Wait, waiterFor } from './database/database-access.ts';
 import { fenceIn, isLeased, type Token } from './database/writer-lease.ts';
 import { changesIn, type Journal } from './tables/journal.ts';
-import { type GuardedChanges, guardedChangesIn } from './guards/guarded-changes.ts';
+import { type StagedGuards, stagedGuardsIn } from './guards/guarded.ts';
 import { awaitingApprovalIn, type PlansAwaitingApproval } from './guards/awaiting-approval.ts';
 import {
   historyIn,
@@ -35,7 +35,6 @@ import { type Recorded, recordedIn } from './tables/recorded-state.ts';
 import { type ListNews, listNewsIn } from './staging/do-not-contact-news.ts';
 import { type OptOutReports, optOutReportsIn } from './tables/opt-out-reports.ts';
 import { type Shaping, shapingIn } from './guards/guarded-shape.ts';
-import { withdrawalsIn, type Withdrawals } from './guards/guarded-withdrawals.ts';
 import { type Slicing, slicingIn, type Staging, stagingIn } from './staging/staging.ts';
 import { type KeyRanges, rangesIn } from './database/key-range.ts';
 import { type Unaudited, unauditedIn } from './tables/unaudited.ts';
@@ -80,7 +79,7 @@ export interface Snapshot {
   /** Returns the inode number of the file, which a copy of the file does not share. */
   fileNumber(): string;
   absences: Absences;
-  guarded: GuardedChanges & { withdrawals: Withdrawals };
+  guarded: StagedGuards;
   shaping: Shaping;
   awaitingApproval: PlansAwaitingApproval;
   unaudited: Unaudited;
@@ -255,7 +254,7 @@ function snapshotOf(
     ranges: rangesIn(statements),
     duplicates: duplicatesIn(statements),
     absences: absencesIn(statements),
-    guarded: { ...guardedChangesIn(statements), withdrawals: withdrawalsIn(statements) },
+    guarded: stagedGuardsIn(statements),
     shaping: shapingIn(statements),
     awaitingApproval: awaitingApprovalIn(statements),
     unaudited: unauditedIn(statements),

@@ -161,6 +161,7 @@ const summary: Summary = {
   problems: [],
   groups: [],
   reasons: [],
+  deferred: { delete: 0, opt_in: 0, template: 0 },
   attempted: { sent: 0, refused: 0 },
   fullBecause: [],
   reasonCodes: [],

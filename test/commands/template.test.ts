@@ -140,6 +140,32 @@ describe('check', () => {
     expect(findings.at(-1)).toMatchObject({ what: 'sender domains', ok: true, level: 'note' });
   });
 
+  test.each([
+    [{ a: { content: ['Hi {{name}}'] } }, 'a ({{name}})', '1 template uses'],
+    [
+      {
+        a: { subject: '{{name}}', content: ['{{{ city }}} {{name}}'] },
+        b: { previewText: '{{c}}' },
+      },
+      'a ({{name}}, {{city}}), b ({{c}})',
+      '2 templates use',
+    ],
+  ])('lists files that use variables and declare none: %j', async (files, list, said) => {
+    const { url } = await platformOf(reads);
+    const { code, out } = await mirrorOn(url, files)('check');
+    expect(code).toBe(0);
+    const found = out.filter((line) => line.startsWith('NOTE variables'));
+    expect(found).toEqual([expect.stringContaining(list)]);
+    expect(found[0]).toContain(said);
+  });
+
+  test('says nothing of a file that declares its variables, or of one that uses none', async () => {
+    const name = { name: 'name', type: 'string', defaultValue: null };
+    const files = { a: { content: ['Hi {{name}}'], variables: [name] }, b: { content: ['Hi'] } };
+    const { url } = await platformOf(reads);
+    expect((await mirrorOn(url, files)('check')).out.join()).not.toContain('variables');
+  });
+
   test('asks nothing where no template states a sender', async () => {
     const { url, asked } = await platformOf(reads);
     expect(await mirrorOn(url)('check')).toMatchObject({ code: 0 });

@@ -47,6 +47,8 @@ describe('a valid file', () => {
         absentReadings: 2,
         absentForMs: 20 * 3600 * 1000,
       },
+      rules: [],
+      windows: [],
       keepMs: 90 * 24 * 3600 * 1000,
       alerts: {},
       audit: {

@@ -112,7 +112,7 @@ describe('one mistake', () => {
   ])('%s', (extra, expected) => {
     const known =
       'known here: mirror, snapshot, ledgerKeyFile, platform, contacts, templates, policy, ' +
-      'guards, keep, audit, requests, schedule, redis, server, notices, alerts';
+      'guards, rules, windows, keep, audit, requests, schedule, redis, server, notices, alerts';
     const lines = expected && [`mirror.yaml:${expected.replace('KNOWN', known)}`];
     expect(mistakes(minimal(extra))).toEqual(lines);
   });

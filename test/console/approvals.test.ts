@@ -45,6 +45,18 @@ test('an operator sees why changes wait, approves them, and a run makes them', a
   expect([complaints, running.failures]).toEqual([[], []]);
 });
 
+test('an operator reads what the rule says that withholds changes', async () => {
+  // oxlint-disable-next-line unicorn/no-thenable
+  const rule = { when: 'plan.create > 1', then: 'ask', say: 'Ask for the campaign first' };
+  const world = await mirrored({ lines: { rules: [rule] } });
+  expect((await world.call('sync')).code).toBe(3);
+  const { page, complaints } = await look(await startConsole([world.file]));
+  await page.goto('/m/world/approvals');
+  const said = 'Ask for the campaign first (the rule `plan.create > 1`)';
+  await page.locator('main').getByText(said).waitFor();
+  expect(complaints).toEqual([]);
+});
+
 test('a part is approved, and the rest is rejected, with a reason each', async () => {
   const { page, complaints, ...world } = await held();
   const row = page.getByRole('row', { name: /opt in ch_product/ });

@@ -6,10 +6,14 @@ import { sayUnknown, type UnknownWords } from '../../domain/unknown-words.ts';
 import type { MirrorPart } from '../../engine/context/mirror-context.ts';
 import { sayMissing } from '../../engine/read/source-read.ts';
 import { systemClock } from '../../http/system-clock.ts';
+import type { DesiredRow } from '../../domain/record.ts';
+import { undeclaredIn } from '../../records/template/desired-template.ts';
+import { decodeTemplate } from '../../records/template/template-state.ts';
 import { mappedColumns } from '../../records/contact/observe/column-meanings.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import type { Shell } from '../compose/process-shell.ts';
-import { counted } from '../../domain/values/counted.ts';
+import { counted, withCommas } from '../../domain/values/counted.ts';
+import { cell } from '../output/visible-text.ts';
 import { countSender, type Senders } from '../status/sender-domains.ts';
 import { type Finding, look } from './finding.ts';
 import { checkPlatform } from './platform-check.ts';
@@ -41,12 +45,17 @@ export async function checkPart(part: MirrorPart, around: Surroundings): Promise
   const columns =
     isContact && config.contacts ? mappedColumns(config.contacts, systemClock.now) : [];
   let source: SourceCheck | undefined;
+  const loose: LooseTemplate[] = [];
   const read = await look(`source of ${type.name}s`, async () => {
-    const each = countSender.bind(undefined, senders);
+    const each = (row: DesiredRow): void => {
+      countSender(senders, row);
+      loose.push(...looseIn(row));
+    };
     source = await checkSource({ part, columns, snapshot, shell, each });
     return source.found;
   });
-  const findings = [read, ...(source ? valueFindings(source, type.name, around) : [])];
+  const valued = source ? valueFindings(source, type.name, around) : [];
+  const findings = [read, ...valued, ...tellLoose(loose)];
   let channels: Finding[] = [];
   const answer = await look(`platform's ${type.name}s`, async () => {
     const { url } = config.platform;
@@ -87,6 +96,37 @@ function tellGarbled({ garbled }: SourceCheck, { contacts }: Config): Finding[] 
   const hold = garbled === 1 ? 'holds' : 'hold';
   const reason = `${counted(garbled, 'record')} ${hold} text such as "Ã¤" in place of "ä", as a UTF-8 file has when it is read as windows-1252`;
   return [note('encoding', renderProblem({ reason, fix: 'set encoding: utf-8 in the source' }))];
+}
+
+/** A template that uses variables and declares none. */
+interface LooseTemplate {
+  key: string;
+  variables: readonly string[];
+}
+
+function looseIn(row: DesiredRow): LooseTemplate[] {
+  if (row.kind !== 'template' || row.invalid) return [];
+  const fields = decodeTemplate.desired(row).value;
+  const variables = fields.variables ? [] : undeclaredIn(fields);
+  return variables.length === 0 ? [] : [{ key: row.id, variables }];
+}
+
+const mostShown = 5;
+
+/** Points out variables of files that declare none, which a run therefore does not check. */
+function tellLoose(loose: readonly LooseTemplate[]): Finding[] {
+  if (loose.length === 0) return [];
+  const some = loose.slice(0, mostShown).map(({ key, variables }) => {
+    const names = variables.slice(0, mostShown).map((name) => `{{${cell(name)}}}`);
+    const more = variables.length > mostShown ? ' and more' : '';
+    return `${cell(key)} (${names.join(', ')}${more})`;
+  });
+  const rest = loose.length > mostShown ? ` and ${withCommas(loose.length - mostShown)} more` : '';
+  const verb =
+    loose.length === 1 ? 'uses variables and declares none' : 'use variables and declare none';
+  const reason = `${counted(loose.length, 'template')} ${verb}: ${some.join(', ')}${rest}`;
+  const fix = 'declare them in variables, so that a misspelt one is found before it is sent';
+  return [note('variables', renderProblem({ reason, fix }))];
 }
 
 function note(what: string, found: string): Finding {

@@ -4,6 +4,7 @@
  * in status-sections.ts. All functions except `alertsIn` are pure.
  */
 import type { Config } from '../../config/config.ts';
+import { median } from '../../domain/values/median.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import { lasting } from '../output/format-values.ts';
@@ -97,11 +98,4 @@ function deviates(run: ToldRun, earlier: readonly ToldRun[], times: number): Fou
 function isComparable({ only }: ToldRun): (run: ToldRun) => boolean {
   return (one) =>
     one.attempted !== null && one.only === only && /^(done|held|rejected)$/.test(one.status);
-}
-
-function median(numbers: readonly number[]): number {
-  const sorted = numbers.toSorted((a, b) => a - b);
-  const middle = Math.floor(sorted.length / 2);
-  const upper = sorted[middle] ?? 0;
-  return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? 0) + upper) / 2;
 }

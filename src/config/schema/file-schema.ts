@@ -10,6 +10,8 @@ import { delayForm, durationForm, isLoopback, truth } from '../../domain/values/
 import { number, onMapping, secret, text, whole } from './field-types.ts';
 import { contacts, templates } from './records-schema.ts';
 import { approvers } from './approvers-schema.ts';
+import { rules } from './rule-condition.ts';
+import { windows } from './windows-schema.ts';
 import { notices } from './notices-schema.ts';
 import { redis, schedule, server } from './worker-schema.ts';
 
@@ -230,6 +232,8 @@ export const fileSchema = z
     templates: templates.optional(),
     policy: policy.prefault({}),
     guards: guards.prefault({}),
+    rules: rules.default([]),
+    windows: windows.default([]),
     keep: duration('How long the snapshot keeps runs and their changes').default('90d'),
     audit: audit.prefault({}),
     requests: requests.prefault({}),

@@ -1,7 +1,8 @@
 /** Shows what awaits approval, with its likely cause, and lets operators approve or reject it. */
-import { guardNames, guardRows, timedGuards } from '../../domain/guard-classes.ts';
+import { type GuardClass, guardNames, guardRows, timedGuards } from '../../domain/guard-classes.ts';
 import { withCommas } from '../../domain/values/counted.ts';
 import { countWords } from '../../engine/report/guard-text.ts';
+import { askedBefore } from '../../engine/guard/plan-rules.ts';
 import { isAnyLeft } from '../../engine/guard/plan-decisions.ts';
 import { byWords } from '../../cli/output/decision-words.ts';
 import { changeName } from '../../cli/output/change-words.ts';
@@ -41,9 +42,11 @@ interface Shown {
   groups: readonly PlanGroup[];
   /** The cells of the first changes. */
   samples: readonly (readonly Cell[])[];
+  /** Why rules of the configuration withhold changes, by guard. */
+  asked: ReadonlyMap<GuardClass, string>;
 }
 
-const nothing: Shown = { groups: [], samples: [] };
+const nothing: Shown = { groups: [], samples: [], asked: new Map() };
 const samplesShown = 20;
 
 function planIn(request: PageRequest, { snapshot, names }: Seen, plan: string): Shown {
@@ -55,17 +58,23 @@ function planIn(request: PageRequest, { snapshot, names }: Seen, plan: string): 
       kind === 'contact' ? html`<a href="${personLink(request, snapshot, key)}">${name}</a>` : name;
     return [who, changeName(op, false), part === '' ? '–' : part];
   });
-  return { groups: snapshot.awaitingApproval.groups(plan), samples: rows };
+  const asked = new Map(
+    guardNames.flatMap((guard): [GuardClass, string][] => {
+      const says = askedBefore(snapshot.meta, guard);
+      return says === undefined ? [] : [[guard, says]];
+    }),
+  );
+  return { groups: snapshot.awaitingApproval.groups(plan), samples: rows, asked };
 }
 
-function planSection(request: PageRequest, held: Held, { groups, samples }: Shown): Html {
+function planSection(request: PageRequest, held: Held, { groups, samples, asked }: Shown): Html {
   const { plan, since, undecided, optOutsUntil } = held;
   const classes = guardNames.filter((guard) => undecided[guard] > 0);
   const causes = classes.map(
     (guard) =>
       html`<li>
         ${countWords(guardRows[guard].recordType, undecided[guard])}
-        ${guardRows[guard].words.planned}: ${guardRows[guard].words.cause}.
+        ${guardRows[guard].words.planned}: ${asked.get(guard) ?? guardRows[guard].words.cause}.
       </li>`,
   );
   const anyway = optOutsUntil

@@ -8,6 +8,7 @@ import type { Answer } from '../../domain/exchange.ts';
 import type { Key } from '../../domain/record.ts';
 import type { SendOutcome } from '../../records/record-type.ts';
 import { isFresh, isSuperseded, type RunContext, writeAuditLog } from '../context/run-context.ts';
+import { isTooLate } from '../context/change-windows.ts';
 import { type ApplyContext, isPastSlice, knownOf } from './apply-context.ts';
 import { each } from '../context/work-in-parts.ts';
 import { beginInFlight, endInFlight, isForbidden, rememberDeleted } from './in-flight.ts';
@@ -91,9 +92,11 @@ async function sendAll(
       continue;
     }
     const heard: Heard = {};
-    const outcome = await attempt(applying, change, { stop: stays ? run.abort : run.stop, heard });
+    const stop = stays ? run.abort : run.stop;
+    const outcome = await attempt(applying, change, { stop, heard, isFollowUp: urgent });
     if (typeof outcome === 'string') {
       // This run cannot make a new decision for the record. The next run reads the current source.
+      if (outcome === 'closed') run.snapshot.guarded.deferred.add(change.seq);
       dropStale(run, [change], reasonOf[outcome]);
       continue;
     }
@@ -124,16 +127,19 @@ interface Heard {
 interface Attempt {
   stop: AbortSignal;
   heard: Heard;
+  /** Whether the change completes a creation, which no window interrupts. */
+  isFollowUp: boolean;
 }
 
 /**
- * The reasons to leave a change to another run: the source has changed, or another run has locked
- * the person.
+ * The reasons to leave a change to another run: the source has changed, another run has locked the
+ * person, or the change has to wait for a window.
  */
-type Late = 'outdated' | 'superseded';
+type Late = 'outdated' | 'superseded' | 'closed';
 const reasonOf: Readonly<Record<Late, string>> = {
   outdated: 'the source has changed since it was read',
   superseded: 'another run brought this person in line meanwhile',
+  closed: 'no window allows it now',
 };
 
 /** Marks changes as stale because the state they were based on has changed. */
@@ -182,10 +188,12 @@ async function attempt(
 async function tryOnce(
   applying: ApplyContext,
   change: JournaledChange,
-  { stop, heard }: Attempt,
+  { stop, heard, isFollowUp }: Attempt,
 ): Promise<SendOutcome | 'too old' | Late> {
   const { run, type, breaker } = applying;
   const isOutdated = () => change.op === 'delete' && !applying.known.still();
+  const isClosed = () => !isFollowUp && isTooLate(run, change);
+  if (isClosed()) return 'closed';
   if (isOutdated()) return 'outdated';
   if (isSuperseded(run, type, change.key)) return 'superseded';
   const known = knownOf(applying, change);
@@ -214,6 +222,7 @@ async function tryOnce(
           throw new NotSent('stopped before it was sent');
         if (isPastSlice(applying, change)) throw new NotSent('the source is read again first');
         late = isOutdated() ? 'outdated' : undefined;
+        if (isClosed()) late = 'closed';
         if (change.op !== 'opt_out' && !isFresh(run, provenAt)) late ??= 'too old';
         // This check comes last, so that no other run waits while the record of a change is read
         // again.

@@ -2,6 +2,8 @@ import type { Op } from '../../domain/change.ts';
 import type { Clock, Random } from '../../domain/clock.ts';
 import type { RecordType } from '../../records/record-type.ts';
 import type { RouteLimit } from '../../domain/route-limit.ts';
+import type { ChangeWindow } from '../../domain/change-window.ts';
+import type { PlanRule } from '../../domain/plan-rule.ts';
 import type { AbsenceDue, Key } from '../../domain/record.ts';
 import type { FullCode } from '../report/full-reasons.ts';
 import type { Forecast } from '../report/duration-forecast.ts';
@@ -46,6 +48,12 @@ export interface Mirror {
   /** Runs and changes older than this are deleted; in milliseconds. */
   keepMs: number;
   guards: Guards;
+  /** What asks for an approval in addition to the guards; undefined if nothing does. */
+  rules?: readonly PlanRule[] | undefined;
+  /** The hours in which classes of changes are made; undefined if there is no limit. */
+  windows?: readonly ChangeWindow[] | undefined;
+  /** The time zone of rules and windows: an IANA name; by default UTC. */
+  timezone?: string | undefined;
   /** Who has to sign approvals; undefined if nobody has. */
   approvers?: Approvers | undefined;
   /** The audit log; undefined if it cannot be opened, or for a plan, which writes nothing. */

@@ -1,6 +1,8 @@
 /** Declares what every step of a run needs, and provides the lookups that steps use. */
 import { drain } from '../../audit/audit-trail.ts';
 import type { Problem } from '../../domain/errors.ts';
+import type { ChangeWindow } from '../../domain/change-window.ts';
+import type { PlanRule } from '../../domain/plan-rule.ts';
 import type { JournaledChange } from '../../domain/change.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 import type { LearnedFacts, PlatformTime } from './platform-knowledge.ts';
@@ -31,6 +33,10 @@ export interface RunContext extends Pick<Mirror, OfMirror>, Pick<RunOptions, OfO
   id: string;
   /** When the run began by our clock, in milliseconds since the epoch. */
   startedAt: number;
+  rules: readonly PlanRule[];
+  windows: readonly ChangeWindow[];
+  /** The time zone of rules and windows: an IANA name. */
+  timezone: string;
   /** The known facts about the platform. */
   facts: LearnedFacts;
   /** Writes to the snapshot in one transaction with other changes that end at the same time. */

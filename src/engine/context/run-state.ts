@@ -89,6 +89,8 @@ export interface ReviewState {
   held: Map<GuardClass, HoldReason>;
   /** The guard classes that hold people whose opt-out the CRM no longer states, and why. */
   withdrawn: Map<GuardClass, HoldReason>;
+  /** The guard classes that rules withhold, and what the approver reads. */
+  asked: Map<GuardClass, string>;
   /** The number of people with stated opt-outs awaiting approval whom this run has not read. */
   unplanned: number;
   /** The number of records that a guard class covers, once it has been counted. */
@@ -111,7 +113,14 @@ export function stateOf(started: Started): RunState {
     plan: undefined,
     forecast: undefined,
     failure: undefined,
-    review: { held: new Map(), withdrawn: new Map(), unplanned: 0, population: {}, rounds: 0 },
+    review: {
+      held: new Map(),
+      withdrawn: new Map(),
+      asked: new Map(),
+      unplanned: 0,
+      population: {},
+      rounds: 0,
+    },
   };
 }
 

@@ -5,6 +5,7 @@ import type { RecordType } from '../../records/record-type.ts';
 import { weekMs } from '../report/guard-rules.ts';
 import { clearAnnouncement } from './announce-defaults.ts';
 import { closeApprovals, countAwaitingApproval } from '../guard/plan-approval.ts';
+import { sayDeferred } from '../context/change-windows.ts';
 import type { RunState } from '../context/run-state.ts';
 import { dropSuperseded, yielding } from '../plan/commit-plan.ts';
 import { type RunContext, supersededKeys, writeAuditLog } from '../context/run-context.ts';
@@ -35,7 +36,7 @@ export async function finishRun(found: RunState): Promise<Summary> {
   const state = {
     ...found,
     reasons: [...found.reasons, ...(reason === undefined ? [] : [reason])],
-    notes: [...found.notes, ...notes],
+    notes: [...found.notes, ...sayDeferred(run), ...notes],
   };
   if (run.writes) {
     await keepOrigins(state);

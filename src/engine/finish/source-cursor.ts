@@ -5,7 +5,8 @@
  *
  *   a run about all people begins       removes the cursor, so a killed run leaves none
  *   it succeeds, and nothing of the     stores the cursor of its own reading
- *   record type awaits approval
+ *   record type awaits approval or a
+ *   window
  *   a fast run does not succeed         puts back the cursor that it began with
  *   a full run does not succeed         stores none: the remaining work is not among the changes
  *   a run about one person does not     invalidates the cursor, also for a run in progress, if it
@@ -19,6 +20,7 @@ import { guardNames, guardRows } from '../../domain/guard-classes.ts';
 import type { RecordTypeName } from '../../domain/record.ts';
 import type { Status } from '../report/run-summary.ts';
 import type { FullCode } from '../report/full-reasons.ts';
+import { hasDeferred } from '../context/change-windows.ts';
 import type { RunState, Started } from '../context/run-state.ts';
 import {
   type Mirror,
@@ -94,6 +96,7 @@ function overlapped({ run, endedBefore }: RunState): boolean {
 }
 
 function endedWell(state: RunState, { name }: RecordType, status: Status): boolean {
+  if (hasDeferred(state.run, name)) return false;
   if (status !== 'held') return status === 'done' || status === 'rejected';
   const held = countAwaitingApproval(state);
   return guardNames.every((guard) => guardRows[guard].recordType !== name || held[guard] === 0);

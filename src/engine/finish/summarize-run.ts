@@ -7,6 +7,7 @@ import {
   renderProblem,
 } from '../../domain/errors.ts';
 import type { Stop } from '../../records/record-type.ts';
+import { countDeferred } from '../context/change-windows.ts';
 import type { RunState } from '../context/run-state.ts';
 import type { JournalTally } from '../../snapshot/tables/journal.ts';
 import { openChanges, type RunContext } from '../context/run-context.ts';
@@ -75,6 +76,7 @@ export function summaryOf(state: RunState, { reported, done, held, found }: Done
       missing: findingsNamed(state.known, 'contact').sizes.missing,
     },
     templates: { ...template, held: split.templates },
+    deferred: countDeferred(run),
     attempted: attemptedIn(done),
     returns: reported?.summary ?? null,
     requests: mirror.requests(),
@@ -118,10 +120,14 @@ function kindSummary(
   };
 }
 
-/** Counts what a plan would do, by operation, without the changes that a person has rejected. */
+/**
+ * Counts what a plan would do, by operation, without the changes that a person has rejected and
+ * those that wait for a window.
+ */
 function foreseen({ run, plan }: RunState, kind: RecordTypeName): Record<string, number> {
   const counts = { ...plan?.changes[kind] };
-  for (const { op, n } of run.snapshot.awaitingApproval.refusedOps(kind))
+  const { awaitingApproval, guarded } = run.snapshot;
+  for (const { op, n } of [...awaitingApproval.refusedOps(kind), ...guarded.deferred.ops(kind)])
     counts[op] = (counts[op] ?? 0) - n;
   return counts;
 }

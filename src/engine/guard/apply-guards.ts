@@ -20,20 +20,16 @@ import { withoutYielding, yielding } from '../plan/commit-plan.ts';
 import type { RunState } from '../context/run-state.ts';
 import { isFirstLoad } from '../context/first-load.ts';
 import { beginHolds, endsOf } from './approval-holds.ts';
+import { isClosedNow } from '../context/change-windows.ts';
 import { onlyKey } from '../context/mirror-context.ts';
 import { noteVolume, othersOf, populationOf } from './guard-population.ts';
 import { shapeOf } from './change-shape.ts';
+import { applyRules, askedBefore } from './plan-rules.ts';
 import { holdWithdrawn } from './withdrawn-opt-outs.ts';
 import { findingsNamed } from '../context/run-findings.ts';
 import { eachRange } from '../context/work-in-parts.ts';
 import type { PlanAwaitingApproval } from '../../snapshot/guards/awaiting-approval.ts';
 import type { Guarded } from '../../snapshot/database/key-range.ts';
-
-/**
- * The reason for changes that an earlier run withheld: they stay withheld until they are approved
- * or no longer wanted.
- */
-const heldBefore: HoldReason = { by: 'earlier run' };
 
 /** Applies the guards to one round of decisions, and yields to other tasks in between. */
 export async function applyGuards(context: RunState): Promise<void> {
@@ -58,6 +54,8 @@ function* steps(context: RunState, cause: Cause): Generator<undefined, void> {
   const hasRejections = awaitingApproval.rejections().length > 0;
   const names = new Set(context.parts.map(({ type }) => type.name));
   const classes = guardNames.filter((of) => names.has(guardRows[of].recordType));
+  const { rules, windows } = context.run;
+  const isRuled = rules.length > 0 || windows.length > 0;
   for (const of of classes) {
     const { withoutHeldOf } = guardRows[of];
     // Nobody can reject an opt-out that the CRM states.
@@ -67,12 +65,28 @@ function* steps(context: RunState, cause: Cause): Generator<undefined, void> {
       yield* eachRangeOf(context, of, (range) => guarded.keepOut(range, withoutHeldOf));
     }
     yield* guardOne(context, of, cause);
-    yield* eachRangeOf(context, of, guarded.pass);
+    if (!isRuled) yield* eachRangeOf(context, of, guarded.pass);
   }
+  if (cause === 'run') {
+    yield* ruleAll(context, classes);
+    for (const of of classes.filter((one) => isClosedNow(context.run, one)))
+      yield* eachRangeOf(context, of, guarded.deferred.defer);
+  }
+  if (isRuled) for (const of of classes) yield* eachRangeOf(context, of, guarded.pass);
   if (context.review.rounds === 0 && (yield* approveThisPlan(context))) {
     for (const of of classes) yield* eachRangeOf(context, of, guarded.pass);
   }
   context.review.rounds += 1;
+}
+
+/** Applies the rules of the configuration, and reports what they withhold. */
+function* ruleAll(context: RunState, classes: readonly GuardClass[]): Generator<undefined, void> {
+  const { held, withdrawn } = context.review;
+  const none = { fresh: 0, all: 0, unapproved: 0, week: 0, of: 0 };
+  for (const [guard, says] of yield* applyRules(context, classes)) {
+    if (held.has(guard)) continue;
+    tellHeld(context, withdrawn.get(guard) ?? { by: 'rule', says }, { guard, ...none });
+  }
 }
 
 function* eachRangeOf(
@@ -109,8 +123,17 @@ function* guardOne(context: RunState, of: GuardClass, cause: Cause): Generator<u
     held.set(of, judged);
     yield* eachRangeOf(context, of, guarded.withhold);
   }
-  const found = again ?? judged ?? (stands || unplanned > 0 ? heldBefore : undefined);
+  const isHeldBefore = stands || unplanned > 0;
+  const found = again ?? judged ?? (isHeldBefore ? heldBefore(context, of) : undefined);
   if (found) tellHeld(context, found, volume);
+}
+
+/**
+ * Returns the reason for changes that an earlier run withheld: they stay withheld until they are
+ * approved or no longer wanted.
+ */
+function heldBefore({ run }: RunState, of: GuardClass): HoldReason {
+  return { by: 'earlier run', says: askedBefore(run.snapshot.meta, of) };
 }
 
 /**
@@ -124,6 +147,8 @@ function* sift(
 ): Generator<undefined, { stands: boolean; fresh: number }> {
   const { run, approvals } = context;
   const { guarded } = run.snapshot;
+  // What a rule withholds may be exempt from the limit, or be stated by the CRM later.
+  const standing = run.rules.length > 0 && !timedGuards.has(of) ? guarded.asked : guarded;
   const { exempt } = guardRows[of];
   const isExempt =
     (exempt.includes('creation') && cause === 'creation') ||
@@ -141,7 +166,7 @@ function* sift(
       guarded.expire(range, endsOf(run, of));
       guarded.excuse(range, run.id);
     }
-    if (!neverHolds) stands = guarded.withholdStanding(range) || stands;
+    if (!neverHolds) stands = standing.withholdStanding(range) || stands;
     fresh += guarded.fresh(range);
   });
   return { stands, fresh };

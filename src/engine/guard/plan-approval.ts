@@ -12,6 +12,7 @@ import { withoutYielding, yielding } from '../plan/commit-plan.ts';
 import type { RunState, Started } from '../context/run-state.ts';
 import { endFirstLoad } from '../context/first-load.ts';
 import { addHolds, type Batch, batchOf, holdWithheld } from './approval-holds.ts';
+import { hasDeferred } from '../context/change-windows.ts';
 import type { RunContext } from '../context/run-context.ts';
 import { modeName, type ToApprove } from '../context/mirror-context.ts';
 import { rejectedForMs } from '../report/approval-rules.ts';
@@ -77,6 +78,7 @@ export function* approveThisPlan(context: RunState): Generator<undefined, boolea
   snapshot.guarded.release(hash);
   context.review.held.clear();
   context.review.withdrawn.clear();
+  context.review.asked.clear();
   context.tally.released(guardNames);
   approvals.push({ plan: hash, whole: null, ...decision });
   return true;
@@ -126,7 +128,9 @@ export function closeApprovals(context: RunState): RecordType[] {
   const { snapshot, mode, stop } = run;
   // A run about a few people releases only theirs, and completes no first load.
   if (mode !== 'full' || failure || stop.aborted || run.selection) return [];
-  const whole = wholeKinds(context).filter((type) => !breaker.endsEarly(type));
+  const whole = wholeKinds(context).filter(
+    (type) => !breaker.endsEarly(type) && !hasDeferred(run, type.name),
+  );
   const at = run.clock.now();
   if (whole.some((type) => type.name === 'contact' && namesAny(known, type))) {
     endFirstLoad(snapshot, run.id);

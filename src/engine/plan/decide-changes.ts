@@ -84,6 +84,7 @@ function decideOne(deciding: Deciding, key: Key): number {
   const name = displayNameOf(run.snapshot.meta, key, states);
   staging.forgetNoticed(type.name, name);
   run.snapshot.guarded.forget(type.name, key);
+  run.snapshot.guarded.deferred.forget(type.name, key);
   for (const problem of decision.problems) {
     tally.notice(name === key ? problem : { ...problem, key: name });
   }

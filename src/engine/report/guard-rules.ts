@@ -74,7 +74,9 @@ const oneDomainFrom = 0.9;
 const rounding = 1e-6;
 
 export type HoldReason =
-  | { by: 'earlier run' | 'everybody' | 'run' | 'week' | 'domain' }
+  | { by: 'everybody' | 'run' | 'week' | 'domain' }
+  | { by: 'earlier run'; says?: string | undefined }
+  | { by: 'rule'; says: string }
   | { by: 'block'; length: number }
   | { by: 'withdrawn'; people: number; of: number };
 

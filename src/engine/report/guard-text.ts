@@ -22,7 +22,10 @@ export function explainHeld(
 ): Fault {
   const { guard, fresh } = volume;
   const { recordType, words } = guardRows[guard];
-  const often = words.causes?.[held.by] ?? words.cause;
+  const often =
+    held.by === 'rule'
+      ? 'a rule of the configuration asks'
+      : (words.causes?.[held.by] ?? words.cause);
   const right =
     plan === undefined
       ? 'a run will ask for approval'
@@ -57,7 +60,9 @@ function whyOf(held: HoldReason, volume: ChangeVolume, limit: Limit): string {
   const others = approved > 0 ? `with ${counted(approved, 'other', 'others')} of this run ` : '';
   switch (held.by) {
     case 'earlier run':
-      return 'it has waited since an earlier run, and nobody has approved it';
+      return `it has waited since an earlier run, and nobody has approved it${held.says === undefined ? '' : `: ${held.says}`}`;
+    case 'rule':
+      return held.says;
     case 'everybody':
       return 'these are all the people who are subscribed';
     case 'run':

@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto';
 import type { Change, Op } from '../../domain/change.ts';
 import { byGuard, type GuardClass } from '../../domain/guard-classes.ts';
+import type { AskedClass } from '../../domain/plan-rule.ts';
 import { canonicalJson, type RecordTypeName } from '../../domain/record.ts';
 import type { ProblemCode } from '../../domain/errors.ts';
 import type { RecordProblem } from '../../domain/record-problem.ts';
@@ -40,6 +41,8 @@ export interface Summary {
     prevented: Record<Stop, number>;
   };
   templates: KindSummary & { held: number; invalid: number };
+  /** The number of people or templates whose changes wait for a window, by guard class. */
+  deferred: Record<AskedClass, number>;
   /** The changes to which the platform answered in this run, and how many of them it refused. */
   attempted: { sent: number; refused: number };
   /** Opt-outs reported to the CRM; null if this mirror, or this kind of run, reports none. */
@@ -143,6 +146,7 @@ export function nothingDone(of: Pick<Summary, 'mirror' | 'mode' | 'reasons'>): S
     plan: '',
     contacts: { ...counts('contact'), held: held.contacts, ...noneExtra },
     templates: { ...counts('template'), held: held.templates },
+    deferred: { delete: 0, opt_in: 0, template: 0 },
     attempted: { sent: 0, refused: 0 },
     returns: null,
     requests: { total: 0, byRoute: {}, rateLimited: 0 },

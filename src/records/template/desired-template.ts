@@ -73,15 +73,19 @@ const placeholder = /\{\{\{?\s*([A-Za-z_][\w.]*)\s*\}?\}\}/g;
  * derives them from the content.
  */
 function undeclared(fields: TemplateFields): Fault | undefined {
-  if (!fields.variables) return undefined;
-  const declared = new Set(fields.variables.map((variable) => variable.name));
-  const texts = JSON.stringify([fields.subject, fields.previewText, fields.content]);
-  const used = [...texts.matchAll(placeholder)].map((match) => match[1] ?? '');
-  const missing = [...new Set(used.filter((name) => !declared.has(name)))];
+  const missing = fields.variables ? undeclaredIn(fields) : [];
   if (missing.length === 0) return undefined;
   return {
     cause: 'template-invalid',
     reason: `uses ${missing.map((name) => `{{${name}}}`).join(', ')} without declaring it`,
     fix: 'add it to variables with name, type and defaultValue',
   };
+}
+
+/** Returns the variables that a template uses and does not declare, in the order of their use. */
+export function undeclaredIn(fields: TemplateFields): string[] {
+  const declared = new Set(fields.variables?.map((variable) => variable.name));
+  const texts = JSON.stringify([fields.subject, fields.previewText, fields.content]);
+  const used = [...texts.matchAll(placeholder)].map((match) => match[1] ?? '');
+  return [...new Set(used.filter((name) => !declared.has(name)))];
 }

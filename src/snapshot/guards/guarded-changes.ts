@@ -79,14 +79,17 @@ export interface GuardedChanges {
   forget(kind: RecordTypeName, key: Key): void;
 }
 
+/** Selects the rows of `planned` that are neither withheld, nor released earlier in this run. */
+export const isUnpassed = `held = 0 and not exists (
+  select 1 from temp.passed p
+  where p.guard = planned.guard and p.kind = planned.kind and p.key = planned.key
+    and (p.approved is null or p.part = planned.part))`;
+
 /**
  * Selects the rows of `planned` that are neither approved, nor withheld, nor released earlier in
  * this run: an SQL condition with the parameter `guard`.
  */
-export const isNew = `guard = @guard and approved is null and held = 0 and not exists (
-  select 1 from temp.passed p
-  where p.guard = planned.guard and p.kind = planned.kind and p.key = planned.key
-    and (p.approved is null or p.part = planned.part))`;
+export const isNew = `guard = @guard and approved is null and ${isUnpassed}`;
 
 /**
  * Returns an SQL condition: this approval, or another one of a part of the same plan, has already

@@ -98,6 +98,11 @@ export const stagingTables = `
     guard text not null, key text not null, kind text not null, op text not null,
     part text not null, primary key (guard, key, kind, op, part)
   ) without rowid;
+  create temp table deferred (
+    guard text not null, key text not null, kind text not null, op text not null,
+    part text not null, primary key (guard, key, kind, op, part)
+  ) without rowid;
+  create index temp.deferred_by_key on deferred (kind, key);
   create temp table fresh_id (
     length integer not null, id text not null, primary key (length, id)
   ) without rowid;
@@ -133,6 +138,7 @@ export const stagingNames = [
   'withheld',
   'passed',
   'refused',
+  'deferred',
   'fresh_id',
   'noted',
   'noticed',

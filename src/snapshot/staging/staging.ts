@@ -200,8 +200,9 @@ function decidedIn(db: Statements): DecidedPart {
 
 function undecidingIn(db: Statements): Staging['undecide'] {
   const listed = 'in (select value from json_each(?))';
-  const undecide = ['planned', 'noted', 'noticed', 'forgotten', 'withheld'].map((name) =>
-    db.prepare<[string, string]>(`delete from temp.${name} where kind = ? and key ${listed}`),
+  const undecide = ['planned', 'noted', 'noticed', 'forgotten', 'withheld', 'deferred'].map(
+    (name) =>
+      db.prepare<[string, string]>(`delete from temp.${name} where kind = ? and key ${listed}`),
   );
   const unremark = db.prepare<[string]>(
     `delete from temp.remarked where body ->> '$.key' ${listed}`,

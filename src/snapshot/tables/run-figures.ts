@@ -54,6 +54,8 @@ export interface FiguresHistory {
   add(figures: RunFigures): void;
   /** Returns the `changes` of a run, or undefined if none are stored. */
   changesOf(run: string): string | undefined;
+  /** Returns the `changes` of the newest runs of a mode that changed anything, newest first. */
+  lastChanges(mode: string, count: number): Pick<RunFigures, 'run' | 'changes'>[];
   /** Adds to the opt-outs of a day. */
   addOptOuts(of: OptOutDay): void;
   /** Counts the acknowledged opt-outs of a run by the day of `at`. */
@@ -93,6 +95,10 @@ export function figuresIn(db: Statements): FiguresHistory {
   const changesOf = db.prepare<[string], { changes: string }>(
     'select changes from run_figures where run = ?',
   );
+  const lastChanges = db.prepare<[string, number], Pick<RunFigures, 'run' | 'changes'>>(
+    `select run, changes from run_figures where mode = ? and changed > 0
+     order by at desc, run desc limit ?`,
+  );
   const pruneRuns = db.prepare<[number]>('delete from run_figures where at < ?');
   const pruneDays = db.prepare<[number]>(`delete from opt_out_day where day < ${dayOf('?')}`);
   return {
@@ -101,6 +107,7 @@ export function figuresIn(db: Statements): FiguresHistory {
     add: (figures) => void add.run(figures),
     addOptOuts: (of) => void addOptOuts.run(of),
     changesOf: (run) => changesOf.get(run)?.changes,
+    lastChanges: (mode, count) => lastChanges.all(mode, count),
     prune(before) {
       pruneRuns.run(before);
       pruneDays.run(before);

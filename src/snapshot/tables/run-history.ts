@@ -47,6 +47,11 @@ export interface Runs {
    * certified, and that left nobody out. At its end, the platform matched what the CRM wanted.
    */
   proven(): KeptRun | undefined;
+  /**
+   * Returns the mapping of the contacts in the newest completed run about all people except the run
+   * `but`; undefined if none states it.
+   */
+  lastMapping(but: string): string | undefined;
   /** Deletes runs that ended before `before`, in milliseconds since the epoch. */
   prune(before: number): void;
 }
@@ -87,6 +92,13 @@ export function runsIn(db: Statements): Runs {
      where mode = 'full' and status in ('done', 'rejected') and summary ->> '$.only' is null
        and summary ->> '$.certificate.source' and summary ->> '$.certificate.platform'
        and coalesce(summary ->> '$.contacts.prevented.sample', 0) = 0
+       and not exists (select 1 from json_each(run.summary, '$.deferred') d where d.value > 0)
+     order by started_at desc, id desc limit 1`,
+  );
+  const mapping = db.prepare<[string], { mapping: string }>(
+    `select asked ->> '$.mapping' mapping from run
+     where mode in ('full', 'fast') and status in ('done', 'rejected', 'held') and id <> ?
+       and asked ->> '$.mapping' is not null and coalesce(summary ->> '$.only', '') <> 'templates'
      order by started_at desc, id desc limit 1`,
   );
   return {
@@ -100,6 +112,7 @@ export function runsIn(db: Statements): Runs {
     newestOf: (mode) => lastOf.get(mode, 1),
     lastOf: (mode, count) => lastOf.all(mode, count),
     proven: () => proven.get(),
+    lastMapping: (but) => mapping.get(but)?.mapping,
     prune: (before) => void prune.run(before),
   };
 }

@@ -58,14 +58,17 @@ const pages: Readonly<Record<string, string>> = {
   server: 'server-and-metrics.md',
   audit: 'audit.md',
   requests: 'requests.md',
+  rules: 'rules-and-windows.md',
+  windows: 'rules-and-windows.md',
   alerts: 'notifications.md',
   notices: 'notifications.md',
 };
 
 /** Returns a link to the heading or the page of a block. */
 function blockLink(key: Key): string {
-  if (!isBlock(key.schema)) return valuesAt(key);
-  return `[${key.path}](${pages[key.path] ?? `#${key.path}`})`;
+  const page = pages[key.path];
+  if (!page && !isBlock(key.schema)) return valuesAt(key);
+  return `[${key.path}](${page ?? `#${key.path}`})`;
 }
 
 /** Returns what may be written there: links for what is described on other pages. */

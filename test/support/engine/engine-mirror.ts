@@ -50,6 +50,11 @@ export interface Parts {
   policy: Policy;
   guards?: Partial<Guards>;
   absence?: Partial<AbsenceRules>;
+  /** How the contacts are read. */
+  manner?: string;
+  rules?: Mirror['rules'];
+  windows?: Mirror['windows'];
+  timezone?: string;
   unstated?: Mirror['unstated'];
   contacts: Source;
   templates: Source;
@@ -87,7 +92,7 @@ export function mirrorOf(parts: Parts): Mirror {
   return {
     name: 'test',
     parts: [
-      { type: contact, source: parts.contacts, manner: 'as it is' },
+      { type: contact, source: parts.contacts, manner: parts.manner ?? 'as it is' },
       { type: template, source: parts.templates },
     ],
     returns: parts.returns,
@@ -103,6 +108,9 @@ export function mirrorOf(parts: Parts): Mirror {
     pageSizes,
     keepMs: 90 * 86_400_000,
     guards: { ...limits, ...parts.guards },
+    rules: parts.rules,
+    windows: parts.windows,
+    timezone: parts.timezone,
     unstated: parts.unstated,
     reserve: 0,
     requests: gate.counts,

@@ -61,6 +61,12 @@ export interface StageOptions {
   absence?: Partial<AbsenceRules>;
   /** What happens to people who left, where the configuration does not say it. */
   unstated?: Mirror['unstated'];
+  /** What asks for an approval, and in which time zone; may change between runs. */
+  rules?: Mirror['rules'];
+  windows?: Mirror['windows'];
+  timezone?: string;
+  /** How the contacts are read; may change between runs. */
+  manner?: string;
   /** By how much our clock is ahead of the platform's, in milliseconds; may change at any time. */
   ahead?: () => number;
   /** The file of the snapshot; without it, in memory. */
@@ -119,6 +125,10 @@ export function createStage(options: StageOptions = {}): Stage {
       policy: options.policy ?? {},
       ...(options.guards && { guards: options.guards }),
       ...(options.absence && { absence: options.absence }),
+      ...(options.rules && { rules: options.rules }),
+      ...(options.windows && { windows: options.windows }),
+      ...(options.timezone !== undefined && { timezone: options.timezone }),
+      ...(options.manner !== undefined && { manner: options.manner }),
       unstated: options.unstated,
       contacts: {
         ...sourceOf(stage, 'people', options),

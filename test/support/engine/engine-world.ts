@@ -312,6 +312,8 @@ export interface Lines {
   /** Blocks of their own. */
   policy?: Record<string, unknown>;
   guards?: Record<string, unknown>;
+  rules?: Record<string, unknown>[];
+  windows?: Record<string, unknown>[];
   schedule?: Record<string, unknown>;
   redis?: string;
   server?: Record<string, unknown>;
@@ -352,6 +354,8 @@ function writeConfig({
     ...(kinds.includes('template') && { templates }),
     ...(lines.policy && { policy: lines.policy }),
     guards: { optOuts: { percent: 100 }, templates: { percent: 100 }, ...lines.guards },
+    ...(lines.rules && { rules: lines.rules }),
+    ...(lines.windows && { windows: lines.windows }),
     ...(lines.schedule && { schedule: lines.schedule }),
     ...(lines.redis && { redis: lines.redis }),
     ...(lines.server && { server: lines.server }),

@@ -1,0 +1,79 @@
+/**
+ * Rules of the configuration about a whole plan (docs/rules-and-windows.md). A rule can only ask
+ * for an approval.
+ */
+import { type GuardClass, guardNames, type GuardKey, timedGuards } from './guard-classes.ts';
+
+/** The classes that a rule can withhold. Nothing withholds what the CRM states about one person. */
+export type AskedClass = Exclude<GuardClass, 'opt_out'>;
+
+/** The classes that a rule can withhold, in the order of the table. */
+export const askedClasses: readonly AskedClass[] = guardNames.filter(
+  (guard): guard is AskedClass => !timedGuards.has(guard),
+);
+
+/** The counts of changes that a rule reads, of this run and of earlier ones. */
+export const countedOps = ['create', 'opt_in', 'opt_out', 'delete', 'update', 'archive'] as const;
+export type CountedOp = (typeof countedOps)[number];
+
+/** What a rule knows about a run. Counts are of changes that a rule can withhold. */
+export interface PlanFacts {
+  /** The changes by operation; `people`: the people with such a change, each once in a class. */
+  plan: Record<CountedOp | 'people', number>;
+  /** The records of a class, as a percentage of those that its guard refers to. */
+  percent: Partial<Record<GuardKey, number>>;
+  /** The medians of the last runs of the same mode with changes; `runs`: how many there are. */
+  usual: Record<CountedOp | 'runs', number>;
+  /** The hour of the day, 0 to 23. */
+  hour: number;
+  /** Mon, Tue, Wed, Thu, Fri, Sat or Sun. */
+  weekday: string;
+  mode: 'full' | 'fast';
+  /** Whether the contacts are read differently from the last completed run. */
+  mapping_changed: boolean;
+  /** The number of templates that are published after the run and that it creates or changes. */
+  templates_published: number;
+  first_load: boolean;
+}
+
+/** The condition of a rule. It is pure and parsed once. */
+export interface PlanCondition {
+  /** The text of the condition in the configuration. */
+  readonly text: string;
+  /** The names that the condition reads. */
+  readonly names: readonly string[];
+  /** Returns whether the condition is true; undefined if it cannot be evaluated. */
+  judge(facts: PlanFacts): boolean | undefined;
+}
+
+export interface PlanRule {
+  readonly when: PlanCondition;
+  readonly then: 'ask';
+  /** What the approver reads. */
+  readonly say?: string | undefined;
+  /** The classes that the rule withholds; undefined for all. */
+  readonly for?: readonly AskedClass[] | undefined;
+}
+
+/**
+ * Returns the classes that the rules withhold, each with what the approver reads. A rule that
+ * cannot be evaluated matches, because it must not let pass what nobody has judged.
+ */
+export function askedBy(rules: readonly PlanRule[], facts: PlanFacts): Map<GuardClass, string> {
+  const asked = new Map<GuardClass, string>();
+  for (const rule of rules) {
+    const result = rule.when.judge(facts);
+    if (result === false) continue;
+    for (const guard of rule.for ?? askedClasses) {
+      const words = [asked.get(guard), wordsOf(rule, result !== undefined)];
+      asked.set(guard, words.filter((one) => one !== undefined).join('; '));
+    }
+  }
+  return asked;
+}
+
+function wordsOf({ say, when: { text } }: PlanRule, isEvaluated: boolean): string {
+  const rule = isEvaluated ? `the rule \`${text}\`` : `the rule \`${text}\` cannot be evaluated`;
+  if (say !== undefined) return `${say} (${rule})`;
+  return isEvaluated ? `${rule} asks for it` : rule;
+}

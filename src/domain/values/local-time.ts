@@ -1,0 +1,44 @@
+/** Converts times into the local time of a time zone. */
+
+/** The days of a week, in the form in which the configuration names them. */
+export const weekdays = ['Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat', 'Sun'] as const;
+export type Weekday = (typeof weekdays)[number];
+
+/** A local time. */
+export interface LocalTime {
+  weekday: Weekday;
+  /** 0 to 23. */
+  hour: number;
+  /** The minutes since midnight, as the clock shows them: 0 to 1439. */
+  minuteOfDay: number;
+}
+
+const formats = new Map<string, Intl.DateTimeFormat>();
+
+/**
+ * Returns the local time at `at` (milliseconds since the epoch). Throws RangeError for an unknown
+ * time zone.
+ */
+export function localTime(at: number, timezone: string): LocalTime {
+  const parts = formatOf(timezone).formatToParts(at);
+  const part = (type: Intl.DateTimeFormatPartTypes) =>
+    parts.find((one) => one.type === type)?.value ?? '';
+  const hour = Number(part('hour'));
+  const weekday = weekdays.find((day) => day === part('weekday')) ?? 'Mon';
+  return { weekday, hour, minuteOfDay: hour * 60 + Number(part('minute')) };
+}
+
+/** Creating a format is slow, so each is kept. */
+function formatOf(timeZone: string): Intl.DateTimeFormat {
+  const known = formats.get(timeZone);
+  if (known) return known;
+  const format = new Intl.DateTimeFormat('en-US', {
+    timeZone,
+    weekday: 'short',
+    hour: '2-digit',
+    minute: '2-digit',
+    hourCycle: 'h23',
+  });
+  formats.set(timeZone, format);
+  return format;
+}

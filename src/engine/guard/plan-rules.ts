@@ -1,0 +1,164 @@
+/**
+ * Applies the rules of the configuration to the plan of a run. A rule is judged once, on the whole
+ * plan as the guards let it pass; what it withholds awaits approval like what a guard withholds. A
+ * run about one person is not judged.
+ *
+ * A class that a rule withholds stays withheld in later rounds of the run. The reason is stored, so
+ * that later runs can state it for changes that still wait.
+ */
+import { z } from 'zod';
+import { type GuardClass, guardNames, guardRows } from '../../domain/guard-classes.ts';
+import { askedBy, askedClasses, type CountedOp, type PlanFacts } from '../../domain/plan-rule.ts';
+import { localTime } from '../../domain/values/local-time.ts';
+import { median } from '../../domain/values/median.ts';
+import { isFirstLoad } from '../context/first-load.ts';
+import { onlyKey } from '../context/mirror-context.ts';
+import type { RunContext } from '../context/run-context.ts';
+import type { RunState } from '../context/run-state.ts';
+import { eachRange } from '../context/work-in-parts.ts';
+import { type Meta, metaValue } from '../../snapshot/database/meta-table.ts';
+import { populationOf } from './guard-population.ts';
+
+/** How many runs `usual` is about. */
+const mostRuns = 30;
+
+/** Withholds what the rules ask about. Returns the classes concerned, each with the reason. */
+export function* applyRules(
+  context: RunState,
+  classes: readonly GuardClass[],
+): Generator<undefined, [GuardClass, string][]> {
+  const { run, review } = context;
+  if (onlyKey(run) !== undefined) return [];
+  if (review.rounds === 0 && run.rules.length > 0) {
+    review.asked = askedBy(run.rules, yield* factsOf(context, classes));
+  }
+  const found: [GuardClass, string][] = [];
+  for (const guard of classes) {
+    const says = review.asked.get(guard);
+    if (says === undefined) continue;
+    let isAny = false;
+    yield* eachRange(run.snapshot.guarded.ranges(guard), (range) => {
+      run.snapshot.stage(() => {
+        isAny = run.snapshot.guarded.asked.withhold({ ...range, guard }) || isAny;
+      });
+    });
+    if (isAny) found.push([guard, says]);
+  }
+  if (run.writes) keepReasons(run, found);
+  return found;
+}
+
+/** Gathers what the rules know. What is slow to count is counted only if a rule reads it. */
+function* factsOf(
+  context: RunState,
+  classes: readonly GuardClass[],
+): Generator<undefined, PlanFacts> {
+  const { run } = context;
+  const { guarded, runs } = run.snapshot;
+  const reads = (name: keyof PlanFacts) =>
+    run.rules.some(({ when: { names } }) => names.includes(name));
+  const plan = { ...noChanges(), people: 0 };
+  const percent: PlanFacts['percent'] = {};
+  for (const guard of askedClasses) {
+    const { configKey, recordType } = guardRows[guard];
+    let records = 0;
+    if (classes.includes(guard)) {
+      yield* eachRange(guarded.ranges(guard), (range) => {
+        const counts = guarded.asked.counts({ ...range, guard });
+        records += counts.records;
+        for (const { op, n } of counts.ops) count(plan, op, n);
+      });
+    }
+    if (recordType === 'contact') plan.people += records;
+    if (reads('percent')) {
+      const of = records === 0 ? 0 : yield* populationOf(context, guard, records);
+      percent[configKey] = records === 0 ? 0 : (records * 100) / Math.max(of, records);
+    }
+  }
+  const { weekday, hour } = localTime(run.clock.now(), run.timezone);
+  return {
+    plan,
+    percent,
+    usual: reads('usual') ? usualOf(run) : { ...noChanges(), runs: 0 },
+    hour,
+    weekday,
+    mode: run.mode === 'fast' ? 'fast' : 'full',
+    mapping_changed: isMappingChanged(run, runs.lastMapping(run.id)),
+    templates_published: reads('templates_published') ? guarded.asked.published() : 0,
+    first_load: isFirstLoad(run),
+  };
+}
+
+function isMappingChanged({ parts }: RunContext, last: string | undefined): boolean {
+  const now = parts.find(({ manner }) => manner !== undefined)?.manner;
+  return last !== undefined && now !== undefined && last !== now;
+}
+
+function noChanges(): Record<CountedOp, number> {
+  return { create: 0, opt_in: 0, opt_out: 0, delete: 0, update: 0, archive: 0 };
+}
+
+/** Adds to the counts of an operation. To create a person is to opt them in, too. */
+function count(counts: Record<CountedOp, number>, op: string, n: number): void {
+  if (op === 'create') counts.opt_in += n;
+  if (isCounted(counts, op)) counts[op] += n;
+}
+
+function isCounted(counts: Record<CountedOp, number>, op: string): op is CountedOp {
+  return Object.hasOwn(counts, op);
+}
+
+const stored = z.array(
+  z.object({ kind: z.string(), op: z.string(), state: z.string(), n: z.number() }),
+);
+
+/** Returns the medians of the last runs of this mode that changed anything. */
+function usualOf({ snapshot: { figures }, mode }: RunContext): PlanFacts['usual'] {
+  const earlier = figures.lastChanges(mode === 'fast' ? 'fast' : 'full', mostRuns);
+  const counts = earlier.map(({ run, changes }) => {
+    const done = noChanges();
+    for (const { kind, op, state, n } of stored.parse(JSON.parse(changes))) {
+      if (state !== 'acked' || (kind === 'template' && op === 'create')) continue;
+      if (op !== 'opt_out') count(done, op, n);
+    }
+    const outs = figures.optOutsOf(run, 0).filter(({ origin }) => origin === 'absence');
+    done.opt_out = outs.reduce((sum, { n }) => sum + n, 0);
+    return done;
+  });
+  const of = (op: CountedOp) => Math.floor(median(counts.map((one) => one[op])));
+  return {
+    create: of('create'),
+    opt_in: of('opt_in'),
+    opt_out: of('opt_out'),
+    delete: of('delete'),
+    update: of('update'),
+    archive: of('archive'),
+    runs: counts.length,
+  };
+}
+
+const nameOfReasons = 'asked by rules';
+const reasons = z.record(z.string(), z.string());
+
+/** Returns why a rule withheld changes of a class that still wait; undefined if none did. */
+export function askedBefore(meta: Meta, guard: GuardClass): string | undefined {
+  return metaValue(meta, nameOfReasons, reasons)?.[guard];
+}
+
+/** Stores the reasons, and forgets those of classes of which nothing waits any more. */
+function keepReasons({ snapshot }: RunContext, found: readonly [GuardClass, string][]): void {
+  const { meta, guarded, awaitingApproval, transaction } = snapshot;
+  const waits = (guard: GuardClass) =>
+    guarded.countWithheld(guard) > 0 || awaitingApproval.oldest(guard) !== undefined;
+  const before = metaValue(meta, nameOfReasons, reasons) ?? {};
+  if (found.length === 0 && Object.keys(before).length === 0) return;
+  const all = { ...before, ...Object.fromEntries(found) };
+  const kept = Object.fromEntries(
+    guardNames.filter(waits).flatMap((guard) => (all[guard] ? [[guard, all[guard]]] : [])),
+  );
+  if (JSON.stringify(before) === JSON.stringify(kept)) return;
+  transaction(() => {
+    if (Object.keys(kept).length === 0) meta.drop(nameOfReasons);
+    else meta.set(nameOfReasons, JSON.stringify(kept));
+  });
+}

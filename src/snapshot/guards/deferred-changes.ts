@@ -1,0 +1,58 @@
+/** Stores which staged changes a run leaves to a later one, because no window allows them now. */
+import type { Op } from '../../domain/change.ts';
+import type { GuardClass } from '../../domain/guard-classes.ts';
+import type { Key, RecordTypeName } from '../../domain/record.ts';
+import { isGuarded, type Guarded } from '../database/key-range.ts';
+import type { Statements } from '../database/prepared-statements.ts';
+import { isStated } from './guarded-asked.ts';
+
+/** The changes that a run leaves to a later one. */
+export interface DeferredChanges {
+  /** Removes the changes of a range from the plan, except what the source states and what waits. */
+  defer(guarded: Guarded): void;
+  /** Notes a change of the journal that is not sent, by its number. */
+  add(seq: number): void;
+  /** Returns whether the source states a change of the journal about one record. */
+  isStated(seq: number): boolean;
+  /** Counts the records with such a change of a class. */
+  count(guard: GuardClass): number;
+  /** Counts these changes of a record type, by operation. */
+  ops(kind: RecordTypeName): { op: Op; n: number }[];
+  /** Drops the changes of a record for which a new decision is made. */
+  forget(kind: RecordTypeName, key: Key): void;
+}
+
+/** Prepares the statements about changes that are left to a later run. */
+export function deferredIn(db: Statements): DeferredChanges {
+  const those = `from temp.planned where ${isGuarded} and held = 0 and not ${isStated('planned')}`;
+  const columns = 'guard, key, kind, op, part';
+  const note = db.prepare<Guarded>(
+    `insert or ignore into temp.deferred (${columns}) select ${columns} ${those}`,
+  );
+  const remove = db.prepare<Guarded>(`delete ${those}`);
+  const add = db.prepare<[number]>(
+    `insert or ignore into temp.deferred (${columns})
+     select ${columns} from change where seq = ? and guard is not null`,
+  );
+  const stated = db.prepare<[number], { one: 1 }>(
+    `select 1 one from change where seq = ? and ${isStated('change')}`,
+  );
+  const count = db.prepare<[string], { n: number }>(
+    'select count(*) n from (select distinct kind, key from temp.deferred where guard = ?)',
+  );
+  const ops = db.prepare<[string], { op: Op; n: number }>(
+    'select op, count(*) n from temp.deferred where kind = ? group by op',
+  );
+  const forget = db.prepare('delete from temp.deferred where kind = ? and key = ?');
+  return {
+    defer(guarded) {
+      note.run(guarded);
+      remove.run(guarded);
+    },
+    add: (seq) => void add.run(seq),
+    isStated: (seq) => stated.get(seq) !== undefined,
+    count: (guard) => count.get(guard)?.n ?? 0,
+    ops: (kind) => ops.all(kind),
+    forget: (kind, key) => void forget.run(kind, key),
+  };
+}

@@ -1,0 +1,40 @@
+/** Rules and windows of the configuration, from the command line to the platform and back. */
+import { expect, test } from 'vitest';
+import { localTime, weekdays } from '../../src/domain/values/local-time.ts';
+import { mirrored } from '../support/commands/mirrored-contacts.ts';
+
+test('a rule asks, says why, and an approval releases what it withheld', async () => {
+  // oxlint-disable-next-line unicorn/no-thenable
+  const rule = { when: 'plan.create > 1', then: 'ask', say: 'Look first', for: ['opt_in'] };
+  const { call } = await mirrored({ lines: { rules: [rule] } });
+  const shown = await call('plan');
+  expect(shown.said).toContain('Look first (the rule `plan.create > 1`)');
+  const run = await call('sync', '--json');
+  expect(run.code).toBe(3);
+  expect(run.json).toMatchObject({ status: 'held', contacts: { held: { opt_in: 2 } } });
+  expect(run.json.problems[0].reason).toContain('Look first');
+  expect((await call('problems')).out).toContain('Look first');
+  expect((await call('approve', run.json.plan)).code).toBe(0);
+  const after = await call('sync', '--json');
+  expect(after.code).toBe(0);
+  expect(after.json).toMatchObject({ contacts: { applied: { create: 2 }, held: { opt_in: 0 } } });
+});
+
+test('a closed window leaves opt-ins to a later run, and the run says until when', async () => {
+  const today = weekdays.indexOf(localTime(Date.now(), 'UTC').weekday);
+  const day = weekdays[(today + 3) % 7];
+  const windows = [{ allow: `${day} 10:00-11:00`, for: ['opt_in'] }];
+  const { call, config } = await mirrored({ lines: { windows } });
+  const run = await call('sync', '--json');
+  expect(run.code).toBe(0);
+  expect(run.json).toMatchObject({
+    status: 'done',
+    deferred: { delete: 0, opt_in: 2, template: 0 },
+    contacts: { applied: { create: 0 }, held: { opt_in: 0 } },
+  });
+  const said = `2 people to be created or opted in wait for ${day} 10:00 (windows)`;
+  expect((await call('sync')).said).toContain(said);
+  expect((await call('plan')).said).toContain(said);
+  config({ windows: [{ allow: '00:00-24:00' }] });
+  expect((await call('sync', '--json')).json.contacts.applied).toMatchObject({ create: 2 });
+});
