@@ -36,6 +36,10 @@ const commands: Readonly<Record<string, Entry>> = {
     'list what differs on the platform and no run mends',
     () => import('./commands/drift.ts'),
   ],
+  rehearse: [
+    'run on copies and an emulator of the platform: how long, and how it would end; sends nothing',
+    () => import('./commands/rehearse.ts'),
+  ],
   sync: ['run once: make the platform equal to the CRM', () => import('./commands/sync.ts')],
   apply: [
     'apply a plan once, if the same changes are still to be made',

@@ -74,10 +74,20 @@ const environment = {
 };
 
 /** `crm-mirror sync`, with these options. Throws unless it ends with 0. */
-export async function sync({ config }: Folder, ...options: string[]): Promise<Ran> {
+export async function sync(folder: Folder, ...options: string[]): Promise<Ran> {
+  const { printed, ...ran } = await called(folder, 'sync', '--json', ...options);
+  return { ...ran, summary: JSON.parse(printed) };
+}
+
+/** A command with these options, and what it prints. Throws unless it ends with 0. */
+export async function called(
+  { config }: Folder,
+  name: string,
+  ...options: string[]
+): Promise<Omit<Ran, 'summary'> & { printed: string }> {
   const launcher = join(root, 'bin/crm-mirror.mjs');
   const watch = ['--import', join(import.meta.dirname, 'watch.ts')];
-  const command = [...watch, launcher, 'sync', '-c', config, '--json', ...options];
+  const command = [...watch, launcher, name, '-c', config, ...options];
   const beganMs = Date.now();
   const child = spawn(process.execPath, command, {
     env: { ...process.env, ...environment },
@@ -91,7 +101,7 @@ export async function sync({ config }: Folder, ...options: string[]): Promise<Ra
     once(child, 'close'),
   ]);
   const endedMs = Date.now();
-  if (code !== 0) throw new Error(`sync ended with ${code}: ${printed}`);
+  if (code !== 0) throw new Error(`${name} ended with ${code}: ${printed}`);
   const seen: Watched = JSON.parse(watched);
-  return { ...seen, beganMs, endedMs, summary: JSON.parse(printed) };
+  return { ...seen, beganMs, endedMs, printed };
 }

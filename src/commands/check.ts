@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { loadConfig } from '../config/load-config.ts';
 import { lookInto, openSnapshot } from '../snapshot/snapshot.ts';
 import { contactReturns } from '../cli/compose/source-registry.ts';
-import { partsOf } from '../cli/compose/assemble-mirror.ts';
+import { partsOf } from '../cli/compose/mirror-parts.ts';
 import { connect } from '../cli/compose/platform-connection.ts';
 import { lookAtSenders, type Senders } from '../cli/status/sender-domains.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';

@@ -13,6 +13,7 @@ import { Invalid, renderProblem } from '../domain/errors.ts';
 import { forecast } from '../engine/report/duration-forecast.ts';
 import { subscription } from '../platform/request-schemas.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
+import { parseWhole } from '../cli/lookup/whole-number.ts';
 import { stopped } from '../cli/compose/stop-signals.ts';
 import { exitCode } from '../cli/output/exit-codes.ts';
 import { lasting } from '../cli/output/format-values.ts';
@@ -220,12 +221,6 @@ async function serveAt(emulator: Emulator, port: number) {
     if (code === 'EACCES') throw new Invalid(`--port ${port}: not allowed to listen here; ${mend}`);
     throw error;
   }
-}
-
-function parseWhole(flag: string, text: string, most: number): number {
-  const value = Number(text);
-  if (/^\d+$/.test(text) && value <= most) return value;
-  throw new Invalid(`${flag} "${text}": give a whole number from 0 to ${most}`);
 }
 
 function parseKey(key: string | undefined): string | undefined {

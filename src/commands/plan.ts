@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { changeCount } from '../engine/report/run-summary.ts';
 import { renderForecast } from '../engine/report/forecast-text.ts';
 import { apart } from '../cli/output/summary-text.ts';
-import { absenceRulesOf } from '../cli/compose/assemble-mirror.ts';
+import { absenceRulesOf } from '../cli/compose/mirror-parts.ts';
 import { ignoredWords } from '../cli/lookup/ignored-files.ts';
 import { missingOf, missingWords } from '../cli/lookup/missing-people.ts';
 import { pass, passOptions, type Pass, type PassFlags } from '../cli/run/run-command.ts';

@@ -10,7 +10,7 @@
 import { type BudgetOf, type Counts, createGate, urgently } from '../rate-limit/request-gate.ts';
 import type { Stuck } from '../rate-limit/route-queue.ts';
 import type { RouteLimit } from '../domain/route-limit.ts';
-import type { Attempt } from '../domain/exchange.ts';
+import type { Attempt, Send } from '../domain/exchange.ts';
 import { createSend } from '../http/send-request.ts';
 import { systemClock } from '../http/system-clock.ts';
 import type { Clock, Random } from '../domain/clock.ts';
@@ -72,6 +72,14 @@ export interface PlatformOptions {
   random?: Random | undefined;
   /** Receives every attempt that was made, for a log. It must not throw. */
   record?: ((attempt: Attempt) => void) | undefined;
+  /** Sends each request once; by default over a network connection to `url`. */
+  transport?: Transport | undefined;
+}
+
+/** Sends requests, until it is closed. */
+interface Transport {
+  send: Send;
+  close(): Promise<void>;
 }
 
 /** The platform over a network, with its request counts and limits. */
@@ -103,7 +111,7 @@ export function createPlatform(options: PlatformOptions): ConnectedPlatform {
   const { url, apiKey, maxAttempts, reserve = 0, budgetOf, signal, stuck } = options;
   const { timeoutMs = 10_000, userAgent = 'crm-mirror' } = options;
   const { clock = systemClock, random = Math.random } = options;
-  const { send, close } = createSend({ url, timeoutMs, userAgent });
+  const { send, close } = options.transport ?? createSend({ url, timeoutMs, userAgent });
   const gate = createGate({ clock, random, reserve, budgetOf, signal, stuck });
   const clientOf = (through: typeof gate, record: PlatformOptions['record']) => ({
     ...createClient({ send, gate: through, clock, random, apiKey, maxAttempts, record }),

@@ -96,10 +96,10 @@ export interface Snapshot {
    */
   transaction<T>(work: () => T): T;
   /**
-   * Copies the snapshot for `file`, which must not exist, while others may use it. The copy stores
+   * Copies the snapshot for `file`, which must not exist, while others may use it. A backup stores
    * the time `at`, in milliseconds since the epoch. Throws Invalid, and the signal's reason.
    */
-  copy(file: string, copy: { at: number; signal: AbortSignal }): Promise<BackupPart>;
+  copy(file: string, copy: { at?: number; signal: AbortSignal }): Promise<BackupPart>;
   /**
    * Opens the same snapshot again, with its own staging tables, for a concurrent run of this
    * process. Both write under one fencing token. The caller closes it.
@@ -124,10 +124,10 @@ export function openSnapshot(path: string, options: { inMemory?: boolean } = {})
  */
 export function openForRun(
   path: string,
-  { at, admit }: { at: number; admit(snapshot: Snapshot): void },
+  { at, admit, isThrowaway }: { at: number } & Required<Pick<Opening, 'admit'>> & Opening,
 ): { snapshot: Snapshot; aside: string | undefined } {
   try {
-    return { snapshot: open(path, { checkedAt: at, admit }), aside: undefined };
+    return { snapshot: open(path, { checkedAt: at, admit, isThrowaway }), aside: undefined };
   } catch (error) {
     if (!isDamage(error)) throw error;
     const aside = setAside(path, at);
@@ -137,18 +137,23 @@ export function openForRun(
 
 interface Opening {
   inMemory?: boolean;
+  /** Whether the file is deleted afterwards, so that nothing has to survive a crash. */
+  isThrowaway?: boolean | undefined;
   /** The time in milliseconds since the epoch; if set, the snapshot is checked when due. */
   checkedAt?: number;
   admit?(snapshot: Snapshot): void;
 }
 
-function open(path: string, { inMemory, checkedAt, admit }: Opening): Snapshot {
+const safe = ['journal_mode = WAL', 'synchronous = FULL'];
+/** No other connection uses the file, and no crash has to leave it whole. */
+const fast = ['locking_mode = EXCLUSIVE', 'journal_mode = MEMORY', 'synchronous = OFF'];
+
+function open(path: string, { inMemory, checkedAt, admit, isThrowaway }: Opening): Snapshot {
   const db = inMemory ? new Database(':memory:') : openToWrite(path, 'the snapshot');
   const patiently = waiterFor(db, path, 'snapshot');
   try {
     return patiently(() => {
-      db.pragma('journal_mode = WAL');
-      db.pragma('synchronous = FULL');
+      for (const pragma of isThrowaway ? fast : safe) db.pragma(pragma);
       db.pragma('foreign_keys = ON');
       migrate(db, path);
       const snapshot = snapshotOf(db, { path, patiently });
@@ -209,16 +214,9 @@ function renewed(path: string): Snapshot {
   });
 }
 
-/** A connection's path, its way of waiting for locks, and its fencing token. */
-interface Standing {
-  path: string;
-  patiently: Wait;
-  token?: Token;
-}
-
 function snapshotOf(
   db: Database.Database,
-  { path, patiently, token = { own: undefined } }: Standing,
+  { path, patiently, token = { own: undefined } }: { path: string; patiently: Wait; token?: Token },
 ): Snapshot {
   db.exec(stagingTables);
   const statements = statementsOf(db);
@@ -277,9 +275,11 @@ function snapshotOf(
   };
 }
 
-/** Returns a function that stores in a copy when it was made. */
-function noting(at: number): (copy: Database.Database) => void {
-  return (copy) => metaIn(statementsOf(copy)).set('copied-at', String(at));
+/** Returns a function that stores in a copy when it was made, if that is known. */
+function noting(at: number | undefined): (copy: Database.Database) => void {
+  return (copy) => {
+    if (at !== undefined) metaIn(statementsOf(copy)).set('copied-at', String(at));
+  };
 }
 
 function standBeside(path: string, token: Token): Snapshot {

@@ -37,6 +37,7 @@ const lastRun = async (world: Mirrored): Promise<string[]> => {
 const rows: Row[] = [
   { name: 'check', argv: ['check'] },
   { name: 'plan', argv: ['plan'] },
+  { name: 'rehearse', argv: ['rehearse'] },
   { name: 'sync', argv: ['sync'] },
   { name: 'backfill', argv: ['backfill'] },
   { name: 'one', argv: ['one', bob] },

@@ -85,6 +85,7 @@ export const layers: readonly (readonly string[])[] = [
   ['emulator/quirks'],
   ['emulator/docs', 'emulator/faults', 'emulator/seed', 'emulator/ui'],
   ['emulator'],
+  ['rehearsal'],
   ['demo'],
   ['commands'],
 ];

@@ -1,12 +1,9 @@
 /** Builds a runnable mirror from a configuration. It is the one place where all parts meet. */
-import { hash, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { renderProblem } from '../../domain/errors.ts';
 import type { Config } from '../../config/config.ts';
 import { byGuard } from '../../domain/guard-classes.ts';
-import type { AbsenceRules } from '../../records/contact/consent/our-contacts.ts';
-import { contactType } from '../../records/contact/contact-type.ts';
-import { templateType } from '../../records/template/template-type.ts';
-import type { ConnectedPlatform, Platform } from '../../platform/platform.ts';
+import type { Clock, ConnectedPlatform, Platform, Random } from '../../platform/platform.ts';
 import { type Lease, takeLease } from '../../snapshot/database/writer-lease.ts';
 import { isDamage, setAside } from '../../snapshot/damage-check.ts';
 import type { DoNotContactList } from '../../do-not-contact/contact-list.ts';
@@ -14,19 +11,15 @@ import { openDoNotContactList, readDoNotContactList } from '../../do-not-contact
 import { lookInto, openForRun, openSnapshot, type Snapshot } from '../../snapshot/snapshot.ts';
 import type { RequestLog } from '../../request-log/request-log.ts';
 import { createPersonLocks } from '../../engine/context/person-locks.ts';
-import {
-  type Account,
-  type Mirror,
-  type MirrorPart,
-  openAuditLog,
-} from '../../engine/context/mirror-context.ts';
+import { type Account, type Mirror, openAuditLog } from '../../engine/context/mirror-context.ts';
 import { boundDoNotContactList } from '../../engine/context/do-not-contact-binding.ts';
 import { keptTrail } from './audit-trail.ts';
 import { connect, logRequests } from './platform-connection.ts';
-import { loadMap } from './mapping-module.ts';
 import { refusePaused } from './snapshot-marks.ts';
 import type { Assembled, Shell } from './process-shell.ts';
-import { contactReturns, contactSource, templateSource } from './source-registry.ts';
+import { absenceRulesOf, partsOf } from './mirror-parts.ts';
+import { contactReturns } from './source-registry.ts';
+import type { Source } from '../../sources/source.ts';
 import { systemClock } from '../../http/system-clock.ts';
 
 /**
@@ -43,6 +36,20 @@ export interface MirrorAccess {
   writes: boolean;
   /** Accepts the loss of the entries of a do-not-contact list that is missing or unusable. */
   acceptLostLedger?: boolean;
+  /** Stands in for what a rehearsal must not touch. */
+  standIns?: StandIns;
+}
+
+/**
+ * What a rehearsal uses instead of this machine's clock and chance, the platform and the CRM. Such
+ * a mirror logs no requests, keeps no audit log, and reports nothing to the CRM.
+ */
+export interface StandIns {
+  clock: Clock;
+  random: Random;
+  connect(config: Config, shell: Shell): ConnectedPlatform;
+  /** Returns what to read instead of a source; `name` is the same for equal sources. */
+  sourceFor(name: string, source: Source): Source;
 }
 
 /**
@@ -60,14 +67,17 @@ export function assemble(config: Config, shell: Shell, access: MirrorAccess): As
   const { snapshot, ledger: doNotContact, lease, notes } = opened;
   for (const note of notes) shell.note(`crm-mirror: ${note}`);
   sayLost(snapshot, doNotContact, shell);
-  const trail = lease && keptTrail(config, snapshot, shell.note);
-  const log = access.writes ? logRequests(config, shell) : undefined;
+  const { standIns } = access;
+  const { clock = systemClock, random = Math.random } = standIns ?? {};
+  const trail = lease && !standIns ? keptTrail(config, snapshot, shell.note) : undefined;
+  const log = access.writes && !standIns ? logRequests(config, shell) : undefined;
   const requestLog = log?.writer();
-  const platform = connect(config, shell, requestLog?.record);
+  const { connect: connectTo = connect } = standIns ?? {};
+  const platform = connectTo(config, shell, { record: requestLog?.record });
   const mirror: Mirror = {
     name: config.mirror,
-    parts: partsOf(config, platform),
-    returns: config.contacts && contactReturns(config.contacts),
+    parts: partsOf(config, platform, standIns),
+    returns: returnsOf(config, standIns),
     snapshot,
     account: accountOf(config, platform),
     doNotContact,
@@ -76,8 +86,8 @@ export function assemble(config: Config, shell: Shell, access: MirrorAccess): As
     reopenAudit: trail?.open,
     locks: createPersonLocks(),
     notes,
-    clock: systemClock,
-    random: Math.random,
+    clock,
+    random,
     timeoutMs: config.platform.timeoutMs,
     pageSizes,
     keepMs: config.keepMs,
@@ -102,16 +112,21 @@ export function assemble(config: Config, shell: Shell, access: MirrorAccess): As
       log?.close();
       doNotContact.close();
       snapshot.close();
-      if (lease && isDamage(failure)) {
-        const aside = setAside(config.snapshot, systemClock.now());
-        const reason = sayAside(config.snapshot, aside);
-        const fix = 'run again: that begins anew';
-        shell.note(`crm-mirror: ${renderProblem({ reason, fix })}`);
-      }
+      if (lease && isDamage(failure)) setAsideWithNote(config, shell);
       lease?.release();
       await platform.close();
     },
   };
+}
+
+function returnsOf({ contacts }: Config, standIns: StandIns | undefined): Mirror['returns'] {
+  return standIns || !contacts ? undefined : contactReturns(contacts);
+}
+
+function setAsideWithNote({ snapshot }: Config, shell: Shell): void {
+  const reason = sayAside(snapshot, setAside(snapshot, systemClock.now()));
+  const fix = 'run again: that begins anew';
+  shell.note(`crm-mirror: ${renderProblem({ reason, fix })}`);
 }
 
 /** Returns the mirror if this process has it open. */
@@ -160,12 +175,13 @@ interface Opened {
 }
 
 /** Opens and checks everything that a run needs; if anything fails, closes all of it again. */
-function hold(config: Config, { acceptLostLedger = false }: MirrorAccess): Opened {
+function hold(config: Config, { acceptLostLedger = false, standIns }: MirrorAccess): Opened {
   const lease = takeLease(config.snapshot);
   let snapshot: Snapshot | undefined;
   try {
     const admit = ({ meta }: Snapshot) => refusePaused(meta, config);
-    const opened = openForRun(config.snapshot, { at: systemClock.now(), admit });
+    const isThrowaway = standIns !== undefined;
+    const opened = openForRun(config.snapshot, { at: systemClock.now(), admit, isThrowaway });
     ({ snapshot } = opened);
     snapshot.fence();
     const reason = 'this run begins anew: it adopts and records who is there, as a first run does';
@@ -240,40 +256,4 @@ function sayAside(path: string, aside: string): string {
 /** Returns the account that the snapshot belongs to. */
 export function accountOf({ platform: { url, apiKey } }: Config, platform: Platform): Account {
   return { url, apiKey, platform };
-}
-
-/** Returns the rules for people who are missing from the CRM: how long to wait, what to do. */
-export function absenceRulesOf({ guards, policy }: Config): AbsenceRules {
-  const { absentReadings, absentForMs } = guards;
-  const { deletes, deleteAfterMs } = policy;
-  return { absentReadings, absentForMs, deletes, deleteAfterMs };
-}
-
-/** Returns a hash of all settings that affect how a record is read. */
-function mannerOf(contacts: NonNullable<Config['contacts']>): string {
-  const map = contacts.map === undefined ? undefined : loadMap(contacts.map).hash;
-  return hash('sha256', JSON.stringify({ ...contacts, map })).slice(0, 16);
-}
-
-/** Returns the record types of the mirror with their sources. */
-export function partsOf(config: Config, platform: Platform): MirrorPart[] {
-  const { contacts, templates, policy } = config;
-  const parts: MirrorPart[] = [];
-  if (contacts) {
-    const absence = absenceRulesOf(config);
-    const { now } = systemClock;
-    const type = contactType({
-      fields: contacts,
-      policy,
-      absence,
-      platform: platform.contacts,
-      now,
-    });
-    parts.push({ type, source: contactSource(contacts), manner: mannerOf(contacts) });
-  }
-  if (templates) {
-    const type = templateType({ policy, platform: platform.templates });
-    parts.push({ type, source: templateSource(templates) });
-  }
-  return parts;
 }

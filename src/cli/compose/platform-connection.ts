@@ -3,7 +3,11 @@ import { randomBytes } from 'node:crypto';
 import { renderProblem } from '../../domain/errors.ts';
 import type { Config } from '../../config/config.ts';
 import { systemClock } from '../../http/system-clock.ts';
-import { type ConnectedPlatform, createPlatform } from '../../platform/platform.ts';
+import {
+  type ConnectedPlatform,
+  createPlatform,
+  type PlatformOptions,
+} from '../../platform/platform.ts';
 import type { Stuck } from '../../rate-limit/route-queue.ts';
 import {
   organizationOf,
@@ -12,22 +16,18 @@ import {
 } from '../../rate-limit/shared/shared-budget.ts';
 import { readKey } from '../../do-not-contact/list-key.ts';
 import { removeLog } from '../../request-log/log-file.ts';
-import {
-  openRequestLog,
-  type RequestLog,
-  type RequestWriter,
-} from '../../request-log/request-log.ts';
+import { openRequestLog, type RequestLog } from '../../request-log/request-log.ts';
 import { lasting } from '../output/format-values.ts';
 import type { Shell } from './process-shell.ts';
 
-/**
- * Connects to a configuration's platform. If Redis is configured, it shares the rate limits.
- * `record` receives every attempt to send a request.
- */
+/** What of a connection differs from the usual: for example, what records every attempt. */
+type Connecting = Pick<PlatformOptions, 'record' | 'transport' | 'clock' | 'random'>;
+
+/** Connects to a configuration's platform. If Redis is configured, it shares the rate limits. */
 export function connect(
   config: Config,
   shell: Shell,
-  record?: RequestWriter['record'],
+  connecting: Connecting = {},
 ): ConnectedPlatform {
   const { url, apiKey, timeoutMs, reserve } = config.platform;
   const shared = shareLimits(config, shell);
@@ -36,7 +36,7 @@ export function connect(
   const stuck = (told: Stuck): void =>
     shell.note(`crm-mirror: ${config.mirror}: ${stuckWords(told)}`);
   const paced = { reserve, signal, budgetOf, stuck };
-  const platform = createPlatform({ url, apiKey, timeoutMs, ...paced, record });
+  const platform = createPlatform({ url, apiKey, timeoutMs, ...paced, ...connecting });
   return {
     ...platform,
     close: async () => {

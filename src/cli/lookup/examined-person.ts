@@ -9,7 +9,7 @@ import type { Platform } from '../../platform/platform.ts';
 import { rulesOf } from '../../records/contact/consent/facts.ts';
 import { mappedColumns } from '../../records/contact/observe/column-meanings.ts';
 import type { RecordType } from '../../records/record-type.ts';
-import { absenceRulesOf } from '../compose/assemble-mirror.ts';
+import { absenceRulesOf } from '../compose/mirror-parts.ts';
 import type { Assembled, Shell } from '../compose/process-shell.ts';
 import { type ExplainedPerson, type Explaining, explainedOf } from './person-document.ts';
 

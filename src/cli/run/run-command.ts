@@ -285,7 +285,8 @@ function documentOf({ reasonCodes: _, ...summary }: Summary, groups: ShownGroup[
   return JSON.stringify({ ...summary, certificate, problems, groups }, null, 2);
 }
 
-function onlyOf(word: string | undefined): RunOptions['only'] {
+/** Returns the record type that a flag names. Throws Invalid for another word. */
+export function onlyOf(word: string | undefined): RunOptions['only'] {
   if (word === undefined || word === 'contacts' || word === 'templates') return word;
   throw new Invalid(`--only ${word}: there are contacts and templates`);
 }

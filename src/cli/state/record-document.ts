@@ -4,7 +4,7 @@ import { Invalid } from '../../domain/errors.ts';
 import type { Key, RecordedRow, RecordTypeName } from '../../domain/record.ts';
 import type { Config } from '../../config/config.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
-import { absenceRulesOf } from '../compose/assemble-mirror.ts';
+import { absenceRulesOf } from '../compose/mirror-parts.ts';
 import { absenceOf } from '../lookup/missing-people.ts';
 import { keyOfHash, type Names, wordOf } from '../lookup/person-names.ts';
 import { instant, instantOrNull } from '../output/format-values.ts';

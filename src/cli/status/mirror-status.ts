@@ -30,7 +30,7 @@ import { pluralOf, runningOf, tellRun, type ToldRun } from './run-history.ts';
 import type { Seen } from '../lookup/snapshot-command.ts';
 import type { Names } from '../lookup/person-names.ts';
 import { copiedAt, pausedOf } from '../compose/snapshot-marks.ts';
-import { absenceRulesOf } from '../compose/assemble-mirror.ts';
+import { absenceRulesOf } from '../compose/mirror-parts.ts';
 import { type Missing, missingOf } from '../lookup/missing-people.ts';
 import { instant } from '../output/format-values.ts';
 import { exitCode } from '../output/exit-codes.ts';

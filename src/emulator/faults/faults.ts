@@ -1,6 +1,6 @@
 import type { Random } from '../../domain/clock.ts';
 import { Invalid } from '../../domain/errors.ts';
-import { isRoute, type Route, routeNames } from '../limits/route-limits.ts';
+import { isRoute, type Route, routes } from '../limits/route-limits.ts';
 import { seeded } from '../shared/seeded-random.ts';
 import { type Delivery, type FaultKind, faultKinds, whole } from './fault-kinds.ts';
 import type { Answer } from '../../domain/exchange.ts';
@@ -63,7 +63,9 @@ function parse(text: string): Fault {
   if (Number(rate) > 1) throw new Invalid(`fault "${text}": the rate goes from 0 to 1`);
   if (route === '*') return { kind, rate: Number(rate), route: undefined };
   if (isRoute(route)) return { kind, rate: Number(rate), route };
-  throw new Invalid(`fault "${text}" names no route: use one of ${routeNames()}, or * for all`);
+  throw new Invalid(
+    `fault "${text}" names no route: use one of ${routes.join(', ')}, or * for all`,
+  );
 }
 
 /** The platform at the other end of the connection. */

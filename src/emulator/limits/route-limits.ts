@@ -26,10 +26,8 @@ const defaults = {
 /** The name of an operation, as used for limits and the request log. */
 export type Route = keyof typeof defaults;
 
-/** Returns the names of all routes, for messages. */
-export function routeNames(): string {
-  return Object.keys(defaults).join(', ');
-}
+/** Lists all routes. */
+export const routes = Object.keys(defaults).filter(isRoute);
 
 /** Returns whether a route has this name. */
 export function isRoute(name: string): name is Route {
@@ -124,7 +122,11 @@ function seconds(ms: number): string {
   return String(Math.ceil(ms / 1000 - 1e-9));
 }
 
-function parseLimit(text: string): [route: string, limit: Limit] {
+/**
+ * Parses a limit such as `contacts.enrol=30/60`; the route may be `*`. Throws Invalid if it cannot
+ * be read.
+ */
+export function parseLimit(text: string): [route: string, limit: Limit] {
   const [, route = '', requests, windowSeconds] =
     /^([^=]+)=(\d{1,9})\/(\d{1,6}(?:\.\d+)?)$/.exec(text) ?? [];
   const limit = { requests: Number(requests), windowSeconds: Number(windowSeconds) };
@@ -135,7 +137,9 @@ function parseLimit(text: string): [route: string, limit: Limit] {
     );
   }
   if (route !== '*' && !isRoute(route)) {
-    throw new Invalid(`limit "${text}" names no route: use one of ${routeNames()}, or * for all`);
+    throw new Invalid(
+      `limit "${text}" names no route: use one of ${routes.join(', ')}, or * for all`,
+    );
   }
   return [route, limit];
 }

@@ -1,7 +1,8 @@
 import type { Subscription } from '../../platform/request-schemas.ts';
 import type { Ids } from '../shared/seeded-random.ts';
 import type { Channel, ContactRow, ContactStatus, Membership } from '../shared/row-types.ts';
-import { type Newest, newestFirst } from './newest-first.ts';
+import { createAddressIndex } from './address-index.ts';
+import { isOlder, type Newest, newestFirst } from './newest-first.ts';
 import type { Shelf } from './storage.ts';
 import { Invalid } from '../../domain/errors.ts';
 
@@ -29,6 +30,11 @@ export interface Contacts {
   setMembership(contact: ContactRow, channel: Channel, subscription: Subscription): Membership;
   removeMembership(contact: ContactRow, membership: Membership): void;
   listed(status?: ContactStatus): Newest<ContactRow>;
+  /**
+   * Returns the contacts whose key may contain the text, newest first; undefined if these may be
+   * all.
+   */
+  holding(text: string): ContactRow[] | undefined;
   /** Returns all rows in the order in which they were added. */
   rows(): IterableIterator<ContactRow>;
   clear(): void;
@@ -85,6 +91,7 @@ export function createContacts(
     },
     ...membershipsOf(ids, shelf, touchedAt),
     listed: (status) => (status === undefined ? all : listings[status]),
+    holding: byEmail.holding,
     rows: () => byId.values(),
     clear() {
       byId.clear();
@@ -130,7 +137,7 @@ function withMembership(memberships: readonly Membership[], membership: Membersh
 }
 
 /**
- * A contact to add. Omitted fields have the values of a new contact. `createdAt` is in milliseconds
+ * A contact to add. Omitted fields have the values of a new contact. Times are in milliseconds
  * since the epoch.
  */
 export interface NewContact {
@@ -142,7 +149,9 @@ export interface NewContact {
   properties?: Record<string, unknown> | undefined;
   groups?: { id: string; name: string }[] | undefined;
   suppressionReason?: string | undefined;
+  suppressedAt?: number | undefined;
   createdAt?: number | undefined;
+  updatedAt?: number | undefined;
 }
 
 /** The fields of a contact that can change, apart from its memberships. */
@@ -182,9 +191,9 @@ function toRow(
     groups: contact.groups ?? [],
     memberships: [],
     suppressionReason,
-    suppressedAt: suppressionReason === null ? null : createdAt,
+    suppressedAt: contact.suppressedAt ?? (suppressionReason === null ? null : createdAt),
     createdAt,
-    updatedAt: createdAt,
+    updatedAt: contact.updatedAt ?? createdAt,
   };
 }
 
@@ -198,22 +207,26 @@ export interface Emails {
   remove(row: ContactRow): void;
   /** Assigns this email to the contact. Throws Invalid if another contact has it, in any case. */
   move(row: ContactRow, email: string): void;
+  holding: Contacts['holding'];
   clear(): void;
 }
 
 /** Creates an empty index. */
 function createEmails(): Emails {
   const rows = new Map<string, ContactRow[]>();
+  const parts = createAddressIndex();
   const of = (email: string) => rows.get(emailKey(email)) ?? [];
 
   function add(row: ContactRow): void {
     rows.set(row.key, [...of(row.key), row]);
+    parts.add(row);
   }
 
   function remove(row: ContactRow): void {
     const duplicates = of(row.key).filter((twin) => twin !== row);
     if (duplicates.length > 0) rows.set(row.key, duplicates);
     else rows.delete(row.key);
+    parts.remove(row);
   }
 
   return {
@@ -230,6 +243,13 @@ function createEmails(): Emails {
       Object.assign(row, { email, key: emailKey(email) });
       add(row);
     },
-    clear: () => rows.clear(),
+    holding(text) {
+      const found = parts.holding(text);
+      return found && [...found].toSorted((a, b) => Number(isOlder(a, b)) - Number(isOlder(b, a)));
+    },
+    clear() {
+      rows.clear();
+      parts.clear();
+    },
   };
 }

@@ -64,7 +64,8 @@ export function newestFirst<T extends Dated>(): Newest<T> {
   };
 }
 
-function isOlder(one: Dated, other: Dated): boolean {
+/** Returns whether the first row is listed after the other. */
+export function isOlder(one: Dated, other: Dated): boolean {
   return one.createdAt === other.createdAt
     ? one.serial < other.serial
     : one.createdAt < other.createdAt;

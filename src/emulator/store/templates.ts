@@ -9,6 +9,7 @@ export interface NewTemplate extends TemplateUpdateBody {
   name: string;
   id?: string | undefined;
   createdAt?: number | undefined;
+  updatedAt?: number | undefined;
 }
 
 /** Holds all templates of one organization, except deleted ones. */
@@ -39,9 +40,9 @@ export function createTemplates(ids: Ids, shelf: Shelf<TemplateRow>): Templates 
   }
 
   return {
-    add({ id = ids('tpl'), createdAt, ...fields }, now) {
-      const madeAt = createdAt ?? now;
-      const row = { ...empty, id, serial: serial + 1, createdAt: madeAt, updatedAt: madeAt };
+    add({ id = ids('tpl'), createdAt, updatedAt, ...fields }, now) {
+      const times = { createdAt: createdAt ?? now, updatedAt: updatedAt ?? createdAt ?? now };
+      const row = { ...empty, id, serial: serial + 1, ...times };
       Object.assign(row, given(fields));
       put(row);
       shelf.keep(row);

@@ -184,7 +184,6 @@ interface Parts {
 
 function mirrorIn(ground: Ground, { step, life, outing, wire, opened }: Parts): Mirror {
   const { world } = ground;
-  const leaving = absenceOf(world.story);
   const people = sourceOf(life, step, outing.people);
   return mirrorOf({
     send: wire.send,
@@ -194,15 +193,20 @@ function mirrorIn(ground: Ground, { step, life, outing, wire, opened }: Parts): 
     clock: clockOf(life, world.clock, () => ground.aheadMs),
     random: seeded(world.story.chance + step.latency),
     apiKey: world.keys[step.key],
-    ...leaving,
-    policy: { ...world.story, ...leaving.policy },
+    ...configuredIn(world.story),
     contacts: world.story.tells
       ? telling(ground, people, { life, step, reading: outing.people })
       : people,
     templates: sourceOf(life, step, outing.templates),
     returns: listening({ ...ground, life, found: (error) => find(ground, error) }),
-    pageSizes: isCrowd(world.story) ? pageSizes.crowd : pageSizes.few,
   });
+}
+
+/** What the configuration of a story says. */
+export function configuredIn(story: Story) {
+  const absence = absenceOf(story);
+  const policy = { ...story, ...absence.policy };
+  return { ...absence, policy, pageSizes: pageSizes[isCrowd(story) ? 'crowd' : 'few'] };
 }
 
 /** What came of it; else what kind of error it ended with that a run may end with. */
@@ -261,7 +265,8 @@ function nameAlike({ meta }: Snapshot): void {
   if (meta.get('name-key') !== key) meta.set('name-key', key);
 }
 
-function placeOf(path: string) {
+/** Where the list of a snapshot is. */
+export function placeOf(path: string) {
   return { path: `${path}-ledger`, keyFile: `${path}-ledger-key` };
 }
 

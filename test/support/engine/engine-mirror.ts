@@ -7,7 +7,7 @@ import { templateType } from '../../../src/records/template/template-type.ts';
 import type { Clock, Random } from '../../../src/domain/clock.ts';
 import type { Send } from '../../../src/domain/exchange.ts';
 import type { Guards } from '../../../src/engine/report/guard-rules.ts';
-import { createPlatform } from '../../../src/platform/api-client.ts';
+import { createPlatform, type Platform } from '../../../src/platform/api-client.ts';
 import type { DoNotContactList } from '../../../src/do-not-contact/contact-list.ts';
 import type { Snapshot } from '../../../src/snapshot/snapshot.ts';
 import type { WriteBack } from '../../../src/sources/write-back.ts';
@@ -61,13 +61,16 @@ export interface Parts {
   pageSizes?: Mirror['pageSizes'];
   beside?: PersonLocks;
   returns?: WriteBack;
+  /** What the mirror has in the place of its client. */
+  platformAs?(platform: Platform): Platform;
 }
 
 export function mirrorOf(parts: Parts): Mirror {
   const { send, snapshot, ledger: doNotContact, clock, random, policy, apiKey = 'key' } = parts;
   const { pageSizes = [100, 83] } = parts;
   const gate = createGate({ clock, random });
-  const platform = createPlatform({ send, gate, clock, random, apiKey });
+  const { platformAs = (one: Platform) => one } = parts;
+  const platform = platformAs(createPlatform({ send, gate, clock, random, apiKey }));
   const fields = {
     id: 'id',
     email: 'email',

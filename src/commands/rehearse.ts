@@ -1,0 +1,225 @@
+import type { Command } from 'commander';
+import { loadConfig } from '../config/load-config.ts';
+import type { Config } from '../config/config.ts';
+import { counted, withCommas } from '../domain/values/counted.ts';
+import { Invalid } from '../domain/errors.ts';
+import { createEmulator } from '../emulator/emulator.ts';
+import { faultKinds } from '../emulator/faults/fault-kinds.ts';
+import { seeded } from '../emulator/shared/seeded-random.ts';
+import type { Progress } from '../engine/context/mirror-context.ts';
+import type { Summary } from '../engine/report/run-summary.ts';
+import { systemClock } from '../http/system-clock.ts';
+import type { Snapshot } from '../snapshot/snapshot.ts';
+import { namesOf } from '../cli/lookup/person-names.ts';
+import { type LookFlags, namingOptions } from '../cli/lookup/snapshot-command.ts';
+import { parseWhole } from '../cli/lookup/whole-number.ts';
+import { codeOfStop, exitCode } from '../cli/output/exit-codes.ts';
+import { renderGroups, shownGroups } from '../cli/output/problem-groups.ts';
+import { onlyOf } from '../cli/run/run-command.ts';
+import { readOnlyPeople } from '../cli/run/only-people.ts';
+import type { Shell } from '../cli/compose/process-shell.ts';
+import { compareRehearsals } from '../rehearsal/compare-rehearsals.ts';
+import { observeOriginal, type Original } from '../rehearsal/observe-original.ts';
+import { type Conditions, type Rehearsed, rehearseRun } from '../rehearsal/rehearse-run.ts';
+import { differencesDocument, rehearsalDocument } from '../rehearsal/report-document.ts';
+import { differenceLines, rehearsalLines } from '../rehearsal/report-text.ts';
+import type { WorkingCopy } from '../rehearsal/working-copy.ts';
+import { modeOf } from './sync.ts';
+
+interface Flags extends LookFlags {
+  full?: true;
+  fast?: true;
+  only?: string;
+  onlyPeople?: string;
+  against?: string;
+  limit?: string[];
+  faults?: string[];
+  quirk?: string[];
+  seed: string;
+  all?: true;
+}
+
+/** How many people are named, unless all are. */
+const mostNamed = 20;
+/** How often the progress line is redrawn. */
+const redrawMs = 100;
+
+/** Declares the flags of `rehearse`. */
+export function options(command: Command): void {
+  namingOptions(command)
+    .option('--full', 'rehearse a full run (the default)')
+    .option('--fast', 'rehearse a fast run')
+    .option('--only <kind>', 'contacts or templates')
+    .option(
+      '--only-people <file>',
+      'create and opt in only these people: an address or CRM id on each line',
+    )
+    .option(
+      '--against <config>',
+      'the live configuration: both are rehearsed on its data, and compared person by person',
+    )
+    .option(
+      '--limit <route=limit/window...>',
+      'rate limits instead of those seen, such as contacts.enrol=30/60 (30 in 60 seconds)',
+    )
+    .option('--faults <kind=rate@route...>', 'fail, such as 500=0.05@contacts.enrol; listed below')
+    .option('--quirk <name...>', 'differ from the specification, as `emulator --help` lists')
+    .option('--seed <n>', 'the same seed gives the same faults and the same end', '1')
+    .option('--all', `name every person, not ${mostNamed}`)
+    .addHelpText('after', legend);
+}
+
+function legend(): string {
+  const width = Math.max(...faultKinds.map(({ name }) => name.length));
+  return [
+    '\nNothing is sent: the platform and the CRM are only read.',
+    '\nFaults, each with a rate from 0 to 1 (default 1) and a route (default all):',
+    ...faultKinds.map(({ name, line }) => `  ${name.padEnd(width)}  ${line}`),
+  ].join('\n');
+}
+
+/** What the configurations to rehearse have in common. */
+interface Call {
+  flags: Flags;
+  shell: Shell;
+  /** The configuration to rehearse, and the live one if that is another. */
+  config: Config;
+  against: Config | undefined;
+  conditions: Conditions;
+}
+
+/**
+ * Rehearses a run on copies of the mirror's files, against an emulator that holds what the platform
+ * shows now, and prints how the run would go. The exit code is that of the rehearsed run.
+ */
+export async function run(command: Command, shell: Shell): Promise<number> {
+  const flags = command.opts<Flags>();
+  const conditions = conditionsOf(flags, shell);
+  const config = loadConfig(flags.config, shell.env);
+  const against = flags.against === undefined ? undefined : loadConfig(flags.against, shell.env);
+  if (against && against.platform.url !== config.platform.url) {
+    throw new Invalid(`${flags.config} and ${flags.against} name different platforms`, {
+      fix: 'rehearse configurations of one platform: give both the same platform.url',
+    });
+  }
+  const call: Call = { flags, shell, config, against, conditions };
+  const live = against ?? config;
+  // What only one of them mirrors has to be read as well.
+  const { contacts = config.contacts, templates = config.templates } = live;
+  const { only, progress } = conditions;
+  const observing = { shell, only, progress, copies: against ? 2 : 1, random: Math.random };
+  return observeOriginal(
+    { ...live, contacts, templates },
+    observing,
+    async (original, copies, { snapshot }) => {
+      const { summary } = original;
+      const isRead = summary.status !== 'failed' && summary.status !== 'interrupted';
+      return isRead
+        ? rehearseAll(call, { original, copies, snapshot })
+        : refuse(summary, { flags, shell });
+    },
+  );
+}
+
+function conditionsOf(flags: Flags, shell: Shell): Conditions {
+  const { limit: limits = [], faults = [], quirk: quirks = [], onlyPeople } = flags;
+  const seed = parseWhole('--seed', flags.seed, Number.MAX_SAFE_INTEGER);
+  // Mistakes in these must be reported before anything is read.
+  createEmulator({ clock: systemClock, random: seeded(seed), limits, faults, quirks }).close();
+  return {
+    ...modeOf(flags),
+    only: onlyOf(flags.only),
+    onlyPeople: onlyPeople === undefined ? undefined : readOnlyPeople(onlyPeople),
+    progress: drawn(shell),
+    limits,
+    faults,
+    quirks,
+    seed,
+    reasons: flags.json || flags.all || flags.against !== undefined ? Infinity : mostNamed,
+  };
+}
+
+function drawn(shell: Shell): (progress: Progress) => void {
+  let drawnMs = -redrawMs;
+  return ({ stage, kind, done, of }) => {
+    const nowMs = systemClock.monotonic();
+    if (nowMs - drawnMs < redrawMs) return;
+    drawnMs = nowMs;
+    const count = of === undefined ? withCommas(done) : `${withCommas(done)} of ${withCommas(of)}`;
+    shell.progress(`rehearsal: ${stage} ${kind}s: ${count}`);
+  };
+}
+
+/** Prints why a run could not begin; a plan fails in the same way. */
+function refuse(summary: Summary, { flags, shell }: Pick<Call, 'flags' | 'shell'>): number {
+  const { mirror, status, reasons } = summary;
+  if (flags.json) shell.print(JSON.stringify({ mirror, status, reasons, sent: 0 }, null, 2));
+  for (const reason of reasons) shell.note(`crm-mirror: ${reason}`);
+  return status === 'interrupted' ? codeOfStop(shell.stop.reason) : exitCode(status);
+}
+
+interface Observed {
+  original: Original;
+  copies: readonly WorkingCopy[];
+  snapshot: Snapshot;
+}
+
+async function rehearseAll(call: Call, observed: Observed): Promise<number> {
+  const { config, against, shell, conditions } = call;
+  const { original, copies } = observed;
+  const [copy, other] = copies;
+  if (!copy) throw new Error('there is a copy for each rehearsal');
+  const rehearsed = await rehearseRun(config, { original, copy, shell }, conditions);
+  const compared =
+    against && other
+      ? await rehearseRun(against, { original, copy: other, shell }, conditions)
+      : undefined;
+  print(call, observed, { rehearsed, compared });
+  const { status } = rehearsed.summary;
+  return status === 'interrupted' ? codeOfStop(shell.stop.reason) : exitCode(status);
+}
+
+interface Results {
+  rehearsed: Rehearsed;
+  compared: Rehearsed | undefined;
+}
+
+function print(
+  { flags, shell, conditions: { seed } }: Call,
+  { original, snapshot }: Observed,
+  { rehearsed, compared }: Results,
+): void {
+  const addresses = flags.addresses ?? shell.terminal;
+  const names = namesOf(snapshot, addresses);
+  const nameOf = (key: string): string => names({ kind: 'contact', key });
+  const differences = compared && compareRehearsals(rehearsed, compared);
+  const { reads, readMs } = original;
+  const { mirror, groups, reasons } = rehearsed.summary;
+  if (flags.json) {
+    const naming = { nameOf, addresses };
+    const document = {
+      mirror,
+      seed,
+      sent: 0,
+      reads,
+      readMs: Math.round(readMs),
+      ...rehearsalDocument(rehearsed, naming),
+      against: compared ? rehearsalDocument(compared, naming) : null,
+      differences: differences ? differencesDocument(differences, naming) : null,
+    };
+    return shell.print(JSON.stringify(document, null, 2));
+  }
+  const shown = { file: flags.config, nameOf, most: flags.all ? Infinity : mostNamed };
+  for (const line of rehearsalLines(rehearsed, shown)) shell.print(line);
+  for (const line of renderGroups(shownGroups(groups, { names, addresses }))) shell.print(line);
+  if (compared && differences) {
+    const about = { ...shown, against: flags.against ?? '' };
+    for (const line of differenceLines({ differences, other: compared }, about)) shell.print(line);
+  }
+  shell.print('');
+  shell.print(
+    `Nothing was sent: the platform was read with ${counted(reads, 'request')}, and neither it, ` +
+      'nor the CRM, nor a file of the mirror was changed.',
+  );
+  for (const reason of reasons) shell.note(`crm-mirror: ${reason}`);
+}

@@ -1,0 +1,184 @@
+/** Renders a rehearsal as lines for people. All functions are pure. */
+import { inShownOrder } from '../cli/output/change-groups.ts';
+import { lasting } from '../cli/output/format-values.ts';
+import { commandLine } from '../cli/output/printed-commands.ts';
+import { apart, renderSummary } from '../cli/output/summary-text.ts';
+import { styledTable } from '../cli/output/table.ts';
+import { type Line, lineOf, styled } from '../cli/output/text-style.ts';
+import { guardNames, guardRows } from '../domain/guard-classes.ts';
+import { counted, withCommas } from '../domain/values/counted.ts';
+import { signing } from '../engine/report/approval-rules.ts';
+import { limitWords } from '../engine/report/forecast-text.ts';
+import { heldIn, type Summary } from '../engine/report/run-summary.ts';
+import type { PersonDifference } from './compare-rehearsals.ts';
+import { changedPeople, changedTemplates, countSubscribed } from './platform-state.ts';
+import { recordName, type Rehearsed } from './rehearse-run.ts';
+import { changesWords, reasonWords, statesWords, stateWords } from './report-words.ts';
+
+/** How a rehearsal is shown. */
+export interface Shown {
+  /** The configuration as the user named it. */
+  file: string;
+  /** Returns the name of a person. */
+  nameOf(key: string): string;
+  /** How many people to name. */
+  most: number;
+}
+
+const modes = {
+  full: 'full comparison',
+  fast: 'compared with what is recorded',
+  single: '',
+  undo: '',
+};
+const endings: Record<Summary['status'], string> = {
+  done: 'It would end well.',
+  held: 'It would end with changes that await approval.',
+  rejected: 'It would end, but some records have problems.',
+  failed: 'It would fail.',
+  interrupted: 'The rehearsal was interrupted.',
+};
+
+/** Renders what the run would do, how long it would take, and how it would end. */
+export function rehearsalLines(rehearsed: Rehearsed, shown: Shown): Line[] {
+  const { config, summary, groups } = rehearsed;
+  const { mirror, mode, status, ms } = summary;
+  const n = groups.reduce((sum, group) => sum + (group.held ? 0 : group.n), 0);
+  const changes = n === 0 ? 'nothing to do' : counted(n, 'change');
+  const title = `Rehearsal for ${mirror} (${modes[mode]}): ${changes}, in ${lasting(ms)}. `;
+  const [, ...lines] = renderSummary(summary, {
+    writes: false,
+    groups: inShownOrder(groups),
+    approvals: approvalLines(rehearsed, shown),
+    policy: {
+      optIns: config.policy.optIns === 'off',
+      protect: config.contacts?.protect !== undefined,
+    },
+    isVerbose: false,
+  });
+  return [
+    styled('bold', `${title}${endings[status]}`),
+    ...lines,
+    ...apart(routeLines(rehearsed)),
+    ...apart(stateLines(rehearsed)),
+    ...apart(peopleLines(rehearsed, shown)),
+  ];
+}
+
+function approvalLines({ summary, config }: Rehearsed, { file }: Shown): string[] {
+  const held = heldIn(summary);
+  const { plan } = summary;
+  const words = config.approvers ? signing(plan) : `approve ${plan}`;
+  return guardNames
+    .filter((guard) => held[guard] > 0)
+    .map((guard) => {
+      const { recordType, words: of } = guardRows[guard];
+      const [one, many] = recordType === 'contact' ? ['person', 'people'] : ['template', undefined];
+      const who = `${counted(held[guard], one ?? '', many)} would await approval (${of.counted})`;
+      return `${who}: after the run, ${commandLine(words, file)} lets the next run do it`;
+    });
+}
+
+/** Returns a line for each route: its requests, and the limit with its origin. */
+function routeLines({ summary: { requests }, limits }: Rehearsed): Line[] {
+  const rows = limits.flatMap(({ route, limit, windowMs, from }): Line[][] => {
+    const n = requests.byRoute[route] ?? 0;
+    if (n === 0) return [];
+    const words = limitWords({ limit, windowMs, others: 0 }, lasting);
+    const fix = from === 'assumed' ? `: give it with --limit ${route}=REQUESTS/SECONDS` : '';
+    return [
+      [
+        route,
+        withCommas(n),
+        counted(n, 'request').replace(/^\S+ /, ''),
+        `${words} (${from}${fix})`,
+      ],
+    ];
+  });
+  const { rateLimited } = requests;
+  const refused =
+    rateLimited > 0 ? [`  ${withCommas(rateLimited)} of them would be refused (429)`] : [];
+  return [...styledTable(rows, { indent: 2, right: [1] }), ...refused];
+}
+
+/** Returns the sizes of the platform today and after the run. */
+function stateLines({ config, before, after }: Rehearsed): Line[] {
+  const row = (name: string, today: number, then: number): string[] => [
+    name,
+    withCommas(today),
+    '→',
+    withCommas(then),
+  ];
+  const channels = config.contacts?.channels ?? [];
+  return [
+    ...styledTable(
+      [
+        ['', 'today', '', 'then'].map((cell) => styled('dim', cell)),
+        row('contacts on the platform', before.people.size, after.people.size),
+        ...channels.map(({ id, name }) =>
+          row(
+            `subscribed to ${name ?? id}`,
+            countSubscribed(before, id),
+            countSubscribed(after, id),
+          ),
+        ),
+        ...(config.templates
+          ? [row('templates', before.templates.size, after.templates.size)]
+          : []),
+      ],
+      { indent: 2, right: [1, 3] },
+    ),
+  ];
+}
+
+/** Returns the people and templates that end otherwise than they are today. */
+function peopleLines({ before, after, changes }: Rehearsed, { nameOf, most }: Shown): Line[] {
+  const planned = (key: string) => changes.get(recordName({ kind: 'contact', key })) ?? [];
+  // First those with a reason, which may be known of some only.
+  const people = changedPeople(before, after).toSorted(
+    (a, b) => Number(planned(a.key).length === 0) - Number(planned(b.key).length === 0),
+  );
+  const templates = changedTemplates(before, after).map(({ key }) => key);
+  const rows = people.slice(0, most).map(({ key, before: was, after: is }): Line[] => {
+    const why = reasonWords(planned(key));
+    return [nameOf(key), stateWords(was), '→', stateWords(is), styled('dim', why)];
+  });
+  return [
+    ...titled('People who end otherwise than today', { all: people.length, shown: most }, rows),
+    ...(templates.length === 0
+      ? []
+      : [lineOf(styled('bold', 'Templates that change'), `: ${templates.join(', ')}`)]),
+  ];
+}
+
+/** Renders the people with whom two configurations do something else. */
+export function differenceLines(
+  { differences, other }: { differences: readonly PersonDifference[]; other: Rehearsed },
+  { file, against, nameOf, most }: Shown & { against: string },
+): Line[] {
+  const { summary } = other;
+  const title = `${against} would take ${lasting(summary.ms)}. ${endings[summary.status]}`;
+  const rows = differences.slice(0, most).flatMap(({ key, one, other: their }): Line[][] => [
+    [nameOf(key), against, statesWords(their.states), styled('dim', changesWords(their.changes))],
+    ['', file, statesWords(one.states), styled('dim', changesWords(one.changes))],
+  ]);
+  const what = `People with whom ${file} does something else`;
+  return [
+    '',
+    title,
+    ...(differences.length === 0
+      ? ['Both configurations do the same with every person.']
+      : ['', ...titled(what, { all: differences.length, shown: most }, rows)]),
+  ];
+}
+
+function titled(
+  title: string,
+  { all, shown }: { all: number; shown: number },
+  rows: readonly Line[][],
+): Line[] {
+  if (all === 0) return [];
+  const n = Math.min(all, shown);
+  const count = n < all ? `${withCommas(n)} of ${withCommas(all)}; --all names them all` : `${all}`;
+  return [styled('bold', `${title} (${count})`), ...styledTable(rows, { indent: 2 })];
+}

@@ -1,0 +1,223 @@
+/** A rehearsal shows how a run would go, and sends nothing. */
+import { existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { takeLease } from '../../src/snapshot/database/writer-lease.ts';
+import { contentOf } from '../simulation/world/snapshot-files.ts';
+import { launch } from '../support/engine/engine-world.ts';
+import { ann, bob, type Mirrored } from '../support/commands/mirrored-contacts.ts';
+import { copyFolders, foretold, rehearsable } from '../support/commands/rehearsed-mirror.ts';
+
+const carl = 'carl@example.com';
+const dora = 'dora@example.com';
+
+/** Ann and Bob are mirrored; then the CRM changes its mind, and Dora signs up by herself. */
+async function changed(): Promise<Mirrored> {
+  const world = await rehearsable();
+  expect((await world.call('sync')).code).toBe(0);
+  world.people([
+    { email: ann, news: 'no' },
+    { email: bob, news: 'yes', product: 'yes' },
+    { email: carl, news: 'yes' },
+  ]);
+  world.emulator.seed.contact({ email: dora, channels: { ch_news: 'opt_in' } });
+  world.writes();
+  return world;
+}
+
+const methods = ({ server }: Mirrored): string[] => [
+  ...new Set(server.arrived.map(({ method }) => method)),
+];
+
+describe('a rehearsal', () => {
+  test('foretells for each person what the next sync does, and only reads the platform', async () => {
+    const world = await changed();
+    world.server.arrived.length = 0;
+    const told = await world.call('rehearse', '--json', '--addresses');
+    expect(told).toMatchObject({ code: 0, err: '' });
+    expect(methods(world)).toEqual(['GET']);
+    expect(told.json).toMatchObject({ sent: 0, reads: world.server.arrived.length });
+    expect(foretold(told)).toEqual({
+      [ann]: { ch_news: 'opt_out' },
+      [bob]: { ch_news: 'opt_in', ch_product: 'opt_in' },
+      [carl]: { ch_news: 'opt_in' },
+    });
+    expect(told.json.end).toMatchObject({
+      contacts: { before: 3, after: 4 },
+      channels: [
+        { id: 'ch_news', before: 3, after: 3 },
+        { id: 'ch_product', before: 0, after: 1 },
+      ],
+    });
+
+    const { json } = await world.call('sync', '--json');
+    for (const [email, channels] of Object.entries(foretold(told)))
+      expect(world.shown(email)).toEqual(channels);
+    expect(world.shown(dora)).toEqual({ ch_news: 'opt_in' });
+    expect(told.json.requests).toEqual(json.requests);
+    expect(told.json.contacts).toEqual(json.contacts);
+    expect(told.json.plan).toBe(json.plan);
+  });
+
+  test('foretells a first load without a snapshot, and makes none', async () => {
+    const world = await rehearsable();
+    const told = await world.call('rehearse', '--json', '--addresses');
+    expect(foretold(told)).toEqual({ [ann]: { ch_news: 'opt_in' }, [bob]: { ch_news: 'opt_in' } });
+    expect(readdirSync(world.folder)).not.toContain('cli');
+    expect(methods(world)).toEqual(['GET']);
+  });
+
+  test('foretells what becomes of templates', async () => {
+    const world = await rehearsable({ kinds: ['contact', 'template'] });
+    world.template('welcome', { subject: 'Hello' });
+    world.emulator.seed.template({ name: 'other', subject: 'Not ours' });
+    const told = await world.call('rehearse', '--json');
+    expect(told.json).toMatchObject({
+      end: { templates: { before: 1, after: 2 } },
+      changedTemplates: [{ name: 'welcome', before: false, after: true }],
+    });
+    await world.call('sync');
+    world.template('welcome', { subject: 'Hello again' });
+    expect((await world.call('rehearse', '--json')).json).toMatchObject({
+      templates: { changes: { update: 1 }, applied: { update: 1 }, conflicts: 0 },
+      changedTemplates: [{ name: 'welcome', before: true, after: true }],
+    });
+  });
+
+  test('says in words how long it takes, how it ends, and that nothing was sent', async () => {
+    const world = await changed();
+    const { out, code } = await world.seen('rehearse', '--limit', 'contacts.enrol=1/60');
+    expect(code).toBe(0);
+    for (const words of [
+      'Rehearsal for world (full comparison): 3 changes, in 2 min',
+      'It would end well.',
+      /contacts\.enrol +3 +requests +1 every 60 s \(given\)/,
+      /contacts\.list +1 +request +1,000,000 every 1 s \(seen\)/,
+      /contacts on the platform +3 +→ +4/,
+      /subscribed to ch_product +0 +→ +1/,
+      /ann@example\.com +ch_news in +→ +ch_news out +opt-out wanted; subscribed/,
+      /carl@example\.com +not there +→ +ch_news in/,
+      'Nothing was sent: the platform was read with 1 request, and neither it, nor the CRM, nor a ' +
+        'file of the mirror was changed.',
+    ])
+      expect(out).toMatch(words);
+  });
+
+  test('names people by hash where stdout is no terminal', async () => {
+    const world = await changed();
+    const { out } = await world.call('rehearse');
+    expect(out).toMatch(/#[0-9a-f]{12} +ch_news in +→ +ch_news out/);
+    expect(out).not.toContain('@example.com');
+    expect((await world.call('rehearse', '--json')).out).not.toContain('@example.com');
+  });
+
+  test('says what would await approval, and how to approve it after the run', async () => {
+    const world = await rehearsable({ lines: { guards: { optOuts: { percent: 0, floor: 0 } } } });
+    await world.call('sync');
+    world.people([
+      { email: ann, news: 'no' },
+      { email: bob, news: 'yes' },
+    ]);
+    const { code, out } = await world.call('rehearse');
+    expect(code).toBe(3);
+    const [, plan] =
+      /1 person would await approval .*: after the run, crm-mirror approve (\w+)/.exec(out) ?? [''];
+    const next = await world.call('sync', '--json');
+    expect(next).toMatchObject({ code: 3, json: { plan } });
+    expect((await world.call('approve', plan ?? '')).code).toBe(0);
+  });
+});
+
+describe('the files of the mirror', () => {
+  test('stay as they are, and their copies exist for this user only while it works', async () => {
+    const world = await changed();
+    const before = [contentOf(world.path), contentOf(`${world.path}-ledger`)];
+    const modes: Record<string, number> = {};
+    world.server.watch.arrived = () => {
+      for (const folder of copyFolders()) {
+        modes['.'] = statSync(folder).mode & 0o777;
+        for (const name of readdirSync(folder))
+          modes[name] = statSync(join(folder, name)).mode & 0o777;
+      }
+    };
+    expect((await world.call('rehearse')).code).toBe(0);
+    expect(modes).toEqual({
+      '.': 0o700,
+      'snapshot.sqlite': 0o600,
+      'snapshot.sqlite-ledger': 0o600,
+      'snapshot.sqlite-ledger-key': 0o600,
+    });
+    expect(copyFolders()).toEqual([]);
+    expect([contentOf(world.path), contentOf(`${world.path}-ledger`)]).toEqual(before);
+  });
+
+  test('are read beside a run that has the lease, and in a pause', async () => {
+    const world = await changed();
+    const lease = takeLease(world.path);
+    try {
+      expect((await world.call('rehearse')).code).toBe(0);
+    } finally {
+      lease.release();
+    }
+    await world.call('pause');
+    expect((await world.call('rehearse', '--json')).json).toMatchObject({ status: 'done' });
+    expect((await world.call('sync')).code).toBe(75);
+  });
+
+  test('have no copy after SIGTERM, which ends it with 143', async () => {
+    const world = await changed();
+    world.server.fail(() => true, { is: 'hang' });
+    const { child, ended } = launch(['rehearse', '-c', world.file]);
+    while (copyFolders().length === 0 || world.server.arrived.length === 0)
+      await new Promise((resolve) => void setTimeout(resolve, 20));
+    child.kill('SIGTERM');
+    await new Promise((resolve) => void setTimeout(resolve, 1200));
+    child.kill('SIGTERM');
+    expect((await ended).code).toBe(143);
+    expect(copyFolders()).toEqual([]);
+  });
+
+  test('are not changed by write-back, which reports nothing', async () => {
+    const world = await changed();
+    world.config({ contacts: { returns: { type: 'csv', path: './back.csv' } } });
+    world.emulator.dashboard.leave(bob, 'ch_news');
+    expect((await world.call('rehearse')).code).toBe(0);
+    expect(existsSync(join(world.folder, 'back.csv'))).toBe(false);
+    await world.call('sync');
+    expect(readFileSync(join(world.folder, 'back.csv'), 'utf8')).toContain('ch_news');
+  });
+});
+
+describe('what cannot be read', () => {
+  test('a missing export ends it as it ends a plan', async () => {
+    const world = await changed();
+    rmSync(join(world.folder, 'people.csv'));
+    const plan = await world.call('plan');
+    const told = await world.call('rehearse');
+    expect([told.code, told.err]).toEqual([plan.code, plan.err]);
+    expect(copyFolders()).toEqual([]);
+  });
+
+  test('a platform that refuses the key fails it, in text and in JSON', async () => {
+    const world = await changed();
+    world.server.fail(() => true, { is: 'answer', status: 401 });
+    const told = await world.call('rehearse', '--json');
+    expect(told).toMatchObject({ code: 1, json: { mirror: 'world', status: 'failed', sent: 0 } });
+    expect(told.err).toContain('platform.apiKey');
+    expect(copyFolders()).toEqual([]);
+  });
+
+  test.each([
+    [['--limit', 'contacts.enrol=many'], 'cannot be read'],
+    [['--faults', 'flood'], 'fault "flood" is not known'],
+    [['--quirk', 'odd'], 'quirk "odd"'],
+    [['--seed', 'x'], '--seed "x"'],
+    [['--only', 'people'], '--only people'],
+    [['--full', '--fast'], 'exclude each other'],
+  ])('%s is refused before anything is read', async (words, why) => {
+    const world = await rehearsable();
+    const { code, err } = await world.call('rehearse', ...words);
+    expect([code, world.server.arrived]).toEqual([2, []]);
+    expect(err).toContain(why);
+  });
+});

@@ -1,0 +1,234 @@
+/** A rehearsal in a simulated world, and the run that it foretells. */
+import { createHash } from 'node:crypto';
+import { createFaults, createReceive } from '../../../src/emulator/faults/faults.ts';
+import type { Emulator } from '../../../src/emulator/emulator.ts';
+import { routeOf } from '../../../src/emulator/request-handler.ts';
+import { seeded } from '../../../src/emulator/shared/seeded-random.ts';
+import { isExpected } from '../../../src/domain/errors.ts';
+import {
+  openDoNotContactList,
+  readDoNotContactList,
+} from '../../../src/do-not-contact/list-file.ts';
+import { boundDoNotContactList } from '../../../src/engine/context/do-not-contact-binding.ts';
+import { factsIn } from '../../../src/engine/context/platform-knowledge.ts';
+import type { Summary } from '../../../src/engine/report/run-summary.ts';
+import { run } from '../../../src/engine/run.ts';
+import type { Platform } from '../../../src/platform/platform.ts';
+import {
+  asRead,
+  fillEmulator,
+  type PlatformView,
+  watched,
+} from '../../../src/rehearsal/platform-view.ts';
+import { onlyReads, sendInProcess } from '../../../src/rehearsal/transports.ts';
+import type { VirtualClock } from '../../../src/rehearsal/virtual-clock.ts';
+import { copyForRehearsal } from '../../../src/rehearsal/working-copy.ts';
+import { lookInto, openForRun, openSnapshot } from '../../../src/snapshot/snapshot.ts';
+import type { Source } from '../../../src/sources/source.ts';
+import { virtualClock } from '../../support/clock.ts';
+import { channels, mirrorOf, type Parts } from '../../support/engine/engine-mirror.ts';
+import { fallbackOf, type Story } from '../story/story.ts';
+import type { CrmRecord } from './crm.ts';
+import { timeoutMs } from './faults.ts';
+import { configuredIn, placeOf, type Ground } from './process.ts';
+import { readFiles } from './snapshot-files.ts';
+import { hour } from './world.ts';
+
+/** What holds when a run has ended. */
+export interface Ended {
+  summary: Pick<Summary, 'status' | 'plan' | 'contacts' | 'templates'>;
+  /** What the platform shows of people and templates, whatever their ids and times. */
+  people: string[];
+  templates: string[];
+  recorded: string[];
+}
+
+/** Something that a run is made of, in the world or in a rehearsal of it. */
+interface Stand {
+  clock: VirtualClock;
+  emulator: Emulator;
+  path: string;
+  platformAs?(platform: Platform): Platform;
+}
+
+const latencyMs = 20;
+const never = new AbortController().signal;
+
+/**
+ * Rehearses a run and then makes it, both with the same seed and faults. Undefined if a plan
+ * already fails: then there is no rehearsal.
+ */
+export async function rehearseAndRun(
+  ground: Ground,
+  { seed, faults }: { seed: number; faults: readonly string[] },
+): Promise<{ foretold: Ended; real: Ended } | undefined> {
+  const { world, path } = ground;
+  // What was refused is tried again at least once a day, and no window is open any more.
+  await world.clock.advance(25 * hour);
+  const rehearsed = await prepare(ground);
+  if (!rehearsed) return undefined;
+  try {
+    const foretold = await lead(ground, { seed, faults, ...rehearsed });
+    const { clock, emulator } = world;
+    const real = await lead(ground, { seed, faults, clock, emulator, path });
+    return { foretold, real };
+  } finally {
+    rehearsed.remove();
+  }
+}
+
+/** Copies the files, reads the platform, and fills an emulator with it. */
+async function prepare(ground: Ground): Promise<(Stand & { remove(): void }) | undefined> {
+  const { world, path } = ground;
+  const { story, clock } = world;
+  const view: PlatformView = { contacts: new Map(), templates: new Map() };
+  const snapshot = lookInto(path) ?? openSnapshot(path, { inMemory: true });
+  const ledger = readDoNotContactList(placeOf(path), boundDoNotContactList(snapshot.meta));
+  const platformAs = (platform: Platform) => watched(platform, view);
+  const { send } = onlyReads(sendInProcess(world.emulator, { clock, latencyMs, timeoutMs }));
+  const files = { snapshot: path, ledger: placeOf(path) };
+  const copy = await copyForRehearsal({ files, snapshot, doNotContact: ledger }, never);
+  try {
+    const mirror = mirrorOf({
+      ...partsIn(ground, { clock, seed: 0 }),
+      send,
+      snapshot,
+      ledger,
+      platformAs,
+    });
+    const { status } = await clock.run(run(mirror, { ...full, writes: false }));
+    if (status === 'failed') {
+      copy.remove();
+      return undefined;
+    }
+  } catch (error) {
+    copy.remove();
+    if (isExpected(error) && error.message.includes('is not proven')) return undefined;
+    throw error;
+  } finally {
+    ledger.close();
+    snapshot.close();
+  }
+  // What was read has used up a part of the limits, which makes no difference later.
+  await clock.advance(hour);
+  const virtual = virtualClock(clock.now());
+  const ahead = story.platformAhead * hour;
+  const emulator = fillEmulator(view, {
+    clock: { now: () => Math.floor(virtual.now()) + ahead, monotonic: virtual.monotonic },
+    random: seeded(story.chance + 1),
+    apiKey: 'key',
+    channels: channels.map((id) => ({ id, name: id })),
+    facts: factsInCopy(copy.snapshot),
+    limits: [limitIn(ground)],
+    algorithm: story.algorithm,
+    quirks: story.quirks,
+    faults: [],
+  });
+  return {
+    clock: { ...virtual, now: () => Math.floor(virtual.now()) },
+    emulator,
+    path: copy.snapshot,
+    platformAs: (platform) => asRead(platform, view),
+    remove: copy.remove,
+  };
+}
+
+const full = {
+  mode: 'full' as const,
+  only: undefined,
+  progress: () => undefined,
+  stop: never,
+  abort: never,
+};
+
+/** As the world has it. */
+function limitIn({ world: { story } }: Ground): string {
+  return story.quirks.includes('retry-after-stuck') ? '*=1000000/1' : story.limit;
+}
+
+function factsInCopy(path: string) {
+  const snapshot = lookInto(path);
+  try {
+    return snapshot ? factsIn(snapshot) : { defaults: {} };
+  } finally {
+    snapshot?.close();
+  }
+}
+
+/** A run, and what holds after it. */
+async function lead(
+  ground: Ground,
+  { seed, faults, ...stand }: Stand & { seed: number; faults: readonly string[] },
+): Promise<Ended> {
+  const { clock, emulator, path, platformAs } = stand;
+  const { story } = ground.world;
+  const { snapshot } = openForRun(path, { at: clock.now(), admit: () => undefined });
+  snapshot.fence();
+  const ledger = openDoNotContactList(placeOf(path), {
+    known: boundDoNotContactList(snapshot.meta),
+    acceptLost: false,
+    randomHex: (bytes) => '7f'.repeat(bytes),
+  });
+  const { handle } = emulator;
+  const receive = createReceive(createFaults(faults, seeded(seed)), {
+    routeOf,
+    handle,
+    lose: () => undefined,
+  });
+  const send = sendInProcess({ receive }, { clock, latencyMs, timeoutMs });
+  const parts = { ...partsIn(ground, { clock, seed }), send, snapshot, ledger };
+  try {
+    const mirror = mirrorOf({ ...parts, ...(platformAs && { platformAs }) });
+    const { status, plan, contacts, templates } = await clock.run(
+      run(mirror, { ...full, writes: true }),
+    );
+    return { summary: { status, plan, contacts, templates }, ...shownBy(stand, story) };
+  } finally {
+    ledger.close();
+    snapshot.close();
+  }
+}
+
+function partsIn(
+  { world: { story, people, templates } }: Ground,
+  { clock, seed }: { clock: VirtualClock; seed: number },
+): Omit<Parts, 'send' | 'snapshot' | 'ledger'> {
+  return {
+    ...configuredIn(story),
+    clock,
+    random: seeded(seed),
+    contacts: sourceOf(people),
+    templates: sourceOf(templates),
+  };
+}
+
+function sourceOf(records: readonly CrmRecord[]): Source {
+  const reading = createHash('sha1').update(JSON.stringify(records)).digest('hex');
+  return {
+    async *read() {
+      yield records.map((value, at) => ({ where: `record ${at + 1}`, value }));
+      return { complete: true, reading };
+    },
+    still: (other) => other === reading,
+  };
+}
+
+function shownBy({ emulator: { world }, path }: Stand, story: Story): Omit<Ended, 'summary'> {
+  const people = world.contacts().map(({ email, status, channels: own, suppressionReason }) => {
+    // A rehearsal cannot tell a default from a subscription of one's own.
+    const shown = channels.map((id) => own.find((one) => one.id === id)?.subscription);
+    const subscriptions = shown.map((is) => is ?? fallbackOf(story) ?? 'none');
+    return JSON.stringify([email, status, suppressionReason, ...subscriptions]);
+  });
+  const templates = world
+    .templates()
+    .map(({ name, subject, status }) => `${name} ${subject} ${status}`);
+  const recorded = readFiles(path).recorded.map(({ key, channel, is, by }) =>
+    [key, channel, is, by].join(' '),
+  );
+  return {
+    people: people.toSorted(),
+    templates: templates.toSorted(),
+    recorded: recorded.toSorted(),
+  };
+}
