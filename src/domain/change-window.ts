@@ -10,7 +10,7 @@ import { fault } from './schema-fault.ts';
 import { localTime, type LocalTime, type Weekday, weekdays } from './values/local-time.ts';
 
 /** Hours of some days. Those that end before they begin end on the following day. */
-interface WeeklyHours {
+export interface WeeklyHours {
   days: readonly Weekday[];
   /** Minutes since midnight: 0 to 1439. */
   from: number;
