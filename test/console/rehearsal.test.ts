@@ -72,6 +72,24 @@ test('the result can be read on a phone, in the dark too', async () => {
   }
 });
 
+test('a large rehearsal names some people and counts all, on a page that stays small', async () => {
+  const world = await mirrored();
+  const emails = Array.from(
+    { length: 300 },
+    (_, n) => `somebody.with.a.long.name.${n}@example.com`,
+  );
+  world.people(emails.map((email) => ({ email, news: 'yes', product: 'yes' })));
+  const running = await startConsole([world.file]);
+  const { page, complaints } = await look(running);
+  await page.goto('/m/world/rehearsal');
+  await page.getByRole('button', rehearse).click();
+  await page.getByText('… and 200 more.').waitFor();
+  expect(await page.getByRole('row', { name: '@example.com' }).count()).toBe(100);
+  expect((await page.locator('.tile').allInnerTexts())[1]).toMatch(/^300/);
+  expect((await page.content()).length).toBeLessThan(150_000);
+  expect([complaints, running.failures]).toEqual([[], []]);
+});
+
 test('what would await approval is said, and so is why a rehearsal cannot be made', async () => {
   const world = await changed();
   world.config({ guards: { optOuts: { percent: 0, floor: 0 } } });

@@ -35,8 +35,8 @@ export function resultOf(
       platform later is not in it.
     </p>
     ${tiles(found)} ${reasonsPart(request, found)} ${approvalsSection(found)}
-    ${changesSection(found)} ${endSection(found)} ${peopleSection(request, seen, found)}
-    ${problemsSection(request, found)} ${requestsSection(found)}`;
+    ${changesSection(found)} ${endSection(found)} ${requestsSection(found)}
+    ${problemsSection(request, found)} ${peopleSection(request, seen, found)}`;
 }
 
 /** Returns how many records would await approval, by guard. */
