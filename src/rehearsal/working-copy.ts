@@ -11,8 +11,8 @@ import { backUp, type BackupPart, copyOfText } from '../snapshot/database/databa
 import type { Snapshot } from '../snapshot/snapshot.ts';
 
 /** The names of the folders: this text, and the process that made the copies. */
-const prefix = 'crm-mirror-rehearsal-';
-const abandonable = new RegExp(`^${prefix}(\\d+)-`);
+const namePrefix = 'crm-mirror-rehearsal-';
+const abandonable = new RegExp(`^${namePrefix}(\\d+)-`);
 
 /** The files that a mirror writes. */
 type Files = Pick<Config, 'snapshot' | 'ledger'>;
@@ -39,7 +39,7 @@ export async function copyForRehearsal(
   signal: AbortSignal,
 ): Promise<WorkingCopy> {
   removeAbandoned();
-  const folder = mkdtempSync(join(tmpdir(), `${prefix}${process.pid}-`));
+  const folder = mkdtempSync(join(tmpdir(), `${namePrefix}${process.pid}-`));
   const remove = (): void => rmSync(folder, { recursive: true, force: true });
   try {
     chmodSync(folder, 0o700);
