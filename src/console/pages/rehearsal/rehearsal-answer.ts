@@ -24,6 +24,7 @@ const rehearsal = z.object({
       from: z.enum(['given', 'seen', 'assumed']),
     }),
   ),
+  deferred: counts,
   reasons: z.array(z.string()),
   groups: z.array(
     z.object({

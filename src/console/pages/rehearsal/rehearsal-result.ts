@@ -34,7 +34,7 @@ export function resultOf(
       A ${found.mode} run, rehearsed by ${by} at ${timeOf(at)}. What changes in the CRM or on the
       platform later is not in it.
     </p>
-    ${tiles(found)} ${reasonsPart(request, found)} ${approvalsSection(found)}
+    ${tiles(found)} ${reasonsPart(request, found)} ${deferredPart(found)} ${approvalsSection(found)}
     ${changesSection(found)} ${endSection(found)} ${requestsSection(found)}
     ${problemsSection(request, found)} ${peopleSection(request, seen, found)}`;
 }
@@ -67,6 +67,16 @@ function reasonsPart({ user }: PageRequest, { reasons }: Rehearsal): Html | '' {
   return html`<ul>
     ${reasons.map((reason) => html`<li>${prose(reason)}</li>`)}
   </ul>`;
+}
+
+/** Says how many records the windows of the configuration would leave to a later run. */
+function deferredPart({ deferred }: Rehearsal): Html | '' {
+  const n = sum(Object.values(deferred));
+  if (n === 0) return '';
+  return html`<p>
+    ${counted(n, 'record')} would wait for a later run, because the configuration limits such
+    changes to certain hours.
+  </p>`;
 }
 
 function approvalsSection(found: Rehearsal): Html | '' {

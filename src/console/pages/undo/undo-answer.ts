@@ -11,6 +11,7 @@ const summary = z.object({
   plan: z.string(),
   contacts: z.object({ applied: counts, held: counts, refused: z.number() }),
   templates: z.object({ applied: counts, held: z.number(), refused: z.number() }),
+  deferred: counts,
   reasons: z.array(z.string()),
 });
 

@@ -2,7 +2,7 @@
  * Undoes one run, for operators: first the plan, then a form that sends exactly this plan, then
  * what came of it. The plan and the undo are jobs (view/jobs.ts).
  */
-import { withCommas } from '../../../domain/values/counted.ts';
+import { counted, withCommas } from '../../../domain/values/counted.ts';
 import { exitCode } from '../../../cli/output/exit-codes.ts';
 import { changeName } from '../../../cli/output/change-words.ts';
 import { instant } from '../../../cli/output/format-values.ts';
@@ -107,12 +107,21 @@ function undonePart(request: PageRequest, answer: JobAnswer): Html {
     const title = answer.code === 0 ? 'The run is undone' : 'The run could not be undone';
     return html`${refusal(title, found)} ${planForm(request, 'Show the plan again')}`;
   }
-  const { run, status, reasons, contacts, templates } = found;
+  const { run, status, reasons, contacts, templates, deferred } = found;
+  const later = Object.values(deferred).reduce((sum, n) => sum + n, 0);
   const refused = contacts.refused + templates.refused;
   const isGood = status === 'done' || status === 'rejected';
   return html`<section>
     <h2>${isGood ? 'The run is undone' : 'The run is not wholly undone'}</h2>
     <p>${appliedWords(found)}</p>
+    ${
+      later > 0
+        ? html`<p>
+            ${counted(later, 'record')} must wait: the configuration limits such changes to certain
+            hours. Undo the run again then.
+          </p>`
+        : ''
+    }
     ${refused > 0 ? html`<p>The platform refused ${withCommas(refused)}.</p>` : ''}
     ${reasons.map((reason) => html`<p>${prose(reason)}</p>`)}
     <p>
