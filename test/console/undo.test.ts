@@ -1,7 +1,10 @@
 /** A run undone in the console, in a real browser, against the emulator. */
 import type { Page } from 'playwright-core';
 import { afterAll, expect, test } from 'vitest';
+import { isLeased } from '../../src/snapshot/database/writer-lease.ts';
 import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
+import { start } from '../support/commands/worker-processes.ts';
+import { ownRedis } from '../support/redis.ts';
 import {
   closeBrowser,
   faultsOf,
@@ -149,6 +152,31 @@ test('what can be sent without an approval is sent, and the rest is shown again'
   await send(page, 'Approve and undo this run');
   await page.getByText('Done: 30 opted out.').waitFor();
   expect(news(world, 'p1@example.com')).toBe('opt_out');
+  expect([complaints, running.failures]).toEqual([[], []]);
+});
+
+test('a worker that has the mirror undoes the run, in the name of the operator', async () => {
+  const redis = await ownRedis();
+  const world = await mirrored();
+  world.config({ redis: redis.url, schedule: { full: '0 3 1 1 *' } });
+  const { json } = await world.call('sync', '--json');
+  const worker = start(world.file);
+  await worker.said('worker serves');
+  // No other process can write to this mirror now.
+  expect((await world.call('sync')).err).toContain('the worker that has world runs this command');
+  expect(isLeased(world.path)).toBe(true);
+  const running = await startConsole([world.file]);
+  const { page, complaints } = await look(running);
+  await page.goto(`/m/world/runs/${json.run}`);
+  await showPlan(page);
+  await send(page, 'Undo this run');
+  await page.getByText('Done: 2 opted out.').waitFor();
+  expect(news(world, ann)).toBe('opt_out');
+  await page.goto('/m/world/audit?show=decisions');
+  await page.getByText('olga (console)').first().waitFor();
+  await page.getByText('the wrong export').waitFor();
+  expect(await worker.ends()).toBe(143);
+  await redis.close();
   expect([complaints, running.failures]).toEqual([[], []]);
 });
 
