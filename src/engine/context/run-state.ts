@@ -75,9 +75,7 @@ export interface RunState extends Started {
   /** Why the run compares everything, or reads the whole source. */
   because: FullCode[];
   plan: Plan | undefined;
-  /** The changes of the plan that are sent, once the guards have judged it. */
-  toSend: Plan['changes'] | undefined;
-  /** How long these changes will take. */
+  /** The estimated duration of the plan. */
   forecast: Forecast | undefined;
   failure: ExpectedError | undefined;
   readonly review: ReviewState;
@@ -113,7 +111,6 @@ export function stateOf(started: Started): RunState {
     notes: [...started.notes],
     because: started.run.mode === 'full' ? [...(started.options.because ?? [])] : [],
     plan: undefined,
-    toSend: undefined,
     forecast: undefined,
     failure: undefined,
     review: {
