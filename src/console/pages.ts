@@ -9,8 +9,8 @@ import { overviewPage } from './pages/overview.ts';
 import { runPage } from './pages/run.ts';
 import { runsPage } from './pages/runs.ts';
 import { peoplePage } from './pages/people.ts';
-import { dossierFile, personNowPage } from './pages/person-now.ts';
-import { personPage } from './pages/person.ts';
+import { dossierFile, personNowPage } from './pages/person/person-now.ts';
+import { personPage } from './pages/person/person.ts';
 import { problemsFile, problemsPage } from './pages/problems.ts';
 import { templatePage, templatePreview, templatesPage } from './pages/templates.ts';
 

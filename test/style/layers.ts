@@ -74,6 +74,7 @@ export const layers: readonly (readonly string[])[] = [
   ['cli/run'],
   ['console/access'],
   ['console/view'],
+  ['console/pages/approvals', 'console/pages/person'],
   ['console/pages'],
   ['console'],
   ['worker/notifications'],

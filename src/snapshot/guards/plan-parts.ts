@@ -64,6 +64,8 @@ export interface PlanParts {
   left(plan: string): Record<GuardClass, number>;
   /** Returns the changes of a plan that still wait, and that nobody has rejected. */
   waiting(plan: string): HeldChange[];
+  /** Returns the changes of one record that current plans show, that wait, and nobody rejected. */
+  waitingOf(kind: RecordTypeName, key: Key): Pick<HeldChange, 'guard' | 'op' | 'part'>[];
   /** Counts the records of those changes by what a decision can be limited to. */
   groups(plan: string): PlanGroup[];
   /** Returns the ids of the source's records with which a plan shows people, each with its key. */
@@ -149,6 +151,14 @@ export function planPartsIn(db: Statements): PlanParts {
      from held_plan s join held h on h.batch = s.batch
      where s.plan = @plan and ${isLeft} and ${isOpen} group by 1, 2, 3 order by 1, 2, 3`,
   );
+  const waitingOf = db.prepare<
+    { kind: string; key: string },
+    Pick<HeldChange, 'guard' | 'op' | 'part'>
+  >(
+    `select distinct h.guard, h.op, h.part from held_plan s
+       join held h on h.batch = s.batch and h.kind = @kind and h.key = @key
+     where s.current and ${isLeft} and not ${isRejected('h')} order by h.guard, h.op, h.part`,
+  );
   const all = db.prepare<{ plan: string }, HeldChange>(`${shown} ${order}`);
   const ids = db.prepare<[string], { id: string; key: Key }>(
     `select distinct i.value id, h.key from held_plan s join held h on h.batch = s.batch,
@@ -161,6 +171,7 @@ export function planPartsIn(db: Statements): PlanParts {
       return byGuard((guard) => counts.find((one) => one.guard === guard)?.n ?? 0);
     },
     waiting: (plan) => waiting.all({ plan }),
+    waitingOf: (kind, key) => waitingOf.all({ kind, key }),
     groups: (plan) => groups.all({ plan }),
     idsIn: (plan) => ids.all(plan),
     shown: (plan) => all.all({ plan }),
