@@ -17,6 +17,7 @@ import {
   type PageRequest,
 } from './view/page.ts';
 import { pages } from './pages.ts';
+import { decisionNotice } from './view/decision-notice.ts';
 import { csrfOf, sendPage } from './view/send-page.ts';
 import { pathOf } from './sign-in.ts';
 
@@ -121,6 +122,9 @@ const form = z.record(z.string(), z.string());
 /** How long an answer waits for a run that may end at once, in milliseconds. */
 const runWaitMs = 1_500;
 
+/** The actions that decide about what awaits approval. */
+const decisions: ReadonlySet<string> = new Set(['approve', 'reject']);
+
 interface Acted {
   name: string;
   mirror: ConsoleMirror;
@@ -147,7 +151,8 @@ async function act(
   if (!read.success) throw new Invalid('the form is not as this console sends it');
   const { back = linkTo({ mirror }), csrf: _, ...values } = read.data;
   const done = await outcomeOf(name, values, { visitor, mirror, clock });
-  request.session.set('flash', { kind: kindOf(done.code), lines: done.lines });
+  const { lines } = decisions.has(name) ? decisionNotice(name, done, mirror.status()) : done;
+  request.session.set('flash', { kind: kindOf(done.code), lines });
   await reply.redirect(pathOf(back), 303);
 }
 

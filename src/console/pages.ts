@@ -1,6 +1,7 @@
 /** Lists the pages of a mirror, in the order of the navigation. */
 import type { Page } from './view/page.ts';
 import { approvalsPage } from './pages/approvals.ts';
+import { approvalsFile } from './pages/approvals/approvals-file.ts';
 import { auditPage } from './pages/audit.ts';
 import { configurationPage } from './pages/configuration.ts';
 import { eventsPage } from './pages/events.ts';
@@ -17,6 +18,7 @@ import { templatePage, templatePreview, templatesPage } from './pages/templates.
 export const pages: readonly Page[] = [
   overviewPage,
   approvalsPage,
+  approvalsFile,
   problemsPage,
   problemsFile,
   peoplePage,

@@ -2,6 +2,7 @@
  * Defines what a page of the console is. A new page is one file in pages/ and one row in pages.ts.
  */
 import { html, raw } from 'hono/html';
+import { range } from '../../cli/output/format-values.ts';
 import type { ConsoleMirror } from './console-mirror.ts';
 import type { User } from '../access/visitor.ts';
 
@@ -82,6 +83,12 @@ export function prose(text: string): Html {
 export function timeOf(instant: string): Html {
   const exact = instant.replace('T', ' ').replace('Z', ' UTC');
   return html`<time datetime="${instant}" title="${exact}">${timeText(instant)}</time>`;
+}
+
+/** Returns such a time and how long ago it was: 1 Jan 2026, 10:30 UTC (12 min ago). */
+export function timeAgo(instant: string, now: string): Html {
+  const ms = Date.parse(now) - Date.parse(instant);
+  return ms < 0 ? timeOf(instant) : html`${timeOf(instant)} (${range(ms)} ago)`;
 }
 
 const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];

@@ -3,6 +3,7 @@ import type { ProblemCause } from '../../../domain/problem-causes.ts';
 import type { EntryDocument } from '../../../cli/audit/entry-document.ts';
 import type { ListEntries } from '../../../cli/dossier/person-records.ts';
 import type { RecordDocument } from '../../../cli/state/record-document.ts';
+import { whyGone } from '../../view/why-gone.ts';
 
 /** What the answers follow from. */
 export interface AnswerFacts {
@@ -35,16 +36,6 @@ const wantedIn: ReadonlySet<ProblemCause> = new Set([
   'vanished',
   'erased',
 ]);
-
-/** Returns why nobody is wanted who is not stated out: "the person is missing from the CRM". */
-export function whyGone(
-  { absence }: Pick<RecordDocument, 'absence'>,
-  movedTo: readonly string[],
-): string {
-  if (movedTo.length > 0)
-    return `the CRM has another address for the person: ${movedTo.join(', ')}`;
-  return absence ? 'the person is missing from the CRM' : 'the CRM marks the person as deleted';
-}
 
 /** Returns what comes first about somebody who is not on the platform; undefined for others. */
 export function whereaboutsOf({ document, entries, listed }: AnswerFacts): string | undefined {
@@ -111,7 +102,7 @@ function optedOut(
     stated: `the CRM says so${who}`,
     absence: 'the person was missing from the CRM',
     flag: 'the CRM marked the person as deleted',
-    address: whyGone(document, movedTo.length > 0 ? movedTo : ['which is not known']),
+    address: movedTo.length === 0 ? 'the CRM has another address' : whyGone(document, movedTo),
     undone: 'an operator took the opt-in back (`undo`)',
   };
   const because = cause === null ? '' : `, because ${why[cause] ?? cause}`;

@@ -13,7 +13,8 @@ import { channelName, channelText, withChannelNames } from '../../view/channel-n
 import { consoleText } from '../../view/console-text.ts';
 import { html, type Html, linkTo, type Page, type PageRequest, prose } from '../../view/page.ts';
 import { personIn } from '../../view/person-link.ts';
-import { answerOf, type AnswerFacts, whereaboutsOf, whyGone } from './channel-answer.ts';
+import { successorsOf, whyGone } from '../../view/why-gone.ts';
+import { answerOf, type AnswerFacts, whereaboutsOf } from './channel-answer.ts';
 import { type ChannelOutlook, outlooksOf } from './channel-outlook.ts';
 import { heldOf } from './held-changes.ts';
 import { personButtons, resolveForms } from './person-actions.ts';
@@ -70,7 +71,7 @@ function personOf(request: PageRequest, seen: Seen): FoundPerson | undefined {
   );
   const records = recordsOf({ config, snapshot, now }, { key, requests: requestsShown });
   const channels = (config.contacts?.channels ?? []).map(({ id }) => id);
-  const movedTo = successorsOf(snapshot, key).map((other) => names({ kind, key: other }));
+  const movedTo = successorsOf(snapshot, key).map((next) => names({ kind, key: next }));
   const gone = whyGone(document, movedTo);
   const held = heldOf(snapshot, { config, now }, { key, document, whyGone: gone });
   return {
@@ -151,15 +152,6 @@ function withLastReading({ runs }: Snapshot, document: RecordDocument): RecordDo
   const at = told.startedAt;
   if (at <= (recorded.seenAt ?? '')) return document;
   return { ...document, recorded: { ...recorded, seenAt: at } };
-}
-
-/** Returns the other addresses under which a CRM record of the person is recorded now. */
-function successorsOf({ recorded, absences }: Snapshot, key: Key): Key[] {
-  const others = recorded
-    .originsOf(kind, key)
-    .flatMap((id) => recorded.keysOfOrigin(kind, id))
-    .filter((other) => other !== key && recorded.get(kind, other) && !absences.get(kind, other));
-  return [...new Set(others)];
 }
 
 function listSection(
