@@ -17,7 +17,7 @@ import {
   type PageRequest,
 } from './view/page.ts';
 import { pages } from './pages.ts';
-import { decisionNotice } from './view/decision-notice.ts';
+import { decisionNotice } from './decision-notice.ts';
 import { csrfOf, sendPage } from './view/send-page.ts';
 import { pathOf } from './sign-in.ts';
 

@@ -36,3 +36,8 @@ export function consoleText(request: Pick<PageRequest, 'mirror'>, text: string):
   }
   return html`${parts}${prose(rest)}`;
 }
+
+/** Returns a text without the hashes of plans, which only a command line needs. */
+export function withoutPlans(text: string): string {
+  return text.replaceAll(/,? under the plan [0-9a-f]+/g, '');
+}

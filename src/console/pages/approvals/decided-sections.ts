@@ -54,7 +54,7 @@ function whatOf(
 function nextRun(request: PageRequest, { status, due }: PageStatus, needsFull: boolean): Html {
   const next = due.find(({ run }) => run === 'full' || (run === 'fast' && !needsFull));
   const why = needsFull
-    ? ' Who is missing from the CRM is opted out and deleted by full runs only.'
+    ? ' Only full runs opt out and delete people who are missing from the CRM.'
     : '';
   const when = next
     ? html`The next one that does it: ${tickWords(next.run)}, ${timeOf(next.at)}.${why}`

@@ -75,6 +75,7 @@ function causePart(shown: Shown, cause: Cause): Html {
   return html`<div class="answer">
     <h3>${words.heading} · ${wordsOf(cause)}</h3>
     <p>${reason === undefined ? '' : `${reason}. `}This is ${words.cause}.</p>
+    <p class="quiet">${limitOf(request, guard)}</p>
     ${table(
       ['Change', 'Channel', numbers('People'), 'State'],
       groups.map((group) => [
@@ -120,6 +121,14 @@ function causePart(shown: Shown, cause: Cause): Html {
       }
     </details>
   </div>`;
+}
+
+/** States the limit of a guard: the reason names it only in the run that held the changes first. */
+function limitOf({ mirror }: PageRequest, guard: Cause['guard']): Html {
+  const { configKey, words, recordType } = guardRows[guard];
+  const { percent, floor } = mirror.config.guards[configKey];
+  return html`The limit (<code>guards.${configKey}</code>) is the greater of
+  ${countWords(recordType, floor)} and ${percent} % of the ${words.of}.`;
 }
 
 function stateOf({ approvals }: Shown, { approval }: StatedGroup): string {

@@ -3,7 +3,6 @@ import { renderProblem } from '../../../domain/errors.ts';
 import type { Key } from '../../../domain/record.ts';
 import { type PersonRecords, recordsOf } from '../../../cli/dossier/person-records.ts';
 import { maskedText } from '../../../cli/lookup/masked-request.ts';
-import { ledgerLines } from '../../../cli/lookup/person-text.ts';
 import type { Seen } from '../../../cli/lookup/snapshot-command.ts';
 import { tellRun } from '../../../cli/status/run-history.ts';
 import { documentOf, type RecordDocument } from '../../../cli/state/record-document.ts';
@@ -14,7 +13,7 @@ import { consoleText } from '../../view/console-text.ts';
 import { html, type Html, linkTo, type Page, type PageRequest, prose } from '../../view/page.ts';
 import { personIn } from '../../view/person-link.ts';
 import { successorsOf, whyGone } from '../../view/why-gone.ts';
-import { answerOf, type AnswerFacts, whereaboutsOf } from './channel-answer.ts';
+import { answerOf, type AnswerFacts, between, whereaboutsOf } from './channel-answer.ts';
 import { type ChannelOutlook, outlooksOf } from './channel-outlook.ts';
 import { heldOf } from './held-changes.ts';
 import { personButtons, resolveForms } from './person-actions.ts';
@@ -154,13 +153,27 @@ function withLastReading({ runs }: Snapshot, document: RecordDocument): RecordDo
   return { ...document, recorded: { ...recorded, seenAt: at } };
 }
 
+/** Causes on the do-not-contact list whose names are no words. */
+const listWords: Readonly<Record<string, string>> = {
+  opt_out: 'opt-out',
+  doubtful: 'doubtful opt-out',
+  vanished: 'disappeared from the platform',
+  operator: 'opt-out by an operator',
+  unsubscribed: 'left all mail',
+  complaint: 'complained about mail',
+  erasure: 'erased on request',
+};
+
 function listSection(
   request: PageRequest,
   { listed }: PersonRecords,
   say: (text: string) => string,
 ): Html {
-  const named = listed.map((one) => ({ ...one, channel: channelText(request, one.channel) }));
-  const lines = ledgerLines({ ledger: named });
+  const lines = listed.map(({ cause, channel, through, ...when }) => {
+    const where = channel === '*' ? '' : ` of ${channelText(request, channel)}`;
+    const how = through === 'id' ? ', by the CRM id' : '';
+    return `${listWords[cause] ?? cause}${where}, ${between(when)}${how}`;
+  });
   return html`<section>
     <h2>Do-not-contact list</h2>
     ${
