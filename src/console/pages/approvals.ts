@@ -4,6 +4,7 @@ import { personLink } from '../view/person-link.ts';
 import { factsOf, isOpen } from './approvals/approval-facts.ts';
 import { approvedSection, latelySection, rejectedSection } from './approvals/decided-sections.ts';
 import { planSection } from './approvals/plan-section.ts';
+import { rehearsalLink } from './rehearsal/rehearsal.ts';
 
 /** The page of what awaits a decision, and of what was decided. */
 export const approvalsPage: Page = {
@@ -19,12 +20,13 @@ export const approvalsPage: Page = {
       const open = facts.plans.filter(({ causes }) => causes.some(isOpen));
       const { approvals } = facts;
       const body = html`${approvedSection(request, facts, seen)}
-      ${
-        open.length === 0
-          ? html`<p class="quiet">Nothing awaits a decision.</p>`
-          : open.map((plan) => planSection({ request, plan, approvals, linkOf }, seen.status.at))
-      }
-      ${rejectedSection(request, seen)} ${latelySection(request, facts, seen)}`;
+        ${
+          open.length === 0
+            ? html`<p class="quiet">Nothing awaits a decision.</p>`
+            : open.map((plan) => planSection({ request, plan, approvals, linkOf }, seen.status.at))
+        }
+        ${rejectedSection(request, seen)} ${latelySection(request, facts, seen)}
+        <div class="row">${rehearsalLink(request)}</div>`;
       return { title: 'Approvals', body };
     });
   },

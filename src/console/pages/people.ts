@@ -6,7 +6,7 @@ import { maskedText } from '../../cli/lookup/masked-request.ts';
 import type { Seen } from '../../cli/lookup/snapshot-command.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import { changeName } from '../../cli/output/change-words.ts';
-import { channelText, withChannelNames } from '../view/channel-name.ts';
+import { channelName, withChannelNames } from '../view/channel-name.ts';
 import { html, type Html, linkTo, type Page, type PageRequest, prose } from '../view/page.ts';
 import { personLink } from '../view/person-link.ts';
 
@@ -113,7 +113,7 @@ async function contentOf(request: PageRequest, result: Html | '') {
 }
 
 function heldText(request: PageRequest, op: string, part: string): string {
-  return `${changeName(op, false)}${part === '' ? '' : `: ${channelText(request, part)}`}`;
+  return `${changeName(op, false)}${part === '' ? '' : `: ${channelName(request, part)}`}`;
 }
 
 function note(text: string): Html {

@@ -3,7 +3,7 @@ import { basename } from 'node:path';
 import { z } from 'zod';
 import type { Config } from '../../config/config.ts';
 import type { ShownGroup } from '../../cli/output/problem-groups.ts';
-import { channelText } from '../view/channel-name.ts';
+import { channelName } from '../view/channel-name.ts';
 import { consoleText } from '../view/console-text.ts';
 import { html, type Html, type PageRequest, prose } from '../view/page.ts';
 
@@ -27,7 +27,7 @@ export function saidOf(request: PageRequest, reason: string, option: string | un
   if (option === undefined || !reason.startsWith(`${option}: `)) return reason;
   const at = /^contacts\.channels\[(\d+)\]/.exec(option)?.[1];
   const id = request.mirror.config.contacts?.channels[Number(at)]?.id;
-  const what = id === undefined ? option : `${channelText(request, id)} (\`${option}\`)`;
+  const what = id === undefined ? option : `${channelName(request, id)} (\`${option}\`)`;
   return `${what}: ${reason.slice(option.length + 2)}`;
 }
 

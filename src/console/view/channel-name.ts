@@ -4,14 +4,14 @@ import { html, type Html, type PageRequest } from './page.ts';
 type Mirror = Pick<PageRequest, 'mirror'>;
 
 /** Returns the name of a channel as text; the id if the configuration has no name for it. */
-export function channelText({ mirror }: Mirror, id: string): string {
+export function channelName({ mirror }: Mirror, id: string): string {
   const found = mirror.config.contacts?.channels.find((channel) => channel.id === id);
   return found?.name ?? id;
 }
 
 /** Returns the name of a channel, with the id as its title. */
-export function channelName(request: Mirror, id: string): Html | string {
-  const name = channelText(request, id);
+export function titledChannel(request: Mirror, id: string): Html | string {
+  const name = channelName(request, id);
   return name === id ? id : html`<span title="${id}">${name}</span>`;
 }
 

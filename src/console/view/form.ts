@@ -25,6 +25,8 @@ export interface FormParts {
   needsReason?: boolean;
   /** Whether the button stands for something that is hard to take back. */
   isGrave?: boolean;
+  /** Whether the button stands behind others. */
+  isSecond?: boolean;
 }
 
 /** Returns the form; for a viewer, a note that an operator may do it. */
@@ -35,6 +37,7 @@ export function actionForm(request: PageRequest, parts: FormParts): Html {
       An operator can do this: ${second ? `${label}, ${second.label}` : label}.
     </p>`;
   }
+  const { action: _, ...first } = parts;
   const hidden = Object.entries({ csrf: request.csrf, back: request.here, ...values });
   return html`<form class="action" method="post" action="${linkTo(request, `do/${action}`)}">
     ${hidden.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}" />`)}
@@ -46,15 +49,18 @@ export function actionForm(request: PageRequest, parts: FormParts): Html {
           /></label>`
         : ''
     }
-    ${button(request, parts)} ${second ? button(request, second) : ''}
+    ${button(request, first)} ${second ? button(request, second) : ''}
   </form>`;
 }
 
+type Button = NonNullable<FormParts['second']> & Pick<FormParts, 'isSecond'>;
+
 function button(
   request: PageRequest,
-  { action, label, sends, isGrave = false }: NonNullable<FormParts['second']>,
+  { action, label, sends, isGrave = false, isSecond = false }: Button,
 ): Html {
   const to = action === undefined ? '' : raw(`formaction="${linkTo(request, `do/${action}`)}"`);
   const what = sends ? html`name="${sends.name}" value="${sends.value}"` : '';
-  return html`<button class="${isGrave ? 'grave' : ''}" ${to} ${what}>${label}</button>`;
+  const style = [isGrave ? 'grave' : '', isSecond ? 'second' : ''].join(' ').trim();
+  return html`<button class="${style}" ${to} ${what}>${label}</button>`;
 }

@@ -1,7 +1,7 @@
 /** Offers every change that awaits a decision as CSV. */
 import { guardRows } from '../../../domain/guard-classes.ts';
 import { csvLines } from '../../../cli/output/csv-text.ts';
-import { channelText } from '../../view/channel-name.ts';
+import { channelName } from '../../view/channel-name.ts';
 import { html, type Page } from '../../view/page.ts';
 import { tellChanges } from './change-list.ts';
 
@@ -21,7 +21,7 @@ export const approvalsFile: Page = {
       const rows = snapshot.awaitingApproval.waiting(plan).map((change) => {
         const { change: what, part, who, crmIds, why } = tell(change);
         const cause = guardRows[change.guard].words.heading;
-        const channel = part === '' ? '' : channelText(request, part);
+        const channel = part === '' ? '' : channelName(request, part);
         return [cause, what, channel, part, who, crmIds.join(' '), why];
       });
       const lines = csvLines([head, ...rows], { spreadsheet: true });

@@ -6,7 +6,7 @@ import { changeName } from '../../../cli/output/change-words.ts';
 import type { Names } from '../../../cli/lookup/person-names.ts';
 import type { HeldChange } from '../../../snapshot/guards/plan-parts.ts';
 import type { Snapshot } from '../../../snapshot/snapshot.ts';
-import { successorsOf, whyGone } from '../../view/why-gone.ts';
+import { successorsOf, whyGone } from '../../../cli/lookup/why-gone.ts';
 
 /** A change in words. */
 export interface ToldChange {

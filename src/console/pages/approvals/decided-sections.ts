@@ -8,7 +8,7 @@ import { byWords } from '../../../cli/output/decision-words.ts';
 import { instant } from '../../../cli/output/format-values.ts';
 import { heldWords } from '../../../cli/status/attention-list.ts';
 import { tickWords } from '../../../worker/queues/run-schedule.ts';
-import { channelName } from '../../view/channel-name.ts';
+import { titledChannel } from '../../view/channel-name.ts';
 import { actionForm } from '../../view/form.ts';
 import { html, type Html, linkTo, type PageRequest, timeAgo, timeOf } from '../../view/page.ts';
 import type { PageStatus } from '../../view/page-status.ts';
@@ -48,7 +48,7 @@ function whatOf(
 ): Html {
   const who = countWords(guardRows[guard].recordType, n);
   return html`<strong>${who}</strong>:
-    ${changeName(op, false)}${part === '' ? '' : html` in ${channelName(request, part)}`}`;
+    ${changeName(op, false)}${part === '' ? '' : html` in ${titledChannel(request, part)}`}`;
 }
 
 function nextRun(request: PageRequest, { status, due }: PageStatus, needsFull: boolean): Html {

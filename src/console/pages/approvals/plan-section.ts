@@ -5,7 +5,7 @@ import { countWords } from '../../../engine/report/guard-text.ts';
 import { changeName } from '../../../cli/output/change-words.ts';
 import { byWords } from '../../../cli/output/decision-words.ts';
 import type { StatedGroup } from '../../../snapshot/guards/plan-groups.ts';
-import { channelName, channelText } from '../../view/channel-name.ts';
+import { titledChannel, channelName } from '../../view/channel-name.ts';
 import { actionForm, type FormParts } from '../../view/form.ts';
 import { html, type Html, linkTo, type PageRequest, prose, timeAgo } from '../../view/page.ts';
 import { numbers, table } from '../../view/table.ts';
@@ -80,7 +80,7 @@ function causePart(shown: Shown, cause: Cause): Html {
       ['Change', 'Channel', numbers('People'), 'State'],
       groups.map((group) => [
         changeName(group.op, false),
-        group.part === '' ? '–' : channelName(request, group.part),
+        group.part === '' ? '–' : titledChannel(request, group.part),
         withCommas(group.n),
         stateOf(shown, group),
       ]),
@@ -107,7 +107,8 @@ function causePart(shown: Shown, cause: Cause): Html {
           ({ kind, key, who, change, part, why }) =>
             html`<li>
               ${kind === 'contact' ? html`<a href="${shown.linkOf(key)}">${who}</a>` : who}:
-              ${change}${part === '' ? '' : html` in ${channelName(request, part)}`}, because ${why}
+              ${change}${part === '' ? '' : html` in ${titledChannel(request, part)}`}, because
+              ${why}
             </li>`,
         )}
       </ul>
@@ -146,7 +147,7 @@ function smallerParts(shown: Shown, { guard, groups }: Cause): Html | '' {
       Decide about a part<span class="hidden"> of ${guardRows[guard].words.heading}</span>
     </summary>
     ${open.map(({ op, part, n }) => {
-      const name = `${changeName(op, false)}${part === '' ? '' : ` in ${channelText(shown.request, part)}`}`;
+      const name = `${changeName(op, false)}${part === '' ? '' : ` in ${channelName(shown.request, part)}`}`;
       return html`<div role="group" aria-label="${name}">
         <p><strong>${name}</strong> · ${countWords(guardRows[guard].recordType, n)}</p>
         ${decideForm(shown, {

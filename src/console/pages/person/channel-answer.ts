@@ -3,7 +3,7 @@ import type { ProblemCause } from '../../../domain/problem-causes.ts';
 import type { EntryDocument } from '../../../cli/audit/entry-document.ts';
 import type { ListEntries } from '../../../cli/dossier/person-records.ts';
 import type { RecordDocument } from '../../../cli/state/record-document.ts';
-import { whyGone } from '../../view/why-gone.ts';
+import { whyGone } from '../../../cli/lookup/why-gone.ts';
 
 /** What the answers follow from. */
 export interface AnswerFacts {

@@ -2,7 +2,7 @@
 import type { Key } from '../../../domain/record.ts';
 import type { ProblemCause } from '../../../domain/problem-causes.ts';
 import type { RecordDocument } from '../../../cli/state/record-document.ts';
-import { channelText } from '../../view/channel-name.ts';
+import { channelName } from '../../view/channel-name.ts';
 import { actionForm } from '../../view/form.ts';
 import { html, type Html, linkTo, type PageRequest } from '../../view/page.ts';
 
@@ -39,7 +39,7 @@ export function resolveForms(
         “The person wants in” is not offered: ${notIn[conflict] ?? onPlatform}.
       </p>`;
   return html`<details>
-    <summary>Resolve the conflict in ${channelText(request, channel)}</summary>
+    <summary>Resolve the conflict in ${channelName(request, channel)}</summary>
     <p class="quiet">
       The CRM and the platform are read first. Nothing is sent now: the next run does it. Name no
       address in the texts, because they are kept in the audit log.

@@ -7,10 +7,10 @@ import { existingKey, textOf } from '../../../cli/dossier/signed-file.ts';
 import { explainedSections, headOf } from '../../../cli/lookup/person-text.ts';
 import { namesOf } from '../../../cli/lookup/person-names.ts';
 import { shortHash } from '../../../engine/context/person-identity.ts';
-import { channelName } from '../../view/channel-name.ts';
+import { titledChannel } from '../../view/channel-name.ts';
 import { html, type Html, linkTo, type Page, type PageRequest, prose } from '../../view/page.ts';
 import { personIn } from '../../view/person-link.ts';
-import { rulesTable } from '../../view/rules-table.ts';
+import { rulesTable } from './rules-table.ts';
 import { nobody } from './person.ts';
 import { ruleWords } from './person-rules.ts';
 
@@ -89,7 +89,7 @@ function rulesPart(
     return id === by ? html`<strong>${word}: this decided</strong>` : word;
   };
   return html`<section>
-    <h2>Which rule decides: ${channelName(request, channel)}</h2>
+    <h2>Which rule decides: ${titledChannel(request, channel)}</h2>
     <p>${prose(ruleWords(by, goneNow(document)))}</p>
     <details>
       <summary>Every rule in order<span class="hidden">: ${channel}</span></summary>

@@ -2,9 +2,9 @@
 import { gates } from '../../../records/contact/consent/gates.ts';
 import { rules } from '../../../records/contact/consent/rules.ts';
 import type { EntryDocument } from '../../../cli/audit/entry-document.ts';
-import { channelText } from '../../view/channel-name.ts';
+import { channelName } from '../../view/channel-name.ts';
 import { html, type Html, type PageRequest, prose, timeOf } from '../../view/page.ts';
-import { rulesTable } from '../../view/rules-table.ts';
+import { rulesTable } from './rules-table.ts';
 
 const anyGone = 'missing from the CRM, flagged as deleted, or out of scope';
 
@@ -38,7 +38,7 @@ export function rulesSection(request: PageRequest, { entries, movedTo }: RulesFa
   );
   const decided = Map.groupBy(last.values(), (entry) => String(entry['rule']));
   const where = ({ part }: EntryDocument): string =>
-    part === '' ? 'the whole record' : channelText(request, String(part));
+    part === '' ? 'the whole record' : channelName(request, String(part));
   const said = (id: string): Html | '' => {
     const writes = decided.get(id) ?? [];
     if (writes.length === 0) return '';

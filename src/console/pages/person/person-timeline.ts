@@ -10,7 +10,7 @@ import { visibleLine } from '../../../cli/output/visible-text.ts';
 import { renderProblem } from '../../../domain/errors.ts';
 import { withCommas } from '../../../domain/values/counted.ts';
 import type { KeptChange } from '../../../snapshot/tables/run-history.ts';
-import { channelText } from '../../view/channel-name.ts';
+import { channelName } from '../../view/channel-name.ts';
 import { html, type Html, linkTo, type PageRequest, prose, timeOf } from '../../view/page.ts';
 import { between } from './channel-answer.ts';
 
@@ -43,15 +43,15 @@ export function timelineOf(
 ): Html {
   const named = (entry: EntryDocument): EntryDocument =>
     typeof entry['part'] === 'string'
-      ? { ...entry, part: channelText(request, entry['part']) }
+      ? { ...entry, part: channelName(request, entry['part']) }
       : entry;
   const all = [
     ...parts.entries.map((entry) => ofEntry(named(entry))),
     ...parts.changes
       .filter(isUnwritten(parts.entries))
-      .map((change) => ofChange({ ...change, part: channelText(request, change.part) })),
+      .map((change) => ofChange({ ...change, part: channelName(request, change.part) })),
     ...parts.requests.map(ofRequest),
-    ...ofPlatform(parts.recorded, (channel) => channelText(request, channel)),
+    ...ofPlatform(parts.recorded, (channel) => channelName(request, channel)),
   ].toSorted((a, b) => b.at.localeCompare(a.at));
   const more = all.length - shown;
   return html`<section id="timeline">

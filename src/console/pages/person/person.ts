@@ -8,11 +8,11 @@ import { tellRun } from '../../../cli/status/run-history.ts';
 import { documentOf, type RecordDocument } from '../../../cli/state/record-document.ts';
 import { recordSections } from '../../../cli/state/record-text.ts';
 import type { Snapshot } from '../../../snapshot/snapshot.ts';
-import { channelName, channelText, withChannelNames } from '../../view/channel-name.ts';
+import { titledChannel, channelName, withChannelNames } from '../../view/channel-name.ts';
 import { consoleText } from '../../view/console-text.ts';
 import { html, type Html, linkTo, type Page, type PageRequest, prose } from '../../view/page.ts';
 import { personIn } from '../../view/person-link.ts';
-import { successorsOf, whyGone } from '../../view/why-gone.ts';
+import { successorsOf, whyGone } from '../../../cli/lookup/why-gone.ts';
 import { answerOf, type AnswerFacts, between, whereaboutsOf } from './channel-answer.ts';
 import { type ChannelOutlook, outlooksOf } from './channel-outlook.ts';
 import { heldOf } from './held-changes.ts';
@@ -127,7 +127,7 @@ function channelPart(request: PageRequest, found: FoundPerson, outlook: ChannelO
   const words = answer.isSubscribed ? 'subscribed' : 'not subscribed';
   return html`<div class="answer">
     <p>
-      <strong>${channelName(request, channel)}: ${words}.</strong> ${prose(found.say(answer.why))}
+      <strong>${titledChannel(request, channel)}: ${words}.</strong> ${prose(found.say(answer.why))}
     </p>
     <p><span class="chip ${is}">${prose(found.say(next))}</span></p>
     ${why.map((line) => html`<p>${consoleText(request, found.say(line))}</p>`)}
@@ -170,7 +170,7 @@ function listSection(
   say: (text: string) => string,
 ): Html {
   const lines = listed.map(({ cause, channel, through, ...when }) => {
-    const where = channel === '*' ? '' : ` of ${channelText(request, channel)}`;
+    const where = channel === '*' ? '' : ` of ${channelName(request, channel)}`;
     const how = through === 'id' ? ', by the CRM id' : '';
     return `${listWords[cause] ?? cause}${where}, ${between(when)}${how}`;
   });
