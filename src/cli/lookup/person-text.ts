@@ -128,7 +128,7 @@ const stopWords = {
   sample: 'contacts.sample chooses others',
 } as const;
 
-/** Formats what is recorded for a channel, such as: opt out by us */
+/** Formats what is recorded for a channel, such as: opted out by this mirror */
 export function memberWords({
   is,
   by,
@@ -139,7 +139,7 @@ export function memberWords({
   if (by === null) return stateWords(is);
   const made = until === null ? '' : `, made ${timeWords({ after, until })}`;
   const doubt = doubtful ? ', doubtful: no opt-out is known' : '';
-  return `${stateWords(is)} by ${by === 'us' ? 'us' : 'the platform'}${made}${doubt}`;
+  return `${is === 'opt_out' ? 'opted out' : stateWords(is)} ${by === 'us' ? 'by this mirror' : 'on the platform'}${made}${doubt}`;
 }
 
 /** Formats a time range, such as: after 2026-01-01T00:00:00Z and by 2026-01-02T00:00:00Z */

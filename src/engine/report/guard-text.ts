@@ -102,7 +102,7 @@ export function unknownPlan(
 
 /** Returns the error for rejecting opt-outs that the CRM states. */
 export function notRejectable(people: number): Invalid {
-  const reason = `${countWords('contact', people)} to be opted out on the word of the CRM cannot be rejected`;
+  const reason = `${countWords('contact', people)} to be opted out because the CRM says so cannot be rejected`;
   const fix =
     'correct the CRM, or approve them; to reject the other changes, name them with --guard, --op, ' +
     '--channel or --people';
