@@ -35,6 +35,7 @@ import { enrolment, silentBody } from './observe/contact-state.ts';
 import { idsOf } from './consent/renamed-contact.ts';
 import { othersIn } from './observe/channel-observation.ts';
 import { partsOf } from './observe/last-observed.ts';
+import { readBackContact } from './read-back.ts';
 import { undoPerson } from './undo-person.ts';
 
 /** The settings of contacts, the client of the platform, and the clock. */
@@ -81,6 +82,7 @@ export function contactType(options: ContactOptions): RecordType {
       settled(() => send(access, decodeContact.change(change), sendContext)),
     recover: (change, asked) => recover(access, change, asked),
     acknowledge: (before, change, ack) => acknowledge(before, decodeContact.change(change), ack),
+    readBack: (change, { rows }) => readBackContact(change, rows),
   };
 }
 

@@ -59,6 +59,11 @@ export function templateType({ policy, platform }: TemplateOptions): RecordType 
       settled(() => send(platform, decodeTemplate.change(change), sendContext)),
     recover: async (change, asked) => recover(platform, decodeTemplate.change(change), asked),
     acknowledge: (before, change, ack) => acknowledge(before, decodeTemplate.change(change), ack),
+    readBack(_, { rows, recorded }) {
+      const row = rows.find(({ id }) => id === recorded?.id);
+      const isSame = recorded?.shown === undefined || recorded.shown === row?.fingerprint;
+      return row && isSame ? undefined : 'drift';
+    },
   };
 }
 

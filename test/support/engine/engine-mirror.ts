@@ -54,6 +54,7 @@ export interface Parts {
   manner?: string;
   rules?: Mirror['rules'];
   windows?: Mirror['windows'];
+  canary?: Mirror['canary'];
   timezone?: string;
   unstated?: Mirror['unstated'];
   contacts: Source;
@@ -113,6 +114,7 @@ export function mirrorOf(parts: Parts): Mirror {
     guards: { ...limits, ...parts.guards },
     rules: parts.rules,
     windows: parts.windows,
+    canary: parts.canary,
     timezone: parts.timezone,
     unstated: parts.unstated,
     reserve: 0,
