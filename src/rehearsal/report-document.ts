@@ -20,6 +20,7 @@ interface Naming {
 export function rehearsalDocument(rehearsed: Rehearsed, { nameOf, addresses }: Naming) {
   const { config, summary, limits, before, after, changes } = rehearsed;
   const { status, mode, only, plan, contacts, templates, requests, reasons, ms } = summary;
+  const { canaries, deferred } = summary;
   const names = ({ kind, key }: { kind: string; key: string }): string =>
     kind === 'contact' ? nameOf(key) : key;
   const groups: ShownGroup[] = shownGroups(summary.groups, { names, addresses });
@@ -34,6 +35,7 @@ export function rehearsalDocument(rehearsed: Rehearsed, { nameOf, addresses }: N
     ms,
     contacts,
     templates,
+    ...(canaries && { canaries, deferred }),
     requests,
     limits: limits.filter(({ route }) => (requests.byRoute[route] ?? 0) > 0),
     reasons,
