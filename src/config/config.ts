@@ -139,7 +139,10 @@ export function settle(
       map: placed(contacts.map),
       returns: contacts.returns && withAbsolutePaths(contacts.returns, absolute),
     },
-    templates: templates && { source: withAbsolutePaths(templates.source, absolute) },
+    templates: templates && {
+      ...templates,
+      source: withAbsolutePaths(templates.source, absolute),
+    },
     policy: {
       ...policies,
       canary: canary && settleCanary(canary),

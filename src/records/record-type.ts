@@ -252,6 +252,10 @@ export interface Acked {
    * person's.
    */
   doubtful?: boolean;
+  /** Whether a further change of the record follows at once. */
+  more?: boolean;
+  /** Why no test could be sent of what was written. */
+  untested?: string | undefined;
   /** The evidence about the platform that the response contains. */
   evidence?: Evidence | undefined;
   /** Whether the record now has another key on the platform. */

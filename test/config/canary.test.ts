@@ -24,7 +24,7 @@ it.each([
   ['bounds: { opened: 1 }', 'policy.canary.bounds.opened'],
   ['size: 5', 'policy.canary.size'],
 ])('%s is reported with its place', (text, expected) => {
-  const [found, ...more] = mistakes(minimal(`policy:\n  canary:\n    ${text}\n`));
+  const [found, ...more] = mistakes(minimal(`policy:\n  canary:\n    ${text}\n`)) ?? [];
   expect(found).toMatch(/^mirror\.yaml:8:\d+ {2}/);
   expect(found).toContain(expected);
   expect(more).toEqual([]);

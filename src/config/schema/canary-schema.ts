@@ -1,5 +1,6 @@
-/** Defines the schema of `policy.canary`: what is changed first, and read back before the rest. */
+/** Defines the schemas of `policy.canary` and `templates.canary`: what is tried before the rest. */
 import { z } from 'zod';
+import { says } from '../../domain/schema-fault.ts';
 import { duration, number, whole } from './field-types.ts';
 
 const share = (what: string) => number(z.number().min(0).max(100), what);
@@ -28,3 +29,17 @@ export const canary = z
   .describe(
     'After a change of the mapping, in a first load and when many templates change: some are changed first, and the rest waits for them',
   );
+
+const mailbox = /^[^\s<>@,;"]+@[^\s<>@,;"]+$/;
+const noAddress = says('is no email address', 'write name@example.com');
+
+/** The schema of `templates.canary`. */
+export const templateCanary = z
+  .strictObject({
+    to: z
+      .array(z.string().regex(mailbox, noAddress))
+      .min(1)
+      .max(20)
+      .describe('Addresses that get a test of each changed template, before it is published'),
+  })
+  .describe('Tests of changed templates');

@@ -31,12 +31,21 @@ import {
 } from '../../domain/record.ts';
 import { templateCreateBody } from '../../platform/request-schemas.ts';
 import type { Decision } from '../record-type.ts';
-import { differing, doubled, edited, gone, incomparable, putBack } from './template-problems.ts';
+import {
+  differing,
+  doubled,
+  edited,
+  gone,
+  incomparable,
+  putBack,
+  untested,
+} from './template-problems.ts';
 import {
   difference,
   type DesiredTemplateRow,
   type ObservedTemplate,
   type RecordedTemplate,
+  type SomeFields,
   type TemplateChange,
   type TemplateFields,
   type TemplateStates,
@@ -48,6 +57,8 @@ import {
 export interface TemplatePolicy {
   templates: 'keep' | 'overwrite';
   absentTemplates: 'keep' | 'archive';
+  /** Whether a test is sent before a template is published. */
+  tests?: boolean;
 }
 
 /** The phases of changes to templates. */
@@ -124,9 +135,9 @@ interface Owned extends Facts {
 
 /** Decides rows 4 to 6. */
 function unrecorded(facts: Facts & { shown: ObservedTemplate[] }, none: Decision): Decision {
-  const { states, row, desired, policy, shown } = facts;
+  const { states, row, policy, shown } = facts;
   const [first] = shown;
-  if (!first) return { ...none, changes: creation(states.key, desired) };
+  if (!first) return { ...none, changes: creation(facts) };
   if (shown.length > 1) return { ...none, problems: [doubled(states.key, shown)] };
   const replaced = policy.templates === 'overwrite' ? first : null;
   const found = { sent: {}, leftAlone: row.fingerprint, shown: first, replaced };
@@ -147,13 +158,16 @@ function owned(facts: Owned & { shown: ObservedTemplate | undefined }, none: Dec
   const names = Object.keys(fields);
   const { undone, ...known } = recorded;
   const done: RecordedTemplate = { ...known, sent: desired, leftAlone: null, shown };
-  if (names.length === 0) return { ...none, note: note(done, true) };
+  if (names.length === 0) {
+    const { untested: why } = recorded;
+    const problems = why === undefined ? [] : [untested(states.key, why)];
+    return { ...none, note: note(done, why === undefined), problems };
+  }
   if (undone?.source === row.fingerprint) {
     const seen = isEdited(recorded, shown, desired) ? recorded : { ...recorded, shown };
     return { ...none, note: leftAlone(note(seen, false)), problems: [putBack(states.key)] };
   }
-  const about = { target: shown.id, fields, wanted: desired, shown };
-  const update = templateChange(states.key, 'update', about);
+  const update = updateOf({ ...facts, shown }, fields);
   if (isEdited(recorded, shown, desired)) {
     return overwrite
       ? { ...none, note: note({ ...recorded, replaced: shown }, false), changes: [update] }
@@ -178,9 +192,9 @@ function leftAlone(row: RecordedRow): RecordedRow {
 
 /** Decides row 7. */
 function vanished(facts: Owned, none: Decision): Decision {
-  const { states, desired, recorded } = facts;
+  const { states, recorded } = facts;
   if (facts.policy.templates === 'overwrite')
-    return { ...none, changes: creation(states.key, desired) };
+    return { ...none, changes: creation(facts) };
   const note = { ...noteOf(facts, recorded, undefined), id: undefined, shown: undefined };
   return { ...none, note, problems: [gone(states.key)] };
 }
@@ -202,17 +216,43 @@ export function isEdited(
 }
 
 /**
+ * Returns the change that writes these fields. A template of which tests are sent is published by a
+ * change of its own, after everything else has been written.
+ */
+function updateOf(
+  { states: { key }, desired, policy, recorded, shown }: Owned & { shown: ObservedTemplate },
+  fields: SomeFields,
+): Change {
+  const about = { target: shown.id, fields, wanted: desired, shown };
+  if (!policy.tests || fields.status !== 'published') return templateChange(key, 'update', about);
+  const others = unpublished(fields);
+  if (Object.keys(others).length > 0) {
+    const first = { fields: others, wanted: unpublished(desired), publish: 'next' as const };
+    return templateChange(key, 'update', { ...about, ...first });
+  }
+  const op = recorded.completes ? 'complete' : 'update';
+  return templateChange(key, op, { ...about, publish: 'now' });
+}
+
+function unpublished({ status: _, ...fields }: SomeFields): SomeFields {
+  return fields;
+}
+
+/**
  * Returns the changes that create a template. Each step is journaled: first the fields that a
  * creation can set, then the rest.
  */
-function creation(key: string, desired: TemplateFields): Change[] {
+function creation({ states: { key }, desired, policy }: Facts): Change[] {
+  const isLater = policy.tests === true && desired.status === 'published';
+  const wanted = isLater ? unpublished(desired) : desired;
+  const publish = isLater ? ('next' as const) : undefined;
   const first = templateCreateBody.parse(desired);
-  const rest = difference(desired, first);
+  const rest = difference(wanted, first);
   if (Object.keys(rest).length === 0)
-    return [templateChange(key, 'create', { fields: first, wanted: desired })];
+    return [templateChange(key, 'create', { fields: first, wanted, publish })];
   return [
-    templateChange(key, 'create', { fields: first, wanted: first }),
-    templateChange(key, 'complete', { fields: rest, wanted: desired }),
+    templateChange(key, 'create', { fields: first, wanted: first, publish }),
+    templateChange(key, 'complete', { fields: rest, wanted, publish }),
   ];
 }
 

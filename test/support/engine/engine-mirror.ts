@@ -55,6 +55,8 @@ export interface Parts {
   rules?: Mirror['rules'];
   windows?: Mirror['windows'];
   canary?: Mirror['canary'];
+  /** Who gets a test of changed templates. */
+  testTo?: readonly string[] | undefined;
   timezone?: string;
   unstated?: Mirror['unstated'];
   contacts: Source;
@@ -92,6 +94,7 @@ export function mirrorOf(parts: Parts): Mirror {
   const template = templateType({
     policy: { templates, absentTemplates },
     platform: platform.templates,
+    testTo: parts.testTo,
   });
   return {
     name: 'test',

@@ -66,6 +66,8 @@ export interface StageOptions {
   windows?: Mirror['windows'];
   /** What is changed first; may change between runs. */
   canary?: Mirror['canary'];
+  /** Who gets a test of changed templates. */
+  testTo?: readonly string[];
   timezone?: string;
   /** How the contacts are read; may change between runs. */
   manner?: string;
@@ -130,6 +132,7 @@ export function createStage(options: StageOptions = {}): Stage {
       ...(options.rules && { rules: options.rules }),
       ...(options.windows && { windows: options.windows }),
       canary: options.canary,
+      testTo: options.testTo,
       ...(options.timezone !== undefined && { timezone: options.timezone }),
       ...(options.manner !== undefined && { manner: options.manner }),
       unstated: options.unstated,
