@@ -5,7 +5,6 @@
  * for each record. For each change it calls `look`, `send` and `acknowledge`; it calls `recover`
  * instead if a change was sent and got no response.
  */
-import type { CanaryBound } from '../domain/canary.ts';
 import type { Change, Op } from '../domain/change.ts';
 import type { Entry, ListChanges } from '../domain/do-not-contact.ts';
 import type { RecordProblem } from '../domain/record-problem.ts';
@@ -21,6 +20,7 @@ import type {
   Rows,
 } from '../domain/record.ts';
 import type { Capabilities, Settled, SettlementAsked } from './capabilities.ts';
+import type { ReadBack } from './read-back.ts';
 import type { SendContext } from './send-context.ts';
 import type { Undoing, Undone } from './undo.ts';
 
@@ -80,28 +80,13 @@ export interface RecordType {
    * again. Throws the errors of the read.
    */
   recover(change: Change, asked: Recovery): Promise<SendOutcome>;
-  /**
-   * Returns what is wrong with what the platform shows some time after an acknowledged change;
-   * undefined if it shows the change. It is pure.
-   */
-  readBack(change: DoneBefore, now: ShownNow): CanaryBound | undefined;
+  readonly readBack: ReadBack;
   /** Returns the row that follows from an acknowledged change, or undefined if none remains. */
   acknowledge(
     before: RecordedRow | undefined,
     change: Change,
     ack: Acknowledged,
   ): RecordedRow | undefined;
-}
-
-/** An acknowledged change of an earlier run. */
-export interface DoneBefore extends Pick<Change, 'op' | 'part'> {
-  target: string | null;
-}
-
-/** What the platform shows of a record, and what is recorded for it. */
-export interface ShownNow {
-  rows: readonly ObservedRow[];
-  recorded: RecordedRow | undefined;
 }
 
 /** The facts about one record that `decide` needs. Times are in milliseconds since the epoch. */

@@ -9,9 +9,9 @@ const bound = (what: string) => share(`Percentage of the canary ${what}`).prefau
 /** The schema of `policy.canary`. */
 export const canary = z
   .strictObject({
-    percent: share('Percentage of the people or templates of a class that are changed first').prefault(
-      2,
-    ),
+    percent: share(
+      'Percentage of the people or templates of a class that are changed first',
+    ).prefault(2),
     floor: number(
       whole(1, 1_000_000),
       'The least number of people in a canary; no more than that need none',

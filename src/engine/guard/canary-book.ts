@@ -93,8 +93,6 @@ export function sayCanaries(state: RunState): Problem[] {
   const { deferred } = state.run.snapshot.guarded;
   return (canariesOf(state) ?? []).flatMap((told): Problem[] => {
     const waiting = deferred.count(told.class, 'canary');
-    return waiting === 0
-      ? []
-      : [{ code: 'note', ...waitingWords(told.class, waiting, told) }];
+    return waiting === 0 ? [] : [{ code: 'note', ...waitingWords(told.class, waiting, told) }];
   });
 }

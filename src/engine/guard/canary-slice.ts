@@ -70,7 +70,9 @@ function* beginIfDue(
   let smallest: string[] = [];
   let through = '';
   yield* eachRange(guarded.ranges(guard), (range) => {
-    const hashes = guarded.canary.keys({ ...range, guard }).map((key) => hashOf(`${run.id} ${key}`));
+    const hashes = guarded.canary
+      .keys({ ...range, guard })
+      .map((key) => hashOf(`${run.id} ${key}`));
     const isFull = smallest.length >= size;
     const nearer = isFull ? hashes.filter((one) => one < through) : hashes;
     if (nearer.length === 0) return;

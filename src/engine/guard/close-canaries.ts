@@ -33,7 +33,11 @@ export function closeCanaries(state: RunState): void {
 const notApplied = { is: 'not applied' as const };
 
 /** Returns whether a run has made what it could of a class, from a complete reading. */
-function hasDoneAll({ run, known, breaker, ...state }: RunState, guard: AskedClass, type: RecordType) {
+function hasDoneAll(
+  { run, known, breaker, ...state }: RunState,
+  guard: AskedClass,
+  type: RecordType,
+) {
   const { guarded, journal } = run.snapshot;
   const isCut = state.failure !== undefined || run.stop.aborted || breaker.endsEarly(type);
   if (isCut || run.quarantined || !state.plan || !known.get(type)?.certified) return false;
@@ -46,7 +50,8 @@ function hasDoneAll({ run, known, breaker, ...state }: RunState, guard: AskedCla
 function isAnyPlanned({ run, known }: RunState, guard: AskedClass): boolean {
   const { guarded, awaitingApproval } = run.snapshot;
   const { recordType } = guardRows[guard];
-  const isWhole = run.mode === 'full' && findingsNamed(known, recordType).listing?.complete === true;
+  const isWhole =
+    run.mode === 'full' && findingsNamed(known, recordType).listing?.complete === true;
   const waiting = guarded.deferred.count(guard) + guarded.countWithheld(guard);
   return !isWhole || waiting + awaitingApproval.refusedOps(recordType).length > 0;
 }

@@ -164,7 +164,7 @@ function keepReasons({ snapshot }: RunContext, found: readonly [GuardClass, Aske
     guarded.countWithheld(guard) > 0 || awaitingApproval.oldest(guard) !== undefined;
   const before = metaValue(meta, nameOfReasons, reasons) ?? {};
   if (found.length === 0 && Object.keys(before).length === 0) return;
-  const now = found.map(([guard, { says }]) => [guard, says]);
+  const now = found.map(([guard, { says }]): [string, string] => [guard, says]);
   const all: Record<string, string> = { ...before, ...Object.fromEntries(now) };
   const kept = Object.fromEntries(
     guardNames.filter(waits).flatMap((guard) => (all[guard] ? [[guard, all[guard]]] : [])),

@@ -14,7 +14,7 @@ import { countWords } from './guard-text.ts';
 export type CanaryFindings = Record<CanaryBound, number> & { of: number };
 
 const words: Record<CanaryBound, (n: number) => string> = {
-  unsubscribed: (n) => `${isOrAre(n, 'has', 'have')} unsubscribed or receive no mail`,
+  unsubscribed: (n) => `unsubscribed or ${isOrAre(n, 'was', 'were')} blocked`,
   refused: (n) => `${isOrAre(n, 'was', 'were')} refused by the platform`,
   drift: (n) => `${isOrAre(n, 'does', 'do')} not show what was written`,
 };

@@ -1,14 +1,9 @@
 /** Tells whether the platform still shows what was written, some time after a change. */
-import type { CanaryBound } from '../../domain/canary.ts';
-import type { ObservedRow } from '../../domain/record.ts';
-import type { DoneBefore } from '../record-type.ts';
+import type { ReadBack } from '../read-back.ts';
 import { decodeContact } from './observe/contact-rows.ts';
 
 /** Returns what is wrong with a contact some time after a change; undefined if it is as written. */
-export function readBackContact(
-  { op, part, target }: DoneBefore,
-  rows: readonly ObservedRow[],
-): CanaryBound | undefined {
+export const readBackContact: ReadBack = ({ op, part, target }, { rows }) => {
   const seen = rows.map((row) => decodeContact.observed(row).value);
   if (op === 'delete') return seen.some(({ id }) => id === target) ? 'drift' : undefined;
   if (op === 'opt_out')
@@ -19,4 +14,4 @@ export function readBackContact(
   if (!contact) return 'drift';
   if (contact.left || contact.channels[part] === 'opt_out') return 'unsubscribed';
   return contact.channels[part] === 'opt_in' ? undefined : 'drift';
-}
+};

@@ -22,15 +22,9 @@
  * An invalid D counts as present, and nothing is done. Without a certified reading of the source no
  * template counts as absent.
  */
-import { guardOf, type Change, type ChangeReason } from '../../domain/change.ts';
-import {
-  canonicalJson,
-  fingerprint,
-  type Ownership,
-  type RecordedRow,
-} from '../../domain/record.ts';
-import { templateCreateBody } from '../../platform/request-schemas.ts';
+import { canonicalJson, type Ownership, type RecordedRow } from '../../domain/record.ts';
 import type { Decision } from '../record-type.ts';
+import { creationOf, templateChange, updateOf } from './template-changes.ts';
 import {
   differing,
   doubled,
@@ -45,7 +39,6 @@ import {
   type DesiredTemplateRow,
   type ObservedTemplate,
   type RecordedTemplate,
-  type SomeFields,
   type TemplateChange,
   type TemplateFields,
   type TemplateStates,
@@ -137,7 +130,7 @@ interface Owned extends Facts {
 function unrecorded(facts: Facts & { shown: ObservedTemplate[] }, none: Decision): Decision {
   const { states, row, policy, shown } = facts;
   const [first] = shown;
-  if (!first) return { ...none, changes: creation(facts) };
+  if (!first) return { ...none, changes: creationOf(states.key, row.value, policy.tests) };
   if (shown.length > 1) return { ...none, problems: [doubled(states.key, shown)] };
   const replaced = policy.templates === 'overwrite' ? first : null;
   const found = { sent: {}, leftAlone: row.fingerprint, shown: first, replaced };
@@ -167,7 +160,8 @@ function owned(facts: Owned & { shown: ObservedTemplate | undefined }, none: Dec
     const seen = isEdited(recorded, shown, desired) ? recorded : { ...recorded, shown };
     return { ...none, note: leftAlone(note(seen, false)), problems: [putBack(states.key)] };
   }
-  const update = updateOf({ ...facts, shown }, fields);
+  const { tests } = facts.policy;
+  const update = updateOf(states.key, fields, { desired, recorded, shown, tests });
   if (isEdited(recorded, shown, desired)) {
     return overwrite
       ? { ...none, note: note({ ...recorded, replaced: shown }, false), changes: [update] }
@@ -192,9 +186,9 @@ function leftAlone(row: RecordedRow): RecordedRow {
 
 /** Decides row 7. */
 function vanished(facts: Owned, none: Decision): Decision {
-  const { states, recorded } = facts;
-  if (facts.policy.templates === 'overwrite')
-    return { ...none, changes: creation(facts) };
+  const { states, desired, recorded, policy } = facts;
+  if (policy.templates === 'overwrite')
+    return { ...none, changes: creationOf(states.key, desired, policy.tests) };
   const note = { ...noteOf(facts, recorded, undefined), id: undefined, shown: undefined };
   return { ...none, note, problems: [gone(states.key)] };
 }
@@ -214,77 +208,6 @@ export function isEdited(
   if (part(recorded.shown) === part(shown)) return false;
   return recorded.shown.updatedAt === null || recorded.shown.updatedAt !== shown.updatedAt;
 }
-
-/**
- * Returns the change that writes these fields. A template of which tests are sent is published by a
- * change of its own, after everything else has been written.
- */
-function updateOf(
-  { states: { key }, desired, policy, recorded, shown }: Owned & { shown: ObservedTemplate },
-  fields: SomeFields,
-): Change {
-  const about = { target: shown.id, fields, wanted: desired, shown };
-  if (!policy.tests || fields.status !== 'published') return templateChange(key, 'update', about);
-  const others = unpublished(fields);
-  if (Object.keys(others).length > 0) {
-    const first = { fields: others, wanted: unpublished(desired), publish: 'next' as const };
-    return templateChange(key, 'update', { ...about, ...first });
-  }
-  const op = recorded.completes ? 'complete' : 'update';
-  return templateChange(key, op, { ...about, publish: 'now' });
-}
-
-function unpublished({ status: _, ...fields }: SomeFields): SomeFields {
-  return fields;
-}
-
-/**
- * Returns the changes that create a template. Each step is journaled: first the fields that a
- * creation can set, then the rest.
- */
-function creation({ states: { key }, desired, policy }: Facts): Change[] {
-  const isLater = policy.tests === true && desired.status === 'published';
-  const wanted = isLater ? unpublished(desired) : desired;
-  const publish = isLater ? ('next' as const) : undefined;
-  const first = templateCreateBody.parse(desired);
-  const rest = difference(wanted, first);
-  if (Object.keys(rest).length === 0)
-    return [templateChange(key, 'create', { fields: first, wanted, publish })];
-  return [
-    templateChange(key, 'create', { fields: first, wanted: first, publish }),
-    templateChange(key, 'complete', { fields: rest, wanted, publish }),
-  ];
-}
-
-/** Returns a change, with the version that it overwrites. */
-export function templateChange(
-  key: string,
-  op: Change['op'],
-  {
-    target,
-    shown,
-    ...body
-  }: TemplateChange['value'] & { target?: string; shown?: ObservedTemplate },
-): Change {
-  // No guard counts a creation or its second step, because neither replaces anything.
-  const guard = guardOf({ kind: 'template', op });
-  const rest = { part: '', target, body: canonicalJson(body), phase: 0, guard } as const;
-  const why: ChangeReason = {
-    rule: ruleOf[op] ?? op,
-    before: shown ? fingerprint(canonicalJson(shown.fields)) : 'none',
-    after: fingerprint(canonicalJson(body.wanted)),
-  };
-  const before = shown && canonicalJson(shown.fields);
-  return { kind: 'template', key, op, ...rest, why, before };
-}
-
-/** The rules by which templates change, as the audit log names them. */
-const ruleOf: Partial<Record<Change['op'], string>> = {
-  create: 'missing-on-platform',
-  complete: 'missing-on-platform',
-  update: 'different-on-platform',
-  archive: 'missing-from-source',
-};
 
 function noteOf(
   { states, ownership }: Pick<Owned, 'states' | 'ownership'>,

@@ -18,7 +18,14 @@ export interface TestSending {
 }
 
 /** The fields that an email shows. */
-const sendable = ['subject', 'fromEmail', 'replyTo', 'previewText', 'content', 'variables'] as const;
+const sendable = [
+  'subject',
+  'fromEmail',
+  'replyTo',
+  'previewText',
+  'content',
+  'variables',
+] as const;
 
 /** Returns whether a change alters what an email shows. */
 export function isSendable(fields: SomeFields): boolean {

@@ -17,7 +17,8 @@
 import { z } from 'zod';
 import type { Change, DoneChange } from '../../domain/change.ts';
 import { changedLater, type NotUndone, type Undoing, type Undone } from '../undo.ts';
-import { isEdited, templateChange } from './template-decision.ts';
+import { templateChange } from './template-changes.ts';
+import { isEdited } from './template-decision.ts';
 import {
   decodeTemplate,
   type ObservedTemplate,

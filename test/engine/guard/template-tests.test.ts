@@ -20,9 +20,12 @@ const shown = (stage: Stage) =>
     .templates()
     .map(({ name, subject, status }) => `${name} ${subject} ${status}`)
     .toSorted();
-const sent = (stage: Stage) => stage.emulator.world.outbox().map(({ to, subject }) => `${to} ${subject}`);
+const sent = (stage: Stage) =>
+  stage.emulator.world.outbox().map(({ to, subject }) => `${to} ${subject}`);
 const routes = (stage: Stage) =>
-  stage.writes().map(({ method, path }) => `${method} ${path.replace(/tem_\w+|[0-9a-f-]{20,}/, 'ID')}`);
+  stage
+    .writes()
+    .map(({ method, path }) => `${method} ${path.replace(/tem_\w+|[0-9a-f-]{20,}/, 'ID')}`);
 
 describe('a template that is to be published', () => {
   test('is written as a draft, tested, and published after that', async () => {
@@ -49,7 +52,11 @@ describe('a template that is to be published', () => {
     stage.templates.push(...[1, 2, 3].map((at) => letter(at)));
     await stage.sync();
     expect(sent(stage)).toEqual([]);
-    stage.templates.splice(0, 3, ...[1, 2, 3].map((at) => letter(at, { ...published, subject: 'New' })));
+    stage.templates.splice(
+      0,
+      3,
+      ...[1, 2, 3].map((at) => letter(at, { ...published, subject: 'New' })),
+    );
     const held = await stage.sync();
     expect(held).toMatchObject({ status: 'held', templates: { held: 3 } });
     expect(sent(stage)).toEqual([]);
@@ -67,7 +74,11 @@ describe('a template that is to be published', () => {
     let isRefused = true;
     const wire: StageOptions['wire'] = (send) => async (request, signal) =>
       isRefused && request.path.endsWith('/test')
-        ? { status: 400, headers: {}, body: '{"message":"no such sender","fix":"verify the domain"}' }
+        ? {
+            status: 400,
+            headers: {},
+            body: '{"message":"no such sender","fix":"verify the domain"}',
+          }
         : send(request, signal);
     const stage = tested({ wire });
     stage.templates.push(letter(1, published));
