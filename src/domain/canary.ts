@@ -18,6 +18,7 @@
  * and the platform's, show; a clock that is set back only makes the wait longer.
  */
 import { z } from 'zod';
+import { canaryTime, type CanaryTime } from './canary-time.ts';
 import type { AskedClass } from './plan-rule.ts';
 
 /** What a canary of the configuration states; the bounds are percentages of the slice. */
@@ -36,12 +37,6 @@ export interface CanaryPolicy {
 export const canaryBounds = ['unsubscribed', 'refused', 'drift'] as const;
 export type CanaryBound = (typeof canaryBounds)[number];
 
-export type CanaryOccasion = 'first load' | 'mapping' | 'templates';
-
-/** A time by our clock, and by the platform's (null if unknown), in epoch milliseconds. */
-const time = z.object({ at: z.number(), platformAt: z.number().nullable() });
-export type CanaryTime = z.infer<typeof time>;
-
 const slice = {
   because: z.enum(['first load', 'mapping', 'templates']),
   /** The id of the run that began it. It decides who is in the slice. */
@@ -57,7 +52,7 @@ const slice = {
 
 const canary = z.discriminatedUnion('state', [
   z.object({ ...slice, state: z.literal('applying') }),
-  z.object({ ...slice, state: z.literal('waiting'), since: time }),
+  z.object({ ...slice, state: z.literal('waiting'), since: canaryTime }),
   z.object({ ...slice, state: z.literal('passed') }),
   z.object({ ...slice, state: z.literal('failed'), says: z.string() }),
 ]);
@@ -147,21 +142,4 @@ export function advance(before: Canary, event: CanaryEvent): Canary | undefined 
     default:
       return because === 'templates' && event.is === 'all made' ? undefined : before;
   }
-}
-
-/** Returns how long a canary has waited by the clock that shows less; in milliseconds. */
-export function waitedMs({ at, platformAt }: CanaryTime, now: CanaryTime): number {
-  const waited = [now.at - at];
-  if (platformAt !== null && now.platformAt !== null) waited.push(now.platformAt - platformAt);
-  return Math.max(0, Math.min(...waited));
-}
-
-/** Returns the times without those that lie in the future, because a clock was set back. */
-export function mended(since: CanaryTime, now: CanaryTime): CanaryTime {
-  const { platformAt } = now;
-  const isAhead = since.platformAt !== null && platformAt !== null && since.platformAt > platformAt;
-  return {
-    at: Math.min(since.at, now.at),
-    platformAt: isAhead ? platformAt : (since.platformAt ?? platformAt),
-  };
 }

@@ -6,10 +6,9 @@ import {
   type Canary,
   type CanaryBook,
   type CanaryEvent,
-  mended,
   sliceSize,
-  waitedMs,
 } from '../../src/domain/canary.ts';
+import { mended, waitedMs } from '../../src/domain/canary-time.ts';
 
 const slice = {
   because: 'mapping' as const,

@@ -1,7 +1,8 @@
 /** Defines the schemas of `policy.canary` and `templates.canary`: what is tried before the rest. */
 import { z } from 'zod';
 import { says } from '../../domain/schema-fault.ts';
-import { duration, number, whole } from './field-types.ts';
+import { duration } from './durations.ts';
+import { number, whole } from './field-types.ts';
 
 const share = (what: string) => number(z.number().min(0).max(100), what);
 const bound = (what: string) => share(`Percentage of the canary ${what}`).prefault(5);

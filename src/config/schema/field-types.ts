@@ -1,7 +1,7 @@
 /** Defines basic types of configuration fields. */
 import { z } from 'zod';
-import { fault, says, told } from '../../domain/schema-fault.ts';
-import { durationForm, numeric } from '../../domain/values/config-value.ts';
+import { says } from '../../domain/schema-fault.ts';
+import { numeric } from '../../domain/values/config-value.ts';
 
 /**
  * Returns whether a text can be sent in an HTTP header and contains no space or other character
@@ -14,21 +14,6 @@ export function isHeaderText(text: string): boolean {
 export const text = (what: string) => z.string().min(1).describe(what);
 export const number = (of: z.ZodNumber, what: string) => z.preprocess(numeric, of).describe(what);
 export const whole = (min: number, max: number) => z.number().int().min(min).max(max);
-const noTime = fault('must be greater than 0', 'write 1s or more');
-const noDuration = fault('is not a duration', 'write a number and s, m, h or d: 90d');
-
-/** Returns the schema of a duration above 0. */
-export const duration = (what: string) =>
-  z
-    .string()
-    .regex(durationForm, {
-      error: (issue) => {
-        const isNone = /^0+[smhd]$/.test(String(issue.input));
-        return told(isNone ? noTime : noDuration)(issue);
-      },
-    })
-    .describe(what);
-
 export const secret = (what: string) =>
   z
     .string()

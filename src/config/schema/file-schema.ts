@@ -6,9 +6,10 @@ import { z } from 'zod';
 import type { Fault } from '../../domain/record.ts';
 import { fault, issueOf, says } from '../../domain/schema-fault.ts';
 import { byGuardKey, type Guard } from '../../domain/guard-classes.ts';
-import { delayForm, isLoopback, truth } from '../../domain/values/config-value.ts';
+import { isLoopback, truth } from '../../domain/values/config-value.ts';
 import { canary } from './canary-schema.ts';
-import { duration, number, onMapping, secret, text, whole } from './field-types.ts';
+import { delay, duration } from './durations.ts';
+import { number, onMapping, secret, text, whole } from './field-types.ts';
 import { contacts, templates } from './records-schema.ts';
 import { approvers } from './approvers-schema.ts';
 import { rules } from './rule-condition.ts';
@@ -17,12 +18,6 @@ import { notices } from './notices-schema.ts';
 import { redis, schedule, server } from './worker-schema.ts';
 
 const flag = (what: string) => z.preprocess(truth, z.boolean()).describe(what);
-/** Returns the schema of a duration that may be 0s. */
-const delay = (what: string) =>
-  z
-    .string()
-    .regex(delayForm, says('is not a duration', 'write a number and s, m, h or d: 90d, or 0s'))
-    .describe(what);
 /** The form of the size of a file. */
 const fileSize = (what: string) =>
   z

@@ -6,7 +6,7 @@ import { weekMs } from '../report/guard-rules.ts';
 import { clearAnnouncement } from './announce-defaults.ts';
 import { closeApprovals, countAwaitingApproval } from '../guard/plan-approval.ts';
 import { sayDeferred } from '../context/change-windows.ts';
-import { sayCanaries } from '../guard/canary-book.ts';
+import { sayCanaries } from '../guard/tell-canaries.ts';
 import { closeCanaries } from '../guard/close-canaries.ts';
 import type { RunState } from '../context/run-state.ts';
 import { dropSuperseded, yielding } from '../plan/commit-plan.ts';

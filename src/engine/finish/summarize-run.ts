@@ -7,7 +7,7 @@ import {
   renderProblem,
 } from '../../domain/errors.ts';
 import type { Stop } from '../../records/record-type.ts';
-import { canariesOf } from '../guard/canary-book.ts';
+import { canariesOf } from '../guard/tell-canaries.ts';
 import { countDeferred } from '../context/change-windows.ts';
 import type { RunState } from '../context/run-state.ts';
 import type { JournalTally } from '../../snapshot/tables/journal.ts';

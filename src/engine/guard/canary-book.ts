@@ -1,4 +1,4 @@
-/** Loads and stores the canaries of a mirror, and tells them to people and programs. */
+/** Loads and stores the canaries of a mirror. */
 import {
   advance,
   bookOf,
@@ -6,16 +6,14 @@ import {
   type CanaryBook,
   canaryBook,
   type CanaryEvent,
-  type CanaryTime,
 } from '../../domain/canary.ts';
-import type { Problem } from '../../domain/errors.ts';
+import type { CanaryTime } from '../../domain/canary-time.ts';
 import { askedClasses, type AskedClass } from '../../domain/plan-rule.ts';
 import { type Meta, metaValue } from '../../snapshot/database/meta-table.ts';
 import { isFirstLoad } from '../context/first-load.ts';
 import { onlyKey } from '../context/mirror-context.ts';
 import type { RunContext } from '../context/run-context.ts';
 import type { RunState } from '../context/run-state.ts';
-import { type ToldCanary, tellCanary, waitingWords } from '../report/canary-text.ts';
 
 const name = 'canary';
 
@@ -42,7 +40,7 @@ export function openCanaries(state: RunState): void {
 }
 
 /** Stores the canaries. Must be called within a transaction. */
-export function storeCanaries({ run, review: { canaries } }: RunState): void {
+function storeCanaries({ run, review: { canaries } }: RunState): void {
   if (!run.writes || !canaries) return;
   const { meta } = run.snapshot;
   const text = JSON.stringify(canaries);
@@ -75,24 +73,5 @@ export function openIn({ classes }: CanaryBook): [AskedClass, Canary][] {
   return askedClasses.flatMap((guard): [AskedClass, Canary][] => {
     const canary = classes[guard];
     return canary && canary.state !== 'passed' ? [[guard, canary]] : [];
-  });
-}
-
-/** Returns the canaries of a run as its summary shows them; undefined without `policy.canary`. */
-export function canariesOf({ run, review }: RunState): ToldCanary[] | undefined {
-  const { canary: policy } = run;
-  if (!policy) return undefined;
-  return askedClasses.flatMap((guard) => {
-    const canary = review.canaries?.classes[guard];
-    return canary ? [tellCanary(guard, canary, policy)] : [];
-  });
-}
-
-/** States what waits for canaries, until when, and what to run next. */
-export function sayCanaries(state: RunState): Problem[] {
-  const { deferred } = state.run.snapshot.guarded;
-  return (canariesOf(state) ?? []).flatMap((told): Problem[] => {
-    const waiting = deferred.count(told.class, 'canary');
-    return waiting === 0 ? [] : [{ code: 'note', ...waitingWords(told.class, waiting, told) }];
   });
 }

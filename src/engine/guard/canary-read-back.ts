@@ -3,14 +3,8 @@
  * full run finds the slice in its listing. A fast run reads the people one by one, if they are not
  * too many; otherwise the next full run does it.
  */
-import {
-  type Canary,
-  canaryBounds,
-  type CanaryPolicy,
-  type CanaryTime,
-  mended,
-  waitedMs,
-} from '../../domain/canary.ts';
+import { type Canary, canaryBounds, type CanaryPolicy } from '../../domain/canary.ts';
+import { type CanaryTime, mended, waitedMs } from '../../domain/canary-time.ts';
 import { Interrupted, isExpected } from '../../domain/errors.ts';
 import { guardRows } from '../../domain/guard-classes.ts';
 import type { AskedClass } from '../../domain/plan-rule.ts';

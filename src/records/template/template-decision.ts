@@ -25,15 +25,8 @@
 import { canonicalJson, type Ownership, type RecordedRow } from '../../domain/record.ts';
 import type { Decision } from '../record-type.ts';
 import { creationOf, templateChange, updateOf } from './template-changes.ts';
-import {
-  differing,
-  doubled,
-  edited,
-  gone,
-  incomparable,
-  putBack,
-  untested,
-} from './template-problems.ts';
+import { differing, doubled, edited, gone, incomparable, putBack } from './template-problems.ts';
+import { untested } from './template-tests.ts';
 import {
   difference,
   type DesiredTemplateRow,

@@ -59,16 +59,6 @@ export function gone(key: string): RecordProblem {
   });
 }
 
-/** Returns the problem of a template that was changed, and of which no test could be sent. */
-export function untested(key: string, why: string): RecordProblem {
-  return problem(key, 'rejected', {
-    cause: 'template-untested',
-    about: 'was changed, and no test could be sent',
-    reason: `was changed, and no test could be sent: ${why}`,
-    fix: 'send one by `crm-mirror template test`, and change the template again if it is wrong',
-  });
-}
-
 /** Returns the problem of a template in an earlier version, which the source does not state. */
 export function putBack(key: string): RecordProblem {
   return problem(key, 'conflict', {

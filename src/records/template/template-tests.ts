@@ -4,7 +4,8 @@
  * address once.
  */
 import { isExpected, Rejected, Unavailable } from '../../domain/errors.ts';
-import { canonicalJson, fingerprint } from '../../domain/record.ts';
+import { canonicalJson, fingerprint, type Key } from '../../domain/record.ts';
+import type { RecordProblem } from '../../domain/record-problem.ts';
 import type { Platform } from '../../platform/api-client.ts';
 import type { SendOutcome } from '../record-type.ts';
 import type { SendContext } from '../send-context.ts';
@@ -66,5 +67,19 @@ function whyNot(error: unknown): Exclude<SendOutcome, { is: 'acked' | 'unknown' 
     ...outcome,
     reason: `the test was refused: ${outcome.reason}`,
     fix: `${fix}correct the template or templates.canary.to, and \`crm-mirror retry\``,
+  };
+}
+
+/** Returns the problem of a template that was changed, and of which no test could be sent. */
+export function untested(key: Key, why: string): RecordProblem {
+  return {
+    kind: 'template',
+    key,
+    class: 'rejected',
+    part: '',
+    cause: 'template-untested',
+    about: 'was changed, and no test could be sent',
+    reason: `was changed, and no test could be sent: ${why}`,
+    fix: 'send one by `crm-mirror template test`, and change the template again if it is wrong',
   };
 }
