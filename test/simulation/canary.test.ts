@@ -11,5 +11,7 @@ test(`nothing waits for ever, in ${seeds} seeds`, { timeout: 3_600_000 }, async 
   const main = join(import.meta.dirname, 'main.ts');
   const args = [main, '--canary', '--seeds', `${seeds}`];
   const { stdout } = await promisify(execFile)(process.execPath, args, { maxBuffer: 1e8 });
-  expect(stdout.split('\n').at(-2)).toMatch(new RegExp(`^${seeds} seeds, .*: all is well$`));
+  const lines = stdout.split('\n');
+  expect(lines.at(-2)).toMatch(new RegExp(`^${seeds} seeds, .*: all is well$`));
+  expect(lines).toContainEqual(expect.stringMatching(/^  somebody waits for a canary +\d/));
 });
