@@ -111,7 +111,7 @@ export function waitingWords(
   const who = `${countWords(recordType, waiting)} ${about.planned} ${wait}`;
   const whom = `the canary of ${countWords(recordType, size)} (policy.canary)`;
   if (state === 'applying')
-    return { reason: `${who} for ${whom}`, fix: 'run again: the slice comes first' };
+    return { reason: `${who} for ${whom}`, fix: 'the next run goes on with the slice' };
   return {
     reason: `${who} for ${whom}, which is read back from ${readFrom} on`,
     fix: 'run again then; a worker goes on by itself',
