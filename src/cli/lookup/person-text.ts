@@ -2,6 +2,7 @@
 import { approvalWords } from '../output/decision-words.ts';
 import { renderProblem } from '../../domain/errors.ts';
 import type { ExplainedPerson } from './person-document.ts';
+import { canaryLines } from './canary-wait.ts';
 import { columnLines } from './crm-columns.ts';
 import { heldLines } from './held-changes.ts';
 import { absenceWords } from './missing-people.ts';
@@ -37,6 +38,7 @@ export function explainedSections(
     ['Platform', platformLines(document)],
     ['Do-not-contact list', ledgerLines(document)],
     ['Awaiting approval', heldLines(document.held)],
+    ['Canary', canaryLines(document.canaries)],
     ['Refused, and skipped until it changes', parkedLines(document)],
     ['What happened, the newest first', historyLines(document)],
     ...(isVerbose ? (document.channels ?? []) : []).map((channel): [string, string[]] => [

@@ -1,5 +1,6 @@
 /** Shows the state of a mirror: whether it is in sync, what needs attention, what goes on. */
 import { guardNames } from '../../domain/guard-classes.ts';
+import { canaryWords } from '../../engine/report/canary-text.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
 import { range } from '../../cli/output/format-values.ts';
 import type { Attention } from '../../cli/status/attention-list.ts';
@@ -88,8 +89,11 @@ function stateSection(request: PageRequest, seen: PageStatus): Html {
               ></progress>`
         }`
     : '';
+  const canaries = (status.canaries ?? []).map(
+    (one) => html`<p class="quiet">${prose(canaryWords(one))}.</p>`,
+  );
   return html`<p class="state"><span class="chip ${kind}">${text}</span> ${when}</p>
-    ${progress}
+    ${canaries} ${progress}
     <div class="row">${running ? '' : runForms(request, seen)} ${rehearsalLink(request)}</div>`;
 }
 

@@ -22,10 +22,7 @@ export function explainHeld(
 ): Fault {
   const { guard, fresh } = volume;
   const { recordType, words } = guardRows[guard];
-  const often =
-    held.by === 'rule'
-      ? 'a rule of the configuration asks'
-      : (words.causes?.[held.by] ?? words.cause);
+  const often = asks[held.by] ?? words.causes?.[held.by] ?? words.cause;
   const right =
     plan === undefined
       ? 'a run will ask for approval'
@@ -36,6 +33,11 @@ export function explainHeld(
     fix: `${often}; see \`crm-mirror plan\`, ${right}${anyway}`,
   };
 }
+
+const asks: Partial<Record<HoldReason['by'], string>> = {
+  rule: 'a rule of the configuration asks',
+  canary: 'a canary is out of bounds',
+};
 
 /** Returns "1 person", "12 people" or "3 templates". */
 export function countWords(type: RecordTypeName, n: number): string {
@@ -62,6 +64,7 @@ function whyOf(held: HoldReason, volume: ChangeVolume, limit: Limit): string {
     case 'earlier run':
       return `it has waited since an earlier run, and nobody has approved it${held.says === undefined ? '' : `: ${held.says}`}`;
     case 'rule':
+    case 'canary':
       return held.says;
     case 'everybody':
       return 'these are all the people who are subscribed';
