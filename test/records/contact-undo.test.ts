@@ -6,7 +6,7 @@ import { canonicalJson, type RecordedRow } from '../../src/domain/record.ts';
 import { type Membership, recordedBody } from '../../src/records/contact/observe/contact-state.ts';
 import type { States } from '../../src/records/record-type.ts';
 import { ANN, conflicts, remembered, shown, steps, wish } from '../support/records/person-facts.ts';
-import { NEWS, NOON, open, PRODUCT, states } from '../support/records/record-stage.ts';
+import { LATER, NEWS, NOON, open, PRODUCT, states } from '../support/records/record-stage.ts';
 
 const kind = open().contacts;
 const run = 'r1';
@@ -257,5 +257,32 @@ describe('what was undone', () => {
     const unknown = withNews({ ...ours, cause: 'undone', bound: ['1'], undone: { run } });
     const { note } = decide({ recorded: unknown, desired: [says('yes')] });
     expect(newsOf(note)?.undone).toEqual({ run, said: 'opt_in' });
+  });
+});
+
+describe('an opt-in that overrode an opt-out', () => {
+  const after = (body: object) => {
+    const type = open({ absence: { deletes: 'created' } }).contacts;
+    const journaled = done('create', { body: canonicalJson(body) });
+    const { decision } = type.undo(states(inNow), { run, changes: [journaled] });
+    expect(steps(decision)).toEqual([toOut]);
+    const [change] = decision.changes;
+    const ack = { is: 'acked' as const, id: 'con_1', observed: undefined, found: false };
+    const row = change && type.acknowledge(recorded, change, { ...ack, at: LATER });
+    return recordedBody.parse(JSON.parse(row?.body ?? '{}')).channels[NEWS];
+  };
+  const person = { is: 'opt_out', by: 'platform' } as const;
+
+  test.each([{ newer: NOON }, { changed: 'then' }, { since: NOON }, { withdraws: true }])(
+    'with a journal that did not keep it (%j) leaves an opt-out that nothing older ends',
+    (body) => {
+      const made = { after: null, by: LATER };
+      expect(after(body)).toEqual({ ...person, doubtful: true, made });
+    },
+  );
+
+  test('restores the opt-out of the person, made between its time and now', () => {
+    const overrides = { by: 'platform', after: 5 };
+    expect(after({ overrides, newer: NOON })).toEqual({ ...person, made: { after: 5, by: LATER } });
   });
 });

@@ -10,6 +10,7 @@
  *   create, opt_in  it is not subscribed any more                         no: not-subscribed
  *   create, opt_in  contacts.protect covers the person                    no: protected
  *   create, opt_in  subscribed                                            opt_out, cause undone
+ *   … that overrode an opt-out                                            opt_out that restores it
  *   opt_out         the opt-out is not ours any more: the person made it  no: the rule's id
  *   opt_out         a run would opt the person in now, by rule and gates  opt_in
  *   opt_out         anything else: the CRM states an opt-out, nothing or  no: the id of the rule or
@@ -21,7 +22,10 @@
  *
  * An opt-out by `undo` remembers what the CRM states. Until the CRM states something else, rule
  * `undone` (33) keeps a run from opting the person in again. Undoing an undo ignores that memory:
- * an opt-in follows in the same run if the rules allow it. If the contact is gone, the memory is
+ * an opt-in follows in the same run if the rules allow it. An opt-in that overrode a person's own
+ * opt-out leaves that opt-out behind, made by now at the latest, so that only a statement later than
+ * the undo overrides it again. If one of ours that the CRM had stated was overridden, only what
+ * withdraws such an opt-out ends it. If the contact is gone, the memory is
  * dropped, and the next run creates the person where the rules allow.
  */
 import type { Change, DoneChange } from '../../domain/change.ts';
@@ -33,12 +37,18 @@ import { factsOf, type PersonFacts, type PersonRules } from './consent/facts.ts'
 import { gates } from './consent/gates.ts';
 import { isOurs, statingOut } from './consent/own-opt-outs.ts';
 import { rules as table } from './consent/rules.ts';
-import type { ContactStates } from './observe/contact-rows.ts';
-import type { ObservedContact, RecordedContact } from './observe/contact-state.ts';
+import { type ContactStates, decodeContact } from './observe/contact-rows.ts';
+import type {
+  ObservedContact,
+  OverriddenOptOut,
+  RecordedContact,
+} from './observe/contact-state.ts';
 import { statedAt, statementIn } from './observe/strictest-consent.ts';
 
 interface Facts {
   run: string;
+  /** The opt-outs that the opt-ins of the run overrode, by channel. */
+  overridden: ReadonlyMap<string, OverriddenOptOut>;
   /** As a run sees the person. */
   facts: PersonFacts;
   /** As a run would see the person if nothing had been undone in these channels. */
@@ -58,7 +68,8 @@ export function undoPerson(
   const outs = [...last.values()].filter(({ op }) => op === 'opt_out').map(({ part }) => part);
   const freed = withoutMemory(states, outs);
   const free = factsOf(freed, rules);
-  const known = { run, facts: factsOf(states, rules), free };
+  const overridden = overriddenIn(changes);
+  const known = { run, overridden, facts: factsOf(states, rules), free };
   const all = { ...known, wanted: outs.length > 0 ? decidePerson(freed, rules).changes : [] };
   const cannot: NotUndone[] = [];
   const inverse: Change[] = [];
@@ -77,6 +88,24 @@ export function undoPerson(
   // The next run makes its own decision about the person.
   const undecided = note && { ...note, desired: undefined };
   return { decision: { ...rest, changes: inverse, note: undecided }, cannot };
+}
+
+/**
+ * Returns the opt-outs that the opt-ins of a run overrode, by channel; of several, the person's own.
+ * An earlier version did not keep the opt-out with its opt-in. Whatever it was, it is restored as
+ * the person's, but not reported to the CRM as such.
+ */
+function overriddenIn(changes: readonly DoneChange[]): Map<string, OverriddenOptOut> {
+  const found = new Map<string, OverriddenOptOut>();
+  for (const done of changes) {
+    if (done.op !== 'create' && done.op !== 'opt_in') continue;
+    const { overrides, newer, withdraws, changed, since } = decodeContact.change(done).value;
+    const isMarked = [newer, withdraws, changed, since].some((mark) => mark !== undefined);
+    const unknown = { after: null, by: 'platform', doubtful: true } as const;
+    const one = overrides ?? (isMarked ? unknown : undefined);
+    if (one && found.get(done.part)?.by !== 'platform') found.set(done.part, one);
+  }
+  return found;
 }
 
 /** Returns the states as if no opt-in had been undone in these channels. */
@@ -117,7 +146,7 @@ function optIn(done: DoneChange, { free, wanted }: Facts): Change | NotUndone {
 }
 
 /** Returns the opt-out that takes back an opt-in of ours, if the contact is still subscribed. */
-function optOut(done: DoneChange, { run, facts }: Facts): Change | NotUndone {
+function optOut(done: DoneChange, { run, facts, overridden }: Facts): Change | NotUndone {
   const { part, target = facts.states.recorded?.id } = done;
   const { states, shown } = facts;
   const contact = shown.find(({ id }) => id === target);
@@ -126,14 +155,17 @@ function optOut(done: DoneChange, { run, facts }: Facts): Change | NotUndone {
     return refused(done, 'not-subscribed', 'the person is not subscribed any more');
   }
   if (facts.isProtected) return refused(done, 'protected', 'contacts.protect covers the person');
+  const restores = overridden.get(part);
   const { bound } = statingOut(states.desired, part);
+  const all = [...bound, ...states.origins, ...(restores?.bound ?? [])];
   return changeOf(states.key, 'opt_out', {
     channel: part,
     isMoved: false,
     target: contact.id,
     why: {
-      bound: [...new Set([...bound, ...states.origins])].toSorted(),
+      bound: [...new Set(all)].toSorted(),
       cause: 'undone',
+      restores,
       undone: { run, said: states.certified ? statementIn(states.desired, part) : undefined },
     },
     reason: reasonIn(facts, part, contact),
@@ -147,9 +179,11 @@ function reasonIn({ states, desired }: PersonFacts, part: string, contact: Obser
 }
 
 /** Returns the deletion of a contact that the run created, if the policy allows it. */
-function deletionAfter(inverse: readonly Change[], { run, facts }: Facts): Change[] {
+function deletionAfter(inverse: readonly Change[], { run, facts, overridden }: Facts): Change[] {
   const { states, rules, shown, now } = facts;
   const [contact, other] = shown;
+  // The platform would forget the opt-out with the contact.
+  if ([...overridden.values()].some(({ by }) => by === 'platform')) return [];
   const isOurs = states.recorded?.ownership === 'created' && contact?.id === states.recorded.id;
   if (rules.absence.deletes === 'off' || !contact || other || !isOurs || contact.left) return [];
   // A record with a new address decides itself when the old contact is deleted.

@@ -16,7 +16,7 @@
  */
 import { unsettled } from '../observe/channel-observation.ts';
 import type { DesiredContactRow } from '../observe/contact-rows.ts';
-import type { Membership, UndoneOptIn } from '../observe/contact-state.ts';
+import type { Membership, OverriddenOptOut, UndoneOptIn } from '../observe/contact-state.ts';
 import { statedAt, statementIn } from '../observe/strictest-consent.ts';
 
 /** What the CRM now states about the person. */
@@ -91,8 +91,7 @@ export function isTakenBack(
   if (!isOurs(membership)) return false;
   const { acked, cause, released, settled, stated = [], undone } = membership;
   if (released || settled) return true;
-  if (undone)
-    return remembering(membership, undone, statementIn(desired, channel)).undone === undefined;
+  if (undone && remembering(membership, undone, statementIn(desired, channel)).undone) return false;
   if (cause !== 'stated') return true;
   const saysIn = desired.some(
     (row) =>
@@ -111,10 +110,35 @@ export function withdrawsStated(
   former: readonly (Membership | undefined)[],
   desired: readonly DesiredContactRow[],
 ): boolean {
-  const past = former.filter((one) => desired.some(({ id }) => one?.bound?.includes(id)));
-  return [membership, ...past].some(
+  return [membership, ...boundBy(former, desired)].some(
     (one) => isOurs(one) && one.cause === 'stated' && !one.released && !one.settled,
   );
+}
+
+/**
+ * Returns the opt-out that an opt-in of these records overrides: the person's own, or one of ours
+ * that the CRM had stated, under this address or a former one. An opt-out of ours with another cause
+ * needs no memory, because any statement of the CRM ends it.
+ */
+export function overriddenBy(
+  desired: readonly DesiredContactRow[],
+  membership: Membership | undefined,
+  former: readonly (Membership | undefined)[],
+): OverriddenOptOut | undefined {
+  const found = [membership, ...boundBy(former, desired)].find(
+    (one) => isTheirs(one) || (isOurs(one) && one.cause === 'stated'),
+  );
+  if (!found) return undefined;
+  const { bound, by, cause, doubtful, made, stated } = found;
+  return { after: made?.after ?? null, bound, by, cause, doubtful, stated };
+}
+
+/** Returns the memberships under former addresses that belong to one of these records. */
+function boundBy(
+  former: readonly (Membership | undefined)[],
+  desired: readonly DesiredContactRow[],
+): (Membership | undefined)[] {
+  return former.filter((one) => desired.some(({ id }) => one?.bound?.includes(id)));
 }
 
 /** Returns whether this mirror made the opt-out. */
