@@ -2,42 +2,21 @@
 import { describe, expect, test } from 'vitest';
 import type { DoneChange } from '../../src/domain/change.ts';
 import type { Entry } from '../../src/domain/do-not-contact.ts';
-import { canonicalJson, type RecordedRow } from '../../src/domain/record.ts';
-import { type Membership, recordedBody } from '../../src/records/contact/observe/contact-state.ts';
 import type { States } from '../../src/records/record-type.ts';
-import { ANN, conflicts, remembered, shown, steps, wish } from '../support/records/person-facts.ts';
-import { LATER, NEWS, NOON, open, PRODUCT, states } from '../support/records/record-stage.ts';
+import { remembered, shown, steps, wish } from '../support/records/person-facts.ts';
+import { NEWS, NOON, open, PRODUCT, states } from '../support/records/record-stage.ts';
+import {
+  done,
+  isIn,
+  isOut,
+  run,
+  says,
+  stated,
+  theirs,
+  undone,
+} from '../support/records/undo-facts.ts';
 
 const kind = open().contacts;
-const run = 'r1';
-const says = (newsletter: string, more: object = {}) => wish({ newsletter, ...more });
-const isIn = [shown({ news: 'opt_in' })];
-const isOut = [shown({ news: 'opt_out' })];
-const ours = { is: 'opt_out', by: 'us', acked: NOON } as const;
-
-function withNews(membership: Membership): RecordedRow {
-  const row = remembered({ news: membership.is === 'opt_in' ? 'in' : 'us' });
-  const body: unknown = JSON.parse(row.body);
-  return { ...row, body: canonicalJson({ ...Object(body), channels: { [NEWS]: membership } }) };
-}
-
-const stated = withNews({ ...ours, cause: 'stated', stated: ['1'], bound: ['1'] });
-const undone = withNews({
-  ...ours,
-  cause: 'undone',
-  bound: ['1'],
-  undone: { run, said: 'opt_in' },
-});
-const theirs = withNews({ is: 'opt_out', by: 'platform', made: { after: null, by: NOON } });
-const done = (op: DoneChange['op'], more: Partial<DoneChange> = {}): DoneChange => ({
-  op,
-  part: op === 'delete' ? '' : NEWS,
-  target: op === 'create' ? undefined : 'con_1',
-  body: '{}',
-  before: undefined,
-  later: undefined,
-  ...more,
-});
 const entry = (cause: Entry['cause']): Entry => ({
   seq: 1,
   part: NEWS,
@@ -216,73 +195,5 @@ describe('a contact that the run created', () => {
   ])('%s', (_what, deletes, known, isDeleted) => {
     const all = undo(deletes, known);
     expect(all).toEqual(isDeleted ? [toOut, 'delete  → con_1'] : [toOut]);
-  });
-});
-
-describe('what was undone', () => {
-  const decide = (known: Partial<States>) =>
-    kind.decide(states({ recorded: undone, observed: isOut, ...known }));
-  const newsOf = (row: RecordedRow | undefined) =>
-    recordedBody.parse(JSON.parse(row?.body ?? '{}')).channels[NEWS];
-
-  test.each<[string, Partial<States>, string[]]>([
-    ['the same statement', { desired: [says('yes')] }, []],
-    ['the same of another record', { desired: [wish({ id: '7', newsletter: 'yes' })] }, []],
-    ['another statement', { desired: [says('no')] }, []],
-    ['a reading that is not complete', { desired: [says('no')], certified: false }, []],
-  ])('is not done again after %s', (_what, known, expected) => {
-    expect(steps(decide(known))).toEqual(expected);
-  });
-
-  test('is a conflict while the CRM states the same', () => {
-    const { problems } = decide({ desired: [says('yes')] });
-    expect(problems).toMatchObject([{ key: ANN, part: NEWS, cause: 'undone' }]);
-    expect(conflicts(decide({ desired: [says('')] }))).toEqual([]);
-  });
-
-  test.each(['', 'no'])('is done again after the CRM has stated "%s"', (word) => {
-    const { note } = decide({ desired: [says(word)] });
-    expect(newsOf(note)?.undone).toBeUndefined();
-    const next = decide({ recorded: note, desired: [says('yes')] });
-    expect(steps(next)).toEqual([toIn]);
-  });
-
-  test('stays remembered while the person is missing from the CRM', () => {
-    const { note } = decide({ desired: [] });
-    expect(newsOf(note)?.undone).toEqual({ run, said: 'opt_in' });
-    expect(steps(decide({ recorded: note, desired: [says('yes')] }))).toEqual([]);
-  });
-
-  test('is compared with the first complete statement if there was none then', () => {
-    const unknown = withNews({ ...ours, cause: 'undone', bound: ['1'], undone: { run } });
-    const { note } = decide({ recorded: unknown, desired: [says('yes')] });
-    expect(newsOf(note)?.undone).toEqual({ run, said: 'opt_in' });
-  });
-});
-
-describe('an opt-in that overrode an opt-out', () => {
-  const after = (body: object) => {
-    const type = open({ absence: { deletes: 'created' } }).contacts;
-    const journaled = done('create', { body: canonicalJson(body) });
-    const { decision } = type.undo(states(inNow), { run, changes: [journaled] });
-    expect(steps(decision)).toEqual([toOut]);
-    const [change] = decision.changes;
-    const ack = { is: 'acked' as const, id: 'con_1', observed: undefined, found: false };
-    const row = change && type.acknowledge(recorded, change, { ...ack, at: LATER });
-    return recordedBody.parse(JSON.parse(row?.body ?? '{}')).channels[NEWS];
-  };
-  const person = { is: 'opt_out', by: 'platform' } as const;
-
-  test.each([{ newer: NOON }, { changed: 'then' }, { since: NOON }, { withdraws: true }])(
-    'with a journal that did not keep it (%j) leaves an opt-out that nothing older ends',
-    (body) => {
-      const made = { after: null, by: LATER };
-      expect(after(body)).toEqual({ ...person, doubtful: true, made });
-    },
-  );
-
-  test('restores the opt-out of the person, made between its time and now', () => {
-    const overrides = { by: 'platform', after: 5 };
-    expect(after({ overrides, newer: NOON })).toEqual({ ...person, made: { after: 5, by: LATER } });
   });
 });
