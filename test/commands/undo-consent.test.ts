@@ -109,3 +109,30 @@ test('an opt-out that `resolve --in` overrode is as it was before', async () => 
     await isLeftAlone(world, ann);
   }
 });
+
+test('a person with an opt-out that a guard holds is not opted in', async () => {
+  const guards = { optOuts: { percent: 10, floor: 3 } };
+  const world = await mirrored({ lines: { guards } });
+  const people = Array.from({ length: 20 }, (_, at) => `p${at}@example.com`);
+  const [first = ''] = people;
+  const say = (wantsProduct: string, most = 0) =>
+    world.people(
+      people.map((email, at) => ({
+        email,
+        news: at < most ? 'no' : 'yes',
+        product: email === first ? wantsProduct : '',
+      })),
+    );
+  say('yes');
+  await sync(world);
+  say('no');
+  const { run } = await sync(world);
+  expect(world.shown(first)?.['ch_product']).toBe('opt_out');
+  say('yes', 10);
+  for (const isHeld of [false, true]) {
+    if (isHeld) expect((await sync(world)).contacts).toMatchObject({ held: { opt_out: 10 } });
+    const { cannot } = await undo(world, run);
+    expect(cannot).toMatchObject([{ rule: 'opt-out-held', count: 1 }]);
+    expect(world.shown(first)?.['ch_product']).toBe('opt_out');
+  }
+});

@@ -124,6 +124,16 @@ const table: Row[] = [
   ],
   [
     done('opt_out'),
+    'the CRM states an opt-out from another channel, which is not made yet',
+    {
+      recorded: stated,
+      observed: [shown({ news: 'opt_out', product: 'opt_in' })],
+      desired: [says('yes', { product: 'no' })],
+    },
+    'opt-out-held',
+  ],
+  [
+    done('opt_out'),
     'undone, and the CRM is as it was',
     { recorded: undone, observed: isOut, desired: [says('yes')] },
     toIn,

@@ -12,6 +12,7 @@
  *   create, opt_in  subscribed                                            opt_out, cause undone
  *   … that overrode an opt-out                                            opt_out that restores it
  *   opt_out         the opt-out is not ours any more: the person made it  no: the rule's id
+ *   opt_out         a run would opt the person out of another channel     no: opt-out-held
  *   opt_out         a run would opt the person in now, by rule and gates  opt_in
  *   opt_out         anything else: the CRM states an opt-out, nothing or  no: the id of the rule or
  *                   no such person; unsubscribed, blocked, complaint;     gate that decides
@@ -139,7 +140,14 @@ function refused({ op, part }: DoneChange, rule: string, reason: string): NotUnd
 function optIn(done: DoneChange, { free, wanted }: Facts): Change | NotUndone {
   const { part } = done;
   const change = wanted.find((one) => one.op === 'opt_in' && one.part === part);
-  if (change && isOurs(free.now.channels[part])) return change;
+  if (change && isOurs(free.now.channels[part])) {
+    const isHeld = wanted.some(({ op }) => op === 'opt_out');
+    if (!isHeld) return change;
+    // A guard may hold it, and a person with a held opt-out is never opted in.
+    const reason =
+      'an opt-out of the same person is not made yet: run `crm-mirror sync`, or approve it';
+    return refused(done, 'opt-out-held', reason);
+  }
   const { by } = verdictIn(free, part).verdict;
   const asks = [...table, ...gates].find(({ id }) => id === by)?.asks ?? by;
   return refused(done, by, asks);
