@@ -20,8 +20,8 @@ const news = (world: Mirrored, who: string) => world.shown(who)?.['ch_news'];
 const reasons = (json: { cannot: { rule: string; count: number }[] }) =>
   json.cannot.map(({ rule, count }) => `${rule} ${count}`);
 
-const leave = (world: Mirrored, who: string) =>
-  world.emulator.dashboard.leave(world.emulator.world.contact(who)?.id ?? '', 'ch_news');
+const leave = (world: Mirrored, who: string, channel = 'ch_news') =>
+  world.emulator.dashboard.leave(world.emulator.world.contact(who)?.id ?? '', channel);
 
 /** A mirror whose first run has created two people. */
 async function created(options: Parameters<typeof mirrored>[0] = {}) {
@@ -80,6 +80,23 @@ describe('what a run created', () => {
     expect(reasons(back).toSorted()).toEqual(['deleted 1', 'not-on-platform 1']);
     await world.call('sync');
     expect(news(world, ann)).toBe('opt_in');
+  });
+
+  test('is not deleted if it has anything in a channel that the configuration does not name', async () => {
+    const world = await mirrored({
+      channels: ['ch_news'],
+      lines: { policy: { deletes: 'created' } },
+    });
+    world.people([ann, bob, cal].map((email) => ({ email, news: 'yes' })));
+    const run = await synced(world);
+    for (const email of [ann, bob])
+      world.emulator.dashboard.signUp({ email, channels: ['ch_product'] });
+    leave(world, bob, 'ch_product');
+    const json = await undone(world, run);
+    expect(json.contacts.applied).toMatchObject({ opt_out: 3, delete: 1 });
+    const all = [ann, bob, cal].map((who) => world.shown(who));
+    const inOther = (is: string) => ({ ch_news: 'opt_out', ch_product: is });
+    expect(all).toEqual([inOther('opt_in'), inOther('opt_out'), undefined]);
   });
 
   test('is left alone where a later run has changed it', async () => {

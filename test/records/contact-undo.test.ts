@@ -195,6 +195,12 @@ describe('a contact that the run created', () => {
       { observed: [shown({ news: 'opt_in', product: 'opt_out' })] },
       false,
     ],
+    [
+      'but that has anything in a channel that is not configured',
+      'created',
+      { observed: [shown({ news: 'opt_in', other: 'opt_out' })] },
+      false,
+    ],
     ['but that was not listed', 'created', { observed: [], sight: 'assumed' }, false],
     [
       'but shares its address',

@@ -197,6 +197,8 @@ function deletionAfter(inverse: readonly Change[], { run, facts, overridden }: F
   // A record with a new address decides itself when the old contact is deleted.
   if (states.successors.length > 0 || facts.isProtected) return [];
   if (states.sight !== 'listed' || states.restored) return [];
+  if (contact.others || Object.keys(contact.channels).some((id) => !rules.channels.includes(id)))
+    return [];
   const parts = inverse.filter(({ op }) => op === 'opt_out').map(({ part }) => part);
   const isOver = rules.channels.every((channel) => {
     const is = now.channels[channel];

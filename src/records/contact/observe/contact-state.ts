@@ -57,6 +57,8 @@ export const observedBody = z.object({
    * `subscribed`.
    */
   left: z.boolean(),
+  /** Whether the contact shows anything in a channel that the configuration does not name. */
+  others: z.literal(true).optional(),
 });
 export type ObservedContact = z.infer<typeof observedBody>;
 
