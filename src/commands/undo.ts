@@ -9,6 +9,7 @@ import { commandLine } from '../cli/output/printed-commands.ts';
 import { exitCode } from '../cli/output/exit-codes.ts';
 import { apart } from '../cli/output/summary-text.ts';
 import {
+  isAnyDeferred,
   pass,
   type Pass,
   type PassFlags,
@@ -33,7 +34,7 @@ const choices = ['opt_in', 'opt_out', 'create', 'update', 'archive'] as const;
 /** Declares the flags of `undo`. */
 export function options(command: Command): void {
   writingOptions(runOptions(command))
-    .argument('<run>', 'the id of a run, as `crm-mirror runs` lists it, or last')
+    .argument('<run>', 'the id of a run, as `crm-mirror runs` lists it, or last (undos left out)')
     .option('--op <ops>', `undo only these changes, separated by commas: ${choices.join(', ')}`)
     .option('--plan', 'show what would be done and what cannot be undone, and send nothing')
     .option('--all', 'with --plan: name every record, not ten of each kind of change')
@@ -106,14 +107,16 @@ function refuseOther(now: string, agreed: string): void {
 
 /** Shows the plan, asks, and sends exactly this plan. */
 async function undoWhenAgreed(flags: Flags, shell: Shell, undo: Undo): Promise<number> {
-  const found = { changes: 0, hash: '', run: undo.run };
+  const found = { changes: 0, hash: '', run: undo.run, waits: false };
   const code = await pass(flags, shell, {
     ...planOf(undo, flags, shell),
     ended({ summary }) {
       const { plan: hash, undoes: run = undo.run } = summary;
-      Object.assign(found, { changes: changeCount(summary), hash, run });
+      const waits = isAnyDeferred(summary);
+      Object.assign(found, { changes: changeCount(summary), hash, run, waits });
     },
   });
+  if (found.changes === 0 && found.waits && code === exitCode('done')) return exitCode('busy');
   if (found.changes === 0 || code !== exitCode('done')) return code;
   const talk = createTalk('crm-mirror undo', shell.stop);
   const isAgreed = await talk.agree(`Send ${counted(found.changes, 'change')}?`);

@@ -95,18 +95,19 @@ function contextOf(
     unstated,
   };
   const ofOptions = { mode, writes, firstLoad, restored, stop, abort, progress };
+  const id = idOf(mirror, own.startedAt);
   return {
     ...ofMirror,
     ...ofOptions,
     ...own,
-    id: idOf(mirror, own.startedAt),
+    id,
     rules: mirror.rules ?? [],
     windows: mirror.windows ?? [],
     timezone: mirror.timezone ?? 'UTC',
     facts: createFacts(snapshot, writes),
     groupCommit: createGroupCommit(snapshot, own.clock),
     selection: selectionOf(mirror, options.onlyPeople),
-    undo: options.undo && undoneRun(snapshot, options.undo),
+    undo: options.undo && undoneRun(snapshot, options.undo, id),
     platformTime: createPlatformTime(mirror.account.platform, own.clock, stop),
   };
 }

@@ -113,6 +113,29 @@ describe('what a run created', () => {
   });
 });
 
+describe('what was undone already', () => {
+  test('is said to be so, and is not undone again', async () => {
+    const { world, run } = await created();
+    const first = await undone(world, run);
+    for (const word of [run, 'last']) {
+      const json = await undone(world, word);
+      expect(json.cannot).toMatchObject([
+        { rule: 'already-undone', count: 2, reason: `run ${first.run} has undone it already` },
+      ]);
+      expect([news(world, ann), news(world, bob)]).toEqual(['opt_out', 'opt_out']);
+    }
+  });
+
+  test('is changed since, if that undo was undone', async () => {
+    const { world, run } = await created();
+    const first = await undone(world, run);
+    const second = await undone(world, first.run);
+    const json = await undone(world, run);
+    expect(json.cannot).toMatchObject([{ rule: 'changed-later', count: 2 }]);
+    expect(json.cannot[0].reason).toContain(second.run);
+  });
+});
+
 describe('an opt-out of ours', () => {
   async function optedOut() {
     const world = await mirrored();

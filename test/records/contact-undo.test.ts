@@ -37,6 +37,7 @@ const toIn = `opt_in ${NEWS} → con_1`;
 
 const table: Row[] = [
   [done('opt_in', { later: 'r2' }), 'a later run changed it', inNow, 'changed-later'],
+  [done('opt_in', { later: 'r2', isUndone: true }), 'a run undid it', inNow, 'already-undone'],
   [done('opt_in', { part: 'ch_old' }), 'the channel is gone', inNow, 'channel-unknown'],
   [done('delete'), 'anything', { desired: [says('yes')] }, 'deleted'],
   [done('create'), 'subscribed', inNow, toOut],
@@ -172,6 +173,7 @@ test('the last change in a channel is undone, and each channel by itself', () =>
 });
 
 describe('a contact that the run created', () => {
+  const outAlready = { recorded: undone, observed: isOut };
   const undo = (deletes: 'off' | 'created', known: Partial<States>) => {
     const type = open({ absence: { deletes } }).contacts;
     return steps(
@@ -182,6 +184,8 @@ describe('a contact that the run created', () => {
   test.each<[string, 'off' | 'created', Partial<States>, boolean]>([
     ['and policy.deletes is off', 'off', {}, false],
     ['and policy.deletes is on', 'created', {}, true],
+    ['that is opted out already by an earlier part of the undo', 'created', outAlready, true],
+    ['but that the person has left since', 'created', { ...outAlready, recorded: theirs }, false],
     ['but that is adopted', 'created', { recorded: { ...recorded, ownership: 'adopted' } }, false],
     [
       'but that is in another channel',
@@ -210,6 +214,7 @@ describe('a contact that the run created', () => {
     ],
   ])('%s', (_what, deletes, known, isDeleted) => {
     const all = undo(deletes, known);
-    expect(all).toEqual(isDeleted ? [toOut, 'delete  → con_1'] : [toOut]);
+    const outs = 'observed' in known && known.observed === isOut ? [] : [toOut];
+    expect(all).toEqual(isDeleted ? [...outs, 'delete  → con_1'] : outs);
   });
 });

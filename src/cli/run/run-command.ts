@@ -169,7 +169,8 @@ async function runOnce(config: Config, { flags, shell: own, wanted }: Call): Pro
     await printRun({ config, mirror, summary, view }, { flags, shell, wanted });
     if (writes) sayAlerts({ config, mirror, summary }, shell);
     wanted.ended?.({ config, mirror, summary });
-    return codeOf(summary, flags, shell);
+    const isLeft = writes && summary.mode === 'undo' && isAnyDeferred(summary);
+    return isLeft && summary.status === 'done' ? exitCode('busy') : codeOf(summary, flags, shell);
   } catch (error) {
     failure = error;
     throw error;
@@ -249,6 +250,11 @@ function countFromNow(requests: Mirror['requests']): Mirror['requests'] {
       rateLimited: rateLimited - before.rateLimited,
     };
   };
+}
+
+/** Returns whether changes wait for a window. */
+export function isAnyDeferred({ deferred }: Summary): boolean {
+  return Object.values(deferred).some((n) => n > 0);
 }
 
 function codeOf({ status, known }: Summary, flags: PassFlags, shell: Shell): number {

@@ -3,7 +3,8 @@
  * acknowledged change in one channel, the first matching line applies:
  *
  *   journaled       now                                                   →
- *   any             a later run changed the same                          no: changed-later
+ *   any             a later run changed the same, or has undone it        no: changed-later,
+ *                                                                         already-undone
  *   any             the configuration no longer has the channel           no: channel-unknown
  *   delete          any                                                   no: deleted
  *   create, opt_in  the contact that was opted in is gone or renamed      no: contact-gone
@@ -36,6 +37,7 @@ import { changedLater, type NotUndone, type Undoing } from '../undo.ts';
 import { changeOf, decidePerson, verdictIn } from './consent/decide.ts';
 import { factsOf, type PersonFacts, type PersonRules } from './consent/facts.ts';
 import { gates } from './consent/gates.ts';
+import { isChanged } from './observe/observed-contact.ts';
 import { isOurs, statingOut } from './consent/own-opt-outs.ts';
 import { rules as table } from './consent/rules.ts';
 import { type ContactStates, decodeContact } from './observe/contact-rows.ts';
@@ -79,7 +81,8 @@ export function undoPerson(
     if ('reason' in found) cannot.push(found);
     else inverse.push(found);
   }
-  if (changes.some(({ op, later }) => op === 'create' && later === undefined)) {
+  const isOurs = ({ later, isUndone }: DoneChange) => later === undefined || isUndone;
+  if (changes.some((done) => done.op === 'create' && isOurs(done))) {
     inverse.push(...deletionAfter(inverse, all));
   }
   const gone = outs.filter((part) => verdictIn(free, part).verdict.action === 'create');
@@ -186,9 +189,20 @@ function reasonIn({ states, desired }: PersonFacts, part: string, contact: Obser
   return { rule: 'undo', says, statedAt: at, before: contact.channels[part] ?? 'none' };
 }
 
+/**
+ * Returns the channels that an earlier part of the undo has opted the contact out of, if it has not
+ * changed since: the rest waited for a window, or the CRM was read again in between.
+ */
+function outBefore({ recorded, rules, shown, now }: PersonFacts, run: string): string[] {
+  if (isChanged(recorded?.contacts ?? [], shown)) return [];
+  const isOut = (id: string) => now.channels[id]?.undone?.run === run;
+  return rules.channels.filter(isOut);
+}
+
 /** Returns the deletion of a contact that the run created, if the policy allows it. */
 function deletionAfter(inverse: readonly Change[], { run, facts, overridden }: Facts): Change[] {
-  const { states, rules, shown, now } = facts;
+  const { states, rules, shown } = facts;
+  const { channels } = facts.now;
   const [contact, other] = shown;
   // The platform would forget the opt-out with the contact.
   if ([...overridden.values()].some(({ by }) => by === 'platform')) return [];
@@ -196,12 +210,14 @@ function deletionAfter(inverse: readonly Change[], { run, facts, overridden }: F
   if (rules.absence.deletes === 'off' || !contact || other || !isOurs || contact.left) return [];
   // A record with a new address decides itself when the old contact is deleted.
   if (states.successors.length > 0 || facts.isProtected) return [];
-  if (states.sight !== 'listed' || states.restored) return [];
+  const before = outBefore(facts, run);
+  if ((states.sight !== 'listed' && before.length === 0) || states.restored) return [];
   if (contact.others || Object.keys(contact.channels).some((id) => !rules.channels.includes(id)))
     return [];
-  const parts = inverse.filter(({ op }) => op === 'opt_out').map(({ part }) => part);
+  const now = inverse.filter(({ op }) => op === 'opt_out').map(({ part }) => part);
+  const parts = [...now, ...before];
   const isOver = rules.channels.every((channel) => {
-    const is = now.channels[channel];
+    const is = channels[channel];
     const isTheirs = is?.is === 'opt_out' && is.by === 'platform';
     return parts.includes(channel) || (contact.channels[channel] !== 'opt_in' && !isTheirs);
   });

@@ -32,5 +32,6 @@ export const done = (op: DoneChange['op'], more: Partial<DoneChange> = {}): Done
   body: '{}',
   before: undefined,
   later: undefined,
+  isUndone: false,
   ...more,
 });
