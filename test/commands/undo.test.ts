@@ -181,6 +181,16 @@ describe('the command', () => {
     expect(world.writes()).toEqual([]);
   });
 
+  test('names nobody in its log', async () => {
+    const { world, run } = await created();
+    leave(world, bob);
+    for (const argv of [['--plan', '--log-level', 'info'], ['--yes']]) {
+      const { err } = await world.call('undo', run, ...argv);
+      expect(err).toContain('"cannot":1');
+      expect(err).not.toContain('@');
+    }
+  });
+
   test('sends nothing without agreement, nor a plan that has changed', async () => {
     const { world, run } = await created();
     expect(await world.call('undo', run)).toMatchObject({
