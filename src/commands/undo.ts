@@ -40,7 +40,10 @@ export function options(command: Command): void {
     .option('--all', 'with --plan: name every record, not ten of each kind of change')
     .option('--yes', 'send it without asking')
     .option('--agree <hash>', 'send it if the plan still has this hash, which --plan shows')
-    .option('--approve <hash>', 'approve what a guard holds of this plan')
+    .option(
+      '--approve <hash>',
+      'approve what a guard holds of the plan with this hash, and send it',
+    )
     .option('--by <name>', 'with --approve: who approves (the user and host that call it)')
     .option('--reason <text>', 'with --approve: why')
     .addHelpText(
@@ -58,9 +61,16 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<Flags>();
   const [word = ''] = command.args;
   const undo = { run: word, ops: opsOf(flags.op) };
+  if (flags.plan && (flags.yes || flags.agree !== undefined)) {
+    throw new Invalid('--plan sends nothing, so --yes and --agree do not belong to it', {
+      fix: 'leave --plan out to send it',
+    });
+  }
   if (flags.plan)
     return pass(flags, shell, { ...planOf(undo, flags, shell), all: flags.all === true });
-  if (flags.yes || flags.agree !== undefined) return undoNow(flags, shell, undo);
+  // Who approves the plan agrees to it.
+  const isAgreed = [flags.yes, flags.agree, flags.approve].some((one) => one !== undefined);
+  if (isAgreed) return undoNow(flags, shell, undo);
   if (shell.canAsk !== true) {
     throw new Invalid(`undo ${word}: nothing is undone without agreement`, {
       fix: `look at it with ${commandLine(`undo ${word} --plan`, flags.config)}, then give --yes`,
@@ -117,15 +127,17 @@ async function undoWhenAgreed(flags: Flags, shell: Shell, undo: Undo): Promise<n
     },
   });
   if (found.changes === 0 && found.waits && code === exitCode('done')) return exitCode('busy');
-  if (found.changes === 0 || code !== exitCode('done')) return code;
+  const isHeld = code === exitCode('held');
+  if (found.changes === 0 || (code !== exitCode('done') && !isHeld)) return code;
   const talk = createTalk('crm-mirror undo', shell.stop);
-  const isAgreed = await talk.agree(`Send ${counted(found.changes, 'change')}?`);
+  const rest = isHeld ? ' What a guard holds of them is not sent until it is approved.' : '';
+  const isAgreed = await talk.agree(`Send ${counted(found.changes, 'change')}?${rest}`);
   talk.end(isAgreed ? 'The run begins.' : 'Nothing was sent.', isAgreed ? 'done' : 'cancelled');
   if (!isAgreed) return code;
   const { hash: agree, run: id } = found;
   // A worker that has the mirror makes the same plan, or refuses.
-  const [name = '', ...rest] = shell.argv ?? [];
-  const argv = [name, ...rest.map((token) => (token === undo.run ? id : token)), '--agree', agree];
+  const [name = '', ...words] = shell.argv ?? [];
+  const argv = [name, ...words.map((token) => (token === undo.run ? id : token)), '--agree', agree];
   const calling = shell.argv ? { ...shell, argv } : shell;
   return undoNow({ ...flags, agree }, calling, { ...undo, run: id });
 }

@@ -2,6 +2,8 @@
 import type { Problem } from '../domain/errors.ts';
 import { createCircuitBreaker } from './context/circuit-breaker.ts';
 import { approvalsOf } from './guard/plan-approval.ts';
+import { Invalid } from '../domain/errors.ts';
+import type { Snapshot } from '../snapshot/snapshot.ts';
 import { needsSignature } from './report/approval-rules.ts';
 import type { RecordType } from '../records/record-type.ts';
 import type { FullCode } from './report/full-reasons.ts';
@@ -33,6 +35,7 @@ import { createGroupCommit } from './context/group-commit.ts';
 export function beginRun(mirror: Mirror, options: RunOptions): Started {
   const { snapshot, locks, approvers } = mirror;
   if (options.approve && approvers) throw needsSignature(approvers, options.approve.plan);
+  if (options.approve) refuseOtherPlan(snapshot, options.approve.plan, options.undo);
   const clock = even(mirror.clock);
   const startedAt = clock.now();
   const quarantine = quarantineOf(snapshot.meta);
@@ -73,6 +76,23 @@ export function beginRun(mirror: Mirror, options: RunOptions): Started {
     reasons: quarantined ? said : [],
     notes: quarantined ? notes : [...notes, ...said],
   };
+}
+
+/** Refuses to approve a plan in a run that does not make its changes. Throws Invalid. */
+function refuseOtherPlan(snapshot: Snapshot, plan: string, undo: RunOptions['undo']): void {
+  const found = snapshot.awaitingApproval.get(plan);
+  if (!found) return;
+  const { undoes } = found;
+  if (undoes === null) {
+    if (!undo) return;
+    throw new Invalid(`${plan} is not a plan of this undo`, {
+      fix: `\`crm-mirror approve ${plan}\``,
+    });
+  }
+  if (undo && (undoes === 'RUN' || undo.run === 'last' || undo.run === undoes)) return;
+  throw new Invalid(`only the undo of run ${undoes} makes the changes of the plan ${plan}`, {
+    fix: `\`crm-mirror undo ${undoes} --approve ${plan}\``,
+  });
 }
 
 function contextOf(

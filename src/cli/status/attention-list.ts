@@ -1,7 +1,7 @@
 /** Lists what needs attention in a mirror's status, most serious first. All functions are pure. */
 import { guardNames, guardRows, type GuardClass } from '../../domain/guard-classes.ts';
 import { sayPending, signing } from '../../engine/report/approval-rules.ts';
-import { countWords, sayEnd } from '../../engine/report/guard-text.ts';
+import { approvingUndo, countWords, sayEnd } from '../../engine/report/guard-text.ts';
 import type { ToldRun } from './run-history.ts';
 import type { CurrentStatus } from './mirror-status.ts';
 import { sayHeld } from '../../erasure/pending/erasure-text.ts';
@@ -143,14 +143,17 @@ function lostChannels({ channelsLost, at }: CurrentStatus): Attention[] {
 function held({ held: plans, signatures, at }: CurrentStatus): Attention[] {
   return plans
     .filter(({ approved }) => !approved)
-    .map(({ plan, since, optOutsUntil, undecided }) => ({
+    .map(({ plan, since, optOutsUntil, undecided, undoes }) => ({
       code: 'held',
       text:
-        `${heldWords(undecided)}: awaiting approval since ${since} (${ago(since, at)}), ` +
+        `${undoes === undefined ? heldWords(undecided) : undoWords(undecided)}: awaiting approval since ${since} (${ago(since, at)}), ` +
         `under the plan ${plan}${signedWords(plan, signatures)}`,
       fix:
-        `see \`crm-mirror plan\`; if it is right, ` +
-        `\`crm-mirror ${approving(plan, signatures)}\`${endOf(optOutsUntil)}`,
+        undoes === undefined
+          ? `see \`crm-mirror plan\`; if it is right, ` +
+            `\`crm-mirror ${approving(plan, signatures)}\`${endOf(optOutsUntil)}`
+          : `see \`crm-mirror undo ${undoes} --plan\`; ` +
+            approvingUndo({ undoes, plan, signs: Boolean(signatures) }),
       ...(optOutsUntil === null ? {} : { isDaily: true }),
     }));
 }
@@ -195,6 +198,17 @@ export function heldWords(held: Record<GuardClass, number>): string {
     .map((guard) => {
       const { recordType, words } = guardRows[guard];
       return `${countWords(recordType, held[guard])} ${words.planned}`;
+    })
+    .join(', ');
+}
+
+/** Formats what guards withhold of an undo. */
+export function undoWords(held: Record<GuardClass, number>): string {
+  return guardNames
+    .filter((guard) => held[guard] > 0)
+    .map((guard) => {
+      const { recordType, words } = guardRows[guard];
+      return `${countWords(recordType, held[guard])} ${words.undone}`;
     })
     .join(', ');
 }
