@@ -10,7 +10,7 @@ import { guardNames, guardRows, type GuardClass } from '../domain/guard-classes.
 import { approvePlan, type Decided, isAnyLeft } from '../engine/guard/plan-decisions.ts';
 import { signPlan, toSign } from '../engine/guard/signed-decisions.ts';
 import { needsSignature, sayPending, signing } from '../engine/report/approval-rules.ts';
-import { heldWords, undoWords } from '../cli/status/attention-list.ts';
+import { heldWords } from '../cli/status/attention-list.ts';
 import { change, type LookFlags, print } from '../cli/lookup/snapshot-command.ts';
 import {
   decodeSignature,
@@ -188,7 +188,7 @@ function linesOf(
   { at, undoes }: { at: number; undoes: string | undefined },
 ): string[] {
   const { held, part, signed } = decided;
-  const words = undoes === undefined ? heldWords(held) : undoWords(held);
+  const words = heldWords(held, undoes);
   if (!isAnyLeft(held)) return [nothingLeft(wanted.plan)];
   const until = instant(at + weekMs);
   const partLine = part === undefined ? [] : [`This part has the hash ${part}.`];

@@ -2,14 +2,15 @@ import type { Command } from 'commander';
 import type { Op } from '../domain/change.ts';
 import { Invalid } from '../domain/errors.ts';
 import { counted } from '../domain/values/counted.ts';
-import { changeCount } from '../engine/report/run-summary.ts';
+import { changeCount, isAnyDeferred } from '../engine/report/run-summary.ts';
+import { deciderOf } from '../cli/run/decision-options.ts';
 import { cannotLines } from '../cli/run/undo-text.ts';
 import { createTalk } from '../cli/init/conversation/talk.ts';
 import { commandLine } from '../cli/output/printed-commands.ts';
 import { exitCode } from '../cli/output/exit-codes.ts';
+import { operatorName } from '../cli/output/operator-name.ts';
 import { apart } from '../cli/output/summary-text.ts';
 import {
-  isAnyDeferred,
   pass,
   type Pass,
   type PassFlags,
@@ -44,8 +45,8 @@ export function options(command: Command): void {
       '--approve <hash>',
       'approve what a guard holds of the plan with this hash, and send it',
     )
-    .option('--by <name>', 'with --approve: who approves (the user and host that call it)')
-    .option('--reason <text>', 'with --approve: why')
+    .option('--by <name>', 'who decides (the user and host that call it)')
+    .option('--reason <text>', 'why; the audit log keeps it, and with --approve the approval, too')
     .addHelpText(
       'after',
       '\nReads both sides, and makes a plan of inverses, which passes the guards like any other plan.\n' +
@@ -60,6 +61,11 @@ export function options(command: Command): void {
 export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<Flags>();
   const [word = ''] = command.args;
+  if (flags.plan && (flags.by ?? flags.reason) !== undefined) {
+    throw new Invalid('--by and --reason belong to a decision, and --plan sends nothing', {
+      fix: 'leave them out',
+    });
+  }
   const undo = { run: word, ops: opsOf(flags.op) };
   if (flags.plan && (flags.yes || flags.agree !== undefined)) {
     throw new Invalid('--plan sends nothing, so --yes and --agree do not belong to it', {
@@ -94,11 +100,12 @@ function planOf(undo: Undo, flags: Flags, shell: Shell): Pass {
 
 /** Sends what undoes the run; a person has agreed to it. */
 async function undoNow(flags: Flags, shell: Shell, undo: Undo): Promise<number> {
+  const { by, reason = null } = deciderOf(flags, shell);
   return pass(flags, callingShell(flags, shell), {
     mode: 'undo',
-    undo,
+    undo: { ...undo, decision: { by, reason, caller: operatorName(shell) } },
     writes: true,
-    approve: toApprove(flags, shell),
+    approve: flags.approve === undefined ? undefined : toApprove(flags, shell),
     foretells({ cannot = [] }, names) {
       if (!flags.json) cannotLines(cannot, names).forEach((line) => shell.print(line));
     },

@@ -1,4 +1,5 @@
 /** The command `undo`: takes back what an earlier run did, where that is still allowed. */
+import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
 
@@ -227,6 +228,51 @@ describe('the command', () => {
     expect(JSON.stringify(shown)).toContain(run);
   });
 
+  test('lists the first records of each kind of change in the document of the plan', async () => {
+    const people = Array.from({ length: 12 }, (_, at) => ({
+      email: `p${at}@example.com`,
+      news: 'yes',
+    }));
+    const world = await mirrored();
+    world.people(people);
+    const run = await synced(world);
+    const { json } = await world.call('undo', run, '--plan', '--json', '--addresses');
+    expect(json.planned).toMatchObject([{ kind: 'contact', op: 'opt_out', held: true, count: 12 }]);
+    expect(json.planned[0].records).toHaveLength(10);
+    expect(json.planned[0].records[0]).toEqual({
+      key: 'p0@example.com',
+      channels: ['ch_news'],
+      reason: `undoes what run ${run} did`,
+    });
+    const hashed = await world.call('undo', run, '--plan', '--json');
+    expect(hashed.out).not.toContain('@example.com');
+    const sent = await world.call('undo', run, '--yes', '--json');
+    expect(sent.json).not.toHaveProperty('planned');
+  });
+
+  test('keeps in the audit log who has undone a run, and why, if anything was sent', async () => {
+    const { world, run } = await created();
+    const decisions = async () => {
+      const file = `${world.folder}/audit-${Math.random()}.jsonl`;
+      await world.call('audit', 'export', '--output', file);
+      const lines = readFileSync(file, 'utf8').trimEnd().split('\n');
+      return lines.map((line) => JSON.parse(line)).filter(({ type }) => type === 'decision');
+    };
+    await world.call('undo', run, '--agree', '0000000000000000', '--reason', 'too early');
+    expect(await decisions()).toEqual([]);
+    await undone(world, run, '--by', 'Eve', '--reason', 'the wrong export');
+    expect(await decisions()).toMatchObject([
+      { what: 'undo', about: run, name: 'Eve', reason: 'the wrong export' },
+    ]);
+    expect(await world.call('undo', run, '--plan', '--reason', 'none')).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('--plan sends nothing'),
+    });
+    expect(await world.call('undo', run, '--yes', '--reason', `for ${ann}`)).toMatchObject({
+      code: 2,
+    });
+  });
+
   test.each([
     ['20200101T000000Z-0000', 'there is no such run'],
     ['last', 'no run has changed anything'],
@@ -237,69 +283,6 @@ describe('the command', () => {
     const { code, err } = await world.call('undo', word, '--yes');
     expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining(why) });
     expect(err.split('\n')).toHaveLength(1);
-  });
-
-  /** A mirror whose first run has created so many people that a guard holds the undo. */
-  async function crowded(options: Parameters<typeof mirrored>[0] = {}) {
-    const people = Array.from({ length: 30 }, (_, at) => ({
-      email: `p${at}@example.com`,
-      news: 'yes',
-    }));
-    const world = await mirrored(options);
-    world.people(people);
-    return { world, people, run: await synced(world) };
-  }
-
-  test('is held by the guard for deletes, until somebody approves this plan', async () => {
-    const { world, run } = await crowded();
-    const held = await world.call('undo', run, '--yes', '--json');
-    expect({ code: held.code, held: held.json.contacts.held }).toMatchObject({
-      code: 3,
-      held: { delete: 30 },
-    });
-    expect(news(world, 'p1@example.com')).toBe('opt_in');
-    expect((await world.call('sync', '--json')).code).toBe(0);
-    const { plan } = held.json;
-    const wrong = await world.call('sync', '--approve', plan);
-    expect(wrong).toMatchObject({ code: 2, err: expect.stringContaining(`undo ${run} --approve`) });
-    const done = await world.call('undo', run, '--approve', plan, '--json');
-    expect(done.code).toBe(0);
-    expect(news(world, 'p1@example.com')).toBe('opt_out');
-  });
-
-  test('names itself wherever what a guard holds is shown, and a full run ends no approval', async () => {
-    const { world, run } = await crowded();
-    const held = await world.call('undo', run, '--yes');
-    const { plan } = (await world.call('undo', run, '--plan', '--json')).json;
-    const way = `undo ${run} --approve ${plan}`;
-    expect(held.code).toBe(3);
-    for (const { said } of [held, await world.call('status'), await world.call('problems')]) {
-      expect(said).toContain(way);
-
-      expect(said).not.toContain('missing from the CRM');
-    }
-    expect((await world.call('sync')).said).not.toContain(plan);
-    expect((await world.call('status')).said).toContain(way);
-    const approved = await world.call('approve', plan);
-    expect(approved.out).toContain(`crm-mirror undo ${run} --yes`);
-    expect((await world.call('reject', plan, '--reason', 'no')).code).toBe(2);
-    await world.call('sync');
-    expect(news(world, 'p1@example.com')).toBe('opt_in');
-    expect((await world.call('undo', run, '--yes')).code).toBe(0);
-    expect(news(world, 'p1@example.com')).toBe('opt_out');
-    expect((await world.call('status')).said).not.toContain(plan);
-  });
-
-  test('is not approved with the plan of another run, nor the other way round', async () => {
-    const { world, people, run } = await crowded();
-    const { plan } = (await world.call('undo', run, '--yes', '--json')).json;
-    await world.call('approve', plan);
-    world.people(people.slice(0, 1));
-    for (let at = 0; at < 3; at += 1) {
-      const { code } = await world.call('sync');
-      expect([0, 3]).toContain(code);
-    }
-    expect(news(world, 'p5@example.com')).toBe('opt_in');
   });
 
   test('excludes --plan and agreement', async () => {

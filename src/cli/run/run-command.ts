@@ -4,7 +4,12 @@ import type { Config } from '../../config/config.ts';
 import { loadConfig } from '../../config/load-config.ts';
 import { Invalid, renderProblem } from '../../domain/errors.ts';
 import type { FullCode } from '../../engine/report/full-reasons.ts';
-import { nothingDone, type Plan, type Summary } from '../../engine/report/run-summary.ts';
+import {
+  isAnyDeferred,
+  nothingDone,
+  type Plan,
+  type Summary,
+} from '../../engine/report/run-summary.ts';
 import { renderGroups, shownGroups, type ShownGroup } from '../output/problem-groups.ts';
 import type { Line } from '../output/text-style.ts';
 import { type Ended, runLines, samplesOf, type Viewed } from './run-view.ts';
@@ -34,7 +39,7 @@ import type { Shell } from '../compose/process-shell.ts';
 import type { PlanView } from '../../engine/report/plan-view.ts';
 import { type LookFlags, namingOptions } from '../lookup/snapshot-command.ts';
 import { readOnlyPeople } from './only-people.ts';
-import { namedCannot } from './undo-text.ts';
+import { namedCannot, namedSamples } from './undo-text.ts';
 
 /** The flags of these commands. */
 export interface PassFlags extends LookFlags, QuietFlags {
@@ -161,7 +166,8 @@ async function runOnce(config: Config, { flags, shell: own, wanted }: Call): Pro
       async shows(plan) {
         view.plan = plan;
         wanted.foretells?.(plan, namesOf(mirror.snapshot, flags.addresses ?? shell.terminal));
-        if (!flags.json && !wanted.all) view.samples = await samplesOf(plan);
+        if (isPlanOfUndo(wanted) || !(flags.json || wanted.all))
+          view.samples = await samplesOf(plan);
       },
       ...(agrees && { agrees: (plan) => agrees(plan, mirror) }),
     });
@@ -192,6 +198,7 @@ async function printRun(
     ...summary,
     problems: named(summary, names, addresses),
     ...(summary.cannot && { cannot: namedCannot(summary.cannot, names) }),
+    ...(isPlanOfUndo(wanted) && { planned: namedSamples(ended.view.samples, names) }),
   };
   const groups = shownGroups(summary.groups, { names, addresses });
   if (flags.json) return shell.print(documentOf(told, groups));
@@ -204,6 +211,10 @@ async function printRun(
     (reason, at) => !mirror.notes.includes(reason) && summary.reasonCodes[at] !== 'policy',
   );
   for (const text of [...unsaid, ...heldLines(summary)]) shell.note(`crm-mirror: ${text}`);
+}
+
+function isPlanOfUndo({ undo, writes }: Pass): boolean {
+  return undo !== undefined && !writes;
 }
 
 /** Prints the thresholds of the configuration that this run has crossed. */
@@ -250,11 +261,6 @@ function countFromNow(requests: Mirror['requests']): Mirror['requests'] {
       rateLimited: rateLimited - before.rateLimited,
     };
   };
-}
-
-/** Returns whether changes wait for a window. */
-export function isAnyDeferred({ deferred }: Summary): boolean {
-  return Object.values(deferred).some((n) => n > 0);
 }
 
 function codeOf({ status, known }: Summary, flags: PassFlags, shell: Shell): number {

@@ -146,7 +146,7 @@ function held({ held: plans, signatures, at }: CurrentStatus): Attention[] {
     .map(({ plan, since, optOutsUntil, undecided, undoes }) => ({
       code: 'held',
       text:
-        `${undoes === undefined ? heldWords(undecided) : undoWords(undecided)}: awaiting approval since ${since} (${ago(since, at)}), ` +
+        `${heldWords(undecided, undoes)}: awaiting approval since ${since} (${ago(since, at)}), ` +
         `under the plan ${plan}${signedWords(plan, signatures)}`,
       fix:
         undoes === undefined
@@ -190,25 +190,14 @@ function manyOptOuts({ optOutsByEvents: seen }: CurrentStatus): Attention[] {
 
 /**
  * Formats what guards withhold, such as: 12 people to be deleted or opted out for absence, 3 people
- * to be created or opted in
+ * to be created or opted in. `undoes`: the run that a plan of `undo` undoes.
  */
-export function heldWords(held: Record<GuardClass, number>): string {
+export function heldWords(held: Record<GuardClass, number>, undoes?: string): string {
   return guardNames
     .filter((guard) => held[guard] > 0)
     .map((guard) => {
       const { recordType, words } = guardRows[guard];
-      return `${countWords(recordType, held[guard])} ${words.planned}`;
-    })
-    .join(', ');
-}
-
-/** Formats what guards withhold of an undo. */
-export function undoWords(held: Record<GuardClass, number>): string {
-  return guardNames
-    .filter((guard) => held[guard] > 0)
-    .map((guard) => {
-      const { recordType, words } = guardRows[guard];
-      return `${countWords(recordType, held[guard])} ${words.undone}`;
+      return `${countWords(recordType, held[guard])} ${undoes === undefined ? words.planned : words.undone}`;
     })
     .join(', ');
 }

@@ -48,7 +48,7 @@ export interface Summary {
   /** Opt-outs reported to the CRM; null if this mirror, or this kind of run, reports none. */
   returns: WriteBackSummary | null;
   requests: RequestCounts;
-  /** The forecast duration of the plan, from the observed limits; null if nothing was planned. */
+  /** How long what is sent of the plan takes, by the limits seen; null if nothing was planned. */
   forecast: Forecast | null;
   /** Null for a side that this run did not read. */
   certificate: { source: boolean | null; platform: boolean | null };
@@ -168,6 +168,11 @@ const noneExtra = {
   furtherOptIns: 0,
   prevented: { optIns: 0, protect: 0, sample: 0 },
 };
+
+/** Returns whether changes wait for a window. */
+export function isAnyDeferred({ deferred }: Pick<Summary, 'deferred'>): boolean {
+  return Object.values(deferred).some((n) => n > 0);
+}
 
 /** Splits the counts of held changes by class into the two places of a summary. */
 export function splitHeld({ template, ...people }: Record<GuardClass, number>) {
