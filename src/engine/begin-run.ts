@@ -1,8 +1,7 @@
 /** Begins a run: gives it an id, and handles the unfinished work of earlier runs. */
-import type { Problem } from '../domain/errors.ts';
+import { Invalid, type Problem } from '../domain/errors.ts';
 import { createCircuitBreaker } from './context/circuit-breaker.ts';
 import { approvalsOf } from './guard/plan-approval.ts';
-import { Invalid } from '../domain/errors.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import { needsSignature } from './report/approval-rules.ts';
 import type { RecordType } from '../records/record-type.ts';

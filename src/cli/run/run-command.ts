@@ -38,7 +38,7 @@ import { modeNow } from './run-mode.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import type { PlanView } from '../../engine/report/plan-view.ts';
 import { type LookFlags, namingOptions } from '../lookup/snapshot-command.ts';
-import { readOnlyPeople } from './only-people.ts';
+import { onlyOf, readOnlyPeople } from './only-people.ts';
 import { namedCannot, namedSamples } from './undo-text.ts';
 
 /** The flags of these commands. */
@@ -295,10 +295,4 @@ function documentOf({ reasonCodes: _, ...summary }: Summary, groups: ShownGroup[
     return { kind, key, class: of, cause, reason, fix, new: isNew };
   });
   return JSON.stringify({ ...summary, certificate, problems, groups }, null, 2);
-}
-
-/** Returns the record type that a flag names. Throws Invalid for another word. */
-export function onlyOf(word: string | undefined): RunOptions['only'] {
-  if (word === undefined || word === 'contacts' || word === 'templates') return word;
-  throw new Invalid(`--only ${word}: there are contacts and templates`);
 }

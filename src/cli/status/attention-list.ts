@@ -152,10 +152,14 @@ function held({ held: plans, signatures, at }: CurrentStatus): Attention[] {
         undoes === undefined
           ? `see \`crm-mirror plan\`; if it is right, ` +
             `\`crm-mirror ${approving(plan, signatures)}\`${endOf(optOutsUntil)}`
-          : `see \`crm-mirror undo ${undoes} --plan\`; ` +
-            approvingUndo({ undoes, plan, signs: Boolean(signatures) }),
+          : fixOfUndo(undoes, plan, signatures),
       ...(optOutsUntil === null ? {} : { isDaily: true }),
     }));
+}
+
+function fixOfUndo(undoes: string, plan: string, signatures: CurrentStatus['signatures']): string {
+  const how = approvingUndo({ undoes, plan, signs: Boolean(signatures) });
+  return `see \`crm-mirror undo ${undoes} --plan\`; ${how}`;
 }
 
 function signedWords(plan: string, signatures: CurrentStatus['signatures']): string {
