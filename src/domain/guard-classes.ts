@@ -61,6 +61,8 @@ interface GuardWords {
   schema: { what: string; of: string };
   /** States what would be done to the records. The message puts their number before this text. */
   would: string;
+  /** The same of a run that undoes another. */
+  undone: string;
   /** What `percent` refers to. */
   of: string;
   /** The usual cause; `causes`: more specific causes by the reason for holding. */
@@ -103,6 +105,7 @@ export const guardClasses = table([
         of: 'the people that this mirror owns',
       },
       would: 'missing from the CRM, or with another address there, would be deleted or opted out',
+      undone: 'would be opted out or deleted to undo a run',
       of: 'people we own',
       cause: 'often an export that lacks people',
       causes: {
@@ -132,6 +135,7 @@ export const guardClasses = table([
     words: {
       schema: { what: 'Opt-outs that the CRM states', of: 'the subscribed people' },
       would: 'would be opted out because the CRM says so',
+      undone: 'would be opted out',
       of: 'people subscribed',
       cause: 'often a wrong column, or an export with other words in it',
       heading: 'Opted out in the CRM',
@@ -157,6 +161,7 @@ export const guardClasses = table([
     words: {
       schema: { what: 'Opt-ins and creations', of: 'the people that the CRM wants in a channel' },
       would: 'would be created or opted in',
+      undone: 'would be opted in again to undo a run',
       of: 'people the CRM wants',
       cause: 'often a column or a condition that changed its meaning',
       causes: { withdrawn: 'often a column of opt-outs that came empty' },
@@ -183,6 +188,7 @@ export const guardClasses = table([
         of: 'the templates that this mirror owns',
       },
       would: 'would be changed or archived',
+      undone: 'would be changed back to undo a run',
       of: 'templates we own',
       cause: 'often a folder that was exchanged, or a build that wrote all of them anew',
       heading: 'Templates that changed or went',

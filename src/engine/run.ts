@@ -116,7 +116,8 @@ function isLeftForNextRun({ run, options, reasons }: RunState, round: number): b
   const left = run.snapshot.guarded.countPassing();
   if (left > 0) {
     const reason = `${counted(left, 'change')} could not be made in this run`;
-    reasons.push({ code: 'changes-left', reason, fix: 'run again' });
+    const fix = run.undo ? `run \`crm-mirror undo ${run.undo.run}\` again` : 'run again';
+    reasons.push({ code: 'changes-left', reason, fix });
   }
   return true;
 }

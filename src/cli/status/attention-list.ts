@@ -1,7 +1,7 @@
 /** Lists what needs attention in a mirror's status, most serious first. All functions are pure. */
 import { guardNames, guardRows, type GuardClass } from '../../domain/guard-classes.ts';
 import { sayPending, signing } from '../../engine/report/approval-rules.ts';
-import { countWords, sayEnd } from '../../engine/report/guard-text.ts';
+import { approvingUndo, countWords, sayEnd } from '../../engine/report/guard-text.ts';
 import type { ToldRun } from './run-history.ts';
 import type { CurrentStatus } from './mirror-status.ts';
 import { sayHeld } from '../../erasure/pending/erasure-text.ts';
@@ -143,16 +143,23 @@ function lostChannels({ channelsLost, at }: CurrentStatus): Attention[] {
 function held({ held: plans, signatures, at }: CurrentStatus): Attention[] {
   return plans
     .filter(({ approved }) => !approved)
-    .map(({ plan, since, optOutsUntil, undecided }) => ({
+    .map(({ plan, since, optOutsUntil, undecided, undoes }) => ({
       code: 'held',
       text:
-        `${heldWords(undecided)}: awaiting approval since ${since} (${ago(since, at)}), ` +
+        `${heldWords(undecided, undoes)}: awaiting approval since ${since} (${ago(since, at)}), ` +
         `under the plan ${plan}${signedWords(plan, signatures)}`,
       fix:
-        `see \`crm-mirror plan\`; if it is right, ` +
-        `\`crm-mirror ${approving(plan, signatures)}\`${endOf(optOutsUntil)}`,
+        undoes === undefined
+          ? `see \`crm-mirror plan\`; if it is right, ` +
+            `\`crm-mirror ${approving(plan, signatures)}\`${endOf(optOutsUntil)}`
+          : fixOfUndo(undoes, plan, signatures),
       ...(optOutsUntil === null ? {} : { isDaily: true }),
     }));
+}
+
+function fixOfUndo(undoes: string, plan: string, signatures: CurrentStatus['signatures']): string {
+  const how = approvingUndo({ undoes, plan, signs: Boolean(signatures) });
+  return `see \`crm-mirror undo ${undoes} --plan\`; ${how}`;
 }
 
 function signedWords(plan: string, signatures: CurrentStatus['signatures']): string {
@@ -187,14 +194,14 @@ function manyOptOuts({ optOutsByEvents: seen }: CurrentStatus): Attention[] {
 
 /**
  * Formats what guards withhold, such as: 12 people to be deleted or opted out as missing from the
- * CRM, 3 people to be created or opted in
+ * CRM, 3 people to be created or opted in. `undoes`: the run that a plan of `undo` undoes.
  */
-export function heldWords(held: Record<GuardClass, number>): string {
+export function heldWords(held: Record<GuardClass, number>, undoes?: string): string {
   return guardNames
     .filter((guard) => held[guard] > 0)
     .map((guard) => {
       const { recordType, words } = guardRows[guard];
-      return `${countWords(recordType, held[guard])} ${words.planned}`;
+      return `${countWords(recordType, held[guard])} ${undoes === undefined ? words.planned : words.undone}`;
     })
     .join(', ');
 }

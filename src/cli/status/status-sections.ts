@@ -41,6 +41,8 @@ export interface ToldHeld extends Record<GuardClass, number> {
   changes: { key: string; op: string; part: string }[];
   /** How many more changes await approval than are listed. */
   more: number;
+  /** The run that a plan of `undo` undoes. Only that command makes its changes. */
+  undoes?: string;
 }
 
 const changesShown = 20;
@@ -156,7 +158,7 @@ function heldOf(snapshot: Snapshot, { names, now, config }: Seen): ToldHeld[] {
     });
     return ends.toSorted((a, b) => a - b)[0];
   };
-  return awaitingApproval.current().map(({ plan, since, held: counts }) => {
+  return awaitingApproval.current().map(({ plan, since, undoes, held: counts }) => {
     const changes = awaitingApproval.changes(plan, changesShown);
     const undecided = awaitingApproval.undecided(plan, inForce);
     return {
@@ -168,6 +170,7 @@ function heldOf(snapshot: Snapshot, { names, now, config }: Seen): ToldHeld[] {
       optOutsUntil: instantOrNull(until(plan, counts)),
       changes: changes.map(({ op, part, ...record }) => ({ key: names(record), op, part })),
       more: awaitingApproval.countChanges(plan) - changes.length,
+      ...(undoes !== null && { undoes }),
     };
   });
 }

@@ -166,7 +166,7 @@ export interface RunOptions {
 
 /** A run to undo. */
 export interface ToUndo {
-  /** Its id, or `last`: the newest run that has changed anything. */
+  /** Its id, or `last`: the newest run but undos that has changed anything. */
   run: string;
   /** The operations to undo; undefined for all. */
   ops?: readonly Op[] | undefined;

@@ -232,7 +232,9 @@ function reasonsOf(state: RunState, tally: readonly JournalTally[]): Problem[] {
   const unsent = tally.reduce((sum, { state, n }) => sum + (state === 'planned' ? n : 0), 0);
   if (unsent > 0 && !run.stop.aborted) {
     const reason = `${counted(unsent, 'change')} ${unsent === 1 ? 'was' : 'were'} not sent`;
-    reasons.push({ code: 'changes-left', reason, fix: 'the next run plans them again' });
+    const again = run.undo && `run \`crm-mirror undo ${run.undo.run}\` again`;
+    const fix = again ?? 'the next run plans them again';
+    reasons.push({ code: 'changes-left', reason, fix });
   }
   return reasons;
 }

@@ -60,7 +60,7 @@ function* steps(context: RunState, cause: Cause): Generator<undefined, void> {
   for (const of of classes) {
     const { withoutHeldOf } = guardRows[of];
     // Nobody can reject an opt-out that the CRM states.
-    if (hasRejections && !timedGuards.has(of))
+    if (hasRejections && !timedGuards.has(of) && !context.run.undo)
       yield* eachRangeOf(context, of, awaitingApproval.refuse);
     if (withoutHeldOf) {
       yield* eachRangeOf(context, of, (range) => guarded.keepOut(range, withoutHeldOf));
@@ -187,7 +187,7 @@ function tellHeld(context: RunState, found: HoldReason, volume: ChangeVolume): v
   const told = { ...volume, fresh: withheld + (isTimed ? review.unplanned : 0) };
   // An earlier plan also shows the people that this run has not read. A plan that no run has held
   // cannot be approved.
-  const current = awaitingApproval.current();
+  const current = awaitingApproval.current().filter(({ undoes }) => undoes === null || run.undo);
   const isOwn = run.writes || current.some((one) => one.plan === plan?.hash);
   const shown = isOwn && told.fresh === withheld ? plan?.hash : largestOf(current, of);
   const { holdForMs } = run.guards[of];
@@ -196,6 +196,7 @@ function tellHeld(context: RunState, found: HoldReason, volume: ChangeVolume): v
     limit: run.guards[of],
     plan: shown ?? (run.writes ? plan?.hash : undefined),
     signs: run.approvers !== undefined,
+    undoes: run.undo?.run,
     until: isTimed && holdForMs !== undefined ? since + holdForMs : undefined,
   });
   tally.held({

@@ -12,14 +12,24 @@ interface ToExplain {
   /** Whether an approval has to be signed. */
   signs?: boolean;
   until?: number | undefined;
+  /** The run that the plan undoes. */
+  undoes?: string | undefined;
 }
 
 /** Explains what is held and why, the usual cause, and how to release it. */
 export function explainHeld(
   held: HoldReason,
   volume: ChangeVolume,
-  { limit, plan, signs = false, until }: ToExplain,
+  { limit, plan, signs = false, until, undoes }: ToExplain,
 ): Fault {
+  if (undoes !== undefined) {
+    const { recordType, words } = guardRows[volume.guard];
+    const who = `${countWords(recordType, volume.fresh)} ${words.undone}`;
+    return {
+      reason: `${who}, and this awaits approval: ${whyOf(held, volume, limit)}`,
+      fix: `see \`crm-mirror undo ${undoes} --plan\`, and ${approvingUndo({ undoes, plan, signs })}`,
+    };
+  }
   const { guard, fresh } = volume;
   const { recordType, words } = guardRows[guard];
   const often = asks[held.by] ?? words.causes?.[held.by] ?? words.cause;
@@ -38,6 +48,27 @@ const asks: Partial<Record<HoldReason['by'], string>> = {
   rule: 'a rule of the configuration asks',
   canary: 'a canary is out of bounds',
 };
+/** States how a plan of `undo` is approved: no other run makes its changes. */
+export function approvingUndo({
+  undoes,
+  plan,
+  signs = false,
+}: {
+  undoes: string;
+  plan: string | undefined;
+  signs?: boolean;
+}): string {
+  if (plan === undefined) return `if it is right: \`crm-mirror undo ${undoes}\``;
+  if (!signs) return `if it is right: \`crm-mirror undo ${undoes} --approve ${plan}\``;
+  return `if it is right: \`crm-mirror ${signing(plan)}\`, then \`crm-mirror undo ${undoes} --yes\``;
+}
+
+/** Returns the error for rejecting a plan of `undo`. */
+export function undoNotRejectable(undoes: string): Invalid {
+  return new Invalid(`only \`crm-mirror undo ${undoes}\` makes these changes`, {
+    fix: 'nothing: if it is not called again, nothing of this is done',
+  });
+}
 
 /** Returns "1 person", "12 people" or "3 templates". */
 export function countWords(type: RecordTypeName, n: number): string {

@@ -14,10 +14,13 @@ import { most } from '../database/plan-chunks.ts';
  */
 export interface PlansAwaitingApproval extends ApprovalHolds, PlanApprovals, PlanGroups, PlanParts {
   /**
-   * Marks the plans of this mode (for `full`: of every mode) as no longer current. Plans with a
-   * change of a record type in `but` are kept, because the run did not judge those.
+   * Marks the plans of this mode (for `full`: of every mode but `undo`) as no longer current, and
+   * those of `undo` from before `before` (epoch milliseconds). Plans with a change of a record type
+   * in `but` are kept, because the run did not judge those.
    */
-  clear(mode: string, but: readonly RecordTypeName[]): void;
+  clear(mode: string, which: { but: readonly RecordTypeName[]; before: number }): void;
+  /** Returns whether a plan, or the plan of a part, is one of `undo`. */
+  isOfUndo(plan: string): boolean;
   /** Returns whether a plan has a withheld change of one of these record types. */
   isAbout(plan: string, kinds: readonly RecordTypeName[]): boolean;
   /**
@@ -52,6 +55,8 @@ export interface PlanAwaitingApproval {
   since: number;
   /** The number of people or templates with withheld changes, by guard. */
   held: Record<GuardClass, number>;
+  /** The run that it undoes; null for any other plan. Only `undo` of that run makes its changes. */
+  undoes: string | null;
 }
 
 /** A change that awaits approval. */
@@ -75,18 +80,26 @@ const since = `coalesce((select min(e.at) from held_plan e where exists (
     where a.ended_at >= e.at
       and b.kind = h.kind and b.key = h.key and b.op = h.op and b.part = h.part))), s.at)`;
 
-const told = `select s.plan, s.batch, ${since} since from held_plan s`;
+/** The run that a plan undoes. If the run that made the plan was killed, it is not known. */
+const undoes = `iif(s.mode = 'undo', coalesce((select r.asked ->> '$.undoes' from run r
+  where r.mode = 'undo' and r.plan = s.plan limit 1), 'RUN'), null)`;
+
+const told = `select s.plan, s.batch, ${since} since, ${undoes} undoes from held_plan s`;
 
 /** Prepares the statements about plans that await approval. */
 export function awaitingApprovalIn(db: Statements): PlansAwaitingApproval {
   const hasAny = (batch: string) => `exists (select 1 from json_each(@kinds) k
     join held h on h.batch = ${batch} and h.kind = k.value)`;
   const clear = db.prepare(
-    `update held_plan set current = 0 where current and (mode = @mode or @mode = 'full')
+    `update held_plan set current = 0 where current
+       and (mode = @mode or (@mode = 'full' and mode <> 'undo') or (mode = 'undo' and at < @before))
        and not ${hasAny('held_plan.batch')}`,
   );
   const about = db.prepare<{ plan: string; kinds: string }, { is: number }>(
     `select ${hasAny('s.batch')} "is" from held_plan s where s.plan = @plan`,
+  );
+  const ofUndo = db.prepare<[string], { one: 1 }>(
+    `select 1 one from held_plan where plan = ? and mode = 'undo'`,
   );
   const keepBatch = db.prepare(
     `insert or ignore into held (batch, kind, key, op, part, target, guard, body, ids)
@@ -118,7 +131,8 @@ export function awaitingApprovalIn(db: Statements): PlansAwaitingApproval {
     return { ...plan, held: byGuard((guard) => counts.get(guard) ?? 0) };
   };
   return {
-    clear: (mode, but) => void clear.run({ mode, kinds: JSON.stringify(but) }),
+    clear: (mode, { but, before }) => void clear.run({ mode, before, kinds: JSON.stringify(but) }),
+    isOfUndo: (plan) => ofUndo.get(plan) !== undefined,
     isAbout: (plan, kinds) => about.get({ plan, kinds: JSON.stringify(kinds) })?.is === 1,
     keep({ size, ...plan }) {
       if (count.get(plan.batch)?.n !== size) keepBatch.run(plan.batch);

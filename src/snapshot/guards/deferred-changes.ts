@@ -14,14 +14,14 @@ export type Deferral = 'window' | 'canary';
 
 /** The changes that a run leaves to a later one. */
 export interface DeferredChanges {
-  /** Removes the changes of a range from the plan, except what the source states and what waits. */
+  /** Removes the changes of a range from the plan, except what is urgent and what waits. */
   defer(guarded: Guarded): void;
   /** Removes the changes of these records likewise, because they wait for a canary. */
   deferFor(guarded: Guarded, keys: readonly Key[]): void;
   /** Notes a change of the journal that is not sent, by its number. */
   add(seq: number): void;
-  /** Returns whether the source states a change of the journal about one record. */
-  isStated(seq: number): boolean;
+  /** Returns whether a change of the journal is made at any time. */
+  isUrgent(seq: number): boolean;
   /** Counts the records with such a change of a class, all or those that wait for one thing. */
   count(guard: GuardClass, by?: Deferral): number;
   /** Counts these changes of a record type, by operation. */
@@ -30,9 +30,18 @@ export interface DeferredChanges {
   forget(kind: RecordTypeName, key: Key): void;
 }
 
+/**
+ * Selects the rows of a table of changes that no window delays: what the source states about one
+ * person, and the opt-outs of `undo`, which no other run makes.
+ */
+function isUrgent(table: string): string {
+  const isUndone = `(${table}.op = 'opt_out' and ${table}.body ->> '$.cause' = 'undone')`;
+  return `(${isStated(table)} or coalesce(${isUndone}, 0))`;
+}
+
 /** Prepares the statements about changes that are left to a later run. */
 export function deferredIn(db: Statements): DeferredChanges {
-  const those = `from temp.planned where ${isGuarded} and held = 0 and not ${isStated('planned')}`;
+  const those = `from temp.planned where ${isGuarded} and held = 0 and not ${isUrgent('planned')}`;
   const columns = 'guard, key, kind, op, part';
   const note = db.prepare<Guarded>(
     `insert or ignore into temp.deferred (${columns}, by) select ${columns}, 'window' ${those}`,
@@ -47,8 +56,8 @@ export function deferredIn(db: Statements): DeferredChanges {
     `insert or ignore into temp.deferred (${columns}, by)
      select ${columns}, 'window' from change where seq = ? and guard is not null`,
   );
-  const stated = db.prepare<[number], { one: 1 }>(
-    `select 1 one from change where seq = ? and ${isStated('change')}`,
+  const urgent = db.prepare<[number], { one: 1 }>(
+    `select 1 one from change where seq = ? and ${isUrgent('change')}`,
   );
   const count = db.prepare<{ guard: string; by: string | null }, { n: number }>(
     `select count(*) n from (select distinct kind, key from temp.deferred
@@ -69,7 +78,7 @@ export function deferredIn(db: Statements): DeferredChanges {
       removeSome.run({ ...guarded, keys });
     },
     add: (seq) => void add.run(seq),
-    isStated: (seq) => stated.get(seq) !== undefined,
+    isUrgent: (seq) => urgent.get(seq) !== undefined,
     count: (guard, by) => count.get({ guard, by: by ?? null })?.n ?? 0,
     ops: (kind) => ops.all(kind),
     forget: (kind, key) => void forget.run(kind, key),

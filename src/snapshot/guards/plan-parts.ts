@@ -106,9 +106,10 @@ export function isRejected(table: string): string {
 
 /**
  * Selects the rows of `held h` in `held_plan s` that still wait: an SQL condition. A change that
- * was done under an approval of the plan or of a part of it waits no more.
+ * was done under an approval of the plan or of a part of it waits no more. For a plan of `undo`, no
+ * record is stored as waiting, because only that command makes its changes.
  */
-export const isLeft = `${standsOf('h')} and not exists (
+export const isLeft = `(s.mode = 'undo' or ${standsOf('h')}) and not exists (
   select 1 from change c join approval a on a.plan = c.approved
     join held_plan f on f.plan = a.plan
   where c.kind = h.kind and c.key = h.key and c.op = h.op and c.part = h.part
