@@ -22,12 +22,14 @@ import files from '@fastify/static';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Clock } from '../domain/clock.ts';
-import { isExpected } from '../domain/errors.ts';
+import { Busy, isExpected } from '../domain/errors.ts';
+import { explain, isBug } from '../cli/output/failure-report.ts';
 import { createSessionStore, sessionMs } from './access/session-store.ts';
 import { serveSignIn } from './sign-in.ts';
 import { type AccessRules, type User, visitorOf } from './access/visitor.ts';
 import type { ConsoleMirror } from './view/console-mirror.ts';
 import { assetsAt } from './view/layout.ts';
+import { limitPages } from './live.ts';
 import { serveMirror } from './mirror-routes.ts';
 import { showMirrors } from './pages/mirrors.ts';
 import { sendPage } from './view/send-page.ts';
@@ -120,24 +122,33 @@ function serveAll(scope: FastifyInstance, options: ConsoleOptions): void {
     request.visitor = visitorOf(request, access);
   });
   scope.setErrorHandler(async (error, request, reply) => {
-    const { statusCode = isExpected(error) ? 400 : 500 } = coded.parse(error);
-    if (statusCode >= 500) failed(error);
-    const text =
-      statusCode < 500 && error instanceof Error
-        ? error.message
-        : 'This is a bug. The log of this process describes it.';
-    return sendPage(request, reply, {
-      title: 'This did not work',
-      code: statusCode,
-      lines: [text],
-    });
+    const { code, lines } = faultOf(error);
+    if (code === 500) failed(error);
+    return sendPage(request, reply, { title: 'This did not work', code, lines });
   });
   serveSignIn(scope, access);
   scope.register(async (inside) => {
     inside.addHook('onRequest', (request, reply) => letIn(request, reply, access));
     inside.get('/', async (request, reply) => showMirrors(request, reply, mirrors));
-    for (const mirror of mirrors) serveMirror(inside, mirror, options);
+    const livePages = limitPages();
+    for (const mirror of mirrors) serveMirror(inside, mirror, { ...options, livePages });
   });
+}
+
+/** Returns the HTTP status of an error, and what the page of it says. */
+function faultOf(error: unknown): { code: number; lines: string[] } {
+  const { statusCode = 500 } = coded.parse(error);
+  if (statusCode < 500 && error instanceof Error) {
+    return { code: statusCode, lines: [error.message] };
+  }
+  if (isBug(error)) {
+    return { code: 500, lines: ['This is a bug. The log of this process describes it.'] };
+  }
+  if (error instanceof Busy) {
+    const reasons = error.problems.map(({ reason }) => `${reason}.`);
+    return { code: 503, lines: [...reasons, 'Reload this page in a moment.'] };
+  }
+  return { code: isExpected(error) ? 400 : 503, lines: explain(error).text.split('\n') };
 }
 
 async function letIn(

@@ -1,13 +1,14 @@
 /** Registers the pages, the live updates and the actions of one mirror. */
+import { isDeepStrictEqual } from 'node:util';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { Invalid } from '../domain/errors.ts';
 import type { Clock } from '../domain/clock.ts';
 import { exitCode } from '../cli/output/exit-codes.ts';
-import type { FlashKind } from './access/visitor.ts';
+import { type AccessRules, type FlashKind, visitorNow } from './access/visitor.ts';
 import { actions, apartActions, runActions } from './actions.ts';
 import type { CommandResult, ConsoleMirror } from './view/console-mirror.ts';
-import { watchMirror } from './live.ts';
+import { type limitPages, watchMirror } from './live.ts';
 import type { NavLink } from './view/layout.ts';
 import {
   linkTo,
@@ -21,7 +22,11 @@ import { csrfOf, sendPage } from './view/send-page.ts';
 import { pathOf } from './sign-in.ts';
 
 interface MirrorRoutesOptions {
+  access: AccessRules;
   clock: Clock;
+  /** Counts the live pages of all mirrors. */
+  livePages: ReturnType<typeof limitPages>;
+  failed(error: unknown): void;
 }
 
 const query = z.record(z.string(), z.string().or(z.array(z.string()).transform(([one]) => one)));
@@ -31,8 +36,9 @@ const params = z.object({ id: z.string().max(500).default('') });
 export function serveMirror(
   scope: FastifyInstance,
   mirror: ConsoleMirror,
-  { clock }: MirrorRoutesOptions,
+  options: MirrorRoutesOptions,
 ): void {
+  const { clock } = options;
   const base = linkTo({ mirror });
   for (const page of pages) {
     const path = page.path === '' ? base : `${base}/${page.path}`;
@@ -51,21 +57,41 @@ export function serveMirror(
       });
     }
   }
-  const watch = watchMirror(mirror, clock);
-  scope.get(`${base}/live`, { sse: 'only' }, async (request, reply) => {
-    reply.sse.keepAlive();
-    reply.sse.sendHeaders();
-    const stop = watch({ ...inside(request, reply, mirror), here: base }, (event) =>
-      reply.sse.send(event),
-    );
-    reply.sse.onClose(stop);
-  });
+  serveLive(scope, mirror, options);
   const guards = { preHandler: scope.csrfProtection };
   for (const name of Object.keys(actions)) {
     scope.post(`${base}/do/${name}`, guards, async (request, reply) =>
       act(request, reply, { name, mirror, clock }),
     );
   }
+}
+
+function serveLive(
+  scope: FastifyInstance,
+  mirror: ConsoleMirror,
+  { access, clock, livePages, failed }: MirrorRoutesOptions,
+): void {
+  const base = linkTo({ mirror });
+  const watch = watchMirror(mirror, { clock, failed });
+  scope.get(`${base}/live`, { sse: 'only' }, async (request, reply) => {
+    const { user, ...asked } = inside(request, reply, mirror);
+    const uncount = livePages(user.name);
+    if (!uncount) return reply.code(429).send({ error: 'too many pages of this user are open' });
+    reply.sse.onClose(uncount);
+    reply.sse.keepAlive();
+    reply.sse.sendHeaders();
+    const stop = watch({
+      request: { ...asked, user, here: base },
+      send: (event) => reply.sse.send(event),
+      close: () => reply.sse.close(),
+      async isLetIn() {
+        const now = await visitorNow(request, access);
+        return isDeepStrictEqual(now, user);
+      },
+    });
+    reply.sse.onClose(stop);
+    return reply;
+  });
 }
 
 interface Answered {

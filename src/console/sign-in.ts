@@ -5,7 +5,7 @@ import { isSame } from '../server/access-check.ts';
 import { html } from './view/page.ts';
 import { sendPage } from './view/send-page.ts';
 import { isPassword } from './access/password-hash.ts';
-import type { AccessRules } from './access/visitor.ts';
+import { type AccessRules, passwordMark } from './access/visitor.ts';
 
 const given = z.object({
   name: z.string().max(200).default(''),
@@ -21,7 +21,7 @@ export function serveSignIn(scope: FastifyInstance, rules: AccessRules): void {
     const { to, key } = query.parse(request.query);
     const { link } = rules;
     if (link && key !== '' && isSame(key, link.key)) {
-      return begin(request, reply, { name: link.user.name, isByLink: true, to });
+      return begin(request, reply, { name: link.user.name, isByLink: true, mark: '', to });
     }
     return showForm(request, reply, { to, code: 200 });
   });
@@ -31,7 +31,7 @@ export function serveSignIn(scope: FastifyInstance, rules: AccessRules): void {
     const known = rules.users?.find(name);
     const isRight = await isPassword(password, known?.password);
     if (!known || !isRight) return showForm(request, reply, { to, code: 401 });
-    return begin(request, reply, { name, isByLink: false, to });
+    return begin(request, reply, { name, isByLink: false, mark: passwordMark(known), to });
   });
   scope.post('/sign-out', { preHandler: scope.csrfProtection }, async (request, reply) => {
     await request.session.destroy();
@@ -42,6 +42,7 @@ export function serveSignIn(scope: FastifyInstance, rules: AccessRules): void {
 interface Begun {
   name: string;
   isByLink: boolean;
+  mark: string;
   to: string;
 }
 

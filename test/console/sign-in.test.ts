@@ -6,26 +6,10 @@ import { accessRulesOf } from '../../src/console/access/access-rules.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { mirrored } from '../support/commands/mirrored-contacts.ts';
 import { raw } from '../support/server/started-server.ts';
+import { withUsers } from '../support/console/console-users.ts';
 import { closeBrowser, faultsOf, look, startConsole } from '../support/console/running-console.ts';
 
 afterAll(closeBrowser);
-
-/** A mirror whose file of users has an operator and a viewer. */
-async function withUsers(server: object = {}) {
-  const world = await mirrored();
-  expect((await world.call('sync')).code).toBe(0);
-  world.config({ server: { users: 'users.yaml', ...server } });
-  const passwordOf = async (name: string, role: string): Promise<string> => {
-    const { out } = await world.call('console', '--add-user', name, '--role', role);
-    return /: (\S+)$/.exec(out)?.[1] ?? '';
-  };
-  const passwords = {
-    olga: await passwordOf('olga', 'operator'),
-    vera: await passwordOf('vera', 'viewer'),
-  };
-  const access = { ...accessRulesOf(loadConfig(world.file, {})), link: undefined };
-  return { ...world, passwords, running: await startConsole([world.file], access) };
-}
 
 test('a user signs in, stays who they are, and signs out', async () => {
   const { passwords, running } = await withUsers();
