@@ -24,7 +24,9 @@ import { z } from 'zod';
 import type { Clock } from '../domain/clock.ts';
 import { Busy, isExpected } from '../domain/errors.ts';
 import { explain, isBug } from '../cli/output/failure-report.ts';
+import { denial } from '../server/access-check.ts';
 import { createSessionStore, sessionMs } from './access/session-store.ts';
+import { answerFaults } from '../server/http-server.ts';
 import { serveSignIn } from './sign-in.ts';
 import { type AccessRules, type User, visitorOf } from './access/visitor.ts';
 import type { ConsoleMirror } from './view/console-mirror.ts';
@@ -43,6 +45,8 @@ export interface ConsoleOptions {
   secret: string;
   /** Called with each bug that occurs while a request is served. */
   failed(error: unknown): void;
+  /** Registers other routes, which see `request.visitor` and decide themselves who is let in. */
+  beside?(scope: FastifyInstance): void;
 }
 
 const policy = [
@@ -114,7 +118,7 @@ function serveAssets(scope: FastifyInstance): void {
 }
 
 function serveAll(scope: FastifyInstance, options: ConsoleOptions): void {
-  const { mirrors, access, failed } = options;
+  const { mirrors, access, failed, beside } = options;
   scope.decorateRequest('visitor');
   scope.addHook('onRequest', async (request, reply) => {
     // With no-referrer, browsers would not say which page sends a form.
@@ -126,6 +130,12 @@ function serveAll(scope: FastifyInstance, options: ConsoleOptions): void {
     if (code === 500) failed(error);
     return sendPage(request, reply, { title: 'This did not work', code, lines });
   });
+  if (beside) {
+    scope.register(async (other) => {
+      answerFaults(other, failed);
+      beside(other);
+    });
+  }
   serveSignIn(scope, access);
   scope.register(async (inside) => {
     inside.addHook('onRequest', (request, reply) => letIn(request, reply, access));
@@ -151,6 +161,12 @@ function faultOf(error: unknown): { code: number; lines: string[] } {
   return { code: isExpected(error) ? 400 : 503, lines: explain(error).text.split('\n') };
 }
 
+/** Returns what the pages of a worker need to know of the console's users. */
+export function pagesFor<Parts>({ users, proxy, token }: AccessRules, parts: Parts) {
+  const roleOf = ({ visitor }: FastifyRequest) => visitor?.role;
+  return { ...parts, token, hasUsers: users !== undefined || proxy !== undefined, roleOf };
+}
+
 async function letIn(
   request: FastifyRequest,
   reply: FastifyReply,
@@ -166,13 +182,8 @@ async function letIn(
     await sendPage(request, reply, { title: 'Who are you?', code: 401, lines: [line] });
     return;
   }
-  if (token === undefined) {
-    const error = 'without a token only localhost is answered: add server.token';
-    await reply.code(403).send({ error });
-    return;
-  }
-  reply.header('www-authenticate', 'Basic realm="crm-mirror", charset="UTF-8"');
-  await reply.code(401).send({ error: 'the token is missing or wrong' });
+  const { code, error, headers } = denial(token);
+  await reply.code(code).headers(headers).send({ error });
 }
 
 const form = z.object({ csrf: z.string() });

@@ -50,6 +50,7 @@ export function createServer({ host, port, clock, register, failed }: ServerOpti
       'x-content-type-options': 'nosniff',
     });
   });
+  app.setNotFoundHandler((_request, reply) => reply.code(404).send({ error: 'not found' }));
   answerFaults(app, failed);
   register(app);
   return {
@@ -70,8 +71,8 @@ export function createServer({ host, port, clock, register, failed }: ServerOpti
   };
 }
 
-function answerFaults(app: FastifyInstance, failed: ServerOptions['failed']): void {
-  app.setNotFoundHandler((_request, reply) => reply.code(404).send({ error: 'not found' }));
+/** Has every failure in a scope answered with one line of JSON. */
+export function answerFaults(app: FastifyInstance, failed: ServerOptions['failed']): void {
   app.setErrorHandler((error: FastifyError, _request, reply) => {
     if (error instanceof Unavailable) {
       reply.code(503).header('retry-after', retryAfterSeconds);
