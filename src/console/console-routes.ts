@@ -15,7 +15,6 @@ import { dirname, join } from 'node:path';
 import cookie from '@fastify/cookie';
 import csrf from '@fastify/csrf-protection';
 import formBody from '@fastify/formbody';
-import rateLimit from '@fastify/rate-limit';
 import session from '@fastify/session';
 import { fastifySSE } from '@fastify/sse';
 import files from '@fastify/static';
@@ -28,6 +27,7 @@ import { denial } from '../server/access-check.ts';
 import { createSessionStore, sessionMs } from './access/session-store.ts';
 import { answerFaults } from '../server/http-server.ts';
 import { serveSignIn } from './sign-in.ts';
+import { createSignInAttempts } from './access/sign-in-attempts.ts';
 import { type AccessRules, type User, visitorOf } from './access/visitor.ts';
 import type { ConsoleMirror } from './view/console-mirror.ts';
 import { assetsAt } from './view/layout.ts';
@@ -81,7 +81,6 @@ export function serveConsole(app: FastifyInstance, options: ConsoleOptions): voi
     secureCookies(scope, options.access);
     await scope.register(formBody);
     await scope.register(csrf, { sessionPlugin: '@fastify/session', getToken: tokenIn });
-    await scope.register(rateLimit, { global: false });
     await scope.register(fastifySSE);
     serveAll(scope, options);
   });
@@ -136,7 +135,7 @@ function serveAll(scope: FastifyInstance, options: ConsoleOptions): void {
       beside(other);
     });
   }
-  serveSignIn(scope, access);
+  serveSignIn(scope, access, createSignInAttempts(options.clock));
   scope.register(async (inside) => {
     inside.addHook('onRequest', (request, reply) => letIn(request, reply, access));
     inside.get('/', async (request, reply) => showMirrors(request, reply, mirrors));

@@ -9,6 +9,7 @@ import { type AccessRules, type FlashKind, visitorNow } from './access/visitor.t
 import { actions, apartActions, runActions } from './actions.ts';
 import type { CommandResult, ConsoleMirror } from './view/console-mirror.ts';
 import { type limitPages, watchMirror } from './live.ts';
+import { formOf } from './view/form-values.ts';
 import type { NavLink } from './view/layout.ts';
 import {
   linkTo,
@@ -50,7 +51,7 @@ export function serveMirror(
     const { search } = page;
     if (search) {
       scope.post(path, async (request, reply) => {
-        const values = form.parse(request.body ?? {});
+        const values = formOf(request, form);
         const asked = inside(request, reply, mirror);
         const content = await search(asked, values);
         await answer(request, reply, { page, asked, content });
@@ -169,9 +170,7 @@ async function act(
     });
     return;
   }
-  const read = form.safeParse(request.body ?? {});
-  if (!read.success) throw new Invalid('the form is not as this console sends it');
-  const { back = linkTo({ mirror }), csrf: _, ...values } = read.data;
+  const { back = linkTo({ mirror }), csrf: _, ...values } = formOf(request, form);
   const done = await outcomeOf(name, values, { visitor, mirror, clock });
   request.session.set('flash', { kind: kindOf(done.code), lines: done.lines });
   await reply.redirect(pathOf(back), 303);

@@ -88,6 +88,10 @@ export const server = z
       })
       .describe('Users whom a proxy signs in, for example with OpenID Connect')
       .optional(),
+    proxies: z
+      .array(z.union([z.ipv4(), z.ipv6()], 'is no IP address'))
+      .describe('IP addresses of proxies in front: their X-Forwarded-For says who signs in')
+      .optional(),
     viewersSeeAddresses: z
       .boolean()
       .describe('Names people by their address to viewers too; operators always see it')

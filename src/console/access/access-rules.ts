@@ -6,7 +6,8 @@ import type { AccessRules } from './visitor.ts';
 
 /** Returns the rules of the configuration. Throws Invalid if the file of users cannot be used. */
 export function accessRulesOf(config: Pick<Config, 'file' | 'server'>): AccessRules {
-  const { proxyUser, token, publicUrl = '', viewersSeeAddresses = false } = config.server ?? {};
+  const { server } = config;
+  const { proxyUser, token, publicUrl = '', viewersSeeAddresses = false } = server ?? {};
   const address = URL.parse(publicUrl);
   const file = usersFileOf(config);
   return {
@@ -16,6 +17,7 @@ export function accessRulesOf(config: Pick<Config, 'file' | 'server'>): AccessRu
       operators: new Set(proxyUser.operators),
       from: new Set(proxyUser.from),
     },
+    proxies: new Set([...(server?.proxies ?? []), ...(proxyUser?.from ?? [])]),
     token,
     link: undefined,
     viewersSeeAddresses,

@@ -11,6 +11,7 @@
 import { createHash } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
 import { mayEnter } from '../../server/access-check.ts';
+import { plainAddress } from './sign-in-attempts.ts';
 import type { KnownUser, Role, Users } from './users-file.ts';
 
 /** Who uses the console. */
@@ -27,6 +28,8 @@ export interface AccessRules {
   users: Users | undefined;
   /** The header in which a proxy names the user it has signed in, lower case. */
   proxy: { header: string; operators: ReadonlySet<string>; from: ReadonlySet<string> } | undefined;
+  /** The addresses of proxies, whose X-Forwarded-For says who sends a request. */
+  proxies?: ReadonlySet<string>;
   /** The token of the server. */
   token: string | undefined;
   /** The key in the link that `crm-mirror console` prints, and the user it signs in. */
@@ -107,9 +110,4 @@ function withoutUsers({ headers }: FastifyRequest, rules: AccessRules): User | u
 
 function userIn({ viewersSeeAddresses }: AccessRules, name: string, role: Role): User {
   return { name, role, seesAddresses: role === 'operator' || viewersSeeAddresses };
-}
-
-/** Writes an IPv4 address that a socket of both families shows as IPv6. */
-function plainAddress(address: string): string {
-  return address.replace(/^::ffff:/, '');
 }
