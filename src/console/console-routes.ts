@@ -31,6 +31,7 @@ import { createSignInAttempts } from './access/sign-in-attempts.ts';
 import { type AccessRules, type User, visitorOf } from './access/visitor.ts';
 import type { ConsoleMirror } from './view/console-mirror.ts';
 import { assetsAt } from './view/layout.ts';
+import { limitMirrors } from './view/work-limit.ts';
 import { limitPages } from './live.ts';
 import { serveMirror } from './mirror-routes.ts';
 import { showMirrors } from './pages/mirrors.ts';
@@ -117,7 +118,8 @@ function serveAssets(scope: FastifyInstance): void {
 }
 
 function serveAll(scope: FastifyInstance, options: ConsoleOptions): void {
-  const { mirrors, access, failed, beside } = options;
+  const { access, failed, beside } = options;
+  const mirrors = limitMirrors(options.mirrors);
   scope.decorateRequest('visitor');
   scope.addHook('onRequest', async (request, reply) => {
     // With no-referrer, browsers would not say which page sends a form.

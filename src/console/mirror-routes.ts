@@ -48,7 +48,13 @@ export function serveMirror(
       const content = await page.show(asked);
       if (!reply.sent) await answer(request, reply, { page, asked, content });
     });
-    const { search } = page;
+    const { ask, search } = page;
+    if (ask) {
+      scope.post(path, { preHandler: scope.csrfProtection }, async (request, reply) => {
+        const asked = inside(request, reply, mirror);
+        await answer(request, reply, { page, asked, content: await ask(asked) });
+      });
+    }
     if (search) {
       scope.post(path, async (request, reply) => {
         const values = formOf(request, form);

@@ -13,8 +13,8 @@ import { type ChannelOutlook, outlooksOf } from '../../cli/state/channel-outlook
 import { documentOf, type RecordDocument } from '../../cli/state/record-document.ts';
 import { recordSections } from '../../cli/state/record-text.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
-import { actionForm } from '../view/form.ts';
-import { html, type Html, linkTo, type Page, type PageRequest, prose } from '../view/page.ts';
+import { actionForm, askForm } from '../view/form.ts';
+import { html, type Html, type Page, type PageRequest, prose } from '../view/page.ts';
 import { personIn } from '../view/person-link.ts';
 import { rulesTable } from '../view/rules-table.ts';
 import { type TimelineParts, timelineOf } from './person-timeline.ts';
@@ -40,6 +40,18 @@ export const nobody = {
     search again.
   </p>`,
 };
+
+/** The buttons that ask the CRM and the platform about a person. */
+const questions = {
+  now: { end: 'now', label: 'Ask CRM and platform now' },
+  dossier: { end: 'dossier.html', label: 'Download the dossier' },
+} as const;
+
+/** Returns the form with one of these buttons. */
+export function questionForm(request: PageRequest, what: keyof typeof questions): Html {
+  const { end, label } = questions[what];
+  return askForm(request, { path: `people/${request.id}/${end}`, label });
+}
 
 const changesShown = 50;
 const requestsShown = 40;
@@ -157,16 +169,14 @@ function resolveForms(
 function buttons(request: PageRequest, { key, document }: FoundPerson): Html {
   const isOperator = request.user.role === 'operator';
   const isRefused = document.refused.length > 0 || document.reports.some(isRejected);
-  const page = (end: string, text: string): Html =>
-    html`<a class="button" href="${linkTo(request, `people/${request.id}/${end}`)}">${text}</a>`;
   return html`<div class="row">
-    ${isOperator ? page('now', 'Ask CRM and platform now') : ''}
+    ${isOperator ? questionForm(request, 'now') : ''}
     ${
       isOperator && isRefused
         ? actionForm(request, { action: 'retry', label: 'Try again', values: { person: key } })
         : ''
     }
-    ${request.user.seesAddresses ? page('dossier.html', 'Download the dossier') : ''}
+    ${request.user.seesAddresses ? questionForm(request, 'dossier') : ''}
   </div>`;
 }
 

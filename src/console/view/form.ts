@@ -37,3 +37,14 @@ export function actionForm(request: PageRequest, parts: FormParts): Html {
     <button class="${isGrave ? 'grave' : ''}">${label}</button>
   </form>`;
 }
+
+/** Returns the form whose button has a page of the mirror ask the CRM or the platform. */
+export function askForm(
+  request: PageRequest,
+  { path, label }: { path: string; label: string },
+): Html {
+  return html`<form class="action" method="post" action="${linkTo(request, path)}">
+    <input type="hidden" name="csrf" value="${request.csrf}" />
+    <button class="second">${label}</button>
+  </form>`;
+}
