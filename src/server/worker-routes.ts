@@ -9,6 +9,7 @@
  */
 import type { FastifyInstance } from 'fastify';
 import type { Clock } from '../domain/clock.ts';
+import { sendFault } from './http-server.ts';
 import { denial, mayEnter } from './access-check.ts';
 import type { Metrics } from './metrics.ts';
 import { serveWebhooks, type Webhook } from './webhooks.ts';
@@ -50,11 +51,12 @@ export function serveWorkerRoutes(app: FastifyInstance, options: WorkerRoutes): 
 }
 
 function guard(app: FastifyInstance, { token }: WorkerRoutes): void {
-  app.addHook('onRequest', async ({ routeOptions, headers }, reply) => {
+  app.addHook('onRequest', async (request, reply) => {
+    const { routeOptions, headers } = request;
     if (routeOptions.config.hasOwnAccess === true) return;
     if (open.has(routeOptions.url ?? '') || mayEnter(headers, token)) return;
     const { code, error, headers: asked } = denial(token);
-    await reply.code(code).headers(asked).send({ error });
+    await sendFault(request, reply.headers(asked), { code, error });
   });
 }
 
