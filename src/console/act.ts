@@ -22,6 +22,7 @@ import {
 } from './actions.ts';
 import { answerLines } from './decision-notice.ts';
 import { pathOf } from './sign-in.ts';
+import { formOf } from './view/form-values.ts';
 import type { CommandResult, ConsoleMirror } from './view/console-mirror.ts';
 import type { Job } from './view/jobs.ts';
 import { linkTo } from './view/page.ts';
@@ -48,9 +49,7 @@ export async function act(
   reply: FastifyReply,
   acting: Acting,
 ): Promise<void> {
-  const read = form.safeParse(request.body ?? {});
-  if (!read.success) throw new Invalid('the form is not as this console sends it');
-  const { back = linkTo(acting), csrf: _, ...values } = read.data;
+  const { back = linkTo(acting), csrf: _, ...values } = formOf(request, form);
   const done = await outcomeOf(acting, values);
   if (done) {
     const lines = answerLines(acting.name, done, () => acting.mirror.status());

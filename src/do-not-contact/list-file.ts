@@ -35,6 +35,8 @@ export interface LedgerPlace {
   path: string;
   /** The file of its key, created on first use. */
   keyFile: string;
+  /** How long a lock is waited for, in milliseconds; by default five seconds. */
+  timeoutMs?: number | undefined;
 }
 
 /** What a snapshot knows about its list. */
@@ -125,14 +127,15 @@ interface Found {
   renamed?: string;
 }
 
-function find({ path, keyFile }: LedgerPlace, { readonly = false } = {}): Found {
+function find({ path, keyFile, timeoutMs }: LedgerPlace, { readonly = false } = {}): Found {
   refuseNoFile(path, 'the do-not-contact list');
   refuseNoFile(keyFile, 'the key of the do-not-contact list');
   const key = readKey(keyFile);
   const none = { db: undefined, key, id: '', reached: 0, isSound: false, unreadable: false };
   if (!existsSync(path)) return none;
-  const db = readonly ? openToLook(path, 'do-not-contact list') : open(path);
-  const patiently = waiterFor(db, path, 'do-not-contact list');
+  const waiting = { what: 'do-not-contact list', timeoutMs };
+  const db = readonly ? openToLook(path, waiting) : open(path);
+  const patiently = waiterFor(db, path, waiting);
   try {
     return patiently(() => {
       const at = Number(db.pragma('user_version', { simple: true }));
@@ -232,7 +235,7 @@ function opened({ path }: LedgerPlace, { db, key, id, renamed }: Found): DoNotCo
  * the snapshot.
  */
 function soundly(db: Database.Database, path: string): Wait {
-  const patiently = waiterFor(db, path, 'do-not-contact list');
+  const patiently = waiterFor(db, path, { what: 'do-not-contact list' });
   return (work) => {
     try {
       return patiently(work);

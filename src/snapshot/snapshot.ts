@@ -150,7 +150,7 @@ const fast = ['locking_mode = EXCLUSIVE', 'journal_mode = MEMORY', 'synchronous 
 
 function open(path: string, { inMemory, checkedAt, admit, isThrowaway }: Opening): Snapshot {
   const db = inMemory ? new Database(':memory:') : openToWrite(path, 'the snapshot');
-  const patiently = waiterFor(db, path, 'snapshot');
+  const patiently = waiterFor(db, path, { what: 'snapshot' });
   try {
     return patiently(() => {
       for (const pragma of isThrowaway ? fast : safe) db.pragma(pragma);
@@ -180,18 +180,25 @@ function undamaged<T>(path: string, work: () => T): T {
 /**
  * Opens the snapshot at `path` read-only, while another process may write it. Returns undefined if
  * there is none yet, or if it is just being created. A snapshot of an older version is migrated
- * first. With `checkedAt`, in milliseconds since the epoch, it is checked if that is due. Throws as
- * `openSnapshot` does.
+ * first. Throws as `openSnapshot` does.
  */
-export function lookInto(path: string, checkedAt?: number): Snapshot | undefined {
-  if (existsSync(path)) return undamaged(path, () => lookAt(path, checkedAt));
+export function lookInto(path: string, options: LookOptions = {}): Snapshot | undefined {
+  if (existsSync(path)) return undamaged(path, () => lookAt(path, options));
   refuseNoPlace(path);
   return undefined;
 }
 
-function lookAt(path: string, checkedAt: number | undefined): Snapshot | undefined {
-  const db = openToLook(path, 'snapshot');
-  const patiently = waiterFor(db, path, 'snapshot');
+/** How a snapshot is opened for reading. */
+interface LookOptions {
+  /** The time in milliseconds since the epoch; if set, the snapshot is checked when due. */
+  checkedAt?: number;
+  /** How long a lock is waited for, in milliseconds. */
+  timeoutMs?: number | undefined;
+}
+
+function lookAt(path: string, { checkedAt, timeoutMs }: LookOptions): Snapshot | undefined {
+  const db = openToLook(path, { what: 'snapshot', timeoutMs });
+  const patiently = waiterFor(db, path, { what: 'snapshot', timeoutMs });
   try {
     const version = patiently(() => versionOf(db, path));
     if (version === migrations.length) {
@@ -285,7 +292,7 @@ function noting(at: number | undefined): (copy: Database.Database) => void {
 function standBeside(path: string, token: Token): Snapshot {
   const db = openToWrite(path, 'the snapshot');
   try {
-    const patiently = waiterFor(db, path, 'snapshot');
+    const patiently = waiterFor(db, path, { what: 'snapshot' });
     db.pragma('synchronous = FULL');
     db.pragma('foreign_keys = ON');
     return snapshotOf(db, { path, patiently, token });

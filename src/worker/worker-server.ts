@@ -5,12 +5,13 @@ import { Invalid } from '../domain/errors.ts';
 import { systemClock } from '../http/system-clock.ts';
 import { createMetrics, type Metrics } from '../server/metrics.ts';
 import { createServer } from '../server/http-server.ts';
+import { serveWorkerPages } from '../server/worker-pages.ts';
 import { serveWorkerRoutes } from '../server/worker-routes.ts';
 import type { Webhook } from '../server/webhooks.ts';
 import { explain } from '../cli/output/failure-report.ts';
 import { accessRulesOf } from '../console/access/access-rules.ts';
 import { consoleMirror } from '../console/view/console-mirror.ts';
-import { serveConsole } from '../console/console-routes.ts';
+import { pagesFor, serveConsole } from '../console/console-routes.ts';
 import type { Served } from './mirror-service.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 
@@ -49,7 +50,6 @@ export function openServer(
         publicUrl,
         webhooks,
         metrics,
-        queues: served.flatMap(({ queues }) => queues),
         ready: () =>
           served.flatMap(({ mirror, away }) => {
             const why = away();
@@ -62,7 +62,15 @@ export function openServer(
         return { ...consoleMirror(config, shell, systemClock), limits: () => own?.limits() ?? {} };
       });
       const secret = randomBytes(32).toString('hex');
-      serveConsole(app, { mirrors, access, clock: systemClock, secret, failed });
+      const queues = served.flatMap((one) => one.queues);
+      serveConsole(app, {
+        mirrors,
+        access,
+        clock: systemClock,
+        secret,
+        failed,
+        beside: (scope) => serveWorkerPages(scope, pagesFor(access, { metrics, queues })),
+      });
     },
   });
   return {

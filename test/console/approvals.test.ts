@@ -171,3 +171,18 @@ test('a reason with an address in it is refused, in words', async () => {
   await page.getByRole('button', { name: /^Approve these/ }).click();
   await page.locator('.flash.bad', { hasText: 'an address is in it' }).waitFor();
 });
+
+test('all decisions can be read, page by page', async () => {
+  const { page, ...world } = await held();
+  const { json } = await world.call('status', '--json');
+  for (let at = 100; at < 155; at += 1) {
+    const { code } = await world.call('approve', json.held[0].plan, `--reason=reason ${at}`);
+    expect(code).toBe(0);
+  }
+  await world.call('sync');
+  await page.goto('/m/world/audit?show=decisions');
+  await page.getByText('reason 154').waitFor();
+  expect(await page.getByText('reason 100').count()).toBe(0);
+  await page.getByRole('link', { name: 'Older entries' }).click();
+  await page.getByText('reason 100').waitFor();
+});

@@ -121,7 +121,7 @@ test('an operator resolves a conflict in the browser, and the next run applies i
 test('an operator asks the CRM and the platform, and sees what every rule says', async () => {
   const world = await ownOptOut();
   const { page, complaints } = await search(world, ann);
-  await page.getByRole('link', { name: 'Ask CRM and platform now' }).click();
+  await page.getByRole('button', { name: 'Ask CRM and platform now' }).click();
   await page.getByRole('heading', { name: 'Which rule decides: ch_news' }).waitFor();
   await page.getByText('Every rule in order').first().click();
   expect(await page.getByText('yes: this decided').count()).toBeGreaterThan(0);
@@ -135,13 +135,32 @@ test('an operator asks the CRM and the platform, and sees what every rule says',
   expect(complaints).toEqual([]);
 });
 
+test('a link asks neither the CRM nor the platform, and neither does a form of another site', async () => {
+  const world = await ownOptOut();
+  const { page } = await search(world, ann);
+  const person = page.url();
+  const before = world.server.arrived.length;
+  for (const end of ['now', 'dossier.html']) {
+    await page.goto(`${person}/${end}`);
+    await page.getByRole('link', { name: 'Back to the person' }).waitFor();
+    for (const form of [{}, { csrf: 'guessed' }]) {
+      expect((await page.request.post(`${person}/${end}`, { form })).status()).toBe(403);
+    }
+  }
+  expect(world.server.arrived).toHaveLength(before);
+  await page.goto(`${person}/now`);
+  await page.getByRole('button', { name: 'Ask CRM and platform now' }).click();
+  await page.getByRole('heading', { name: 'Every rule in order: ch_news' }).waitFor();
+  expect(world.server.arrived.length).toBeGreaterThan(before);
+});
+
 test('the dossier is a file with a name that says nothing', async () => {
   const world = await mirrored();
   await world.call('sync');
   const { page } = await search(world, ann);
   const [file] = await Promise.all([
     page.waitForEvent('download'),
-    page.getByRole('link', { name: 'Download the dossier' }).click(),
+    page.getByRole('button', { name: 'Download the dossier' }).click(),
   ]);
   expect(file.suggestedFilename()).toMatch(/^dossier-[0-9a-f]{12}\.html$/);
 });

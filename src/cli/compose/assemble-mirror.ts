@@ -227,7 +227,7 @@ export async function withSnapshot<T>(
 
 function lookOn({ snapshot: path, ledger }: Config): Opened {
   const now = systemClock.now();
-  const snapshot = lookInto(path, now) ?? openSnapshot(path, { inMemory: true });
+  const snapshot = lookInto(path, { checkedAt: now }) ?? openSnapshot(path, { inMemory: true });
   try {
     return {
       snapshot,

@@ -33,9 +33,12 @@ export function dueOf({ config: { schedule }, now }: Pick<Seen, 'config' | 'now'
     .map(({ tick: run, at }) => ({ run, at: instant(at) }));
 }
 
-/** Reads the status of a mirror. It names no person by address. */
-export function readCurrentStatus(config: Config): CurrentStatus {
-  const seen = see(config, false);
+/**
+ * Reads the status of a mirror. It names no person by address. `timeoutMs`: how long a lock of the
+ * snapshot is waited for.
+ */
+export function readCurrentStatus(config: Config, timeoutMs?: number): CurrentStatus {
+  const seen = see(config, false, timeoutMs);
   try {
     return currentStatusOf(seen);
   } finally {

@@ -2,6 +2,8 @@
 import { documentsOf, type EntryDocument } from '../../cli/audit/entry-document.ts';
 import { entryParts } from '../../cli/audit/entry-text.ts';
 import { auditLogOf } from '../../cli/compose/audit-trail.ts';
+import type { AuditLog } from '../../audit/audit-log.ts';
+import { withQuery } from '../view/filter-form.ts';
 import { actionForm } from '../view/form.ts';
 import { html, type Html, linkTo, type Page, type PageRequest } from '../view/page.ts';
 import { factsTable } from '../view/table.ts';
@@ -22,10 +24,11 @@ export const auditPage: Page = {
     }
     try {
       const before = Number(request.query['before'] ?? Number.NaN);
+      const end = Number.isSafeInteger(before) ? before : undefined;
       const rows =
         request.query['show'] === 'decisions'
-          ? log.decisions().toReversed().slice(0, shown)
-          : log.newest(shown, Number.isSafeInteger(before) ? before : undefined);
+          ? newestDecisions(log, end ?? Number.POSITIVE_INFINITY)
+          : log.newest(shown, end);
       const entries = rows.map(documentsOf(log));
       return { title: 'Audit log', body: body(request, entries) };
     } finally {
@@ -34,13 +37,18 @@ export const auditPage: Page = {
   },
 };
 
+function newestDecisions(log: AuditLog, before: number): ReturnType<AuditLog['decisions']> {
+  const earlier = log.decisions().filter(({ seq }) => seq < before);
+  return earlier.toReversed().slice(0, shown);
+}
+
 function body(request: PageRequest, entries: readonly EntryDocument[]): Html {
   const last = entries.at(-1)?.seq ?? 0;
   const isWhole = request.query['show'] !== 'decisions';
   const tab = (text: string, path: string, isCurrent: boolean): Html =>
     isCurrent ? html`<b>${text}</b>` : html`<a href="${linkTo(request, path)}">${text}</a>`;
   const older = html`<p>
-    <a class="button" href="${linkTo(request, `audit?before=${last}`)}">Older entries</a>
+    <a class="button" href="${withQuery(request, { before: `${last}` })}">Older entries</a>
   </p>`;
   return html`<p>
       Every write, every decision and every erasure, with who asked for it. The log is chained by
@@ -57,7 +65,7 @@ function body(request: PageRequest, entries: readonly EntryDocument[]): Html {
             ${entries.map(entryItem)}
           </ol>`
     }
-    ${isWhole && last > 1 && entries.length === shown ? older : ''}`;
+    ${last > 1 && entries.length === shown ? older : ''}`;
 }
 
 function entryItem(entry: EntryDocument): Html {

@@ -13,6 +13,8 @@ import { html, type Html, linkTo, type Page, type PageRequest, timeOf } from '..
 import { type Cell, numbers, table } from '../view/table.ts';
 
 const perPage = 20;
+/** More than any snapshot holds; a larger number would be none that SQLite takes. */
+const mostRuns = 1_000_000_000;
 const modes = ['full', 'fast', 'single'] as const;
 /** The stored statuses by the filter's names; a run without an end is stored as `running`. */
 const statuses: Readonly<Record<string, readonly string[]>> = {
@@ -31,7 +33,7 @@ export const runsPage: Page = {
   nav: 'Runs',
   async show(request) {
     const { query } = request;
-    const offset = Math.max(0, Math.trunc(Number(query['from'] ?? 0)) || 0);
+    const offset = Math.min(mostRuns, Math.max(0, Math.trunc(Number(query['from'])) || 0));
     const filter: RunFilter = {
       mode: modes.find((mode) => mode === query['mode']),
       statuses: statuses[query['status'] ?? ''],

@@ -20,8 +20,8 @@ export interface ConsoleMirror {
   read<T>(user: Pick<User, 'seesAddresses'>, read: (seen: Seen) => T | Promise<T>): Promise<T>;
   /**
    * Returns the status. It is read again once it is older than ten times the time that it took:
-   * many pages, or a page that is updated each second, cost a tenth of a processor at most. After a
-   * command of the console, it is read again.
+   * many pages, or a page that is updated each second, cost a tenth of a processor at most, also if
+   * it cannot be read. After a command of the console, it is read again.
    */
   status(): PageStatus;
   /** Returns the rate limits that this process observes; none if it sends no requests. */
@@ -56,24 +56,43 @@ export interface CommandResult extends JobAnswer {
 
 /** How old the status may be, in the times that it took. */
 const ageAtMost = 10;
+/** How old it may be at most if it could not be read, in milliseconds. */
+const mostFaultMs = 2_000;
+
+/**
+ * How long a page waits for a file that another process has locked, in milliseconds. SQLite waits
+ * in this thread, which also answers the CRM.
+ */
+const patienceMs = 200;
 
 /** Creates the access to a mirror. */
 export function consoleMirror(config: Config, shell: Shell, clock: Clock): ConsoleMirror {
   const { held: _, ...outer } = shell;
-  let last: { status: PageStatus; until: number } | undefined;
+  const ledger = { ...config.ledger, timeoutMs: patienceMs };
+  const patient: Config = { ...config, ledger };
+  let last: { status(): PageStatus; until: number } | undefined;
   return {
     config,
     limits: () => ({}),
     status() {
       const began = clock.monotonic();
-      if (last && began < last.until) return last.status;
-      const status = readPageStatus(config);
-      const ended = clock.monotonic();
-      last = { status, until: ended + ageAtMost * (ended - began) };
-      return status;
+      if (last && began < last.until) return last.status();
+      const keep = (status: () => PageStatus, mostMs = Number.POSITIVE_INFINITY): PageStatus => {
+        const ended = clock.monotonic();
+        last = { status, until: ended + Math.min(mostMs, ageAtMost * (ended - began)) };
+        return status();
+      };
+      try {
+        const status = readPageStatus(patient, patienceMs);
+        return keep(() => status);
+      } catch (error) {
+        return keep(() => {
+          throw error;
+        }, mostFaultMs);
+      }
     },
     async read({ seesAddresses }, read) {
-      const seen = see(config, seesAddresses);
+      const seen = see(patient, seesAddresses, patienceMs);
       try {
         return await read(seen);
       } finally {

@@ -64,3 +64,14 @@ function button(
   const style = [isGrave ? 'grave' : '', isSecond ? 'second' : ''].join(' ').trim();
   return html`<button class="${style}" ${to} ${what}>${label}</button>`;
 }
+
+/** Returns the form whose button has a page of the mirror ask the CRM or the platform. */
+export function askForm(
+  request: PageRequest,
+  { path, label }: { path: string; label: string },
+): Html {
+  return html`<form class="action" method="post" action="${linkTo(request, path)}">
+    <input type="hidden" name="csrf" value="${request.csrf}" />
+    <button class="second">${label}</button>
+  </form>`;
+}

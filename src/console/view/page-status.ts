@@ -13,9 +13,9 @@ export interface PageStatus {
   due: Due[];
 }
 
-/** Reads the status of a mirror. */
-export function readPageStatus(config: Config): PageStatus {
-  const status = readCurrentStatus(config);
+/** Reads the status of a mirror. `timeoutMs`: how long a lock of the snapshot is waited for. */
+export function readPageStatus(config: Config, timeoutMs: number): PageStatus {
+  const status = readCurrentStatus(config, timeoutMs);
   const due = dueOf({ config, now: Date.parse(status.at) });
   return { status, attention: attentionOf(status), calm: calmOf(status), due };
 }

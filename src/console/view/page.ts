@@ -59,6 +59,11 @@ export interface Page {
   nav?: string;
   show(request: PageRequest): Shown | Promise<Shown>;
   /**
+   * Answers the form of the page that has this process ask the CRM or the platform (askForm). No
+   * link of another site can do so, because the form needs the token.
+   */
+  ask?(request: PageRequest): Promise<Shown>;
+  /**
    * Answers the form of the page that asks for something that may not be in an address. It changes
    * nothing, so the form needs no token.
    */

@@ -3,8 +3,8 @@ import type { Key } from '../../../domain/record.ts';
 import type { ProblemCause } from '../../../domain/problem-causes.ts';
 import type { RecordDocument } from '../../../cli/state/record-document.ts';
 import { channelName } from '../../view/channel-name.ts';
-import { actionForm } from '../../view/form.ts';
-import { html, type Html, linkTo, type PageRequest } from '../../view/page.ts';
+import { actionForm, askForm } from '../../view/form.ts';
+import { html, type Html, type PageRequest } from '../../view/page.ts';
 
 interface Person {
   key: Key;
@@ -67,20 +67,30 @@ export function resolveForms(
   </details>`;
 }
 
+/** The buttons that ask the CRM and the platform about a person. */
+const questions = {
+  now: { end: 'now', label: 'Ask CRM and platform now' },
+  dossier: { end: 'dossier.html', label: 'Download the dossier' },
+} as const;
+
+/** Returns the form with one of these buttons. */
+export function questionForm(request: PageRequest, what: keyof typeof questions): Html {
+  const { end, label } = questions[what];
+  return askForm(request, { path: `people/${request.id}/${end}`, label });
+}
+
 /** Returns the buttons of the page. */
 export function personButtons(request: PageRequest, { key, document }: Person): Html {
   const isOperator = request.user.role === 'operator';
   const isRefused = document.refused.length > 0 || document.reports.some(isRejected);
-  const page = (end: string, text: string): Html =>
-    html`<a class="button" href="${linkTo(request, `people/${request.id}/${end}`)}">${text}</a>`;
   return html`<div class="row">
-    ${isOperator ? page('now', 'Ask CRM and platform now') : ''}
+    ${isOperator ? questionForm(request, 'now') : ''}
     ${
       isOperator && isRefused
         ? actionForm(request, { action: 'retry', label: 'Try again', values: { person: key } })
         : ''
     }
-    ${request.user.seesAddresses ? page('dossier.html', 'Download the dossier') : ''}
+    ${request.user.seesAddresses ? questionForm(request, 'dossier') : ''}
   </div>`;
 }
 

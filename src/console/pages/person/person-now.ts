@@ -8,19 +8,28 @@ import { explainedSections, headOf } from '../../../cli/lookup/person-text.ts';
 import { namesOf } from '../../../cli/lookup/person-names.ts';
 import { shortHash } from '../../../engine/context/person-identity.ts';
 import { titledChannel } from '../../view/channel-name.ts';
-import { html, type Html, linkTo, type Page, type PageRequest, prose } from '../../view/page.ts';
+import {
+  html,
+  type Html,
+  linkTo,
+  type Page,
+  type PageContent,
+  type PageRequest,
+  prose,
+} from '../../view/page.ts';
 import { personIn } from '../../view/person-link.ts';
 import { rulesTable } from './rules-table.ts';
 import { nobody } from './person.ts';
+import { questionForm } from './person-actions.ts';
 import { ruleWords } from './person-rules.ts';
 
 /** What `explain` says, for operators: it sends requests. */
 export const personNowPage: Page = {
   path: 'people/:id/now',
-  async show(request) {
+  show: (request) => (request.user.role === 'operator' ? question(request, 'now') : notOperator),
+  async ask(request) {
     const { mirror, user } = request;
-    if (user.role !== 'operator')
-      return forbidden('Only operators can ask the CRM and the platform');
+    if (user.role !== 'operator') return notOperator;
     return mirror.assembled(async (opened, shell) => {
       const { snapshot } = opened.mirror;
       const key = personIn(snapshot, request.id);
@@ -38,8 +47,9 @@ export const personNowPage: Page = {
 /** The dossier, for those who see addresses: it names the person by theirs. */
 export const dossierFile: Page = {
   path: 'people/:id/dossier.html',
-  async show({ mirror, user, id }) {
-    if (!user.seesAddresses) return forbidden('A dossier contains the address of the person');
+  show: (request) => (request.user.seesAddresses ? question(request, 'dossier') : notForViewers),
+  async ask({ mirror, user, id }) {
+    if (!user.seesAddresses) return notForViewers;
     return mirror.assembled(async (opened, shell) => {
       const { snapshot } = opened.mirror;
       const key = personIn(snapshot, id);
@@ -55,8 +65,18 @@ export const dossierFile: Page = {
   },
 };
 
-function forbidden(line: string) {
+const notOperator = forbidden('Only operators can ask the CRM and the platform');
+const notForViewers = forbidden('A dossier contains the address of the person');
+
+function forbidden(line: string): PageContent {
   return { title: 'This is not for you', code: 403, body: html`<p>${line}.</p>` };
+}
+
+function question(request: PageRequest, what: 'now' | 'dossier'): PageContent {
+  const back = linkTo(request, `people/${request.id}`);
+  const body = html`${questionForm(request, what)}
+    <p><a href="${back}">Back to the person</a></p>`;
+  return { title: 'One person', body };
 }
 
 function explained(request: PageRequest, document: ExplainedPerson): Html {
