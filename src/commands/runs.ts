@@ -118,6 +118,7 @@ function tellOne(seen: Seen, { id, last, isVerbose }: Asked): CommandAnswer {
       `Run ${id} of ${config.mirror}: ${history.statusWords(run)} (${run.mode}, ${history.tookWords(run)})`,
       `started ${run.startedAt}, ended ${run.endedAt ?? '–'}`,
       ...(isVerbose ? internalsOf(run) : []),
+      ...(history.askedWords(run) === '' ? [] : [`asked for by ${history.askedWords(run)}`]),
       ...(run.undoes === undefined ? [] : [`undoes run ${run.undoes}`]),
       ...fullWords(run),
       ...run.reasons.map((reason) => `  ${reason}`),

@@ -18,6 +18,8 @@ const word = z
 /** A text that is passed as the value of one option. */
 const text = z.string().trim().min(1, 'is missing').max(300, 'is too long');
 const choice = z.string().max(200).optional();
+/** A reason that may be left out. */
+const why = z.string().trim().max(300, 'is too long').optional();
 
 /** Returns the command line for the values of a form. Throws Invalid for one it cannot use. */
 type Action = (values: FormValues) => string[];
@@ -46,7 +48,7 @@ const part = { channel: choice, op: choice, guard: choice };
 /** Every action by the name in its address. */
 export const actions: Readonly<Record<string, Action>> = {
   pause: action(z.object({ reason: text }), ({ reason }) => ['pause', ...flags({ reason })]),
-  resume: action(z.object({}), () => ['resume']),
+  resume: action(z.object({ reason: why }), ({ reason }) => ['resume', ...flags({ reason })]),
   'run-full': action(z.object({}), () => ['sync']),
   'run-fast': action(z.object({}), () => ['sync', '--fast']),
   approve: action(
@@ -65,9 +67,10 @@ export const actions: Readonly<Record<string, Action>> = {
       ...flags({ reason, channel, op, guard }),
     ],
   ),
-  retry: action(z.object({ person: word.optional() }), ({ person }) => [
+  retry: action(z.object({ person: word.optional(), reason: why }), ({ person, reason }) => [
     'retry',
     ...(person === undefined ? [] : [person]),
+    ...flags({ reason }),
   ]),
   one: action(z.object({ person: word }), ({ person }) => ['one', person]),
   verify: action(z.object({}), () => ['audit', 'verify']),

@@ -5,6 +5,7 @@
  * counts, and every run is full.
  */
 import { z } from 'zod';
+import { addDecision, type Decision } from '../../audit/audit-trail.ts';
 import type { Config } from '../../config/config.ts';
 import { Busy } from '../../domain/errors.ts';
 import { type Meta, metaValue } from '../../snapshot/database/meta-table.ts';
@@ -19,6 +20,8 @@ const stored = z.object({
   at: z.number(),
   /** The reason; '' if none was given. */
   reason: z.string(),
+  /** Who paused it; earlier versions did not store it. */
+  by: z.string().optional(),
 });
 /** A pause. */
 export type Paused = z.infer<typeof stored>;
@@ -30,21 +33,24 @@ export function pausedOf(meta: Meta): Paused | undefined {
 
 /**
  * Pauses the mirror, or resumes it if `next` returns undefined. Returns the state before and after.
- * It takes no lease, because a pause must work immediately, especially during a run.
+ * It takes no lease, because a pause must work immediately, especially during a run. `decision` is
+ * remembered for the audit log, unless the mirror was not paused and still is not.
  */
 export function movePaused(
   file: string,
   next: (before: Paused | undefined) => Paused | undefined,
+  decision?: Decision,
 ): { before: Paused | undefined; after: Paused | undefined } {
   // This rejects a snapshot that an older version has open; otherwise it would be migrated.
   lookInto(file)?.close();
-  const { meta, transaction, close } = openSnapshot(file);
+  const { meta, unaudited, transaction, close } = openSnapshot(file);
   try {
     return transaction(() => {
       const before = pausedOf(meta);
       const after = next(before);
       if (after) meta.set(pausedKey, JSON.stringify(after));
       else meta.drop(pausedKey);
+      if (decision && (before || after)) addDecision({ unaudited }, decision);
       return { before, after };
     });
   } finally {
@@ -52,9 +58,22 @@ export function movePaused(
   }
 }
 
-/** Formats a pause, such as: paused since 2026-08-06T03:00:00Z: works on the CRM */
-export function sayPaused({ at, reason }: Paused): string {
-  return `paused since ${instant(at)}${reason === '' ? '' : `: ${reason}`}`;
+/** Formats a pause, such as: paused since 2026-08-06T03:00:00Z by anna on mail-1: works on the CRM */
+export function sayPaused({ at, reason, by }: Paused): string {
+  const who = by === undefined ? '' : ` by ${by}`;
+  return `paused since ${instant(at)}${who}${reason === '' ? '' : `: ${reason}`}`;
+}
+
+/** A pause as documents show it; who paused it is null if an earlier version did. */
+export interface ToldPause {
+  since: string;
+  reason: string;
+  by: string | null;
+}
+
+/** Returns the document of a pause. */
+export function tellPaused({ at, reason, by }: Paused): ToldPause {
+  return { since: instant(at), reason, by: by ?? null };
 }
 
 /** Throws Busy if the mirror is paused. */

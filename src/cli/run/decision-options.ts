@@ -1,5 +1,6 @@
 /** Shares the flags of the commands that decide about what awaits approval. */
 import type { Command } from 'commander';
+import type { Decision } from '../../audit/audit-trail.ts';
 import type { Config } from '../../config/config.ts';
 import { guardClasses } from '../../domain/guard-classes.ts';
 import { Invalid } from '../../domain/errors.ts';
@@ -45,6 +46,23 @@ export function partOptions(command: Command): Command {
 
 const ops = [...new Set(guardClasses.flatMap(({ counts }) => counts.ops))];
 const guardKeys = guardClasses.map(({ configKey }) => configKey);
+
+/** Adds the flags that tell who decides, and why. */
+export function deciderOptions(command: Command, reason: string): Command {
+  return command
+    .option('--reason <text>', reason)
+    .option('--by <name>', 'who decides (the user and host that call it)');
+}
+
+/** Returns what the audit log keeps of a command that is a decision. `at`: epoch milliseconds. */
+export function decisionOf(
+  { what, at }: { what: string; at: number },
+  flags: DeciderFlags,
+  shell: Shell,
+): Decision {
+  const { by: name, reason = null } = deciderOf(flags, shell);
+  return { at, what, name, reason, about: null, evidence: null, as: operatorName(shell) };
+}
 
 /** What a command decides about. */
 export interface Wanted {

@@ -272,8 +272,9 @@ function halted({ quarantine, paused, restored, at }: CurrentStatus): Attention[
     found.push({ code: 'quarantined', text, fix });
   }
   if (paused) {
-    const why = paused.reason === '' ? '' : `: ${paused.reason}`;
-    const text = `paused since ${paused.since} (${ago(paused.since, at)})${why}`;
+    const { since, reason, by } = paused;
+    const why = `${by === null ? '' : ` by ${by}`}${reason === '' ? '' : `: ${reason}`}`;
+    const text = `paused since ${since} (${ago(since, at)})${why}`;
     found.push({ code: 'paused', text, fix: '`crm-mirror resume` ends it' });
   }
   if (restored) {

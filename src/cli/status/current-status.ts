@@ -62,7 +62,7 @@ export function rowsOf(
       due.map(({ run, at }) => `${tickWords(run)} ${at}`).join(', ') || 'nothing is scheduled',
     ],
     ['right now', nowWords(standing, isVerbose)],
-    ['paused', paused ? `yes, since ${paused.since}` : 'no'],
+    ['paused', paused ? `yes, since ${paused.since}${byOf({ ...paused, reason: null })}` : 'no'],
     ['quarantined', quarantine ? `yes, until ${quarantine.until}` : 'no'],
     ['recorded', perKind(recorded)],
     ['missing', missingWords(standing.missing)],

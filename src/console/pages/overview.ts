@@ -93,7 +93,10 @@ function stateSection(request: PageRequest, seen: PageStatus): Html {
 
 function runForms(request: PageRequest, { status }: PageStatus): Html | '' {
   if (request.user.role !== 'operator') return '';
-  if (status.paused) return actionForm(request, { action: 'resume', label: 'End the pause' });
+  if (status.paused) {
+    const label = 'End the pause';
+    return actionForm(request, { action: 'resume', label, needsReason: 'optional' });
+  }
   return html`${actionForm(request, { action: 'run-full', label: 'Run now' })}
     ${actionForm(request, { action: 'run-fast', label: 'Fast run' })}
     <details class="inline">
@@ -127,7 +130,7 @@ function remedy(request: PageRequest, { code }: Attention): Html | '' {
   if (code === 'opt_outs_refused') return link('problems', 'Look at the problems');
   if (code === 'run_failed' || code === 'run_interrupted') return link('runs', 'Look at the runs');
   if (code === 'quarantined' && request.user.role === 'operator')
-    return actionForm(request, { action: 'retry', label: 'Try again' });
+    return actionForm(request, { action: 'retry', label: 'Try again', needsReason: 'optional' });
   return '';
 }
 

@@ -163,7 +163,12 @@ function buttons(request: PageRequest, { key, document }: FoundPerson): Html {
     ${isOperator ? page('now', 'Ask CRM and platform now') : ''}
     ${
       isOperator && isRefused
-        ? actionForm(request, { action: 'retry', label: 'Try again', values: { person: key } })
+        ? actionForm(request, {
+            action: 'retry',
+            label: 'Try again',
+            values: { person: key },
+            needsReason: 'optional',
+          })
         : ''
     }
     ${request.user.seesAddresses ? page('dossier.html', 'Download the dossier') : ''}

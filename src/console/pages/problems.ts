@@ -80,7 +80,7 @@ function bodyOf(request: PageRequest, { snapshot, names }: Seen): Html {
               >Download as CSV</a
             >`
       }
-      ${isRefused ? actionForm(request, { action: 'retry', label: 'Try all that was refused again' }) : ''}
+      ${isRefused ? actionForm(request, { action: 'retry', label: 'Try all that was refused again', needsReason: 'optional' }) : ''}
     </div>
     ${sections} ${groups.length === 0 ? html`<p class="quiet">No problems are recorded.</p>` : ''}`;
 }

@@ -7,7 +7,7 @@ import { byWords } from '../../cli/output/decision-words.ts';
 import { changeName, outcomeName } from '../../cli/output/change-words.ts';
 import { fullWords } from '../../cli/output/summary-text.ts';
 import type { Seen } from '../../cli/lookup/snapshot-command.ts';
-import { statusWords, tookWords } from '../../cli/status/run-history.ts';
+import { askedWords, statusWords, tookWords } from '../../cli/status/run-history.ts';
 import {
   changeOf,
   changeWords,
@@ -100,6 +100,7 @@ function facts(run: ListedRun): Html {
   const rows = [
     ['Mode', run.mode],
     ['Status', statusWords(run)],
+    ...(askedWords(run) === '' ? [] : [['Asked for by', askedWords(run)]]),
     ...(run.undoes === undefined ? [] : [['Undoes', run.undoes]]),
     ['Began', run.startedAt],
     ['Ended', run.endedAt ?? '–'],

@@ -81,7 +81,8 @@ export function consoleMirror(config: Config, shell: Shell, clock: Clock): Conso
         colored: false,
         interactive: false,
         canAsk: false,
-        operator: `${user.name} (console)`,
+        // A proxy may name users by their addresses, and decisions are kept without any.
+        operator: `${user.name.replaceAll('@', ' at ')} (console)`,
         print: (line) => lines.push(renderLine(line, false)),
         note: (line) => notes.push(line),
         progress: () => undefined,
