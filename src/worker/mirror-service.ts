@@ -5,6 +5,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load-config.ts';
+import type { Clock } from '../domain/clock.ts';
 import { Invalid, isExpected, Unavailable } from '../domain/errors.ts';
 import type { Summary } from '../engine/report/run-summary.ts';
 import { systemClock } from '../http/system-clock.ts';
@@ -24,6 +25,8 @@ import { createMirrorHost, type Home } from './mirror-host.ts';
 import { lanesAtOnce } from './person-runs.ts';
 import { assignmentIn } from './mirror-assignment.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
+import type { Attention } from '../cli/status/attention-list.ts';
+import { redisAway, unreadable } from '../cli/status/process-faults.ts';
 import { readCurrentStatus } from '../cli/status/current-status.ts';
 
 /** A configuration that a worker can serve. */
@@ -40,6 +43,8 @@ export interface Served extends Watched {
   queues: QueueView['queues'];
   /** Returns why Redis cannot be reached for the mirror, or undefined if it can. */
   away(): string | undefined;
+  /** Returns what this process notices of Redis that needs attention. */
+  faults(): readonly Attention[];
   close(): Promise<void>;
 }
 
@@ -49,7 +54,12 @@ export interface ServeOptions {
   acceptLost: boolean;
   /** Called after every run, and after events have been processed. */
   ended(summary: Summary): void;
+  /** The clock by which problems are looked for; by default that of this machine. */
+  clock?: Clock;
 }
+
+/** After this time without Redis, people are told of it. */
+const awayMs = 60_000;
 
 /**
  * Starts to serve a mirror. Prints errors, and rejects `failed` if one cannot be fixed while
@@ -68,11 +78,13 @@ export function serve(config: Workable, shell: Shell, options: ServeOptions): Se
     clock: systemClock,
   });
   const load = () => loadConfig(config.file, shell.env);
-  const home = createMirrorHost({ config, shell, assignment, load, ended: options.ended });
   const hook = contacts?.webhook;
   const events = hook && openEventQueue({ ...place, notice: () => undefined });
   const view = viewQueues(place);
-  const redis = watchRedis(mirror, shell);
+  const { ended, clock = systemClock } = options;
+  const redis = watchRedis(mirror, shell, clock);
+  const faults = () => redis.faults(awayMs);
+  const home = createMirrorHost({ config, shell, assignment, load, ended, clock, faults });
   const queue: RunQueue = openRunQueue({
     ...place,
     notice(lost) {
@@ -100,7 +112,8 @@ export function serve(config: Workable, shell: Shell, options: ServeOptions): Se
     webhook: hook && events && { ...hook, events },
     queues: view.queues,
     away: redis.away,
-    standing: async () => readCurrentStatus(config),
+    faults: () => redis.faults(0),
+    standing: async () => statusOf(config),
     limits: home.limits,
     depths: view.depths,
     lagMs: async () => events?.lagMs(),
@@ -113,6 +126,16 @@ export function serve(config: Workable, shell: Shell, options: ServeOptions): Se
       quick.close();
     },
   };
+}
+
+/** Returns the status. Throws Invalid if the snapshot cannot be read. */
+function statusOf(config: Workable): ReturnType<typeof readCurrentStatus> {
+  try {
+    return readCurrentStatus(config);
+  } catch (error) {
+    const fault = isExpected(error) ? undefined : unreadable(error);
+    throw fault ? new Invalid(fault.text, { fix: fault.fix, cause: error }) : error;
+  }
 }
 
 /** Stores this schedule in Redis. Throws Unavailable if Redis refuses it. */
@@ -136,12 +159,17 @@ function dueWords(schedule: Schedule, events: EventQueue | undefined): string {
 }
 
 /** Prints when the connection to Redis is lost, and when it is restored. */
-function watchRedis(mirror: string, { note }: Shell) {
+function watchRedis(mirror: string, { note }: Shell, clock: Clock) {
   let why: string | undefined = 'Redis has not answered yet';
+  let since = clock.monotonic();
   return {
     away: () => why,
+    /** Returns the line about Redis if it has been away for that long. */
+    faults: (ms: number): Attention[] =>
+      why === undefined || clock.monotonic() - since < ms ? [] : [redisAway(why)],
     answers: () => void (why = undefined),
     say(lost: string | undefined): void {
+      if (why === undefined) since = clock.monotonic();
       why = lost === undefined ? undefined : `Redis is away (${lost})`;
       const what =
         why === undefined

@@ -31,7 +31,9 @@ export interface Attention {
     | 'outcomes_unknown'
     | 'quarantined'
     | 'paused'
-    | 'restored';
+    | 'restored'
+    | 'redis_away'
+    | 'snapshot_unreadable';
   text: string;
   fix: string;
   /** Reported daily instead of once, because it changes without waiting for a person. */

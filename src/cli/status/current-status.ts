@@ -15,6 +15,7 @@ import { see, type Seen } from '../lookup/snapshot-command.ts';
 import { missingWords } from '../lookup/missing-people.ts';
 import { type CurrentStatus, currentStatusOf } from './mirror-status.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
+import { isLeased } from '../../snapshot/database/writer-lease.ts';
 import { instant, lasting, size, range } from '../output/format-values.ts';
 
 /** The next run of one kind. */
@@ -40,6 +41,13 @@ export function readCurrentStatus(config: Config): CurrentStatus {
   } finally {
     seen.snapshot?.close();
   }
+}
+
+/** Returns what is known of a mirror without its snapshot. */
+export function statusWithoutSnapshot(config: Config): CurrentStatus {
+  const names = () => '';
+  const leased = isLeased(config.snapshot);
+  return currentStatusOf({ config, snapshot: undefined, names, leased, now: Date.now() });
 }
 
 /**

@@ -36,8 +36,13 @@ export function statusPieces(
     state: stateSection(request, seen),
     attention: attentionSection(request, seen),
     figures: figures(request, seen),
-    details: details(seen),
+    details: isUnreadable(seen) ? html`` : details(seen),
   };
+}
+
+/** Returns whether the status says nothing, because the snapshot cannot be read. */
+function isUnreadable({ attention }: Pick<PageStatus, 'attention'>): boolean {
+  return attention.some(({ code }) => code === 'snapshot_unreadable');
 }
 
 /** The state of a mirror in a word. */
@@ -70,8 +75,9 @@ function stateSection(request: PageRequest, seen: PageStatus): Html {
   const { kind, text } = stateOf(seen);
   const { proven, running } = status;
   const age = proven?.ageMs ?? null;
-  const when =
-    age === null
+  const when = isUnreadable(seen)
+    ? ''
+    : age === null
       ? 'No full run has ended well yet.'
       : html`The last complete run began ${range(age)} ago.`;
   const progress = running

@@ -2,6 +2,7 @@
 import type { Clock } from '../../domain/clock.ts';
 import type { RouteLimit } from '../../domain/route-limit.ts';
 import type { Config } from '../../config/config.ts';
+import type { Attention } from '../../cli/status/attention-list.ts';
 import { see, type Seen } from '../../cli/lookup/snapshot-command.ts';
 import { assemble } from '../../cli/compose/assemble-mirror.ts';
 import type { Assembled, Shell } from '../../cli/compose/process-shell.ts';
@@ -49,8 +50,18 @@ export interface CommandResult {
 /** How old the status may be, in the times that it took. */
 const ageAtMost = 10;
 
+interface ConsoleMirrorOptions {
+  clock: Clock;
+  /** Returns what only this process notices; nothing by default. */
+  faults?(): readonly Attention[];
+}
+
 /** Creates the access to a mirror. */
-export function consoleMirror(config: Config, shell: Shell, clock: Clock): ConsoleMirror {
+export function consoleMirror(
+  config: Config,
+  shell: Shell,
+  { clock, faults = () => [] }: ConsoleMirrorOptions,
+): ConsoleMirror {
   const { held: _, ...outer } = shell;
   let last: { status: PageStatus; until: number } | undefined;
   return {
@@ -58,11 +69,12 @@ export function consoleMirror(config: Config, shell: Shell, clock: Clock): Conso
     limits: () => ({}),
     status() {
       const began = clock.monotonic();
-      if (last && began < last.until) return last.status;
-      const status = readPageStatus(config);
-      const ended = clock.monotonic();
-      last = { status, until: ended + ageAtMost * (ended - began) };
-      return status;
+      if (!last || began >= last.until) {
+        const status = readPageStatus(config);
+        const ended = clock.monotonic();
+        last = { status, until: ended + ageAtMost * (ended - began) };
+      }
+      return { ...last.status, attention: [...faults(), ...last.status.attention] };
     },
     async read({ seesAddresses }, read) {
       const seen = see(config, seesAddresses);

@@ -50,7 +50,7 @@ export async function startConsole(
     failed,
     register: (app) =>
       serveConsole(app, {
-        mirrors: files.map((file) => consoleMirror(loadConfig(file, {}), shell, systemClock)),
+        mirrors: files.map((file) => consoleMirror(loadConfig(file, {}), shell, { clock: systemClock })),
         access: {
           users: undefined,
           proxy: undefined,
