@@ -2,6 +2,10 @@
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { main } from '../../src/cli.ts';
+import { redisAway } from '../../src/cli/status/process-faults.ts';
+import { takeLease } from '../../src/snapshot/database/writer-lease.ts';
+import { consoleMirror } from '../../src/console/view/console-mirror.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { readPageStatus } from '../../src/console/view/page-status.ts';
 import { stateOf } from '../../src/console/pages/overview.ts';
@@ -167,5 +171,39 @@ describe('while the snapshot cannot be read', () => {
     const seen = readPageStatus(loadConfig(world.file, {}));
     expect(seen.attention.map(({ code }) => code)).toEqual(['snapshot_unreadable']);
     expect(stateOf(seen).text).toBe('Needs attention');
+  });
+});
+
+describe('a command of the console of a worker', () => {
+  const olga = { name: 'olga', role: 'operator', seesAddresses: true } as const;
+  const silent = {
+    env: {},
+    print: () => undefined,
+    note: () => undefined,
+    progress: () => undefined,
+    terminal: false,
+    interactive: false,
+    stop: new AbortController().signal,
+    abort: new AbortController().signal,
+    call: main,
+  };
+
+  test('says that Redis is away, not that another run holds the mirror', async () => {
+    const world = await mirrored();
+    await world.call('sync');
+    const lease = takeLease(world.path);
+    onTestFinished(() => lease.release());
+    const faults = () => [redisAway('Redis is away (it closed the connection)')];
+    const config = loadConfig(world.file, {});
+    const shown = consoleMirror(config, silent, { clock: systemClock, faults });
+    const { code, lines } = await shown.run(olga, ['sync']);
+    expect({ code, lines }).toEqual({
+      code: 75,
+      lines: [expect.stringContaining('Redis is away')],
+    });
+    expect(lines.join()).not.toContain('another run');
+    expect((await shown.run(olga, ['pause', '--reason=to look'])).code).toBe(0);
+    lease.release();
+    expect((await shown.run(olga, ['sync'])).lines.join()).toContain('paused since');
   });
 });

@@ -1,5 +1,6 @@
 /** Reads a mirror for the console, and runs commands in it as the command line does. */
 import type { Clock } from '../../domain/clock.ts';
+import { renderProblem } from '../../domain/errors.ts';
 import type { RouteLimit } from '../../domain/route-limit.ts';
 import type { Config } from '../../config/config.ts';
 import type { Attention } from '../../cli/status/attention-list.ts';
@@ -8,6 +9,7 @@ import { assemble } from '../../cli/compose/assemble-mirror.ts';
 import type { Assembled, Shell } from '../../cli/compose/process-shell.ts';
 import { connect } from '../../cli/compose/platform-connection.ts';
 import { runSeparately } from '../../cli/compose/separate-process.ts';
+import { exitCode } from '../../cli/output/exit-codes.ts';
 import { renderLine } from '../../cli/output/text-style.ts';
 import type { Platform } from '../../platform/platform.ts';
 import type { User } from '../access/visitor.ts';
@@ -45,6 +47,10 @@ export interface CommandResult {
   code: number;
   /** What it printed: results first, then notes. */
   lines: string[];
+}
+
+function sayFault({ text, fix }: Attention): string {
+  return renderProblem({ reason: text, fix });
 }
 
 /** How old the status may be, in the times that it took. */
@@ -101,6 +107,12 @@ export function consoleMirror(
       };
       const code = (await shell.call?.([...argv, '-c', config.file], inner)) ?? 2;
       last = undefined;
+      const [fault] = faults();
+      const isPaused = code === exitCode('busy') && readPageStatus(config).status.paused !== null;
+      // Another process seems to hold the mirror: this worker, which gets commands through Redis.
+      if (code === exitCode('busy') && fault && !isPaused) {
+        return { code, lines: [`The worker was not given this command. ${sayFault(fault)}`] };
+      }
       return { code, lines: [...lines, ...notes] };
     },
     async assembled(work) {

@@ -18,7 +18,7 @@ import { explain } from '../../cli/output/failure-report.ts';
 import { withConfig } from '../../cli/output/printed-commands.ts';
 import type { Log } from '../../cli/run/run-log.ts';
 import { type Found, type Notice, noticesOf } from '../../cli/status/trouble-notice.ts';
-import { itemOf } from './message-text.ts';
+import { itemOf, pageOf } from './message-text.ts';
 import type { Item, Message, Outcome, Sink } from './sink.ts';
 import type { ToldMemory } from './told-memory.ts';
 import { solvedNotices, type Told } from './unsent-notices.ts';
@@ -202,7 +202,10 @@ function messageOf(
     return itemOf({ ...notice, fix });
   };
   const items: Message['items'] = [item(first), ...more.map(item)];
-  return { ...headOf(config, { clock, random }), run, items };
+  const head = headOf(config, { clock, random });
+  const page = pageOf(items);
+  const link = head.link === undefined || page === '' ? head.link : `${head.link}/${page}`;
+  return { ...head, link, run, items };
 }
 
 /** Returns the parts of a message that do not depend on what it reports. */
