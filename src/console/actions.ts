@@ -17,6 +17,8 @@ const word = z
   .regex(/^[^-\s]\S*$/, 'must be one word that does not begin with -');
 /** A text that is passed as the value of one option. */
 const text = z.string().trim().min(1, 'is missing').max(300, 'is too long');
+/** The id of a record, which may contain anything, spaces at its ends too. */
+const recordId = z.string().min(1, 'is missing').max(1_000, 'is too long');
 const choice = z.string().max(200).optional();
 /** A reason that may be left out. */
 const why = z.string().trim().max(300, 'is too long').optional();
@@ -73,6 +75,7 @@ export const actions: Readonly<Record<string, Action>> = {
     ...flags({ reason }),
   ]),
   one: action(z.object({ person: word }), ({ person }) => ['one', person]),
+  'one-id': action(z.object({ id: recordId }), ({ id }) => ['one', `--id=${id}`]),
   verify: action(z.object({}), () => ['audit', 'verify']),
   check: action(z.object({}), () => ['check']),
   resolve: action(
@@ -93,7 +96,7 @@ export const actions: Readonly<Record<string, Action>> = {
 };
 
 /** The actions that may take hours: the console shows their progress instead of waiting. */
-export const runActions: ReadonlySet<string> = new Set(['run-full', 'run-fast', 'one']);
+export const runActions: ReadonlySet<string> = new Set(['run-full', 'run-fast', 'one', 'one-id']);
 
 /** The actions that only read and may take long: they run in a process of their own. */
 export const apartActions: ReadonlySet<string> = new Set(['verify', 'check']);

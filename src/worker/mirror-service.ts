@@ -13,7 +13,8 @@ import { homeRecord } from './queues/assignment-store.ts';
 import { serveCommands } from './queues/command-queue.ts';
 import { type EventQueue, openEventQueue } from './queues/event-queue.ts';
 import { type QueueView, viewQueues } from './queues/queue-view.ts';
-import { connectQuickly } from './queues/redis-connections.ts';
+import { type DeliveryLog, deliveryLogOf } from './queues/delivery-log.ts';
+import { connectQuickly, type Quick } from './queues/redis-connections.ts';
 import { openRunQueue, type RunQueue } from './queues/run-queue.ts';
 import { dueIn, tickWords, type Schedule } from './queues/run-schedule.ts';
 import { sealOf } from './queues/payload-encryption.ts';
@@ -109,7 +110,7 @@ export function serve(config: Workable, shell: Shell, options: ServeOptions): Se
   return {
     mirror,
     failed: failed.promise,
-    webhook: hook && events && { ...hook, events },
+    webhook: hook && events && { ...hook, events, deliveries: deliveriesOf(config, quick) },
     queues: view.queues,
     away: redis.away,
     faults: () => redis.faults(0),
@@ -126,6 +127,15 @@ export function serve(config: Workable, shell: Shell, options: ServeOptions): Se
       quick.close();
     },
   };
+}
+
+/** Returns the log of deliveries. The key is there since the first run. */
+function deliveriesOf({ mirror, ledger }: Workable, { redis }: Quick): DeliveryLog {
+  const seal = () => {
+    const key = readKey(ledger.keyFile);
+    return key === undefined ? undefined : sealOf(key, randomBytes);
+  };
+  return deliveryLogOf(redis, { mirror, clock: systemClock, seal });
 }
 
 /** Returns the status. Throws Invalid if the snapshot cannot be read. */
