@@ -2,8 +2,8 @@ import type { Command } from 'commander';
 import { loadConfig } from '../config/load-config.ts';
 import { isLeased } from '../snapshot/database/writer-lease.ts';
 import { lookOptions, print, type LookFlags } from '../cli/lookup/snapshot-command.ts';
-import { movePaused, sayPaused, tellPaused, type Paused } from '../cli/compose/snapshot-marks.ts';
-import { deciderOptions, decisionOf, type DeciderFlags } from '../cli/run/decision-options.ts';
+import { movePaused, sayPaused, tellPaused, type Paused } from '../cli/compose/pause-mark.ts';
+import { deciderOptions, decisionOf, type DeciderFlags } from '../cli/run/decider-options.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 import { exitCode } from '../cli/output/exit-codes.ts';
 
@@ -19,7 +19,10 @@ export function options(command: Command): void {
   );
 }
 
-/** Pauses the mirror. Pausing again keeps the original time and stores the newest reason, with who gave it. */
+/**
+ * Pauses the mirror. Pausing again keeps the original time and stores the newest reason, with who
+ * gave it.
+ */
 export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<Flags>();
   const decision = decisionOf({ what: 'pause', at: Date.now() }, flags, shell);

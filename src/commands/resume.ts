@@ -2,8 +2,8 @@ import { existsSync } from 'node:fs';
 import type { Command } from 'commander';
 import { loadConfig } from '../config/load-config.ts';
 import { lookOptions, print, type LookFlags } from '../cli/lookup/snapshot-command.ts';
-import { movePaused, sayPaused, tellPaused } from '../cli/compose/snapshot-marks.ts';
-import { deciderOptions, decisionOf, type DeciderFlags } from '../cli/run/decision-options.ts';
+import { movePaused, sayPaused, tellPaused } from '../cli/compose/pause-mark.ts';
+import { deciderOptions, decisionOf, type DeciderFlags } from '../cli/run/decider-options.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 import { exitCode } from '../cli/output/exit-codes.ts';
 

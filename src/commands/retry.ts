@@ -4,7 +4,7 @@ import type { RecordProblem } from '../domain/record-problem.ts';
 import { liftQuarantine } from '../engine/context/platform-quarantine.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import { change, type LookFlags, namingOptions } from '../cli/lookup/snapshot-command.ts';
-import { deciderOptions, decisionOf, type DeciderFlags } from '../cli/run/decision-options.ts';
+import { deciderOptions, decisionOf, type DeciderFlags } from '../cli/run/decider-options.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 import { namedBy, wordOf } from '../cli/lookup/person-names.ts';
 import { counted } from '../domain/values/counted.ts';

@@ -17,6 +17,7 @@ import {
 import type { Shell } from '../cli/compose/process-shell.ts';
 import { countOf } from '../cli/lookup/list-options.ts';
 import {
+  askedWords,
   changeOf,
   changeWords,
   type ListedRun,
@@ -46,8 +47,8 @@ export function options(command: Command): void {
     .addHelpText(
       'after',
       '\nShows the runs of the time that `keep` states. A run that was killed counts as interrupted.\n' +
-        'Of the changes of one run, those that failed come first. A change is dropped if it was no\n' +
-        'longer right when it was to be sent; the next run plans it again if it is still needed.',
+        'Of the changes of one run, those that failed come first. A change is planned again if it\n' +
+        'was no longer right when it was to be sent: in the same run or the next one, as still needed.',
     );
 }
 
@@ -118,7 +119,7 @@ function tellOne(seen: Seen, { id, last, isVerbose }: Asked): CommandAnswer {
       `Run ${id} of ${config.mirror}: ${history.statusWords(run)} (${run.mode}, ${history.tookWords(run)})`,
       `started ${run.startedAt}, ended ${run.endedAt ?? '–'}`,
       ...(isVerbose ? internalsOf(run) : []),
-      ...(history.askedWords(run) === '' ? [] : [`asked for by ${history.askedWords(run)}`]),
+      ...(askedWords(run) === '' ? [] : [`asked for by ${askedWords(run)}`]),
       ...(run.undoes === undefined ? [] : [`undoes run ${run.undoes}`]),
       ...fullWords(run),
       ...run.reasons.map((reason) => `  ${reason}`),

@@ -28,7 +28,8 @@ import { alertsIn } from '../cli/status/alert-thresholds.ts';
 import { createLog } from '../cli/run/run-log.ts';
 import { createNotifier } from './notifications/notifier.ts';
 import { runNow } from '../cli/run/run-command.ts';
-import { copiedAt, refusePaused } from '../cli/compose/snapshot-marks.ts';
+import { copiedAt } from '../cli/compose/snapshot-marks.ts';
+import { refusePaused } from '../cli/compose/pause-mark.ts';
 import {
   close,
   come,
@@ -92,7 +93,11 @@ export function createMirrorHost(options: HomeOptions): Home {
     alone: pLimit(1),
     owner: 'unknown',
     notifier: createNotifier(config, {
-      ...{ shell, log, clock, faults, random: Math.random },
+      shell,
+      log,
+      clock,
+      faults,
+      random: Math.random,
       reporter: () => state.owner,
     }),
   };

@@ -73,16 +73,12 @@ export function serve(config: Workable, shell: Shell, options: ServeOptions): Se
   const fail = (error: unknown): void => failed.reject(error);
   const quick = connectQuickly(url);
   const own = homeRecord(quick, mirror, randomBytes(8).toString('hex'));
-  const assignment = assignmentIn(own, {
-    mirror,
-    acceptLost: options.acceptLost,
-    clock: systemClock,
-  });
+  const { acceptLost, ended, clock = systemClock } = options;
+  const assignment = assignmentIn(own, { mirror, acceptLost, clock: systemClock });
   const load = () => loadConfig(config.file, shell.env);
   const hook = contacts?.webhook;
   const events = hook && openEventQueue({ ...place, notice: () => undefined });
   const view = viewQueues(place);
-  const { ended, clock = systemClock } = options;
   const redis = watchRedis(mirror, shell, clock);
   const faults = () => redis.faults(awayMs);
   const home = createMirrorHost({ config, shell, assignment, load, ended, clock, faults });

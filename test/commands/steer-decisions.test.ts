@@ -1,7 +1,7 @@
 /** Who paused, resumed and retried, and why: in the audit log, in `status` and among the runs. */
 import { describe, expect, test } from 'vitest';
 import { operatorName } from '../../src/cli/output/operator-name.ts';
-import { movePaused } from '../../src/cli/compose/snapshot-marks.ts';
+import { movePaused } from '../../src/cli/compose/pause-mark.ts';
 import { ann, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
 
 const caller = operatorName();

@@ -57,7 +57,10 @@ test('an operator pauses the mirror and ends the pause, with a reason that is ke
     reason: 'the export is being repaired',
     by: 'olga (console)',
   });
-  await page.getByText(/paused since .* by olga \(console\): the export is/).first().waitFor();
+  await page
+    .getByText(/paused since .* by olga \(console\): the export is/)
+    .first()
+    .waitFor();
   await page.getByLabel('Reason (optional)').fill('it is repaired');
   await page.getByRole('button', { name: 'End the pause' }).click();
   await page.getByRole('button', { name: 'Run now' }).waitFor();

@@ -2,7 +2,8 @@
 import { expect, test } from 'vitest';
 import { systemClock } from '../../src/http/system-clock.ts';
 import { slackSink } from '../../src/worker/notifications/http-sinks.ts';
-import { itemOf, pageOf } from '../../src/worker/notifications/message-text.ts';
+import { itemOf } from '../../src/worker/notifications/message-text.ts';
+import { pageOf } from '../../src/worker/notifications/notice-delivery.ts';
 import type { Item } from '../../src/worker/notifications/sink.ts';
 import { receiver, refusing, reporting } from '../support/commands/notice-receivers.ts';
 

@@ -17,8 +17,8 @@ export function redisAway(why: string): Attention {
 }
 
 /**
- * Returns the line about a snapshot that cannot be read, or undefined if the error is a bug, or says
- * that another process has it locked now.
+ * Returns the line about a snapshot that cannot be read, or undefined if the error is a bug, or
+ * says that another process has it locked now.
  */
 export function unreadable(error: unknown): Attention | undefined {
   const { problem, code, text } = explain(error);

@@ -175,11 +175,6 @@ export function statusWords({ status, only }: ToldRun): string {
   return only === null ? told : `${told} (${only} only)`;
 }
 
-/** Formats who asked for a run, such as: anna on mail-1; '' for what runs by itself. */
-export function askedWords({ askedBy }: ToldRun): string {
-  return askedBy?.name ?? '';
-}
-
 /** Formats the duration of a run. */
 export function tookWords({ ms }: ToldRun): string {
   if (ms === null) return '–';

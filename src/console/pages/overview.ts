@@ -10,6 +10,7 @@ import { liveArea } from '../view/live-area.ts';
 import { html, type Html, linkTo, type Page, type PageRequest, prose } from '../view/page.ts';
 import { factsTable } from '../view/table.ts';
 import { plotsSection } from './plots.ts';
+import { rehearsalLink } from './rehearsal/rehearsal.ts';
 import type { PageStatus } from '../view/page-status.ts';
 
 /** The overview of a mirror. */
@@ -70,16 +71,17 @@ function problemsIn({ conflicts, rejected, invalid }: PageStatus['status']): num
   );
 }
 
+function provenWords(seen: PageStatus): Html | string {
+  if (isUnreadable(seen)) return '';
+  const age = seen.status.proven?.ageMs ?? null;
+  if (age === null) return 'No full run has ended well yet.';
+  return html`The last complete run began ${range(age)} ago.`;
+}
+
 function stateSection(request: PageRequest, seen: PageStatus): Html {
   const { status } = seen;
   const { kind, text } = stateOf(seen);
-  const { proven, running } = status;
-  const age = proven?.ageMs ?? null;
-  const when = isUnreadable(seen)
-    ? ''
-    : age === null
-      ? 'No full run has ended well yet.'
-      : html`The last complete run began ${range(age)} ago.`;
+  const { running } = status;
   const progress = running
     ? html`<p>${progressWords({ at: status.at, running })}</p>
         ${
@@ -92,9 +94,9 @@ function stateSection(request: PageRequest, seen: PageStatus): Html {
               ></progress>`
         }`
     : '';
-  return html`<p class="state"><span class="chip ${kind}">${text}</span> ${when}</p>
+  return html`<p class="state"><span class="chip ${kind}">${text}</span> ${provenWords(seen)}</p>
     ${progress}
-    <div class="row">${running ? '' : runForms(request, seen)}</div>`;
+    <div class="row">${running ? '' : runForms(request, seen)} ${rehearsalLink(request)}</div>`;
 }
 
 function runForms(request: PageRequest, { status }: PageStatus): Html | '' {

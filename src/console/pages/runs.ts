@@ -1,7 +1,8 @@
 /** Lists the runs. */
 import { withCommas } from '../../domain/values/counted.ts';
-import { askedWords, statusWords, tookWords } from '../../cli/status/run-history.ts';
+import { statusWords, tookWords } from '../../cli/status/run-history.ts';
 import {
+  askedWords,
   changeWords,
   type ListedRun,
   listedRuns,

@@ -13,6 +13,7 @@ import { exitCode } from '../../cli/output/exit-codes.ts';
 import { renderLine } from '../../cli/output/text-style.ts';
 import type { Platform } from '../../platform/platform.ts';
 import type { User } from '../access/visitor.ts';
+import { createJobs, type JobAnswer, type Jobs } from './jobs.ts';
 import { type PageStatus, readPageStatus } from './page-status.ts';
 
 /** A mirror that the console shows. */
@@ -37,20 +38,57 @@ export interface ConsoleMirror {
   assembled<T>(work: (opened: Assembled, shell: Shell) => Promise<T>): Promise<T>;
   /** Asks the platform, within its rate limits. */
   ask<T>(question: (platform: Platform, signal: AbortSignal) => Promise<T>): Promise<T>;
-  /** Runs a command line that only reads, in a process of its own, because it may take long. */
-  runApart(argv: readonly string[]): Promise<CommandResult>;
+  /**
+   * Runs a command line that only reads, in a process of its own, because it may take long. `heard`
+   * receives its progress; `stop` ends it.
+   */
+  runApart(
+    argv: readonly string[],
+    heard?: (line: string) => void,
+    stop?: AbortSignal,
+  ): Promise<CommandResult>;
+  /** The long work that operators have begun in the console. */
+  jobs: Jobs;
 }
 
 /** What a command has answered. */
-export interface CommandResult {
-  /** The exit code (docs/exit-codes.md). */
-  code: number;
+export interface CommandResult extends JobAnswer {
   /** What it printed: results first, then notes. */
   lines: string[];
 }
 
-function sayFault({ text, fix }: Attention): string {
-  return renderProblem({ reason: text, fix });
+/**
+ * Returns what a command has answered. If another process seems to hold the mirror and this worker
+ * has a fault, the holder is this worker itself, which gets commands through Redis.
+ */
+function withFault(
+  result: CommandResult,
+  config: Config,
+  fault: Attention | undefined,
+): CommandResult {
+  const { code } = result;
+  if (!fault || code !== exitCode('busy')) return result;
+  if (readPageStatus(config).status.paused !== null) return result;
+  const said = renderProblem({ reason: fault.text, fix: fault.fix });
+  const line = `The worker was not given this command. ${said}`;
+  return { code, out: '', err: line, lines: [line] };
+}
+
+/** Creates the function that reads the status, which is kept for a moment (ConsoleMirror). */
+function keptStatus(config: Config, { clock, faults = () => [] }: ConsoleMirrorOptions) {
+  let last: { status: PageStatus; until: number } | undefined;
+  return {
+    forget: () => void (last = undefined),
+    read(): PageStatus {
+      const began = clock.monotonic();
+      if (!last || began >= last.until) {
+        const status = readPageStatus(config);
+        const ended = clock.monotonic();
+        last = { status, until: ended + ageAtMost * (ended - began) };
+      }
+      return { ...last.status, attention: [...faults(), ...last.status.attention] };
+    },
+  };
 }
 
 /** How old the status may be, in the times that it took. */
@@ -66,22 +104,14 @@ interface ConsoleMirrorOptions {
 export function consoleMirror(
   config: Config,
   shell: Shell,
-  { clock, faults = () => [] }: ConsoleMirrorOptions,
+  options: ConsoleMirrorOptions,
 ): ConsoleMirror {
   const { held: _, ...outer } = shell;
-  let last: { status: PageStatus; until: number } | undefined;
+  const kept = keptStatus(config, options);
   return {
     config,
     limits: () => ({}),
-    status() {
-      const began = clock.monotonic();
-      if (!last || began >= last.until) {
-        const status = readPageStatus(config);
-        const ended = clock.monotonic();
-        last = { status, until: ended + ageAtMost * (ended - began) };
-      }
-      return { ...last.status, attention: [...faults(), ...last.status.attention] };
-    },
+    status: kept.read,
     async read({ seesAddresses }, read) {
       const seen = see(config, seesAddresses);
       try {
@@ -91,29 +121,9 @@ export function consoleMirror(
       }
     },
     async run(user, argv) {
-      const lines: string[] = [];
-      const notes: string[] = [];
-      const inner: Shell = {
-        ...outer,
-        terminal: user.seesAddresses,
-        colored: false,
-        interactive: false,
-        canAsk: false,
-        // A proxy may name users by their addresses, and decisions are kept without any.
-        operator: `${user.name.replaceAll('@', ' at ')} (console)`,
-        print: (line) => lines.push(renderLine(line, false)),
-        note: (line) => notes.push(line),
-        progress: () => undefined,
-      };
-      const code = (await shell.call?.([...argv, '-c', config.file], inner)) ?? 2;
-      last = undefined;
-      const [fault] = faults();
-      const isPaused = code === exitCode('busy') && readPageStatus(config).status.paused !== null;
-      // Another process seems to hold the mirror: this worker, which gets commands through Redis.
-      if (code === exitCode('busy') && fault && !isPaused) {
-        return { code, lines: [`The worker was not given this command. ${sayFault(fault)}`] };
-      }
-      return { code, lines: [...lines, ...notes] };
+      const result = await runAs(user, shell, [...argv, '-c', config.file]);
+      kept.forget();
+      return withFault(result, config, options.faults?.()[0]);
     },
     async assembled(work) {
       const opened = assemble(config, outer, { writes: false });
@@ -131,6 +141,35 @@ export function consoleMirror(
         await platform.close();
       }
     },
-    runApart: (argv) => runSeparately([...argv, '-c', config.file], shell),
+    async runApart(argv, heard, own) {
+      const stop = own ? AbortSignal.any([shell.stop, own]) : shell.stop;
+      const called = [...argv, '-c', config.file];
+      const answer = await runSeparately(called, { env: shell.env, stop }, heard);
+      return { ...answer, lines: [answer.out, answer.err].filter((text) => text !== '') };
+    },
+    jobs: createJobs(options.clock),
   };
+}
+
+/** Runs a command line in this process, in the name of the user. */
+async function runAs(user: User, shell: Shell, argv: readonly string[]): Promise<CommandResult> {
+  const { held: _, ...outer } = shell;
+  const lines: string[] = [];
+  const notes: string[] = [];
+  const inner: Shell = {
+    ...outer,
+    // A document is for this console, and not for a terminal.
+    terminal: user.seesAddresses && !argv.includes('--json'),
+    colored: false,
+    interactive: false,
+    canAsk: false,
+    // A proxy may name users by their addresses, and decisions are kept without any.
+    operator: `${user.name.replaceAll('@', ' at ')} (console)`,
+    // The command line has made plain texts safe already; a document has several lines.
+    print: (line) => lines.push(typeof line === 'string' ? line : renderLine(line, false)),
+    note: (line) => notes.push(line),
+    progress: () => undefined,
+  };
+  const code = (await shell.call?.(argv, inner)) ?? 2;
+  return { code, out: lines.join('\n'), err: notes.join('\n'), lines: [...lines, ...notes] };
 }

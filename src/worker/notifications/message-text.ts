@@ -36,16 +36,6 @@ export function itemOf({ type, trouble, subject, reason, fix }: Notice): Item {
   return { type, level, title, reason, fix, ...(page !== undefined && { page }) };
 }
 
-/**
- * Returns the page that mends what a message reports, if it is the same for all that is not solved;
- * '' for the overview.
- */
-export function pageOf(items: readonly Item[]): string {
-  const open = items.filter(({ level }) => level !== 'info');
-  const [first, ...more] = new Set(open.map(({ page }) => page));
-  return more.length === 0 ? (first ?? '') : '';
-}
-
 /** Returns the title of a message: acme: 2 problems, 1 solved */
 export function titleOf({ mirror, items }: Message): string {
   const [first, ...more] = items;

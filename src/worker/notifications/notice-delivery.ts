@@ -18,7 +18,7 @@ import { explain } from '../../cli/output/failure-report.ts';
 import { withConfig } from '../../cli/output/printed-commands.ts';
 import type { Log } from '../../cli/run/run-log.ts';
 import { type Found, type Notice, noticesOf } from '../../cli/status/trouble-notice.ts';
-import { itemOf, pageOf } from './message-text.ts';
+import { itemOf } from './message-text.ts';
 import type { Item, Message, Outcome, Sink } from './sink.ts';
 import type { ToldMemory } from './told-memory.ts';
 import { solvedNotices, type Told } from './unsent-notices.ts';
@@ -206,6 +206,16 @@ function messageOf(
   const page = pageOf(items);
   const link = head.link === undefined || page === '' ? head.link : `${head.link}/${page}`;
   return { ...head, link, run, items };
+}
+
+/**
+ * Returns the page that mends what a message reports, if it is the same for all that is not solved;
+ * '' for the overview.
+ */
+export function pageOf(items: readonly Item[]): string {
+  const open = items.filter(({ level }) => level !== 'info');
+  const [first, ...more] = new Set(open.map(({ page }) => page));
+  return more.length === 0 ? (first ?? '') : '';
 }
 
 /** Returns the parts of a message that do not depend on what it reports. */

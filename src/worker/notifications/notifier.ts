@@ -102,7 +102,8 @@ function createLook(
     status(): Seen | undefined {
       try {
         const seen = seenIn(config);
-        said = fault = undefined;
+        said = undefined;
+        fault = undefined;
         return seen;
       } catch (error) {
         fault = unreadable(error);

@@ -53,9 +53,7 @@ export function createToldMemory(
   let ownClaim: string | undefined;
 
   const readFrom = (meta?: Meta): Standing => {
-    const lines = (meta && metaValue(meta, key, told)) ?? {};
-    const unsent = (meta && metaValue(meta, unsentKey, unsentSchema)) ?? [];
-    const is = unstored.reduce(afterAttempt, { lines, unsent });
+    const is = unstored.reduce(afterAttempt, storedIn(meta, key, unsentKey));
     const until = meta?.get(claimKey);
     // A clock that was ahead may have stored a time that is far away.
     const leftMs = Number(until ?? 0) - now();
@@ -63,11 +61,9 @@ export function createToldMemory(
     return { ...is, isClaimed, isStored: unstored.length === 0 };
   };
   const store = (meta: Meta): void => {
-    if (unstored.length === 0) return;
     const { lines, unsent } = readFrom(meta);
     if (unstored.some(({ isSent }) => isSent)) meta.set(key, JSON.stringify(lines));
-    if (unsent.length > 0) meta.set(unsentKey, JSON.stringify(unsent));
-    else meta.drop(unsentKey);
+    if (unstored.length > 0) keep(meta, unsentKey, unsent);
   };
   return {
     read() {
@@ -116,6 +112,19 @@ export function createProcessMemory(): ToldMemory {
     claim: read,
     release: (tried) => void (is = tried.reduce(afterAttempt, is)),
   };
+}
+
+function storedIn(meta: Meta | undefined, key: string, unsentKey: string): Told {
+  return {
+    lines: (meta && metaValue(meta, key, told)) ?? {},
+    unsent: (meta && metaValue(meta, unsentKey, unsentSchema)) ?? [],
+  };
+}
+
+/** Stores a list, or drops it if it is empty. */
+function keep(meta: Meta, key: string, list: readonly unknown[]): void {
+  if (list.length > 0) meta.set(key, JSON.stringify(list));
+  else meta.drop(key);
 }
 
 /**

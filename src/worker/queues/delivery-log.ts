@@ -1,7 +1,7 @@
 /**
  * Remembers the last deliveries of a CRM in Redis, for people who look: which records they named,
- * and why others were refused. A record's id is encrypted, because it may be an address. What anybody
- * can cause, a refusal, has a list of its own, so that it cannot push out what was accepted.
+ * and why others were refused. A record's id is encrypted, because it may be an address. What
+ * anybody can cause, a refusal, has a list of its own, so it cannot push out what was accepted.
  */
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
@@ -12,7 +12,7 @@ import type { Seal } from './payload-encryption.ts';
 import { eventsOf, prefix } from './queue-names.ts';
 import { connectQuickly } from './redis-connections.ts';
 
-/** Writes the lists. No function throws or keeps anybody waiting: the deliveries are in the queue. */
+/** Writes the lists. No function throws, or waits for Redis: the deliveries are in the queue. */
 export interface DeliveryLog {
   accepted(ids: readonly string[], heard: Heard): void;
   refused(why: string): void;
