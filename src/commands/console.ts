@@ -73,7 +73,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     failed,
     register: (app) =>
       serveConsole(app, {
-        mirrors: configs.map((config) => consoleMirror(config, shell, systemClock)),
+        mirrors: configs.map((config) => consoleMirror(config, shell, { clock: systemClock })),
         access: isOwn ? { ...access, link: { key, user } } : access,
         clock: systemClock,
         secret: randomBytes(32).toString('hex'),

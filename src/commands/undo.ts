@@ -3,7 +3,7 @@ import type { Op } from '../domain/change.ts';
 import { Invalid } from '../domain/errors.ts';
 import { counted } from '../domain/values/counted.ts';
 import { changeCount, isAnyDeferred } from '../engine/report/run-summary.ts';
-import { deciderOf } from '../cli/run/decision-options.ts';
+import { deciderOf } from '../cli/run/decider-options.ts';
 import { cannotLines } from '../cli/run/undo-text.ts';
 import { createTalk } from '../cli/init/conversation/talk.ts';
 import { commandLine } from '../cli/output/printed-commands.ts';

@@ -59,7 +59,9 @@ export function openServer(
       });
       const mirrors = configs.map((config) => {
         const own = served.find(({ mirror }) => mirror === config.mirror);
-        return { ...consoleMirror(config, shell, systemClock), limits: () => own?.limits() ?? {} };
+        const faults = () => own?.faults() ?? [];
+        const shown = consoleMirror(config, shell, { clock: systemClock, faults });
+        return { ...shown, limits: () => own?.limits() ?? {} };
       });
       const secret = randomBytes(32).toString('hex');
       const queues = served.flatMap((one) => one.queues);

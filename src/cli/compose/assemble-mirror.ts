@@ -15,7 +15,7 @@ import { type Account, type Mirror, openAuditLog } from '../../engine/context/mi
 import { boundDoNotContactList } from '../../engine/context/do-not-contact-binding.ts';
 import { keptTrail } from './audit-trail.ts';
 import { connect, logRequests } from './platform-connection.ts';
-import { refusePaused } from './snapshot-marks.ts';
+import { refusePaused } from './pause-mark.ts';
 import type { Assembled, Shell } from './process-shell.ts';
 import { absenceRulesOf, partsOf } from './mirror-parts.ts';
 import { contactReturns } from './source-registry.ts';

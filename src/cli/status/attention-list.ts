@@ -31,7 +31,9 @@ export interface Attention {
     | 'outcomes_unknown'
     | 'quarantined'
     | 'paused'
-    | 'restored';
+    | 'restored'
+    | 'redis_away'
+    | 'snapshot_unreadable';
   text: string;
   fix: string;
   /** Reported daily instead of once, because it changes without waiting for a person. */
@@ -279,8 +281,9 @@ function halted({ quarantine, paused, restored, at }: CurrentStatus): Attention[
     found.push({ code: 'quarantined', text, fix });
   }
   if (paused) {
-    const why = paused.reason === '' ? '' : `: ${paused.reason}`;
-    const text = `paused since ${paused.since} (${ago(paused.since, at)})${why}`;
+    const { since, reason, by } = paused;
+    const why = `${by === null ? '' : ` by ${by}`}${reason === '' ? '' : `: ${reason}`}`;
+    const text = `paused since ${since} (${ago(since, at)})${why}`;
     found.push({ code: 'paused', text, fix: '`crm-mirror resume` ends it' });
   }
   if (restored) {

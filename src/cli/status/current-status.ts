@@ -16,6 +16,7 @@ import { see, type Seen } from '../lookup/snapshot-command.ts';
 import { missingWords } from '../lookup/missing-people.ts';
 import { type CurrentStatus, currentStatusOf } from './mirror-status.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
+import { isLeased } from '../../snapshot/database/writer-lease.ts';
 import { instant, lasting, size, range } from '../output/format-values.ts';
 
 /** The next run of one kind. */
@@ -46,6 +47,13 @@ export function readCurrentStatus(config: Config, timeoutMs?: number): CurrentSt
   }
 }
 
+/** Returns what is known of a mirror without its snapshot. */
+export function statusWithoutSnapshot(config: Config): CurrentStatus {
+  const names = () => '';
+  const leased = isLeased(config.snapshot);
+  return currentStatusOf({ config, snapshot: undefined, names, leased, now: Date.now() });
+}
+
 /**
  * Returns the rows of the status table as pairs of a name and a value. `isVerbose`: with the ids of
  * runs and processes.
@@ -66,7 +74,7 @@ export function rowsOf(
       due.map(({ run, at }) => `${tickWords(run)} ${at}`).join(', ') || 'nothing is scheduled',
     ],
     ['right now', nowWords(standing, isVerbose)],
-    ['paused', paused ? `yes, since ${paused.since}` : 'no'],
+    ['paused', paused ? `yes, since ${paused.since}${byOf({ ...paused, reason: null })}` : 'no'],
     ['quarantined', quarantine ? `yes, until ${quarantine.until}` : 'no'],
     ['recorded', perKind(recorded)],
     ['missing', missingWords(standing.missing)],

@@ -30,7 +30,8 @@ import { progressOf, type ToldProgress } from './run-progress.ts';
 import { pluralOf, runningOf, tellRun, type ToldRun } from './run-history.ts';
 import type { Seen } from '../lookup/snapshot-command.ts';
 import type { Names } from '../lookup/person-names.ts';
-import { copiedAt, pausedOf } from '../compose/snapshot-marks.ts';
+import { copiedAt } from '../compose/snapshot-marks.ts';
+import { pausedOf, tellPaused, type ToldPause } from '../compose/pause-mark.ts';
 import { absenceRulesOf } from '../compose/mirror-parts.ts';
 import { type Missing, missingOf } from '../lookup/missing-people.ts';
 import { instant } from '../output/format-values.ts';
@@ -71,7 +72,7 @@ export interface CurrentStatus extends ToldCanaries {
    * the lease.
    */
   open: { unknown: number; sent: number; since: string | null };
-  paused: { since: string; reason: string } | null;
+  paused: ToldPause | null;
   /** Only opt-outs are sent until then. After that, the next run tries again. */
   quarantine: { since: string; until: string } | null;
   /**
@@ -182,7 +183,7 @@ export function currentStatusOf(seen: Seen): CurrentStatus {
     recorded: { contacts: recorded.count('contact'), templates: recorded.count('template') },
     missing: missingOf(snapshot, absenceRulesOf(config)),
     open: openOf(snapshot),
-    paused: paused ? { since: instant(paused.at), reason: paused.reason } : null,
+    paused: paused ? tellPaused(paused) : null,
     quarantine: quarantinedIn(meta),
     channelsLost: snapshot.retryLater
       .parts('contact')

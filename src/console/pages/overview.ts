@@ -39,8 +39,13 @@ export function statusPieces(
     state: stateSection(request, seen),
     attention: attentionSection(request, seen),
     figures: figures(request, seen),
-    details: details(seen),
+    details: isUnreadable(seen) ? html`` : details(seen),
   };
+}
+
+/** Returns whether the status says nothing, because the snapshot cannot be read. */
+function isUnreadable({ attention }: Pick<PageStatus, 'attention'>): boolean {
+  return attention.some(({ code }) => code === 'snapshot_unreadable');
 }
 
 /** The state of a mirror in a word. */
@@ -68,15 +73,17 @@ function problemsIn({ conflicts, rejected, invalid }: PageStatus['status']): num
   );
 }
 
+function provenWords(seen: PageStatus): Html | string {
+  if (isUnreadable(seen)) return '';
+  const age = seen.status.proven?.ageMs ?? null;
+  if (age === null) return 'No full run has ended well yet.';
+  return html`The last complete run began ${range(age)} ago.`;
+}
+
 function stateSection(request: PageRequest, seen: PageStatus): Html {
   const { status } = seen;
   const { kind, text } = stateOf(seen);
-  const { proven, running } = status;
-  const age = proven?.ageMs ?? null;
-  const when =
-    age === null
-      ? 'No full run has ended well yet.'
-      : html`The last complete run began ${range(age)} ago.`;
+  const { running } = status;
   const progress = running
     ? html`<p>${progressWords({ at: status.at, running })}</p>
         ${
@@ -92,14 +99,17 @@ function stateSection(request: PageRequest, seen: PageStatus): Html {
   const canaries = (status.canaries ?? []).map(
     (one) => html`<p class="quiet">${prose(canaryWords(one))}.</p>`,
   );
-  return html`<p class="state"><span class="chip ${kind}">${text}</span> ${when}</p>
+  return html`<p class="state"><span class="chip ${kind}">${text}</span> ${provenWords(seen)}</p>
     ${canaries} ${progress}
     <div class="row">${running ? '' : runForms(request, seen)} ${rehearsalLink(request)}</div>`;
 }
 
 function runForms(request: PageRequest, { status }: PageStatus): Html | '' {
   if (request.user.role !== 'operator') return '';
-  if (status.paused) return actionForm(request, { action: 'resume', label: 'End the pause' });
+  if (status.paused) {
+    const label = 'End the pause';
+    return actionForm(request, { action: 'resume', label, needsReason: 'optional' });
+  }
   return html`${actionForm(request, { action: 'run-full', label: 'Run now' })}
     ${actionForm(request, { action: 'run-fast', label: 'Fast run' })}
     <details class="inline">
@@ -133,7 +143,7 @@ function remedy(request: PageRequest, { code }: Attention): Html | '' {
   if (code === 'opt_outs_refused') return link('problems', 'Look at the problems');
   if (code === 'run_failed' || code === 'run_interrupted') return link('runs', 'Look at the runs');
   if (code === 'quarantined' && request.user.role === 'operator')
-    return actionForm(request, { action: 'retry', label: 'Try again' });
+    return actionForm(request, { action: 'retry', label: 'Try again', needsReason: 'optional' });
   return '';
 }
 

@@ -85,7 +85,7 @@ function bodyOf(request: PageRequest, { snapshot, names }: Seen): Html {
   return html`${tabs(request, { all, held }, asked)}
     <div class="row">
       ${isNone ? '' : html`<a class="button" href="${file}">Download as CSV</a>`}
-      ${isRefused ? actionForm(request, { action: 'retry', label: 'Try all that was refused again' }) : ''}
+      ${isRefused ? actionForm(request, { action: 'retry', label: 'Try all that was refused again', needsReason: 'optional' }) : ''}
     </div>
     ${waiting.map((one) => heldPart(request, snapshot, one))} ${sections}
     ${isNone ? html`<p class="quiet">No problems are recorded.</p>` : ''}`;

@@ -2,6 +2,7 @@
 import { withCommas } from '../../domain/values/counted.ts';
 import { statusWords, tookWords } from '../../cli/status/run-history.ts';
 import {
+  askedWords,
   changeWords,
   type ListedRun,
   listedRuns,
@@ -72,7 +73,9 @@ function row(request: PageRequest, run: ListedRun): Cell[] {
   const { requests, reasons } = run;
   const [reason, ...more] = reasons;
   const why = more.length > 0 ? `${reason} (and ${more.length} more)` : reason;
-  const note = why === undefined ? '' : html`<br /><small class="quiet">${why}</small>`;
+  const asked = askedWords(run);
+  const notes = [...(asked === '' ? [] : [`asked for by ${asked}`]), ...(why ? [why] : [])];
+  const note = notes.map((text) => html`<br /><small class="quiet">${text}</small>`);
   return [
     html`<a href="${linkTo(request, `runs/${run.run}`)}">${timeOf(run.startedAt)}</a>`,
     modeWords(run),

@@ -21,8 +21,8 @@ export interface FormParts {
   values?: Readonly<Record<string, string>>;
   /** Fields that the user fills in. */
   fields?: Html;
-  /** Asks for a reason, which is kept with the decision. */
-  needsReason?: boolean;
+  /** Asks for a reason, which is kept with the decision; `optional`: it may be left out. */
+  needsReason?: boolean | 'optional';
   /** Whether the button stands for something that is hard to take back. */
   isGrave?: boolean;
   /** Whether the button stands behind others. */
@@ -45,7 +45,12 @@ export function actionForm(request: PageRequest, parts: FormParts): Html {
     ${
       needsReason
         ? html`<label
-            >Reason <input name="reason" required maxlength="300" autocomplete="off"
+            >Reason${needsReason === 'optional' ? ' (optional)' : ''}
+            <input
+              name="reason"
+              ${needsReason === 'optional' ? '' : 'required'}
+              maxlength="300"
+              autocomplete="off"
           /></label>`
         : ''
     }

@@ -62,7 +62,7 @@ const pages: Readonly<Record<string, string>> = {
   requests: 'requests.md',
   rules: 'rules-and-windows.md',
   windows: 'rules-and-windows.md',
-  alerts: 'notifications.md',
+  alerts: 'thresholds.md',
   notices: 'notifications.md',
 };
 

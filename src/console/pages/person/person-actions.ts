@@ -87,7 +87,12 @@ export function personButtons(request: PageRequest, { key, document }: Person): 
     ${isOperator ? questionForm(request, 'now') : ''}
     ${
       isOperator && isRefused
-        ? actionForm(request, { action: 'retry', label: 'Try again', values: { person: key } })
+        ? actionForm(request, {
+            action: 'retry',
+            label: 'Try again',
+            values: { person: key },
+            needsReason: 'optional',
+          })
         : ''
     }
     ${request.user.seesAddresses ? questionForm(request, 'dossier') : ''}
