@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import type { Config } from '../../config/config.ts';
 import { loadConfig } from '../../config/load-config.ts';
-import { Invalid, renderProblem } from '../../domain/errors.ts';
+import { renderProblem } from '../../domain/errors.ts';
 import type { FullCode } from '../../engine/report/full-reasons.ts';
 import {
   isAnyDeferred,
