@@ -122,6 +122,7 @@ function contextOf(
     id,
     rules: mirror.rules ?? [],
     windows: mirror.windows ?? [],
+    canary: mirror.canary,
     timezone: mirror.timezone ?? 'UTC',
     facts: createFacts(snapshot, writes),
     groupCommit: createGroupCommit(snapshot, own.clock),

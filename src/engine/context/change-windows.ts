@@ -38,24 +38,25 @@ export function hasDeferred(run: Windowed, kind: RecordTypeName): boolean {
   return askedClasses.some((of) => guardRows[of].recordType === kind && counts[of] > 0);
 }
 
-/** States what waits, and until when. */
+/** States what waits for a window, and until when. */
 export function sayDeferred(run: Windowed): Problem[] {
-  const { windows, timezone, clock, undo } = run;
-  const counts = countDeferred(run);
+  const { windows, timezone, clock, snapshot, undo } = run;
+  const { count } = snapshot.guarded.deferred;
   return askedClasses
-    .filter((of) => counts[of] > 0)
+    .filter((of) => count(of, 'window') > 0)
     .map((of): Problem => {
       const { recordType, words } = guardRows[of];
       const opens = opening(windows, of, { at: clock.now(), timezone });
+      const waiting = count(of, 'window');
       if (undo) {
-        const what = `of this undo, changes to ${countWords(recordType, counts[of])} are not made`;
+        const what = `of this undo, changes to ${countWords(recordType, waiting)} are not made`;
         const when = opens ? `from ${opens.words} on` : 'in more than two weeks';
         const fix = `run \`crm-mirror undo ${undo.run}\` again ${when}`;
         return { code: 'note', reason: `${what}: no window allows them now`, fix };
       }
-      const wait = counts[of] === 1 ? 'waits' : 'wait';
+      const wait = waiting === 1 ? 'waits' : 'wait';
       const until = opens ? `for ${opens.words}` : 'for longer than two weeks';
-      const who = `${countWords(recordType, counts[of])} ${words.planned}`;
+      const who = `${countWords(recordType, waiting)} ${words.planned}`;
       return { code: 'note', reason: `${who} ${wait} ${until} (windows)` };
     });
 }

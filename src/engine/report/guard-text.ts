@@ -32,10 +32,7 @@ export function explainHeld(
   }
   const { guard, fresh } = volume;
   const { recordType, words } = guardRows[guard];
-  const often =
-    held.by === 'rule'
-      ? 'a rule of the configuration asks'
-      : (words.causes?.[held.by] ?? words.cause);
+  const often = asks[held.by] ?? words.causes?.[held.by] ?? words.cause;
   const right =
     plan === undefined
       ? 'a run will ask for approval'
@@ -69,6 +66,11 @@ export function undoNotRejectable(undoes: string): Invalid {
   });
 }
 
+const asks: Partial<Record<HoldReason['by'], string>> = {
+  rule: 'a rule of the configuration asks',
+  canary: 'a canary is out of bounds',
+};
+
 /** Returns "1 person", "12 people" or "3 templates". */
 export function countWords(type: RecordTypeName, n: number): string {
   const [one, many] = type === 'contact' ? ['person', 'people'] : ['template', 'templates'];
@@ -94,6 +96,7 @@ function whyOf(held: HoldReason, volume: ChangeVolume, limit: Limit): string {
     case 'earlier run':
       return `it has waited since an earlier run, and nobody has approved it${held.says === undefined ? '' : `: ${held.says}`}`;
     case 'rule':
+    case 'canary':
       return held.says;
     case 'everybody':
       return 'these are all the people who are subscribed';
@@ -134,7 +137,7 @@ export function unknownPlan(
 
 /** Returns the error for rejecting opt-outs that the CRM states. */
 export function notRejectable(people: number): Invalid {
-  const reason = `${countWords('contact', people)} to be opted out on the word of the CRM cannot be rejected`;
+  const reason = `${countWords('contact', people)} to be opted out because the CRM says so cannot be rejected`;
   const fix =
     'correct the CRM, or approve them; to reject the other changes, name them with --guard, --op, ' +
     '--channel or --people';
