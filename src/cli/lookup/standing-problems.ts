@@ -65,7 +65,8 @@ function heldGroups(snapshot: Snapshot): ProblemGroup[] {
   return guardNames.flatMap((guard) => {
     const plan = largest(plans, guard);
     if (!plan || plan.held[guard] === 0) return [];
-    const said = (plan.undoes === null && heldReason(snapshot, guard)) || awaits(plan);
+    const found = plan.undoes === null ? heldReason(snapshot, guard) : undefined;
+    const said = found ?? awaits(plan);
     return [heldGroup(guard, plan.held[guard], said)];
   });
 }

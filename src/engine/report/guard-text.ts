@@ -44,10 +44,6 @@ export function explainHeld(
   };
 }
 
-const asks: Partial<Record<HoldReason['by'], string>> = {
-  rule: 'a rule of the configuration asks',
-  canary: 'a canary is out of bounds',
-};
 /** States how a plan of `undo` is approved: no other run makes its changes. */
 export function approvingUndo({
   undoes,
@@ -69,6 +65,11 @@ export function undoNotRejectable(undoes: string): Invalid {
     fix: 'nothing: if it is not called again, nothing of this is done',
   });
 }
+
+const asks: Partial<Record<HoldReason['by'], string>> = {
+  rule: 'a rule of the configuration asks',
+  canary: 'a canary is out of bounds',
+};
 
 /** Returns "1 person", "12 people" or "3 templates". */
 export function countWords(type: RecordTypeName, n: number): string {
