@@ -13,9 +13,9 @@ export function successorsOf({ recorded, absences }: Snapshot, key: Key): Key[] 
   return [...new Set(others)];
 }
 
-/** Returns the reason; `absence` is how long full runs have not found the person, if they have not. */
+/** Returns the reason. `absence`: how long full runs have not found the person, if they have not. */
 export function whyGone({ absence }: { absence: unknown }, movedTo: readonly string[]): string {
-  if (movedTo.length > 0)
-    return `the CRM has another address for the person: ${movedTo.join(', ')}`;
+  const others = movedTo.join(', ');
+  if (others !== '') return `the CRM has another address for the person: ${others}`;
   return absence ? 'the person is missing from the CRM' : 'the CRM marks the person as deleted';
 }

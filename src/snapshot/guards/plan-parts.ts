@@ -109,7 +109,7 @@ export function isRejected(table: string): string {
  * was done under an approval of the plan or of a part of it waits no more. For a plan of `undo`, no
  * record is stored as waiting, because only that command makes its changes.
  */
-export const isLeft = `(s.mode = 'undo' or ${standsOf('h')}) and not exists (
+const isLeft = `(s.mode = 'undo' or ${standsOf('h')}) and not exists (
   select 1 from change c join approval a on a.plan = c.approved
     join held_plan f on f.plan = a.plan
   where c.kind = h.kind and c.key = h.key and c.op = h.op and c.part = h.part
@@ -117,18 +117,22 @@ export const isLeft = `(s.mode = 'undo' or ${standsOf('h')}) and not exists (
     and c.planned_at >= a.at and c.state = 'acked')`;
 
 /** Selects the rows that nobody has rejected. All rows of a rejected part can be approved. */
-export const isOpen = `(not ${isRejected('h')} or exists (select 1 from rejection j where j.plan = @plan))`;
+const isOpen = `(not ${isRejected('h')}
+  or exists (select 1 from rejection j where j.plan = @plan))`;
 
 const columns = 'h.kind, h.key, h.op, h.part, h.target, h.guard, h.body, h.ids';
 
-/** An SQL expression: the row of `held h` is a further channel of a person whom the plan creates. */
-export const further = `h.op = 'opt_in' and exists (select 1 from held c where c.batch = h.batch
+/** An SQL expression: a row of `held h` is a further channel of a person whom the plan creates. */
+const further = `h.op = 'opt_in' and exists (select 1 from held c where c.batch = h.batch
   and c.kind = h.kind and c.key = h.key and c.op = 'create')`;
 /** Selects the changes of the plan @plan. */
-export const shown = `select ${columns}, ${further} "isFurther"
+const shown = `select ${columns}, ${further} "isFurther"
   from held_plan s join held h on h.batch = s.batch where s.plan = @plan`;
 /** The order in which changes are listed. */
-export const order = 'order by h.guard, h.kind, h.key, h.op, h.part, h.target';
+const order = 'order by h.guard, h.kind, h.key, h.op, h.part, h.target';
+
+/** The parts of statements about the changes of plans. */
+export const heldSql = { isLeft, isOpen, further, shown, order };
 
 /** Prepares the statements about parts of plans. */
 export function planPartsIn(db: Statements): PlanParts {
