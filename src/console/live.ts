@@ -3,6 +3,7 @@ import type { Clock } from '../domain/clock.ts';
 import type { ConsoleMirror } from './view/console-mirror.ts';
 import { orFault } from './view/expected-error.ts';
 import { html, type Html, type PageRequest } from './view/page.ts';
+import { jobPieces } from './view/job-progress.ts';
 import { limitPieces } from './pages/limits.ts';
 import { statusPieces } from './pages/overview.ts';
 
@@ -107,8 +108,12 @@ async function livePieces(
   mirror: ConsoleMirror,
 ): Promise<Map<string, string>> {
   const seen = orFault(() => mirror.status());
-  if ('fault' in seen) return textsOf(faultPieces(seen.fault));
-  return textsOf({ ...statusPieces(request, seen), ...limitPieces(request, seen) });
+  if ('fault' in seen) return textsOf({ ...faultPieces(seen.fault), ...jobPieces(request) });
+  return textsOf({
+    ...statusPieces(request, seen),
+    ...limitPieces(request, seen),
+    ...jobPieces(request),
+  });
 }
 
 /** Returns the parts of both pages that are live, in which a fault is shown. */

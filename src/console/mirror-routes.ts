@@ -2,12 +2,11 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { Invalid } from '../domain/errors.ts';
 import type { Clock } from '../domain/clock.ts';
-import { exitCode } from '../cli/output/exit-codes.ts';
-import { type AccessRules, type FlashKind, visitorNow } from './access/visitor.ts';
-import { actions, apartActions, runActions } from './actions.ts';
-import type { CommandResult, ConsoleMirror } from './view/console-mirror.ts';
+import { type AccessRules, visitorNow } from './access/visitor.ts';
+import { act } from './act.ts';
+import { actions, stopAction } from './actions.ts';
+import type { ConsoleMirror } from './view/console-mirror.ts';
 import { type limitPages, watchMirror } from './live.ts';
 import { formOf } from './view/form-values.ts';
 import type { NavLink } from './view/layout.ts';
@@ -20,7 +19,6 @@ import {
 } from './view/page.ts';
 import { pages } from './pages.ts';
 import { csrfOf, sendPage } from './view/send-page.ts';
-import { pathOf } from './sign-in.ts';
 
 interface MirrorRoutesOptions {
   access: AccessRules;
@@ -66,10 +64,17 @@ export function serveMirror(
   }
   serveLive(scope, mirror, options);
   const guards = { preHandler: scope.csrfProtection };
-  for (const name of Object.keys(actions)) {
-    scope.post(`${base}/do/${name}`, guards, async (request, reply) =>
-      act(request, reply, { name, mirror, clock }),
-    );
+  for (const name of [...Object.keys(actions), stopAction]) {
+    scope.post(`${base}/do/${name}`, guards, async (request, reply) => {
+      const { visitor } = request;
+      if (visitor?.role === 'operator') {
+        await act(request, reply, { name, user: visitor, mirror, clock });
+        return;
+      }
+      const lines = ['You are signed in as a viewer.'];
+      const title = 'Only operators can do this';
+      await sendPage(request, reply, { title, code: 403, lines, ...frameOf(mirror, '') });
+    });
   }
 }
 
@@ -151,66 +156,3 @@ function inside(request: FastifyRequest, reply: FastifyReply, mirror: ConsoleMir
 }
 
 const form = z.record(z.string(), z.string());
-/** How long an answer waits for a run that may end at once, in milliseconds. */
-const runWaitMs = 1_500;
-
-interface Acted {
-  name: string;
-  mirror: ConsoleMirror;
-  clock: Clock;
-}
-
-/** Does what a form asks for, and returns to the page of the form. */
-async function act(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  { name, mirror, clock }: Acted,
-): Promise<void> {
-  const { visitor } = request;
-  if (visitor?.role !== 'operator') {
-    await sendPage(request, reply, {
-      title: 'Only operators can do this',
-      code: 403,
-      lines: ['You are signed in as a viewer.'],
-      ...frameOf(mirror, ''),
-    });
-    return;
-  }
-  const { back = linkTo({ mirror }), csrf: _, ...values } = formOf(request, form);
-  const done = await outcomeOf(name, values, { visitor, mirror, clock });
-  request.session.set('flash', { kind: kindOf(done.code), lines: done.lines });
-  await reply.redirect(pathOf(back), 303);
-}
-
-const neutral: ReadonlySet<number> = new Set(
-  (['held', 'rejected', 'changes'] as const).map(exitCode),
-);
-
-/** Returns how an answer is shown: an exit code that is no failure is not shown as one. */
-function kindOf(code: number): FlashKind {
-  if (code === 0) return 'good';
-  return neutral.has(code) ? 'busy' : 'bad';
-}
-
-async function outcomeOf(
-  name: string,
-  values: Record<string, string>,
-  { visitor, mirror, clock }: Omit<Acted, 'name'> & { visitor: PageRequest['user'] },
-): Promise<CommandResult> {
-  let argv: string[];
-  try {
-    argv = actions[name]?.(values) ?? [];
-  } catch (error) {
-    if (error instanceof Invalid) return { code: 2, lines: [error.message] };
-    throw error;
-  }
-  const named = name === 'check' && visitor.seesAddresses ? [...argv, '--addresses'] : argv;
-  const done = apartActions.has(name) ? mirror.runApart(named) : mirror.run(visitor, argv);
-  if (!runActions.has(name)) return done;
-  const over = new AbortController();
-  const begun: Promise<CommandResult> = clock.sleep(runWaitMs, over.signal).then(
-    () => ({ code: 0, lines: ['The run has begun. This page shows its progress.'] }),
-    () => done,
-  );
-  return Promise.race([done.finally(() => over.abort()), begun]);
-}

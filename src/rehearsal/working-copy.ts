@@ -1,7 +1,7 @@
 /** Copies the files of a mirror for a rehearsal into a folder that only this user can read. */
-import { chmodSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { createTemporaryFolder } from '../cli/compose/temporary-folder.ts';
 import { movePaused } from '../cli/compose/snapshot-marks.ts';
 import type { Config } from '../config/config.ts';
 import { Invalid } from '../domain/errors.ts';
@@ -34,10 +34,9 @@ export async function copyForRehearsal(
   original: Original,
   signal: AbortSignal,
 ): Promise<WorkingCopy> {
-  const folder = mkdtempSync(join(tmpdir(), 'crm-mirror-rehearsal-'));
+  const folder = createTemporaryFolder('rehearsal');
   const remove = (): void => rmSync(folder, { recursive: true, force: true });
   try {
-    chmodSync(folder, 0o700);
     const snapshot = join(folder, 'snapshot.sqlite');
     const ledger = { path: `${snapshot}-ledger`, keyFile: `${snapshot}-ledger-key` };
     await backUp(copiesOf(original, { snapshot, ledger }, signal));

@@ -1,5 +1,6 @@
 /** A rehearsal shows how a run would go, and sends nothing. */
-import { existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { takeLease } from '../../src/snapshot/database/writer-lease.ts';
@@ -57,6 +58,17 @@ describe('a rehearsal', () => {
     expect(told.json.requests).toEqual(json.requests);
     expect(told.json.contacts).toEqual(json.contacts);
     expect(told.json.plan).toBe(json.plan);
+  });
+
+  test('names as many people as --most says, and counts all', async () => {
+    const world = await changed();
+    const few = await world.call('rehearse', '--json', '--addresses', '--most', '1');
+    expect(few.json).toMatchObject({ peopleCount: 3, people: [{ key: ann }] });
+    expect(few.json.people[0].changes).toHaveLength(1);
+    const lines = await world.call('rehearse', '--addresses', '--most', '1');
+    expect(lines.out).toContain('1 of 3');
+    expect(await world.call('rehearse', '--most', '1', '--all')).toMatchObject({ code: 2 });
+    expect(await world.call('rehearse', '--most', 'x')).toMatchObject({ code: 2 });
   });
 
   test('foretells a first load without a snapshot, and makes none', async () => {
@@ -164,18 +176,32 @@ describe('the files of the mirror', () => {
     expect((await world.call('sync')).code).toBe(75);
   });
 
-  test('have no copy after SIGTERM, which ends it with 143', async () => {
+  test('are gone if an earlier rehearsal was killed', async () => {
     const world = await changed();
-    world.server.fail(() => true, { is: 'hang' });
-    const { child, ended } = launch(['rehearse', '-c', world.file]);
-    while (copyFolders().length === 0 || world.server.arrived.length === 0)
-      await new Promise((resolve) => void setTimeout(resolve, 20));
-    child.kill('SIGTERM');
-    await new Promise((resolve) => void setTimeout(resolve, 1200));
-    child.kill('SIGTERM');
-    expect((await ended).code).toBe(143);
-    expect(copyFolders()).toEqual([]);
+    const dead = launch(['--version']);
+    await dead.ended;
+    const abandoned = join(tmpdir(), `crm-mirror-rehearsal-${dead.child.pid}-abc123`);
+    const inUse = join(tmpdir(), `crm-mirror-rehearsal-${process.pid}-abc123`);
+    for (const folder of [abandoned, inUse]) mkdirSync(folder);
+    expect((await world.call('rehearse')).code).toBe(0);
+    expect(copyFolders()).toEqual([inUse]);
   });
+
+  test.each(['SIGTERM', 'SIGHUP'] as const)(
+    'have no copy after %s: it ends with 143',
+    async (signal) => {
+      const world = await changed();
+      world.server.fail(() => true, { is: 'hang' });
+      const { child, ended } = launch(['rehearse', '-c', world.file]);
+      while (copyFolders().length === 0 || world.server.arrived.length === 0)
+        await new Promise((resolve) => void setTimeout(resolve, 20));
+      child.kill(signal);
+      await new Promise((resolve) => void setTimeout(resolve, 1200));
+      child.kill(signal);
+      expect((await ended).code).toBe(143);
+      expect(copyFolders()).toEqual([]);
+    },
+  );
 
   test('are not changed by write-back, which reports nothing', async () => {
     const world = await changed();

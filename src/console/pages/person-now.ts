@@ -7,6 +7,7 @@ import { existingKey, textOf } from '../../cli/dossier/signed-file.ts';
 import { explainedSections, headOf } from '../../cli/lookup/person-text.ts';
 import { namesOf } from '../../cli/lookup/person-names.ts';
 import { shortHash } from '../../engine/context/person-identity.ts';
+import { forbidden, notOperator } from '../view/form.ts';
 import {
   html,
   type Html,
@@ -61,12 +62,7 @@ export const dossierFile: Page = {
   },
 };
 
-const notOperator = forbidden('Only operators can ask the CRM and the platform');
 const notForViewers = forbidden('A dossier contains the address of the person');
-
-function forbidden(line: string): PageContent {
-  return { title: 'This is not for you', code: 403, body: html`<p>${line}.</p>` };
-}
 
 function question(request: PageRequest, what: 'now' | 'dossier'): PageContent {
   const back = linkTo(request, `people/${request.id}`);

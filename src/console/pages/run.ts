@@ -21,6 +21,7 @@ import { choice, type Choice, filterForm, withQuery } from '../view/filter-form.
 import { html, type Html, type Page, type PageRequest, prose } from '../view/page.ts';
 import { personLink } from '../view/person-link.ts';
 import { factsTable, numbers } from '../view/table.ts';
+import { planForm } from './undo/undo.ts';
 
 const perPage = 100;
 /** A chunk of 5,000 changes takes up to 60 ms. */
@@ -38,7 +39,7 @@ export const runPage: Page = {
       return { title: `Run ${request.id}`, code: 404, body };
     }
     const { run, channels } = found;
-    const body = html`${facts(run)}
+    const body = html`${facts(run)} ${undoPart(request, found)}
       <section>
         <h2>Changes</h2>
         <p>${changeWords(run.changes)}</p>
@@ -120,6 +121,19 @@ function facts(run: ListedRun): Html {
   </section>`;
 }
 
+/** Returns the way to undo the run, for operators: first a plan is made. */
+function undoPart(request: PageRequest, { run }: Found): Html | '' {
+  const { contacts, templates } = run.changes;
+  const states = [...Object.values(contacts), ...Object.values(templates)];
+  const isAnyDone = states.some(({ acked = 0 }) => acked > 0);
+  const isPossible = isAnyDone && run.status !== 'running' && request.user.role === 'operator';
+  if (!isPossible) return '';
+  return html`<div class="row">
+    ${planForm(request, 'Undo this run')}
+    <span class="quiet">First you see the plan: nothing is sent yet.</span>
+  </div>`;
+}
+
 const outcomes = ['acked', 'rejected', 'stale', 'unknown', 'sent', 'planned'] as const;
 
 function filters(channels: readonly string[]): Choice[] {
@@ -168,11 +182,13 @@ const signs: Readonly<Record<string, readonly [sign: string, style: string]>> = 
   delete: ['−', 'removed'],
   archive: ['−', 'removed'],
 };
+const replanned = ['·', 'quiet'] as const;
 
 function line(change: Line): Html {
   const { op, outcome, part, key, reason, fix, rule, approval, kind, href } = change;
   const isDone = outcome === 'acked';
-  const [sign, style] = isDone ? (signs[op] ?? ['~', 'changed']) : ['!', 'refused'];
+  const notDone = outcome === 'stale' ? replanned : ['!', 'refused'];
+  const [sign, style] = isDone ? (signs[op] ?? ['~', 'changed']) : notDone;
   const who = href === undefined ? key : html`<a href="${href}">${key}</a>`;
   const what = isDone ? changeName(op, true) : `${outcomeName(outcome)}: ${changeName(op, false)}`;
   const notes = [

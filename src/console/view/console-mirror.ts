@@ -10,6 +10,7 @@ import { runSeparately } from '../../cli/compose/separate-process.ts';
 import { renderLine } from '../../cli/output/text-style.ts';
 import type { Platform } from '../../platform/platform.ts';
 import type { User } from '../access/visitor.ts';
+import { createJobs, type JobAnswer, type Jobs } from './jobs.ts';
 import { type PageStatus, readPageStatus } from './page-status.ts';
 
 /** A mirror that the console shows. */
@@ -34,14 +35,21 @@ export interface ConsoleMirror {
   assembled<T>(work: (opened: Assembled, shell: Shell) => Promise<T>): Promise<T>;
   /** Asks the platform, within its rate limits. */
   ask<T>(question: (platform: Platform, signal: AbortSignal) => Promise<T>): Promise<T>;
-  /** Runs a command line that only reads, in a process of its own, because it may take long. */
-  runApart(argv: readonly string[]): Promise<CommandResult>;
+  /**
+   * Runs a command line that only reads, in a process of its own, because it may take long. `heard`
+   * receives its progress; `stop` ends it.
+   */
+  runApart(
+    argv: readonly string[],
+    heard?: (line: string) => void,
+    stop?: AbortSignal,
+  ): Promise<CommandResult>;
+  /** The long work that operators have begun in the console. */
+  jobs: Jobs;
 }
 
 /** What a command has answered. */
-export interface CommandResult {
-  /** The exit code (docs/exit-codes.md). */
-  code: number;
+export interface CommandResult extends JobAnswer {
   /** What it printed: results first, then notes. */
   lines: string[];
 }
@@ -62,27 +70,11 @@ export function consoleMirror(config: Config, shell: Shell, clock: Clock): Conso
   const { held: _, ...outer } = shell;
   const ledger = { ...config.ledger, timeoutMs: patienceMs };
   const patient: Config = { ...config, ledger };
-  let last: { status(): PageStatus; until: number } | undefined;
+  const status = keptStatus(() => readPageStatus(patient, patienceMs), clock);
   return {
     config,
     limits: () => ({}),
-    status() {
-      const began = clock.monotonic();
-      if (last && began < last.until) return last.status();
-      const keep = (status: () => PageStatus, mostMs = Number.POSITIVE_INFINITY): PageStatus => {
-        const ended = clock.monotonic();
-        last = { status, until: ended + Math.min(mostMs, ageAtMost * (ended - began)) };
-        return status();
-      };
-      try {
-        const status = readPageStatus(patient, patienceMs);
-        return keep(() => status);
-      } catch (error) {
-        return keep(() => {
-          throw error;
-        }, mostFaultMs);
-      }
-    },
+    status: () => status.read(),
     async read({ seesAddresses }, read) {
       const seen = see(patient, seesAddresses, patienceMs);
       try {
@@ -92,22 +84,9 @@ export function consoleMirror(config: Config, shell: Shell, clock: Clock): Conso
       }
     },
     async run(user, argv) {
-      const lines: string[] = [];
-      const notes: string[] = [];
-      const inner: Shell = {
-        ...outer,
-        terminal: user.seesAddresses,
-        colored: false,
-        interactive: false,
-        canAsk: false,
-        operator: `${user.name} (console)`,
-        print: (line) => lines.push(renderLine(line, false)),
-        note: (line) => notes.push(line),
-        progress: () => undefined,
-      };
-      const code = (await shell.call?.([...argv, '-c', config.file], inner)) ?? 2;
-      last = undefined;
-      return { code, lines: [...lines, ...notes] };
+      const result = await runAs(user, shell, [...argv, '-c', config.file]);
+      status.forget();
+      return result;
     },
     async assembled(work) {
       const opened = assemble(config, outer, { writes: false });
@@ -125,6 +104,63 @@ export function consoleMirror(config: Config, shell: Shell, clock: Clock): Conso
         await platform.close();
       }
     },
-    runApart: (argv) => runSeparately([...argv, '-c', config.file], shell),
+    async runApart(argv, heard, own) {
+      const stop = own ? AbortSignal.any([shell.stop, own]) : shell.stop;
+      const called = [...argv, '-c', config.file];
+      const answer = await runSeparately(called, { env: shell.env, stop }, heard);
+      return { ...answer, lines: [answer.out, answer.err].filter((text) => text !== '') };
+    },
+    jobs: createJobs(clock),
   };
+}
+
+/** Keeps the last status, or why it could not be read, for a time that follows from its cost. */
+function keptStatus(
+  readNow: () => PageStatus,
+  { monotonic }: Clock,
+): { read(): PageStatus; forget(): void } {
+  let last: { status(): PageStatus; until: number } | undefined;
+  return {
+    read() {
+      const began = monotonic();
+      if (last && began < last.until) return last.status();
+      const keep = (status: () => PageStatus, mostMs = Number.POSITIVE_INFINITY): PageStatus => {
+        const ended = monotonic();
+        last = { status, until: ended + Math.min(mostMs, ageAtMost * (ended - began)) };
+        return status();
+      };
+      let status: PageStatus;
+      try {
+        status = readNow();
+      } catch (error) {
+        return keep(() => {
+          throw error;
+        }, mostFaultMs);
+      }
+      return keep(() => status);
+    },
+    forget: () => void (last = undefined),
+  };
+}
+
+/** Runs a command line in this process, in the name of the user. */
+async function runAs(user: User, shell: Shell, argv: readonly string[]): Promise<CommandResult> {
+  const { held: _, ...outer } = shell;
+  const lines: string[] = [];
+  const notes: string[] = [];
+  const inner: Shell = {
+    ...outer,
+    // A document is for this console, and not for a terminal.
+    terminal: user.seesAddresses && !argv.includes('--json'),
+    colored: false,
+    interactive: false,
+    canAsk: false,
+    operator: `${user.name} (console)`,
+    // The command line has made plain texts safe already; a document has several lines.
+    print: (line) => lines.push(typeof line === 'string' ? line : renderLine(line, false)),
+    note: (line) => notes.push(line),
+    progress: () => undefined,
+  };
+  const code = (await shell.call?.(argv, inner)) ?? 2;
+  return { code, out: lines.join('\n'), err: notes.join('\n'), lines: [...lines, ...notes] };
 }

@@ -1,5 +1,5 @@
 /** Renders forms for actions, and only for operators. */
-import { html, linkTo, type Html, type PageRequest } from './page.ts';
+import { html, linkTo, type Html, type PageContent, type PageRequest } from './page.ts';
 
 /** A form with one button. */
 export interface FormParts {
@@ -15,11 +15,14 @@ export interface FormParts {
   needsReason?: boolean;
   /** Whether the button stands for something that is hard to take back. */
   isGrave?: boolean;
+  /** Whether the button stands behind others. */
+  isSecond?: boolean;
 }
 
 /** Returns the form; for a viewer, a note that an operator may do it. */
 export function actionForm(request: PageRequest, parts: FormParts): Html {
-  const { action, label, values = {}, fields = '', needsReason = false, isGrave = false } = parts;
+  const { action, label, values = {}, fields = '', needsReason = false } = parts;
+  const { isGrave = false, isSecond = false } = parts;
   if (request.user.role !== 'operator') {
     return html`<p class="quiet">An operator can do this: ${label}.</p>`;
   }
@@ -34,7 +37,9 @@ export function actionForm(request: PageRequest, parts: FormParts): Html {
           /></label>`
         : ''
     }
-    <button class="${isGrave ? 'grave' : ''}">${label}</button>
+    <button class="${[isGrave ? 'grave' : '', isSecond ? 'second' : ''].join(' ').trim()}">
+      ${label}
+    </button>
   </form>`;
 }
 
@@ -47,4 +52,12 @@ export function askForm(
     <input type="hidden" name="csrf" value="${request.csrf}" />
     <button class="second">${label}</button>
   </form>`;
+}
+
+/** What a viewer gets who has the CRM or the platform asked. */
+export const notOperator = forbidden('Only operators can ask the CRM and the platform');
+
+/** Returns the page for a user who may not see it. */
+export function forbidden(line: string): PageContent {
+  return { title: 'This is not for you', code: 403, body: html`<p>${line}.</p>` };
 }
