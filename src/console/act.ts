@@ -22,9 +22,9 @@ import {
 } from './actions.ts';
 import { answerLines } from './decision-notice.ts';
 import { pathOf } from './sign-in.ts';
-import { formOf } from './view/form-values.ts';
 import type { CommandResult, ConsoleMirror } from './view/console-mirror.ts';
 import type { Job } from './view/jobs.ts';
+import { formOf } from './view/form-values.ts';
 import { linkTo } from './view/page.ts';
 
 const form = z.record(z.string(), z.string());

@@ -25,19 +25,10 @@ import {
   waiterFor,
 } from '../snapshot/database/database-access.ts';
 import { counting, type DoNotContactList, ledgerIn, ledgerTables } from './contact-list.ts';
-import { hasher, readKey, writeKey } from './list-key.ts';
+import { hasher, type LedgerPlace, readKey, writeKey } from './list-key.ts';
 import { statementsOf } from '../snapshot/database/prepared-statements.ts';
 import Database from 'better-sqlite3';
 import { counted } from '../domain/values/counted.ts';
-
-/** The files of a list. */
-export interface LedgerPlace {
-  path: string;
-  /** The file of its key, created on first use. */
-  keyFile: string;
-  /** How long a lock is waited for, in milliseconds; by default five seconds. */
-  timeoutMs?: number | undefined;
-}
 
 /** What a snapshot knows about its list. */
 export interface KnownLedger {

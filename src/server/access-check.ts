@@ -14,7 +14,7 @@ export function mayEnter(headers: IncomingHttpHeaders, token: string | undefined
   return isSame(credentialOf(headers.authorization ?? ''), token);
 }
 
-/** Returns the answer to a request without the right token: the HTTP status, the reason, headers. */
+/** Returns what answers a request without the right token: the HTTP status, a reason, headers. */
 export function denial(token: string | undefined): {
   code: number;
   error: string;

@@ -50,7 +50,7 @@ export function createServer({ host, port, clock, register, failed }: ServerOpti
     // An address that the router refuses, such as a too long one, meets no hook.
     frameworkErrors: (error, request, reply) => {
       reply.headers(safeHeaders);
-      return sendFault(request, reply, { code: error.statusCode ?? 400, error: 'no such address' });
+      void sendFault(request, reply, { code: error.statusCode ?? 400, error: 'no such address' });
     },
     bodyLimit: mostBytes,
     forceCloseConnections: 'idle',

@@ -13,7 +13,7 @@ import { type BackupPart, copyOf } from './database/database-backup.ts';
 import { check, damaged, isCheckDue, isDamage, noteChecked, setAside } from './damage-check.ts';
 import { openToWrite } from './database/open-to-write.ts';
 import { refuseNoPlace } from './database/snapshot-folder.ts';
-import { openToLook, type Wait, waiterFor } from './database/database-access.ts';
+import { type LookOptions, openToLook, type Wait, waiterFor } from './database/database-access.ts';
 import { fenceIn, isLeased, type Token } from './database/writer-lease.ts';
 import { changesIn, type Journal } from './tables/journal.ts';
 import { type StagedGuards, stagedGuardsIn } from './guards/guarded.ts';
@@ -186,14 +186,6 @@ export function lookInto(path: string, options: LookOptions = {}): Snapshot | un
   if (existsSync(path)) return undamaged(path, () => lookAt(path, options));
   refuseNoPlace(path);
   return undefined;
-}
-
-/** How a snapshot is opened for reading. */
-interface LookOptions {
-  /** The time in milliseconds since the epoch; if set, the snapshot is checked when due. */
-  checkedAt?: number;
-  /** How long a lock is waited for, in milliseconds. */
-  timeoutMs?: number | undefined;
 }
 
 function lookAt(path: string, { checkedAt, timeoutMs }: LookOptions): Snapshot | undefined {

@@ -81,7 +81,7 @@ test('many downloads at once start two processes at a time, and too many are ref
       return { status: answer.status, text: await answer.text() };
     }),
   );
-  const statuses = answers.map(({ status }) => status).toSorted();
+  const statuses = answers.map(({ status }) => status).toSorted((a, b) => a - b);
   expect(statuses).toEqual([...Array(6).fill(200), ...Array(6).fill(503)]);
   for (const { text } of answers.filter(({ status }) => status === 503)) {
     expect(text).toContain('Reload this page in a moment.');

@@ -92,7 +92,7 @@ const presenceWords = {
 };
 
 /** Returns a line for each entry of the do-not-contact list. */
-export function ledgerLines({ ledger }: Pick<ExplainedPerson, 'ledger'>): string[] {
+function ledgerLines({ ledger }: Pick<ExplainedPerson, 'ledger'>): string[] {
   return ledger.map(({ channel, cause, through, after, until }) => {
     const where = channel === '*' ? 'all mail' : channel;
     const how = through === 'id' ? ', by the CRM id' : '';

@@ -194,10 +194,7 @@ function manyOptOuts({ optOutsByEvents: seen }: CurrentStatus): Attention[] {
   ];
 }
 
-/**
- * Formats what guards withhold, such as: 12 people to be deleted or opted out as missing from the
- * CRM, 3 people to be created or opted in. `undoes`: the run that a plan of `undo` undoes.
- */
+/** Formats what guards withhold: 3 people to be created or opted in. `undoes`: the run undone. */
 export function heldWords(held: Record<GuardClass, number>, undoes?: string): string {
   return guardNames
     .filter((guard) => held[guard] > 0)

@@ -104,7 +104,7 @@ function nowWords({ at, lease, running }: CurrentStatus, isVerbose: boolean): st
 
 function heldRow({ held, signatures }: CurrentStatus): string {
   const told = [
-    ...held.map((one) => `${heldWords(one)}${decidedWords(one)}`),
+    ...held.map((one) => `${heldWords(one, one.undoes)}${decidedWords(one)}`),
     ...(signatures?.pending.map((one) => `${one.part}: ${sayPending(one)}`) ?? []),
   ];
   return told.join('; ') || 'nobody';
@@ -116,8 +116,8 @@ function canaryRow(canaries: NonNullable<CurrentStatus['canaries']>): string {
 
 function decidedWords(one: CurrentStatus['held'][number]): string {
   if (one.approved) return ' (approved)';
-  const open = heldWords(one.undecided);
-  return open === heldWords(one) ? '' : ` (all but ${open} approved)`;
+  const open = heldWords(one.undecided, one.undoes);
+  return open === heldWords(one, one.undoes) ? '' : ` (all but ${open} approved)`;
 }
 
 function approvedWords({ approvals }: CurrentStatus): string {

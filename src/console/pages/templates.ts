@@ -21,7 +21,7 @@ import {
 } from '../view/page.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
 import { withQuery } from '../view/filter-form.ts';
-import { askForm } from '../view/form.ts';
+import { askForm, notOperator } from '../view/form.ts';
 import { names, table } from '../view/table.ts';
 
 const perPage = 100;
@@ -62,6 +62,7 @@ export const templatesPage: Page = {
         html`${problem ? html`<span class="chip bad">differs</span>` : ''} ${state}`,
       ];
     });
+    const next = withQuery(request, { after: rows.at(-1)?.key });
     const body =
       rows.length === 0
         ? html`<p class="quiet">No template is mirrored.</p>`
@@ -69,7 +70,7 @@ export const templatesPage: Page = {
             <p class="row">
               ${withCommas(rows.length)} of ${counted(total, 'template')}
               ${after === '' ? '' : html`<a href="${withQuery(request, { after: '' })}">First</a>`}
-              ${rows.length < perPage ? '' : html`<a href="${withQuery(request, { after: rows.at(-1)?.key })}">Next</a>`}
+              ${rows.length < perPage ? '' : html`<a href="${next}">Next</a>`}
             </p>`;
     return { title: 'Templates', body };
   },
@@ -79,7 +80,8 @@ export const templatesPage: Page = {
 export const templatePage: Page = {
   path: 'templates/:id',
   show: (request) => templateContent(request, { isAsked: false }),
-  ask: async (request) => templateContent(request, { isAsked: request.user.role === 'operator' }),
+  ask: async (request) =>
+    request.user.role === 'operator' ? templateContent(request, { isAsked: true }) : notOperator,
 };
 
 async function templateContent(

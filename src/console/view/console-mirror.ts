@@ -74,26 +74,43 @@ function withFault(
   return { code, out: '', err: line, lines: [line] };
 }
 
-/** Creates the function that reads the status, which is kept for a moment (ConsoleMirror). */
+/** Keeps the last status, or why it could not be read, for a time that follows from its cost. */
 function keptStatus(config: Config, { clock, faults = () => [] }: ConsoleMirrorOptions) {
-  let last: { status: PageStatus; until: number } | undefined;
+  let last: { status(): PageStatus; until: number } | undefined;
+  const keep = (beganMs: number, status: () => PageStatus, mostMs = Number.POSITIVE_INFINITY) => {
+    const endedMs = clock.monotonic();
+    last = { status, until: endedMs + Math.min(mostMs, ageAtMost * (endedMs - beganMs)) };
+    return last;
+  };
+  const readNow = (beganMs: number) => {
+    try {
+      const status = readPageStatus(config, patienceMs);
+      return keep(beganMs, () => status);
+    } catch (error) {
+      return keep(
+        beganMs,
+        () => {
+          throw error;
+        },
+        mostFaultMs,
+      );
+    }
+  };
   return {
     forget: () => void (last = undefined),
     read(): PageStatus {
-      const began = clock.monotonic();
-      if (!last || began >= last.until) {
-        const status = readPageStatus(config, patienceMs);
-        const ended = clock.monotonic();
-        last = { status, until: ended + Math.min(mostAgeMs, ageAtMost * (ended - began)) };
-      }
-      return { ...last.status, attention: [...faults(), ...last.status.attention] };
+      const nowMs = clock.monotonic();
+      const { status } = last && nowMs < last.until ? last : readNow(nowMs);
+      const known = status();
+      return { ...known, attention: [...faults(), ...known.attention] };
     },
   };
 }
 
 /** How old the status may be, in the times that it took. */
 const ageAtMost = 10;
-const mostAgeMs = 5_000;
+/** How old it may be at most if it could not be read, in milliseconds. */
+const mostFaultMs = 2_000;
 
 /**
  * How long a page waits for a file that another process has locked, in milliseconds. SQLite waits

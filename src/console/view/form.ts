@@ -1,5 +1,5 @@
 /** Renders forms for actions, and only for operators. */
-import { html, linkTo, type Html, type PageRequest, raw } from './page.ts';
+import { html, linkTo, type Html, type PageContent, type PageRequest, raw } from './page.ts';
 
 /** What a button sends besides the fields of its form. */
 interface Sent {
@@ -79,4 +79,12 @@ export function askForm(
     <input type="hidden" name="csrf" value="${request.csrf}" />
     <button class="second">${label}</button>
   </form>`;
+}
+
+/** What a viewer gets who has the CRM or the platform asked. */
+export const notOperator = forbidden('Only operators can ask the CRM and the platform');
+
+/** Returns the page for a user who may not see it. */
+export function forbidden(line: string): PageContent {
+  return { title: 'This is not for you', code: 403, body: html`<p>${line}.</p>` };
 }

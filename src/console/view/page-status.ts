@@ -33,7 +33,7 @@ export function readPageStatus(config: Config, timeoutMs?: number): PageStatus {
 
 function readOrFault(
   config: Config,
-  timeoutMs: number,
+  timeoutMs: number | undefined,
 ): { status: CurrentStatus; fault?: Attention } {
   try {
     return { status: readCurrentStatus(config, timeoutMs) };

@@ -11,10 +11,15 @@ const waitingAtMost = 4;
 /** Limits the expensive work of all mirrors together. Too much of it throws Busy. */
 export function limitMirrors(mirrors: readonly ConsoleMirror[]): ConsoleMirror[] {
   const processes = limitWork(processesAtOnce);
+  // A job may take hours, and keeps no short work waiting.
+  const jobs = limitWork(processesAtOnce);
   const questions = limitWork(questionsAtOnce);
   return mirrors.map((mirror) => ({
     ...mirror,
-    runApart: (...command) => processes(() => mirror.runApart(...command)),
+    async runApart(argv, heard, stop) {
+      const limit = heard ? jobs : processes;
+      return limit(() => mirror.runApart(argv, heard, stop));
+    },
     assembled: (work) => questions(() => mirror.assembled(work)),
     ask: (question) => questions(() => mirror.ask(question)),
   }));

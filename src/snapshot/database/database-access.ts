@@ -38,6 +38,14 @@ interface Waiting {
   timeoutMs?: number | undefined;
 }
 
+/** How a snapshot is opened for reading. */
+export interface LookOptions {
+  /** The time in milliseconds since the epoch; if set, the snapshot is checked when due. */
+  checkedAt?: number;
+  /** How long a lock is waited for, in milliseconds. */
+  timeoutMs?: number | undefined;
+}
+
 /**
  * Returns a function that runs work on this database. SQLite waits for a lock by itself, and fails
  * with a code if it does not get the lock. In the middle of a run many changes are in progress. If

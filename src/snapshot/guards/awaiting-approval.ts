@@ -88,18 +88,10 @@ const told = `select s.plan, s.batch, ${since} since, ${undoes} undoes from held
 
 /** Prepares the statements about plans that await approval. */
 export function awaitingApprovalIn(db: Statements): PlansAwaitingApproval {
-  const hasAny = (batch: string) => `exists (select 1 from json_each(@kinds) k
-    join held h on h.batch = ${batch} and h.kind = k.value)`;
   const clear = db.prepare(
     `update held_plan set current = 0 where current
        and (mode = @mode or (@mode = 'full' and mode <> 'undo') or (mode = 'undo' and at < @before))
        and not ${hasAny('held_plan.batch')}`,
-  );
-  const about = db.prepare<{ plan: string; kinds: string }, { is: number }>(
-    `select ${hasAny('s.batch')} "is" from held_plan s where s.plan = @plan`,
-  );
-  const ofUndo = db.prepare<[string], { one: 1 }>(
-    `select 1 one from held_plan where plan = ? and mode = 'undo'`,
   );
   const keepBatch = db.prepare(
     `insert or ignore into held (batch, kind, key, op, part, target, guard, body, ids)
@@ -132,8 +124,7 @@ export function awaitingApprovalIn(db: Statements): PlansAwaitingApproval {
   };
   return {
     clear: (mode, { but, before }) => void clear.run({ mode, before, kinds: JSON.stringify(but) }),
-    isOfUndo: (plan) => ofUndo.get(plan) !== undefined,
-    isAbout: (plan, kinds) => about.get({ plan, kinds: JSON.stringify(kinds) })?.is === 1,
+    ...contentsIn(db),
     keep({ size, ...plan }) {
       if (count.get(plan.batch)?.n !== size) keepBatch.run(plan.batch);
       keepPlan.run(plan);
@@ -146,6 +137,25 @@ export function awaitingApprovalIn(db: Statements): PlansAwaitingApproval {
     ...planGroupsIn(db),
     ...planPartsIn(db),
     ...pruningIn(db),
+  };
+}
+
+/** Returns an SQL condition: a batch contains a change to a record of the types `kinds`. */
+function hasAny(batch: string): string {
+  return `exists (select 1 from json_each(@kinds) k
+    join held h on h.batch = ${batch} and h.kind = k.value)`;
+}
+
+function contentsIn(db: Statements): Pick<PlansAwaitingApproval, 'isOfUndo' | 'isAbout'> {
+  const about = db.prepare<{ plan: string; kinds: string }, { is: number }>(
+    `select ${hasAny('s.batch')} "is" from held_plan s where s.plan = @plan`,
+  );
+  const ofUndo = db.prepare<[string], { one: 1 }>(
+    `select 1 one from held_plan where plan = ? and mode = 'undo'`,
+  );
+  return {
+    isOfUndo: (plan) => ofUndo.get(plan) !== undefined,
+    isAbout: (plan, kinds) => about.get({ plan, kinds: JSON.stringify(kinds) })?.is === 1,
   };
 }
 

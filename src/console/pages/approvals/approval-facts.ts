@@ -70,6 +70,6 @@ export function isOpen({ open, groups }: Cause): boolean {
 }
 
 /** Returns the usual cause of what a guard withholds. */
-export function usualCause(guard: GuardClass): string {
+function usualCause(guard: GuardClass): string {
   return guardRows[guard].words.cause;
 }

@@ -8,6 +8,7 @@ import { explainedSections, headOf } from '../../../cli/lookup/person-text.ts';
 import { namesOf } from '../../../cli/lookup/person-names.ts';
 import { shortHash } from '../../../engine/context/person-identity.ts';
 import { titledChannel } from '../../view/channel-name.ts';
+import { forbidden, notOperator } from '../../view/form.ts';
 import {
   html,
   type Html,
@@ -65,12 +66,7 @@ export const dossierFile: Page = {
   },
 };
 
-const notOperator = forbidden('Only operators can ask the CRM and the platform');
 const notForViewers = forbidden('A dossier contains the address of the person');
-
-function forbidden(line: string): PageContent {
-  return { title: 'This is not for you', code: 403, body: html`<p>${line}.</p>` };
-}
 
 function question(request: PageRequest, what: 'now' | 'dossier'): PageContent {
   const back = linkTo(request, `people/${request.id}`);
