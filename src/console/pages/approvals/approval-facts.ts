@@ -69,7 +69,3 @@ export function isOpen({ open, groups }: Cause): boolean {
   return open > 0 && groups.some(({ approval }) => approval === null);
 }
 
-/** Returns the usual cause of what a guard withholds. */
-function usualCause(guard: GuardClass): string {
-  return guardRows[guard].words.cause;
-}
