@@ -163,7 +163,7 @@ async function serve({ config }: Folder) {
     failed: (error) => console.error(error),
     register: (app) =>
       serveConsole(app, {
-        mirrors: [consoleMirror(loadConfig(config, {}), shell, systemClock)],
+        mirrors: [consoleMirror(loadConfig(config, {}), shell, { clock: systemClock })],
         access: {
           users: undefined,
           proxy: undefined,

@@ -110,6 +110,7 @@ const series: Readonly<Record<string, string>> = {
   'crm_mirror_returns_rejected{mirror="a"}': '1x2000',
   'crm_mirror_event_lag_seconds{mirror="a"}': '900x2000',
   'crm_mirror_alert{mirror="a",threshold="refused"}': '1x2000',
+  'crm_mirror_events_accepted_total{mirror="blind"}': '0x2000',
 };
 
 /** A mirror that is well, about which nothing fires. */
@@ -122,6 +123,8 @@ const calm: Readonly<Record<string, string>> = {
   'crm_mirror_runs_total{mirror="well",mode="fast",status="done"}': '0+1x2000',
   'crm_mirror_held{mirror="well",class="opt_in"}': '0x2000',
   'crm_mirror_alert{mirror="well",threshold="refused"}': '0x2000',
+  'crm_mirror_events_accepted_total{mirror="well"}': '0x2000',
+  'crm_mirror_queue_jobs{mirror="well",queue="run",state="waiting"}': '0x2000',
 };
 
 test.runIf(promtool)(
@@ -142,3 +145,42 @@ test.runIf(promtool)(
     expect(await checked(['test', 'rules'], document)).toContain('SUCCESS');
   },
 );
+
+/** A worker of each kind of fault, whose figures stay the same for five days. */
+const vanished: Readonly<Record<string, string>> = {
+  'crm_mirror_events_accepted_total{mirror="damaged"}': '4x7200',
+  'crm_mirror_queue_jobs{mirror="damaged",queue="run",state="waiting"}': '0x7200',
+  'crm_mirror_events_accepted_total{mirror="no redis"}': '4x7200',
+  'crm_mirror_paused{mirror="no redis"}': '0x7200',
+  'crm_mirror_last_proven_run_age_seconds{mirror="no redis"}': '3600x7200',
+  // Another worker of the same mirror stands by, and can read its own copy.
+  'crm_mirror_events_accepted_total{mirror="shared",instance="a"}': '4x7200',
+  'crm_mirror_queue_jobs{mirror="shared",instance="a",queue="run",state="waiting"}': '0x7200',
+  'crm_mirror_events_accepted_total{mirror="shared",instance="b"}': '4x7200',
+  'crm_mirror_queue_jobs{mirror="shared",instance="b",queue="run",state="waiting"}': '0x7200',
+  'crm_mirror_paused{mirror="shared",instance="b"}': '0x7200',
+  'crm_mirror_last_proven_run_age_seconds{mirror="shared",instance="b"}': '3600x7200',
+};
+
+test.runIf(promtool)('figures that vanish while the worker answers are an alert', async () => {
+  const input = Object.entries(vanished).map(([name, values]) => ({ series: name, values }));
+  const firing = (at: string, labels: readonly string[]) => ({
+    expr: 'count by (alertname, mirror, instance) (ALERTS{alertstate="firing"})',
+    eval_time: at,
+    exp_samples: labels.map((one) => ({ labels: one, value: 1 })),
+  });
+  const all = [
+    '{alertname="CrmMirrorStateUnreadable", mirror="damaged"}',
+    '{alertname="CrmMirrorRedisAway", mirror="no redis"}',
+    '{alertname="CrmMirrorStateUnreadable", mirror="shared", instance="a"}',
+  ];
+  const tests = [
+    {
+      interval: '1m',
+      input_series: input,
+      promql_expr_test: [firing('4m', []), firing('1h', all), firing('119h', all)],
+    },
+  ];
+  const document = { rule_files: [join(folder, 'prometheus-rules.yaml')], tests };
+  expect(await checked(['test', 'rules'], document)).toContain('SUCCESS');
+});

@@ -19,7 +19,7 @@ export interface AuditOpening {
 /** Opens the log for appending; creates it (0600) if there is none. Throws Invalid and Busy. */
 export function openAuditLog({ path, secret, randomHex }: AuditOpening): AuditLog {
   const db = openToWrite(path, 'the audit log');
-  const patiently = waiterFor(db, path, 'audit log');
+  const patiently = waiterFor(db, path, { what: 'audit log' });
   try {
     const id = patiently(() => {
       db.pragma('journal_mode = WAL');
@@ -41,13 +41,17 @@ export function readAuditLog({
   secret,
 }: Omit<AuditOpening, 'randomHex'>): AuditLog | undefined {
   if (!existsSync(path)) return undefined;
-  const db = openToLook(path, 'audit log');
+  const db = openToLook(path, { what: 'audit log' });
   try {
     if (versionOf(db, path) === 0) {
       db.close();
       return undefined;
     }
-    return auditLogIn(db, { id: idOf(db), secret, patiently: waiterFor(db, path, 'audit log') });
+    return auditLogIn(db, {
+      id: idOf(db),
+      secret,
+      patiently: waiterFor(db, path, { what: 'audit log' }),
+    });
   } catch (error) {
     db.close();
     throw error;

@@ -99,10 +99,13 @@ export function addErasureWrite(
 /** The fields of a decision that somebody has signed. */
 type Signed = 'statement' | 'signer';
 
+/** A decision to be remembered. */
+export type Decision = Omit<DecisionEntry, 'type' | Signed> & Partial<Pick<DecisionEntry, Signed>>;
+
 /** Remembers a decision, to be moved to the log. Call it within a transaction. */
 export function addDecision(
   { unaudited }: Pick<Snapshot, 'unaudited'>,
-  decision: Omit<DecisionEntry, 'type' | Signed> & Partial<Pick<DecisionEntry, Signed>>,
+  decision: Decision,
   key: Key | null = null,
 ): void {
   const { at } = decision;

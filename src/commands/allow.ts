@@ -76,7 +76,8 @@ function linesOf(who: string, { taken, freed, dropped, released, crm }: Allowed)
   return [
     isNothing ? `The do-not-contact list has no entry for ${who}.` : `Removed for ${who}:`,
     ...released.map(
-      (channel) => `  the opt-out of ${channel} that the mirror made because the CRM stated it`,
+      (channel) =>
+        `  the opt-out of ${channel} that the mirror made, because the CRM stated it or for \`undo\``,
     ),
     ...taken.map((entry) => `  ${wordsOf(entry)}`),
     ...freed.map(

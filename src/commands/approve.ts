@@ -76,7 +76,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     const decided = approve(snapshot, wanted, { config, at, signature, signs: flags.sign });
     return {
       document: documentOf(decided, { config, wanted, at }),
-      lines: linesOf(decided, wanted, at),
+      lines: linesOf(decided, wanted, { at, undoes: undoneBy(snapshot, wanted) }),
     };
   });
 }
@@ -177,8 +177,18 @@ function isPending(signed: Approved['signed']): boolean {
   return signed !== undefined && signed.by.length < signed.need;
 }
 
-function linesOf(decided: Approved, wanted: Wanted, at: number): string[] {
+/** Returns the run that the plan undoes, if it is one of `undo`. */
+function undoneBy(snapshot: Snapshot | undefined, { plan }: Wanted): string | undefined {
+  return snapshot?.awaitingApproval.get(plan)?.undoes ?? undefined;
+}
+
+function linesOf(
+  decided: Approved,
+  wanted: Wanted,
+  { at, undoes }: { at: number; undoes: string | undefined },
+): string[] {
   const { held, part, signed } = decided;
+  const words = heldWords(held, undoes);
   if (!isAnyLeft(held)) return [nothingLeft(wanted.plan)];
   const until = instant(at + weekMs);
   const partLine = part === undefined ? [] : [`This part has the hash ${part}.`];
@@ -186,16 +196,18 @@ function linesOf(decided: Approved, wanted: Wanted, at: number): string[] {
   if (signed && part !== undefined && isPending(signed)) {
     const again = signed.isNew ? '' : ' This approver has signed it before.';
     return [
-      `Signed: ${heldWords(held)}.${again}`,
+      `Signed: ${words}.${again}`,
       `${sayPending(signed)}. Nothing is approved yet; each signature counts for seven days.`,
       `Another approver signs the same changes: \`crm-mirror ${signing(signed.next)}\``,
       ...more,
     ];
   }
   return [
-    `Approved: ${heldWords(held)}${signed === undefined ? '' : ` (signed by ${signed.by.join(', ')})`}.`,
-    `The next runs do it${doneLater(held)}. ` +
-      `The approval ends when a full run has ended well, or at ${until}.`,
+    `Approved: ${words}${signed === undefined ? '' : ` (signed by ${signed.by.join(', ')})`}.`,
+    undoes === undefined
+      ? `The next runs do it${doneLater(held)}. ` +
+        `The approval ends when a full run has ended well, or at ${until}.`
+      : `Only \`crm-mirror undo ${undoes} --yes\` does it. The approval ends at ${until}.`,
     ...more,
   ];
 }

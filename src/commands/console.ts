@@ -3,11 +3,12 @@ import { randomBytes } from 'node:crypto';
 import { dirname, join } from 'node:path';
 import { type Command, Option } from 'commander';
 import type { Config } from '../config/config.ts';
+import { refuseTwins } from '../config/distinct-mirrors.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { Invalid } from '../domain/errors.ts';
 import { systemClock } from '../http/system-clock.ts';
 import { createServer } from '../server/http-server.ts';
-import { accessRulesOf, usersFileOf } from '../console/access/access-rules.ts';
+import { sharedAccessRules, usersFileOf } from '../console/access/access-rules.ts';
 import { hashPassword } from '../console/access/password-hash.ts';
 import { addUser, type Role, roles } from '../console/access/users-file.ts';
 import { consoleMirror } from '../console/view/console-mirror.ts';
@@ -57,7 +58,8 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   if (flags.addUser !== undefined) {
     return add(first, { name: flags.addUser, role: flags.role }, shell);
   }
-  const access = accessRulesOf(first);
+  refuseTwins(configs);
+  const access = sharedAccessRules(configs);
   const key = randomBytes(24).toString('base64url');
   const isOwn = access.users === undefined && access.proxy === undefined;
   const { host = '127.0.0.1' } = flags;
@@ -71,7 +73,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     failed,
     register: (app) =>
       serveConsole(app, {
-        mirrors: configs.map((config) => consoleMirror(config, shell, systemClock)),
+        mirrors: configs.map((config) => consoleMirror(config, shell, { clock: systemClock })),
         access: isOwn ? { ...access, link: { key, user } } : access,
         clock: systemClock,
         secret: randomBytes(32).toString('hex'),

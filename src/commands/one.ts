@@ -1,34 +1,62 @@
 import type { Command } from 'commander';
+import { Invalid } from '../domain/errors.ts';
+import type { Mirror, Mode } from '../engine/context/mirror-context.ts';
 import type { Summary } from '../engine/report/run-summary.ts';
 import { pass, runOptions, type PassFlags } from '../cli/run/run-command.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 import { exitCode } from '../cli/output/exit-codes.ts';
 
+interface Flags extends PassFlags {
+  id?: string;
+}
+
 /** Declares the flags of `one`. */
 export function options(command: Command): void {
   runOptions(command)
-    .argument('<person>', 'an address, a CRM id, or a hash (#9cc428f416d4)')
+    .argument('[person]', 'an address, a CRM id, or a hash (#9cc428f416d4)')
+    .option('--id <id>', 'instead of a person: the id of a CRM record, which is read alone')
     .addHelpText(
       'after',
-      '\nReads the whole CRM, but only this person on the platform. Changes nobody else, and no\n' +
-        'templates. A person who is not in the CRM does not count as missing: only full runs count\n' +
-        `that. If the person is unknown, there is nothing to do: exit ${exitCode('done')}.`,
+      '\nReads the whole CRM, but only this person on the platform. With --id it reads that record\n' +
+        'alone, as an event does. Changes nobody else, and no templates. A person who is not in the\n' +
+        'CRM does not count as missing: only full runs count that. If the person is unknown, there\n' +
+        `is nothing to do: exit ${exitCode('done')}.`,
     );
 }
 
 /** Updates one person now. */
 export async function run(command: Command, shell: Shell): Promise<number> {
-  const flags = command.opts<PassFlags>();
-  const [who = ''] = command.args;
+  const flags = command.opts<Flags>();
+  const mode = modeOf(command.args[0], flags.id);
   return pass({ ...flags, only: 'contacts' }, shell, {
-    mode: { single: who },
+    mode,
     writes: true,
+    begins(mirror) {
+      if (flags.id !== undefined) refuseWhole(mirror);
+    },
     ended({ summary }) {
       const told = absenceWords(summary);
       if (told === undefined) return;
       if (flags.json) shell.note(told);
       else shell.print(told);
     },
+  });
+}
+
+/** Returns whom to update. Throws Invalid unless there is either a person or an id. */
+function modeOf(who: string | undefined, id: string | undefined): Mode {
+  if (id !== undefined && id !== '' && who === undefined) return { record: id };
+  if (who !== undefined && id === undefined) return { single: who };
+  throw new Invalid('a person or --id is needed, and only one of them', {
+    fix: 'name the person, or the id of their record in the CRM',
+  });
+}
+
+/** Throws Invalid if the source of people cannot read a single record. */
+function refuseWhole({ parts, name }: Mirror): void {
+  if (parts.some(({ type, source }) => type.name === 'contact' && source.one)) return;
+  throw new Invalid(`--id: the source of ${name} cannot read a single record`, {
+    fix: 'name the person instead: the whole source is read then',
   });
 }
 

@@ -15,8 +15,7 @@ import { type LookFlags, namingOptions } from '../cli/lookup/snapshot-command.ts
 import { parseWhole } from '../cli/lookup/whole-number.ts';
 import { codeOfStop, exitCode } from '../cli/output/exit-codes.ts';
 import { renderGroups, shownGroups } from '../cli/output/problem-groups.ts';
-import { onlyOf } from '../cli/run/run-command.ts';
-import { readOnlyPeople } from '../cli/run/only-people.ts';
+import { onlyOf, readOnlyPeople } from '../cli/run/only-people.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 import { compareRehearsals } from '../rehearsal/compare-rehearsals.ts';
 import { observeOriginal, type Original } from '../rehearsal/observe-original.ts';

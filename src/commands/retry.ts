@@ -1,17 +1,21 @@
 import type { Command } from 'commander';
+import { addDecision, type Decision } from '../audit/audit-trail.ts';
 import type { RecordProblem } from '../domain/record-problem.ts';
 import { liftQuarantine } from '../engine/context/platform-quarantine.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import { change, type LookFlags, namingOptions } from '../cli/lookup/snapshot-command.ts';
+import { deciderOptions, decisionOf, type DeciderFlags } from '../cli/run/decider-options.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 import { namedBy, wordOf } from '../cli/lookup/person-names.ts';
 import { counted } from '../domain/values/counted.ts';
+
+interface Flags extends LookFlags, DeciderFlags {}
 
 type Named = Pick<RecordProblem, 'kind' | 'key'>;
 
 /** Declares the flags of `retry`. */
 export function options(command: Command): void {
-  namingOptions(command)
+  deciderOptions(namingOptions(command), 'why; the audit log keeps it')
     .argument('[record]', 'an address, a hash or the key of a template; everything when left out')
     .addHelpText(
       'after',
@@ -26,11 +30,12 @@ export function options(command: Command): void {
 export async function run(command: Command, shell: Shell): Promise<number> {
   const [who] = command.args;
   const wanted = who === undefined ? undefined : wordOf(who);
-  return change(command.opts<LookFlags>(), shell, ({ config, snapshot, names }) => {
-    const records = snapshot ? chosen(snapshot, wanted) : [];
-    const changes = snapshot ? release(snapshot, records) : 0;
-    const returns = snapshot ? releaseReturns(snapshot, wanted) : 0;
-    const lifted = snapshot !== undefined && wanted === undefined && lift(snapshot);
+  const flags = command.opts<Flags>();
+  const decision = decisionOf({ what: 'retry', at: Date.now() }, flags, shell);
+  return change(flags, shell, ({ config, snapshot, names }) => {
+    const nothing = { records: [], changes: 0, returns: 0, lifted: false };
+    const done = snapshot ? releaseAll(snapshot, wanted, decision) : nothing;
+    const { records, changes, returns, lifted } = done;
     const document = {
       mirror: config.mirror,
       records: records.length,
@@ -57,22 +62,48 @@ function chosen(snapshot: Snapshot, wanted: string | undefined): Named[] {
   return parked.filter(namedBy(wanted, snapshot));
 }
 
-function release({ retryLater, transaction }: Snapshot, records: readonly Named[]): number {
-  return transaction(() => records.reduce((sum, record) => sum + retryLater.release(record), 0));
+interface Released {
+  records: Named[];
+  changes: number;
+  returns: number;
+  /** Whether it ended a quarantine. */
+  lifted: boolean;
 }
 
-/** Lets the next run report opt-outs again that the CRM rejected. */
-function releaseReturns(snapshot: Snapshot, wanted: string | undefined): number {
-  const { optOutReports, transaction } = snapshot;
+/** Releases what is meant, and remembers the decision if there was any, in one transaction. */
+function releaseAll(snapshot: Snapshot, wanted: string | undefined, decision: Decision): Released {
+  const { retryLater, optOutReports, meta, transaction } = snapshot;
+  const records = chosen(snapshot, wanted);
+  const reports = rejectedReports(snapshot, wanted);
+  return transaction(() => {
+    const sum = (of: readonly number[]): number => of.reduce((all, n) => all + n, 0);
+    const changes = sum(records.map((record) => retryLater.release(record)));
+    const returns = sum(reports.map(({ key }) => optOutReports.release('contact', key)));
+    const lifted = wanted === undefined && liftQuarantine(meta);
+    if (wanted !== undefined) decideOnEach(snapshot, [...records, ...reports], decision);
+    else if (records.length > 0 || returns > 0 || lifted) addDecision(snapshot, decision);
+    return { records, changes, returns, lifted };
+  });
+}
+
+/** Remembers the decision about each record: a person is not named, but its entry has the mark. */
+function decideOnEach(snapshot: Snapshot, records: readonly Named[], decision: Decision): void {
+  const isPerson = ({ kind, key }: Named): boolean => kind === 'contact' && key.includes('@');
+  const people = new Set(records.filter(isPerson).map(({ key }) => key));
+  for (const key of people) addDecision(snapshot, decision, key);
+  for (const record of records) {
+    const about = record.kind === 'template' ? record.key : null;
+    if (!isPerson(record)) addDecision(snapshot, { ...decision, about });
+  }
+}
+
+/** Returns the people with opt-outs that the CRM rejected, to be reported again by the next run. */
+function rejectedReports(snapshot: Snapshot, wanted: string | undefined): Named[] {
   const isMeant = wanted === undefined ? () => true : namedBy(wanted, snapshot);
-  const keys = optOutReports.refused('contact').filter((key) => isMeant({ kind: 'contact', key }));
-  return transaction(() =>
-    keys.reduce((sum, key) => sum + optOutReports.release('contact', key), 0),
-  );
-}
-
-function lift({ meta, transaction }: Snapshot): boolean {
-  return transaction(() => liftQuarantine(meta));
+  return snapshot.optOutReports
+    .refused('contact')
+    .map((key) => ({ kind: 'contact' as const, key }))
+    .filter(isMeant);
 }
 
 function lineOf(records: readonly Named[], changes: number, who: string | undefined): string {

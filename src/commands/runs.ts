@@ -17,6 +17,7 @@ import {
 import type { Shell } from '../cli/compose/process-shell.ts';
 import { countOf } from '../cli/lookup/list-options.ts';
 import {
+  askedWords,
   changeOf,
   changeWords,
   type ListedRun,
@@ -118,6 +119,7 @@ function tellOne(seen: Seen, { id, last, isVerbose }: Asked): CommandAnswer {
       `Run ${id} of ${config.mirror}: ${history.statusWords(run)} (${run.mode}, ${history.tookWords(run)})`,
       `started ${run.startedAt}, ended ${run.endedAt ?? '–'}`,
       ...(isVerbose ? internalsOf(run) : []),
+      ...(askedWords(run) === '' ? [] : [`asked for by ${askedWords(run)}`]),
       ...(run.undoes === undefined ? [] : [`undoes run ${run.undoes}`]),
       ...fullWords(run),
       ...run.reasons.map((reason) => `  ${reason}`),

@@ -4,7 +4,7 @@ import type { ToApprove } from '../engine/context/mirror-context.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { systemClock } from '../http/system-clock.ts';
 import { isLeased } from '../snapshot/database/writer-lease.ts';
-import { deciderOf, type DeciderFlags } from '../cli/run/decision-options.ts';
+import { deciderOf, type DeciderFlags } from '../cli/run/decider-options.ts';
 import { pass, passOptions, writingOptions, type PassFlags } from '../cli/run/run-command.ts';
 import { createLog, hushed } from '../cli/run/run-log.ts';
 import type { FullCode } from '../engine/report/full-reasons.ts';

@@ -2,8 +2,8 @@ import type { Command } from 'commander';
 import type { Op } from '../domain/change.ts';
 import { Invalid } from '../domain/errors.ts';
 import { counted } from '../domain/values/counted.ts';
-import { changeCount } from '../engine/report/run-summary.ts';
-import { deciderOf } from '../cli/run/decision-options.ts';
+import { changeCount, isAnyDeferred } from '../engine/report/run-summary.ts';
+import { deciderOf } from '../cli/run/decider-options.ts';
 import { cannotLines } from '../cli/run/undo-text.ts';
 import { createTalk } from '../cli/init/conversation/talk.ts';
 import { commandLine } from '../cli/output/printed-commands.ts';
@@ -35,13 +35,16 @@ const choices = ['opt_in', 'opt_out', 'create', 'update', 'archive'] as const;
 /** Declares the flags of `undo`. */
 export function options(command: Command): void {
   writingOptions(runOptions(command))
-    .argument('<run>', 'the id of a run, as `crm-mirror runs` lists it, or last')
+    .argument('<run>', 'the id of a run, as `crm-mirror runs` lists it, or last (undos left out)')
     .option('--op <ops>', `undo only these changes, separated by commas: ${choices.join(', ')}`)
     .option('--plan', 'show what would be done and what cannot be undone, and send nothing')
     .option('--all', 'with --plan: name every record, not ten of each kind of change')
     .option('--yes', 'send it without asking')
     .option('--agree <hash>', 'send it if the plan still has this hash, which --plan shows')
-    .option('--approve <hash>', 'approve what a guard holds of this plan')
+    .option(
+      '--approve <hash>',
+      'approve what a guard holds of the plan with this hash, and send it',
+    )
     .option('--by <name>', 'who decides (the user and host that call it)')
     .option('--reason <text>', 'why; the audit log keeps it, and with --approve the approval, too')
     .addHelpText(
@@ -64,9 +67,16 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     });
   }
   const undo = { run: word, ops: opsOf(flags.op) };
+  if (flags.plan && (flags.yes || flags.agree !== undefined)) {
+    throw new Invalid('--plan sends nothing, so --yes and --agree do not belong to it', {
+      fix: 'leave --plan out to send it',
+    });
+  }
   if (flags.plan)
     return pass(flags, shell, { ...planOf(undo, flags, shell), all: flags.all === true });
-  if (flags.yes || flags.agree !== undefined) return undoNow(flags, shell, undo);
+  // Who approves the plan agrees to it.
+  const isAgreed = [flags.yes, flags.agree, flags.approve].some((one) => one !== undefined);
+  if (isAgreed) return undoNow(flags, shell, undo);
   if (shell.canAsk !== true) {
     throw new Invalid(`undo ${word}: nothing is undone without agreement`, {
       fix: `look at it with ${commandLine(`undo ${word} --plan`, flags.config)}, then give --yes`,
@@ -114,23 +124,27 @@ function refuseOther(now: string, agreed: string): void {
 
 /** Shows the plan, asks, and sends exactly this plan. */
 async function undoWhenAgreed(flags: Flags, shell: Shell, undo: Undo): Promise<number> {
-  const found = { changes: 0, hash: '', run: undo.run };
+  const found = { changes: 0, hash: '', run: undo.run, waits: false };
   const code = await pass(flags, shell, {
     ...planOf(undo, flags, shell),
     ended({ summary }) {
       const { plan: hash, undoes: run = undo.run } = summary;
-      Object.assign(found, { changes: changeCount(summary), hash, run });
+      const waits = isAnyDeferred(summary);
+      Object.assign(found, { changes: changeCount(summary), hash, run, waits });
     },
   });
-  if (found.changes === 0 || code !== exitCode('done')) return code;
+  if (found.changes === 0 && found.waits && code === exitCode('done')) return exitCode('busy');
+  const isHeld = code === exitCode('held');
+  if (found.changes === 0 || (code !== exitCode('done') && !isHeld)) return code;
   const talk = createTalk('crm-mirror undo', shell.stop);
-  const isAgreed = await talk.agree(`Send ${counted(found.changes, 'change')}?`);
+  const rest = isHeld ? ' What a guard holds of them is not sent until it is approved.' : '';
+  const isAgreed = await talk.agree(`Send ${counted(found.changes, 'change')}?${rest}`);
   talk.end(isAgreed ? 'The run begins.' : 'Nothing was sent.', isAgreed ? 'done' : 'cancelled');
   if (!isAgreed) return code;
   const { hash: agree, run: id } = found;
   // A worker that has the mirror makes the same plan, or refuses.
-  const [name = '', ...rest] = shell.argv ?? [];
-  const argv = [name, ...rest.map((token) => (token === undo.run ? id : token)), '--agree', agree];
+  const [name = '', ...words] = shell.argv ?? [];
+  const argv = [name, ...words.map((token) => (token === undo.run ? id : token)), '--agree', agree];
   const calling = shell.argv ? { ...shell, argv } : shell;
   return undoNow({ ...flags, agree }, calling, { ...undo, run: id });
 }

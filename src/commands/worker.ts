@@ -3,6 +3,7 @@
  * stop.
  */
 import type { Command } from 'commander';
+import { refuseTwins } from '../config/distinct-mirrors.ts';
 import { loadConfig } from '../config/load-config.ts';
 import type { Config } from '../config/config.ts';
 import { Invalid } from '../domain/errors.ts';
@@ -92,19 +93,5 @@ function refuseInput({
     if (!part || !('path' in part.source) || placeOf(part.source.path) !== 'input') continue;
     const what = `${file}: ${name}.source is standard input, which a worker cannot read`;
     throw new Invalid(what, { fix: 'name a file, or pipe it into `sync`' });
-  }
-}
-
-/** Throws Invalid if two configurations name the same mirror or snapshot. */
-function refuseTwins(configs: readonly Config[]): void {
-  for (const [at, { file, mirror, snapshot }] of configs.entries()) {
-    const twin = configs
-      .slice(0, at)
-      .find((other) => other.mirror === mirror || other.snapshot === snapshot);
-    if (!twin) continue;
-    const what = twin.mirror === mirror ? `are both named ${mirror}` : 'share one snapshot';
-    throw new Invalid(`${twin.file} and ${file} ${what}`, {
-      fix: 'give each a mirror name and a snapshot',
-    });
   }
 }

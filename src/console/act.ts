@@ -20,9 +20,11 @@ import {
   runActions,
   stopAction,
 } from './actions.ts';
+import { answerLines } from './decision-notice.ts';
 import { pathOf } from './sign-in.ts';
 import type { CommandResult, ConsoleMirror } from './view/console-mirror.ts';
 import type { Job } from './view/jobs.ts';
+import { formOf } from './view/form-values.ts';
 import { linkTo } from './view/page.ts';
 
 const form = z.record(z.string(), z.string());
@@ -47,11 +49,12 @@ export async function act(
   reply: FastifyReply,
   acting: Acting,
 ): Promise<void> {
-  const read = form.safeParse(request.body ?? {});
-  if (!read.success) throw new Invalid('the form is not as this console sends it');
-  const { back = linkTo(acting), csrf: _, ...values } = read.data;
+  const { back = linkTo(acting), csrf: _, ...values } = formOf(request, form);
   const done = await outcomeOf(acting, values);
-  if (done) request.session.set('flash', { kind: kindOf(done.code), lines: done.lines });
+  if (done) {
+    const lines = answerLines(acting.name, done, () => acting.mirror.status());
+    request.session.set('flash', { kind: kindOf(done.code), lines });
+  }
   await reply.redirect(pathOf(back), 303);
 }
 

@@ -18,7 +18,11 @@ const word = z
   .regex(/^[^-\s]\S*$/, 'must be one word that does not begin with -');
 /** A text that is passed as the value of one option. */
 const text = z.string().trim().min(1, 'is missing').max(300, 'is too long');
+/** The id of a record, which may contain anything, spaces at its ends too. */
+const recordId = z.string().min(1, 'is missing').max(1_000, 'is too long');
 const choice = z.string().max(200).optional();
+/** A reason that may be left out. */
+const why = z.string().trim().max(300, 'is too long').optional();
 
 /** Returns the command line for the values of a form. Throws Invalid for one it cannot use. */
 type Action = (values: FormValues) => string[];
@@ -67,7 +71,7 @@ const sending = z.object({
 /** Every action by the name in its address. */
 export const actions: Readonly<Record<string, Action>> = {
   pause: action(z.object({ reason: text }), ({ reason }) => ['pause', ...flags({ reason })]),
-  resume: action(z.object({}), () => ['resume']),
+  resume: action(z.object({ reason: why }), ({ reason }) => ['resume', ...flags({ reason })]),
   'run-full': action(z.object({}), () => ['sync']),
   'run-fast': action(z.object({}), () => ['sync', '--fast']),
   approve: action(
@@ -86,11 +90,13 @@ export const actions: Readonly<Record<string, Action>> = {
       ...flags({ reason, channel, op, guard }),
     ],
   ),
-  retry: action(z.object({ person: word.optional() }), ({ person }) => [
+  retry: action(z.object({ person: word.optional(), reason: why }), ({ person, reason }) => [
     'retry',
     ...(person === undefined ? [] : [person]),
+    ...flags({ reason }),
   ]),
   one: action(z.object({ person: word }), ({ person }) => ['one', person]),
+  'one-id': action(z.object({ id: recordId }), ({ id }) => ['one', `--id=${id}`]),
   verify: action(z.object({}), () => ['audit', 'verify']),
   check: action(z.object({}), () => ['check']),
   rehearse: action(
@@ -165,7 +171,7 @@ function undoSubjectOf({ run = '' }: FormValues): string {
 }
 
 /** The actions that may take hours: the console shows their progress instead of waiting. */
-export const runActions: ReadonlySet<string> = new Set(['run-full', 'run-fast', 'one']);
+export const runActions: ReadonlySet<string> = new Set(['run-full', 'run-fast', 'one', 'one-id']);
 
 /** The actions that only read and may take long: they run in a process of their own. */
 export const apartActions: ReadonlySet<string> = new Set(['verify', 'check']);

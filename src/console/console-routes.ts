@@ -15,19 +15,24 @@ import { dirname, join } from 'node:path';
 import cookie from '@fastify/cookie';
 import csrf from '@fastify/csrf-protection';
 import formBody from '@fastify/formbody';
-import rateLimit from '@fastify/rate-limit';
 import session from '@fastify/session';
 import { fastifySSE } from '@fastify/sse';
 import files from '@fastify/static';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Clock } from '../domain/clock.ts';
-import { isExpected } from '../domain/errors.ts';
+import { Busy, isExpected } from '../domain/errors.ts';
+import { explain, isBug } from '../cli/output/failure-report.ts';
+import { denial } from '../server/access-check.ts';
 import { createSessionStore, sessionMs } from './access/session-store.ts';
+import { answerFaults } from '../server/http-server.ts';
 import { serveSignIn } from './sign-in.ts';
+import { createSignInAttempts } from './access/sign-in-attempts.ts';
 import { type AccessRules, type User, visitorOf } from './access/visitor.ts';
 import type { ConsoleMirror } from './view/console-mirror.ts';
 import { assetsAt } from './view/layout.ts';
+import { limitMirrors } from './view/work-limit.ts';
+import { limitPages } from './live.ts';
 import { serveMirror } from './mirror-routes.ts';
 import { showMirrors } from './pages/mirrors.ts';
 import { sendPage } from './view/send-page.ts';
@@ -41,6 +46,8 @@ export interface ConsoleOptions {
   secret: string;
   /** Called with each bug that occurs while a request is served. */
   failed(error: unknown): void;
+  /** Registers other routes, which see `request.visitor` and decide themselves who is let in. */
+  beside?(scope: FastifyInstance): void;
 }
 
 const policy = [
@@ -68,14 +75,15 @@ export function serveConsole(app: FastifyInstance, options: ConsoleOptions): voi
     await scope.register(session, {
       secret: options.secret,
       cookieName: 'crm-mirror-session',
-      cookie: { secure: 'auto', httpOnly: true, sameSite: 'strict', path: '/', maxAge: sessionMs },
+      // Strict would ask whoever follows the link of a notification to sign in again. Lax is
+      // enough, because a link changes nothing and asks nobody: forms do, with a token.
+      cookie: { secure: false, httpOnly: true, sameSite: 'lax', path: '/', maxAge: sessionMs },
       store: createSessionStore(options.clock),
       saveUninitialized: false,
     });
     secureCookies(scope, options.access);
     await scope.register(formBody);
     await scope.register(csrf, { sessionPlugin: '@fastify/session', getToken: tokenIn });
-    await scope.register(rateLimit, { global: false });
     await scope.register(fastifySSE);
     serveAll(scope, options);
   });
@@ -112,7 +120,8 @@ function serveAssets(scope: FastifyInstance): void {
 }
 
 function serveAll(scope: FastifyInstance, options: ConsoleOptions): void {
-  const { mirrors, access, failed } = options;
+  const { access, failed, beside } = options;
+  const mirrors = limitMirrors(options.mirrors);
   scope.decorateRequest('visitor');
   scope.addHook('onRequest', async (request, reply) => {
     // With no-referrer, browsers would not say which page sends a form.
@@ -120,24 +129,45 @@ function serveAll(scope: FastifyInstance, options: ConsoleOptions): void {
     request.visitor = visitorOf(request, access);
   });
   scope.setErrorHandler(async (error, request, reply) => {
-    const { statusCode = isExpected(error) ? 400 : 500 } = coded.parse(error);
-    if (statusCode >= 500) failed(error);
-    const text =
-      statusCode < 500 && error instanceof Error
-        ? error.message
-        : 'This is a bug. The log of this process describes it.';
-    return sendPage(request, reply, {
-      title: 'This did not work',
-      code: statusCode,
-      lines: [text],
-    });
+    const { code, lines } = faultOf(error);
+    if (code === 500) failed(error);
+    return sendPage(request, reply, { title: 'This did not work', code, lines });
   });
-  serveSignIn(scope, access);
+  if (beside) {
+    scope.register(async (other) => {
+      answerFaults(other, failed);
+      beside(other);
+    });
+  }
+  serveSignIn(scope, access, createSignInAttempts(options.clock));
   scope.register(async (inside) => {
     inside.addHook('onRequest', (request, reply) => letIn(request, reply, access));
     inside.get('/', async (request, reply) => showMirrors(request, reply, mirrors));
-    for (const mirror of mirrors) serveMirror(inside, mirror, options);
+    const livePages = limitPages();
+    for (const mirror of mirrors) serveMirror(inside, mirror, { ...options, livePages });
   });
+}
+
+/** Returns the HTTP status of an error, and what the page of it says. */
+function faultOf(error: unknown): { code: number; lines: string[] } {
+  const { statusCode = 500 } = coded.parse(error);
+  if (statusCode < 500 && error instanceof Error) {
+    return { code: statusCode, lines: [error.message] };
+  }
+  if (isBug(error)) {
+    return { code: 500, lines: ['This is a bug. The log of this process describes it.'] };
+  }
+  if (error instanceof Busy) {
+    const reasons = error.problems.map(({ reason }) => `${reason}.`);
+    return { code: 503, lines: [...reasons, 'Reload this page in a moment.'] };
+  }
+  return { code: isExpected(error) ? 400 : 503, lines: explain(error).text.split('\n') };
+}
+
+/** Returns what the pages of a worker need to know of the console's users. */
+export function pagesFor<Parts>({ users, proxy, token }: AccessRules, parts: Parts) {
+  const roleOf = ({ visitor }: FastifyRequest) => visitor?.role;
+  return { ...parts, token, hasUsers: users !== undefined || proxy !== undefined, roleOf };
 }
 
 async function letIn(
@@ -155,13 +185,8 @@ async function letIn(
     await sendPage(request, reply, { title: 'Who are you?', code: 401, lines: [line] });
     return;
   }
-  if (token === undefined) {
-    const error = 'without a token only localhost is answered: add server.token';
-    await reply.code(403).send({ error });
-    return;
-  }
-  reply.header('www-authenticate', 'Basic realm="crm-mirror", charset="UTF-8"');
-  await reply.code(401).send({ error: 'the token is missing or wrong' });
+  const { code, error, headers } = denial(token);
+  await reply.code(code).headers(headers).send({ error });
 }
 
 const form = z.object({ csrf: z.string() });

@@ -1,71 +1,149 @@
 /** Tells the pages of a mirror what is going on now, each second in which something changed. */
 import type { Clock } from '../domain/clock.ts';
 import type { ConsoleMirror } from './view/console-mirror.ts';
-import type { PageRequest } from './view/page.ts';
+import { orFault } from './view/expected-error.ts';
 import { jobPieces } from './view/job-progress.ts';
+import { html, type Html, type PageRequest } from './view/page.ts';
 import { limitPieces } from './pages/limits.ts';
 import { statusPieces } from './pages/overview.ts';
 
 /** An event for the browser: the HTML of the parts of the page that changed, by their ids. */
-export interface LiveEvent {
+interface LiveEvent {
   event: 'parts';
   data: Record<string, string>;
 }
 
-type Send = (event: LiveEvent) => Promise<void>;
-
-interface Listener {
+/** A page that is open in a browser. */
+export interface OpenPage {
   request: PageRequest;
-  send: Send;
+  send(event: LiveEvent): Promise<void>;
+  /** Ends the connection. */
+  close(): void;
+  /** Returns whether the user may still see the page, as the one who opened it. */
+  isLetIn(): Promise<boolean>;
+}
+
+interface Listener extends OpenPage {
   shown: Map<string, string>;
+  /** Whether the browser has not taken the last event yet. */
+  isSending: boolean;
+}
+
+interface WatchOptions {
+  clock: Clock;
+  /** Called with each bug. */
+  failed(error: unknown): void;
 }
 
 const everyMs = 1_000;
+const bugText = 'This is a bug. The log of this process describes it.';
 
 /**
- * Returns a function that adds a listener and returns a function that removes it. The status is
- * read once a second for all listeners, and not at all without one.
+ * Returns a function that adds an open page and returns a function that removes it. The status is
+ * read once a second for all pages, and not at all without one. A status that cannot be read is
+ * shown as such, until it can be read again.
  */
 export function watchMirror(
   mirror: ConsoleMirror,
-  clock: Clock,
-): (request: PageRequest, send: Send) => () => void {
+  { clock, failed }: WatchOptions,
+): (page: OpenPage) => () => void {
   const listeners = new Set<Listener>();
   let isWatching = false;
-  const tellAll = async (): Promise<void> => {
-    const seen = mirror.status();
-    for (const listener of listeners) {
-      const data: Record<string, string> = {};
-      const { request } = listener;
-      const pieces = {
-        ...statusPieces(request, seen),
-        ...limitPieces(request, seen),
-        ...jobPieces(request),
-      };
-      for (const [id, piece] of Object.entries(pieces)) {
-        const text = String(await piece);
-        if (listener.shown.get(id) !== text) data[id] = text;
-        listener.shown.set(id, text);
-      }
-      if (Object.keys(data).length === 0) continue;
-      await listener.send({ event: 'parts', data }).catch(() => listeners.delete(listener));
+  // A bug that occurs each second is reported once.
+  let isBroken = false;
+  const piecesFor = async (request: PageRequest): Promise<Map<string, string>> => {
+    try {
+      const pieces = await livePieces(request, mirror);
+      isBroken = false;
+      return pieces;
+    } catch (error) {
+      if (!isBroken) failed(error);
+      isBroken = true;
+      return textsOf(faultPieces(bugText));
     }
+  };
+  const tell = async (listener: Listener): Promise<void> => {
+    if (!(await listener.isLetIn().catch(() => false))) {
+      listeners.delete(listener);
+      listener.close();
+      return;
+    }
+    if (listener.isSending) return;
+    const data: Record<string, string> = {};
+    for (const [id, text] of await piecesFor(listener.request)) {
+      if (listener.shown.get(id) !== text) data[id] = text;
+      listener.shown.set(id, text);
+    }
+    if (Object.keys(data).length > 0) send(listener, data);
+  };
+  // A browser that reads slowly keeps no other one waiting.
+  const send = (listener: Listener, data: LiveEvent['data']): void => {
+    listener.isSending = true;
+    void listener.send({ event: 'parts', data }).then(
+      () => (listener.isSending = false),
+      () => listeners.delete(listener),
+    );
   };
   const watch = async (): Promise<void> => {
     isWatching = true;
     try {
       while (listeners.size > 0) {
-        await tellAll();
+        for (const listener of listeners) await tell(listener);
         await clock.sleep(everyMs);
       }
     } finally {
       isWatching = false;
     }
   };
-  return (request, send) => {
-    const listener: Listener = { request, send, shown: new Map() };
+  return (page) => {
+    const listener: Listener = { ...page, shown: new Map(), isSending: false };
     listeners.add(listener);
-    if (!isWatching) void watch();
+    if (!isWatching) watch().catch(failed);
     return () => void listeners.delete(listener);
+  };
+}
+
+async function livePieces(
+  request: PageRequest,
+  mirror: ConsoleMirror,
+): Promise<Map<string, string>> {
+  const seen = orFault(() => mirror.status());
+  const pieces =
+    'fault' in seen
+      ? faultPieces(seen.fault)
+      : { ...statusPieces(request, seen), ...limitPieces(request, seen) };
+  return textsOf({ ...pieces, ...jobPieces(request) });
+}
+
+/** Returns the parts of both pages that are live, in which a fault is shown. */
+function faultPieces(fault: string): Record<string, Html> {
+  const piece = html`<p class="flash bad">${fault}</p>`;
+  return { state: piece, 'limits-run': piece };
+}
+
+async function textsOf(pieces: Readonly<Record<string, Html>>): Promise<Map<string, string>> {
+  const texts = new Map<string, string>();
+  for (const [id, piece] of Object.entries(pieces)) texts.set(id, String(await piece));
+  return texts;
+}
+
+/** How many pages of one user may be live at once. */
+const mostPages = 20;
+
+/**
+ * Returns a function that counts an open page of a user. It returns a function that stops counting
+ * the page, or undefined if the user has too many.
+ */
+export function limitPages(): (user: string) => (() => void) | undefined {
+  const open = new Map<string, number>();
+  return (user) => {
+    const now = open.get(user) ?? 0;
+    if (now >= mostPages) return undefined;
+    open.set(user, now + 1);
+    return () => {
+      const left = (open.get(user) ?? 0) - 1;
+      if (left > 0) open.set(user, left);
+      else open.delete(user);
+    };
   };
 }

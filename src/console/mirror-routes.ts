@@ -1,11 +1,14 @@
 /** Registers the pages, the live updates and the actions of one mirror. */
+import { isDeepStrictEqual } from 'node:util';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Clock } from '../domain/clock.ts';
+import { type AccessRules, visitorNow } from './access/visitor.ts';
 import { act } from './act.ts';
 import { actions, stopAction } from './actions.ts';
 import type { ConsoleMirror } from './view/console-mirror.ts';
-import { watchMirror } from './live.ts';
+import { type limitPages, watchMirror } from './live.ts';
+import { formOf } from './view/form-values.ts';
 import type { NavLink } from './view/layout.ts';
 import {
   linkTo,
@@ -18,7 +21,11 @@ import { pages } from './pages.ts';
 import { csrfOf, sendPage } from './view/send-page.ts';
 
 interface MirrorRoutesOptions {
+  access: AccessRules;
   clock: Clock;
+  /** Counts the live pages of all mirrors. */
+  livePages: ReturnType<typeof limitPages>;
+  failed(error: unknown): void;
 }
 
 const query = z.record(z.string(), z.string().or(z.array(z.string()).transform(([one]) => one)));
@@ -28,8 +35,9 @@ const params = z.object({ id: z.string().max(500).default('') });
 export function serveMirror(
   scope: FastifyInstance,
   mirror: ConsoleMirror,
-  { clock }: MirrorRoutesOptions,
+  options: MirrorRoutesOptions,
 ): void {
+  const { clock } = options;
   const base = linkTo({ mirror });
   for (const page of pages) {
     const path = page.path === '' ? base : `${base}/${page.path}`;
@@ -38,25 +46,23 @@ export function serveMirror(
       const content = await page.show(asked);
       if (!reply.sent) await answer(request, reply, { page, asked, content });
     });
-    const { search } = page;
+    const { ask, search } = page;
+    if (ask) {
+      scope.post(path, { preHandler: scope.csrfProtection }, async (request, reply) => {
+        const asked = inside(request, reply, mirror);
+        await answer(request, reply, { page, asked, content: await ask(asked) });
+      });
+    }
     if (search) {
       scope.post(path, async (request, reply) => {
-        const values = form.parse(request.body ?? {});
+        const values = formOf(request, form);
         const asked = inside(request, reply, mirror);
         const content = await search(asked, values);
         await answer(request, reply, { page, asked, content });
       });
     }
   }
-  const watch = watchMirror(mirror, clock);
-  scope.get(`${base}/live`, { sse: 'only' }, async (request, reply) => {
-    reply.sse.keepAlive();
-    reply.sse.sendHeaders();
-    const stop = watch({ ...inside(request, reply, mirror), here: base }, (event) =>
-      reply.sse.send(event),
-    );
-    reply.sse.onClose(stop);
-  });
+  serveLive(scope, mirror, options);
   const guards = { preHandler: scope.csrfProtection };
   for (const name of [...Object.keys(actions), stopAction]) {
     scope.post(`${base}/do/${name}`, guards, async (request, reply) => {
@@ -70,6 +76,34 @@ export function serveMirror(
       await sendPage(request, reply, { title, code: 403, lines, ...frameOf(mirror, '') });
     });
   }
+}
+
+function serveLive(
+  scope: FastifyInstance,
+  mirror: ConsoleMirror,
+  { access, clock, livePages, failed }: MirrorRoutesOptions,
+): void {
+  const base = linkTo({ mirror });
+  const watch = watchMirror(mirror, { clock, failed });
+  scope.get(`${base}/live`, { sse: 'only' }, async (request, reply) => {
+    const { user, ...asked } = inside(request, reply, mirror);
+    const uncount = livePages(user.name);
+    if (!uncount) return reply.code(429).send({ error: 'too many pages of this user are open' });
+    reply.sse.onClose(uncount);
+    reply.sse.keepAlive();
+    reply.sse.sendHeaders();
+    const stop = watch({
+      request: { ...asked, user, here: base },
+      send: (event) => reply.sse.send(event),
+      close: () => reply.sse.close(),
+      async isLetIn() {
+        const now = await visitorNow(request, access);
+        return isDeepStrictEqual(now, user);
+      },
+    });
+    reply.sse.onClose(stop);
+    return reply;
+  });
 }
 
 interface Answered {

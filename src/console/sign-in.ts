@@ -2,36 +2,53 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { isSame } from '../server/access-check.ts';
+import { addressOf, type SignInAttempts } from './access/sign-in-attempts.ts';
+import { formOf } from './view/form-values.ts';
 import { html } from './view/page.ts';
 import { sendPage } from './view/send-page.ts';
 import { isPassword } from './access/password-hash.ts';
-import type { AccessRules } from './access/visitor.ts';
+import { type AccessRules, passwordMark } from './access/visitor.ts';
 
 const given = z.object({
   name: z.string().max(200).default(''),
   password: z.string().max(1000).default(''),
-  to: z.string().max(2000).default('/'),
+  to: z.string().max(2000).catch('/').default('/'),
 });
-const query = z.object({ to: z.string().default('/'), key: z.string().default('') });
-const attempts = { max: 5, timeWindow: '1 minute' };
+const query = z.object({
+  to: z.string().catch('/').default('/'),
+  key: z.string().catch('').default(''),
+});
 
 /** Adds the routes to sign in, by a password or by the link of `crm-mirror console`, and out. */
-export function serveSignIn(scope: FastifyInstance, rules: AccessRules): void {
-  scope.get('/sign-in', { config: { rateLimit: attempts } }, async (request, reply) => {
+export function serveSignIn(
+  scope: FastifyInstance,
+  rules: AccessRules,
+  attempts: SignInAttempts,
+): void {
+  const attempt = (request: FastifyRequest, account: string) =>
+    attempts.begin(account, addressOf(request, rules.proxies));
+  scope.get('/sign-in', async (request, reply) => {
     const { to, key } = query.parse(request.query);
     const { link } = rules;
-    if (link && key !== '' && isSame(key, link.key)) {
-      return begin(request, reply, { name: link.user.name, isByLink: true, to });
+    if (link && key !== '') {
+      const begun = attempt(request, '');
+      if (!begun) return showForm(request, reply, { to, code: 429 });
+      if (!isSame(key, link.key)) return showForm(request, reply, { to, code: 200 });
+      begun.succeed();
+      return begin(request, reply, { name: link.user.name, isByLink: true, mark: '', to });
     }
     return showForm(request, reply, { to, code: 200 });
   });
-  scope.post('/sign-in', { config: { rateLimit: attempts } }, async (request, reply) => {
-    const { name, password, to } = given.parse(request.body ?? {});
+  scope.post('/sign-in', async (request, reply) => {
+    const { name, password, to } = formOf(request, given);
     if (!isFromHere(request)) return showForm(request, reply, { to, code: 403 });
+    const begun = attempt(request, name);
+    if (!begun) return showForm(request, reply, { to, code: 429 });
     const known = rules.users?.find(name);
     const isRight = await isPassword(password, known?.password);
     if (!known || !isRight) return showForm(request, reply, { to, code: 401 });
-    return begin(request, reply, { name, isByLink: false, to });
+    begun.succeed();
+    return begin(request, reply, { name, isByLink: false, mark: passwordMark(known), to });
   });
   scope.post('/sign-out', { preHandler: scope.csrfProtection }, async (request, reply) => {
     await request.session.destroy();
@@ -42,6 +59,7 @@ export function serveSignIn(scope: FastifyInstance, rules: AccessRules): void {
 interface Begun {
   name: string;
   isByLink: boolean;
+  mark: string;
   to: string;
 }
 
@@ -51,9 +69,10 @@ async function begin(request: FastifyRequest, reply: FastifyReply, { to, ...user
   return reply.redirect(pathOf(to), 303);
 }
 
-/** Returns a path on this server; the start page for anything else. */
+/** Returns a path on this server, as a header can carry it; the start page for anything else. */
 export function pathOf(to: string): string {
-  return /^\/(?![/\\])[^\\\p{Cc}]*$/u.test(to) ? to : '/';
+  if (!/^\/(?![/\\])[^\\\p{Cc}]*$/u.test(to)) return '/';
+  return to.toWellFormed().replaceAll(/[^\x21-\x7e]+/g, encodeURIComponent);
 }
 
 /** Returns whether a page of this server sends the form, as far as the browser says. */
@@ -65,12 +84,13 @@ function isFromHere({ headers }: FastifyRequest): boolean {
 const reasons = {
   401: 'Name or password is wrong.',
   403: 'Another site has sent this form.',
+  429: 'Too many attempts have failed. Wait a few minutes, then try again.',
 } as const;
 
 async function showForm(
   request: FastifyRequest,
   reply: FastifyReply,
-  { to, code }: { to: string; code: 200 | 401 | 403 },
+  { to, code }: { to: string; code: 200 | keyof typeof reasons },
 ): Promise<void> {
   const wrong = code === 200 ? '' : html`<p class="flash bad" role="alert">${reasons[code]}</p>`;
   const body = html`${wrong}

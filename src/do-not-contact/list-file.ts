@@ -25,17 +25,10 @@ import {
   waiterFor,
 } from '../snapshot/database/database-access.ts';
 import { counting, type DoNotContactList, ledgerIn, ledgerTables } from './contact-list.ts';
-import { hasher, readKey, writeKey } from './list-key.ts';
+import { hasher, type LedgerPlace, readKey, writeKey } from './list-key.ts';
 import { statementsOf } from '../snapshot/database/prepared-statements.ts';
 import Database from 'better-sqlite3';
 import { counted } from '../domain/values/counted.ts';
-
-/** The files of a list. */
-export interface LedgerPlace {
-  path: string;
-  /** The file of its key, created on first use. */
-  keyFile: string;
-}
 
 /** What a snapshot knows about its list. */
 export interface KnownLedger {
@@ -125,14 +118,15 @@ interface Found {
   renamed?: string;
 }
 
-function find({ path, keyFile }: LedgerPlace, { readonly = false } = {}): Found {
+function find({ path, keyFile, timeoutMs }: LedgerPlace, { readonly = false } = {}): Found {
   refuseNoFile(path, 'the do-not-contact list');
   refuseNoFile(keyFile, 'the key of the do-not-contact list');
   const key = readKey(keyFile);
   const none = { db: undefined, key, id: '', reached: 0, isSound: false, unreadable: false };
   if (!existsSync(path)) return none;
-  const db = readonly ? openToLook(path, 'do-not-contact list') : open(path);
-  const patiently = waiterFor(db, path, 'do-not-contact list');
+  const waiting = { what: 'do-not-contact list', timeoutMs };
+  const db = readonly ? openToLook(path, waiting) : open(path);
+  const patiently = waiterFor(db, path, waiting);
   try {
     return patiently(() => {
       const at = Number(db.pragma('user_version', { simple: true }));
@@ -232,7 +226,7 @@ function opened({ path }: LedgerPlace, { db, key, id, renamed }: Found): DoNotCo
  * the snapshot.
  */
 function soundly(db: Database.Database, path: string): Wait {
-  const patiently = waiterFor(db, path, 'do-not-contact list');
+  const patiently = waiterFor(db, path, { what: 'do-not-contact list' });
   return (work) => {
     try {
       return patiently(work);

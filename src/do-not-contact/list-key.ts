@@ -6,6 +6,15 @@ import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, writeSy
 import { createHmac, createSecretKey, hkdfSync } from 'node:crypto';
 import { readSmallFile } from '../domain/values/config-file.ts';
 
+/** The files of a list. */
+export interface LedgerPlace {
+  path: string;
+  /** The file of its key, created on first use. */
+  keyFile: string;
+  /** How long a lock is waited for, in milliseconds; by default five seconds. */
+  timeoutMs?: number | undefined;
+}
+
 /** Returns the key in `file`, or undefined if there is no file or it contains no key. */
 export function readKey(file: string): string | undefined {
   if (!existsSync(file)) return undefined;

@@ -111,4 +111,6 @@ export interface JournaledChange extends Change {
 export interface DoneChange extends Pick<Change, 'op' | 'part' | 'target' | 'body' | 'before'> {
   /** The id of a later run that changed the same part of the record; undefined if none did. */
   later: string | undefined;
+  /** Whether that run undid the run of this change. */
+  isUndone: boolean;
 }

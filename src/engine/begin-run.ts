@@ -1,7 +1,8 @@
 /** Begins a run: gives it an id, and handles the unfinished work of earlier runs. */
-import type { Problem } from '../domain/errors.ts';
+import { Invalid, type Problem } from '../domain/errors.ts';
 import { createCircuitBreaker } from './context/circuit-breaker.ts';
 import { approvalsOf } from './guard/plan-approval.ts';
+import type { Snapshot } from '../snapshot/snapshot.ts';
 import { needsSignature } from './report/approval-rules.ts';
 import type { RecordType } from '../records/record-type.ts';
 import type { FullCode } from './report/full-reasons.ts';
@@ -33,6 +34,7 @@ import { createGroupCommit } from './context/group-commit.ts';
 export function beginRun(mirror: Mirror, options: RunOptions): Started {
   const { snapshot, locks, approvers } = mirror;
   if (options.approve && approvers) throw needsSignature(approvers, options.approve.plan);
+  if (options.approve) refuseOtherPlan(snapshot, options.approve.plan, options.undo);
   const clock = even(mirror.clock);
   const startedAt = clock.now();
   const quarantine = quarantineOf(snapshot.meta);
@@ -75,6 +77,23 @@ export function beginRun(mirror: Mirror, options: RunOptions): Started {
   };
 }
 
+/** Refuses to approve a plan in a run that does not make its changes. Throws Invalid. */
+function refuseOtherPlan(snapshot: Snapshot, plan: string, undo: RunOptions['undo']): void {
+  const found = snapshot.awaitingApproval.get(plan);
+  if (!found) return;
+  const { undoes } = found;
+  if (undoes === null) {
+    if (!undo) return;
+    throw new Invalid(`${plan} is not a plan of this undo`, {
+      fix: `\`crm-mirror approve ${plan}\``,
+    });
+  }
+  if (undo && (undoes === 'RUN' || undo.run === 'last' || undo.run === undoes)) return;
+  throw new Invalid(`only the undo of run ${undoes} makes the changes of the plan ${plan}`, {
+    fix: `\`crm-mirror undo ${undoes} --approve ${plan}\``,
+  });
+}
+
 function contextOf(
   mirror: Mirror,
   options: RunOptions,
@@ -95,18 +114,20 @@ function contextOf(
     unstated,
   };
   const ofOptions = { mode, writes, firstLoad, restored, stop, abort, progress };
+  const id = idOf(mirror, own.startedAt);
   return {
     ...ofMirror,
     ...ofOptions,
     ...own,
-    id: idOf(mirror, own.startedAt),
+    id,
     rules: mirror.rules ?? [],
     windows: mirror.windows ?? [],
+    canary: mirror.canary,
     timezone: mirror.timezone ?? 'UTC',
     facts: createFacts(snapshot, writes),
     groupCommit: createGroupCommit(snapshot, own.clock),
     selection: selectionOf(mirror, options.onlyPeople),
-    undo: options.undo && undoneRun(snapshot, options.undo),
+    undo: options.undo && undoneRun(snapshot, options.undo, id),
     platformTime: createPlatformTime(mirror.account.platform, own.clock, stop),
   };
 }

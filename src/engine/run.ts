@@ -21,6 +21,7 @@ import { writeAuditLog } from './context/run-context.ts';
 import { finishRun } from './finish/finish-run.ts';
 import { invalidateCursorsAfter } from './finish/source-cursor.ts';
 import { applyGuards } from './guard/apply-guards.ts';
+import { readBackCanaries } from './guard/canary-read-back.ts';
 import { storeAwaitingApproval } from './guard/plan-approval.ts';
 import { applyInSlices, decide, recoverAll, selectCandidates, showPlan } from './plan-and-apply.ts';
 import { commitPlan } from './plan/commit-plan.ts';
@@ -67,6 +68,7 @@ async function work(state: RunState): Promise<void> {
   if (!isRecord(options.mode)) await readSources(state);
   await observe(state);
   if (writes) keepBinding(state.run.snapshot, mirror.account, listingsOf(state));
+  await readBackCanaries(state);
   await findAbsences(state);
   state.notes.push(...(await announceDefaults(state.run, whollyRead(state))));
   for (const { type } of state.parts) await selectCandidates(state, type);
@@ -106,7 +108,8 @@ function isLeftForNextRun({ run, options, reasons }: RunState, round: number): b
   const left = run.snapshot.guarded.countPassing();
   if (left > 0) {
     const reason = `${counted(left, 'change')} could not be made in this run`;
-    reasons.push({ code: 'changes-left', reason, fix: 'run again' });
+    const fix = run.undo ? `run \`crm-mirror undo ${run.undo.run}\` again` : 'run again';
+    reasons.push({ code: 'changes-left', reason, fix });
   }
   return true;
 }

@@ -16,12 +16,12 @@ export interface NotUndone {
   reason: string;
 }
 
-/** Says that a later run has changed the same part. */
-export function changedLater({ op, part, later = '' }: DoneChange): NotUndone {
-  return {
-    op,
-    part,
-    rule: 'changed-later',
-    reason: `run ${later} has changed it since: undo that run first`,
-  };
+/** Says that a later run has changed the same part, or has undone the change. */
+export function changedLater({ op, part, later = '', isUndone }: DoneChange): NotUndone {
+  if (isUndone) {
+    const reason = `run ${later} has undone it already`;
+    return { op, part, rule: 'already-undone', reason };
+  }
+  const reason = `run ${later} has changed it since: undo that run first`;
+  return { op, part, rule: 'changed-later', reason };
 }

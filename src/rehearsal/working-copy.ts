@@ -2,7 +2,7 @@
 import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { createTemporaryFolder } from '../cli/compose/temporary-folder.ts';
-import { movePaused } from '../cli/compose/snapshot-marks.ts';
+import { movePaused } from '../cli/compose/pause-mark.ts';
 import type { Config } from '../config/config.ts';
 import { Invalid } from '../domain/errors.ts';
 import type { DoNotContactList } from '../do-not-contact/contact-list.ts';

@@ -145,7 +145,7 @@ function proofOf({ mark }: Secrets): string {
 }
 
 function fileIn(db: Database.Database, path: string): LogFile {
-  const wait = waiterFor(db, path, 'request log');
+  const wait = waiterFor(db, path, { what: 'request log' });
   const patiently = <T>(work: () => T): T => {
     db.pragma(`busy_timeout = ${patienceMs}`);
     try {

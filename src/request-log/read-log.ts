@@ -127,13 +127,10 @@ function idAt(db: Database.Database, at: number, { low, high }: { low: number; h
 /** Reads the log, or returns undefined if there is none yet. */
 function withLog<T>(path: string, read: (db: Database.Database) => T): T | undefined {
   if (!existsSync(path)) return undefined;
-  const db = openToLook(path, 'request log');
+  const db = openToLook(path, { what: 'request log' });
   try {
-    return waiterFor(
-      db,
-      path,
-      'request log',
-    )(() => {
+    const patiently = waiterFor(db, path, { what: 'request log' });
+    return patiently(() => {
       const at = Number(db.pragma('user_version', { simple: true }));
       if (at > version) throw newer(path);
       return at === 0 ? undefined : read(db);

@@ -14,6 +14,20 @@ export function mayEnter(headers: IncomingHttpHeaders, token: string | undefined
   return isSame(credentialOf(headers.authorization ?? ''), token);
 }
 
+/** Returns what answers a request without the right token: the HTTP status, a reason, headers. */
+export function denial(token: string | undefined): {
+  code: number;
+  error: string;
+  headers: Record<string, string>;
+} {
+  if (token === undefined) {
+    const error = 'without a token only localhost is answered: add server.token';
+    return { code: 403, error, headers: {} };
+  }
+  const headers = { 'www-authenticate': 'Basic realm="crm-mirror", charset="UTF-8"' };
+  return { code: 401, error: 'the token is missing or wrong', headers };
+}
+
 /** Compares two texts in constant time, regardless of their lengths. */
 export function isSame(given: string, expected: string): boolean {
   return timingSafeEqual(digest(given), digest(expected));

@@ -1,10 +1,16 @@
 /**
  * Runs an HTTP server. The worker and `crm-mirror console` register their routes with it. Every
- * failure outside the console's pages returns one line of JSON.
+ * failure outside the console's pages returns one line of JSON, or a small page to a browser.
  */
-import Fastify, { type FastifyError, type FastifyInstance } from 'fastify';
+import Fastify, {
+  type FastifyError,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+} from 'fastify';
 import type { Clock } from '../domain/clock.ts';
 import { Invalid, Unavailable } from '../domain/errors.ts';
+import { escapeHtml } from '../domain/values/html-text.ts';
 import type { Fault } from '../domain/record.ts';
 
 /** The settings of the server. */
@@ -31,9 +37,21 @@ const mostBytes = 1024 * 1024;
 const closeMs = 3_000;
 const retryAfterSeconds = 5;
 
+const safeHeaders = {
+  'cache-control': 'no-store',
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+};
+
 /** Creates the server. It does not listen yet. */
 export function createServer({ host, port, clock, register, failed }: ServerOptions): Server {
   const app = Fastify({
+    // An address that the router refuses, such as a too long one, meets no hook.
+    frameworkErrors: (error, request, reply) => {
+      reply.headers(safeHeaders);
+      void sendFault(request, reply, { code: error.statusCode ?? 400, error: 'no such address' });
+    },
     bodyLimit: mostBytes,
     forceCloseConnections: 'idle',
     requestTimeout: 15_000,
@@ -43,13 +61,11 @@ export function createServer({ host, port, clock, register, failed }: ServerOpti
     http: { headersTimeout: 10_000, maxHeaderSize: 16_384 },
   });
   app.addHook('onRequest', async (_request, reply) => {
-    reply.headers({
-      'cache-control': 'no-store',
-      'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
-      'referrer-policy': 'no-referrer',
-      'x-content-type-options': 'nosniff',
-    });
+    reply.headers(safeHeaders);
   });
+  app.setNotFoundHandler((request, reply) =>
+    sendFault(request, reply, { code: 404, error: 'not found' }),
+  );
   answerFaults(app, failed);
   register(app);
   return {
@@ -70,8 +86,25 @@ export function createServer({ host, port, clock, register, failed }: ServerOpti
   };
 }
 
-function answerFaults(app: FastifyInstance, failed: ServerOptions['failed']): void {
-  app.setNotFoundHandler((_request, reply) => reply.code(404).send({ error: 'not found' }));
+/** Answers with a small page where a browser expects one, and with one line of JSON otherwise. */
+export function sendFault(
+  { headers }: FastifyRequest,
+  reply: FastifyReply,
+  { code, error }: { code: number; error: string },
+): FastifyReply {
+  reply.code(code);
+  if (!headers.accept?.includes('text/html')) return reply.send({ error });
+  const title = escapeHtml(error);
+  return reply
+    .type('text/html; charset=utf-8')
+    .send(
+      `<!doctype html><html lang="en"><meta charset="utf-8"><title>${title} · crm-mirror</title>` +
+        `<h1>${title}</h1><p><a href="/">To the console</a></p></html>`,
+    );
+}
+
+/** Has every failure in a scope answered with one line of JSON. */
+export function answerFaults(app: FastifyInstance, failed: ServerOptions['failed']): void {
   app.setErrorHandler((error: FastifyError, _request, reply) => {
     if (error instanceof Unavailable) {
       reply.code(503).header('retry-after', retryAfterSeconds);

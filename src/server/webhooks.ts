@@ -15,6 +15,7 @@ import type { Clock } from '../domain/clock.ts';
 import { Unavailable } from '../domain/errors.ts';
 import { parseJson } from '../domain/values/lossless-json.ts';
 import type { EventQueue } from '../worker/queues/event-queue.ts';
+import type { DeliveryLog } from '../worker/queues/delivery-log.ts';
 import { toldIn, type Naming } from './event-payload.ts';
 import type { Metrics } from './metrics.ts';
 import { verify, type Signing } from './webhook-signature.ts';
@@ -22,6 +23,8 @@ import { verify, type Signing } from './webhook-signature.ts';
 /** The webhook of one mirror. */
 export interface Webhook extends Signing, Naming {
   events: Pick<EventQueue, 'add' | 'knows' | 'remember'>;
+  /** Remembers what came, for people who look. */
+  deliveries?: DeliveryLog;
 }
 
 /** The parts and settings of the webhooks. */
@@ -85,6 +88,7 @@ async function take(
   const verdict = verify(webhook, delivered, clock.now());
   if ('refused' in verdict) {
     metrics.refused(mirror, verdict.refused);
+    webhook.deliveries?.refused(verdict.refused);
     return { code: 401, body: { error: 'not signed as it should be, or too long ago' } };
   }
   const content = parseJson(body.toString('utf8'));
@@ -92,6 +96,7 @@ async function take(
   if (ids.length === 0 && others) return { code: 200, body: { status: 'of no contact' } };
   if (ids.length === 0) {
     metrics.refused(mirror, 'unnamed');
+    webhook.deliveries?.refused('unnamed');
     const error = `no event names a record at ${webhook.id}`;
     return { code: 400, body: { error: content === undefined ? 'the body is no JSON' : error } };
   }
@@ -102,6 +107,9 @@ async function take(
   await webhook.events.add(ids.filter((id) => !erased.includes(id)));
   await webhook.events.add(erased, 'erased');
   await webhook.events.remember(verdict.delivery);
+  const changed = ids.filter((id) => !erased.includes(id));
+  webhook.deliveries?.accepted(changed, 'changed');
+  webhook.deliveries?.accepted(erased, 'erased');
   metrics.accepted(mirror, ids.length);
   return { code: 202, body: { status: 'accepted', records: ids.length } };
 }

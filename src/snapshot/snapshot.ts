@@ -13,7 +13,7 @@ import { type BackupPart, copyOf } from './database/database-backup.ts';
 import { check, damaged, isCheckDue, isDamage, noteChecked, setAside } from './damage-check.ts';
 import { openToWrite } from './database/open-to-write.ts';
 import { refuseNoPlace } from './database/snapshot-folder.ts';
-import { openToLook, type Wait, waiterFor } from './database/database-access.ts';
+import { type LookOptions, openToLook, type Wait, waiterFor } from './database/database-access.ts';
 import { fenceIn, isLeased, type Token } from './database/writer-lease.ts';
 import { changesIn, type Journal } from './tables/journal.ts';
 import { type StagedGuards, stagedGuardsIn } from './guards/guarded.ts';
@@ -150,7 +150,7 @@ const fast = ['locking_mode = EXCLUSIVE', 'journal_mode = MEMORY', 'synchronous 
 
 function open(path: string, { inMemory, checkedAt, admit, isThrowaway }: Opening): Snapshot {
   const db = inMemory ? new Database(':memory:') : openToWrite(path, 'the snapshot');
-  const patiently = waiterFor(db, path, 'snapshot');
+  const patiently = waiterFor(db, path, { what: 'snapshot' });
   try {
     return patiently(() => {
       for (const pragma of isThrowaway ? fast : safe) db.pragma(pragma);
@@ -180,18 +180,17 @@ function undamaged<T>(path: string, work: () => T): T {
 /**
  * Opens the snapshot at `path` read-only, while another process may write it. Returns undefined if
  * there is none yet, or if it is just being created. A snapshot of an older version is migrated
- * first. With `checkedAt`, in milliseconds since the epoch, it is checked if that is due. Throws as
- * `openSnapshot` does.
+ * first. Throws as `openSnapshot` does.
  */
-export function lookInto(path: string, checkedAt?: number): Snapshot | undefined {
-  if (existsSync(path)) return undamaged(path, () => lookAt(path, checkedAt));
+export function lookInto(path: string, options: LookOptions = {}): Snapshot | undefined {
+  if (existsSync(path)) return undamaged(path, () => lookAt(path, options));
   refuseNoPlace(path);
   return undefined;
 }
 
-function lookAt(path: string, checkedAt: number | undefined): Snapshot | undefined {
-  const db = openToLook(path, 'snapshot');
-  const patiently = waiterFor(db, path, 'snapshot');
+function lookAt(path: string, { checkedAt, timeoutMs }: LookOptions): Snapshot | undefined {
+  const db = openToLook(path, { what: 'snapshot', timeoutMs });
+  const patiently = waiterFor(db, path, { what: 'snapshot', timeoutMs });
   try {
     const version = patiently(() => versionOf(db, path));
     if (version === migrations.length) {
@@ -285,7 +284,7 @@ function noting(at: number | undefined): (copy: Database.Database) => void {
 function standBeside(path: string, token: Token): Snapshot {
   const db = openToWrite(path, 'the snapshot');
   try {
-    const patiently = waiterFor(db, path, 'snapshot');
+    const patiently = waiterFor(db, path, { what: 'snapshot' });
     db.pragma('synchronous = FULL');
     db.pragma('foreign_keys = ON');
     return snapshotOf(db, { path, patiently, token });

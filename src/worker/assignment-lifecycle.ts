@@ -4,6 +4,8 @@
  */
 import type pLimit from 'p-limit';
 import type { Config } from '../config/config.ts';
+import type { Attention } from '../cli/status/attention-list.ts';
+import type { Clock } from '../domain/clock.ts';
 import { Busy, Interrupted, Unavailable } from '../domain/errors.ts';
 import type { Summary } from '../engine/report/run-summary.ts';
 import { systemClock } from '../http/system-clock.ts';
@@ -25,6 +27,10 @@ export interface HomeOptions {
   ended(summary: Summary): void;
   /** Reads the configuration again, because after a failure the API key may have changed. */
   load(): Config;
+  /** The clock of notifications. */
+  clock: Clock;
+  /** Returns what this process notices of Redis. */
+  faults(): readonly Attention[];
 }
 
 /** How often to check whether the mirror is still assigned to this worker. */
@@ -47,6 +53,8 @@ export interface State extends HomeOptions {
   log: ReturnType<typeof createLog>;
   alone: ReturnType<typeof pLimit>;
   notifier: Notifier | undefined;
+  /** Who has the mirror, as far as this worker knows. It stays so while Redis is away. */
+  owner: 'this' | 'another' | 'unknown';
 }
 
 /** Closes the mirror if it is open. `failure` is the error that caused the closing, if any. */
@@ -69,6 +77,17 @@ export async function come(state: State): Promise<Opened> {
 }
 
 async function claim(state: State): Promise<Opened> {
+  try {
+    const opened = await claimOpened(state);
+    state.owner = 'this';
+    return opened;
+  } catch (error) {
+    if (error instanceof Busy) state.owner = 'another';
+    throw error;
+  }
+}
+
+async function claimOpened(state: State): Promise<Opened> {
   const opened = assemble(state.config, state.shell, { writes: true });
   try {
     await state.assignment.claim(opened.mirror.snapshot);

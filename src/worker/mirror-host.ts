@@ -19,7 +19,6 @@ import type { RouteLimit } from '../domain/route-limit.ts';
 import type { Summary } from '../engine/report/run-summary.ts';
 import type { Heard, Worked } from './queues/event-queue.ts';
 import type { Tick } from './queues/run-schedule.ts';
-import { systemClock } from '../http/system-clock.ts';
 import { eraseTold } from '../erasure/privacy-deletions.ts';
 import { watch } from '../engine/watch/unsubscribe-watch.ts';
 import type { Assembled } from '../cli/compose/process-shell.ts';
@@ -29,7 +28,8 @@ import { alertsIn } from '../cli/status/alert-thresholds.ts';
 import { createLog } from '../cli/run/run-log.ts';
 import { createNotifier } from './notifications/notifier.ts';
 import { runNow } from '../cli/run/run-command.ts';
-import { copiedAt, refusePaused } from '../cli/compose/snapshot-marks.ts';
+import { copiedAt } from '../cli/compose/snapshot-marks.ts';
+import { refusePaused } from '../cli/compose/pause-mark.ts';
 import {
   close,
   come,
@@ -82,6 +82,7 @@ export interface Home {
 export function createMirrorHost(options: HomeOptions): Home {
   const { config, shell } = options;
   const log = createLog(shell, config.mirror);
+  const { clock, faults } = options;
   const state: State = {
     ...options,
     opened: undefined,
@@ -90,8 +91,17 @@ export function createMirrorHost(options: HomeOptions): Home {
     complain: complaintsOf(config.mirror, shell),
     log,
     alone: pLimit(1),
-    notifier: createNotifier(config, { shell, log, clock: systemClock, random: Math.random }),
+    owner: 'unknown',
+    notifier: createNotifier(config, {
+      shell,
+      log,
+      clock,
+      faults,
+      random: Math.random,
+      reporter: () => state.owner,
+    }),
   };
+  state.notifier?.watch();
   return {
     taken: async () => taken(state),
     stay: async () => stay(state),

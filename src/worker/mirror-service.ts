@@ -5,6 +5,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load-config.ts';
+import type { Clock } from '../domain/clock.ts';
 import { Invalid, isExpected, Unavailable } from '../domain/errors.ts';
 import type { Summary } from '../engine/report/run-summary.ts';
 import { systemClock } from '../http/system-clock.ts';
@@ -12,7 +13,8 @@ import { homeRecord } from './queues/assignment-store.ts';
 import { serveCommands } from './queues/command-queue.ts';
 import { type EventQueue, openEventQueue } from './queues/event-queue.ts';
 import { type QueueView, viewQueues } from './queues/queue-view.ts';
-import { connectQuickly } from './queues/redis-connections.ts';
+import { type DeliveryLog, deliveryLogOf } from './queues/delivery-log.ts';
+import { connectQuickly, type Quick } from './queues/redis-connections.ts';
 import { openRunQueue, type RunQueue } from './queues/run-queue.ts';
 import { dueIn, tickWords, type Schedule } from './queues/run-schedule.ts';
 import { sealOf } from './queues/payload-encryption.ts';
@@ -24,6 +26,8 @@ import { createMirrorHost, type Home } from './mirror-host.ts';
 import { lanesAtOnce } from './person-runs.ts';
 import { assignmentIn } from './mirror-assignment.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
+import type { Attention } from '../cli/status/attention-list.ts';
+import { redisAway, unreadable } from '../cli/status/process-faults.ts';
 import { readCurrentStatus } from '../cli/status/current-status.ts';
 
 /** A configuration that a worker can serve. */
@@ -40,6 +44,8 @@ export interface Served extends Watched {
   queues: QueueView['queues'];
   /** Returns why Redis cannot be reached for the mirror, or undefined if it can. */
   away(): string | undefined;
+  /** Returns what this process notices of Redis that needs attention. */
+  faults(): readonly Attention[];
   close(): Promise<void>;
 }
 
@@ -49,7 +55,12 @@ export interface ServeOptions {
   acceptLost: boolean;
   /** Called after every run, and after events have been processed. */
   ended(summary: Summary): void;
+  /** The clock by which problems are looked for; by default that of this machine. */
+  clock?: Clock;
 }
+
+/** After this time without Redis, people are told of it. */
+const awayMs = 60_000;
 
 /**
  * Starts to serve a mirror. Prints errors, and rejects `failed` if one cannot be fixed while
@@ -62,17 +73,15 @@ export function serve(config: Workable, shell: Shell, options: ServeOptions): Se
   const fail = (error: unknown): void => failed.reject(error);
   const quick = connectQuickly(url);
   const own = homeRecord(quick, mirror, randomBytes(8).toString('hex'));
-  const assignment = assignmentIn(own, {
-    mirror,
-    acceptLost: options.acceptLost,
-    clock: systemClock,
-  });
+  const { acceptLost, ended, clock = systemClock } = options;
+  const assignment = assignmentIn(own, { mirror, acceptLost, clock: systemClock });
   const load = () => loadConfig(config.file, shell.env);
-  const home = createMirrorHost({ config, shell, assignment, load, ended: options.ended });
   const hook = contacts?.webhook;
   const events = hook && openEventQueue({ ...place, notice: () => undefined });
   const view = viewQueues(place);
-  const redis = watchRedis(mirror, shell);
+  const redis = watchRedis(mirror, shell, clock);
+  const faults = () => redis.faults(awayMs);
+  const home = createMirrorHost({ config, shell, assignment, load, ended, clock, faults });
   const queue: RunQueue = openRunQueue({
     ...place,
     notice(lost) {
@@ -97,10 +106,11 @@ export function serve(config: Workable, shell: Shell, options: ServeOptions): Se
   return {
     mirror,
     failed: failed.promise,
-    webhook: hook && events && { ...hook, events },
+    webhook: hook && events && { ...hook, events, deliveries: deliveriesOf(config, quick) },
     queues: view.queues,
     away: redis.away,
-    standing: async () => readCurrentStatus(config),
+    faults: () => redis.faults(0),
+    standing: async () => statusOf(config),
     limits: home.limits,
     depths: view.depths,
     lagMs: async () => events?.lagMs(),
@@ -113,6 +123,25 @@ export function serve(config: Workable, shell: Shell, options: ServeOptions): Se
       quick.close();
     },
   };
+}
+
+/** Returns the log of deliveries. The key is there since the first run. */
+function deliveriesOf({ mirror, ledger }: Workable, { redis }: Quick): DeliveryLog {
+  const seal = () => {
+    const key = readKey(ledger.keyFile);
+    return key === undefined ? undefined : sealOf(key, randomBytes);
+  };
+  return deliveryLogOf(redis, { mirror, clock: systemClock, seal });
+}
+
+/** Returns the status. Throws Invalid if the snapshot cannot be read. */
+function statusOf(config: Workable): ReturnType<typeof readCurrentStatus> {
+  try {
+    return readCurrentStatus(config);
+  } catch (error) {
+    const fault = isExpected(error) ? undefined : unreadable(error);
+    throw fault ? new Invalid(fault.text, { fix: fault.fix, cause: error }) : error;
+  }
 }
 
 /** Stores this schedule in Redis. Throws Unavailable if Redis refuses it. */
@@ -136,12 +165,17 @@ function dueWords(schedule: Schedule, events: EventQueue | undefined): string {
 }
 
 /** Prints when the connection to Redis is lost, and when it is restored. */
-function watchRedis(mirror: string, { note }: Shell) {
+function watchRedis(mirror: string, { note }: Shell, clock: Clock) {
   let why: string | undefined = 'Redis has not answered yet';
+  let since = clock.monotonic();
   return {
     away: () => why,
+    /** Returns the line about Redis if it has been away for that long. */
+    faults: (ms: number): Attention[] =>
+      why === undefined || clock.monotonic() - since < ms ? [] : [redisAway(why)],
     answers: () => void (why = undefined),
     say(lost: string | undefined): void {
+      if (why === undefined) since = clock.monotonic();
       why = lost === undefined ? undefined : `Redis is away (${lost})`;
       const what =
         why === undefined

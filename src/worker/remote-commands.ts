@@ -17,7 +17,7 @@ import {
   type HandoverOutcome,
   type News,
 } from '../cli/remote/worker-handover.ts';
-import { refusePaused } from '../cli/compose/snapshot-marks.ts';
+import { refusePaused } from '../cli/compose/pause-mark.ts';
 
 /** The minimum interval between two progress messages. */
 const progressEachMs = 500;

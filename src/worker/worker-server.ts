@@ -5,12 +5,13 @@ import { Invalid } from '../domain/errors.ts';
 import { systemClock } from '../http/system-clock.ts';
 import { createMetrics, type Metrics } from '../server/metrics.ts';
 import { createServer } from '../server/http-server.ts';
+import { serveWorkerPages } from '../server/worker-pages.ts';
 import { serveWorkerRoutes } from '../server/worker-routes.ts';
 import type { Webhook } from '../server/webhooks.ts';
 import { explain } from '../cli/output/failure-report.ts';
 import { accessRulesOf } from '../console/access/access-rules.ts';
 import { consoleMirror } from '../console/view/console-mirror.ts';
-import { serveConsole } from '../console/console-routes.ts';
+import { pagesFor, serveConsole } from '../console/console-routes.ts';
 import type { Served } from './mirror-service.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 
@@ -49,7 +50,6 @@ export function openServer(
         publicUrl,
         webhooks,
         metrics,
-        queues: served.flatMap(({ queues }) => queues),
         ready: () =>
           served.flatMap(({ mirror, away }) => {
             const why = away();
@@ -59,10 +59,20 @@ export function openServer(
       });
       const mirrors = configs.map((config) => {
         const own = served.find(({ mirror }) => mirror === config.mirror);
-        return { ...consoleMirror(config, shell, systemClock), limits: () => own?.limits() ?? {} };
+        const faults = () => own?.faults() ?? [];
+        const shown = consoleMirror(config, shell, { clock: systemClock, faults });
+        return { ...shown, limits: () => own?.limits() ?? {} };
       });
       const secret = randomBytes(32).toString('hex');
-      serveConsole(app, { mirrors, access, clock: systemClock, secret, failed });
+      const queues = served.flatMap((one) => one.queues);
+      serveConsole(app, {
+        mirrors,
+        access,
+        clock: systemClock,
+        secret,
+        failed,
+        beside: (scope) => serveWorkerPages(scope, pagesFor(access, { metrics, queues })),
+      });
     },
   });
   return {

@@ -12,6 +12,7 @@ const runOf = (sent: number, more: Partial<ToldRun> = {}): ToldRun => ({
   status: 'done',
   startedAt: '2026-01-01T00:00:00Z',
   endedAt: '2026-01-01T00:01:00Z',
+  askedBy: null,
   ms: 60_000,
   plan: null,
   requests: null,

@@ -3,6 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { createMirrorHost } from '../../src/worker/mirror-host.ts';
 import type { MirrorAssignment } from '../../src/worker/mirror-assignment.ts';
+import { systemClock } from '../../src/http/system-clock.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { createWorld } from '../support/engine/engine-world.ts';
 import { playsAll } from '../support/extent.ts';
@@ -36,6 +37,8 @@ async function homeOf(
       load,
       shell,
       assignment: residence,
+      clock: systemClock,
+      faults: () => [],
       ended: () => undefined,
     }),
   };

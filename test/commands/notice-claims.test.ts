@@ -49,7 +49,7 @@ test('two notifiers of one snapshot tell a receiver once', async () => {
   expect(told.filter(({ why }) => why === undefined)).toHaveLength(1);
 });
 
-test('a problem that ended during an attempt is not reported by the next attempt', async () => {
+test('a problem that ended during an attempt is reported as solved by the next attempt', async () => {
   const answer = Promise.withResolvers<void>();
   const { heard, told, world, fault, begin } = await failing({
     status: 503,
@@ -62,8 +62,9 @@ test('a problem that ended during an attempt is not reported by the next attempt
   expect((await world.call('sync')).code).toBe(0);
   answer.resolve();
   await notifier.close();
-  expect(heard).toHaveLength(1);
-  expect(told).toEqual([]);
+  expect(heard).toHaveLength(2);
+  expect(heard[1]?.body).toContain('solved since: the last full run');
+  expect(told.map(({ notice }) => notice?.type)).toEqual(['mirror.recovered']);
 });
 
 test('a claim keeps other processes from sending until it ends', async () => {

@@ -269,7 +269,7 @@ test('a refusal is printed once, with the host alone and with a remedy', async (
   ]);
 });
 
-test('a receiver that was away is told what still holds, and another is not told twice', async () => {
+test('a receiver that was away is told what holds and what ended, another nothing twice', async () => {
   const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
   const [slack, hook] = [await receiver(), await receiver()];
   slack.replies.push(...Array.from({ length: 8 }, () => 503));
@@ -285,7 +285,7 @@ test('a receiver that was away is told what still holds, and another is not told
   await mirror.run();
   expect(slack.heard).toHaveLength(9);
   const { blocks } = parsed(slack.heard[8]?.body);
-  expect(blocks[0].text.text).toBe('world: changes await approval');
+  expect(blocks[0].text.text).toBe('world: 1 problem, 1 solved');
   expect(hook.heard.map(({ body }) => parsed(body).type)).toEqual([
     'mirror.held',
     'mirror.failed',

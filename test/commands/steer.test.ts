@@ -115,17 +115,24 @@ describe('retry', () => {
 describe('pause', () => {
   test('stops sync and backfill, and nothing else, until resume', async () => {
     const world = await mirrored();
-    const paused = await world.call('pause', '--reason', ' the CRM\nis moving ', '--json');
+    const paused = await world.call(
+      'pause',
+      '--reason',
+      ' the CRM\nis moving ',
+      '--by',
+      'anna',
+      '--json',
+    );
     expect(paused.json).toEqual({
       mirror: 'world',
-      paused: { since: expect.any(String), reason: 'the CRM is moving' },
+      paused: { since: expect.any(String), reason: 'the CRM is moving', by: 'anna' },
       running: false,
     });
     const { since } = paused.json.paused;
     for (const command of ['sync', 'backfill']) {
       expect(await launch([command, '-c', world.file]).ended).toMatchObject({
         code: 75,
-        stderr: `crm-mirror: world is paused since ${since}: the CRM is moving → crm-mirror resume -c ${world.file}\n`,
+        stderr: `crm-mirror: world is paused since ${since} by anna: the CRM is moving → crm-mirror resume -c ${world.file}\n`,
       });
     }
     const { json } = await world.call('sync', '--json');
@@ -147,9 +154,12 @@ describe('pause', () => {
     const world = await mirrored();
     const first = await world.call('pause', '--reason', 'one', '--json');
     const { since } = first.json.paused;
-    expect((await world.call('pause', '--json')).json.paused).toEqual({ since, reason: 'one' });
+    expect((await world.call('pause', '--json')).json.paused).toMatchObject({
+      since,
+      reason: 'one',
+    });
     const last = await world.call('pause', '--reason', 'two', '--json');
-    expect(last.json.paused).toEqual({ since, reason: 'two' });
+    expect(last.json.paused).toMatchObject({ since, reason: 'two' });
   });
 
   test('resume of a mirror that is not paused does nothing, and makes no snapshot', async () => {

@@ -21,8 +21,8 @@ const news = (world: Mirrored, who: string) => world.shown(who)?.['ch_news'];
 const reasons = (json: { cannot: { rule: string; count: number }[] }) =>
   json.cannot.map(({ rule, count }) => `${rule} ${count}`);
 
-const leave = (world: Mirrored, who: string) =>
-  world.emulator.dashboard.leave(world.emulator.world.contact(who)?.id ?? '', 'ch_news');
+const leave = (world: Mirrored, who: string, channel = 'ch_news') =>
+  world.emulator.dashboard.leave(world.emulator.world.contact(who)?.id ?? '', channel);
 
 /** A mirror whose first run has created two people. */
 async function created(options: Parameters<typeof mirrored>[0] = {}) {
@@ -83,6 +83,23 @@ describe('what a run created', () => {
     expect(news(world, ann)).toBe('opt_in');
   });
 
+  test('is not deleted if it has anything in a channel that the configuration does not name', async () => {
+    const world = await mirrored({
+      channels: ['ch_news'],
+      lines: { policy: { deletes: 'created' } },
+    });
+    world.people([ann, bob, cal].map((email) => ({ email, news: 'yes' })));
+    const run = await synced(world);
+    for (const email of [ann, bob])
+      world.emulator.dashboard.signUp({ email, channels: ['ch_product'] });
+    leave(world, bob, 'ch_product');
+    const json = await undone(world, run);
+    expect(json.contacts.applied).toMatchObject({ opt_out: 3, delete: 1 });
+    const all = [ann, bob, cal].map((who) => world.shown(who));
+    const inOther = (is: string) => ({ ch_news: 'opt_out', ch_product: is });
+    expect(all).toEqual([inOther('opt_in'), inOther('opt_out'), undefined]);
+  });
+
   test('is left alone where a later run has changed it', async () => {
     const { world, run } = await created();
     world.people([
@@ -94,6 +111,29 @@ describe('what a run created', () => {
     expect(json.cannot).toMatchObject([{ rule: 'changed-later', count: 1, op: 'create' }]);
     expect(json.cannot[0].reason).toContain(later);
     expect(news(world, bob)).toBe('opt_out');
+  });
+});
+
+describe('what was undone already', () => {
+  test('is said to be so, and is not undone again', async () => {
+    const { world, run } = await created();
+    const first = await undone(world, run);
+    for (const word of [run, 'last']) {
+      const json = await undone(world, word);
+      expect(json.cannot).toMatchObject([
+        { rule: 'already-undone', count: 2, reason: `run ${first.run} has undone it already` },
+      ]);
+      expect([news(world, ann), news(world, bob)]).toEqual(['opt_out', 'opt_out']);
+    }
+  });
+
+  test('is changed since, if that undo was undone', async () => {
+    const { world, run } = await created();
+    const first = await undone(world, run);
+    const second = await undone(world, first.run);
+    const json = await undone(world, run);
+    expect(json.cannot).toMatchObject([{ rule: 'changed-later', count: 2 }]);
+    expect(json.cannot[0].reason).toContain(second.run);
   });
 });
 
@@ -140,6 +180,16 @@ describe('the command', () => {
     expect(out).toContain(`undoes what run ${run} did`);
     expect(out).not.toContain(ann);
     expect(world.writes()).toEqual([]);
+  });
+
+  test('names nobody in its log', async () => {
+    const { world, run } = await created();
+    leave(world, bob);
+    for (const argv of [['--plan', '--log-level', 'info'], ['--yes']]) {
+      const { err } = await world.call('undo', run, ...argv);
+      expect(err).toContain('"cannot":1');
+      expect(err).not.toContain('@');
+    }
   });
 
   test('sends nothing without agreement, nor a plan that has changed', async () => {
@@ -235,25 +285,11 @@ describe('the command', () => {
     expect(err.split('\n')).toHaveLength(1);
   });
 
-  test('is held by the guard for deletes, until somebody approves this plan', async () => {
-    const people = Array.from({ length: 30 }, (_, at) => ({
-      email: `p${at}@example.com`,
-      news: 'yes',
-    }));
-    const world = await mirrored();
-    world.people(people);
-    const run = await synced(world);
-    const held = await world.call('undo', run, '--yes', '--json');
-    expect({ code: held.code, held: held.json.contacts.held }).toMatchObject({
-      code: 3,
-      held: { delete: 30 },
-    });
-    expect(news(world, 'p1@example.com')).toBe('opt_in');
-    expect((await world.call('sync', '--json')).code).toBe(0);
-    const { plan } = held.json;
-    const done = await world.call('undo', run, '--yes', '--approve', plan, '--json');
-    expect(done.code).toBe(0);
-    expect(news(world, 'p1@example.com')).toBe('opt_out');
+  test('excludes --plan and agreement', async () => {
+    const { world, run } = await created();
+    expect((await world.call('undo', run, '--plan', '--yes')).code).toBe(2);
+    expect((await world.call('undo', run, '--plan', '--agree', 'abc')).code).toBe(2);
+    expect(world.writes()).toEqual([]);
   });
 });
 

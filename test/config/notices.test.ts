@@ -20,6 +20,8 @@ it.each(['https://x.example/hook?to=ops', 'http://127.0.0.1:9/x', 'http://localh
 
 it.each([
   ['http://x.example/', good, 'notices.url  would send it unencrypted  → use https'],
+  [' http://x.example/', good, 'notices.url  would send it unencrypted  → use https'],
+  ['ht\ttp://x.example/', good, 'notices.url  would send it unencrypted  → use https'],
   ['ftp://x.example/', good, 'notices.url  is no web address  → write https://HOST/PATH'],
   ['https://ann:pw@x.example/', good, 'notices.url  is no web address  → write https://HOST/PATH'],
   [

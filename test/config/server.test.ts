@@ -53,6 +53,14 @@ describe('a server', () => {
       'publicUrl: crm.example.com',
       '6:22  server.publicUrl  is no web address  → write https://HOST, as the CRM calls it',
     ],
+    [
+      'users: u.yaml, publicUrl: "https://a.b/crm/"',
+      '6:37  server.publicUrl  has the path /crm, and the links of the console begin at /  → give the console a host name of its own, and write https://HOST',
+    ],
+    [
+      'proxies: [proxy]',
+      '6:21  server.proxies[0]  is no IP address  → write it as the connection shows it: 10.0.0.7',
+    ],
   ])('with %s is refused', (fields, line) => {
     expect(mistakes(minimal(`server: { ${fields} }`))).toEqual([`mirror.yaml:${line}`]);
   });

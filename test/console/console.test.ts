@@ -55,11 +55,46 @@ test('an operator pauses the mirror and ends the pause, with a reason that is ke
   await page.getByText('the export is being repaired').first().waitFor();
   expect((await world.call('status', '--json')).json.paused).toMatchObject({
     reason: 'the export is being repaired',
+    by: 'olga (console)',
   });
+  await page
+    .getByText(/paused since .* by olga \(console\): the export is/)
+    .first()
+    .waitFor();
+  await page.getByLabel('Reason (optional)').fill('it is repaired');
   await page.getByRole('button', { name: 'End the pause' }).click();
   await page.getByRole('button', { name: 'Run now' }).waitFor();
   expect((await world.call('status', '--json')).json.paused).toBeNull();
+  await page.getByRole('button', { name: 'Fast run' }).click();
+  await page.getByRole('status').waitFor();
+  await page.goto(pathOf('runs'));
+  await page.getByText('asked for by olga (console)').waitFor();
+  await page.goto(pathOf('audit?show=decisions'));
+  for (const reason of ['the export is being repaired', 'it is repaired']) {
+    const entry = page.getByRole('listitem').filter({ hasText: reason });
+    expect(await entry.innerText()).toContain('olga (console)');
+  }
   expect(complaints).toEqual([]);
+});
+
+test('a user whom a proxy names by an address decides, too', async () => {
+  const world = await waiting();
+  const proxy = { header: 'x-user', from: new Set(['127.0.0.1']), operators: new Set(['o@x.org']) };
+  const running = await startConsole([world.file], { proxy, link: undefined });
+  const headers = { 'x-user': 'o@x.org' };
+  const first = await fetch(`${running.url}/m/world`, { headers });
+  const [, csrf = ''] = /name="csrf" value="([^"]+)"/.exec(await first.text()) ?? [];
+  const cookie = first.headers.getSetCookie().map((one) => one.split(';')[0]);
+  const answer = await fetch(`${running.url}/m/world/do/pause`, {
+    method: 'POST',
+    headers: { ...headers, cookie: cookie.join('; ') },
+    body: new URLSearchParams({ csrf, reason: 'to look' }),
+    redirect: 'manual',
+  });
+  expect(answer.status).toBe(303);
+  expect((await world.call('status', '--json')).json.paused).toMatchObject({
+    by: 'o at x.org (console)',
+  });
 });
 
 test('a viewer sees no address and no button, and can change nothing', async () => {

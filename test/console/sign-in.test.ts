@@ -6,26 +6,10 @@ import { accessRulesOf } from '../../src/console/access/access-rules.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { mirrored } from '../support/commands/mirrored-contacts.ts';
 import { raw } from '../support/server/started-server.ts';
+import { withUsers } from '../support/console/console-users.ts';
 import { closeBrowser, faultsOf, look, startConsole } from '../support/console/running-console.ts';
 
 afterAll(closeBrowser);
-
-/** A mirror whose file of users has an operator and a viewer. */
-async function withUsers(server: object = {}) {
-  const world = await mirrored();
-  expect((await world.call('sync')).code).toBe(0);
-  world.config({ server: { users: 'users.yaml', ...server } });
-  const passwordOf = async (name: string, role: string): Promise<string> => {
-    const { out } = await world.call('console', '--add-user', name, '--role', role);
-    return /: (\S+)$/.exec(out)?.[1] ?? '';
-  };
-  const passwords = {
-    olga: await passwordOf('olga', 'operator'),
-    vera: await passwordOf('vera', 'viewer'),
-  };
-  const access = { ...accessRulesOf(loadConfig(world.file, {})), link: undefined };
-  return { ...world, passwords, running: await startConsole([world.file], access) };
-}
 
 test('a user signs in, stays who they are, and signs out', async () => {
   const { passwords, running } = await withUsers();
@@ -53,23 +37,72 @@ test('a user signs in, stays who they are, and signs out', async () => {
   expect(complaints.filter((one) => !one.includes('401'))).toEqual([]);
 });
 
-test('whoever guesses passwords has to wait, and no redirect leads elsewhere', async () => {
-  const { passwords, running } = await withUsers();
-  const post = async (form: Record<string, string>, headers: Record<string, string> = {}) =>
-    fetch(`${running.url}/sign-in`, {
-      method: 'POST',
-      body: new URLSearchParams(form),
-      headers,
-      redirect: 'manual',
-    });
+test('whoever guesses passwords has to wait, others do not, and no redirect leads elsewhere', async () => {
+  const { passwords, post, get } = await withUsers({ proxies: ['127.0.0.1'] });
+  const signIn = async (form: object, from: string, headers: Record<string, string> = {}) =>
+    post('/sign-in', { ...form }, { 'x-forwarded-for': from, ...headers });
   const right = { name: 'vera', password: passwords.vera };
-  const elsewhere = await post({ ...right, to: '//evil.example/x' });
+  const elsewhere = await signIn({ ...right, to: '//evil.example/x' }, '10.0.0.1');
   expect([elsewhere.status, elsewhere.headers.get('location')]).toEqual([303, '/']);
-  expect((await post(right, { origin: 'https://evil.example' })).status).toBe(403);
-  for (let tries = 0; tries < 3; tries += 1) {
-    expect((await post({ name: 'vera', password: 'wrong' })).status).toBe(401);
+  const forged = await signIn(right, '10.0.0.1', { origin: 'https://evil.example' });
+  expect(forged.status).toBe(403);
+  for (let tries = 0; tries < 5; tries += 1) {
+    // What stands before the address that the proxy saw is made up by whoever asks.
+    const from = `192.0.2.${tries}, 10.0.0.1`;
+    expect((await signIn({ name: 'vera', password: 'wrong' }, from)).status).toBe(401);
   }
-  expect((await post(right)).status).toBe(429);
+  const waits = await signIn(right, '10.0.0.1');
+  expect([waits.status, await waits.text()]).toEqual([429, expect.stringContaining('Wait a few')]);
+  expect((await signIn(right, '10.0.0.2')).status).toBe(303);
+  const olga = { name: 'olga', password: passwords.olga };
+  expect((await signIn(olga, '10.0.0.1')).status).toBe(303);
+  for (let tab = 0; tab < 40; tab += 1) expect((await get('/sign-in', '')).status).toBe(200);
+});
+
+test('without a proxy in the configuration, nobody chooses the address that is counted', async () => {
+  const { passwords, post } = await withUsers();
+  const signIn = async (password: string, from: number) =>
+    post('/sign-in', { name: 'vera', password }, { 'x-forwarded-for': `10.0.0.${from}` });
+  for (let tries = 0; tries < 5; tries += 1)
+    expect((await signIn('wrong', tries)).status).toBe(401);
+  expect((await signIn(passwords.vera, 9)).status).toBe(429);
+});
+
+test('guesses at one account are limited from all addresses, but for those it is known from', async () => {
+  const { passwords, post } = await withUsers({ proxies: ['127.0.0.1'] });
+  const signIn = async (password: string, from: string) =>
+    (await post('/sign-in', { name: 'vera', password }, { 'x-forwarded-for': from })).status;
+  expect(await signIn(passwords.vera, '10.0.0.1')).toBe(303);
+  const guesses = Array.from({ length: 25 }, (_, at) => signIn('wrong', `10.0.1.${at}`));
+  const statuses = await Promise.all(guesses);
+  expect(statuses.filter((status) => status === 401)).toHaveLength(20);
+  expect(await signIn(passwords.vera, '10.0.2.1')).toBe(429);
+  expect(await signIn(passwords.vera, '10.0.0.1')).toBe(303);
+});
+
+test('what no form sends is refused, and is no bug', async () => {
+  const { running, post, get, signIn, passwords } = await withUsers();
+  const json = { 'content-type': 'application/json' };
+  expect((await post('/sign-in', 'name=a&name=b')).status).toBe(400);
+  expect((await post('/sign-in', { name: 'a'.repeat(300) })).status).toBe(400);
+  expect((await get('/sign-in?to=a&to=b&key=a&key=b', '')).status).toBe(200);
+  const vera = { name: 'vera', password: passwords.vera };
+  const landed = await post('/sign-in', { ...vera, to: '/m/world/ü?q=ä b' });
+  expect(landed.status).toBe(303);
+  expect(landed.headers.get('location')).toBe('/m/world/%C3%BC?q=%C3%A4%20b');
+  const cookie = await signIn('vera');
+  expect((await post('/m/world/people', 'who=a&who=b', { cookie })).status).toBe(400);
+  const sent = await fetch(`${running.url}/m/world/people`, {
+    method: 'POST',
+    headers: { cookie, ...json },
+    body: '{"who":{"a":1}}',
+  });
+  expect(sent.status).toBe(400);
+  for (const from of ['1e999', '1e30', '-1e30', 'NaN', '1.5', '']) {
+    expect([from, (await get(`/m/world/runs?from=${from}`, cookie)).status]).toEqual([from, 200]);
+    expect((await get(`/m/world/audit?before=${from}`, cookie)).status).toBe(200);
+  }
+  expect(running.failures).toEqual([]);
 });
 
 test('a removed user is out at once, and a broken file lets nobody in', async () => {
@@ -126,4 +159,22 @@ test.each([
     status: 200,
     body: expect.stringContaining('operator'),
   });
+});
+
+test('a browser gets a page for an address that does not exist', async () => {
+  const { running } = await withUsers();
+  const accept = 'text/html,application/xhtml+xml,*/*;q=0.8';
+  for (const [path, status] of [
+    ['/nowhere', 404],
+    ['/m/another', 404],
+    [`/m/world/runs/${'x'.repeat(600)}`, 414],
+  ] as const) {
+    const page = await fetch(running.url + path, { headers: { accept } });
+    expect([path, page.status]).toEqual([path, status]);
+    expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8');
+    expect(page.headers.get('content-security-policy')).toContain("default-src 'none'");
+    expect(await page.text()).toContain('To the console');
+    const program = await fetch(running.url + path);
+    expect([program.status, await program.json()]).toEqual([status, { error: expect.any(String) }]);
+  }
 });

@@ -27,7 +27,7 @@ test('an edit on the platform stands beside the source, and its preview runs not
   await page.goto('/m/world/templates');
   await page.getByText('was edited on the platform (subject); left as it is').waitFor();
   await page.getByRole('link', { name: 'welcome' }).click();
-  await page.getByRole('link', { name: 'Read the platform now' }).click();
+  await page.getByRole('button', { name: 'Read the platform now' }).click();
   const row = page.getByRole('row', { name: 'subject (differs)' });
   await row.waitFor();
   expect(await row.getByRole('cell').allInnerTexts()).toEqual(['Hello', 'Edited by hand']);
@@ -36,4 +36,20 @@ test('an edit on the platform stands beside the source, and its preview runs not
   expect(await page.title()).toBe('welcome · crm-mirror');
   expect(await faultsOf(page)).toEqual([]);
   expect([asked, running.failures]).toEqual([0, []]);
+});
+
+test('a long list of templates has several pages, and says how many there are', async () => {
+  const world = await mirrored({ kinds: ['template'] });
+  for (let at = 100; at < 220; at += 1) world.template(`t${at}`, { subject: `Subject ${at}` });
+  expect((await world.call('sync')).code).toBe(0);
+  const { page } = await look(await startConsole([world.file]));
+  await page.goto('/m/world/templates');
+  await page.getByText('100 of 120 templates').waitFor();
+  expect(await page.getByRole('link', { name: 't199' }).count()).toBe(1);
+  await page.getByRole('link', { name: 'Next' }).click();
+  await page.getByText('20 of 120 templates').waitFor();
+  expect(await page.getByRole('link', { name: 't219' }).count()).toBe(1);
+  expect(await page.getByRole('link', { name: 'Next' }).count()).toBe(0);
+  await page.getByRole('link', { name: 'First' }).click();
+  await page.getByRole('link', { name: 't100' }).waitFor();
 });

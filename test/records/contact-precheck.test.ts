@@ -137,6 +137,14 @@ describe('before a delete', () => {
     expect(await look(remove, known(), fresh)).toBeUndefined();
     expect(asked).toEqual([expect.stringContaining('con_1')]);
   });
+  test('`undo` leaves a contact that is in a channel that is not configured', async () => {
+    const { look, emulator, seed } = stage();
+    emulator.seed.channel({ id: 'ch_other', name: 'Other' });
+    seed({ ...subscribed, channels: { [NEWS]: 'opt_in', ch_other: 'opt_out' } });
+    const undone = { ...remove, body: '{"undone":{"run":"r1"}}' };
+    expect(await look(remove, known())).toBeUndefined();
+    expect(await look(undone, known())).toMatchObject({ is: 'stale' });
+  });
   test('a contact that changed since is decided again', async () => {
     const { look, seed } = stage();
     seed({ ...subscribed, channels: {} });

@@ -2,42 +2,21 @@
 import { describe, expect, test } from 'vitest';
 import type { DoneChange } from '../../src/domain/change.ts';
 import type { Entry } from '../../src/domain/do-not-contact.ts';
-import { canonicalJson, type RecordedRow } from '../../src/domain/record.ts';
-import { type Membership, recordedBody } from '../../src/records/contact/observe/contact-state.ts';
 import type { States } from '../../src/records/record-type.ts';
-import { ANN, conflicts, remembered, shown, steps, wish } from '../support/records/person-facts.ts';
+import { remembered, shown, steps, wish } from '../support/records/person-facts.ts';
 import { NEWS, NOON, open, PRODUCT, states } from '../support/records/record-stage.ts';
+import {
+  done,
+  isIn,
+  isOut,
+  run,
+  says,
+  stated,
+  theirs,
+  undone,
+} from '../support/records/undo-facts.ts';
 
 const kind = open().contacts;
-const run = 'r1';
-const says = (newsletter: string, more: object = {}) => wish({ newsletter, ...more });
-const isIn = [shown({ news: 'opt_in' })];
-const isOut = [shown({ news: 'opt_out' })];
-const ours = { is: 'opt_out', by: 'us', acked: NOON } as const;
-
-function withNews(membership: Membership): RecordedRow {
-  const row = remembered({ news: membership.is === 'opt_in' ? 'in' : 'us' });
-  const body: unknown = JSON.parse(row.body);
-  return { ...row, body: canonicalJson({ ...Object(body), channels: { [NEWS]: membership } }) };
-}
-
-const stated = withNews({ ...ours, cause: 'stated', stated: ['1'], bound: ['1'] });
-const undone = withNews({
-  ...ours,
-  cause: 'undone',
-  bound: ['1'],
-  undone: { run, said: 'opt_in' },
-});
-const theirs = withNews({ is: 'opt_out', by: 'platform', made: { after: null, by: NOON } });
-const done = (op: DoneChange['op'], more: Partial<DoneChange> = {}): DoneChange => ({
-  op,
-  part: op === 'delete' ? '' : NEWS,
-  target: op === 'create' ? undefined : 'con_1',
-  body: '{}',
-  before: undefined,
-  later: undefined,
-  ...more,
-});
 const entry = (cause: Entry['cause']): Entry => ({
   seq: 1,
   part: NEWS,
@@ -58,6 +37,7 @@ const toIn = `opt_in ${NEWS} → con_1`;
 
 const table: Row[] = [
   [done('opt_in', { later: 'r2' }), 'a later run changed it', inNow, 'changed-later'],
+  [done('opt_in', { later: 'r2', isUndone: true }), 'a run undid it', inNow, 'already-undone'],
   [done('opt_in', { part: 'ch_old' }), 'the channel is gone', inNow, 'channel-unknown'],
   [done('delete'), 'anything', { desired: [says('yes')] }, 'deleted'],
   [done('create'), 'subscribed', inNow, toOut],
@@ -145,6 +125,16 @@ const table: Row[] = [
   ],
   [
     done('opt_out'),
+    'the CRM states an opt-out from another channel, which is not made yet',
+    {
+      recorded: stated,
+      observed: [shown({ news: 'opt_out', product: 'opt_in' })],
+      desired: [says('yes', { product: 'no' })],
+    },
+    'opt-out-held',
+  ],
+  [
+    done('opt_out'),
     'undone, and the CRM is as it was',
     { recorded: undone, observed: isOut, desired: [says('yes')] },
     toIn,
@@ -183,6 +173,7 @@ test('the last change in a channel is undone, and each channel by itself', () =>
 });
 
 describe('a contact that the run created', () => {
+  const outAlready = { recorded: undone, observed: isOut };
   const undo = (deletes: 'off' | 'created', known: Partial<States>) => {
     const type = open({ absence: { deletes } }).contacts;
     return steps(
@@ -193,6 +184,8 @@ describe('a contact that the run created', () => {
   test.each<[string, 'off' | 'created', Partial<States>, boolean]>([
     ['and policy.deletes is off', 'off', {}, false],
     ['and policy.deletes is on', 'created', {}, true],
+    ['that is opted out already by an earlier part of the undo', 'created', outAlready, true],
+    ['but that the person has left since', 'created', { ...outAlready, recorded: theirs }, false],
     ['but that is adopted', 'created', { recorded: { ...recorded, ownership: 'adopted' } }, false],
     [
       'but that is in another channel',
@@ -206,6 +199,12 @@ describe('a contact that the run created', () => {
       { observed: [shown({ news: 'opt_in', product: 'opt_out' })] },
       false,
     ],
+    [
+      'but that has anything in a channel that is not configured',
+      'created',
+      { observed: [shown({ news: 'opt_in', other: 'opt_out' })] },
+      false,
+    ],
     ['but that was not listed', 'created', { observed: [], sight: 'assumed' }, false],
     [
       'but shares its address',
@@ -215,47 +214,7 @@ describe('a contact that the run created', () => {
     ],
   ])('%s', (_what, deletes, known, isDeleted) => {
     const all = undo(deletes, known);
-    expect(all).toEqual(isDeleted ? [toOut, 'delete  → con_1'] : [toOut]);
-  });
-});
-
-describe('what was undone', () => {
-  const decide = (known: Partial<States>) =>
-    kind.decide(states({ recorded: undone, observed: isOut, ...known }));
-  const newsOf = (row: RecordedRow | undefined) =>
-    recordedBody.parse(JSON.parse(row?.body ?? '{}')).channels[NEWS];
-
-  test.each<[string, Partial<States>, string[]]>([
-    ['the same statement', { desired: [says('yes')] }, []],
-    ['the same of another record', { desired: [wish({ id: '7', newsletter: 'yes' })] }, []],
-    ['another statement', { desired: [says('no')] }, []],
-    ['a reading that is not complete', { desired: [says('no')], certified: false }, []],
-  ])('is not done again after %s', (_what, known, expected) => {
-    expect(steps(decide(known))).toEqual(expected);
-  });
-
-  test('is a conflict while the CRM states the same', () => {
-    const { problems } = decide({ desired: [says('yes')] });
-    expect(problems).toMatchObject([{ key: ANN, part: NEWS, cause: 'undone' }]);
-    expect(conflicts(decide({ desired: [says('')] }))).toEqual([]);
-  });
-
-  test.each(['', 'no'])('is done again after the CRM has stated "%s"', (word) => {
-    const { note } = decide({ desired: [says(word)] });
-    expect(newsOf(note)?.undone).toBeUndefined();
-    const next = decide({ recorded: note, desired: [says('yes')] });
-    expect(steps(next)).toEqual([toIn]);
-  });
-
-  test('stays remembered while the person is missing from the CRM', () => {
-    const { note } = decide({ desired: [] });
-    expect(newsOf(note)?.undone).toEqual({ run, said: 'opt_in' });
-    expect(steps(decide({ recorded: note, desired: [says('yes')] }))).toEqual([]);
-  });
-
-  test('is compared with the first complete statement if there was none then', () => {
-    const unknown = withNews({ ...ours, cause: 'undone', bound: ['1'], undone: { run } });
-    const { note } = decide({ recorded: unknown, desired: [says('yes')] });
-    expect(newsOf(note)?.undone).toEqual({ run, said: 'opt_in' });
+    const outs = 'observed' in known && known.observed === isOut ? [] : [toOut];
+    expect(all).toEqual(isDeleted ? [...outs, 'delete  → con_1'] : outs);
   });
 });

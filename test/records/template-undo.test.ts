@@ -33,6 +33,7 @@ const done = (op: DoneChange['op'], more: Partial<DoneChange> = {}): DoneChange 
   body: canonicalJson({ fields, wanted: { name: 'welcome', subject: 'Hello' } }),
   before,
   later: undefined,
+  isUndone: false,
   ...more,
 });
 const back = { op: 'update', target: 'tpl_1', fields: { subject: 'Before' } };

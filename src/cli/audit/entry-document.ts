@@ -3,10 +3,12 @@ import {
   type AuditEntry,
   decodeEntry,
   type DecisionEntry,
+  readEntry,
   type RunEntry,
 } from '../../audit/audit-entry.ts';
 import type { AuditLog } from '../../audit/audit-log.ts';
 import type { StoredEntry } from '../../audit/hash-chain.ts';
+import type { Snapshot } from '../../snapshot/snapshot.ts';
 import { instant, instantOrNull } from '../output/format-values.ts';
 
 /** An entry in words that need nothing else; times are in UTC. */
@@ -24,6 +26,21 @@ export interface EntryDocument {
   after?: string | null;
   /** The other fields of the entry. */
   [field: string]: unknown;
+}
+
+/**
+ * Returns the newest decisions that are not in the log yet, the newest first, because a run moves
+ * them there. They have no number (`seq` is 0), and do not name the person's mark.
+ */
+export function pendingDecisions(
+  { unaudited }: Pick<Snapshot, 'unaudited'>,
+  count: number,
+): EntryDocument[] {
+  return unaudited.newestEntries(count).flatMap((text): EntryDocument[] => {
+    const entry = readEntry(JSON.parse(text));
+    if (entry.type !== 'decision') return [];
+    return [{ ...ownFields(entry), seq: 0, type: entry.type, person: null }];
+  });
 }
 
 /** The entries that others are completed with. */

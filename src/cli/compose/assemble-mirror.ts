@@ -15,7 +15,7 @@ import { type Account, type Mirror, openAuditLog } from '../../engine/context/mi
 import { boundDoNotContactList } from '../../engine/context/do-not-contact-binding.ts';
 import { keptTrail } from './audit-trail.ts';
 import { connect, logRequests } from './platform-connection.ts';
-import { refusePaused } from './snapshot-marks.ts';
+import { refusePaused } from './pause-mark.ts';
 import type { Assembled, Shell } from './process-shell.ts';
 import { absenceRulesOf, partsOf } from './mirror-parts.ts';
 import { contactReturns } from './source-registry.ts';
@@ -94,6 +94,7 @@ export function assemble(config: Config, shell: Shell, access: MirrorAccess): As
     guards: byGuard((_, { configKey }) => config.guards[configKey]),
     rules: config.rules,
     windows: config.windows,
+    canary: config.policy.canary,
     timezone: config.schedule?.timezone,
     unstated: config.policy.statesAbsent ? undefined : absenceRulesOf(config),
     sample: config.contacts?.sample,
@@ -226,7 +227,7 @@ export async function withSnapshot<T>(
 
 function lookOn({ snapshot: path, ledger }: Config): Opened {
   const now = systemClock.now();
-  const snapshot = lookInto(path, now) ?? openSnapshot(path, { inMemory: true });
+  const snapshot = lookInto(path, { checkedAt: now }) ?? openSnapshot(path, { inMemory: true });
   try {
     return {
       snapshot,

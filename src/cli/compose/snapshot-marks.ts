@@ -1,68 +1,11 @@
 /**
- * Reads and writes the marks in a snapshot that decide whether and how a mirror runs. A mirror may
- * be paused. A snapshot may have been restored from a backup, in which case it lacks everything
- * that happened since. Until a run has listed the platform, nothing recorded in a restored snapshot
+ * Reads and writes the mark of a snapshot that was restored from a backup, in which case it lacks
+ * everything that happened since. Until a run has listed the platform, nothing recorded in it
  * counts, and every run is full.
  */
-import { z } from 'zod';
-import type { Config } from '../../config/config.ts';
-import { Busy } from '../../domain/errors.ts';
-import { type Meta, metaValue } from '../../snapshot/database/meta-table.ts';
-import { lookInto, openSnapshot, type Snapshot } from '../../snapshot/snapshot.ts';
-import { instant } from '../output/format-values.ts';
+import type { Meta } from '../../snapshot/database/meta-table.ts';
+import type { Snapshot } from '../../snapshot/snapshot.ts';
 import type { Summary } from '../../engine/report/run-summary.ts';
-
-const pausedKey = 'paused';
-
-const stored = z.object({
-  /** When the pause began, in milliseconds since the epoch. */
-  at: z.number(),
-  /** The reason; '' if none was given. */
-  reason: z.string(),
-});
-/** A pause. */
-export type Paused = z.infer<typeof stored>;
-
-/** Returns the pause of a mirror, or undefined if it is not paused. */
-export function pausedOf(meta: Meta): Paused | undefined {
-  return metaValue(meta, pausedKey, stored);
-}
-
-/**
- * Pauses the mirror, or resumes it if `next` returns undefined. Returns the state before and after.
- * It takes no lease, because a pause must work immediately, especially during a run.
- */
-export function movePaused(
-  file: string,
-  next: (before: Paused | undefined) => Paused | undefined,
-): { before: Paused | undefined; after: Paused | undefined } {
-  // This rejects a snapshot that an older version has open; otherwise it would be migrated.
-  lookInto(file)?.close();
-  const { meta, transaction, close } = openSnapshot(file);
-  try {
-    return transaction(() => {
-      const before = pausedOf(meta);
-      const after = next(before);
-      if (after) meta.set(pausedKey, JSON.stringify(after));
-      else meta.drop(pausedKey);
-      return { before, after };
-    });
-  } finally {
-    close();
-  }
-}
-
-/** Formats a pause, such as: paused since 2026-08-06T03:00:00Z: works on the CRM */
-export function sayPaused({ at, reason }: Paused): string {
-  return `paused since ${instant(at)}${reason === '' ? '' : `: ${reason}`}`;
-}
-
-/** Throws Busy if the mirror is paused. */
-export function refusePaused(meta: Meta, { mirror, file }: Config): void {
-  const paused = pausedOf(meta);
-  if (paused)
-    throw new Busy(`${mirror} is ${sayPaused(paused)}`, { fix: `crm-mirror resume -c ${file}` });
-}
 
 const copiedKey = 'copied-at';
 

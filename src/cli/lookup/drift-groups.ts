@@ -84,16 +84,22 @@ function channelsOf(channels: readonly OtherChannel[], most: number): Drifted {
   return { count: channels.length, records };
 }
 
+const keepStrictest =
+  'delete all but one of them on the platform: keep the one that unsubscribed or is blocked, because ' +
+  'with it the platform would forget that';
+
 const words = {
   'several-contacts': {
     kind: 'contact',
     reason: 'several contacts on the platform share one address, so nobody is opted in there',
-    fix: 'delete all but one of them on the platform',
+    fix: keepStrictest,
   },
   'foreign-contact': {
     kind: 'contact',
     reason: 'contacts that neither this mirror nor the CRM knows; they are left alone',
-    fix: 'nothing, if they are meant to be there; otherwise add them to the CRM, or delete them',
+    fix:
+      'nothing, if they are meant to be there; otherwise add them to the CRM, or delete them, but ' +
+      'none that has unsubscribed: the platform would forget that',
   },
   'foreign-template': {
     kind: 'template',
@@ -103,7 +109,9 @@ const words = {
   vanished: {
     kind: 'contact',
     reason: 'our contacts that are gone from the platform',
-    fix: 'remove the people from the CRM, or set policy.missing to recreate if they should come back',
+    fix:
+      'remove the people from the CRM; policy.missing: recreate subscribes all of them again, also ' +
+      'those who had themselves deleted',
   },
   'other-channel': {
     kind: 'channel',

@@ -72,9 +72,12 @@ export async function look(
   }
 }
 
-/** Opens a mirror for reading. The caller closes the snapshot. */
-export function see(config: Config, addresses: boolean): Seen {
-  const snapshot = lookInto(config.snapshot);
+/**
+ * Opens a mirror for reading. The caller closes the snapshot. `timeoutMs`: how long a lock is
+ * waited for.
+ */
+export function see(config: Config, addresses: boolean, timeoutMs?: number): Seen {
+  const snapshot = lookInto(config.snapshot, { timeoutMs });
   const names = namesIn(snapshot, addresses);
   return { config, snapshot, names, leased: isLeased(config.snapshot), now: Date.now() };
 }

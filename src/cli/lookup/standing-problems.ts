@@ -1,5 +1,5 @@
 /** Reads from the snapshot which problems the last runs recorded. */
-import { guardNames } from '../../domain/guard-classes.ts';
+import { type GuardClass, guardNames } from '../../domain/guard-classes.ts';
 import type { ProblemCause } from '../../domain/problem-causes.ts';
 import type { ProblemClass } from '../../domain/record-problem.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
@@ -7,6 +7,7 @@ import { heldGroup, refusedReports } from '../../engine/finish/group-found-probl
 import { groupProblems, type ProblemGroup } from '../../engine/report/problem-groups.ts';
 import { sayRejected } from '../../write-back/report-delivery.ts';
 import type { PlanAwaitingApproval } from '../../snapshot/guards/awaiting-approval.ts';
+import { approvingUndo } from '../../engine/report/guard-text.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 
 /** A problem of one record. The address and the value may be personal data. */
@@ -49,15 +50,23 @@ export function standingGroups(snapshot: Snapshot): ProblemGroup[] {
   return found.groups();
 }
 
+/** Returns why a guard withholds changes, as the last run that judged them said. */
+export function heldReason(
+  { problems }: Snapshot,
+  guard: GuardClass,
+): { reason: string; fix: string } | undefined {
+  const told = kinds.flatMap((kind) => problems.counted.list(kind, guard));
+  return told.find((one) => one.class === 'held');
+}
+
 /** Returns a group for each guard with changes that await approval. */
 function heldGroups(snapshot: Snapshot): ProblemGroup[] {
-  const { counted } = snapshot.problems;
   const plans = snapshot.awaitingApproval.current();
   return guardNames.flatMap((guard) => {
     const plan = largest(plans, guard);
     if (!plan || plan.held[guard] === 0) return [];
-    const told = kinds.flatMap((kind) => counted.list(kind, guard));
-    const said = told.find((one) => one.class === 'held') ?? awaits(plan.plan);
+    const found = plan.undoes === null ? heldReason(snapshot, guard) : undefined;
+    const said = found ?? awaits(plan);
     return [heldGroup(guard, plan.held[guard], said)];
   });
 }
@@ -69,7 +78,13 @@ function largest(
   return plans.toSorted((a, b) => b.held[guard] - a.held[guard])[0];
 }
 
-function awaits(plan: string): { reason: string; fix: string } {
+function awaits({ plan, undoes }: Pick<PlanAwaitingApproval, 'plan' | 'undoes'>): {
+  reason: string;
+  fix: string;
+} {
+  if (undoes !== null) {
+    return { reason: '`undo` awaits approval', fix: approvingUndo({ undoes, plan }) };
+  }
   return { reason: 'awaits approval', fix: `\`crm-mirror approve ${plan}\`, if it is right` };
 }
 
@@ -98,14 +113,21 @@ const nowhere = { place: null, option: null, value: null };
 
 function* heldChanges(snapshot: Snapshot): Generator<StandingProblem> {
   const told = new Set<string>();
-  for (const { plan, since } of snapshot.awaitingApproval.current()) {
+  for (const { plan, since, undoes } of snapshot.awaitingApproval.current()) {
     for (const { kind, key, op, part } of snapshot.awaitingApproval.changes(plan, most)) {
       const name = JSON.stringify([kind, key, op, part]);
       if (told.has(name)) continue;
       told.add(name);
       const about = { class: 'held', kind, cause: 'awaiting-approval', ...nowhere } as const;
       const crmIds = idsOf(snapshot, kind, key);
-      yield { ...about, key, part: [op, part].join(' ').trim(), ...awaits(plan), since, crmIds };
+      yield {
+        ...about,
+        key,
+        part: [op, part].join(' ').trim(),
+        ...awaits({ plan, undoes }),
+        since,
+        crmIds,
+      };
     }
   }
 }

@@ -12,7 +12,8 @@ export const exitCodes = {
   busy: {
     code: 75,
     means:
-      'not now: paused, another process holds the mirror, or the export is still being written',
+      'not now: paused, another process holds the mirror, the export is still being written, or ' +
+      'a window delays the rest of an undo',
   },
   failed: {
     code: 1,

@@ -36,6 +36,11 @@ export function explain(error: unknown): Failure {
   return failure({ reason: `this is a bug, please report it:\n${stack}` }, exitCode('failed'));
 }
 
+/** Returns whether an error is a bug: `explain` knows no other explanation. */
+export function isBug(error: unknown): boolean {
+  return !isExpected(error) && !pathFault(error) && !storageFault(error);
+}
+
 function failure(problem: Fault, code: number): Failure {
   return { problem, text: renderProblem(problem), code };
 }

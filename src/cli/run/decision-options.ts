@@ -7,17 +7,11 @@ import { isWhole, type Decided, type PartFilter } from '../../engine/guard/plan-
 import { counted } from '../../domain/values/counted.ts';
 import { type LookFlags, lookOptions } from '../lookup/snapshot-command.ts';
 import { operatorName } from '../output/operator-name.ts';
-import { reasonOf } from '../output/reason-option.ts';
 import { heldWords } from '../status/attention-list.ts';
 import type { Shell } from '../compose/process-shell.ts';
+import { type DeciderFlags, deciderOf } from './decider-options.ts';
 import { readOnlyPeople } from './only-people.ts';
 import { readPlan } from './plan-file.ts';
-
-/** The flags that tell who decides, and why. */
-export interface DeciderFlags {
-  by?: string;
-  reason?: string;
-}
 
 /** The flags of a decision about a plan or a part of it. */
 export interface DecisionFlags extends LookFlags, DeciderFlags {
@@ -80,17 +74,6 @@ export function wantedOf(command: Command, shell: Shell): Wanted {
   const files = people === undefined ? [] : ['--people', people];
   const argv = [command.name(), plan, ...(json ? ['--json'] : []), ...named, ...files];
   return { plan, only, by, caller, reason, calling: shell.argv ? { ...shell, argv } : shell };
-}
-
-/** Returns who decides, and why. Throws Invalid for an address: the texts are stored and logged. */
-export function deciderOf(
-  flags: DeciderFlags,
-  shell: Shell,
-): { by: string; reason: string | undefined } {
-  const by = reasonOf(flags.by ?? operatorName(shell), '--by');
-  if (!by) throw new Invalid('--by: it is empty', { fix: 'fill it: the decision is kept with it' });
-  const reason = reasonOf(flags.reason);
-  return { by, reason: reason === '' ? undefined : reason };
 }
 
 /** Throws Invalid if a decision cannot be about this mirror: another plan file, another channel. */

@@ -1,6 +1,10 @@
-/** Reads the file of --only-people and --people: an address or a CRM id on each line. */
+/**
+ * Reads what a run is limited to: the file of --only-people and --people, with an address or a CRM id
+ * on each line, and the record type of --only.
+ */
 import { readFileSync } from 'node:fs';
 import { Invalid } from '../../domain/errors.ts';
+import type { RunOptions } from '../../engine/context/mirror-context.ts';
 import type { OnlyPeople } from '../../engine/context/people-selection.ts';
 
 /** Reads the file. Lines that begin with # are comments. Throws Invalid if it names nobody. */
@@ -24,4 +28,10 @@ function textOf(file: string, option: string): string {
       fix: 'name a text file in UTF-8',
     });
   }
+}
+
+/** Returns the record type that a flag names. Throws Invalid for another word. */
+export function onlyOf(word: string | undefined): RunOptions['only'] {
+  if (word === undefined || word === 'contacts' || word === 'templates') return word;
+  throw new Invalid(`--only ${word}: there are contacts and templates`);
 }

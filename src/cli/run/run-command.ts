@@ -2,9 +2,14 @@
 import type { Command } from 'commander';
 import type { Config } from '../../config/config.ts';
 import { loadConfig } from '../../config/load-config.ts';
-import { Invalid, renderProblem } from '../../domain/errors.ts';
+import { renderProblem } from '../../domain/errors.ts';
 import type { FullCode } from '../../engine/report/full-reasons.ts';
-import { nothingDone, type Plan, type Summary } from '../../engine/report/run-summary.ts';
+import {
+  isAnyDeferred,
+  nothingDone,
+  type Plan,
+  type Summary,
+} from '../../engine/report/run-summary.ts';
 import { renderGroups, shownGroups, type ShownGroup } from '../output/problem-groups.ts';
 import type { Line } from '../output/text-style.ts';
 import { type Ended, runLines, samplesOf, type Viewed } from './run-view.ts';
@@ -33,7 +38,7 @@ import { modeNow } from './run-mode.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import type { PlanView } from '../../engine/report/plan-view.ts';
 import { type LookFlags, namingOptions } from '../lookup/snapshot-command.ts';
-import { readOnlyPeople } from './only-people.ts';
+import { onlyOf, readOnlyPeople } from './only-people.ts';
 import { namedCannot, namedSamples } from './undo-text.ts';
 
 /** The flags of these commands. */
@@ -170,7 +175,8 @@ async function runOnce(config: Config, { flags, shell: own, wanted }: Call): Pro
     await printRun({ config, mirror, summary, view }, { flags, shell, wanted });
     if (writes) sayAlerts({ config, mirror, summary }, shell);
     wanted.ended?.({ config, mirror, summary });
-    return codeOf(summary, flags, shell);
+    const isLeft = writes && summary.mode === 'undo' && isAnyDeferred(summary);
+    return isLeft && summary.status === 'done' ? exitCode('busy') : codeOf(summary, flags, shell);
   } catch (error) {
     failure = error;
     throw error;
@@ -289,10 +295,4 @@ function documentOf({ reasonCodes: _, ...summary }: Summary, groups: ShownGroup[
     return { kind, key, class: of, cause, reason, fix, new: isNew };
   });
   return JSON.stringify({ ...summary, certificate, problems, groups }, null, 2);
-}
-
-/** Returns the record type that a flag names. Throws Invalid for another word. */
-export function onlyOf(word: string | undefined): RunOptions['only'] {
-  if (word === undefined || word === 'contacts' || word === 'templates') return word;
-  throw new Invalid(`--only ${word}: there are contacts and templates`);
 }

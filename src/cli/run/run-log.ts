@@ -100,9 +100,14 @@ export function createLog(shell: Shell, mirror: string): Log {
       if (why !== undefined) log.warn({ ...fields, why }, failed);
       else log[about?.but === undefined ? 'info' : 'warn'](fields, notice?.type);
     },
-    ended({ problems, groups: _, mirror: __, reasonCodes: ___, ...summary }, what) {
+    ended({ problems, cannot, groups: _, mirror: __, reasonCodes: ___, ...summary }, what) {
       const at = summary.status === 'failed' ? 'error' : 'info';
-      log[at]({ ...summary, problems: problems.length }, `${what} ${summary.status}`);
+      // Both hold addresses, so that only their numbers are logged.
+      const counts = {
+        problems: problems.length,
+        cannot: cannot?.reduce((sum, { count }) => sum + count, 0),
+      };
+      log[at]({ ...summary, ...counts }, `${what} ${summary.status}`);
     },
   };
 }

@@ -176,7 +176,10 @@ function howToApprove(
   { summary, mirror, config }: { summary: Summary; mirror: Mirror; config: string },
 ): string {
   const { snapshot, approvers, clock } = mirror;
-  const current = snapshot.awaitingApproval.current().filter(({ held }) => held[guard] > 0);
+  const { undoes } = summary;
+  const current = snapshot.awaitingApproval
+    .current()
+    .filter((one) => one.held[guard] > 0 && (one.undoes === null) === (undoes === undefined));
   const own = current.find(({ plan }) => plan === summary.plan);
   const largest = current.toSorted((a, b) => b.held[guard] - a.held[guard])[0];
   const plan = (own ?? largest)?.plan;
@@ -186,9 +189,12 @@ function howToApprove(
     return signed
       .map((one) => `${sayPending(one)}: ${commandLine(signing(one.part), config)}`)
       .join('; ');
-  const { undoes } = summary;
-  if (undoes !== undefined && !approvers) {
-    return commandLine(`undo ${undoes} --approve ${summary.plan}`, config);
+  if (undoes !== undefined) {
+    if (!approvers) return commandLine(`undo ${undoes} --approve ${summary.plan}`, config);
+    if (own === undefined)
+      return `a run will ask for approval: ${commandLine(`undo ${undoes}`, config)}`;
+    const then = commandLine(`undo ${undoes} --yes`, config);
+    return `${commandLine(signing(own.plan), config)}, then ${then}`;
   }
   if (plan !== undefined) return commandLine(approvers ? signing(plan) : `approve ${plan}`, config);
   if (approvers) return 'a run will ask for approval';

@@ -1,7 +1,7 @@
 /** Lists what needs attention in a mirror's status, most serious first. All functions are pure. */
 import { guardNames, guardRows, type GuardClass } from '../../domain/guard-classes.ts';
 import { sayPending, signing } from '../../engine/report/approval-rules.ts';
-import { countWords, sayEnd } from '../../engine/report/guard-text.ts';
+import { approvingUndo, countWords, sayEnd } from '../../engine/report/guard-text.ts';
 import type { ToldRun } from './run-history.ts';
 import type { CurrentStatus } from './mirror-status.ts';
 import { sayHeld } from '../../erasure/pending/erasure-text.ts';
@@ -31,7 +31,9 @@ export interface Attention {
     | 'outcomes_unknown'
     | 'quarantined'
     | 'paused'
-    | 'restored';
+    | 'restored'
+    | 'redis_away'
+    | 'snapshot_unreadable';
   text: string;
   fix: string;
   /** Reported daily instead of once, because it changes without waiting for a person. */
@@ -143,16 +145,23 @@ function lostChannels({ channelsLost, at }: CurrentStatus): Attention[] {
 function held({ held: plans, signatures, at }: CurrentStatus): Attention[] {
   return plans
     .filter(({ approved }) => !approved)
-    .map(({ plan, since, optOutsUntil, undecided }) => ({
+    .map(({ plan, since, optOutsUntil, undecided, undoes }) => ({
       code: 'held',
       text:
-        `${heldWords(undecided)}: awaiting approval since ${since} (${ago(since, at)}), ` +
+        `${heldWords(undecided, undoes)}: awaiting approval since ${since} (${ago(since, at)}), ` +
         `under the plan ${plan}${signedWords(plan, signatures)}`,
       fix:
-        `see \`crm-mirror plan\`; if it is right, ` +
-        `\`crm-mirror ${approving(plan, signatures)}\`${endOf(optOutsUntil)}`,
+        undoes === undefined
+          ? `see \`crm-mirror plan\`; if it is right, ` +
+            `\`crm-mirror ${approving(plan, signatures)}\`${endOf(optOutsUntil)}`
+          : fixOfUndo(undoes, plan, signatures),
       ...(optOutsUntil === null ? {} : { isDaily: true }),
     }));
+}
+
+function fixOfUndo(undoes: string, plan: string, signatures: CurrentStatus['signatures']): string {
+  const how = approvingUndo({ undoes, plan, signs: Boolean(signatures) });
+  return `see \`crm-mirror undo ${undoes} --plan\`; ${how}`;
 }
 
 function signedWords(plan: string, signatures: CurrentStatus['signatures']): string {
@@ -178,23 +187,20 @@ function manyOptOuts({ optOutsByEvents: seen }: CurrentStatus): Attention[] {
     {
       code: 'opt_outs_many',
       text:
-        `${countWords('contact', people)} opted out on the word of the CRM in seven days, with those ` +
+        `${countWords('contact', people)} were opted out in seven days because the CRM says so, with those ` +
         `of events, which await no approval: more than ${most} (${at})`,
       fix: 'look at these people in the CRM; a run takes back what is wrong there once it is corrected',
     },
   ];
 }
 
-/**
- * Formats what guards withhold, such as: 12 people to be deleted or opted out for absence, 3 people
- * to be created or opted in
- */
-export function heldWords(held: Record<GuardClass, number>): string {
+/** Formats what guards withhold: 3 people to be created or opted in. `undoes`: the run undone. */
+export function heldWords(held: Record<GuardClass, number>, undoes?: string): string {
   return guardNames
     .filter((guard) => held[guard] > 0)
     .map((guard) => {
       const { recordType, words } = guardRows[guard];
-      return `${countWords(recordType, held[guard])} ${words.planned}`;
+      return `${countWords(recordType, held[guard])} ${undoes === undefined ? words.planned : words.undone}`;
     })
     .join(', ');
 }
@@ -272,8 +278,9 @@ function halted({ quarantine, paused, restored, at }: CurrentStatus): Attention[
     found.push({ code: 'quarantined', text, fix });
   }
   if (paused) {
-    const why = paused.reason === '' ? '' : `: ${paused.reason}`;
-    const text = `paused since ${paused.since} (${ago(paused.since, at)})${why}`;
+    const { since, reason, by } = paused;
+    const why = `${by === null ? '' : ` by ${by}`}${reason === '' ? '' : `: ${reason}`}`;
+    const text = `paused since ${since} (${ago(since, at)})${why}`;
     found.push({ code: 'paused', text, fix: '`crm-mirror resume` ends it' });
   }
   if (restored) {

@@ -1,6 +1,7 @@
 /**
  * Reads the current status of a mirror, as data and as text for the console and the terminal.
  */
+import { canaryWords } from '../../engine/report/canary-text.ts';
 import { sayPending } from '../../engine/report/approval-rules.ts';
 import { renderProblem } from '../../domain/errors.ts';
 import type { Config } from '../../config/config.ts';
@@ -15,6 +16,7 @@ import { see, type Seen } from '../lookup/snapshot-command.ts';
 import { missingWords } from '../lookup/missing-people.ts';
 import { type CurrentStatus, currentStatusOf } from './mirror-status.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
+import { isLeased } from '../../snapshot/database/writer-lease.ts';
 import { instant, lasting, size, range } from '../output/format-values.ts';
 
 /** The next run of one kind. */
@@ -32,14 +34,24 @@ export function dueOf({ config: { schedule }, now }: Pick<Seen, 'config' | 'now'
     .map(({ tick: run, at }) => ({ run, at: instant(at) }));
 }
 
-/** Reads the status of a mirror. It names no person by address. */
-export function readCurrentStatus(config: Config): CurrentStatus {
-  const seen = see(config, false);
+/**
+ * Reads the status of a mirror. It names no person by address. `timeoutMs`: how long a lock of the
+ * snapshot is waited for.
+ */
+export function readCurrentStatus(config: Config, timeoutMs?: number): CurrentStatus {
+  const seen = see(config, false, timeoutMs);
   try {
     return currentStatusOf(seen);
   } finally {
     seen.snapshot?.close();
   }
+}
+
+/** Returns what is known of a mirror without its snapshot. */
+export function statusWithoutSnapshot(config: Config): CurrentStatus {
+  const names = () => '';
+  const leased = isLeased(config.snapshot);
+  return currentStatusOf({ config, snapshot: undefined, names, leased, now: Date.now() });
 }
 
 /**
@@ -62,7 +74,7 @@ export function rowsOf(
       due.map(({ run, at }) => `${tickWords(run)} ${at}`).join(', ') || 'nothing is scheduled',
     ],
     ['right now', nowWords(standing, isVerbose)],
-    ['paused', paused ? `yes, since ${paused.since}` : 'no'],
+    ['paused', paused ? `yes, since ${paused.since}${byOf({ ...paused, reason: null })}` : 'no'],
     ['quarantined', quarantine ? `yes, until ${quarantine.until}` : 'no'],
     ['recorded', perKind(recorded)],
     ['missing', missingWords(standing.missing)],
@@ -70,6 +82,7 @@ export function rowsOf(
     ['rejected', `${perKind(rejected)}${parkedWords(parked)}`],
     ['invalid', perKind(invalid)],
     ['awaiting approval', heldRow(standing)],
+    ...(standing.canaries ? [['canary', canaryRow(standing.canaries)]] : []),
     ['approved', approvedWords(standing)],
     ['rejected by hand', rejectedByHand(standing)],
     ['outcome unknown', openWords(open)],
@@ -91,16 +104,20 @@ function nowWords({ at, lease, running }: CurrentStatus, isVerbose: boolean): st
 
 function heldRow({ held, signatures }: CurrentStatus): string {
   const told = [
-    ...held.map((one) => `${heldWords(one)}${decidedWords(one)}`),
+    ...held.map((one) => `${heldWords(one, one.undoes)}${decidedWords(one)}`),
     ...(signatures?.pending.map((one) => `${one.part}: ${sayPending(one)}`) ?? []),
   ];
   return told.join('; ') || 'nobody';
 }
 
+function canaryRow(canaries: NonNullable<CurrentStatus['canaries']>): string {
+  return canaries.map(canaryWords).join('; ') || 'none is under way';
+}
+
 function decidedWords(one: CurrentStatus['held'][number]): string {
   if (one.approved) return ' (approved)';
-  const open = heldWords(one.undecided);
-  return open === heldWords(one) ? '' : ` (all but ${open} approved)`;
+  const open = heldWords(one.undecided, one.undoes);
+  return open === heldWords(one, one.undoes) ? '' : ` (all but ${open} approved)`;
 }
 
 function approvedWords({ approvals }: CurrentStatus): string {

@@ -18,6 +18,7 @@ import {
   quarantinedIn,
   returnsOf,
   type ToldApproval,
+  type ToldCanaries,
   type ToldSignatures,
   type ToldHeld,
   type ToldProof,
@@ -29,7 +30,8 @@ import { progressOf, type ToldProgress } from './run-progress.ts';
 import { pluralOf, runningOf, tellRun, type ToldRun } from './run-history.ts';
 import type { Seen } from '../lookup/snapshot-command.ts';
 import type { Names } from '../lookup/person-names.ts';
-import { copiedAt, pausedOf } from '../compose/snapshot-marks.ts';
+import { copiedAt } from '../compose/snapshot-marks.ts';
+import { pausedOf, tellPaused, type ToldPause } from '../compose/pause-mark.ts';
 import { absenceRulesOf } from '../compose/mirror-parts.ts';
 import { type Missing, missingOf } from '../lookup/missing-people.ts';
 import { instant } from '../output/format-values.ts';
@@ -39,7 +41,7 @@ import { exitCode } from '../output/exit-codes.ts';
 type PerKind = { contacts: number; templates: number } | null;
 
 /** The document printed by `status`. */
-export interface CurrentStatus {
+export interface CurrentStatus extends ToldCanaries {
   mirror: string;
   at: string;
   /** Null if no such run is known. */
@@ -70,7 +72,7 @@ export interface CurrentStatus {
    * the lease.
    */
   open: { unknown: number; sent: number; since: string | null };
-  paused: { since: string; reason: string } | null;
+  paused: ToldPause | null;
   /** Only opt-outs are sent until then. After that, the next run tries again. */
   quarantine: { since: string; until: string } | null;
   /**
@@ -181,7 +183,7 @@ export function currentStatusOf(seen: Seen): CurrentStatus {
     recorded: { contacts: recorded.count('contact'), templates: recorded.count('template') },
     missing: missingOf(snapshot, absenceRulesOf(config)),
     open: openOf(snapshot),
-    paused: paused ? { since: instant(paused.at), reason: paused.reason } : null,
+    paused: paused ? tellPaused(paused) : null,
     quarantine: quarantinedIn(meta),
     channelsLost: snapshot.retryLater
       .parts('contact')

@@ -37,6 +37,11 @@ export function modeWords({ mode, fullBecause }: history.ToldRun): string {
   return codes === '' ? mode : `${mode} (${codes})`;
 }
 
+/** Formats who asked for a run, such as: anna on mail-1; '' for what runs by itself. */
+export function askedWords({ askedBy }: history.ToldRun): string {
+  return askedBy?.name ?? '';
+}
+
 /** Formats counts such as: 3 created, 1 template updated; planned again: 2 opt out */
 export function changeWords({ contacts, templates, isCut }: history.ToldChanges): string {
   const byState = new Map<string, string[]>([['acked', []]]);

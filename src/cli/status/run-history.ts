@@ -54,7 +54,11 @@ export interface ToldRun {
   fullBecause: FullReason[];
   /** The run that this one undoes. */
   undoes?: string | undefined;
+  /** Who or what asked for it; null for a run of an earlier version. */
+  askedBy: { by: string; name: string | null } | null;
 }
+
+const asked = z.object({ by: z.string(), name: z.string().nullable() });
 
 /** The number of changes by operation and state, such as `contacts.opt_in.acked`. */
 export interface ToldChanges {
@@ -89,6 +93,7 @@ export function tellRun(run: KeptRun, isRunning: (run: KeptRun) => boolean): Tol
     reasons,
     fullBecause,
     ...(undoes !== undefined && { undoes }),
+    askedBy: run.asked === null ? null : asked.parse(JSON.parse(run.asked)),
   };
 }
 

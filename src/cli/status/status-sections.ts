@@ -11,6 +11,8 @@ import {
   type PendingApproval,
   pendingApprovals,
 } from '../../engine/guard/signed-approvals.ts';
+import { openIn, storedCanaries } from '../../engine/guard/canary-book.ts';
+import { tellCanary, type ToldCanary } from '../../engine/report/canary-text.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import { quarantineOf } from '../../engine/context/platform-quarantine.ts';
 import { pastLimit } from '../../engine/guard/guard-population.ts';
@@ -39,6 +41,8 @@ export interface ToldHeld extends Record<GuardClass, number> {
   changes: { key: string; op: string; part: string }[];
   /** How many more changes await approval than are listed. */
   more: number;
+  /** The run that a plan of `undo` undoes. Only that command makes its changes. */
+  undoes?: string;
 }
 
 const changesShown = 20;
@@ -79,14 +83,28 @@ export interface ToldRejection extends Record<GuardClass, number> {
   reason: string;
 }
 
-/** Returns what guards withhold, and what was decided about it. */
+/** Returns what guards and canaries withhold, and what was decided about it. */
 export function decisionsOf(snapshot: Snapshot, seen: Seen) {
   return {
     held: heldOf(snapshot, seen),
     approvals: approvalsOf(snapshot, seen),
     signatures: signaturesOf(snapshot, seen),
     rejections: rejectionsOf(snapshot),
+    ...canariesOf(snapshot, seen),
   };
+}
+
+/** The canaries of a mirror with `policy.canary`. */
+export interface ToldCanaries {
+  canaries?: ToldCanary[];
+}
+
+function canariesOf({ meta }: Snapshot, { config }: Seen): ToldCanaries {
+  const { canary: policy } = config.policy;
+  if (!policy) return {};
+  const book = storedCanaries(meta);
+  const open = book ? openIn(book) : [];
+  return { canaries: open.map(([guard, canary]) => tellCanary(guard, canary, policy)) };
 }
 
 /** How many approvers have to sign, and the parts that too few of them have signed. */
@@ -140,7 +158,7 @@ function heldOf(snapshot: Snapshot, { names, now, config }: Seen): ToldHeld[] {
     });
     return ends.toSorted((a, b) => a - b)[0];
   };
-  return awaitingApproval.current().map(({ plan, since, held: counts }) => {
+  return awaitingApproval.current().map(({ plan, since, undoes, held: counts }) => {
     const changes = awaitingApproval.changes(plan, changesShown);
     const undecided = awaitingApproval.undecided(plan, inForce);
     return {
@@ -152,6 +170,7 @@ function heldOf(snapshot: Snapshot, { names, now, config }: Seen): ToldHeld[] {
       optOutsUntil: instantOrNull(until(plan, counts)),
       changes: changes.map(({ op, part, ...record }) => ({ key: names(record), op, part })),
       more: awaitingApproval.countChanges(plan) - changes.length,
+      ...(undoes !== null && { undoes }),
     };
   });
 }

@@ -39,6 +39,8 @@ export interface Notice {
   reason: string;
   fix: string;
   withheld?: Withheld | undefined;
+  /** Set if the trouble ended, at that time, before it could be reported. */
+  solved?: { until: number };
 }
 
 const line = z.object({ why: z.string(), at: z.number(), withheld: withheld.optional() });
@@ -82,6 +84,8 @@ const troubleOf: Readonly<Record<Attention['code'], Trouble | null>> = {
   erasure_unfinished: 'failed',
   channel_lost: 'failed',
   run_failed: 'failed',
+  redis_away: 'failed',
+  snapshot_unreadable: 'failed',
   alert_refused: 'alert',
   alert_run_time: 'alert',
   alert_deviation: 'alert',
@@ -160,6 +164,12 @@ function linesOf(was: NoticeLines[Trouble], subject: string): Record<string, Lin
 
 function isLine(was: Line | Record<string, Line>): was is Line {
   return typeof was['why'] === 'string';
+}
+
+/** Returns what stands, as `trouble subject`. */
+export function subjectsIn(found: readonly Found[]): Set<string> {
+  const all = [...groupsOf(found)];
+  return new Set(all.flatMap(([trouble, of]) => [...of.keys()].map((one) => `${trouble} ${one}`)));
 }
 
 /** The lines about one subject, the most serious first. */

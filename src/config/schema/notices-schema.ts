@@ -27,7 +27,7 @@ const address = (what: string) =>
   z
     .string()
     .refine(isTarget, { ...noUrl, abort: true })
-    .refine((url) => !/^http:/i.test(url) || isLoopback(url), unsafe)
+    .refine((url) => URL.parse(url)?.protocol !== 'http:' || isLoopback(url), unsafe)
     .describe(what);
 
 /** Returns whether a text is a web address without a user and password. */

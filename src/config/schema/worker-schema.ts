@@ -2,6 +2,7 @@
  * Defines the schema of the blocks that only a worker uses: schedules, Redis, its server and
  * events.
  */
+import { isIP } from 'node:net';
 import { z } from 'zod';
 import { fault, issueOf, says } from '../../domain/schema-fault.ts';
 import { isLoopback } from '../../domain/values/config-value.ts';
@@ -62,6 +63,8 @@ function isReadable(text: string): boolean {
 
 const noBase = says('is no web address', 'write https://HOST, as the CRM calls it');
 
+const noAddress = says('is no IP address', 'write it as the connection shows it: 10.0.0.7');
+
 /** The schema of `server`. */
 export const server = z
   .strictObject({
@@ -88,11 +91,24 @@ export const server = z
       })
       .describe('Users whom a proxy signs in, for example with OpenID Connect')
       .optional(),
+    proxies: z
+      .array(z.string().refine((address) => isIP(address) !== 0, noAddress))
+      .describe('IP addresses of proxies in front: their X-Forwarded-For says who signs in')
+      .optional(),
     viewersSeeAddresses: z
       .boolean()
       .describe('Names people by their address to viewers too; operators always see it')
       .default(false),
   })
+  .superRefine(({ publicUrl = '', users, proxyUser }, context) => {
+    const path = URL.parse(publicUrl)?.pathname ?? '/';
+    if (path === '/' || (users === undefined && proxyUser === undefined)) return;
+    const mistake = fault(
+      `has the path ${path}, and the links of the console begin at /`,
+      'give the console a host name of its own, and write https://HOST',
+    );
+    context.addIssue(issueOf(mistake, ['publicUrl']));
+  }, onMapping)
   .superRefine(({ host, token }, context) => {
     if (token !== undefined || isOwn(host)) return;
     const mistake = fault(

@@ -8,9 +8,11 @@
  *     no token, on this machine only  a viewer
  *   anything else                     nobody
  */
+import { createHash } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
 import { mayEnter } from '../../server/access-check.ts';
-import type { Role, Users } from './users-file.ts';
+import { plainAddress } from './sign-in-attempts.ts';
+import type { KnownUser, Role, Users } from './users-file.ts';
 
 /** Who uses the console. */
 export interface User {
@@ -26,6 +28,8 @@ export interface AccessRules {
   users: Users | undefined;
   /** The header in which a proxy names the user it has signed in, lower case. */
   proxy: { header: string; operators: ReadonlySet<string>; from: ReadonlySet<string> } | undefined;
+  /** The addresses of proxies, whose X-Forwarded-For says who sends a request. */
+  proxies?: ReadonlySet<string>;
   /** The token of the server. */
   token: string | undefined;
   /** The key in the link that `crm-mirror console` prints, and the user it signs in. */
@@ -42,6 +46,8 @@ export type FlashKind = 'good' | 'bad' | 'busy';
 export interface SessionUser {
   name: string;
   isByLink: boolean;
+  /** Stands for the password with which the user signed in (passwordMark); '' without one. */
+  mark: string;
 }
 
 declare module 'fastify' {
@@ -57,12 +63,35 @@ export function visitorOf(request: FastifyRequest, rules: AccessRules): User | u
   return bySession(request, rules) ?? byProxy(request, rules) ?? withoutUsers(request, rules);
 }
 
+/**
+ * Returns who sends the request if it was sent now: a connection may outlive the session. Throws as
+ * `visitorOf` does.
+ */
+export async function visitorNow(
+  request: FastifyRequest,
+  rules: AccessRules,
+): Promise<User | undefined> {
+  const { session, sessionStore } = request;
+  if (session.user) {
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    sessionStore.get(session.sessionId, (error, kept) => resolve(!error && Boolean(kept?.user)));
+    if (!(await promise)) return undefined;
+  }
+  return visitorOf(request, rules);
+}
+
 function bySession({ session }: FastifyRequest, rules: AccessRules): User | undefined {
   const { user } = session;
   if (!user) return undefined;
   if (user.isByLink) return rules.link?.user;
   const known = rules.users?.find(user.name);
-  return known && userIn(rules, known.name, known.role);
+  if (!known || passwordMark(known) !== user.mark) return undefined;
+  return userIn(rules, known.name, known.role);
+}
+
+/** Returns a text that changes with the password of a user: a new password ends the sessions. */
+export function passwordMark({ password }: Pick<KnownUser, 'password'>): string {
+  return createHash('sha256').update(password).digest('base64url');
 }
 
 function byProxy({ headers, socket }: FastifyRequest, rules: AccessRules): User | undefined {
@@ -81,9 +110,4 @@ function withoutUsers({ headers }: FastifyRequest, rules: AccessRules): User | u
 
 function userIn({ viewersSeeAddresses }: AccessRules, name: string, role: Role): User {
   return { name, role, seesAddresses: role === 'operator' || viewersSeeAddresses };
-}
-
-/** Writes an IPv4 address that a socket of both families shows as IPv6. */
-function plainAddress(address: string): string {
-  return address.replace(/^::ffff:/, '');
 }

@@ -1,34 +1,53 @@
-/** Shows which events of the CRM wait, and lets operators process one now. */
+/** Shows the events of the CRM: what waits, what came, and lets operators process it again. */
 import { instant } from '../../cli/output/format-values.ts';
 import { isExpected } from '../../domain/errors.ts';
 import { withCommas } from '../../domain/values/counted.ts';
+import { readKey } from '../../do-not-contact/list-key.ts';
+import { shortHash } from '../../engine/context/person-identity.ts';
+import {
+  type LoggedDeliveries,
+  type LoggedEvent,
+  readDeliveries,
+} from '../../worker/queues/delivery-log.ts';
+import { sealOf } from '../../worker/queues/payload-encryption.ts';
 import {
   readWaitingEvents,
   type WaitingEvent,
   type WaitingEvents,
 } from '../../worker/queues/waiting-events.ts';
+import { withQuery } from '../view/filter-form.ts';
 import { actionForm } from '../view/form.ts';
 import { html, type Html, type Page, type PageRequest, prose } from '../view/page.ts';
 import { type Cell, numbers, table } from '../view/table.ts';
 
 const shown = 50;
 
+/** Returns the name of a record for the user. */
+type NameOf = (record: string | undefined) => string;
+
 /** The page of events. */
 export const eventsPage: Page = {
   path: 'events',
   nav: 'Events',
   async show(request) {
-    const { redis, mirror, contacts } = request.mirror.config;
-    if (redis === undefined || !contacts?.webhook) {
+    const { redis: url, mirror, contacts, ledger } = request.mirror.config;
+    if (url === undefined || !contacts?.webhook) {
       const body = html`<p class="quiet">
         This mirror takes no events: <code>contacts.webhook</code> and a worker with
         <code>redis</code> let the CRM report each change at once.
       </p>`;
       return { title: 'Events', body };
     }
+    const from = Math.max(0, Math.trunc(Number(request.query['from'] ?? 0)) || 0);
     try {
-      const waiting = await readWaitingEvents({ url: redis, mirror }, shown);
-      return { title: 'Events', body: waitingPart(request, waiting) };
+      const key = readKey(ledger.keyFile);
+      const seal = key === undefined ? undefined : sealOf(key, () => new Uint8Array());
+      const waiting = await readWaitingEvents({ url, mirror }, shown);
+      const log = await readDeliveries({ url, mirror, seal, from, count: shown + 1 });
+      const nameOf = await namesFor(request);
+      const body = html`${waitingPart(request, waiting, nameOf)}
+      ${deliveredPart(request, { log, from, nameOf })} ${refusedPart(log)}`;
+      return { title: 'Events', body };
     } catch (error) {
       if (!isExpected(error)) throw error;
       const body = html`<p class="flash bad">${prose(error.message)}</p>`;
@@ -37,9 +56,23 @@ export const eventsPage: Page = {
   },
 };
 
+/** Viewers see a hash of the id, because an id may be an address, however it is written. */
+async function namesFor(request: PageRequest): Promise<NameOf> {
+  const unknown = '(encrypted with another key)';
+  if (request.user.seesAddresses) return (record) => record ?? unknown;
+  return request.mirror.read(request.user, ({ snapshot }): NameOf => {
+    // The secret is read now, because the snapshot is closed when the page is written.
+    const secret = snapshot?.meta.get('name-key');
+    if (secret === undefined) return () => '(hidden)';
+    const meta = { get: () => secret };
+    return (record) => (record === undefined ? unknown : shortHash(meta, record));
+  });
+}
+
 function waitingPart(
   request: PageRequest,
   { waiting, active, delayed, events }: WaitingEvents,
+  nameOf: NameOf,
 ): Html {
   const count = (n: number, what: string): Html =>
     html`<div class="tile"><b>${withCommas(n)}</b> ${what}</div>`;
@@ -52,25 +85,83 @@ function waitingPart(
         ? html`<p class="quiet">Every event is processed.</p>`
         : table(
             ['CRM record', 'Arrived', 'State', numbers('Attempts'), 'Do it now'],
-            events.map((event) => eventRow(request, event)),
+            events.map((event) => waitingRow(request, event, nameOf)),
           )
     }`;
 }
 
 const stateWords = { waiting: 'waits', active: 'is processed', delayed: 'is tried later' } as const;
 
-function eventRow(
+function waitingRow(
   request: PageRequest,
   { record, isErased, state, at, attempts }: WaitingEvent,
+  nameOf: NameOf,
 ): Cell[] {
-  const isDelayed = state === 'delayed' && !isErased && request.user.role === 'operator';
   return [
-    request.user.seesAddresses || !record.includes('@') ? record : '(an address)',
+    nameOf(record),
     instant(at),
     `${isErased ? 'erased in the CRM, ' : ''}${stateWords[state]}`,
     attempts,
-    isDelayed
-      ? actionForm(request, { action: 'one', label: 'Process now', values: { person: record } })
-      : '',
+    state === 'delayed' && !isErased ? processForm(request, 'Process now', record) : '',
   ];
+}
+
+interface Delivered {
+  log: LoggedDeliveries;
+  from: number;
+  nameOf: NameOf;
+}
+
+function deliveredPart(request: PageRequest, { log, from, nameOf }: Delivered): Html {
+  const rows = log.events.slice(0, shown).map((event) => deliveredRow(request, event, nameOf));
+  const link = (to: number, text: string): Html =>
+    html`<a href="${withQuery(request, { from: to > 0 ? `${to}` : undefined })}">${text}</a>`;
+  return html`<section>
+    <h2>Last deliveries</h2>
+    ${
+      rows.length === 0
+        ? html`<p class="quiet">None in the last seven days.</p>`
+        : table(['CRM record', 'Arrived', 'State', 'Again'], rows)
+    }
+    <p class="row">
+      ${from > 0 ? link(from - shown, 'Newer') : ''}
+      ${log.events.length > shown ? link(from + shown, 'Older') : ''}
+    </p>
+  </section>`;
+}
+
+function deliveredRow(
+  request: PageRequest,
+  { at, record, isErased, state }: LoggedEvent,
+  nameOf: NameOf,
+): Cell[] {
+  const isAgain = state === 'done' && record !== undefined && !isErased;
+  return [
+    nameOf(record),
+    instant(at),
+    `accepted${isErased ? ', erased in the CRM' : ''}, ${state}`,
+    isAgain ? processForm(request, 'Process again', record) : '',
+  ];
+}
+
+/** Returns the button that reads the record and updates its person, as an event does. */
+function processForm(request: PageRequest, label: string, id: string): Html | '' {
+  if (request.user.role !== 'operator') return '';
+  return actionForm(request, { action: 'one-id', label, values: { id } });
+}
+
+const whyWords: Readonly<Record<string, string>> = {
+  unsigned: 'it is not signed',
+  old: 'its signature is more than five minutes old, or ahead',
+  forged: 'it is signed with another secret, or for another address',
+  unnamed: 'it is not JSON, or names no record',
+};
+
+function refusedPart({ refusals }: LoggedDeliveries): Html | '' {
+  if (refusals.length === 0) return '';
+  const rows = refusals.map(({ at, why }): Cell[] => [instant(at), whyWords[why] ?? why]);
+  return html`<section>
+    <h2>Refused deliveries</h2>
+    ${table(['Arrived', 'Why'], rows)}
+  </section>`;
 }

@@ -1,10 +1,12 @@
 /** Shows the state of a mirror: whether it is in sync, what needs attention, what goes on. */
 import { guardNames } from '../../domain/guard-classes.ts';
+import { canaryWords } from '../../engine/report/canary-text.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
 import { range } from '../../cli/output/format-values.ts';
 import type { Attention } from '../../cli/status/attention-list.ts';
 import { rowsOf } from '../../cli/status/current-status.ts';
 import { progressWords } from '../../cli/status/run-progress.ts';
+import { consoleText, withoutPlans } from '../view/console-text.ts';
 import { actionForm } from '../view/form.ts';
 import { liveArea } from '../view/live-area.ts';
 import { html, type Html, linkTo, type Page, type PageRequest, prose } from '../view/page.ts';
@@ -37,8 +39,13 @@ export function statusPieces(
     state: stateSection(request, seen),
     attention: attentionSection(request, seen),
     figures: figures(request, seen),
-    details: details(seen),
+    details: isUnreadable(seen) ? html`` : details(seen),
   };
+}
+
+/** Returns whether the status says nothing, because the snapshot cannot be read. */
+function isUnreadable({ attention }: Pick<PageStatus, 'attention'>): boolean {
+  return attention.some(({ code }) => code === 'snapshot_unreadable');
 }
 
 /** The state of a mirror in a word. */
@@ -66,15 +73,17 @@ function problemsIn({ conflicts, rejected, invalid }: PageStatus['status']): num
   );
 }
 
+function provenWords(seen: PageStatus): Html | string {
+  if (isUnreadable(seen)) return '';
+  const age = seen.status.proven?.ageMs ?? null;
+  if (age === null) return 'No full run has ended well yet.';
+  return html`The last complete run began ${range(age)} ago.`;
+}
+
 function stateSection(request: PageRequest, seen: PageStatus): Html {
   const { status } = seen;
   const { kind, text } = stateOf(seen);
-  const { proven, running } = status;
-  const age = proven?.ageMs ?? null;
-  const when =
-    age === null
-      ? 'No full run has ended well yet.'
-      : html`The last complete run began ${range(age)} ago.`;
+  const { running } = status;
   const progress = running
     ? html`<p>${progressWords({ at: status.at, running })}</p>
         ${
@@ -87,14 +96,20 @@ function stateSection(request: PageRequest, seen: PageStatus): Html {
               ></progress>`
         }`
     : '';
-  return html`<p class="state"><span class="chip ${kind}">${text}</span> ${when}</p>
-    ${progress}
+  const canaries = (status.canaries ?? []).map(
+    (one) => html`<p class="quiet">${prose(canaryWords(one))}.</p>`,
+  );
+  return html`<p class="state"><span class="chip ${kind}">${text}</span> ${provenWords(seen)}</p>
+    ${canaries} ${progress}
     <div class="row">${running ? '' : runForms(request, seen)} ${rehearsalLink(request)}</div>`;
 }
 
 function runForms(request: PageRequest, { status }: PageStatus): Html | '' {
   if (request.user.role !== 'operator') return '';
-  if (status.paused) return actionForm(request, { action: 'resume', label: 'End the pause' });
+  if (status.paused) {
+    const label = 'End the pause';
+    return actionForm(request, { action: 'resume', label, needsReason: 'optional' });
+  }
   return html`${actionForm(request, { action: 'run-full', label: 'Run now' })}
     ${actionForm(request, { action: 'run-fast', label: 'Fast run' })}
     <details class="inline">
@@ -111,8 +126,8 @@ function attentionSection(request: PageRequest, { attention, calm }: PageStatus)
       ${attention.map(
         (one) =>
           html`<li>
-            <p>${prose(one.text)}</p>
-            <p class="fix">${prose(one.fix)}</p>
+            <p>${prose(withoutPlans(one.text))}</p>
+            ${one.code === 'held' ? '' : html`<p class="fix">${consoleText(request, one.fix)}</p>`}
             ${remedy(request, one)}
           </li>`,
       )}
@@ -128,7 +143,7 @@ function remedy(request: PageRequest, { code }: Attention): Html | '' {
   if (code === 'opt_outs_refused') return link('problems', 'Look at the problems');
   if (code === 'run_failed' || code === 'run_interrupted') return link('runs', 'Look at the runs');
   if (code === 'quarantined' && request.user.role === 'operator')
-    return actionForm(request, { action: 'retry', label: 'Try again' });
+    return actionForm(request, { action: 'retry', label: 'Try again', needsReason: 'optional' });
   return '';
 }
 
@@ -138,13 +153,19 @@ function figures(request: PageRequest, { status, due }: PageStatus): Html {
     (sum, { undecided }) => sum + guardNames.reduce((all, of) => all + undecided[of], 0),
     0,
   );
+  const approved = held.reduce(
+    (sum, { undecided, ...all }) =>
+      sum + guardNames.reduce((more, of) => more + Math.max(0, all[of] - undecided[of]), 0),
+    0,
+  );
   const problems = problemsIn(status);
   const tile = (value: string, what: string, path: string): Html =>
     html`<a class="tile" href="${linkTo(request, path)}"><b>${value}</b> ${what}</a>`;
   const next = due[0];
   return html`<div class="tiles">
     ${tile(recorded ? withCommas(recorded.contacts) : '–', 'people recorded', 'people')}
-    ${tile(withCommas(waiting), 'await approval', 'approvals')}
+    ${tile(withCommas(waiting), 'await a decision', 'approvals')}
+    ${approved > 0 ? tile(withCommas(approved), 'approved, wait for a run', 'approvals') : ''}
     ${tile(withCommas(problems), 'records with a problem', 'problems')}
     ${tile(next ? next.at.slice(11, 16) : '–', next ? `next run (${next.run})` : 'nothing is scheduled', 'runs')}
   </div>`;

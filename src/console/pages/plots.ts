@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { withCommas } from '../../domain/values/counted.ts';
 import { range } from '../../cli/output/format-values.ts';
+import { unreadable } from '../../cli/status/process-faults.ts';
 import type { Seen } from '../../cli/lookup/snapshot-command.ts';
 import type { Config } from '../../config/config.ts';
 import type { OptOutOrigin } from '../../snapshot/tables/run-figures.ts';
@@ -31,7 +32,13 @@ interface Plot {
 
 /** Returns the section with the plots of the history that the mirror keeps. */
 export async function plotsSection(request: PageRequest): Promise<Html> {
-  const plots = await request.mirror.read({ seesAddresses: false }, (seen) => plotsOf(seen));
+  const plots = await request.mirror
+    .read({ seesAddresses: false }, (seen) => plotsOf(seen))
+    .catch((error: unknown) => {
+      // The overview says that the snapshot cannot be read, among what needs attention.
+      if (unreadable(error)) return [];
+      throw error;
+    });
   const body =
     plots.length === 0
       ? html`<p class="quiet">There is no history yet: the first run begins it.</p>`

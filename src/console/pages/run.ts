@@ -9,6 +9,7 @@ import { fullWords } from '../../cli/output/summary-text.ts';
 import type { Seen } from '../../cli/lookup/snapshot-command.ts';
 import { statusWords, tookWords } from '../../cli/status/run-history.ts';
 import {
+  askedWords,
   changeOf,
   changeWords,
   type ListedRun,
@@ -101,6 +102,7 @@ function facts(run: ListedRun): Html {
   const rows = [
     ['Mode', run.mode],
     ['Status', statusWords(run)],
+    ...(askedWords(run) === '' ? [] : [['Asked for by', askedWords(run)]]),
     ...(run.undoes === undefined ? [] : [['Undoes', run.undoes]]),
     ['Began', run.startedAt],
     ['Ended', run.endedAt ?? '–'],

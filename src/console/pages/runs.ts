@@ -2,6 +2,7 @@
 import { withCommas } from '../../domain/values/counted.ts';
 import { statusWords, tookWords } from '../../cli/status/run-history.ts';
 import {
+  askedWords,
   changeWords,
   type ListedRun,
   listedRuns,
@@ -13,6 +14,8 @@ import { html, type Html, linkTo, type Page, type PageRequest, timeOf } from '..
 import { type Cell, numbers, table } from '../view/table.ts';
 
 const perPage = 20;
+/** More than any snapshot holds; a larger number would be none that SQLite takes. */
+const mostRuns = 1_000_000_000;
 const modes = ['full', 'fast', 'single'] as const;
 /** The stored statuses by the filter's names; a run without an end is stored as `running`. */
 const statuses: Readonly<Record<string, readonly string[]>> = {
@@ -31,7 +34,7 @@ export const runsPage: Page = {
   nav: 'Runs',
   async show(request) {
     const { query } = request;
-    const offset = Math.max(0, Math.trunc(Number(query['from'] ?? 0)) || 0);
+    const offset = Math.min(mostRuns, Math.max(0, Math.trunc(Number(query['from'])) || 0));
     const filter: RunFilter = {
       mode: modes.find((mode) => mode === query['mode']),
       statuses: statuses[query['status'] ?? ''],
@@ -70,7 +73,9 @@ function row(request: PageRequest, run: ListedRun): Cell[] {
   const { requests, reasons } = run;
   const [reason, ...more] = reasons;
   const why = more.length > 0 ? `${reason} (and ${more.length} more)` : reason;
-  const note = why === undefined ? '' : html`<br /><small class="quiet">${why}</small>`;
+  const asked = askedWords(run);
+  const notes = [...(asked === '' ? [] : [`asked for by ${asked}`]), ...(why ? [why] : [])];
+  const note = notes.map((text) => html`<br /><small class="quiet">${text}</small>`);
   return [
     html`<a href="${linkTo(request, `runs/${run.run}`)}">${timeOf(run.startedAt)}</a>`,
     modeWords(run),

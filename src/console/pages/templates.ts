@@ -10,10 +10,21 @@ import {
   observeTemplate,
   type RecordedTemplate,
 } from '../../records/template/template-state.ts';
-import { html, type Html, linkTo, type Page, type PageRequest, prose } from '../view/page.ts';
+import {
+  html,
+  type Html,
+  linkTo,
+  type Page,
+  type PageContent,
+  type PageRequest,
+  prose,
+} from '../view/page.ts';
+import { counted, withCommas } from '../../domain/values/counted.ts';
+import { withQuery } from '../view/filter-form.ts';
+import { askForm, notOperator } from '../view/form.ts';
 import { names, table } from '../view/table.ts';
 
-const most = 500;
+const perPage = 100;
 
 interface TemplateProblem {
   key: Key;
@@ -26,10 +37,12 @@ export const templatesPage: Page = {
   path: 'templates',
   nav: 'Templates',
   async show(request) {
-    const rows = await request.mirror.read(request.user, ({ snapshot }) => {
-      if (!snapshot) return [];
+    const { after = '' } = request.query;
+    const { rows, total } = await request.mirror.read(request.user, ({ snapshot }) => {
+      if (!snapshot) return { rows: [], total: 0 };
       const problems = Map.groupBy(problemsIn(snapshot), ({ key }) => key);
-      return snapshot.recorded.next('template', '', most).map((row) => {
+      const { recorded } = snapshot;
+      const found = recorded.next('template', after, perPage).map((row) => {
         const { sent, shown } = decodeTemplate.recorded(row).value;
         return {
           key: row.key,
@@ -38,6 +51,7 @@ export const templatesPage: Page = {
           differs: differing({ sent, shown }),
         };
       });
+      return { rows: found, total: recorded.count('template') };
     });
     const list = rows.map(({ key, name, problems, differs }) => {
       const [problem] = problems;
@@ -48,10 +62,16 @@ export const templatesPage: Page = {
         html`${problem ? html`<span class="chip bad">differs</span>` : ''} ${state}`,
       ];
     });
+    const next = withQuery(request, { after: rows.at(-1)?.key });
     const body =
       rows.length === 0
         ? html`<p class="quiet">No template is mirrored.</p>`
-        : table(['Template', 'On the platform'], list);
+        : html`${table(['Template', 'On the platform'], list)}
+            <p class="row">
+              ${withCommas(rows.length)} of ${counted(total, 'template')}
+              ${after === '' ? '' : html`<a href="${withQuery(request, { after: '' })}">First</a>`}
+              ${rows.length < perPage ? '' : html`<a href="${next}">Next</a>`}
+            </p>`;
     return { title: 'Templates', body };
   },
 };
@@ -59,51 +79,59 @@ export const templatesPage: Page = {
 /** One template, with both sides. */
 export const templatePage: Page = {
   path: 'templates/:id',
-  async show(request) {
-    const { value, problems } = await templateOf(request);
-    const { sent } = value;
-    const isAsked = request.query['now'] !== undefined && request.user.role === 'operator';
-    const read = isAsked ? await askPlatform(request, value.shown.id) : value.shown;
-    const shown = read ?? value.shown;
-    const differs = new Set(differing({ sent, shown }));
-    const fields = [...new Set([...Object.keys(sent), ...Object.keys(shown.fields)])].filter(
-      (name) => name !== 'name',
-    );
-    const sides = fields.map((name) => ({
-      style: differs.has(name) ? 'differs' : '',
-      cells: [
-        `${name}${differs.has(name) ? ' (differs)' : ''}`,
-        html`<pre>${textOf(Reflect.get(sent, name))}</pre>`,
-        html`<pre>${textOf(Reflect.get(shown.fields, name))}</pre>`,
-      ],
-    }));
-    const preview = (of: 'source' | 'platform', label: string): Html =>
-      html`<section>
-        <h2>${label}</h2>
-        <iframe title="${label}" sandbox="" src="${hereOf(request, `/preview?of=${of}`)}"></iframe>
-      </section>`;
-    const body = html`${problems.map(
-        ({ reason, fix }) =>
-          html`<p class="flash bad">${reason}</p>
-            <p class="fix">${prose(fix)}</p>`,
-      )}
-      <p class="quiet">${whenWords(isAsked, read !== undefined)}</p>
-      ${
-        request.user.role === 'operator'
-          ? html`<p>
-              <a class="button" href="${hereOf(request, '?now')}">Read the platform now</a>
-            </p>`
-          : ''
-      }
-      ${table([names('Field'), 'Source', 'Platform'], sides)}
-      ${preview('source', 'Preview of the source')}
-      ${preview('platform', 'Preview of what we sent or last took over')}`;
-    return { title: shown.fields.name ?? request.id, body };
-  },
+  show: (request) => templateContent(request, { isAsked: false }),
+  ask: async (request) =>
+    request.user.role === 'operator' ? templateContent(request, { isAsked: true }) : notOperator,
 };
 
-function hereOf(request: PageRequest, rest: string): string {
-  return `${linkTo(request, `templates/${encodeURIComponent(request.id)}`)}${rest}`;
+async function templateContent(
+  request: PageRequest,
+  { isAsked }: { isAsked: boolean },
+): Promise<PageContent> {
+  const { value, problems } = await templateOf(request);
+  const { sent } = value;
+  const read = isAsked ? await askPlatform(request, value.shown.id) : value.shown;
+  const shown = read ?? value.shown;
+  const differs = new Set(differing({ sent, shown }));
+  const fields = [...new Set([...Object.keys(sent), ...Object.keys(shown.fields)])].filter(
+    (name) => name !== 'name',
+  );
+  const sides = fields.map((name) => ({
+    style: differs.has(name) ? 'differs' : '',
+    cells: [
+      `${name}${differs.has(name) ? ' (differs)' : ''}`,
+      html`<pre>${textOf(Reflect.get(sent, name))}</pre>`,
+      html`<pre>${textOf(Reflect.get(shown.fields, name))}</pre>`,
+    ],
+  }));
+  const preview = (of: 'source' | 'platform', label: string): Html =>
+    html`<section>
+      <h2>${label}</h2>
+      <iframe
+        title="${label}"
+        sandbox=""
+        src="${linkTo(request, `${pathOf(request)}/preview?of=${of}`)}"
+      ></iframe>
+    </section>`;
+  const body = html`${problems.map(
+      ({ reason, fix }) =>
+        html`<p class="flash bad">${reason}</p>
+          <p class="fix">${prose(fix)}</p>`,
+    )}
+    <p class="quiet">${whenWords(isAsked, read !== undefined)}</p>
+    ${
+      request.user.role === 'operator'
+        ? askForm(request, { path: pathOf(request), label: 'Read the platform now' })
+        : ''
+    }
+    ${table([names('Field'), 'Source', 'Platform'], sides)}
+    ${preview('source', 'Preview of the source')}
+    ${preview('platform', 'Preview of what we sent or last took over')}`;
+  return { title: shown.fields.name ?? request.id, body };
+}
+
+function pathOf({ id }: PageRequest): string {
+  return `templates/${encodeURIComponent(id)}`;
 }
 
 function whenWords(isAsked: boolean, isFound: boolean): string {

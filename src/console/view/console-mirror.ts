@@ -1,12 +1,15 @@
 /** Reads a mirror for the console, and runs commands in it as the command line does. */
 import type { Clock } from '../../domain/clock.ts';
+import { renderProblem } from '../../domain/errors.ts';
 import type { RouteLimit } from '../../domain/route-limit.ts';
 import type { Config } from '../../config/config.ts';
+import type { Attention } from '../../cli/status/attention-list.ts';
 import { see, type Seen } from '../../cli/lookup/snapshot-command.ts';
 import { assemble } from '../../cli/compose/assemble-mirror.ts';
 import type { Assembled, Shell } from '../../cli/compose/process-shell.ts';
 import { connect } from '../../cli/compose/platform-connection.ts';
 import { runSeparately } from '../../cli/compose/separate-process.ts';
+import { exitCode } from '../../cli/output/exit-codes.ts';
 import { renderLine } from '../../cli/output/text-style.ts';
 import type { Platform } from '../../platform/platform.ts';
 import type { User } from '../access/visitor.ts';
@@ -20,8 +23,8 @@ export interface ConsoleMirror {
   read<T>(user: Pick<User, 'seesAddresses'>, read: (seen: Seen) => T | Promise<T>): Promise<T>;
   /**
    * Returns the status. It is read again once it is older than ten times the time that it took:
-   * many pages, or a page that is updated each second, cost a tenth of a processor at most. After a
-   * command of the console, it is read again.
+   * many pages, or a page that is updated each second, cost a tenth of a processor at most, also if
+   * it cannot be read. After a command of the console, it is read again.
    */
   status(): PageStatus;
   /** Returns the rate limits that this process observes; none if it sends no requests. */
@@ -54,26 +57,89 @@ export interface CommandResult extends JobAnswer {
   lines: string[];
 }
 
+/**
+ * Returns what a command has answered. If another process seems to hold the mirror and this worker
+ * has a fault, the holder is this worker itself, which gets commands through Redis.
+ */
+function withFault(
+  result: CommandResult,
+  config: Config,
+  fault: Attention | undefined,
+): CommandResult {
+  const { code } = result;
+  if (!fault || code !== exitCode('busy')) return result;
+  if (readPageStatus(config, patienceMs).status.paused !== null) return result;
+  const said = renderProblem({ reason: fault.text, fix: fault.fix });
+  const line = `The worker was not given this command. ${said}`;
+  return { code, out: '', err: line, lines: [line] };
+}
+
+/** Keeps the last status, or why it could not be read, for a time that follows from its cost. */
+function keptStatus(config: Config, { clock, faults = () => [] }: ConsoleMirrorOptions) {
+  let last: { status(): PageStatus; until: number } | undefined;
+  const keep = (beganMs: number, status: () => PageStatus, mostMs = Number.POSITIVE_INFINITY) => {
+    const endedMs = clock.monotonic();
+    last = { status, until: endedMs + Math.min(mostMs, ageAtMost * (endedMs - beganMs)) };
+    return last;
+  };
+  const readNow = (beganMs: number) => {
+    try {
+      const status = readPageStatus(config, patienceMs);
+      return keep(beganMs, () => status);
+    } catch (error) {
+      return keep(
+        beganMs,
+        () => {
+          throw error;
+        },
+        mostFaultMs,
+      );
+    }
+  };
+  return {
+    forget: () => void (last = undefined),
+    read(): PageStatus {
+      const nowMs = clock.monotonic();
+      const { status } = last && nowMs < last.until ? last : readNow(nowMs);
+      const known = status();
+      return { ...known, attention: [...faults(), ...known.attention] };
+    },
+  };
+}
+
 /** How old the status may be, in the times that it took. */
 const ageAtMost = 10;
+/** How old it may be at most if it could not be read, in milliseconds. */
+const mostFaultMs = 2_000;
+
+/**
+ * How long a page waits for a file that another process has locked, in milliseconds. SQLite waits
+ * in this thread, which also answers the CRM.
+ */
+const patienceMs = 200;
+
+interface ConsoleMirrorOptions {
+  clock: Clock;
+  /** Returns what only this process notices; nothing by default. */
+  faults?(): readonly Attention[];
+}
 
 /** Creates the access to a mirror. */
-export function consoleMirror(config: Config, shell: Shell, clock: Clock): ConsoleMirror {
+export function consoleMirror(
+  config: Config,
+  shell: Shell,
+  options: ConsoleMirrorOptions,
+): ConsoleMirror {
   const { held: _, ...outer } = shell;
-  let last: { status: PageStatus; until: number } | undefined;
+  const ledger = { ...config.ledger, timeoutMs: patienceMs };
+  const patient: Config = { ...config, ledger };
+  const kept = keptStatus(patient, options);
   return {
     config,
     limits: () => ({}),
-    status() {
-      const began = clock.monotonic();
-      if (last && began < last.until) return last.status;
-      const status = readPageStatus(config);
-      const ended = clock.monotonic();
-      last = { status, until: ended + ageAtMost * (ended - began) };
-      return status;
-    },
+    status: kept.read,
     async read({ seesAddresses }, read) {
-      const seen = see(config, seesAddresses);
+      const seen = see(patient, seesAddresses, patienceMs);
       try {
         return await read(seen);
       } finally {
@@ -82,8 +148,8 @@ export function consoleMirror(config: Config, shell: Shell, clock: Clock): Conso
     },
     async run(user, argv) {
       const result = await runAs(user, shell, [...argv, '-c', config.file]);
-      last = undefined;
-      return result;
+      kept.forget();
+      return withFault(result, config, options.faults?.()[0]);
     },
     async assembled(work) {
       const opened = assemble(config, outer, { writes: false });
@@ -107,7 +173,7 @@ export function consoleMirror(config: Config, shell: Shell, clock: Clock): Conso
       const answer = await runSeparately(called, { env: shell.env, stop }, heard);
       return { ...answer, lines: [answer.out, answer.err].filter((text) => text !== '') };
     },
-    jobs: createJobs(clock),
+    jobs: createJobs(options.clock),
   };
 }
 
@@ -123,7 +189,8 @@ async function runAs(user: User, shell: Shell, argv: readonly string[]): Promise
     colored: false,
     interactive: false,
     canAsk: false,
-    operator: `${user.name} (console)`,
+    // A proxy may name users by their addresses, and decisions are kept without any.
+    operator: `${user.name.replaceAll('@', ' at ')} (console)`,
     // The command line has made plain texts safe already; a document has several lines.
     print: (line) => lines.push(typeof line === 'string' ? line : renderLine(line, false)),
     note: (line) => notes.push(line),

@@ -1,7 +1,14 @@
 /** Reads the status of a mirror as several pages show it. */
 import type { Config } from '../../config/config.ts';
 import { attentionOf, type Attention } from '../../cli/status/attention-list.ts';
-import { calmOf, type Due, dueOf, readCurrentStatus } from '../../cli/status/current-status.ts';
+import {
+  calmOf,
+  type Due,
+  dueOf,
+  readCurrentStatus,
+  statusWithoutSnapshot,
+} from '../../cli/status/current-status.ts';
+import { unreadable } from '../../cli/status/process-faults.ts';
 import type { CurrentStatus } from '../../cli/status/mirror-status.ts';
 
 /** The status, and what follows from it. It names no person by address. */
@@ -13,9 +20,26 @@ export interface PageStatus {
   due: Due[];
 }
 
-/** Reads the status of a mirror. */
-export function readPageStatus(config: Config): PageStatus {
-  const status = readCurrentStatus(config);
+/**
+ * Reads the status of a mirror. A snapshot that cannot be read is what needs attention.
+ * `timeoutMs`: how long a lock of the snapshot is waited for.
+ */
+export function readPageStatus(config: Config, timeoutMs?: number): PageStatus {
+  const { status, fault } = readOrFault(config, timeoutMs);
   const due = dueOf({ config, now: Date.parse(status.at) });
-  return { status, attention: attentionOf(status), calm: calmOf(status), due };
+  const attention = fault ? [fault] : attentionOf(status);
+  return { status, attention, calm: calmOf(status), due };
+}
+
+function readOrFault(
+  config: Config,
+  timeoutMs: number | undefined,
+): { status: CurrentStatus; fault?: Attention } {
+  try {
+    return { status: readCurrentStatus(config, timeoutMs) };
+  } catch (error) {
+    const fault = unreadable(error);
+    if (!fault) throw error;
+    return { status: statusWithoutSnapshot(config), fault };
+  }
 }

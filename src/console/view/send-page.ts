@@ -35,8 +35,9 @@ export async function sendPage(
   await reply.code(code).type('text/html; charset=utf-8').send(text);
 }
 
-/** Returns the token for the visitor's forms; viewers have none, because they change nothing. */
+/** Returns the token for the visitor's forms; who has no forms needs none. */
 export function csrfOf(reply: FastifyReply, visitor: FastifyRequest['visitor']): string {
-  const isKnown = visitor?.role === 'operator' || reply.request.session.user !== undefined;
+  const { user } = reply.request.session;
+  const isKnown = user !== undefined || visitor?.role === 'operator' || visitor?.seesAddresses;
   return isKnown ? reply.generateCsrf() : '';
 }

@@ -1,7 +1,8 @@
 /**
  * Leaves changes to a later run while no window of the configuration allows them. Nothing is
  * withheld: the next run in the window plans them again. What the CRM states about one person is
- * made at any time.
+ * made at any time, and so are the opt-outs of `undo`. No run makes the other changes of an undo, so
+ * that the command has to be called again.
  */
 import { isClosed, opening } from '../../domain/change-window.ts';
 import type { JournaledChange } from '../../domain/change.ts';
@@ -12,7 +13,7 @@ import type { RecordTypeName } from '../../domain/record.ts';
 import { countWords } from '../report/guard-text.ts';
 import type { RunContext } from './run-context.ts';
 
-type Windowed = Pick<RunContext, 'windows' | 'timezone' | 'clock' | 'snapshot'>;
+type Windowed = Pick<RunContext, 'windows' | 'timezone' | 'clock' | 'snapshot' | 'undo'>;
 
 /** Returns whether no window allows a class now. */
 export function isClosedNow({ windows, timezone, clock }: Windowed, guard: GuardClass): boolean {
@@ -22,7 +23,7 @@ export function isClosedNow({ windows, timezone, clock }: Windowed, guard: Guard
 /** Returns whether a change must not be sent now. */
 export function isTooLate(run: Windowed, { guard, seq }: JournaledChange): boolean {
   if (guard === undefined || !isClosedNow(run, guard)) return false;
-  return !run.snapshot.guarded.deferred.isStated(seq);
+  return !run.snapshot.guarded.deferred.isUrgent(seq);
 }
 
 /** Counts the records with changes that are left to a later run, by class. */
@@ -37,18 +38,25 @@ export function hasDeferred(run: Windowed, kind: RecordTypeName): boolean {
   return askedClasses.some((of) => guardRows[of].recordType === kind && counts[of] > 0);
 }
 
-/** States what waits, and until when. */
+/** States what waits for a window, and until when. */
 export function sayDeferred(run: Windowed): Problem[] {
-  const { windows, timezone, clock } = run;
-  const counts = countDeferred(run);
+  const { windows, timezone, clock, snapshot, undo } = run;
+  const { count } = snapshot.guarded.deferred;
   return askedClasses
-    .filter((of) => counts[of] > 0)
+    .filter((of) => count(of, 'window') > 0)
     .map((of): Problem => {
       const { recordType, words } = guardRows[of];
       const opens = opening(windows, of, { at: clock.now(), timezone });
-      const wait = counts[of] === 1 ? 'waits' : 'wait';
+      const waiting = count(of, 'window');
+      if (undo) {
+        const what = `of this undo, changes to ${countWords(recordType, waiting)} are not made`;
+        const when = opens ? `from ${opens.words} on` : 'in more than two weeks';
+        const fix = `run \`crm-mirror undo ${undo.run}\` again ${when}`;
+        return { code: 'note', reason: `${what}: no window allows them now`, fix };
+      }
+      const wait = waiting === 1 ? 'waits' : 'wait';
       const until = opens ? `for ${opens.words}` : 'for longer than two weeks';
-      const who = `${countWords(recordType, counts[of])} ${words.planned}`;
+      const who = `${countWords(recordType, waiting)} ${words.planned}`;
       return { code: 'note', reason: `${who} ${wait} ${until} (windows)` };
     });
 }

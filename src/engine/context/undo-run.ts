@@ -26,9 +26,9 @@ export interface UndoneRun {
 
 /**
  * Finds the run to undo. Throws Invalid if there is no such run, if it has changed nothing, or if
- * it is not known what became of its changes.
+ * it is not known what became of its changes. `by`: the run that undoes it.
  */
-export function undoneRun(snapshot: Snapshot, { run: word, ops }: ToUndo): UndoneRun {
+export function undoneRun(snapshot: Snapshot, { run: word, ops }: ToUndo, by: string): UndoneRun {
   const run = word === 'last' ? lastRun(snapshot) : word;
   refuseUnfit(snapshot, run);
   const { runChanges } = snapshot;
@@ -43,7 +43,7 @@ export function undoneRun(snapshot: Snapshot, { run: word, ops }: ToUndo): Undon
       }
     },
     changesOf(kind, key) {
-      const all = runChanges.of({ run, kind }, key);
+      const all = runChanges.of({ run, kind, by }, key);
       const isNew = all.some(({ op }) => op === 'create');
       return ops ? all.filter((done) => isAsked(done, ops, isNew)) : all;
     },
@@ -78,10 +78,14 @@ function addTo(
 
 const mostLooked = 1000;
 
-/** Returns the newest run that has changed anything. Throws Invalid if there is none. */
+/**
+ * Returns the newest run that has changed anything, and that is not an undo: whoever repeats the
+ * command does not want to do again what was undone. Throws Invalid if there is none.
+ */
 function lastRun(snapshot: Snapshot): string {
   const runs = snapshot.runs.newest(mostLooked);
-  const found = runs.find(({ id }) => isAny(snapshot, id, ['acked', 'sent', 'unknown']));
+  const states = ['acked', 'sent', 'unknown'];
+  const found = runs.find(({ id, mode }) => mode !== 'undo' && isAny(snapshot, id, states));
   if (found) return found.id;
   throw new Invalid('no run has changed anything, so there is nothing to undo', {
     fix: '`crm-mirror runs` lists the runs',

@@ -22,6 +22,8 @@ import { yielding } from '../plan/commit-plan.ts';
 
 /** Holds, in later runs too, the changes that this run withholds. A new hold starts now. */
 export function* addHolds(run: RunContext): Generator<undefined, void> {
+  // Only the command `undo` makes these changes, so that they make nobody wait in other runs.
+  if (run.undo) return;
   const { snapshot } = run;
   const { awaitingApproval, transaction } = snapshot;
   const since = sinceNow(run);

@@ -16,6 +16,7 @@ import { hasDeferred } from '../context/change-windows.ts';
 import type { RunContext } from '../context/run-context.ts';
 import { modeName, type ToApprove } from '../context/mirror-context.ts';
 import { rejectedForMs } from '../report/approval-rules.ts';
+import { weekMs } from '../report/guard-rules.ts';
 import { approvePlan, isAnyLeft, noteDecision } from './plan-decisions.ts';
 import { approvalsInForce, sayUnsigned } from './signed-approvals.ts';
 
@@ -24,7 +25,7 @@ import { approvalsInForce, sayUnsigned } from './signed-approvals.ts';
  * the approvals in force, and notes about those that lack signatures.
  */
 export function approvalsOf(
-  { snapshot, writes, clock, approvers }: RunContext,
+  { snapshot, writes, clock, approvers, undo }: RunContext,
   approve: ToApprove | undefined,
 ): Pick<Started, 'approvals' | 'hasApproved'> & { unsigned: Problem[] } {
   const { awaitingApproval, transaction } = snapshot;
@@ -42,7 +43,10 @@ export function approvalsOf(
     });
     hasApproved = isAnyLeft(held);
   }
-  const approvals = approvalsInForce(snapshot, { approvers, now: at });
+  // What was approved of an undo is no approval of what another run does, nor the other way round.
+  const approvals = approvalsInForce(snapshot, { approvers, now: at }).filter(
+    ({ plan }) => awaitingApproval.isOfUndo(plan) === (undo !== undefined),
+  );
   return { approvals, hasApproved, unsigned: sayUnsigned(snapshot, { approvers, now: at }) };
 }
 
@@ -109,7 +113,7 @@ function keepPlan(context: RunState, before: Batch): void {
   const mode = modeName(run.mode);
   // Earlier plans also show the people that this run has not read, so they stay current.
   if (context.review.unplanned === 0)
-    awaitingApproval.clear(mode, othersThan(run, couldAll(context)));
+    awaitingApproval.clear(mode, clearing(run, couldAll(context)));
   const size = guarded.countChanges();
   if (size === 0) return;
   const { name: batch } = size === before.size ? before : withoutYielding(batchOf(run));
@@ -126,6 +130,11 @@ function keepPlan(context: RunState, before: Batch): void {
 export function closeApprovals(context: RunState): RecordType[] {
   const { run, approvals, breaker, failure, known } = context;
   const { snapshot, mode, stop } = run;
+  const isDone = !failure && !stop.aborted && !breaker.stopped();
+  if (run.undo && isDone && !context.parts.some(({ type }) => hasDeferred(run, type.name))) {
+    const own = approvals.filter(({ plan, whole }) => (whole ?? plan) === context.plan?.hash);
+    for (const { plan } of own) snapshot.awaitingApproval.end(plan, run.clock.now());
+  }
   // A run about a few people releases only theirs, and completes no first load.
   if (mode !== 'full' || failure || stop.aborted || run.selection) return [];
   const whole = wholeKinds(context).filter(
@@ -145,7 +154,7 @@ export function closeApprovals(context: RunState): RecordType[] {
     if (!snapshot.awaitingApproval.isAbout(plan, others)) snapshot.awaitingApproval.end(plan, at);
   }
   if (settled.length > 0 && snapshot.guarded.countChanges() === 0)
-    snapshot.awaitingApproval.clear(mode, others);
+    snapshot.awaitingApproval.clear(mode, clearing(run, settled));
   return settled;
 }
 
@@ -179,6 +188,11 @@ function wholeKinds({ run, parts, known }: RunState): RecordType[] {
     if (!knowledge?.certified) return false;
     return run.mode !== 'full' || knowledge.listing?.complete;
   });
+}
+
+/** Returns which plans a run leaves current, and from which time on those of `undo` stay so. */
+function clearing(run: RunContext, judged: readonly RecordType[]) {
+  return { but: othersThan(run, judged), before: run.clock.now() - weekMs };
 }
 
 /** Returns the names of the mirror's other record types. */

@@ -25,7 +25,7 @@ import type { PlanDecision, HeldChange, Rejection } from '../../snapshot/guards/
 import type { Approvers } from '../context/mirror-context.ts';
 import type { OnlyPeople } from '../context/people-selection.ts';
 import { weekMs } from '../report/guard-rules.ts';
-import { notRejectable } from '../report/guard-text.ts';
+import { notRejectable, undoNotRejectable } from '../report/guard-text.ts';
 import { approvalsInForce } from './signed-approvals.ts';
 
 /** Selects a part of a plan: the changes that match all that is given. */
@@ -117,6 +117,8 @@ export function rejectPlan(
   { plan, only, decision, caller, approvers }: ToDecide<Pick<Rejection, 'at' | 'by' | 'reason'>>,
 ): Decided {
   const { awaitingApproval, transaction } = snapshot;
+  const undoes = awaitingApproval.get(plan)?.undoes ?? null;
+  if (undoes !== null) throw undoNotRejectable(undoes);
   return transaction(() => {
     const { chosen: all, others, unknown } = choose(snapshot, plan, only);
     const covered = approvedElsewhere(snapshot, plan, { approvers, now: decision.at });

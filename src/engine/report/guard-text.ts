@@ -12,20 +12,27 @@ interface ToExplain {
   /** Whether an approval has to be signed. */
   signs?: boolean;
   until?: number | undefined;
+  /** The run that the plan undoes. */
+  undoes?: string | undefined;
 }
 
 /** Explains what is held and why, the usual cause, and how to release it. */
 export function explainHeld(
   held: HoldReason,
   volume: ChangeVolume,
-  { limit, plan, signs = false, until }: ToExplain,
+  { limit, plan, signs = false, until, undoes }: ToExplain,
 ): Fault {
+  if (undoes !== undefined) {
+    const { recordType, words } = guardRows[volume.guard];
+    const who = `${countWords(recordType, volume.fresh)} ${words.undone}`;
+    return {
+      reason: `${who}, and this awaits approval: ${whyOf(held, volume, limit)}`,
+      fix: `see \`crm-mirror undo ${undoes} --plan\`, and ${approvingUndo({ undoes, plan, signs })}`,
+    };
+  }
   const { guard, fresh } = volume;
   const { recordType, words } = guardRows[guard];
-  const often =
-    held.by === 'rule'
-      ? 'a rule of the configuration asks'
-      : (words.causes?.[held.by] ?? words.cause);
+  const often = asks[held.by] ?? words.causes?.[held.by] ?? words.cause;
   const right =
     plan === undefined
       ? 'a run will ask for approval'
@@ -36,6 +43,33 @@ export function explainHeld(
     fix: `${often}; see \`crm-mirror plan\`, ${right}${anyway}`,
   };
 }
+
+/** States how a plan of `undo` is approved: no other run makes its changes. */
+export function approvingUndo({
+  undoes,
+  plan,
+  signs = false,
+}: {
+  undoes: string;
+  plan: string | undefined;
+  signs?: boolean;
+}): string {
+  if (plan === undefined) return `if it is right: \`crm-mirror undo ${undoes}\``;
+  if (!signs) return `if it is right: \`crm-mirror undo ${undoes} --approve ${plan}\``;
+  return `if it is right: \`crm-mirror ${signing(plan)}\`, then \`crm-mirror undo ${undoes} --yes\``;
+}
+
+/** Returns the error for rejecting a plan of `undo`. */
+export function undoNotRejectable(undoes: string): Invalid {
+  return new Invalid(`only \`crm-mirror undo ${undoes}\` makes these changes`, {
+    fix: 'nothing: if it is not called again, nothing of this is done',
+  });
+}
+
+const asks: Partial<Record<HoldReason['by'], string>> = {
+  rule: 'a rule of the configuration asks',
+  canary: 'a canary is out of bounds',
+};
 
 /** Returns "1 person", "12 people" or "3 templates". */
 export function countWords(type: RecordTypeName, n: number): string {
@@ -62,6 +96,7 @@ function whyOf(held: HoldReason, volume: ChangeVolume, limit: Limit): string {
     case 'earlier run':
       return `it has waited since an earlier run, and nobody has approved it${held.says === undefined ? '' : `: ${held.says}`}`;
     case 'rule':
+    case 'canary':
       return held.says;
     case 'everybody':
       return 'these are all the people who are subscribed';
@@ -102,7 +137,7 @@ export function unknownPlan(
 
 /** Returns the error for rejecting opt-outs that the CRM states. */
 export function notRejectable(people: number): Invalid {
-  const reason = `${countWords('contact', people)} to be opted out on the word of the CRM cannot be rejected`;
+  const reason = `${countWords('contact', people)} to be opted out because the CRM says so cannot be rejected`;
   const fix =
     'correct the CRM, or approve them; to reject the other changes, name them with --guard, --op, ' +
     '--channel or --people';

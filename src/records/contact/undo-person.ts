@@ -3,14 +3,17 @@
  * acknowledged change in one channel, the first matching line applies:
  *
  *   journaled       now                                                   →
- *   any             a later run changed the same                          no: changed-later
+ *   any             a later run changed the same, or has undone it        no: changed-later,
+ *                                                                         already-undone
  *   any             the configuration no longer has the channel           no: channel-unknown
  *   delete          any                                                   no: deleted
  *   create, opt_in  the contact that was opted in is gone or renamed      no: contact-gone
  *   create, opt_in  it is not subscribed any more                         no: not-subscribed
  *   create, opt_in  contacts.protect covers the person                    no: protected
  *   create, opt_in  subscribed                                            opt_out, cause undone
+ *   … that overrode an opt-out                                            opt_out that restores it
  *   opt_out         the opt-out is not ours any more: the person made it  no: the rule's id
+ *   opt_out         a run would opt the person out of another channel     no: opt-out-held
  *   opt_out         a run would opt the person in now, by rule and gates  opt_in
  *   opt_out         anything else: the CRM states an opt-out, nothing or  no: the id of the rule or
  *                   no such person; unsubscribed, blocked, complaint;     gate that decides
@@ -21,7 +24,10 @@
  *
  * An opt-out by `undo` remembers what the CRM states. Until the CRM states something else, rule
  * `undone` (33) keeps a run from opting the person in again. Undoing an undo ignores that memory:
- * an opt-in follows in the same run if the rules allow it. If the contact is gone, the memory is
+ * an opt-in follows in the same run if the rules allow it. An opt-in that overrode a person's own
+ * opt-out leaves that opt-out behind, made by now at the latest, so that only a statement later than
+ * the undo overrides it again. If one of ours that the CRM had stated was overridden, only what
+ * withdraws such an opt-out ends it. If the contact is gone, the memory is
  * dropped, and the next run creates the person where the rules allow.
  */
 import type { Change, DoneChange } from '../../domain/change.ts';
@@ -31,14 +37,21 @@ import { changedLater, type NotUndone, type Undoing } from '../undo.ts';
 import { changeOf, decidePerson, verdictIn } from './consent/decide.ts';
 import { factsOf, type PersonFacts, type PersonRules } from './consent/facts.ts';
 import { gates } from './consent/gates.ts';
+import { isChanged } from './observe/observed-contact.ts';
 import { isOurs, statingOut } from './consent/own-opt-outs.ts';
 import { rules as table } from './consent/rules.ts';
-import type { ContactStates } from './observe/contact-rows.ts';
-import type { ObservedContact, RecordedContact } from './observe/contact-state.ts';
+import { type ContactStates, decodeContact } from './observe/contact-rows.ts';
+import type {
+  ObservedContact,
+  OverriddenOptOut,
+  RecordedContact,
+} from './observe/contact-state.ts';
 import { statedAt, statementIn } from './observe/strictest-consent.ts';
 
 interface Facts {
   run: string;
+  /** The opt-outs that the opt-ins of the run overrode, by channel. */
+  overridden: ReadonlyMap<string, OverriddenOptOut>;
   /** As a run sees the person. */
   facts: PersonFacts;
   /** As a run would see the person if nothing had been undone in these channels. */
@@ -58,7 +71,8 @@ export function undoPerson(
   const outs = [...last.values()].filter(({ op }) => op === 'opt_out').map(({ part }) => part);
   const freed = withoutMemory(states, outs);
   const free = factsOf(freed, rules);
-  const known = { run, facts: factsOf(states, rules), free };
+  const overridden = overriddenIn(changes);
+  const known = { run, overridden, facts: factsOf(states, rules), free };
   const all = { ...known, wanted: outs.length > 0 ? decidePerson(freed, rules).changes : [] };
   const cannot: NotUndone[] = [];
   const inverse: Change[] = [];
@@ -67,7 +81,8 @@ export function undoPerson(
     if ('reason' in found) cannot.push(found);
     else inverse.push(found);
   }
-  if (changes.some(({ op, later }) => op === 'create' && later === undefined)) {
+  const isOurs = ({ later, isUndone }: DoneChange) => later === undefined || isUndone;
+  if (changes.some((done) => done.op === 'create' && isOurs(done))) {
     inverse.push(...deletionAfter(inverse, all));
   }
   const gone = outs.filter((part) => verdictIn(free, part).verdict.action === 'create');
@@ -77,6 +92,24 @@ export function undoPerson(
   // The next run makes its own decision about the person.
   const undecided = note && { ...note, desired: undefined };
   return { decision: { ...rest, changes: inverse, note: undecided }, cannot };
+}
+
+/**
+ * Returns the opt-outs that the opt-ins of a run overrode, by channel; of several, the person's own.
+ * An earlier version did not keep the opt-out with its opt-in. Whatever it was, it is restored as
+ * the person's, but not reported to the CRM as such.
+ */
+function overriddenIn(changes: readonly DoneChange[]): Map<string, OverriddenOptOut> {
+  const found = new Map<string, OverriddenOptOut>();
+  for (const done of changes) {
+    if (done.op !== 'create' && done.op !== 'opt_in') continue;
+    const { overrides, newer, withdraws, changed, since } = decodeContact.change(done).value;
+    const isMarked = [newer, withdraws, changed, since].some((mark) => mark !== undefined);
+    const unknown = { after: null, by: 'platform', doubtful: true } as const;
+    const one = overrides ?? (isMarked ? unknown : undefined);
+    if (one && found.get(done.part)?.by !== 'platform') found.set(done.part, one);
+  }
+  return found;
 }
 
 /** Returns the states as if no opt-in had been undone in these channels. */
@@ -110,14 +143,21 @@ function refused({ op, part }: DoneChange, rule: string, reason: string): NotUnd
 function optIn(done: DoneChange, { free, wanted }: Facts): Change | NotUndone {
   const { part } = done;
   const change = wanted.find((one) => one.op === 'opt_in' && one.part === part);
-  if (change && isOurs(free.now.channels[part])) return change;
+  if (change && isOurs(free.now.channels[part])) {
+    const isHeld = wanted.some(({ op }) => op === 'opt_out');
+    if (!isHeld) return change;
+    // A guard may hold it, and a person with a held opt-out is never opted in.
+    const reason =
+      'an opt-out of the same person is not made yet: run `crm-mirror sync`, or approve it';
+    return refused(done, 'opt-out-held', reason);
+  }
   const { by } = verdictIn(free, part).verdict;
   const asks = [...table, ...gates].find(({ id }) => id === by)?.asks ?? by;
   return refused(done, by, asks);
 }
 
 /** Returns the opt-out that takes back an opt-in of ours, if the contact is still subscribed. */
-function optOut(done: DoneChange, { run, facts }: Facts): Change | NotUndone {
+function optOut(done: DoneChange, { run, facts, overridden }: Facts): Change | NotUndone {
   const { part, target = facts.states.recorded?.id } = done;
   const { states, shown } = facts;
   const contact = shown.find(({ id }) => id === target);
@@ -126,14 +166,17 @@ function optOut(done: DoneChange, { run, facts }: Facts): Change | NotUndone {
     return refused(done, 'not-subscribed', 'the person is not subscribed any more');
   }
   if (facts.isProtected) return refused(done, 'protected', 'contacts.protect covers the person');
+  const restores = overridden.get(part);
   const { bound } = statingOut(states.desired, part);
+  const all = [...bound, ...states.origins, ...(restores?.bound ?? [])];
   return changeOf(states.key, 'opt_out', {
     channel: part,
     isMoved: false,
     target: contact.id,
     why: {
-      bound: [...new Set([...bound, ...states.origins])].toSorted(),
+      bound: [...new Set(all)].toSorted(),
       cause: 'undone',
+      restores,
       undone: { run, said: states.certified ? statementIn(states.desired, part) : undefined },
     },
     reason: reasonIn(facts, part, contact),
@@ -146,18 +189,35 @@ function reasonIn({ states, desired }: PersonFacts, part: string, contact: Obser
   return { rule: 'undo', says, statedAt: at, before: contact.channels[part] ?? 'none' };
 }
 
+/**
+ * Returns the channels that an earlier part of the undo has opted the contact out of, if it has not
+ * changed since: the rest waited for a window, or the CRM was read again in between.
+ */
+function outBefore({ recorded, rules, shown, now }: PersonFacts, run: string): string[] {
+  if (isChanged(recorded?.contacts ?? [], shown)) return [];
+  const isOut = (id: string) => now.channels[id]?.undone?.run === run;
+  return rules.channels.filter(isOut);
+}
+
 /** Returns the deletion of a contact that the run created, if the policy allows it. */
-function deletionAfter(inverse: readonly Change[], { run, facts }: Facts): Change[] {
-  const { states, rules, shown, now } = facts;
+function deletionAfter(inverse: readonly Change[], { run, facts, overridden }: Facts): Change[] {
+  const { states, rules, shown } = facts;
+  const { channels } = facts.now;
   const [contact, other] = shown;
+  // The platform would forget the opt-out with the contact.
+  if ([...overridden.values()].some(({ by }) => by === 'platform')) return [];
   const isOurs = states.recorded?.ownership === 'created' && contact?.id === states.recorded.id;
   if (rules.absence.deletes === 'off' || !contact || other || !isOurs || contact.left) return [];
   // A record with a new address decides itself when the old contact is deleted.
   if (states.successors.length > 0 || facts.isProtected) return [];
-  if (states.sight !== 'listed' || states.restored) return [];
-  const parts = inverse.filter(({ op }) => op === 'opt_out').map(({ part }) => part);
+  const before = outBefore(facts, run);
+  if ((states.sight !== 'listed' && before.length === 0) || states.restored) return [];
+  if (contact.others || Object.keys(contact.channels).some((id) => !rules.channels.includes(id)))
+    return [];
+  const now = inverse.filter(({ op }) => op === 'opt_out').map(({ part }) => part);
+  const parts = [...now, ...before];
   const isOver = rules.channels.every((channel) => {
-    const is = now.channels[channel];
+    const is = channels[channel];
     const isTheirs = is?.is === 'opt_out' && is.by === 'platform';
     return parts.includes(channel) || (contact.channels[channel] !== 'opt_in' && !isTheirs);
   });

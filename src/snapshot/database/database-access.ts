@@ -30,18 +30,38 @@ export type Wait = <T>(work: () => T) => T;
 /** How long SQLite itself waits for a lock, in milliseconds. */
 export const patienceMs = 5_000;
 
+/** What is waited for, and how long. */
+interface Waiting {
+  /** Names the file in messages. */
+  what: string;
+  /** In milliseconds; by default `patienceMs`. */
+  timeoutMs?: number | undefined;
+}
+
+/** How a snapshot is opened for reading. */
+export interface LookOptions {
+  /** The time in milliseconds since the epoch; if set, the snapshot is checked when due. */
+  checkedAt?: number;
+  /** How long a lock is waited for, in milliseconds. */
+  timeoutMs?: number | undefined;
+}
+
 /**
  * Returns a function that runs work on this database. SQLite waits for a lock by itself, and fails
  * with a code if it does not get the lock. In the middle of a run many changes are in progress. If
  * each of them waited that long, the end of the run would take minutes. After the first failure,
  * therefore, no work waits until some work has succeeded. `what` names the file at `path` in
- * messages.
+ * messages; `db` waits for `timeoutMs`.
  */
-export function waiterFor(db: Database.Database, path: string, what: string): Wait {
+export function waiterFor(
+  db: Database.Database,
+  path: string,
+  { what, timeoutMs = patienceMs }: Waiting,
+): Wait {
   let isPatient = true;
   const setPatience = (patient: boolean): void => {
     if (patient === isPatient) return;
-    db.pragma(`busy_timeout = ${patient ? patienceMs : 0}`);
+    db.pragma(`busy_timeout = ${patient ? timeoutMs : 0}`);
     isPatient = patient;
   };
   return (work) => {
@@ -66,13 +86,16 @@ const mostBytes = 1 << 30;
 /**
  * Opens the database at `path` read-only. SQLite creates two files beside a database in use, which
  * are removed when it is closed, unless another process uses them. If the folder is not writable,
- * it cannot do so, and a file that is complete without them is read into memory instead. `what`
- * names the file in messages. Throws Invalid.
+ * it cannot do so, and a file that is complete without them is read into memory instead. Throws
+ * Invalid.
  */
-export function openToLook(path: string, what: string): Database.Database {
+export function openToLook(
+  path: string,
+  { what, timeoutMs: timeout = patienceMs }: Waiting,
+): Database.Database {
   refuseNoFile(path, `the ${what}`);
   const isQuiet = isWhole(path);
-  const db = onDisk(path, () => new Database(path, { readonly: true, timeout: patienceMs }));
+  const db = onDisk(path, () => new Database(path, { readonly: true, timeout }));
   try {
     db.prepare('select 1 from sqlite_master').get();
     return isQuiet ? tidyAtClose(db, path) : db;

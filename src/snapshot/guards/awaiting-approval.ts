@@ -4,6 +4,7 @@ import { byGuard, guardNames, type GuardClass } from '../../domain/guard-classes
 import type { RecordTypeName } from '../../domain/record.ts';
 import { approvalHoldsIn, type ApprovalHolds } from './approval-holds.ts';
 import { planApprovalsIn, type PlanApprovals } from './plan-approvals.ts';
+import { planGroupsIn, type PlanGroups } from './plan-groups.ts';
 import { isRejected, planPartsIn, type PlanParts } from './plan-parts.ts';
 import { most } from '../database/plan-chunks.ts';
 
@@ -11,12 +12,15 @@ import { most } from '../database/plan-chunks.ts';
  * Stores the changes that guards withheld, by the hash of the plan that showed them, and the
  * decisions about such plans. Plans with the same withheld changes share one batch.
  */
-export interface PlansAwaitingApproval extends ApprovalHolds, PlanApprovals, PlanParts {
+export interface PlansAwaitingApproval extends ApprovalHolds, PlanApprovals, PlanGroups, PlanParts {
   /**
-   * Marks the plans of this mode (for `full`: of every mode) as no longer current. Plans with a
-   * change of a record type in `but` are kept, because the run did not judge those.
+   * Marks the plans of this mode (for `full`: of every mode but `undo`) as no longer current, and
+   * those of `undo` from before `before` (epoch milliseconds). Plans with a change of a record type
+   * in `but` are kept, because the run did not judge those.
    */
-  clear(mode: string, but: readonly RecordTypeName[]): void;
+  clear(mode: string, which: { but: readonly RecordTypeName[]; before: number }): void;
+  /** Returns whether a plan, or the plan of a part, is one of `undo`. */
+  isOfUndo(plan: string): boolean;
   /** Returns whether a plan has a withheld change of one of these record types. */
   isAbout(plan: string, kinds: readonly RecordTypeName[]): boolean;
   /**
@@ -51,6 +55,8 @@ export interface PlanAwaitingApproval {
   since: number;
   /** The number of people or templates with withheld changes, by guard. */
   held: Record<GuardClass, number>;
+  /** The run that it undoes; null for any other plan. Only `undo` of that run makes its changes. */
+  undoes: string | null;
 }
 
 /** A change that awaits approval. */
@@ -74,18 +80,18 @@ const since = `coalesce((select min(e.at) from held_plan e where exists (
     where a.ended_at >= e.at
       and b.kind = h.kind and b.key = h.key and b.op = h.op and b.part = h.part))), s.at)`;
 
-const told = `select s.plan, s.batch, ${since} since from held_plan s`;
+/** The run that a plan undoes. If the run that made the plan was killed, it is not known. */
+const undoes = `iif(s.mode = 'undo', coalesce((select r.asked ->> '$.undoes' from run r
+  where r.mode = 'undo' and r.plan = s.plan limit 1), 'RUN'), null)`;
+
+const told = `select s.plan, s.batch, ${since} since, ${undoes} undoes from held_plan s`;
 
 /** Prepares the statements about plans that await approval. */
 export function awaitingApprovalIn(db: Statements): PlansAwaitingApproval {
-  const hasAny = (batch: string) => `exists (select 1 from json_each(@kinds) k
-    join held h on h.batch = ${batch} and h.kind = k.value)`;
   const clear = db.prepare(
-    `update held_plan set current = 0 where current and (mode = @mode or @mode = 'full')
+    `update held_plan set current = 0 where current
+       and (mode = @mode or (@mode = 'full' and mode <> 'undo') or (mode = 'undo' and at < @before))
        and not ${hasAny('held_plan.batch')}`,
-  );
-  const about = db.prepare<{ plan: string; kinds: string }, { is: number }>(
-    `select ${hasAny('s.batch')} "is" from held_plan s where s.plan = @plan`,
   );
   const keepBatch = db.prepare(
     `insert or ignore into held (batch, kind, key, op, part, target, guard, body, ids)
@@ -117,8 +123,8 @@ export function awaitingApprovalIn(db: Statements): PlansAwaitingApproval {
     return { ...plan, held: byGuard((guard) => counts.get(guard) ?? 0) };
   };
   return {
-    clear: (mode, but) => void clear.run({ mode, kinds: JSON.stringify(but) }),
-    isAbout: (plan, kinds) => about.get({ plan, kinds: JSON.stringify(kinds) })?.is === 1,
+    clear: (mode, { but, before }) => void clear.run({ mode, before, kinds: JSON.stringify(but) }),
+    ...contentsIn(db),
     keep({ size, ...plan }) {
       if (count.get(plan.batch)?.n !== size) keepBatch.run(plan.batch);
       keepPlan.run(plan);
@@ -128,8 +134,28 @@ export function awaitingApprovalIn(db: Statements): PlansAwaitingApproval {
     ...changesIn(db),
     ...approvalHoldsIn(db),
     ...planApprovalsIn(db),
+    ...planGroupsIn(db),
     ...planPartsIn(db),
     ...pruningIn(db),
+  };
+}
+
+/** Returns an SQL condition: a batch contains a change to a record of the types `kinds`. */
+function hasAny(batch: string): string {
+  return `exists (select 1 from json_each(@kinds) k
+    join held h on h.batch = ${batch} and h.kind = k.value)`;
+}
+
+function contentsIn(db: Statements): Pick<PlansAwaitingApproval, 'isOfUndo' | 'isAbout'> {
+  const about = db.prepare<{ plan: string; kinds: string }, { is: number }>(
+    `select ${hasAny('s.batch')} "is" from held_plan s where s.plan = @plan`,
+  );
+  const ofUndo = db.prepare<[string], { one: 1 }>(
+    `select 1 one from held_plan where plan = ? and mode = 'undo'`,
+  );
+  return {
+    isOfUndo: (plan) => ofUndo.get(plan) !== undefined,
+    isAbout: (plan, kinds) => about.get({ plan, kinds: JSON.stringify(kinds) })?.is === 1,
   };
 }
 

@@ -10,8 +10,11 @@ export interface RunChanges {
   chunks(run: string): Iterable<Stretch>;
   /** Makes the records of a chunk that the run has changed candidates for a decision. */
   select(of: RunPart, stretch: Stretch): void;
-  /** Returns the changes that a run made to a record, oldest first. */
-  of(run: RunPart, key: Key): DoneChange[];
+  /**
+   * Returns the changes that a run made to a record, oldest first. Those of the run `by`, which
+   * asks, do not count as later ones.
+   */
+  of(run: RunPart & { by: string }, key: Key): DoneChange[];
 }
 
 interface RunPart {
@@ -19,10 +22,11 @@ interface RunPart {
   kind: RecordTypeName;
 }
 
-interface StoredDone extends Omit<DoneChange, 'target' | 'before' | 'later'> {
+interface StoredDone extends Omit<DoneChange, 'target' | 'before' | 'later' | 'isUndone'> {
   target: string | null;
   before: string | null;
   later: string | null;
+  undoes: string | null;
 }
 
 /** Prepares the statements. */
@@ -34,24 +38,29 @@ export function runChangesIn(db: Statements): RunChanges {
      where run = @run and kind = @of and state = 'acked' and ${inStretch}`,
   );
   // A later change to the whole record, or to the same part, comes from another run.
-  const done = db.prepare<RunPart & { key: Key }, StoredDone>(
-    `select op, part, target, body, before, (
-       select l.run from change l indexed by change_by_key
-       where l.kind = c.kind and l.key = c.key and l.run <> c.run and l.seq > c.seq
-         and l.state = 'acked' and (l.part in (c.part, '') or c.part = '')
-       order by l.seq desc limit 1) later
-     from change c indexed by change_by_key
-     where run = @run and kind = @kind and state = 'acked' and key = @key order by seq`,
+  const done = db.prepare<RunPart & { by: string; key: Key }, StoredDone>(
+    `select op, part, target, body, before, later, (
+       select asked ->> '$.undoes' from run where id = later) undoes
+     from (
+       select seq, op, part, target, body, before, (
+         select l.run from change l indexed by change_by_key
+         where l.kind = c.kind and l.key = c.key and l.run not in (c.run, @by) and l.seq > c.seq
+           and l.state = 'acked' and (l.part in (c.part, '') or c.part = '')
+         order by l.seq desc limit 1) later
+       from change c indexed by change_by_key
+       where run = @run and kind = @kind and state = 'acked' and key = @key)
+     order by seq`,
   );
   return {
     chunks: (run) => chunks({ run }),
     select: (part, stretch) => void select.run({ run: part.run, of: part.kind, ...stretch }),
     of: (part, key) =>
-      done.all({ ...part, key }).map(({ target, before, later, ...row }) => ({
+      done.all({ ...part, key }).map(({ target, before, later, undoes, ...row }) => ({
         ...row,
         target: target ?? undefined,
         before: before ?? undefined,
         later: later ?? undefined,
+        isUndone: undoes === part.run,
       })),
   };
 }

@@ -13,6 +13,8 @@ export interface Unaudited {
   addEntry(entry: string, about: { key: Key | null; at: number }): void;
   /** Returns the oldest, in order. */
   next(count: number): UnauditedRow[];
+  /** Returns the newest entries that were remembered as JSON text, the newest first. */
+  newestEntries(count: number): string[];
   /** Drops everything up to an id. */
   drop(upTo: number): void;
   /** Drops what is older than `before` (epoch milliseconds), because no log wanted it. */
@@ -70,6 +72,9 @@ export function unauditedIn(db: Statements): Unaudited {
        c.run, c.kind, c.op, c.part, c.why, c.approved
      from unaudited u left join change c on c.seq = u.change order by u.id limit ?`,
   );
+  const newest = db.prepare<[number], { entry: string }>(
+    'select entry from unaudited where entry is not null order by id desc limit ?',
+  );
   const drop = db.prepare('delete from unaudited where id <= ?');
   const prune = db.prepare('delete from unaudited where at < ?');
   return {
@@ -77,6 +82,7 @@ export function unauditedIn(db: Statements): Unaudited {
       void outcome.run({ ...told, status, request, seq, writer }),
     addEntry: (text, { key, at }) => void entry.run({ writer, at, key, entry: text }),
     next: (count) => next.all(count),
+    newestEntries: (count) => newest.all(count).map(({ entry: text }) => text),
     drop: (upTo) => void drop.run(upTo),
     prune: (before) => void prune.run(before),
   };

@@ -4,6 +4,8 @@
  */
 import { z } from 'zod';
 import type { Receiver } from '../../config/schema/notices-schema.ts';
+import { lasting } from '../../cli/output/format-values.ts';
+import { systemClock } from '../../http/system-clock.ts';
 import { isLoopback } from '../../domain/values/config-value.ts';
 import { counted } from '../../domain/values/counted.ts';
 import type { Sending } from './http-sinks.ts';
@@ -12,10 +14,16 @@ import type { Message, Outcome } from './sink.ts';
 
 type Email = NonNullable<Receiver['email']>;
 
+/** How long to wait for the next word of the mail server, in milliseconds. */
 const timeoutMs = 20_000;
+/**
+ * How long an attempt takes at most: a server that keeps talking is never silent. It is less than a
+ * claim holds (told-memory.ts).
+ */
+const attemptMs = 60_000;
 
 /** Creates the sending part of an e-mail receiver. nodemailer is loaded with the first message. */
-export function emailSink(email: Email): Sending {
+export function emailSink(email: Email, deadlineMs = attemptMs): Sending {
   const { host } = new URL(email.smtp);
   return {
     host,
@@ -23,15 +31,28 @@ export function emailSink(email: Email): Sending {
     async deliver(message, abort) {
       abort.throwIfAborted();
       const transport = await connect(email);
+      const [late, over] = [new AbortController(), new AbortController()];
+      const reason = `${host} did not take the message within ${lasting(deadlineMs)}`;
+      const deadline = systemClock.sleep(deadlineMs, over.signal).then(() => {
+        late.abort(new Error(reason));
+        return undefined;
+      });
+      deadline.catch(() => undefined);
       try {
-        const mail = { ...mailOf(email, message), signal: abort };
-        const { rejected } = await transport.sendMail(mail);
+        const signal = AbortSignal.any([abort, late.signal]);
+        const sending = transport.sendMail({ ...mailOf(email, message), signal });
+        sending.catch(() => undefined);
+        const sent = await Promise.race([sending, deadline]);
+        if (!sent) return { is: 'later', reason };
+        const { rejected } = sent;
         if (rejected.length === 0) return { is: 'sent' };
         return { is: 'sent', but: `${host} refuses ${counted(rejected.length, 'recipient')}` };
       } catch (error) {
         if (abort.aborted) throw abort.reason;
+        if (late.signal.aborted) return { is: 'later', reason };
         return failureOf(host, error);
       } finally {
+        over.abort();
         transport.close();
       }
     },

@@ -94,15 +94,20 @@ export function slackSink({ url }: NonNullable<Receiver['slack']>, clock: Clock)
   return overHttp({ ...slowly, url, write: slackBody, fix }, clock);
 }
 
+/** Slack refuses a message of more than 50 blocks: a title, "and n more" and a link need three. */
+const itemsAtMost = 47;
+
 function slackBody(message: Message): Written {
   const { items, link } = message;
   const section = (text: string) => ({ type: 'section', text: { type: 'mrkdwn', text } });
+  const more = items.length - itemsAtMost;
   const blocks = [
     { type: 'header', text: { type: 'plain_text', text: cut(titleOf(message), 150) } },
-    ...items.map((item) => {
+    ...items.slice(0, itemsAtMost).map((item) => {
       const lines = [item.reason, remedyOf(item)].filter((line) => line !== undefined);
       return section([`*${headOf(item)}*`, cut(slackText(lines.join('\n')), 2_800)].join('\n'));
     }),
+    ...(more > 0 ? [section(`and ${more} more`)] : []),
     ...(link === undefined ? [] : [section(`<${link}|Open the console>`)]),
   ];
   const text = slackText(cut(`${titleOf(message)}\n${plainText(message)}`, 3_000));

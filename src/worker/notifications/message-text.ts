@@ -13,11 +13,27 @@ const titles: Readonly<Record<Trouble, string>> = {
   alert: 'a run crossed a threshold',
 };
 
+/** The page of the console that mends a problem, by its attention code; others have none. */
+const pages: Readonly<Record<string, string>> = {
+  held: 'approvals',
+  opt_outs_many: 'approvals',
+  opt_outs_refused: 'problems',
+  returns_rejected: 'problems',
+  run_failed: 'runs',
+  stale: 'runs',
+  alert_refused: 'runs',
+  alert_run_time: 'runs',
+  alert_deviation: 'runs',
+  audit_log: 'audit',
+};
+
 /** Returns the item for a notice. */
-export function itemOf({ type, trouble, reason, fix }: Notice): Item {
+export function itemOf({ type, trouble, subject, reason, fix }: Notice): Item {
   const isOver = type === 'mirror.recovered';
   const title = isOver ? `solved: ${titles[trouble]}` : titles[trouble];
-  return { type, level: isOver ? 'info' : troubleLevels[trouble], title, reason, fix };
+  const page = isOver ? undefined : pages[subject];
+  const level = isOver ? 'info' : troubleLevels[trouble];
+  return { type, level, title, reason, fix, ...(page !== undefined && { page }) };
 }
 
 /** Returns the title of a message: acme: 2 problems, 1 solved */

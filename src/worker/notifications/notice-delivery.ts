@@ -17,15 +17,11 @@ import type { Shell } from '../../cli/compose/process-shell.ts';
 import { explain } from '../../cli/output/failure-report.ts';
 import { withConfig } from '../../cli/output/printed-commands.ts';
 import type { Log } from '../../cli/run/run-log.ts';
-import {
-  type Found,
-  type Notice,
-  type NoticeLines,
-  noticesOf,
-} from '../../cli/status/trouble-notice.ts';
+import { type Found, type Notice, noticesOf } from '../../cli/status/trouble-notice.ts';
 import { itemOf } from './message-text.ts';
 import type { Item, Message, Outcome, Sink } from './sink.ts';
 import type { ToldMemory } from './told-memory.ts';
+import { solvedNotices, type Told } from './unsent-notices.ts';
 
 /** The state of a mirror. */
 export interface Seen {
@@ -51,6 +47,8 @@ export interface Line {
   refusal: string;
   /** Before this time, the receiver wants no attempt. */
   waitUntil: number;
+  /** How many deliveries have failed since the last one that did not, and when to try again. */
+  failed: { times: number; retryAt: number };
 }
 
 type Failed = Exclude<Outcome, { is: 'sent' }>;
@@ -80,7 +78,10 @@ export async function deliverDue(line: Line, newest: () => Seen): Promise<void> 
       if (!tried) return;
       const { outcome } = tried;
       [draft, tries] = outcome.is === 'sent' ? [undefined, 0] : [tried.draft, tries + 1];
-      if (outcome.is === 'sent') continue;
+      if (outcome.is === 'sent') {
+        line.failed = { times: 0, retryAt: 0 };
+        continue;
+      }
       const waitMs = waitOf(outcome, tries, random);
       if (waitMs === undefined) return sayFailure(line, draft, outcome);
       await clock.sleep(waitMs, shell.stop);
@@ -114,21 +115,21 @@ async function attempt(
   earlier: Draft | undefined,
 ): Promise<Attempt | undefined> {
   const { sink, memory, shell } = line;
-  let { lines, isClaimed, isStored } = memory.read();
-  let draft = draftOf(line, { lines, seen: newest() }, earlier);
-  if (!isClaimed && draft) ({ lines, isClaimed, isStored } = claim(line));
-  if (isClaimed) {
+  let told = memory.read();
+  let draft = draftOf(line, { told, seen: newest() }, earlier);
+  if (!told.isClaimed && draft) told = claim(line);
+  if (told.isClaimed) {
     const reason = 'another process is sending to this receiver';
     return { draft, outcome: { is: 'later', reason } };
   }
   if (!draft) {
-    if (!isStored) release(line);
+    if (!told.isStored) release(line);
     return undefined;
   }
   let outcome: Outcome | undefined;
   try {
     const now = line.look();
-    draft = draftOf(line, { lines, seen: now?.isRunning === false ? now : newest() }, draft);
+    draft = draftOf(line, { told, seen: now?.isRunning === false ? now : newest() }, draft);
     if (draft) outcome = await sink.deliver(draft.message, shell.abort);
   } finally {
     release(line, draft, outcome);
@@ -146,17 +147,23 @@ function claim({ memory }: Line): ReturnType<ToldMemory['claim']> {
   }
 }
 
-/** Stores and logs what was sent, now or earlier, and ends the claim. */
-function release({ memory, sink, log }: Line, draft?: Draft, outcome?: Outcome): void {
-  const notices = outcome?.is === 'sent' && draft ? draft.notices : [];
-  let but = outcome?.is === 'sent' ? outcome.but : undefined;
+/**
+ * Stores what came of an attempt, or of an earlier one, logs what was sent, and ends the claim. A
+ * draft without an outcome was interrupted.
+ */
+function release({ memory, sink, log, clock }: Line, draft?: Draft, outcome?: Outcome): void {
+  const isSent = outcome?.is === 'sent';
+  const at = clock.now();
+  const tried = draft?.notices.map((notice) => ({ notice, at, isSent })) ?? [];
+  let but = isSent ? outcome.but : undefined;
   try {
-    memory.release(notices);
+    memory.release(tried);
   } catch (error) {
     // Without a message that was sent, only the claim is left over, which ends by itself.
     but ??= `it cannot be stored that this was sent: ${explain(error).problem.reason}`;
   }
-  for (const notice of notices) log.noticed(notice, undefined, { to: sink.name, but });
+  if (!isSent) return;
+  for (const { notice } of tried) log.noticed(notice, undefined, { to: sink.name, but });
 }
 
 /**
@@ -165,11 +172,13 @@ function release({ memory, sink, log }: Line, draft?: Draft, outcome?: Outcome):
  */
 function draftOf(
   line: Line,
-  { lines, seen }: { lines: NoticeLines; seen: Seen },
+  { told, seen }: { told: Told; seen: Seen },
   earlier: Draft | undefined,
 ): Draft | undefined {
   const { sink, clock } = line;
-  const [first, ...more] = noticesOf(lines, seen.found, clock.now()).filter(({ type, trouble }) =>
+  const now = clock.now();
+  const due = [...noticesOf(told.lines, seen.found, now), ...solvedNotices(told, seen.found, now)];
+  const [first, ...more] = due.filter(({ type, trouble }) =>
     type === 'mirror.recovered' ? !seen.isRunning : sink.wants(trouble),
   );
   if (!first) return undefined;
@@ -193,7 +202,20 @@ function messageOf(
     return itemOf({ ...notice, fix });
   };
   const items: Message['items'] = [item(first), ...more.map(item)];
-  return { ...headOf(config, { clock, random }), run, items };
+  const head = headOf(config, { clock, random });
+  const page = pageOf(items);
+  const link = head.link === undefined || page === '' ? head.link : `${head.link}/${page}`;
+  return { ...head, link, run, items };
+}
+
+/**
+ * Returns the page that mends what a message reports, if it is the same for all that is not solved;
+ * '' for the overview.
+ */
+export function pageOf(items: readonly Item[]): string {
+  const open = items.filter(({ level }) => level !== 'info');
+  const [first, ...more] = new Set(open.map(({ page }) => page));
+  return more.length === 0 ? (first ?? '') : '';
 }
 
 /** Returns the parts of a message that do not depend on what it reports. */
@@ -212,10 +234,19 @@ function sayFailure(line: Line, draft: Draft | undefined, outcome: Failed): void
   const { log, clock, sink, shell } = line;
   if (shell.stop.aborted || !draft) return;
   const why = sayOutcome(outcome);
+  line.failed = failedAgain(line);
   if (outcome.is === 'later') line.waitUntil = clock.now() + (outcome.waitMs ?? 0);
   else if (why === line.refusal) return;
   line.refusal = outcome.is === 'refused' ? why : '';
   log.noticed(draft.notices[0], why, { to: sink.name });
+}
+
+const retryAfter = { firstMs: 300_000, mostMs: 3_600_000 };
+
+/** Returns when a worker tries again without a run in between: after 5, 10, 20 ... 60 minutes. */
+function failedAgain({ failed: { times }, clock }: Line): Line['failed'] {
+  const waitMs = Math.min(retryAfter.firstMs * 2 ** times, retryAfter.mostMs);
+  return { times: times + 1, retryAt: clock.now() + waitMs };
 }
 
 /** Returns an outcome other than success as one line. */

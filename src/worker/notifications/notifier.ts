@@ -3,63 +3,129 @@
  * runs: no run waits for it or fails because of it. Each sink has its own memory in the snapshot:
  *
  *   a notice was sent          remembered and not sent again, even after a restart
- *   sending failed             retried a few times, and again after the next run
- *   the sink refuses it        printed once, and tried again after the next run
- *   the trouble has ended      not sent
+ *   sending failed             retried a few times, later by the timer, and after the next run
+ *   the sink refuses it        printed once, and tried again in the same way
+ *   the trouble has ended      sent as solved if it could not be sent before; else not sent
  *   another process sends it   not sent
+ *
+ * What only this process notices, such as a snapshot that cannot be read, has a memory in this
+ * process. It needs neither the snapshot nor Redis, and neither does the timer.
  */
 import type { Config } from '../../config/config.ts';
+import type { Attention } from '../../cli/status/attention-list.ts';
 import { readCurrentStatus } from '../../cli/status/current-status.ts';
+import { unreadable } from '../../cli/status/process-faults.ts';
 import { foundIn } from '../../cli/status/trouble-notice.ts';
 import { deliverDue, type Line, sayWhy, type Seen } from './notice-delivery.ts';
 import { sinksOf } from './sinks.ts';
-import { createToldMemory } from './told-memory.ts';
+import { createProcessMemory, createToldMemory } from './told-memory.ts';
 
 /** Sends notices about one mirror. */
 export interface Notifier {
   /** Starts sending what is new; call it after a run. Never throws. */
   ran(): void;
+  /** From now on does the same each minute, because runs may not come any more. */
+  watch(): void;
   /** Waits for deliveries in progress. Anything not sent by then is left to the next worker. */
   close(): Promise<void>;
 }
 
 /** The parts of a notifier in addition to the configuration. */
-export type NotifierOptions = Pick<Line, 'shell' | 'log' | 'clock' | 'random'>;
+export interface NotifierOptions extends Pick<Line, 'shell' | 'log' | 'clock' | 'random'> {
+  /** Returns what only this process notices, apart from a snapshot that cannot be read. */
+  faults?(): readonly Attention[];
+  /**
+   * Returns who has to report the state of the mirror: this process (the default), or another one.
+   * As long as that is not known, this process reports its own faults only.
+   */
+  reporter?(): 'this' | 'another' | 'unknown';
+}
+
+/** How often the timer looks, in milliseconds. */
+const eachMs = 60_000;
+
+type When = 'run' | 'timer';
 
 /** Creates the notifier, or returns undefined if the configuration names no sink. */
 export function createNotifier(config: Config, options: NotifierOptions): Notifier | undefined {
-  const sinks = sinksOf(config, options.clock);
+  const { clock, reporter = () => 'this' } = options;
+  const sinks = sinksOf(config, clock);
   if (sinks.length === 0) return undefined;
-  const look = () => lookNow(config, options);
-  const senders = sinks.map((sink) => {
-    const memory = createToldMemory(config.snapshot, sink.name, options.clock);
-    return createSender({ ...options, config, sink, memory, look, refusal: '', waitUntil: 0 });
-  });
+  const look = createLook(config, options);
+  const own = (): Seen => ({ found: [...look.faults()], run: null, isRunning: false });
+  const standing: Sender[] = [];
+  const faulty: Sender[] = [];
+  for (const sink of sinks) {
+    const rest = { refusal: '', waitUntil: 0, failed: { times: 0, retryAt: 0 } };
+    const line = { ...options, config, sink, ...rest };
+    const memory = createToldMemory(config.snapshot, sink.name, clock);
+    standing.push(createSender({ ...line, memory, look: look.status }));
+    faulty.push(createSender({ ...line, ...rest, memory: createProcessMemory(), look: own }));
+  }
+  const tell = (when: When): void => {
+    const who = reporter();
+    // The status must be read now, because once the next run has started, the outcome of the last
+    // one is no longer visible.
+    const seen = who === 'this' ? look.status() : undefined;
+    if (seen) for (const sender of standing) sender.tell(seen, when);
+    const isOthers = who === 'another';
+    const faults = isOthers ? { found: [], run: null, isRunning: false } : own();
+    for (const sender of faulty) sender.tell(faults, when);
+  };
+  const over = new AbortController();
+  const watch = async (): Promise<void> => {
+    for (;;) {
+      await clock.sleep(eachMs, over.signal);
+      tell('timer');
+    }
+  };
   return {
-    ran() {
-      // The status must be read now, because once the next run has started, the outcome of the last
-      // one is no longer visible.
-      const seen = look();
-      if (seen) for (const sender of senders) sender.tell(seen);
-    },
+    ran: () => tell('run'),
+    watch: () => void watch().catch(() => undefined),
     async close() {
-      await Promise.all(senders.map(async (sender) => sender.close()));
+      over.abort();
+      await Promise.all([...standing, ...faulty].map(async ({ ended }) => ended()));
+      await Promise.all(sinks.map(async (sink) => sink.close()));
     },
   };
 }
 
-function lookNow(config: Config, { log }: NotifierOptions): Seen | undefined {
-  try {
-    const standing = readCurrentStatus(config);
-    const { full, fast } = standing.lastRuns;
-    const isFast = fast && fast.startedAt > (full?.startedAt ?? '');
-    const isRunning = [full, fast].some((run) => run?.status === 'running');
-    return { found: foundIn(standing), run: (isFast ? fast : full)?.run ?? null, isRunning };
-  } catch (error) {
-    log.noticed(undefined, sayWhy(error));
-    return undefined;
-  }
+/** Reads the state of the mirror, and remembers why that failed the last time. */
+function createLook(
+  config: Config,
+  { log, faults = () => [] }: Pick<NotifierOptions, 'log' | 'faults'>,
+) {
+  let said: string | undefined;
+  let fault: Attention | undefined;
+  return {
+    /** Returns undefined if the snapshot cannot be read, which is printed once. */
+    status(): Seen | undefined {
+      try {
+        const seen = seenIn(config);
+        said = undefined;
+        fault = undefined;
+        return seen;
+      } catch (error) {
+        fault = unreadable(error);
+        const why = sayWhy(error);
+        if (why !== said) log.noticed(undefined, why);
+        said = why;
+        return undefined;
+      }
+    },
+    faults: () => [...faults(), ...(fault ? [fault] : [])],
+  };
 }
+
+function seenIn(config: Config): Seen {
+  const standing = readCurrentStatus(config);
+  const { full, fast } = standing.lastRuns;
+  const isFast = fast && fast.startedAt > (full?.startedAt ?? '');
+  const isRunning = [full, fast].some((run) => run?.status === 'running');
+  return { found: foundIn(standing), run: (isFast ? fast : full)?.run ?? null, isRunning };
+}
+
+type Sender = ReturnType<typeof createSender>;
 
 /** Sends to one sink, one delivery after the other. A newer status replaces one that waits. */
 function createSender(line: Line) {
@@ -74,13 +140,15 @@ function createSender(line: Line) {
     underWay = undefined;
   };
   return {
-    tell(seen: Seen) {
+    tell(seen: Seen, when: When) {
+      // During a run, the outcome of the last one is not visible, but may be under way.
+      const isLess = underWay !== undefined && seen.isRunning;
+      if (when === 'timer' && (isLess || line.clock.now() < line.failed.retryAt)) return;
       next = seen;
       underWay ??= tellAll();
     },
-    async close() {
+    async ended() {
       await underWay;
-      await line.sink.close();
     },
   };
 }

@@ -34,7 +34,10 @@ export interface Message {
   run: string | null;
   /** What is reported, at least one. */
   items: readonly [Item, ...Item[]];
-  /** The page of the mirror in the console, if the configuration states its public address. */
+  /**
+   * The page of the console that mends it, if all items have the same one, else that of the mirror;
+   * undefined if the configuration does not state the public address.
+   */
   link: string | undefined;
 }
 
@@ -47,6 +50,8 @@ export interface Item {
   reason: string;
   /** What to do; '' if there is nothing to do. */
   fix: string;
+  /** The page of the console that mends it, such as approvals; by default the overview. */
+  page?: string;
 }
 
 /**

@@ -4,23 +4,25 @@
  *
  *   claim      stored before each attempt; while it holds, no other process sends to the receiver
  *   told       stored after a message was sent, together with the end of the claim
- *   unstored   what was sent but could not be stored; the next claim of this process stores it
+ *   unsent     stored after an attempt failed (unsent-notices.ts)
+ *   unstored   what came of an attempt but could not be stored; the next claim of this process
+ *              stores it
  *
  * A claim ends by itself after some time, because its process may have died. As long as there is no
  * snapshot, there is no claim, and what was told is known to this process only.
  */
 import { existsSync } from 'node:fs';
 import type { Clock } from '../../domain/clock.ts';
-import { after, type Notice, type NoticeLines, told } from '../../cli/status/trouble-notice.ts';
+import { told } from '../../cli/status/trouble-notice.ts';
 import { type Meta, metaValue } from '../../snapshot/database/meta-table.ts';
 import { lookInto, openSnapshot } from '../../snapshot/snapshot.ts';
+import { afterAttempt, type Told, type Tried, unsentSchema } from './unsent-notices.ts';
 
 /** What a receiver was told, and by which process. */
-interface Standing {
-  lines: NoticeLines;
+interface Standing extends Told {
   /** Whether another process is sending to the receiver. */
   isClaimed: boolean;
-  /** Whether all that this process sent is stored. */
+  /** Whether all that this process tried is stored. */
   isStored: boolean;
 }
 
@@ -30,8 +32,8 @@ export interface ToldMemory {
   read(): Standing;
   /** Reads the current state and, unless another process has the claim, stores one. */
   claim(): Standing;
-  /** Stores what was sent, and ends the claim of this process. */
-  release(sent: readonly Notice[]): void;
+  /** Stores what came of an attempt, and ends the claim of this process. */
+  release(tried: readonly Tried[]): void;
 }
 
 /** How long a claim holds, in milliseconds: longer than any attempt takes. */
@@ -46,20 +48,22 @@ export function createToldMemory(
   // Earlier versions stored what the webhook was told under this name.
   const key = name === 'webhook' ? 'notices' : `notices.${name}`;
   const claimKey = `notices-claim.${name}`;
-  let unstored: { notice: Notice; at: number }[] = [];
+  const unsentKey = `notices-unsent.${name}`;
+  let unstored: Tried[] = [];
   let ownClaim: string | undefined;
 
   const readFrom = (meta?: Meta): Standing => {
-    const stored = (meta && metaValue(meta, key, told)) ?? {};
-    const lines = unstored.reduce((so, { notice, at }) => after(so, notice, at), stored);
+    const is = unstored.reduce(afterAttempt, storedIn(meta, key, unsentKey));
     const until = meta?.get(claimKey);
     // A clock that was ahead may have stored a time that is far away.
     const leftMs = Number(until ?? 0) - now();
     const isClaimed = until !== ownClaim && leftMs > 0 && leftMs <= claimMs;
-    return { lines, isClaimed, isStored: unstored.length === 0 };
+    return { ...is, isClaimed, isStored: unstored.length === 0 };
   };
   const store = (meta: Meta): void => {
-    if (unstored.length > 0) meta.set(key, JSON.stringify(readFrom(meta).lines));
+    const { lines, unsent } = readFrom(meta);
+    if (unstored.some(({ isSent }) => isSent)) meta.set(key, JSON.stringify(lines));
+    if (unstored.length > 0) keep(meta, unsentKey, unsent);
   };
   return {
     read() {
@@ -84,8 +88,8 @@ export function createToldMemory(
       [unstored, ownClaim] = [[], until];
       return standing;
     },
-    release(sent) {
-      unstored.push(...sent.map((notice) => ({ notice, at: now() })));
+    release(tried) {
+      unstored.push(...tried);
       if (!existsSync(file)) return;
       write(file, (meta) => {
         store(meta);
@@ -94,6 +98,33 @@ export function createToldMemory(
       [unstored, ownClaim] = [[], undefined];
     },
   };
+}
+
+/**
+ * Creates a memory that lasts as long as this process, for what only this process notices. It works
+ * without the snapshot.
+ */
+export function createProcessMemory(): ToldMemory {
+  let is: Told = { lines: {}, unsent: [] };
+  const read = (): Standing => ({ ...is, isClaimed: false, isStored: true });
+  return {
+    read,
+    claim: read,
+    release: (tried) => void (is = tried.reduce(afterAttempt, is)),
+  };
+}
+
+function storedIn(meta: Meta | undefined, key: string, unsentKey: string): Told {
+  return {
+    lines: (meta && metaValue(meta, key, told)) ?? {},
+    unsent: (meta && metaValue(meta, unsentKey, unsentSchema)) ?? [],
+  };
+}
+
+/** Stores a list, or drops it if it is empty. */
+function keep(meta: Meta, key: string, list: readonly unknown[]): void {
+  if (list.length > 0) meta.set(key, JSON.stringify(list));
+  else meta.drop(key);
 }
 
 /**

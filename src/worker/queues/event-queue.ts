@@ -152,8 +152,13 @@ interface Data {
 function jobOf(id: string, heard: Heard) {
   const isErased = heard === 'erased';
   const data: Data = isErased ? { id, erased: true } : { id };
-  const deduplication = { id: `${isErased ? 'erased-' : ''}${hash(id)}`, keepLastIfActive: true };
+  const deduplication = { id: deduplicationOf(id, isErased), keepLastIfActive: true };
   return { name: isErased ? 'erased' : 'event', data, opts: { ...jobOptions, deduplication } };
+}
+
+/** Returns the name under which BullMQ finds the job of a record that is not done. */
+export function deduplicationOf(id: string, isErased: boolean): string {
+  return `${isErased ? 'erased-' : ''}${hash(id)}`;
 }
 
 /** Returns a text of fixed length, because ids may be long and contain any character. */

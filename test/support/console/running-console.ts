@@ -56,7 +56,9 @@ export async function startConsole(
         for (const name of [method].flat()) routes.push(`${name} ${path}`);
       });
       serveConsole(app, {
-        mirrors: files.map((file) => consoleMirror(loadConfig(file, {}), shell, systemClock)),
+        mirrors: files.map((file) =>
+          consoleMirror(loadConfig(file, {}), shell, { clock: systemClock }),
+        ),
         access: {
           users: undefined,
           proxy: undefined,

@@ -16,6 +16,8 @@ const elsewhere: Readonly<Record<string, (types: readonly string[]) => string>> 
   'contacts.source': sourceLinks,
   'templates.source': sourceLinks,
   'policy.approvers': () => '[keys](approvals.md#several-approvers)',
+  'policy.canary': () => '[keys](canary.md#keys)',
+  'templates.canary': () => '[keys](canary.md#keys)',
   'contacts.returns': (types) => `[by type](write-back.md): ${types.map(code).join(', ')}`,
 };
 
@@ -60,7 +62,7 @@ const pages: Readonly<Record<string, string>> = {
   requests: 'requests.md',
   rules: 'rules-and-windows.md',
   windows: 'rules-and-windows.md',
-  alerts: 'notifications.md',
+  alerts: 'thresholds.md',
   notices: 'notifications.md',
 };
 

@@ -29,12 +29,15 @@ export const bothIn = () => wish({ newsletter: 'yes', product: 'yes' });
 interface Shown extends Partial<Omit<Contact, 'channels'>> {
   news?: Subscription;
   product?: Subscription;
+  /** In a channel that is not configured. */
+  other?: Subscription;
 }
 
-function platformContact({ news, product, ...rest }: Shown = {}): Contact {
+function platformContact({ news, product, other, ...rest }: Shown = {}): Contact {
   const channels = [
     ...(news ? [{ id: NEWS, name: '', subscription: news }] : []),
     ...(product ? [{ id: PRODUCT, name: '', subscription: product }] : []),
+    ...(other ? [{ id: 'ch_other', name: '', subscription: other }] : []),
   ];
   return { id: 'con_1', email: ANN, status: 'subscribed', channels, ...rest };
 }

@@ -3,8 +3,11 @@ import { request } from 'node:http';
 import { systemClock } from '../../../src/http/system-clock.ts';
 import { createMetrics } from '../../../src/server/metrics.ts';
 import { createServer, type Server } from '../../../src/server/http-server.ts';
+import { serveWorkerPages } from '../../../src/server/worker-pages.ts';
 import { serveWorkerRoutes, type WorkerRoutes } from '../../../src/server/worker-routes.ts';
-import { serveConsole } from '../../../src/console/console-routes.ts';
+import { pagesFor, serveConsole } from '../../../src/console/console-routes.ts';
+import type { AccessRules } from '../../../src/console/access/visitor.ts';
+import type { QueueView } from '../../../src/worker/queues/queue-view.ts';
 import type { ConsoleMirror } from '../../../src/console/view/console-mirror.ts';
 
 export interface Started {
@@ -20,12 +23,15 @@ export interface ServerParts extends WorkerRoutes {
   host: string;
   port: number;
   mirrors: readonly ConsoleMirror[];
+  queues: QueueView['queues'];
+  /** Who is let in, beside the token. */
+  access: Partial<AccessRules>;
 }
 
 export async function startServer(options: Partial<ServerParts> = {}): Promise<Started> {
   const failures: unknown[] = [];
   const failed = (error: unknown): void => void failures.push(error);
-  const { host, port, mirrors, ...routes }: ServerParts = {
+  const { host, port, mirrors, queues, access, ...routes }: ServerParts = {
     host: '127.0.0.1',
     port: 0,
     mirrors: [],
@@ -33,12 +39,13 @@ export async function startServer(options: Partial<ServerParts> = {}): Promise<S
     publicUrl: undefined,
     webhooks: new Map(),
     queues: [],
+    access: {},
     metrics: createMetrics([]),
     ready: () => [],
     clock: systemClock,
     ...options,
   };
-  const { token, clock } = routes;
+  const { token, clock, metrics } = routes;
   const none = {
     users: undefined,
     proxy: undefined,
@@ -53,12 +60,14 @@ export async function startServer(options: Partial<ServerParts> = {}): Promise<S
     failed,
     register(app) {
       serveWorkerRoutes(app, routes);
+      const rules = { ...none, token, ...access };
       serveConsole(app, {
         mirrors,
-        access: { ...none, token },
+        access: rules,
         clock,
         secret: '00'.repeat(32),
         failed,
+        beside: (scope) => serveWorkerPages(scope, pagesFor(rules, { metrics, queues })),
       });
     },
   });

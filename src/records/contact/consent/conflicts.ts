@@ -99,7 +99,7 @@ export function conflictOf(by: string, { channel, isDoubtful, contacts }: Subjec
       cause: 'several-contacts',
       about: 'several contacts on the platform share one address, so nobody is opted in',
       reason: `${channel}: ${contacts} contacts on the platform share this address, so nobody is opted in`,
-      fix: 'delete all but one of them on the platform',
+      fix: 'delete all but one of them on the platform, and keep the one that opted out',
     };
   }
   const found = isDoubtful && byShown.has(by) ? doubtful : (conflicts[by] ?? leftChannel);
@@ -129,7 +129,9 @@ function vanished(): Conflict {
   return {
     cause: 'vanished',
     reason: 'the contact vanished from the platform',
-    fix: 'remove the person from the CRM, or set policy.missing to recreate if they should come back',
+    fix:
+      'remove the person from the CRM; policy.missing: recreate brings back everybody who vanished, ' +
+      'also those who had themselves deleted',
   };
 }
 

@@ -11,7 +11,7 @@ import { type Conflict, conflictOf, contradiction, renamedThere } from './confli
 import { isErased, newsOfSight } from './do-not-contact-entries.ts';
 import { channelFacts, factsOf, newerWill, type PersonFacts, type PersonRules } from './facts.ts';
 import { gates, passGates } from './gates.ts';
-import { statingOut, withdrawsStated } from './own-opt-outs.ts';
+import { overriddenBy, statingOut, withdrawsStated } from './own-opt-outs.ts';
 import { isDoubtful } from './platform-opt-outs.ts';
 import { isIrrelevant, isToRecord, noteOf } from './recorded-note.ts';
 import { renamedTargets } from './renamed-contact.ts';
@@ -132,7 +132,7 @@ function isOut({ action }: Verdict): boolean {
 }
 
 /** The cause of an opt-out, the CRM records that state it, and all CRM records of the address. */
-type Why = Pick<EnrolmentBody, 'cause' | 'stated' | 'bound' | 'undone'>;
+type Why = Pick<EnrolmentBody, 'cause' | 'stated' | 'bound' | 'restores' | 'undone'>;
 
 function whyOf({ states }: PersonFacts, { cause, by }: Verdict, channel: string): Why {
   if (cause === 'address') return { cause: 'address' };
@@ -206,7 +206,8 @@ function conflictProblem(key: Key, part: string, fault: Conflict): RecordProblem
  * Completes the changes that create or opt in a contact. `forbids`: the creation may bring channels
  * with it, and the CRM wants an opt-out from one. `former`: the contacts under former addresses,
  * which are read again before sending. `changed`: the contact as it was when its opt-out was
- * overridden. `withdraws`: the CRM had stated an opt-out that the change withdraws.
+ * overridden. `overrides`: that opt-out. `withdraws`: the CRM had stated an opt-out that the change
+ * withdraws.
  */
 function markEnrolments(decision: Decision, facts: PersonFacts): void {
   const { states, desired, recorded, shown } = facts;
@@ -223,9 +224,10 @@ function markEnrolments(decision: Decision, facts: PersonFacts): void {
     const newer = newerWill(facts, change.part);
     const since = states.entries.some(isOperators) ? laterWill(states, change.part) : undefined;
     const past = facts.former.map(({ channels }) => channels[change.part]);
-    const withdraws =
-      withdrawsStated(facts.now.channels[change.part], past, states.desired) || undefined;
-    const body = { changed, forbids, former, newer, settles: isAll, since, withdraws };
+    const now = facts.now.channels[change.part];
+    const withdraws = withdrawsStated(now, past, states.desired) || undefined;
+    const overrides = overriddenBy(states.desired, now, past);
+    const body = { changed, forbids, former, newer, overrides, settles: isAll, since, withdraws };
     return { ...change, body: canonicalJson(body) };
   };
   decision.changes = decision.changes.map(mark);

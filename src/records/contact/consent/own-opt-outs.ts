@@ -6,8 +6,8 @@
  *   the CRM stated it                              a record that stated it and opts in now,
  *                                                  or a `consentAt` that is later than our
  *                                                  acknowledged opt-out and not in the future
- *   `undo` took back our opt-in                    any statement that differs from the one that
- *                                                  the CRM made then, or undoing the undo
+ *   `undo` took back our opt-in                    any words other than those that the CRM stated
+ *                                                  then, a `consentAt` as above, or undoing the undo
  *   any                                            `allow`, or `resolve --in`
  *
  * An opt-out recorded by an earlier version has no cause. It counts as stated by the records that
@@ -16,8 +16,8 @@
  */
 import { unsettled } from '../observe/channel-observation.ts';
 import type { DesiredContactRow } from '../observe/contact-rows.ts';
-import type { Membership, UndoneOptIn } from '../observe/contact-state.ts';
-import { statedAt, statementIn } from '../observe/strictest-consent.ts';
+import type { Membership, OverriddenOptOut, UndoneOptIn } from '../observe/contact-state.ts';
+import { statedAt, statementIn, wordsOf } from '../observe/strictest-consent.ts';
 
 /** What the CRM now states about the person. */
 interface Said {
@@ -53,7 +53,8 @@ export function attributed(membership: Membership, channel: string, said: Said):
     const all = [...new Set([...(known.bound ?? []), ...bound])].toSorted();
     return { ...known, acked, bound: all, cause: 'stated', stated };
   }
-  if (undone) return remembering(membership, undone, statementOf(said, channel));
+  if (undone)
+    return said.certified ? remembering(membership, undone, { ...said, channel }) : membership;
   if (known.cause !== undefined || released || settled) return membership;
   const before = origins.length > 0 ? [...origins].toSorted() : bound;
   return { ...known, acked, bound: before, cause: 'stated', stated: before };
@@ -61,25 +62,31 @@ export function attributed(membership: Membership, channel: string, said: Said):
 
 /**
  * Returns an opt-out by `undo` with what the CRM states, if that was not known yet, and without it
- * once the CRM has stated something else.
+ * once the CRM has stated something else. A time counts only if it is later than that opt-out:
+ * another time may be a correction, or the first one that the configuration reads.
  */
 function remembering(
   membership: Membership,
   undone: UndoneOptIn,
-  said: string | undefined,
+  { channel, ...said }: Pick<Said, 'desired' | 'by'> & { channel: string },
 ): Membership {
-  if (said === undefined || said === undone.said) return membership;
-  if (undone.said === undefined) return { ...membership, undone: { ...undone, said } };
+  const words = statementIn(said.desired, channel);
+  if (words === undefined) return membership;
+  if (undone.said === undefined) return { ...membership, undone: { ...undone, said: words } };
+  const isSame = words === wordsOf(undone.said);
+  if (isSame && !isStatedAfter(membership, channel, said)) return membership;
   const { undone: _, ...over } = membership;
   return over;
 }
 
-/** Returns what a complete reading of the CRM states; undefined if it is not known. */
-function statementOf(
-  { desired, certified }: Pick<Said, 'desired' | 'certified'>,
+/** Returns whether the CRM's statement is later than our opt-out, and not in the future. */
+function isStatedAfter(
+  { acked }: Membership,
   channel: string,
-): string | undefined {
-  return certified ? statementIn(desired, channel) : undefined;
+  { desired, by }: Pick<Said, 'desired' | 'by'>,
+): boolean {
+  const at = statedAt(desired, channel);
+  return at !== null && acked !== undefined && at > acked && at <= by;
 }
 
 /** Returns whether the CRM's current statement withdraws an opt-out of ours. */
@@ -89,17 +96,16 @@ export function isTakenBack(
   { desired, by }: Pick<Said, 'desired' | 'by'>,
 ): boolean {
   if (!isOurs(membership)) return false;
-  const { acked, cause, released, settled, stated = [], undone } = membership;
+  const { cause, released, settled, stated = [], undone } = membership;
   if (released || settled) return true;
-  if (undone)
-    return remembering(membership, undone, statementIn(desired, channel)).undone === undefined;
+  const said = { desired, by, channel };
+  if (undone && remembering(membership, undone, said).undone) return false;
   if (cause !== 'stated') return true;
   const saysIn = desired.some(
     (row) =>
       stated.includes(row.id) && row.presence === 'present' && wishOf(row, channel) === 'opt_in',
   );
-  const at = statedAt(desired, channel);
-  return saysIn || (at !== null && acked !== undefined && at > acked && at <= by);
+  return saysIn || isStatedAfter(membership, channel, said);
 }
 
 /**
@@ -111,10 +117,35 @@ export function withdrawsStated(
   former: readonly (Membership | undefined)[],
   desired: readonly DesiredContactRow[],
 ): boolean {
-  const past = former.filter((one) => desired.some(({ id }) => one?.bound?.includes(id)));
-  return [membership, ...past].some(
+  return [membership, ...boundBy(former, desired)].some(
     (one) => isOurs(one) && one.cause === 'stated' && !one.released && !one.settled,
   );
+}
+
+/**
+ * Returns the opt-out that an opt-in of these records overrides: the person's own, or one of ours
+ * that the CRM had stated, under this address or a former one. An opt-out of ours with another cause
+ * needs no memory, because any statement of the CRM ends it.
+ */
+export function overriddenBy(
+  desired: readonly DesiredContactRow[],
+  membership: Membership | undefined,
+  former: readonly (Membership | undefined)[],
+): OverriddenOptOut | undefined {
+  const found = [membership, ...boundBy(former, desired)].find(
+    (one) => isTheirs(one) || (isOurs(one) && one.cause === 'stated'),
+  );
+  if (!found) return undefined;
+  const { bound, by, cause, doubtful, made, stated } = found;
+  return { after: made?.after ?? null, bound, by, cause, doubtful, stated };
+}
+
+/** Returns the memberships under former addresses that belong to one of these records. */
+function boundBy(
+  former: readonly (Membership | undefined)[],
+  desired: readonly DesiredContactRow[],
+): (Membership | undefined)[] {
+  return former.filter((one) => desired.some(({ id }) => one?.bound?.includes(id)));
 }
 
 /** Returns whether this mirror made the opt-out. */

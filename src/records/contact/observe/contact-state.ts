@@ -57,6 +57,8 @@ export const observedBody = z.object({
    * `subscribed`.
    */
   left: z.boolean(),
+  /** Whether the contact shows anything in a channel that the configuration does not name. */
+  others: z.literal(true).optional(),
 });
 export type ObservedContact = z.infer<typeof observedBody>;
 
@@ -127,6 +129,15 @@ const membership = z.object({
   undone: undone.optional(),
 });
 export type Membership = z.infer<typeof membership>;
+
+/**
+ * An opt-out that an opt-in of ours overrode. `undo` restores it. `after`: the lower end of the time
+ * in which the person made it. It holds no other time, so that equal plans have equal hashes.
+ */
+const overridden = membership
+  .pick({ bound: true, by: true, cause: true, doubtful: true, stated: true })
+  .extend({ after: z.number().nullable() });
+export type OverriddenOptOut = z.infer<typeof overridden>;
 
 /** The recorded form of a contact. */
 export const recordedBody = z.object({
@@ -203,6 +214,9 @@ export const enrolmentBody = z.object({
   since: z.number().optional(),
   /** The person's contacts under former addresses as last observed, as sorted fingerprints. */
   former: z.array(z.object({ key: z.string(), shown: z.array(z.string()) })).default([]),
+  /** The opt-out that an opt_in or creation overrides, and the one that `undo` restores. */
+  overrides: overridden.optional(),
+  restores: overridden.optional(),
   /** Whether an opt_in or creation withdraws an opt-out that the CRM had stated. */
   withdraws: z.literal(true).optional(),
   /** Whether nothing is left to do after a creation (converged-creation.ts). */

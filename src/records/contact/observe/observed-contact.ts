@@ -38,25 +38,29 @@ export function observe(contact: Shown, channels: ReadonlySet<string>): Observed
   };
   const form = canonicalJson(seen);
   const changed = contact.updatedAt;
+  const others = contact.channels.some(({ id }) => !channels.has(id));
+  const rest = {
+    ...(typeof changed === 'string' && { changed }),
+    ...(others && ({ others } as const)),
+  };
   return {
     kind: 'contact',
     id: contact.id,
     alias: contactKey(contact.email),
-    body: withChange(form, changed),
-    value: typeof changed === 'string' ? { ...seen, changed } : seen,
+    body: withRest(form, rest),
+    value: { ...seen, ...rest },
     fingerprint: fingerprint(form),
     createdAt: timeOf(contact.createdAt),
   };
 }
 
 /**
- * Inserts the time of the last change at the front of the text, which is faster than serializing it
- * again.
+ * Inserts what the fingerprint excludes at the front of the text, which is faster than serializing
+ * it again.
  */
-function withChange(form: string, changed: string | null | undefined): string {
-  return typeof changed === 'string'
-    ? `{"changed":${JSON.stringify(changed)},${form.slice(1)}`
-    : form;
+function withRest(form: string, rest: object): string {
+  const front = JSON.stringify(rest).slice(0, -1);
+  return front === '{' ? form : `${front},${form.slice(1)}`;
 }
 
 function subscriptionsOf(
@@ -86,11 +90,11 @@ function suppressionOf(reason: string): Cause {
 }
 
 /**
- * Returns the fingerprint of everything that decisions depend on. It excludes `changed`, because a
- * change to anything else is not a reason for a new decision.
+ * Returns the fingerprint of everything that decisions depend on. It excludes `changed` and
+ * `others`, because a change to anything else is not a reason for a new decision.
  */
 export function fingerprintOf({ causes, channels, id, left }: ObservedContact): string {
-  const form: Record<Exclude<keyof ObservedContact, 'changed'>, unknown> = {
+  const form: Record<Exclude<keyof ObservedContact, 'changed' | 'others'>, unknown> = {
     causes,
     channels,
     id,

@@ -48,9 +48,9 @@ export function statingIn(desired: readonly DesiredContactRow[], channel: string
 }
 
 /**
- * Returns what the CRM states about a channel, without the ids of the records that state it;
- * undefined if that is unknown, because a record is invalid or no record states that the person is
- * present.
+ * Returns the words that the CRM states about a channel, without the ids of the records that state
+ * them, and without their times; undefined if they are unknown, because a record is invalid or no
+ * record states that the person is present.
  */
 export function statementIn(
   rows: readonly DesiredContactRow[],
@@ -58,11 +58,16 @@ export function statementIn(
 ): string | undefined {
   const present = rows.filter(({ value }) => value.presence === 'present');
   if (present.length === 0 || rows.some(({ invalid }) => invalid)) return undefined;
-  const opinions = present.map(({ value }) => {
-    const wish = value.channels[channel];
-    return wish ? [wish, value.consentAt ?? []].flat().join(' ') : [];
-  });
-  return [...new Set(opinions.flat())].toSorted().join(', ');
+  return wordsOf(present.map(({ value }) => value.channels[channel] ?? '').join(', '));
+}
+
+/** Returns the words of a statement. An earlier version kept the times with them. */
+export function wordsOf(statement: string): string {
+  const words = statement.split(', ').map((part) => part.split(' ')[0] ?? '');
+  return [...new Set(words)]
+    .filter((word) => word !== '')
+    .toSorted()
+    .join(', ');
 }
 
 /**

@@ -21,7 +21,8 @@ const nothing: RecordedContact = { channels: {}, contacts: [], defaults: [], out
  *
  * Only an acknowledged request makes an opt-out ours. An opt-out that the person made before, or
  * that was already there (409), remains the platform's. A creation starts over and keeps only the
- * opt-outs of a contact that vanished. After a delete the contact counts as never owned. A person
+ * opt-outs of a contact that vanished. An opt-out by `undo` that restores a person's own becomes the
+ * person's again, made by now at the latest. After a delete the contact counts as never owned. A person
  * without a row who is opted out was erased, and gets no row. After a delete by `undo`, the
  * opt-outs remain recorded.
  */
@@ -38,7 +39,8 @@ export function acknowledge(
   const { contact, whole } = shownAfter(recorded, change, { ...ack, id });
   const others = recorded.contacts.filter((other) => other.id !== id);
   const isRenamed = isElsewhere(recorded, id, ack);
-  const isOutByUs = change.op === 'opt_out' && !ack.found;
+  const isTheirs = change.value.restores?.by === 'platform';
+  const isOutByUs = change.op === 'opt_out' && !ack.found && !isTheirs;
   const outByUs = isOutByUs ? [change.part] : [];
   const { contacts, renamed } = contactsAfter(recorded, { contact, others, isRenamed, outByUs });
   const channels = channelsAfter(recorded, change, { ...ack, id, row: before });
@@ -195,7 +197,22 @@ function membership(
   if (is === 'opt_in') return { by: found ? 'platform' : 'us', is };
   if (before?.is === 'opt_out' && before.by === 'platform') return unsettled(before);
   if (found) return theirs;
-  const { cause, stated, bound, undone: memory } = change.value;
+  const { cause, stated, bound, restores, undone: memory } = change.value;
+  if (restores?.by === 'platform') {
+    const made = { after: restores.after, by: latest };
+    return { by: 'platform', doubtful: restores.doubtful, is, made };
+  }
+  if (restores?.cause === 'stated') {
+    return {
+      acked: latest,
+      bound,
+      by: 'us',
+      cause: 'stated',
+      is,
+      stated: restores.stated,
+      undone: memory,
+    };
+  }
   // An opt-out that the CRM stated keeps that cause, even if another contact is opted out for
   // another reason.
   if (isOurs(before) && before.cause === 'stated' && cause !== 'stated') return unsettled(before);

@@ -42,7 +42,7 @@ export async function precheck(
   if (target === undefined) return undefined;
   const now = await retrieve(access, { ...change, target }, known.signal);
   const same = now?.fingerprint === shownBefore(change, recorded);
-  if (now && same && isUnchanged(now, change)) {
+  if (now && same && isUnchanged(now, change) && !isElsewhere(now, change)) {
     const rows = known.partial ? await search(access, change.key, known.signal) : [now];
     if (rows.length !== 1) return stale(rows, 'several contacts of this address');
     return lookBack(access, change, known);
@@ -67,6 +67,14 @@ function shownBefore(
  */
 function isUnchanged(now: ObservedContactRow, { value }: ContactChange): boolean {
   return value.changed === undefined || now.value.changed === value.changed;
+}
+
+/**
+ * Returns whether `undo` must not delete the contact, because it is in a channel that the
+ * configuration does not name, or unsubscribed from one.
+ */
+function isElsewhere({ value: shown }: ObservedContactRow, { op, value }: ContactChange): boolean {
+  return op === 'delete' && value.undone !== undefined && shown.others === true;
 }
 
 /**

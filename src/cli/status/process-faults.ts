@@ -1,0 +1,30 @@
+/**
+ * Lists what no status contains, because only the process that serves or shows a mirror notices it:
+ * Redis is away, or the snapshot cannot be read. All functions are pure.
+ */
+import { explain } from '../output/failure-report.ts';
+import { exitCode } from '../output/exit-codes.ts';
+import { isExpected } from '../../domain/errors.ts';
+import type { Attention } from './attention-list.ts';
+
+/** Returns the line about Redis; `why` says that it is away. */
+export function redisAway(why: string): Attention {
+  return {
+    code: 'redis_away',
+    text: `${why}: no run of the schedule starts, and no event is accepted`,
+    fix: 'start Redis again, or correct `redis` in the configuration; the worker then goes on by itself',
+  };
+}
+
+/**
+ * Returns the line about a snapshot that cannot be read, or undefined if the error is a bug, or
+ * says that another process has it locked now.
+ */
+export function unreadable(error: unknown): Attention | undefined {
+  const { problem, code, text } = explain(error);
+  const isBug = !isExpected(error) && text.includes('this is a bug');
+  if (isBug || code === exitCode('busy')) return undefined;
+  const { reason, fix = 'look at the file, its disk and its permissions' } = problem;
+  const what = `the snapshot cannot be read, so nothing is known of this mirror: ${reason}`;
+  return { code: 'snapshot_unreadable', text: what, fix };
+}

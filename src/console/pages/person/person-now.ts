@@ -1,0 +1,124 @@
+/** Asks the CRM and the platform about one person: the answer as a page, or all of it as a file. */
+import { type ExplainedPerson } from '../../../cli/lookup/person-document.ts';
+import { examinePerson } from '../../../cli/lookup/examined-person.ts';
+import { dossierOf } from '../../../cli/dossier/dossier-document.ts';
+import { pageOf } from '../../../cli/dossier/dossier-page.ts';
+import { existingKey, textOf } from '../../../cli/dossier/signed-file.ts';
+import { explainedSections, headOf } from '../../../cli/lookup/person-text.ts';
+import { namesOf } from '../../../cli/lookup/person-names.ts';
+import { shortHash } from '../../../engine/context/person-identity.ts';
+import { titledChannel } from '../../view/channel-name.ts';
+import { forbidden, notOperator } from '../../view/form.ts';
+import {
+  html,
+  type Html,
+  linkTo,
+  type Page,
+  type PageContent,
+  type PageRequest,
+  prose,
+} from '../../view/page.ts';
+import { personIn } from '../../view/person-link.ts';
+import { rulesTable } from './rules-table.ts';
+import { nobody } from './person.ts';
+import { questionForm } from './person-actions.ts';
+import { ruleWords } from './person-rules.ts';
+
+/** What `explain` says, for operators: it sends requests. */
+export const personNowPage: Page = {
+  path: 'people/:id/now',
+  show: (request) => (request.user.role === 'operator' ? question(request, 'now') : notOperator),
+  async ask(request) {
+    const { mirror, user } = request;
+    if (user.role !== 'operator') return notOperator;
+    return mirror.assembled(async (opened, shell) => {
+      const { snapshot } = opened.mirror;
+      const key = personIn(snapshot, request.id);
+      if (key === undefined) return nobody;
+      const { config } = mirror;
+      const names = namesOf(snapshot, user.seesAddresses);
+      const shown = { names, addresses: user.seesAddresses, offline: false };
+      const { document } = await examinePerson(opened, shell, { config, key, ...shown });
+      const title = `${names({ kind: 'contact', key })}, asked now`;
+      return { title, body: explained(request, document) };
+    });
+  },
+};
+
+/** The dossier, for those who see addresses: it names the person by theirs. */
+export const dossierFile: Page = {
+  path: 'people/:id/dossier.html',
+  show: (request) => (request.user.seesAddresses ? question(request, 'dossier') : notForViewers),
+  async ask({ mirror, user, id }) {
+    if (!user.seesAddresses) return notForViewers;
+    return mirror.assembled(async (opened, shell) => {
+      const { snapshot } = opened.mirror;
+      const key = personIn(snapshot, id);
+      if (key === undefined) return nobody;
+      const { config } = mirror;
+      const asked = { key, asOf: null, offline: false };
+      const document = await dossierOf(config, { opened, shell }, asked);
+      const signing = existingKey(config.audit.keyFile);
+      const text = pageOf(document, textOf(document, signing), signing);
+      const name = shortHash(snapshot.meta, key).slice(1);
+      return { name: `dossier-${name}.html`, type: 'text/html', text };
+    });
+  },
+};
+
+const notForViewers = forbidden('A dossier contains the address of the person');
+
+function question(request: PageRequest, what: 'now' | 'dossier'): PageContent {
+  const back = linkTo(request, `people/${request.id}`);
+  const body = html`${questionForm(request, what)}
+    <p><a href="${back}">Back to the person</a></p>`;
+  return { title: 'One person', body };
+}
+
+function explained(request: PageRequest, document: ExplainedPerson): Html {
+  const back = linkTo(request, `people/${request.id}`);
+  return html`<p>${headOf(document)}. <a href="${back}">Back to the person</a></p>
+    ${explainedSections(document, false).map(
+      ([title, lines]) =>
+        html`<section>
+          <h2>${title}</h2>
+          <pre>${lines.join('\n')}</pre>
+        </section>`,
+    )}
+    ${(document.channels ?? []).map((channel) => rulesPart(request, document, channel))}`;
+}
+
+type Channel = NonNullable<ExplainedPerson['channels']>[number];
+
+/** Says which rule decided, and shows on demand every rule and gate in order, with what it said. */
+function rulesPart(
+  request: PageRequest,
+  document: ExplainedPerson,
+  { channel, tried, gates: asked, by }: Channel,
+): Html {
+  const said = new Map<string, string>([
+    ...tried.map(({ id, matches }) => [id, matches ? 'yes' : 'no'] as const),
+    ...asked.map(({ id, held }) => [id, held ? 'yes' : 'no'] as const),
+  ]);
+  const words = (id: string): Html | string => {
+    const word = said.get(id) ?? 'not asked';
+    return id === by ? html`<strong>${word}: this decided</strong>` : word;
+  };
+  return html`<section>
+    <h2>Which rule decides: ${titledChannel(request, channel)}</h2>
+    <p>${prose(ruleWords(by, goneNow(document)))}</p>
+    <details>
+      <summary>Every rule in order<span class="hidden">: ${channel}</span></summary>
+      ${rulesTable('Now', words)}
+    </details>
+  </section>`;
+}
+
+/** Returns how the person is gone from the CRM. */
+function goneNow({ crm, snapshot }: ExplainedPerson): string {
+  const moved = snapshot?.moved?.to ?? [];
+  if (moved.length > 0) return `with another address in the CRM (${moved.join(', ')})`;
+  if (crm.records.length === 0) return 'missing from the CRM';
+  const isFlagged = crm.records.some(({ presence }) => presence === 'flagged');
+  return isFlagged ? 'marked as deleted in the CRM' : 'out of scope (contacts.include)';
+}

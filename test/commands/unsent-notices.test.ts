@@ -1,0 +1,137 @@
+/** What ended while its receiver was away is told once the receiver answers again. */
+import { expect, test } from 'vitest';
+import { openSnapshot } from '../../src/snapshot/snapshot.ts';
+import type { Notice } from '../../src/cli/status/trouble-notice.ts';
+import {
+  afterAttempt,
+  solvedNotices,
+  type Told,
+} from '../../src/worker/notifications/unsent-notices.ts';
+import { receiver, refusing, reporting } from '../support/commands/notice-receivers.ts';
+import { untilHolds } from '../support/waiting.ts';
+
+const away = Array.from({ length: 4 }, () => 500);
+
+/** A mirror whose run failed while its receiver was away, and whose next run was well. */
+async function missed(form: 'slack' | 'webhook' = 'slack') {
+  const { heard, url } = await receiver(...away);
+  const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
+  const to = form === 'slack' ? [{ slack: { url } }] : [{ webhook: { url, secret } }];
+  const mirror = await reporting({ to });
+  await mirror.world.call('sync');
+  const fault = refusing(mirror.world, 403);
+  expect(await mirror.run()).toBe(1);
+  expect(heard.splice(0)).toHaveLength(4);
+  fault.undo();
+  return { ...mirror, heard };
+}
+
+test('the next run tells it, with its times, and once', async () => {
+  const { heard, run } = await missed();
+  expect(await run()).toBe(0);
+  expect(heard).toHaveLength(1);
+  const { text } = JSON.parse(heard[0]?.body ?? '');
+  expect(text).toMatch(
+    /world: solved: something failed\nfrom \S+Z to \S+Z, solved since: the last full run .* failed/,
+  );
+  expect(await run()).toBe(0);
+  expect(heard).toHaveLength(1);
+});
+
+test('a signed webhook gets it as recovered', async () => {
+  const { heard, run } = await missed('webhook');
+  await run();
+  const { type, data } = JSON.parse(heard[0]?.body ?? '');
+  expect(type).toBe('mirror.recovered');
+  expect(data.reason).toContain('solved since');
+});
+
+test('the timer of a worker tells it without another run', async () => {
+  const { heard, world, begin } = await missed();
+  expect((await world.call('sync')).code).toBe(0);
+  begin().watch();
+  await untilHolds(() => expect(heard).toHaveLength(1));
+  expect(heard[0]?.body).toContain('solved since');
+});
+
+test('the timer waits longer after each failure, and stops with the notifier', async () => {
+  const { heard, url } = await receiver(...Array.from({ length: 400 }, () => 500));
+  const { world, clock, begin } = await reporting({ to: [{ slack: { url } }] });
+  refusing(world, 403);
+  await world.call('sync');
+  const notifier = begin();
+  const began = clock.now();
+  notifier.watch();
+  await untilHolds(() => expect(heard.length).toBeGreaterThanOrEqual(12));
+  // Four attempts at once, after 5 minutes, and after 10 more.
+  expect(clock.now() - began).toBeGreaterThan(15 * 60_000);
+  await notifier.close();
+  const { length } = heard;
+  await new Promise((resolve) => void setTimeout(resolve, 200));
+  expect(heard).toHaveLength(length);
+});
+
+test('processes that overlap tell it once', async () => {
+  const { heard, world, begin } = await missed();
+  expect((await world.call('sync')).code).toBe(0);
+  const notifiers = [begin(), begin(), begin()];
+  for (const notifier of notifiers) notifier.ran();
+  await Promise.all(notifiers.map(async (notifier) => notifier.close()));
+  expect(heard).toHaveLength(1);
+  const { meta, close } = openSnapshot(world.path);
+  expect(meta.get('notices-unsent.slack')).toBeUndefined();
+  close();
+});
+
+test('a problem that still stands is told as usual, and its end as usual', async () => {
+  const { heard, url } = await receiver(...away);
+  const { world, run } = await reporting({ to: [{ slack: { url } }] });
+  const fault = refusing(world, 403);
+  await run();
+  expect(await run()).toBe(1);
+  fault.undo();
+  expect(await run()).toBe(0);
+  const texts = heard.slice(4).map(({ body }) => String(JSON.parse(body).text));
+  expect(texts).toEqual([
+    expect.stringContaining('world: something failed'),
+    expect.stringContaining('no longer: the last full run'),
+  ]);
+});
+
+const failed = (subject: string): Notice => ({
+  type: 'mirror.failed',
+  trouble: 'failed',
+  subject,
+  reason: subject,
+  fix: '',
+});
+
+test('twenty are kept, for a week', () => {
+  const day = 86_400_000;
+  const start: Told = { lines: {}, unsent: [] };
+  const tried = Array.from({ length: 30 }, (_, at) => ({
+    notice: failed(`p${at}`),
+    at: at * 1_000,
+    isSent: false,
+  }));
+  const { unsent, lines } = tried.reduce(afterAttempt, start);
+  expect(unsent.map(({ subject }) => subject)).toEqual(
+    Array.from({ length: 20 }, (_, at) => `p${at + 10}`),
+  );
+  expect(solvedNotices({ lines, unsent }, [], 6 * day)).toHaveLength(20);
+  expect(solvedNotices({ lines, unsent }, [], 8 * day)).toEqual([]);
+  const late = { notice: failed('late'), at: 8 * day, isSent: false };
+  expect(afterAttempt({ lines, unsent }, late).unsent).toHaveLength(1);
+});
+
+test('the times are those of the first attempt, and of the first look without the problem', () => {
+  const start: Told = { lines: {}, unsent: [] };
+  const first = afterAttempt(start, { notice: failed('p'), at: 1_000, isSent: false });
+  const again = afterAttempt(first, { notice: failed('p'), at: 2_000, isSent: false });
+  expect(again.unsent).toMatchObject([{ from: 1_000 }]);
+  const [solved] = solvedNotices(again, [], 3_000);
+  if (!solved) throw new Error('it is over');
+  const later = afterAttempt(again, { notice: solved, at: 4_000, isSent: false });
+  expect(solvedNotices(later, [], 9_000)[0]?.reason).toContain('to 1970-01-01T00:00:03Z');
+  expect(afterAttempt(later, { notice: solved, at: 9_500, isSent: true })).toEqual(start);
+});

@@ -1,0 +1,106 @@
+/** What `undo` leaves behind of a person, and what ends it. */
+import { describe, expect, test } from 'vitest';
+import { canonicalJson, type RecordedRow } from '../../src/domain/record.ts';
+import { recordedBody } from '../../src/records/contact/observe/contact-state.ts';
+import type { States } from '../../src/records/record-type.ts';
+import { ANN, conflicts, remembered, steps, wish } from '../support/records/person-facts.ts';
+import { LATER, NEWS, NOON, open, states } from '../support/records/record-stage.ts';
+import {
+  done,
+  isIn,
+  isOut,
+  ours,
+  run,
+  says,
+  undone,
+  withNews,
+} from '../support/records/undo-facts.ts';
+
+const kind = open().contacts;
+const recorded = remembered({ news: 'in' });
+const toIn = `opt_in ${NEWS} → con_1`;
+
+describe('what was undone', () => {
+  const at = (consentAt: number) => {
+    const row = says('yes');
+    return { ...row, body: canonicalJson({ ...Object(JSON.parse(row.body)), consentAt }) };
+  };
+  const decide = (known: Partial<States>) =>
+    kind.decide(states({ recorded: undone, observed: isOut, ...known }));
+  const newsOf = (row: RecordedRow | undefined) =>
+    recordedBody.parse(JSON.parse(row?.body ?? '{}')).channels[NEWS];
+
+  test.each<[string, Partial<States>, string[]]>([
+    ['the same statement', { desired: [says('yes')] }, []],
+    ['the same of another record', { desired: [wish({ id: '7', newsletter: 'yes' })] }, []],
+    ['the same at an older time', { desired: [at(NOON - 1)] }, []],
+    ['the same at the time of the undo', { desired: [at(NOON)] }, []],
+    ['the same at a time in the future', { desired: [at(LATER + 1)], by: LATER }, []],
+    ['the same at a later time', { desired: [at(NOON + 1)] }, [toIn]],
+    ['the same at a later and at an older time', { desired: [at(NOON + 1), at(NOON - 1)] }, []],
+    ['another statement', { desired: [says('no')] }, []],
+    ['a reading that is not complete', { desired: [says('no')], certified: false }, []],
+  ])('is not done again after %s', (_what, known, expected) => {
+    expect(steps(decide(known))).toEqual(expected);
+  });
+
+  test('is a conflict while the CRM states the same', () => {
+    const { problems } = decide({ desired: [says('yes')] });
+    expect(problems).toMatchObject([{ key: ANN, part: NEWS, cause: 'undone' }]);
+    expect(conflicts(decide({ desired: [says('')] }))).toEqual([]);
+  });
+
+  test.each(['', 'no'])('is done again after the CRM has stated "%s"', (word) => {
+    const { note } = decide({ desired: [says(word)] });
+    expect(newsOf(note)?.undone).toBeUndefined();
+    const next = decide({ recorded: note, desired: [says('yes')] });
+    expect(steps(next)).toEqual([toIn]);
+  });
+
+  test('stays remembered while the person is missing from the CRM', () => {
+    const { note } = decide({ desired: [] });
+    expect(newsOf(note)?.undone).toEqual({ run, said: 'opt_in' });
+    expect(steps(decide({ recorded: note, desired: [says('yes')] }))).toEqual([]);
+  });
+
+  test('stays so although an earlier version kept the time with the statement', () => {
+    const then = withNews({ ...ours, cause: 'undone', undone: { run, said: `opt_in ${NOON}` } });
+    expect(steps(decide({ recorded: then, desired: [at(NOON - 1)] }))).toEqual([]);
+  });
+
+  test('is compared with the first complete statement if there was none then', () => {
+    const unknown = withNews({ ...ours, cause: 'undone', bound: ['1'], undone: { run } });
+    const { note } = decide({ recorded: unknown, desired: [says('yes')] });
+    expect(newsOf(note)?.undone).toEqual({ run, said: 'opt_in' });
+  });
+});
+
+describe('an opt-in that overrode an opt-out', () => {
+  const after = (body: object) => {
+    const type = open({ absence: { deletes: 'created' } }).contacts;
+    const journaled = done('create', { body: canonicalJson(body) });
+    const { decision } = type.undo(states({ recorded, observed: isIn, desired: [says('yes')] }), {
+      run,
+      changes: [journaled],
+    });
+    expect(steps(decision)).toEqual([`opt_out ${NEWS} → con_1`]);
+    const [change] = decision.changes;
+    const ack = { is: 'acked' as const, id: 'con_1', observed: undefined, found: false };
+    const row = change && type.acknowledge(recorded, change, { ...ack, at: LATER });
+    return recordedBody.parse(JSON.parse(row?.body ?? '{}')).channels[NEWS];
+  };
+  const person = { is: 'opt_out', by: 'platform' } as const;
+
+  test.each([{ newer: NOON }, { changed: 'then' }, { since: NOON }, { withdraws: true }])(
+    'with a journal that did not keep it (%j) leaves an opt-out that nothing older ends',
+    (body) => {
+      const made = { after: null, by: LATER };
+      expect(after(body)).toEqual({ ...person, doubtful: true, made });
+    },
+  );
+
+  test('restores the opt-out of the person, made between its time and now', () => {
+    const overrides = { by: 'platform', after: 5 };
+    expect(after({ overrides, newer: NOON })).toEqual({ ...person, made: { after: 5, by: LATER } });
+  });
+});
