@@ -1,5 +1,5 @@
 /** Reads what the page of the approvals shows, in the words of its users. */
-import { type GuardClass, guardNames, guardRows } from '../../../domain/guard-classes.ts';
+import { type GuardClass, guardNames } from '../../../domain/guard-classes.ts';
 import { askedBefore } from '../../../engine/guard/plan-rules.ts';
 import { approvalsInForce } from '../../../engine/guard/signed-approvals.ts';
 import type { Seen } from '../../../cli/lookup/snapshot-command.ts';
@@ -68,4 +68,3 @@ export function factsOf(
 export function isOpen({ open, groups }: Cause): boolean {
   return open > 0 && groups.some(({ approval }) => approval === null);
 }
-
