@@ -5,7 +5,7 @@ import { Invalid } from '../domain/errors.ts';
 import type { ApprovalSignature } from '../snapshot/guards/plan-approvals.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import { weekMs } from '../engine/report/guard-rules.ts';
-import { nothingLeft, unknownPlan } from '../engine/report/guard-text.ts';
+import { nothingLeft, unknownPlan } from '../engine/report/decision-errors.ts';
 import { guardNames, guardRows, type GuardClass } from '../domain/guard-classes.ts';
 import { approvePlan, type Decided, isAnyLeft } from '../engine/guard/plan-decisions.ts';
 import { signPlan, toSign } from '../engine/guard/signed-decisions.ts';

@@ -1,8 +1,9 @@
 import type { Command } from 'commander';
 import type { Op } from '../domain/change.ts';
 import { Invalid } from '../domain/errors.ts';
+import { deferredCount } from '../domain/plan-rule.ts';
 import { counted } from '../domain/values/counted.ts';
-import { changeCount, isAnyDeferred } from '../engine/report/run-summary.ts';
+import { changeCount } from '../engine/report/run-summary.ts';
 import { deciderOf } from '../cli/run/decider-options.ts';
 import { cannotLines } from '../cli/run/undo-text.ts';
 import { createTalk } from '../cli/init/conversation/talk.ts';
@@ -129,7 +130,7 @@ async function undoWhenAgreed(flags: Flags, shell: Shell, undo: Undo): Promise<n
     ...planOf(undo, flags, shell),
     ended({ summary }) {
       const { plan: hash, undoes: run = undo.run } = summary;
-      const waits = isAnyDeferred(summary);
+      const waits = deferredCount(summary.deferred) > 0;
       Object.assign(found, { changes: changeCount(summary), hash, run, waits });
     },
   });

@@ -10,8 +10,8 @@ const decisions: ReadonlySet<string> = new Set(['approve', 'reject']);
 const forTheTerminal = /has the hash|crm-mirror /;
 
 /**
- * Returns the lines that an action answers. Those of a decision name no hashes and commands, and end
- * with the next run after an approval. `read` reads the schedule.
+ * Returns the lines that an action answers. Those of a decision name no hashes and commands, and
+ * end with the next run after an approval. `read` reads the schedule.
  */
 export function answerLines(
   name: string,

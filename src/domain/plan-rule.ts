@@ -12,6 +12,11 @@ export const askedClasses: readonly AskedClass[] = guardNames.filter(
   (guard): guard is AskedClass => !timedGuards.has(guard),
 );
 
+/** Counts the records whose changes wait for a window or a canary. */
+export function deferredCount(deferred: Record<AskedClass, number>): number {
+  return askedClasses.reduce((sum, asked) => sum + deferred[asked], 0);
+}
+
 /** The counts of changes that a rule reads, of this run and of earlier ones. */
 export const countedOps = ['create', 'opt_in', 'opt_out', 'delete', 'update', 'archive'] as const;
 export type CountedOp = (typeof countedOps)[number];

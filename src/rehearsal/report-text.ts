@@ -7,6 +7,7 @@ import { apart, renderSummary } from '../cli/output/summary-text.ts';
 import { styledTable } from '../cli/output/table.ts';
 import { type Line, lineOf, styled } from '../cli/output/text-style.ts';
 import { guardNames, guardRows } from '../domain/guard-classes.ts';
+import { deferredCount } from '../domain/plan-rule.ts';
 import { counted, withCommas } from '../domain/values/counted.ts';
 import { signing } from '../engine/report/approval-rules.ts';
 import { limitWords } from '../engine/report/forecast-text.ts';
@@ -68,7 +69,7 @@ export function rehearsalLines(rehearsed: Rehearsed, shown: Shown): Line[] {
 }
 
 function waitingWords({ deferred }: Summary): string {
-  const n = Object.values(deferred).reduce((sum, one) => sum + one, 0);
+  const n = deferredCount(deferred);
   return n === 0 ? '' : ` ${counted(n, 'record')} would wait for a later run.`;
 }
 

@@ -8,11 +8,8 @@ import {
   type ContactFields,
 } from '../../src/records/contact/observe/desired-contact.ts';
 import { decodeContact } from '../../src/records/contact/observe/contact-rows.ts';
-import {
-  contradict,
-  statedAt,
-  strictest,
-} from '../../src/records/contact/observe/strictest-consent.ts';
+import { contradict, strictest } from '../../src/records/contact/observe/strictest-consent.ts';
+import { statedAt } from '../../src/records/contact/observe/consent-statement.ts';
 import type { Condition, ConditionResult } from '../../src/domain/condition.ts';
 import { NEWS, NOON, PRODUCT } from '../support/records/record-stage.ts';
 

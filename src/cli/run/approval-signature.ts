@@ -9,7 +9,7 @@ import { readSmallFile } from '../../domain/values/config-file.ts';
 import { createKeyFile, privateKeyIn, publicKeyOf } from '../../domain/values/ed25519-key.ts';
 import { toSign } from '../../engine/guard/signed-decisions.ts';
 import { signPart } from '../../engine/guard/signed-approvals.ts';
-import { unknownPlan } from '../../engine/report/guard-text.ts';
+import { unknownPlan } from '../../engine/report/decision-errors.ts';
 import type { ApprovalSignature } from '../../snapshot/guards/plan-approvals.ts';
 import { lookInto } from '../../snapshot/snapshot.ts';
 import type { Wanted } from './decision-options.ts';

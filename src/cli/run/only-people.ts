@@ -1,6 +1,6 @@
 /**
- * Reads what a run is limited to: the file of --only-people and --people, with an address or a CRM id
- * on each line, and the record type of --only.
+ * Reads what a run is limited to: the file of --only-people and --people, with an address or a CRM
+ * id on each line, and the record type of --only.
  */
 import { readFileSync } from 'node:fs';
 import { Invalid } from '../../domain/errors.ts';

@@ -3,13 +3,9 @@ import type { Command } from 'commander';
 import type { Config } from '../../config/config.ts';
 import { loadConfig } from '../../config/load-config.ts';
 import { renderProblem } from '../../domain/errors.ts';
+import { deferredCount } from '../../domain/plan-rule.ts';
 import type { FullCode } from '../../engine/report/full-reasons.ts';
-import {
-  isAnyDeferred,
-  nothingDone,
-  type Plan,
-  type Summary,
-} from '../../engine/report/run-summary.ts';
+import { nothingDone, type Plan, type Summary } from '../../engine/report/run-summary.ts';
 import { renderGroups, shownGroups, type ShownGroup } from '../output/problem-groups.ts';
 import type { Line } from '../output/text-style.ts';
 import { type Ended, runLines, samplesOf, type Viewed } from './run-view.ts';
@@ -175,7 +171,7 @@ async function runOnce(config: Config, { flags, shell: own, wanted }: Call): Pro
     await printRun({ config, mirror, summary, view }, { flags, shell, wanted });
     if (writes) sayAlerts({ config, mirror, summary }, shell);
     wanted.ended?.({ config, mirror, summary });
-    const isLeft = writes && summary.mode === 'undo' && isAnyDeferred(summary);
+    const isLeft = writes && summary.mode === 'undo' && deferredCount(summary.deferred) > 0;
     return isLeft && summary.status === 'done' ? exitCode('busy') : codeOf(summary, flags, shell);
   } catch (error) {
     failure = error;

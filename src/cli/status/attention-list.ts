@@ -200,7 +200,8 @@ export function heldWords(held: Record<GuardClass, number>, undoes?: string): st
     .filter((guard) => held[guard] > 0)
     .map((guard) => {
       const { recordType, words } = guardRows[guard];
-      return `${countWords(recordType, held[guard])} ${undoes === undefined ? words.planned : words.undone}`;
+      const done = undoes === undefined ? words.planned : words.undone;
+      return `${countWords(recordType, held[guard])} ${done}`;
     })
     .join(', ');
 }

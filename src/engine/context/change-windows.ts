@@ -1,8 +1,8 @@
 /**
  * Leaves changes to a later run while no window of the configuration allows them. Nothing is
  * withheld: the next run in the window plans them again. What the CRM states about one person is
- * made at any time, and so are the opt-outs of `undo`. No run makes the other changes of an undo, so
- * that the command has to be called again.
+ * made at any time, and so are the opt-outs of `undo`. No run makes the other changes of an undo,
+ * so that the command has to be called again.
  */
 import { isClosed, opening } from '../../domain/change-window.ts';
 import type { JournaledChange } from '../../domain/change.ts';

@@ -7,7 +7,7 @@ import type { RecordType } from '../../records/record-type.ts';
 import { byGuard, type GuardClass, guardNames, timedGuards } from '../../domain/guard-classes.ts';
 import type { Problem } from '../../domain/errors.ts';
 import type { RecordTypeName } from '../../domain/record.ts';
-import { nothingLeft, unknownPlan } from '../report/guard-text.ts';
+import { nothingLeft, unknownPlan } from '../report/decision-errors.ts';
 import { withoutYielding, yielding } from '../plan/commit-plan.ts';
 import type { RunState, Started } from '../context/run-state.ts';
 import { endFirstLoad } from '../context/first-load.ts';

@@ -25,7 +25,7 @@ import type { PlanDecision, HeldChange, Rejection } from '../../snapshot/guards/
 import type { Approvers } from '../context/mirror-context.ts';
 import type { OnlyPeople } from '../context/people-selection.ts';
 import { weekMs } from '../report/guard-rules.ts';
-import { notRejectable, undoNotRejectable } from '../report/guard-text.ts';
+import { notRejectable, undoNotRejectable } from '../report/decision-errors.ts';
 import { approvalsInForce } from './signed-approvals.ts';
 
 /** Selects a part of a plan: the changes that match all that is given. */

@@ -1,5 +1,4 @@
 /** Describes what awaits approval, why it does, and how to approve it. */
-import { Invalid } from '../../domain/errors.ts';
 import type { Fault, RecordTypeName } from '../../domain/record.ts';
 import { guardRows, type Limit } from '../../domain/guard-classes.ts';
 import { mostOf, type HoldReason, type ChangeVolume } from './guard-rules.ts';
@@ -59,13 +58,6 @@ export function approvingUndo({
   return `if it is right: \`crm-mirror ${signing(plan)}\`, then \`crm-mirror undo ${undoes} --yes\``;
 }
 
-/** Returns the error for rejecting a plan of `undo`. */
-export function undoNotRejectable(undoes: string): Invalid {
-  return new Invalid(`only \`crm-mirror undo ${undoes}\` makes these changes`, {
-    fix: 'nothing: if it is not called again, nothing of this is done',
-  });
-}
-
 const asks: Partial<Record<HoldReason['by'], string>> = {
   rule: 'a rule of the configuration asks',
   canary: 'a canary is out of bounds',
@@ -111,35 +103,4 @@ function whyOf(held: HoldReason, volume: ChangeVolume, limit: Limit): string {
     default:
       return `${held.length} of them stand in a row by their CRM ids, just as many as a page has`;
   }
-}
-
-/** States that nothing of the plan is left to approve or reject. */
-export function nothingLeft(plan: string, to: 'approve' | 'reject' = 'approve'): string {
-  return `nothing of the plan ${plan} is left to ${to}: it was done, rejected, or is no longer wanted`;
-}
-
-/**
- * Returns the error for a plan without held changes, and names the plans that can be approved
- * instead.
- */
-export function unknownPlan(
-  current: readonly { plan: string }[],
-  plan: string,
-  own?: string,
-): Invalid {
-  const mine = own === undefined ? '' : `, and this run plans ${own}`;
-  const reason = `no change awaits approval under ${plan}${mine}`;
-  if (current.length === 0) return new Invalid(`${reason}; nothing awaits approval at all`);
-  const now = current.map((one) => one.plan).join(', ');
-  const fix = `approve one of these: ${now}; \`crm-mirror status\` says what they are`;
-  return new Invalid(reason, { fix });
-}
-
-/** Returns the error for rejecting opt-outs that the CRM states. */
-export function notRejectable(people: number): Invalid {
-  const reason = `${countWords('contact', people)} to be opted out because the CRM says so cannot be rejected`;
-  const fix =
-    'correct the CRM, or approve them; to reject the other changes, name them with --guard, --op, ' +
-    '--channel or --people';
-  return new Invalid(reason, { fix });
 }

@@ -172,11 +172,6 @@ const noneExtra = {
   prevented: { optIns: 0, protect: 0, sample: 0 },
 };
 
-/** Returns whether changes wait for a window. */
-export function isAnyDeferred({ deferred }: Pick<Summary, 'deferred'>): boolean {
-  return Object.values(deferred).some((n) => n > 0);
-}
-
 /** Splits the counts of held changes by class into the two places of a summary. */
 export function splitHeld({ template, ...people }: Record<GuardClass, number>) {
   return { contacts: people, templates: template };

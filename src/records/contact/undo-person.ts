@@ -25,10 +25,10 @@
  * An opt-out by `undo` remembers what the CRM states. Until the CRM states something else, rule
  * `undone` (33) keeps a run from opting the person in again. Undoing an undo ignores that memory:
  * an opt-in follows in the same run if the rules allow it. An opt-in that overrode a person's own
- * opt-out leaves that opt-out behind, made by now at the latest, so that only a statement later than
- * the undo overrides it again. If one of ours that the CRM had stated was overridden, only what
- * withdraws such an opt-out ends it. If the contact is gone, the memory is
- * dropped, and the next run creates the person where the rules allow.
+ * opt-out leaves that opt-out behind, made by now at the latest, so that only a statement later
+ * than the undo overrides it again. If one of ours that the CRM had stated was overridden, only
+ * what withdraws such an opt-out ends it. If the contact is gone, the memory is dropped, and the
+ * next run creates the person where the rules allow.
  */
 import type { Change, DoneChange } from '../../domain/change.ts';
 import { canonicalJson } from '../../domain/record.ts';
@@ -38,7 +38,8 @@ import { changeOf, decidePerson, verdictIn } from './consent/decide.ts';
 import { factsOf, type PersonFacts, type PersonRules } from './consent/facts.ts';
 import { gates } from './consent/gates.ts';
 import { isChanged } from './observe/observed-contact.ts';
-import { isOurs, statingOut } from './consent/own-opt-outs.ts';
+import { statingOut } from './consent/own-opt-outs.ts';
+import { isOurs } from './observe/channel-observation.ts';
 import { rules as table } from './consent/rules.ts';
 import { type ContactStates, decodeContact } from './observe/contact-rows.ts';
 import type {
@@ -46,7 +47,7 @@ import type {
   OverriddenOptOut,
   RecordedContact,
 } from './observe/contact-state.ts';
-import { statedAt, statementIn } from './observe/strictest-consent.ts';
+import { statedAt, statementIn } from './observe/consent-statement.ts';
 
 interface Facts {
   run: string;
@@ -95,9 +96,9 @@ export function undoPerson(
 }
 
 /**
- * Returns the opt-outs that the opt-ins of a run overrode, by channel; of several, the person's own.
- * An earlier version did not keep the opt-out with its opt-in. Whatever it was, it is restored as
- * the person's, but not reported to the CRM as such.
+ * Returns the opt-outs that the opt-ins of a run overrode, by channel; of several, the person's
+ * own. An earlier version did not keep the opt-out with its opt-in. Whatever it was, it is restored
+ * as the person's, but not reported to the CRM as such.
  */
 function overriddenIn(changes: readonly DoneChange[]): Map<string, OverriddenOptOut> {
   const found = new Map<string, OverriddenOptOut>();

@@ -85,6 +85,14 @@ export interface Ends {
  */
 export const isOver = '(s.at <= @local or s.platform_at <= @platform)';
 
+/**
+ * Returns an SQL expression: the operation that the source asks for. To be in a channel is the same
+ * wish, whether the person has to be created for it or not.
+ */
+export function wishIn(table: string): string {
+  return `iif(${table}.op = 'create', 'opt_in', ${table}.op)`;
+}
+
 /** Returns an SQL condition: the record, or its part, in a row of `table` is waiting. */
 export function standsOf(table: string, also = 'true'): string {
   return `exists (select 1 from standing s

@@ -5,7 +5,8 @@ import type { RecordTypeName } from '../../domain/record.ts';
 import { approvalHoldsIn, type ApprovalHolds } from './approval-holds.ts';
 import { planApprovalsIn, type PlanApprovals } from './plan-approvals.ts';
 import { planGroupsIn, type PlanGroups } from './plan-groups.ts';
-import { isRejected, planPartsIn, type PlanParts } from './plan-parts.ts';
+import { planPartsIn, type PlanParts } from './plan-parts.ts';
+import { isRejected } from './withheld-sql.ts';
 import { most } from '../database/plan-chunks.ts';
 
 /**

@@ -2,7 +2,8 @@
 import type { Statements } from '../database/prepared-statements.ts';
 import { byGuard, type GuardClass } from '../../domain/guard-classes.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
-import { type PlanDecision, isRejected } from './plan-parts.ts';
+import { type PlanDecision } from './plan-parts.ts';
+import { isRejected } from './withheld-sql.ts';
 
 /** An approval of a plan, or of a part of one. */
 export interface Approval extends PlanDecision {

@@ -2,15 +2,8 @@
 import type { Statements } from '../database/prepared-statements.ts';
 import type { GuardClass } from '../../domain/guard-classes.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
-import {
-  further,
-  type HeldChange,
-  isLeft,
-  isOpen,
-  isRejected,
-  order,
-  shown,
-} from './plan-parts.ts';
+import { type HeldChange } from './plan-parts.ts';
+import { further, isLeft, isOpen, isRejected, order, shown } from './withheld-sql.ts';
 
 /** Changes of a plan that one decision can cover. `op` is the operation as plans show it. */
 interface PlanGroup {

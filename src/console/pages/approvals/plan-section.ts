@@ -147,7 +147,8 @@ function smallerParts(shown: Shown, { guard, groups }: Cause): Html | '' {
       Decide about a part<span class="hidden"> of ${guardRows[guard].words.heading}</span>
     </summary>
     ${open.map(({ op, part, n }) => {
-      const name = `${changeName(op, false)}${part === '' ? '' : ` in ${channelName(shown.request, part)}`}`;
+      const where = part === '' ? '' : ` in ${channelName(shown.request, part)}`;
+      const name = `${changeName(op, false)}${where}`;
       return html`<div role="group" aria-label="${name}">
         <p><strong>${name}</strong> · ${countWords(guardRows[guard].recordType, n)}</p>
         ${decideForm(shown, {

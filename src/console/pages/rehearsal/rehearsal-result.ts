@@ -1,5 +1,6 @@
 /** Shows how a rehearsed run went: how long, what it did, and who ended otherwise. */
 import { guardNames, guardRows } from '../../../domain/guard-classes.ts';
+import { deferredCount } from '../../../domain/plan-rule.ts';
 import { counted, withCommas } from '../../../domain/values/counted.ts';
 import { limitWords } from '../../../engine/report/forecast-text.ts';
 import { countWords } from '../../../engine/report/guard-text.ts';
@@ -66,13 +67,13 @@ function reasonsPart({ user }: PageRequest, { reasons }: Rehearsal): Html | '' {
   </ul>`;
 }
 
-/** Says how many records the windows of the configuration would leave to a later run. */
+/** Says how many records a window or a canary would leave to a later run. */
 function deferredPart({ deferred }: Rehearsal): Html | '' {
-  const n = sum(Object.values(deferred));
+  const n = deferredCount(deferred);
   if (n === 0) return '';
   return html`<p>
-    ${counted(n, 'record')} would wait for a later run, because the configuration limits such
-    changes to certain hours.
+    ${counted(n, 'record')} would wait for a later run, because the configuration allows such
+    changes at certain hours only, or begins with a canary.
   </p>`;
 }
 

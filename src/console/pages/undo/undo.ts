@@ -2,6 +2,7 @@
  * Undoes one run, for operators: first the plan, then a form that sends exactly this plan, then
  * what came of it. The plan and the undo are jobs (view/jobs.ts).
  */
+import { deferredCount } from '../../../domain/plan-rule.ts';
 import { counted, withCommas } from '../../../domain/values/counted.ts';
 import type { CommandAnswer } from '../../../cli/compose/separate-process.ts';
 import { exitCode } from '../../../cli/output/exit-codes.ts';
@@ -109,7 +110,7 @@ function undonePart(request: PageRequest, answer: CommandAnswer): Html {
     return html`${refusal(title, found)} ${planForm(request, 'Show the plan again')}`;
   }
   const { run, status, reasons, contacts, templates, deferred } = found;
-  const later = Object.values(deferred).reduce((sum, n) => sum + n, 0);
+  const later = deferredCount(deferred);
   const refused = contacts.refused + templates.refused;
   const isGood = status === 'done' || status === 'rejected';
   return html`<section>

@@ -20,7 +20,8 @@
  * is not deleted for absence either. Other contacts with the old address are still opted out.
  */
 import { isGone } from './absence.ts';
-import { isOurs, isTakenBack, statingOut } from './own-opt-outs.ts';
+import { isTakenBack, statingOut } from './own-opt-outs.ts';
+import { isOurs } from '../observe/channel-observation.ts';
 import type {
   ContactStates,
   ContactSuccessor,

@@ -22,7 +22,8 @@ import type { EnrolmentBody, ObservedContact } from '../observe/contact-state.ts
 import { settles } from '../observe/converged-creation.ts';
 import { fingerprintsOf } from '../observe/last-observed.ts';
 import { fingerprintOf } from '../observe/observed-contact.ts';
-import { contradict, statedAt } from '../observe/strictest-consent.ts';
+import { contradict } from '../observe/strictest-consent.ts';
+import { statedAt } from '../observe/consent-statement.ts';
 
 /** The order in which a person's changes are sent: opt-outs first, deletes last. */
 export const phase = { optOut: 0, optIn: 1, delete: 2 } as const;

@@ -23,12 +23,8 @@ import type { ObservedContact, RecordedContact } from '../observe/contact-state.
 import { isNewer, type Observation } from '../observe/channel-observation.ts';
 import { type RenamedContact, renamedOf, withoutOurs } from './renamed-contact.ts';
 import { contactsOf, statedContacts } from '../observe/last-observed.ts';
-import {
-  type DesiredSubscription,
-  statedAt,
-  strictest,
-  strictestOf,
-} from '../observe/strictest-consent.ts';
+import { type DesiredSubscription, strictest, strictestOf } from '../observe/strictest-consent.ts';
+import { statedAt } from '../observe/consent-statement.ts';
 import type { ContactFields } from '../observe/desired-contact.ts';
 
 export interface PersonRules extends Channels {

@@ -1,12 +1,12 @@
 /**
- * The actions that the rules call for pass through these gates, in this order. A gate applies only
- * to the actions that it lists. If it holds, its action replaces the previous decision, and the
- * later gates apply to the new action.
+ * The actions that the rules call for pass through these gates, in this order. If one of its
+ * actions comes and the gate holds, its action replaces it for the later gates.
  */
 import { isOver, listed } from './do-not-contact-entries.ts';
 import { hasMoved, isCarried, isForbidden } from './changed-address.ts';
 import { newerWill, type PersonFacts } from './facts.ts';
-import { isOurs, isTakenBack, isTheirs } from './own-opt-outs.ts';
+import { isTakenBack } from './own-opt-outs.ts';
+import { isOurs, isTheirs } from '../observe/channel-observation.ts';
 import { renamedTargets } from './renamed-contact.ts';
 import { isOperators } from './settlements.ts';
 import type { Action, Cause, ChannelFacts, Verdict } from './rules.ts';

@@ -7,17 +7,17 @@
  *                                                  or a `consentAt` that is later than our
  *                                                  acknowledged opt-out and not in the future
  *   `undo` took back our opt-in                    any words other than those that the CRM stated
- *                                                  then, a `consentAt` as above, or undoing the undo
+ *                                                  then, a `consentAt` as above, or undoing that
  *   any                                            `allow`, or `resolve --in`
  *
  * An opt-out recorded by an earlier version has no cause. It counts as stated by the records that
  * opt out when the next decision about the person is made; if no record opts out then, by all
  * records known for the address.
  */
-import { unsettled } from '../observe/channel-observation.ts';
+import { isOurs, isTheirs, unsettled } from '../observe/channel-observation.ts';
 import type { DesiredContactRow } from '../observe/contact-rows.ts';
 import type { Membership, OverriddenOptOut, UndoneOptIn } from '../observe/contact-state.ts';
-import { statedAt, statementIn, wordsOf } from '../observe/strictest-consent.ts';
+import { statedAt, statementIn, wordsOf } from '../observe/consent-statement.ts';
 
 /** What the CRM now states about the person. */
 interface Said {
@@ -124,8 +124,8 @@ export function withdrawsStated(
 
 /**
  * Returns the opt-out that an opt-in of these records overrides: the person's own, or one of ours
- * that the CRM had stated, under this address or a former one. An opt-out of ours with another cause
- * needs no memory, because any statement of the CRM ends it.
+ * that the CRM had stated, under this address or a former one. An opt-out of ours with another
+ * cause needs no memory, because any statement of the CRM ends it.
  */
 export function overriddenBy(
   desired: readonly DesiredContactRow[],
@@ -146,16 +146,6 @@ function boundBy(
   desired: readonly DesiredContactRow[],
 ): (Membership | undefined)[] {
   return former.filter((one) => desired.some(({ id }) => one?.bound?.includes(id)));
-}
-
-/** Returns whether this mirror made the opt-out. */
-export function isOurs(membership: Membership | undefined): membership is Membership {
-  return membership?.is === 'opt_out' && membership.by === 'us';
-}
-
-/** Returns whether the person, rather than this mirror, made the opt-out. */
-export function isTheirs(membership: Membership | undefined): boolean {
-  return membership?.is === 'opt_out' && membership.by === 'platform';
 }
 
 function wishOf({ value }: DesiredContactRow, channel: string) {

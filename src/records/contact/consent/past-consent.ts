@@ -2,9 +2,8 @@
 import { isChanged } from '../observe/observed-contact.ts';
 import type { ContactStates } from '../observe/contact-rows.ts';
 import type { Membership, ObservedContact, RecordedContact } from '../observe/contact-state.ts';
-import { seen, type Observation, unsettled } from '../observe/channel-observation.ts';
+import { seen, type Observation, unsettled, isOurs } from '../observe/channel-observation.ts';
 import { statedContacts } from '../observe/last-observed.ts';
-import { isOurs } from './own-opt-outs.ts';
 import { strictestOf, type DesiredSubscription } from '../observe/strictest-consent.ts';
 
 /** Maps a channel to the one that it replaces. */

@@ -3,7 +3,7 @@ import { canonicalJson, type Key, type RecordedRow } from '../../../domain/recor
 import type { Decision } from '../../record-type.ts';
 import { hasLeft } from './absence.ts';
 import { isProtectedByRecord, type PersonFacts } from './facts.ts';
-import { isOurs } from './own-opt-outs.ts';
+import { isOurs } from '../observe/channel-observation.ts';
 import { leftSince } from './platform-opt-outs.ts';
 import { hiddenOptOuts } from './renamed-contact.ts';
 import type { RecordedContactRow } from '../observe/contact-rows.ts';

@@ -26,12 +26,13 @@ import type { Settled, SettlementAsked } from '../../capabilities.ts';
 import { conflictOf } from './conflicts.ts';
 import { channelFacts, factsOf, type PersonFacts, type PersonRules } from './facts.ts';
 import { passGates } from './gates.ts';
-import { isOurs } from './own-opt-outs.ts';
+import { isOurs } from '../observe/channel-observation.ts';
 import { isDoubtful, optOutOf } from './platform-opt-outs.ts';
 import { decideChannel, type Verdict } from './rules.ts';
 import type { ContactStates } from '../observe/contact-rows.ts';
 import type { Membership, ObservedContact } from '../observe/contact-state.ts';
-import { contradict, statingIn } from '../observe/strictest-consent.ts';
+import { contradict } from '../observe/strictest-consent.ts';
+import { statingIn } from '../observe/consent-statement.ts';
 
 /** Returns what to record, or why the conflict cannot be settled this way. */
 export function settle(states: ContactStates, rules: PersonRules, asked: SettlementAsked): Settled {

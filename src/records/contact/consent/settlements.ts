@@ -15,7 +15,7 @@ import { type Entry, type Settlement, settlement } from '../../../domain/do-not-
 import type { ContactStates, DesiredContactRow } from '../observe/contact-rows.ts';
 import type { Membership, RecordedContact } from '../observe/contact-state.ts';
 import { unsettled } from '../observe/channel-observation.ts';
-import { statedAt, statingIn } from '../observe/strictest-consent.ts';
+import { statedAt, statingIn } from '../observe/consent-statement.ts';
 
 /** Returns whether the entry is an opt-out that an operator stated. */
 export function isOperators({ cause }: Pick<Entry, 'cause'>): boolean {

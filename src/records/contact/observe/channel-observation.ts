@@ -81,3 +81,13 @@ export function othersIn(
     .filter(({ id, subscription }) => !channels.has(id) && subscription === 'opt_in')
     .map(({ id, name }) => ({ id, name: name ?? '' }));
 }
+
+/** Returns whether this mirror made the opt-out. */
+export function isOurs(membership: Membership | undefined): membership is Membership {
+  return membership?.is === 'opt_out' && membership.by === 'us';
+}
+
+/** Returns whether the person, rather than this mirror, made the opt-out. */
+export function isTheirs(membership: Membership | undefined): boolean {
+  return membership?.is === 'opt_out' && membership.by === 'platform';
+}

@@ -84,7 +84,7 @@ const optOutCause = z.enum(['stated', 'absence', 'flag', 'address', 'undone']);
 
 /**
  * An opt-in of ours that `undo` took back. `run`: the run that made it. `said`: what the CRM stated
- * when it was taken back (strictest-consent.ts); undefined until a complete reading tells.
+ * when it was taken back (consent-statement.ts); undefined until a complete reading tells.
  */
 const undone = z.object({ run: z.string(), said: z.string().optional() });
 export type UndoneOptIn = z.infer<typeof undone>;
@@ -131,8 +131,8 @@ const membership = z.object({
 export type Membership = z.infer<typeof membership>;
 
 /**
- * An opt-out that an opt-in of ours overrode. `undo` restores it. `after`: the lower end of the time
- * in which the person made it. It holds no other time, so that equal plans have equal hashes.
+ * An opt-out that an opt-in of ours overrode. `undo` restores it. `after`: the lower end of the
+ * time in which the person made it. It holds no other time, so that equal plans have equal hashes.
  */
 const overridden = membership
   .pick({ bound: true, by: true, cause: true, doubtful: true, stated: true })

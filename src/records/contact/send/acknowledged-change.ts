@@ -2,8 +2,7 @@
 import { canonicalJson, type RecordedRow } from '../../../domain/record.ts';
 import type { Acknowledged } from '../../record-type.ts';
 import { fingerprintOf } from '../observe/observed-contact.ts';
-import { isOurs } from '../consent/own-opt-outs.ts';
-import { unsettled } from '../observe/channel-observation.ts';
+import { isOurs, unsettled } from '../observe/channel-observation.ts';
 import { showsOnly } from '../observe/converged-creation.ts';
 import { decodeContact, type ContactChange } from '../observe/contact-rows.ts';
 import {
@@ -21,10 +20,10 @@ const nothing: RecordedContact = { channels: {}, contacts: [], defaults: [], out
  *
  * Only an acknowledged request makes an opt-out ours. An opt-out that the person made before, or
  * that was already there (409), remains the platform's. A creation starts over and keeps only the
- * opt-outs of a contact that vanished. An opt-out by `undo` that restores a person's own becomes the
- * person's again, made by now at the latest. After a delete the contact counts as never owned. A person
- * without a row who is opted out was erased, and gets no row. After a delete by `undo`, the
- * opt-outs remain recorded.
+ * opt-outs of a contact that vanished. An opt-out by `undo` that restores a person's own becomes
+ * the person's again, made by now at the latest. After a delete the contact counts as never owned.
+ * A person without a row who is opted out was erased, and gets no row. After a delete by `undo`,
+ * the opt-outs remain recorded.
  */
 export function acknowledge(
   before: RecordedRow | undefined,

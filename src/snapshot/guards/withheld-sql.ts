@@ -1,0 +1,40 @@
+/** The SQL that selects withheld changes: which of them still wait, and which are rejected. */
+import { standsOf, wishIn } from './approval-holds.ts';
+
+/** Returns an SQL condition: somebody has rejected the change in a row of `table`. */
+export function isRejected(table: string): string {
+  return `exists (
+    select 1 from rejection j join held_plan n on n.plan = j.plan join held r on r.batch = n.batch
+    where r.kind = ${table}.kind and r.key = ${table}.key
+      and ${wishIn('r')} = ${wishIn(table)} and r.part = ${table}.part and r.guard = ${table}.guard
+      and r.body in ('', ${table}.body)
+      and r.target in ('', coalesce(${table}.target, '')))`;
+}
+
+/**
+ * Selects the rows of `held h` in `held_plan s` that still wait: an SQL condition. A change that
+ * was done under an approval of the plan or of a part of it waits no more. For a plan of `undo`, no
+ * record is stored as waiting, because only that command makes its changes.
+ */
+export const isLeft = `(s.mode = 'undo' or ${standsOf('h')}) and not exists (
+  select 1 from change c join approval a on a.plan = c.approved
+    join held_plan f on f.plan = a.plan
+  where c.kind = h.kind and c.key = h.key and c.op = h.op and c.part = h.part
+    and coalesce(f.whole, f.plan) = coalesce(s.whole, s.plan)
+    and c.planned_at >= a.at and c.state = 'acked')`;
+
+/** Selects the rows that nobody has rejected. All rows of a rejected part can be approved. */
+export const isOpen = `(not ${isRejected('h')} or exists (select 1 from rejection j where j.plan = @plan))`;
+
+const columns = 'h.kind, h.key, h.op, h.part, h.target, h.guard, h.body, h.ids';
+
+/** An SQL expression: the row of `held h` is a further channel of a person of this plan. */
+export const further = `h.op = 'opt_in' and exists (select 1 from held c where c.batch = h.batch
+  and c.kind = h.kind and c.key = h.key and c.op = 'create')`;
+
+/** Selects the changes of the plan @plan. */
+export const shown = `select ${columns}, ${further} "isFurther"
+  from held_plan s join held h on h.batch = s.batch where s.plan = @plan`;
+
+/** The order in which changes are listed. */
+export const order = 'order by h.guard, h.kind, h.key, h.op, h.part, h.target';
