@@ -96,16 +96,16 @@ const spoil = {
 };
 
 test.each([
-  ['is no database', 'snapshot.sqlite'],
-  ['is of a newer version', 'newer'],
-  ['is locked', 'locked this snapshot'],
-] as const)('an open page says that the snapshot %s', async (what, said) => {
+  ['is no database', { part: 'attention', said: 'this snapshot is damaged', status: 200 }],
+  ['is of a newer version', { part: 'attention', said: 'newer', status: 200 }],
+  ['is locked', { part: 'state', said: 'locked this snapshot', status: 503 }],
+] as const)('an open page says that the snapshot %s', async (what, { part, said, status }) => {
   const { world, running, live, get } = await opened();
   spoil[what](world.path);
-  await untilHolds(() => expect(live.parts.get('state')).toContain(said));
-  expect(live.parts.get('limits-run')).toContain(said);
+  await untilHolds(() => expect(live.parts.get(part)).toContain(said));
+  expect(live.parts.get('limits-run')).not.toContain('No run is in progress');
   expect((await get('/assets/own/console.css')).status).toBe(200);
-  expect((await get('/m/world')).status).toBe(what === 'is locked' ? 503 : 400);
+  expect((await get('/m/world')).status).toBe(status);
   expect([live.hasEnded(), running.failures]).toEqual([false, []]);
 });
 
@@ -113,7 +113,7 @@ test('an open page shows the state again when the snapshot can be read again', a
   const { world, live } = await opened();
   copyFileSync(world.path, `${world.path}-kept`);
   writeFileSync(world.path, 'garbage'.repeat(1000));
-  await untilHolds(() => expect(live.parts.get('state')).toContain('flash bad'));
+  await untilHolds(() => expect(live.parts.get('state')).toContain('Needs attention'));
   copyFileSync(`${world.path}-kept`, world.path);
   await untilHolds(() => expect(live.parts.get('state')).toContain('In sync'));
 });

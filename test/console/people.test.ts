@@ -150,7 +150,7 @@ test('a link asks neither the CRM nor the platform, and neither does a form of a
   expect(world.server.arrived).toHaveLength(before);
   await page.goto(`${person}/now`);
   await page.getByRole('button', { name: 'Ask CRM and platform now' }).click();
-  await page.getByRole('heading', { name: 'Every rule in order: ch_news' }).waitFor();
+  await page.getByRole('heading', { name: 'Which rule decides: ch_news' }).waitFor();
   expect(world.server.arrived.length).toBeGreaterThan(before);
 });
 
@@ -191,7 +191,7 @@ test('a search for nobody says so, and so does the page of a person who is unkno
   expect(await page.content()).not.toContain('nobody@example.com');
   for (const who of ['#123456789abc', '#x', '4711']) {
     await find(page, who);
-    await page.getByText(/Nobody was found|Give an address/).waitFor();
+    await page.getByText(/Nobody was found|such as #9cc428f416d4/).waitFor();
   }
   expect((await page.goto('/m/world/people/AAAA'))?.status()).toBe(404);
 });

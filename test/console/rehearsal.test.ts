@@ -100,7 +100,7 @@ test('what would await approval is said, and so is why a rehearsal cannot be mad
   await page.getByRole('link', { name: 'Rehearse the next run' }).click();
   await page.getByRole('button', rehearse).click();
   await page.getByText('Some changes would await approval').waitFor();
-  await page.getByText('1 person to be opted out on the word of the CRM').waitFor();
+  await page.getByText('1 person to be opted out because the CRM says so').waitFor();
   expect(await faultsOf(page)).toEqual([]);
   await page.getByLabel('Rate limits').fill('as fast as it can');
   await page.getByRole('button', rehearse).click();

@@ -21,7 +21,11 @@ export const limitsPage: Page = {
 };
 
 /** Returns the parts of the page that change while it is open, by id. */
-export function limitPieces({ mirror }: PageRequest, { status }: PageStatus): Record<string, Html> {
+export function limitPieces(
+  { mirror }: PageRequest,
+  { status, attention }: PageStatus,
+): Record<string, Html> {
+  const unread = attention.find(({ code }) => code === 'snapshot_unreadable');
   const { running, limits: stored } = status;
   const now = mirror.limits();
   const rows = new Map<string, Row>(stored.map(({ route, ...one }) => [route, one]));
@@ -30,7 +34,8 @@ export function limitPieces({ mirror }: PageRequest, { status }: PageStatus): Re
     const used = left === undefined ? undefined : Math.max(0, limit - left);
     rows.set(route, { limit, windowMs, others, used, at: 'now' });
   }
-  return { 'limits-run': runPart(status.at, running), 'limits-routes': routesPart(rows) };
+  const run = unread ? html`<p class="flash bad">${unread.text}</p>` : runPart(status.at, running);
+  return { 'limits-run': run, 'limits-routes': routesPart(rows) };
 }
 
 interface Row {

@@ -168,5 +168,5 @@ function listsOf(request: PageRequest, { snapshot, names }: Seen): Html {
   return html`${section('Opt-outs that could not be applied', refused, link('problems?class=rejected', 'All that was refused'))}
   ${section('Conflicts', conflicts, link('problems?class=conflict', 'All conflicts'))}
   ${section('Awaiting approval', held, link('approvals', 'All that awaits approval'))}
-  ${isCalm ? html`<p class="quiet">Nobody needs somebody: no conflict, no refused opt-out, and nothing awaits approval.</p>` : ''}`;
+  ${isCalm ? html`<p class="quiet">Nobody waits for a decision: no conflict, no refused opt-out, and nothing awaits approval.</p>` : ''}`;
 }
