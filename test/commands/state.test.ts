@@ -37,7 +37,7 @@ describe('state list', () => {
     const { out, code } = await world.call('state', 'list');
     expect(code).toBe(0);
     expect(out).toMatch(/^RECORD +OWNERSHIP +STATE +LAST SEEN\n/);
-    expect(out).toMatch(/#[0-9a-f]{12} +created by us +ch_news opt out by the platform/);
+    expect(out).toMatch(/#[0-9a-f]{12} +created by us +ch_news opted out on the platform/);
     expect(out).toContain('template welcome');
     expect(out).not.toContain('@');
     expect((await world.seen('state', 'list')).out).toContain(ann);

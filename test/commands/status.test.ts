@@ -60,6 +60,7 @@ describe('status', () => {
           status: 'done',
           startedAt: time,
           endedAt: time,
+          askedBy: { by: 'command', name: expect.any(String) },
           ms: expect.any(Number),
           plan: expect.stringMatching(/^[0-9a-f]{16}$/),
           requests: { total: 5, byRoute: expect.any(Object), rateLimited: 0 },
