@@ -28,13 +28,16 @@ import { serveSignIn } from './sign-in.ts';
 import { type AccessRules, type User, visitorOf } from './access/visitor.ts';
 import type { ConsoleMirror } from './view/console-mirror.ts';
 import { assetsAt } from './view/layout.ts';
-import { serveMirror } from './mirror-routes.ts';
-import { showMirrors } from './pages/mirrors.ts';
+import { serveMirrors } from './mirror-routes.ts';
+import { type RefusedConfiguration, showMirrors } from './pages/mirrors.ts';
 import { sendPage } from './view/send-page.ts';
 
 /** The parts of the console. */
 export interface ConsoleOptions {
-  mirrors: readonly ConsoleMirror[];
+  /** Returns the mirrors, which may come and go. */
+  mirrors(): readonly ConsoleMirror[];
+  /** Returns the files whose mirrors are stopped because they cannot be used. */
+  refused?: (() => readonly RefusedConfiguration[]) | undefined;
   access: AccessRules;
   clock: Clock;
   /** Signs the cookies: 32 unpredictable bytes in hexadecimal. */
@@ -112,7 +115,7 @@ function serveAssets(scope: FastifyInstance): void {
 }
 
 function serveAll(scope: FastifyInstance, options: ConsoleOptions): void {
-  const { mirrors, access, failed } = options;
+  const { mirrors, refused = () => [], access, failed } = options;
   scope.decorateRequest('visitor');
   scope.addHook('onRequest', async (request, reply) => {
     // With no-referrer, browsers would not say which page sends a form.
@@ -135,8 +138,10 @@ function serveAll(scope: FastifyInstance, options: ConsoleOptions): void {
   serveSignIn(scope, access);
   scope.register(async (inside) => {
     inside.addHook('onRequest', (request, reply) => letIn(request, reply, access));
-    inside.get('/', async (request, reply) => showMirrors(request, reply, mirrors));
-    for (const mirror of mirrors) serveMirror(inside, mirror, options);
+    inside.get('/', async (request, reply) =>
+      showMirrors(request, reply, { mirrors: mirrors(), refused: refused() }),
+    );
+    serveMirrors(inside, options);
   });
 }
 

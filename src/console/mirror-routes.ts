@@ -1,4 +1,4 @@
-/** Registers the pages, the live updates and the actions of one mirror. */
+/** Registers the pages, the live updates and the actions of the mirrors. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { Invalid } from '../domain/errors.ts';
@@ -21,51 +21,81 @@ import { csrfOf, sendPage } from './view/send-page.ts';
 import { pathOf } from './sign-in.ts';
 
 interface MirrorRoutesOptions {
+  /** Returns the mirrors, which may come and go. */
+  mirrors(): readonly ConsoleMirror[];
   clock: Clock;
 }
 
 const query = z.record(z.string(), z.string().or(z.array(z.string()).transform(([one]) => one)));
 const params = z.object({ id: z.string().max(500).default('') });
+const mirrorParam = z.object({ mirror: z.string() });
 
-/** Adds the routes of a mirror, below `/m/<mirror>`. */
-export function serveMirror(
-  scope: FastifyInstance,
+type Work = (
+  request: FastifyRequest,
+  reply: FastifyReply,
   mirror: ConsoleMirror,
-  { clock }: MirrorRoutesOptions,
+) => Promise<unknown>;
+
+/** Adds the routes of all mirrors, below `/m/<mirror>`. */
+export function serveMirrors(
+  scope: FastifyInstance,
+  { mirrors, clock }: MirrorRoutesOptions,
 ): void {
-  const base = linkTo({ mirror });
+  const base = '/m/:mirror';
+  const inMirror = (work: Work) => async (request: FastifyRequest, reply: FastifyReply) => {
+    const { mirror: name } = mirrorParam.parse(request.params);
+    const mirror = mirrors().findLast(({ config }) => config.mirror === name);
+    return mirror ? work(request, reply, mirror) : reply.callNotFound();
+  };
   for (const page of pages) {
     const path = page.path === '' ? base : `${base}/${page.path}`;
-    scope.get(path, async (request, reply) => {
+    const show = async (request: FastifyRequest, reply: FastifyReply, mirror: ConsoleMirror) => {
       const asked = inside(request, reply, mirror);
       const content = await page.show(asked);
       if (!reply.sent) await answer(request, reply, { page, asked, content });
-    });
+    };
+    scope.get(path, inMirror(show));
     const { search } = page;
     if (search) {
-      scope.post(path, async (request, reply) => {
+      const find = async (request: FastifyRequest, reply: FastifyReply, mirror: ConsoleMirror) => {
         const values = form.parse(request.body ?? {});
         const asked = inside(request, reply, mirror);
         const content = await search(asked, values);
         await answer(request, reply, { page, asked, content });
-      });
+      };
+      scope.post(path, inMirror(find));
     }
   }
-  const watch = watchMirror(mirror, clock);
-  scope.get(`${base}/live`, { sse: 'only' }, async (request, reply) => {
+  serveLive(scope, { base, clock, inMirror });
+  const guards = { preHandler: scope.csrfProtection };
+  for (const name of Object.keys(actions)) {
+    const doIt: Work = async (request, reply, mirror) =>
+      act(request, reply, { name, mirror, clock });
+    scope.post(`${base}/do/${name}`, guards, inMirror(doIt));
+  }
+}
+
+interface LiveOptions {
+  base: string;
+  clock: Clock;
+  inMirror(work: Work): (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>;
+}
+
+/** Adds the live updates. All visitors of one mirror share what is read for them. */
+function serveLive(scope: FastifyInstance, { base, clock, inMirror }: LiveOptions): void {
+  const watches = new WeakMap<ConsoleMirror, ReturnType<typeof watchMirror>>();
+  const tell: Work = async (request, reply, mirror) => {
+    const watch = watches.get(mirror) ?? watchMirror(mirror, clock);
+    watches.set(mirror, watch);
     reply.sse.keepAlive();
     reply.sse.sendHeaders();
-    const stop = watch({ ...inside(request, reply, mirror), here: base }, (event) =>
+    const here = linkTo({ mirror });
+    const stop = watch({ ...inside(request, reply, mirror), here }, (event) =>
       reply.sse.send(event),
     );
     reply.sse.onClose(stop);
-  });
-  const guards = { preHandler: scope.csrfProtection };
-  for (const name of Object.keys(actions)) {
-    scope.post(`${base}/do/${name}`, guards, async (request, reply) =>
-      act(request, reply, { name, mirror, clock }),
-    );
-  }
+  };
+  scope.get(`${base}/live`, { sse: 'only' }, inMirror(tell));
 }
 
 interface Answered {

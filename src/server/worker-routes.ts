@@ -28,16 +28,21 @@ export interface WorkerRoutes {
    * taken from the requests.
    */
   publicUrl: string | undefined;
-  /** The webhooks of the mirrors that accept events, by mirror. */
-  webhooks: ReadonlyMap<string, Webhook>;
-  /** The queues to show. The server does not close them. */
-  queues: QueueView['queues'];
+  /** Returns the webhook of a mirror, or undefined if it accepts no events. */
+  webhookOf(mirror: string): Webhook | undefined;
+  /** Returns the queues to show. The server does not close them. */
+  queues(): QueueView['queues'];
   metrics: Metrics;
   /**
    * Returns the reasons why no event can be accepted now, one line each. An outage of a CRM does
    * not count.
    */
   ready(): readonly string[];
+  /**
+   * Returns the files whose mirrors are stopped because they cannot be used; undefined if the
+   * worker has no folder of files. The other mirrors accept events meanwhile.
+   */
+  refused?: (() => readonly { file: string }[]) | undefined;
   clock: Clock;
 }
 
@@ -46,13 +51,15 @@ const open = new Set(['/healthz', '/readyz', '/webhooks/:mirror']);
 /** Adds the routes. Routes with `hasOwnAccess` check access themselves. */
 export function serveWorkerRoutes(app: FastifyInstance, options: WorkerRoutes): void {
   guard(app, options);
-  const { metrics, ready } = options;
+  const { metrics, ready, refused } = options;
   app.get('/healthz', async () => 'ok');
   app.get('/readyz', async (_request, reply) => {
     const reasons = ready();
-    return reply
-      .code(reasons.length === 0 ? 200 : 503)
-      .send({ ready: reasons.length === 0, reasons });
+    return reply.code(reasons.length === 0 ? 200 : 503).send({
+      ready: reasons.length === 0,
+      reasons,
+      ...(refused && { refused: refused().map(({ file }) => file) }),
+    });
   });
   app.get('/metrics', async (_request, reply) =>
     reply.type(metrics.contentType).send(await metrics.text()),
@@ -94,17 +101,26 @@ const boardPolicy = [
 ].join('; ');
 
 /** Serves the board under /queues, and responds with 405 to every method except GET and HEAD. */
-function serveBoard(app: FastifyInstance, queues: QueueView['queues']): void {
+function serveBoard(app: FastifyInstance, queues: WorkerRoutes['queues']): void {
   const adapter = new FastifyAdapter();
   adapter.setBasePath(boardPath);
-  createBullBoard({
-    queues: queues.map((queue) => new BullMQAdapter(queue, { readOnlyMode: true })),
+  const adapters = new WeakMap<QueueView['queues'][number], BullMQAdapter>();
+  const shown = (): BullMQAdapter[] =>
+    queues().map((queue) => {
+      const own = adapters.get(queue) ?? new BullMQAdapter(queue, { readOnlyMode: true });
+      adapters.set(queue, own);
+      return own;
+    });
+  const { replaceQueues } = createBullBoard({
+    queues: shown(),
     serverAdapter: adapter,
     options: { uiConfig: { boardTitle: 'crm-mirror', hideRedisDetails: true, hideDocsLink: true } },
   });
   adapter.setErrorHandler(() => ({ status: 500, body: { error: 'Redis cannot be asked' } }));
   app.addHook('onRequest', async ({ method }, reply) => {
     reply.header('content-security-policy', boardPolicy);
+    // Mirrors come and go.
+    replaceQueues(shown());
     if (method === 'GET' || method === 'HEAD') return;
     await reply.code(405).send({ error: 'the queues are only shown here' });
   });

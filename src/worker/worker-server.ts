@@ -6,11 +6,11 @@ import { systemClock } from '../http/system-clock.ts';
 import { createMetrics, type Metrics } from '../server/metrics.ts';
 import { createServer } from '../server/http-server.ts';
 import { serveWorkerRoutes } from '../server/worker-routes.ts';
-import type { Webhook } from '../server/webhooks.ts';
 import { explain } from '../cli/output/failure-report.ts';
 import { accessRulesOf } from '../console/access/access-rules.ts';
-import { consoleMirror } from '../console/view/console-mirror.ts';
+import { type ConsoleMirror, consoleMirror } from '../console/view/console-mirror.ts';
 import { serveConsole } from '../console/console-routes.ts';
+import type { RefusedFile } from './mirror-folder.ts';
 import type { Served } from './mirror-service.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 
@@ -21,23 +21,36 @@ export interface WorkerServer extends Pick<Metrics, 'ended'> {
   close(): Promise<void>;
 }
 
+/** What a worker serves; both lists may change while it runs. */
+export interface Serving {
+  served: readonly Served[];
+  /** Returns the files of a folder whose mirrors are stopped; undefined without a folder. */
+  refused?: (() => readonly RefusedFile[]) | undefined;
+}
+
 /**
- * Creates the server, or returns undefined if no configuration requests one. Throws Invalid if two
- * configurations request different ones.
+ * Creates the server that this configuration requests, or returns undefined if it requests none.
+ * Throws Invalid if the users of the console cannot be read.
  */
 export function openServer(
-  configs: readonly Config[],
-  served: readonly Served[],
+  asked: Config | undefined,
+  { served, refused }: Serving,
   shell: Shell,
 ): WorkerServer | undefined {
-  const asked = serverOf(configs);
-  if (!asked) return undefined;
-  const metrics = createMetrics(served);
-  const webhooks = new Map<string, Webhook>();
-  for (const { mirror, webhook } of served) if (webhook) webhooks.set(mirror, webhook);
+  if (!asked?.server) return undefined;
+  const metrics = createMetrics(served, refused);
   const access = accessRulesOf(asked);
   const failed = (error: unknown): void => shell.note(`crm-mirror: server: ${explain(error).text}`);
   const { host, port, token, publicUrl } = asked.server;
+  const shown = new WeakMap<Served, ConsoleMirror>();
+  const consoleOf = (one: Served): ConsoleMirror => {
+    const mirror = shown.get(one) ?? {
+      ...consoleMirror(one.config, shell, systemClock),
+      limits: one.limits,
+    };
+    shown.set(one, mirror);
+    return mirror;
+  };
   const server = createServer({
     host,
     port,
@@ -47,22 +60,20 @@ export function openServer(
       serveWorkerRoutes(app, {
         token,
         publicUrl,
-        webhooks,
+        webhookOf: (mirror) => served.findLast((one) => one.mirror === mirror)?.webhook,
         metrics,
-        queues: served.flatMap(({ queues }) => queues),
+        queues: () => served.flatMap(({ queues }) => queues),
         ready: () =>
           served.flatMap(({ mirror, away }) => {
             const why = away();
             return why === undefined ? [] : [`${mirror}: ${why}`];
           }),
+        refused,
         clock: systemClock,
       });
-      const mirrors = configs.map((config) => {
-        const own = served.find(({ mirror }) => mirror === config.mirror);
-        return { ...consoleMirror(config, shell, systemClock), limits: () => own?.limits() ?? {} };
-      });
+      const mirrors = () => served.map(consoleOf);
       const secret = randomBytes(32).toString('hex');
-      serveConsole(app, { mirrors, access, clock: systemClock, secret, failed });
+      serveConsole(app, { mirrors, refused, access, clock: systemClock, secret, failed });
     },
   });
   return {
@@ -74,15 +85,20 @@ export function openServer(
   };
 }
 
-/** Returns the server block that all configurations with one share, and the file of the first. */
-function serverOf(configs: readonly Config[]) {
+/**
+ * Returns the first configuration with a server block. Throws Invalid if another one requests a
+ * different server.
+ */
+export function serverIn(configs: readonly Config[]): Config | undefined {
   const [first, ...others] = configs.filter(({ server }) => server);
-  if (!first?.server) return undefined;
   for (const { file, server } of others) {
-    if (JSON.stringify(server) === JSON.stringify(first.server)) continue;
-    throw new Invalid(`${first.file} and ${file} ask for different servers, and a worker has one`, {
-      fix: 'write the same block, or leave one out',
-    });
+    if (JSON.stringify(server) === JSON.stringify(first?.server)) continue;
+    throw new Invalid(
+      `${first?.file} and ${file} ask for different servers, and a worker has one`,
+      {
+        fix: 'write the same block, or leave one out',
+      },
+    );
   }
-  return { file: first.file, server: first.server };
+  return first;
 }

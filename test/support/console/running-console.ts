@@ -43,6 +43,7 @@ export async function startConsole(
   };
   const { user = operator, ...rules } = access;
   const key = 'a-key-of-this-test';
+  const mirrors = files.map((file) => consoleMirror(loadConfig(file, {}), shell, systemClock));
   const server = createServer({
     host: '127.0.0.1',
     port: 0,
@@ -50,7 +51,7 @@ export async function startConsole(
     failed,
     register: (app) =>
       serveConsole(app, {
-        mirrors: files.map((file) => consoleMirror(loadConfig(file, {}), shell, systemClock)),
+        mirrors: () => mirrors,
         access: {
           users: undefined,
           proxy: undefined,

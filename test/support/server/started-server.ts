@@ -4,7 +4,7 @@ import { systemClock } from '../../../src/http/system-clock.ts';
 import { createMetrics } from '../../../src/server/metrics.ts';
 import { createServer, type Server } from '../../../src/server/http-server.ts';
 import { serveWorkerRoutes, type WorkerRoutes } from '../../../src/server/worker-routes.ts';
-import { serveConsole } from '../../../src/console/console-routes.ts';
+import { type ConsoleOptions, serveConsole } from '../../../src/console/console-routes.ts';
 import type { ConsoleMirror } from '../../../src/console/view/console-mirror.ts';
 
 export interface Started {
@@ -20,19 +20,20 @@ export interface ServerParts extends WorkerRoutes {
   host: string;
   port: number;
   mirrors: readonly ConsoleMirror[];
+  refused?: ConsoleOptions['refused'];
 }
 
 export async function startServer(options: Partial<ServerParts> = {}): Promise<Started> {
   const failures: unknown[] = [];
   const failed = (error: unknown): void => void failures.push(error);
-  const { host, port, mirrors, ...routes }: ServerParts = {
+  const { host, port, mirrors, refused, ...routes }: ServerParts = {
     host: '127.0.0.1',
     port: 0,
     mirrors: [],
     token: undefined,
     publicUrl: undefined,
-    webhooks: new Map(),
-    queues: [],
+    webhookOf: () => undefined,
+    queues: () => [],
     metrics: createMetrics([]),
     ready: () => [],
     clock: systemClock,
@@ -52,9 +53,10 @@ export async function startServer(options: Partial<ServerParts> = {}): Promise<S
     clock,
     failed,
     register(app) {
-      serveWorkerRoutes(app, routes);
+      serveWorkerRoutes(app, { ...routes, refused });
       serveConsole(app, {
-        mirrors,
+        mirrors: () => mirrors,
+        refused,
         access: { ...none, token },
         clock,
         secret: '00'.repeat(32),
