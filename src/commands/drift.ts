@@ -8,7 +8,7 @@ import type { Shell } from '../cli/compose/process-shell.ts';
 import { type DriftGroup, driftGroups, type OtherChannel } from '../cli/lookup/drift-groups.ts';
 import { namesOf } from '../cli/lookup/person-names.ts';
 import { type LookFlags, namingOptions } from '../cli/lookup/snapshot-command.ts';
-import { exitCode } from '../cli/output/exit-codes.ts';
+import { codeOfStop, exitCode } from '../cli/output/exit-codes.ts';
 import { operatorName } from '../cli/output/operator-name.ts';
 import { type QuietFlags, verboseOptions } from '../cli/output/verbosity.ts';
 import { outletsOf } from '../cli/progress/progress-line.ts';
@@ -65,11 +65,12 @@ export async function run(command: Command, own: Shell): Promise<number> {
     const groups = driftGroups(sides);
     const { certificate, reasons, status } = summary;
     const document = { mirror: config.mirror, status, certificate, reasons, groups };
+    const isRead = status !== 'failed' && status !== 'interrupted';
     if (flags.json) shell.print(JSON.stringify(document, null, 2));
-    else linesOf(config.mirror, groups).forEach((line) => shell.print(line));
-    if (status === 'failed' || status === 'interrupted') {
+    else if (isRead) linesOf(config.mirror, groups).forEach((line) => shell.print(line));
+    if (!isRead) {
       for (const reason of reasons) shell.note(`crm-mirror: ${reason}`);
-      return exitCode('failed');
+      return status === 'interrupted' ? codeOfStop(shell.stop.reason) : exitCode('failed');
     }
     return flags.exitCode && groups.length > 0 ? exitCode('changes') : exitCode('done');
   } finally {

@@ -21,7 +21,7 @@ import type {
 } from '../domain/record.ts';
 import type { Capabilities, Settled, SettlementAsked } from './capabilities.ts';
 import type { SendContext } from './send-context.ts';
-import type { Undoing, Undone } from './undo.ts';
+import type { NotUndone, Undoing } from './undo.ts';
 
 /** One record type. A function throws platform errors only if its comment states that. */
 export interface RecordType {
@@ -184,6 +184,12 @@ export interface Decision {
   /** The keys of recorded rows to drop. */
   forgets: Key[];
   problems: RecordProblem[];
+}
+
+/** The inverse of a run's changes to one record. */
+export interface Undone {
+  decision: Decision;
+  cannot: NotUndone[];
 }
 
 /**

@@ -1,6 +1,5 @@
 /** What `undo` passes to a record type, and what the type answers (docs/decisions/undo.md). */
 import type { DoneChange, Op } from '../domain/change.ts';
-import type { Decision } from './record-type.ts';
 
 /** The run that is undone, and its changes to one record, oldest first. */
 export interface Undoing {
@@ -15,12 +14,6 @@ export interface NotUndone {
   /** A word for programs: the id of the rule or gate that forbids it, or one of undo's own. */
   rule: string;
   reason: string;
-}
-
-/** The inverse of a run's changes to one record. */
-export interface Undone {
-  decision: Decision;
-  cannot: NotUndone[];
 }
 
 /** Says that a later run has changed the same part. */

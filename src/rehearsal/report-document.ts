@@ -19,7 +19,8 @@ interface Naming {
 /** Returns the document of one rehearsal. */
 export function rehearsalDocument(rehearsed: Rehearsed, { nameOf, addresses }: Naming) {
   const { config, summary, limits, before, after, changes } = rehearsed;
-  const { status, mode, only, plan, contacts, templates, requests, reasons, ms } = summary;
+  const { status, mode, only, plan, contacts, templates, requests, deferred, reasons, ms } =
+    summary;
   const names = ({ kind, key }: { kind: string; key: string }): string =>
     kind === 'contact' ? nameOf(key) : key;
   const groups: ShownGroup[] = shownGroups(summary.groups, { names, addresses });
@@ -35,6 +36,7 @@ export function rehearsalDocument(rehearsed: Rehearsed, { nameOf, addresses }: N
     contacts,
     templates,
     requests,
+    deferred,
     limits: limits.filter(({ route }) => (requests.byRoute[route] ?? 0) > 0),
     reasons,
     groups,

@@ -57,12 +57,17 @@ export function rehearsalLines(rehearsed: Rehearsed, shown: Shown): Line[] {
     isVerbose: false,
   });
   return [
-    styled('bold', `${title}${endings[status]}`),
+    styled('bold', `${title}${endings[status]}${waitingWords(summary)}`),
     ...lines,
     ...apart(routeLines(rehearsed)),
     ...apart(stateLines(rehearsed)),
     ...apart(peopleLines(rehearsed, shown)),
   ];
+}
+
+function waitingWords({ deferred }: Summary): string {
+  const n = Object.values(deferred).reduce((sum, one) => sum + one, 0);
+  return n === 0 ? '' : ` ${counted(n, 'record')} would wait for a later run.`;
 }
 
 function approvalLines({ summary, config }: Rehearsed, { file }: Shown): string[] {

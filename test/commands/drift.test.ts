@@ -31,6 +31,14 @@ describe('drift', () => {
     expect(world.writes()).toEqual([]);
   });
 
+  test('claims nothing about a platform that it could not read', async () => {
+    const world = await quiet();
+    world.server.fail(() => true, { is: 'answer', status: 401 });
+    const { code, out, err } = await world.call('drift');
+    expect({ code, out }).toEqual({ code: 1, out: '' });
+    expect(err).toContain('platform.apiKey');
+  });
+
   test('counts what is not of the mirror, and what was done on the platform', async () => {
     const world = await quiet();
     const { emulator } = world;

@@ -1,5 +1,6 @@
 /** A rehearsal shows how a run would go, and sends nothing. */
-import { existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { takeLease } from '../../src/snapshot/database/writer-lease.ts';
@@ -164,18 +165,32 @@ describe('the files of the mirror', () => {
     expect((await world.call('sync')).code).toBe(75);
   });
 
-  test('have no copy after SIGTERM, which ends it with 143', async () => {
+  test('are gone if an earlier rehearsal was killed', async () => {
     const world = await changed();
-    world.server.fail(() => true, { is: 'hang' });
-    const { child, ended } = launch(['rehearse', '-c', world.file]);
-    while (copyFolders().length === 0 || world.server.arrived.length === 0)
-      await new Promise((resolve) => void setTimeout(resolve, 20));
-    child.kill('SIGTERM');
-    await new Promise((resolve) => void setTimeout(resolve, 1200));
-    child.kill('SIGTERM');
-    expect((await ended).code).toBe(143);
-    expect(copyFolders()).toEqual([]);
+    const dead = launch(['--version']);
+    await dead.ended;
+    const abandoned = join(tmpdir(), `crm-mirror-rehearsal-${dead.child.pid}-abc123`);
+    const inUse = join(tmpdir(), `crm-mirror-rehearsal-${process.pid}-abc123`);
+    for (const folder of [abandoned, inUse]) mkdirSync(folder);
+    expect((await world.call('rehearse')).code).toBe(0);
+    expect(copyFolders()).toEqual([inUse]);
   });
+
+  test.each(['SIGTERM', 'SIGHUP'] as const)(
+    'have no copy after %s: it ends with 143',
+    async (signal) => {
+      const world = await changed();
+      world.server.fail(() => true, { is: 'hang' });
+      const { child, ended } = launch(['rehearse', '-c', world.file]);
+      while (copyFolders().length === 0 || world.server.arrived.length === 0)
+        await new Promise((resolve) => void setTimeout(resolve, 20));
+      child.kill(signal);
+      await new Promise((resolve) => void setTimeout(resolve, 1200));
+      child.kill(signal);
+      expect((await ended).code).toBe(143);
+      expect(copyFolders()).toEqual([]);
+    },
+  );
 
   test('are not changed by write-back, which reports nothing', async () => {
     const world = await changed();

@@ -34,6 +34,11 @@ describe('a mistake in a rule', () => {
       17,
       'names a count that is not known  → plan has create, opt_in, opt_out, delete, update, archive, people',
     ],
+    [
+      'has(plan.optin)',
+      12,
+      'asks with has(), and every name exists  → compare the count itself: plan.opt_in > 0',
+    ],
     ['people > 3', 12, `names what is not known  → ${names}`],
     ['record.a == "x"', 12, `names what is not known  → ${names}`],
     ['plan.opt_in', 12, 'gives a value of type int, not true or false  → compare it: > 100'],

@@ -98,6 +98,8 @@ export function compileRule(text: string): PlanCondition | Flaw {
       );
       return { at: 0, ...mistake };
     }
+    const has = findHas(evaluate.ast);
+    if (has) return { at: has.start, ...fault('asks with has(), and every name exists', noHas) };
     return { text, names: [...new Set(namesIn(evaluate.ast))], judge: judging(evaluate) };
   } catch (error) {
     return told(error);
@@ -136,6 +138,16 @@ function namesIn(node: ASTNode): string[] {
   return [...own, ...inner(node).flatMap(namesIn)];
 }
 
+/** Returns the call of has(), which the library does not check: a misspelt name would be false. */
+function findHas(node: ASTNode): ASTNode | undefined {
+  if (node.op === 'call' && node.args[0] === 'has') return node;
+  for (const child of inner(node)) {
+    const found = findHas(child);
+    if (found) return found;
+  }
+  return undefined;
+}
+
 /** Rewrites the library's error in this project's words. */
 function told(error: unknown): Flaw {
   if (!(error instanceof ParseError || error instanceof TypeMistake)) throw error;
@@ -160,6 +172,7 @@ function countsOf(node: ParseError['node']): string {
 }
 
 const numbers = 'counts are numbers: write plan.opt_in > 1000; weekday and mode are texts';
+const noHas = 'compare the count itself: plan.opt_in > 0';
 const grammar = 'compare numbers with > and <, and join with && and ||';
 
 const phrases: Record<string, Fault> = {

@@ -26,7 +26,8 @@
  */
 import type { Change, DoneChange } from '../../domain/change.ts';
 import { canonicalJson } from '../../domain/record.ts';
-import { changedLater, type NotUndone, type Undoing, type Undone } from '../undo.ts';
+import type { Undone } from '../record-type.ts';
+import { changedLater, type NotUndone, type Undoing } from '../undo.ts';
 import { changeOf, decidePerson, verdictIn } from './consent/decide.ts';
 import { factsOf, type PersonFacts, type PersonRules } from './consent/facts.ts';
 import { gates } from './consent/gates.ts';

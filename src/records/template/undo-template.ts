@@ -16,7 +16,8 @@
  */
 import { z } from 'zod';
 import type { Change, DoneChange } from '../../domain/change.ts';
-import { changedLater, type NotUndone, type Undoing, type Undone } from '../undo.ts';
+import type { Undone } from '../record-type.ts';
+import { changedLater, type NotUndone, type Undoing } from '../undo.ts';
 import { isEdited, templateChange } from './template-decision.ts';
 import {
   decodeTemplate,
