@@ -15,7 +15,7 @@ import { applyGuards, applyGuardsAtOnce } from './guard/apply-guards.ts';
 import type { Problem } from '../domain/errors.ts';
 import { commitPlan } from './plan/commit-plan.ts';
 import { decideAgain, decideChanges } from './plan/decide-changes.ts';
-import { forecastRun, readPlan } from './plan/run-forecast.ts';
+import { changesToSend, forecastRun, readPlan } from './plan/run-forecast.ts';
 import { candidatesOf } from './plan/select-candidates.ts';
 import { listInvalid, listUnread } from './read/invalid-records.ts';
 import { readAgain, sliceMs, withdrawOutdated } from './read/time-slice.ts';
@@ -55,14 +55,20 @@ export async function decide(state: RunState): Promise<void> {
 
 /** Summarizes the first round's plan, and passes it to the caller, who may refuse it. */
 export async function showPlan(state: RunState): Promise<void> {
-  const { run, options, mirror, tally } = state;
+  const { run, options, tally } = state;
   state.notes.push(...sayStopped(tally.counts().stopped));
-  const plan = await readPlan(run);
+  state.plan = await readPlan(run);
+  if (run.writes) options.agrees?.(state.plan);
+}
+
+/** Forecasts what the guards let pass of the first round's plan. */
+export function foresee(state: RunState): void {
+  const { run, options, mirror, plan } = state;
+  if (!plan || state.forecast) return;
   const types = state.parts.map(({ type }) => type);
-  state.plan = plan;
-  state.forecast = forecastRun(run, { types, plan, mirror });
+  state.toSend = changesToSend(run, plan);
+  state.forecast = forecastRun(run, { types, changes: state.toSend, mirror });
   options.foresees?.(state.forecast);
-  if (run.writes) options.agrees?.(plan);
 }
 
 /**
@@ -144,8 +150,8 @@ function applyingOf(
   type: RecordType,
   own: Pick<ApplyContext, 'endsAt' | 'toBeListed'>,
 ): ApplyContext {
-  const { run, breaker, tally, plan, mirror } = state;
-  const counts = Object.values(plan?.changes[type.name] ?? {});
+  const { run, breaker, tally, toSend, mirror } = state;
+  const counts = Object.values(toSend?.[type.name] ?? {});
   const known = findingsOf(state, type);
   const shared = { run, type, breaker, tally, known };
   return {

@@ -22,7 +22,14 @@ import { finishRun } from './finish/finish-run.ts';
 import { invalidateCursorsAfter } from './finish/source-cursor.ts';
 import { applyGuards } from './guard/apply-guards.ts';
 import { storeAwaitingApproval } from './guard/plan-approval.ts';
-import { applyInSlices, decide, recoverAll, selectCandidates, showPlan } from './plan-and-apply.ts';
+import {
+  applyInSlices,
+  decide,
+  foresee,
+  recoverAll,
+  selectCandidates,
+  showPlan,
+} from './plan-and-apply.ts';
 import { commitPlan } from './plan/commit-plan.ts';
 import { viewPlan } from './plan/view-plan.ts';
 import { findAbsences, lockPerson, observe, readSources } from './read-and-observe.ts';
@@ -76,6 +83,7 @@ async function work(state: RunState): Promise<void> {
     await decide(state);
     if (!state.plan) await showPlan(state);
     await applyGuards(state);
+    foresee(state);
     if (round === 1 && options.shows) await options.shows(await viewPlan(state));
     if (!writes || isLeftForNextRun(state, round)) break;
     await commitPlan(state.run, await storeAwaitingApproval(state, round));

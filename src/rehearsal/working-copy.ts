@@ -1,7 +1,7 @@
 /** Copies the files of a mirror for a rehearsal into a folder that only this user can read. */
-import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { createTemporaryFolder } from '../cli/compose/temporary-folder.ts';
 import { movePaused } from '../cli/compose/snapshot-marks.ts';
 import type { Config } from '../config/config.ts';
 import { Invalid } from '../domain/errors.ts';
@@ -9,10 +9,6 @@ import type { DoNotContactList } from '../do-not-contact/contact-list.ts';
 import { readKey } from '../do-not-contact/list-key.ts';
 import { backUp, type BackupPart, copyOfText } from '../snapshot/database/database-backup.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
-
-/** The names of the folders: this text, and the process that made the copies. */
-const prefix = 'crm-mirror-rehearsal-';
-const abandonable = new RegExp(`^${prefix}(\\d+)-`);
 
 /** The files that a mirror writes. */
 type Files = Pick<Config, 'snapshot' | 'ledger'>;
@@ -38,11 +34,9 @@ export async function copyForRehearsal(
   original: Original,
   signal: AbortSignal,
 ): Promise<WorkingCopy> {
-  removeAbandoned();
-  const folder = mkdtempSync(join(tmpdir(), `${prefix}${process.pid}-`));
+  const folder = createTemporaryFolder('rehearsal');
   const remove = (): void => rmSync(folder, { recursive: true, force: true });
   try {
-    chmodSync(folder, 0o700);
     const snapshot = join(folder, 'snapshot.sqlite');
     const ledger = { path: `${snapshot}-ledger`, keyFile: `${snapshot}-ledger-key` };
     await backUp(copiesOf(original, { snapshot, ledger }, signal));
@@ -52,28 +46,6 @@ export async function copyForRehearsal(
   } catch (error) {
     remove();
     throw error;
-  }
-}
-
-/** Removes the copies of rehearsals that were killed before they could do that. */
-function removeAbandoned(): void {
-  for (const name of readdirSync(tmpdir())) {
-    const [, pid] = abandonable.exec(name) ?? [];
-    if (pid === undefined || isAlive(Number(pid))) continue;
-    try {
-      rmSync(join(tmpdir(), name), { recursive: true, force: true });
-    } catch {
-      // Another user's: their next rehearsal removes it.
-    }
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return !(error instanceof Error && 'code' in error && error.code === 'ESRCH');
   }
 }
 

@@ -42,6 +42,20 @@ test('a plan prints the requests of each route, and their duration where it is k
   expect(next.json.forecast).toMatchObject({ ms: 0, routes: [enrolments(2, true)], assumed: [] });
 });
 
+test('what awaits approval is no part of the forecast', async () => {
+  const world = await mirrored();
+  world.config({ guards: { optIns: { percent: 0, floor: 2 } } });
+  await world.call('sync');
+  world.people([
+    { email: ann, news: 'yes' },
+    { email: bob, news: 'no' },
+    ...['carl', 'dora', 'emil'].map((name) => ({ email: `${name}@example.com`, news: 'yes' })),
+  ]);
+  const { json } = await world.call('plan', '--json');
+  expect(json.contacts.held).toMatchObject({ opt_in: 3 });
+  expect(json.forecast.routes).toEqual([enrolments(1, true)]);
+});
+
 test('a first load prints the forecast before it begins', async () => {
   const world = await mirrored();
   const { err } = await world.call('backfill');

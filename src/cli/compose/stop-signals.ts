@@ -11,8 +11,8 @@ const signals = ['SIGINT', 'SIGTERM'] as const;
 
 /**
  * Converts signals into `stop` and `abort`: the first signal stops, and another one more than a
- * second later aborts. A closed terminal (SIGHUP) stops as SIGTERM does. The delay is needed because process groups and launchers send the same
- * signal twice in quick succession.
+ * second later aborts. The delay is needed because process groups and launchers send the same
+ * signal twice in quick succession. A closed terminal (SIGHUP) stops as SIGTERM does.
  */
 export function stopSignals(): { stop: AbortSignal; abort: AbortSignal } {
   const stop = new AbortController();

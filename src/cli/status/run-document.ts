@@ -37,7 +37,7 @@ export function modeWords({ mode, fullBecause }: history.ToldRun): string {
   return codes === '' ? mode : `${mode} (${codes})`;
 }
 
-/** Formats counts such as: 3 created, 1 template updated; refused: 1 opt in; dropped: 2 opt out */
+/** Formats counts such as: 3 created, 1 template updated; planned again: 2 opt out */
 export function changeWords({ contacts, templates, isCut }: history.ToldChanges): string {
   const byState = new Map<string, string[]>([['acked', []]]);
   const count = (of: history.ToldChanges['contacts'], kind: RecordTypeName): void => {

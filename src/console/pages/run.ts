@@ -168,11 +168,13 @@ const signs: Readonly<Record<string, readonly [sign: string, style: string]>> = 
   delete: ['−', 'removed'],
   archive: ['−', 'removed'],
 };
+const replanned = ['·', 'quiet'] as const;
 
 function line(change: Line): Html {
   const { op, outcome, part, key, reason, fix, rule, approval, kind, href } = change;
   const isDone = outcome === 'acked';
-  const [sign, style] = isDone ? (signs[op] ?? ['~', 'changed']) : ['!', 'refused'];
+  const notDone = outcome === 'stale' ? replanned : ['!', 'refused'];
+  const [sign, style] = isDone ? (signs[op] ?? ['~', 'changed']) : notDone;
   const who = href === undefined ? key : html`<a href="${href}">${key}</a>`;
   const what = isDone ? changeName(op, true) : `${outcomeName(outcome)}: ${changeName(op, false)}`;
   const notes = [

@@ -35,7 +35,7 @@ export interface ApplyContext {
   timeoutMs: number;
   /** When the slice ends and the source is checked again, in milliseconds since the epoch. */
   endsAt: number;
-  /** The number of changes in the plan. */
+  /** The number of changes that the guards let pass of the plan. */
   planned: number;
 }
 

@@ -75,7 +75,9 @@ export interface RunState extends Started {
   /** Why the run compares everything, or reads the whole source. */
   because: FullCode[];
   plan: Plan | undefined;
-  /** The estimated duration of the plan. */
+  /** The changes of the plan that are sent, once the guards have judged it. */
+  toSend: Plan['changes'] | undefined;
+  /** How long these changes will take. */
   forecast: Forecast | undefined;
   failure: ExpectedError | undefined;
   readonly review: ReviewState;
@@ -111,6 +113,7 @@ export function stateOf(started: Started): RunState {
     notes: [...started.notes],
     because: started.run.mode === 'full' ? [...(started.options.because ?? [])] : [],
     plan: undefined,
+    toSend: undefined,
     forecast: undefined,
     failure: undefined,
     review: {

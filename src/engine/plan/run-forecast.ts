@@ -8,6 +8,7 @@ import type { RouteLimit } from '../../domain/route-limit.ts';
 import { forecast, type Forecast, type Needs } from '../report/duration-forecast.ts';
 import { type Meta, metaValue } from '../../snapshot/database/meta-table.ts';
 import { type Plan, planning } from '../report/run-summary.ts';
+import type { RecordTypeName } from '../../domain/record.ts';
 import type { RecordType } from '../../records/record-type.ts';
 import type { Mirror } from '../context/mirror-context.ts';
 import type { RunContext } from '../context/run-context.ts';
@@ -54,20 +55,39 @@ export async function readPlan({
   return plan.done();
 }
 
-/** The plan to forecast, and the platform's limits as the mirror knows them. */
+/** The changes to forecast, and the platform's limits as the mirror knows them. */
 interface Forecasting {
   types: readonly RecordType[];
-  plan: Plan;
+  changes: Plan['changes'];
   mirror: Pick<Mirror, 'limits' | 'reserve'>;
 }
 
-/** Forecasts the duration of a plan from the platform's known rate limits. */
-export function forecastRun(run: RunContext, { types, plan, mirror }: Forecasting): Forecast {
+/**
+ * Counts the changes of a plan that the run sends, after the guards: without those that await
+ * approval, were rejected, or wait for a later run.
+ */
+export function changesToSend({ snapshot }: RunContext, plan: Plan): Plan['changes'] {
+  const { awaitingApproval, guarded } = snapshot;
+  const left = (kind: RecordTypeName) => [
+    ...guarded.withheldOps(kind),
+    ...awaitingApproval.refusedOps(kind),
+    ...guarded.deferred.ops(kind),
+  ];
+  const toSend = (kind: RecordTypeName) => {
+    const counts = { ...plan.changes[kind] };
+    for (const { op, n } of left(kind)) counts[op] = Math.max(0, (counts[op] ?? 0) - n);
+    return counts;
+  };
+  return { contact: toSend('contact'), template: toSend('template') };
+}
+
+/** Forecasts how long changes take, from the platform's known rate limits. */
+export function forecastRun(run: RunContext, { types, changes, mirror }: Forecasting): Forecast {
   const needs: Needs = {};
   const need = (route: string, n: number): void => void (needs[route] = (needs[route] ?? 0) + n);
   for (const type of types) {
     for (const op of ops) {
-      const n = plan.changes[type.name][op] ?? 0;
+      const n = changes[type.name][op] ?? 0;
       need(type.route(op), n);
       // A record that was not listed is looked up before it is created.
       if (op === 'delete' || (op === 'create' && run.mode !== 'full')) need(type.lookRoute(op), n);

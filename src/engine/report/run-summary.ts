@@ -48,7 +48,7 @@ export interface Summary {
   /** Opt-outs reported to the CRM; null if this mirror, or this kind of run, reports none. */
   returns: WriteBackSummary | null;
   requests: RequestCounts;
-  /** The forecast duration of the plan, from the observed limits; null if nothing was planned. */
+  /** How long what is sent of the plan takes, by the limits seen; null if nothing was planned. */
   forecast: Forecast | null;
   /** Null for a side that this run did not read. */
   certificate: { source: boolean | null; platform: boolean | null };

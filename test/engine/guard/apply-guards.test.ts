@@ -156,11 +156,17 @@ describe('the guard for opt-ins', () => {
     const stage = await mirrored();
     stage.people.push(...range(20, 24));
     stage.people.splice(0, 1, person(0, { ch_news: 'no' }));
-    const summary = await stage.sync();
+    const applied: string[] = [];
+    const summary = await stage.sync({
+      progress({ stage: step, done, of }) {
+        if (step === 'applying') applied.push(`${done} of ${of}`);
+      },
+    });
     expect(summary).toMatchObject({
       status: 'held',
       contacts: { held: { opt_in: 4, delete: 0 }, applied: { create: 0, opt_out: 1 } },
     });
+    expect(applied).toEqual(['1 of 1']);
     expect((await stage.sync({ mode: 'fast' })).contacts.held.opt_in).toBe(4);
     expect((await stage.sync({ firstLoad: true })).contacts.applied).toMatchObject({ create: 4 });
   });
