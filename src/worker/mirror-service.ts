@@ -127,9 +127,11 @@ function openParts(config: Workable, outer: Shell, options: ServeOptions): Parts
   const place = { url, mirror, clock: systemClock, connections };
   const failed = Promise.withResolvers<never>();
   const quick = connections.quick();
-  const own = homeRecord(quick, mirror, randomBytes(8).toString('hex'));
+  const { node } = connections;
+  const worker = randomBytes(8).toString('hex');
+  const own = homeRecord(quick, { mirror, worker, node: node?.name });
   const assignment = assignmentIn(own, { mirror, acceptLost, clock: systemClock });
-  const home = createMirrorHost({ config, shell, assignment, load, ended });
+  const home = createMirrorHost({ config, shell, assignment, load, ended, node });
   const hook = contacts?.webhook;
   const events = hook && openEventQueue({ ...place, notice: () => undefined });
   const redis = watchRedis(mirror, shell);
@@ -164,6 +166,7 @@ async function begin(parts: Parts): Promise<void> {
   const { mirror, schedule } = config;
   await follow(queue, config);
   redis.answers();
+  await parts.connections.node?.begun;
   await home.taken();
   if (shell.stop.aborted || parts.isLeaving) return;
   // The worker that had the mirror before may have removed the schedule as it left.
