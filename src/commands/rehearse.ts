@@ -37,6 +37,7 @@ interface Flags extends LookFlags {
   quirk?: string[];
   seed: string;
   all?: true;
+  most?: string;
 }
 
 /** How many people are named, unless all are. */
@@ -66,6 +67,7 @@ export function options(command: Command): void {
     .option('--quirk <name...>', 'differ from the specification, as `emulator --help` lists')
     .option('--seed <n>', 'the same seed gives the same faults and the same end', '1')
     .option('--all', `name every person, not ${mostNamed}`)
+    .option('--most <n>', `name at most so many people (${mostNamed}; with --json, all of them)`)
     .addHelpText('after', legend);
 }
 
@@ -135,8 +137,17 @@ function conditionsOf(flags: Flags, shell: Shell): Conditions {
     faults,
     quirks,
     seed,
-    reasons: flags.json || flags.all || flags.against !== undefined ? Infinity : mostNamed,
+    reasons: flags.against === undefined ? mostOf(flags) : Infinity,
   };
+}
+
+/** Returns how many people are named. */
+function mostOf({ all, most, json }: Pick<Flags, 'all' | 'most' | 'json'>): number {
+  if (all && most !== undefined) {
+    throw new Invalid('--all and --most exclude each other: give one of them');
+  }
+  if (most !== undefined) return parseWhole('--most', most, Number.MAX_SAFE_INTEGER);
+  return all || json ? Infinity : mostNamed;
 }
 
 function drawn(shell: Shell): (progress: Progress) => void {
@@ -196,7 +207,7 @@ function print(
   const { reads, readMs } = original;
   const { mirror, groups, reasons } = rehearsed.summary;
   if (flags.json) {
-    const naming = { nameOf, addresses };
+    const naming = { nameOf, addresses, most: mostOf(flags) };
     const document = {
       mirror,
       seed,
@@ -209,7 +220,7 @@ function print(
     };
     return shell.print(JSON.stringify(document, null, 2));
   }
-  const shown = { file: flags.config, nameOf, most: flags.all ? Infinity : mostNamed };
+  const shown = { file: flags.config, nameOf, most: mostOf(flags) };
   for (const line of rehearsalLines(rehearsed, shown)) shell.print(line);
   for (const line of renderGroups(shownGroups(groups, { names, addresses }))) shell.print(line);
   if (compared && differences) {

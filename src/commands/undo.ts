@@ -3,10 +3,12 @@ import type { Op } from '../domain/change.ts';
 import { Invalid } from '../domain/errors.ts';
 import { counted } from '../domain/values/counted.ts';
 import { changeCount } from '../engine/report/run-summary.ts';
+import { deciderOf } from '../cli/run/decision-options.ts';
 import { cannotLines } from '../cli/run/undo-text.ts';
 import { createTalk } from '../cli/init/conversation/talk.ts';
 import { commandLine } from '../cli/output/printed-commands.ts';
 import { exitCode } from '../cli/output/exit-codes.ts';
+import { operatorName } from '../cli/output/operator-name.ts';
 import { apart } from '../cli/output/summary-text.ts';
 import {
   pass,
@@ -40,8 +42,8 @@ export function options(command: Command): void {
     .option('--yes', 'send it without asking')
     .option('--agree <hash>', 'send it if the plan still has this hash, which --plan shows')
     .option('--approve <hash>', 'approve what a guard holds of this plan')
-    .option('--by <name>', 'with --approve: who approves (the user and host that call it)')
-    .option('--reason <text>', 'with --approve: why')
+    .option('--by <name>', 'who decides (the user and host that call it)')
+    .option('--reason <text>', 'why; the audit log keeps it, and with --approve the approval, too')
     .addHelpText(
       'after',
       '\nReads both sides, and makes a plan of inverses, which passes the guards like any other plan.\n' +
@@ -56,6 +58,11 @@ export function options(command: Command): void {
 export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<Flags>();
   const [word = ''] = command.args;
+  if (flags.plan && (flags.by ?? flags.reason) !== undefined) {
+    throw new Invalid('--by and --reason belong to a decision, and --plan sends nothing', {
+      fix: 'leave them out',
+    });
+  }
   const undo = { run: word, ops: opsOf(flags.op) };
   if (flags.plan)
     return pass(flags, shell, { ...planOf(undo, flags, shell), all: flags.all === true });
@@ -83,11 +90,12 @@ function planOf(undo: Undo, flags: Flags, shell: Shell): Pass {
 
 /** Sends what undoes the run; a person has agreed to it. */
 async function undoNow(flags: Flags, shell: Shell, undo: Undo): Promise<number> {
+  const { by, reason = null } = deciderOf(flags, shell);
   return pass(flags, callingShell(flags, shell), {
     mode: 'undo',
-    undo,
+    undo: { ...undo, decision: { by, reason, caller: operatorName(shell) } },
     writes: true,
-    approve: toApprove(flags, shell),
+    approve: flags.approve === undefined ? undefined : toApprove(flags, shell),
     foretells({ cannot = [] }, names) {
       if (!flags.json) cannotLines(cannot, names).forEach((line) => shell.print(line));
     },

@@ -4,6 +4,7 @@
  */
 import { z } from 'zod';
 import { Invalid } from '../domain/errors.ts';
+import { type JobKind, rehearsalSubject, undoSubject } from './view/jobs.ts';
 
 /** The values of a form. */
 export type FormValues = Readonly<Record<string, string | undefined>>;
@@ -43,6 +44,26 @@ function flags(values: Readonly<Record<string, string | undefined>>): string[] {
 
 const part = { channel: choice, op: choice, guard: choice };
 
+/** How many people the page of a rehearsal names. */
+const peopleNamed = 100;
+
+/** Rate limits, separated by spaces or commas. */
+const limits = z
+  .string()
+  .max(1000, 'is too long')
+  .transform((given) => given.split(/[\s,;]+/).filter((limit) => limit !== ''))
+  .refine(
+    (given) => given.every((limit) => /^[\w.*-]+=\d+\/\d+$/.test(limit)),
+    'must be like contacts.enrol=30/60, which means 30 requests in 60 seconds',
+  );
+
+const sending = z.object({
+  run: word,
+  plan: word,
+  reason: text,
+  agreed: z.literal('yes', 'tick the box if you agree'),
+});
+
 /** Every action by the name in its address. */
 export const actions: Readonly<Record<string, Action>> = {
   pause: action(z.object({ reason: text }), ({ reason }) => ['pause', ...flags({ reason })]),
@@ -72,6 +93,38 @@ export const actions: Readonly<Record<string, Action>> = {
   one: action(z.object({ person: word }), ({ person }) => ['one', person]),
   verify: action(z.object({}), () => ['audit', 'verify']),
   check: action(z.object({}), () => ['check']),
+  rehearse: action(
+    z.object({ mode: z.enum(['full', 'fast']), limits: limits.default([]) }),
+    ({ mode, limits: given }) => [
+      'rehearse',
+      '--json',
+      '--addresses',
+      `--most=${peopleNamed}`,
+      ...(mode === 'fast' ? ['--fast'] : []),
+      ...given.map((limit) => `--limit=${limit}`),
+    ],
+  ),
+  'undo-plan': action(z.object({ run: word }), ({ run }) => [
+    'undo',
+    run,
+    '--plan',
+    '--json',
+    '--addresses',
+  ]),
+  undo: action(sending, ({ run, plan, reason }) => [
+    'undo',
+    run,
+    '--json',
+    '--quiet',
+    ...flags({ agree: plan, reason }),
+  ]),
+  'undo-approve': action(sending, ({ run, plan, reason }) => [
+    'undo',
+    run,
+    '--json',
+    '--quiet',
+    ...flags({ agree: plan, approve: plan, reason }),
+  ]),
   resolve: action(
     z.object({
       person: word,
@@ -88,6 +141,28 @@ export const actions: Readonly<Record<string, Action>> = {
     ],
   ),
 };
+
+/** The action that stops a job; it is no command. */
+export const stopAction = 'stop';
+
+/** The actions that begin a job, whose page shows its progress and its answer (view/jobs.ts). */
+export const jobActions: Readonly<Record<string, JobAction>> = {
+  rehearse: { kind: 'rehearse', isReading: true, subjectOf: () => rehearsalSubject },
+  'undo-plan': { kind: 'undo-plan', isReading: true, subjectOf: undoSubjectOf },
+  undo: { kind: 'undo', isReading: false, subjectOf: undoSubjectOf },
+  'undo-approve': { kind: 'undo', isReading: false, subjectOf: undoSubjectOf },
+};
+
+interface JobAction {
+  kind: JobKind;
+  /** Whether it only reads: then it runs in a process of its own, and can be stopped. */
+  isReading: boolean;
+  subjectOf(values: FormValues): string;
+}
+
+function undoSubjectOf({ run = '' }: FormValues): string {
+  return undoSubject(run);
+}
 
 /** The actions that may take hours: the console shows their progress instead of waiting. */
 export const runActions: ReadonlySet<string> = new Set(['run-full', 'run-fast', 'one']);

@@ -2,6 +2,7 @@
 import type { Clock } from '../domain/clock.ts';
 import type { ConsoleMirror } from './view/console-mirror.ts';
 import type { PageRequest } from './view/page.ts';
+import { jobPieces } from './view/job-progress.ts';
 import { limitPieces } from './pages/limits.ts';
 import { statusPieces } from './pages/overview.ts';
 
@@ -36,7 +37,11 @@ export function watchMirror(
     for (const listener of listeners) {
       const data: Record<string, string> = {};
       const { request } = listener;
-      const pieces = { ...statusPieces(request, seen), ...limitPieces(request, seen) };
+      const pieces = {
+        ...statusPieces(request, seen),
+        ...limitPieces(request, seen),
+        ...jobPieces(request),
+      };
       for (const [id, piece] of Object.entries(pieces)) {
         const text = String(await piece);
         if (listener.shown.get(id) !== text) data[id] = text;

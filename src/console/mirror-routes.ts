@@ -1,12 +1,10 @@
 /** Registers the pages, the live updates and the actions of the mirrors. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { Invalid } from '../domain/errors.ts';
 import type { Clock } from '../domain/clock.ts';
-import { exitCode } from '../cli/output/exit-codes.ts';
-import type { FlashKind } from './access/visitor.ts';
-import { actions, apartActions, runActions } from './actions.ts';
-import type { CommandResult, ConsoleMirror } from './view/console-mirror.ts';
+import { act } from './act.ts';
+import { actions, stopAction } from './actions.ts';
+import type { ConsoleMirror } from './view/console-mirror.ts';
 import { watchMirror } from './live.ts';
 import type { NavLink } from './view/layout.ts';
 import {
@@ -18,7 +16,6 @@ import {
 } from './view/page.ts';
 import { pages } from './pages.ts';
 import { csrfOf, sendPage } from './view/send-page.ts';
-import { pathOf } from './sign-in.ts';
 
 interface MirrorRoutesOptions {
   /** Returns the mirrors, which may come and go. */
@@ -67,22 +64,35 @@ export function serveMirrors(
     }
   }
   serveLive(scope, { base, clock, inMirror });
-  const guards = { preHandler: scope.csrfProtection };
-  for (const name of Object.keys(actions)) {
-    const doIt: Work = async (request, reply, mirror) =>
-      act(request, reply, { name, mirror, clock });
-    scope.post(`${base}/do/${name}`, guards, inMirror(doIt));
-  }
+  serveActions(scope, { base, clock, inMirror });
 }
 
-interface LiveOptions {
+interface InMirrorOptions {
   base: string;
   clock: Clock;
   inMirror(work: Work): (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>;
 }
 
+/** Adds the actions, which only operators can do. */
+function serveActions(scope: FastifyInstance, { base, clock, inMirror }: InMirrorOptions): void {
+  const guards = { preHandler: scope.csrfProtection };
+  for (const name of [...Object.keys(actions), stopAction]) {
+    const work: Work = async (request, reply, mirror) => {
+      const { visitor } = request;
+      if (visitor?.role === 'operator') {
+        await act(request, reply, { name, user: visitor, mirror, clock });
+        return;
+      }
+      const lines = ['You are signed in as a viewer.'];
+      const title = 'Only operators can do this';
+      await sendPage(request, reply, { title, code: 403, lines, ...frameOf(mirror, '') });
+    };
+    scope.post(`${base}/do/${name}`, guards, inMirror(work));
+  }
+}
+
 /** Adds the live updates. All visitors of one mirror share what is read for them. */
-function serveLive(scope: FastifyInstance, { base, clock, inMirror }: LiveOptions): void {
+function serveLive(scope: FastifyInstance, { base, clock, inMirror }: InMirrorOptions): void {
   const watches = new WeakMap<ConsoleMirror, ReturnType<typeof watchMirror>>();
   const tell: Work = async (request, reply, mirror) => {
     const watch = watches.get(mirror) ?? watchMirror(mirror, clock);
@@ -148,68 +158,3 @@ function inside(request: FastifyRequest, reply: FastifyReply, mirror: ConsoleMir
 }
 
 const form = z.record(z.string(), z.string());
-/** How long an answer waits for a run that may end at once, in milliseconds. */
-const runWaitMs = 1_500;
-
-interface Acted {
-  name: string;
-  mirror: ConsoleMirror;
-  clock: Clock;
-}
-
-/** Does what a form asks for, and returns to the page of the form. */
-async function act(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  { name, mirror, clock }: Acted,
-): Promise<void> {
-  const { visitor } = request;
-  if (visitor?.role !== 'operator') {
-    await sendPage(request, reply, {
-      title: 'Only operators can do this',
-      code: 403,
-      lines: ['You are signed in as a viewer.'],
-      ...frameOf(mirror, ''),
-    });
-    return;
-  }
-  const read = form.safeParse(request.body ?? {});
-  if (!read.success) throw new Invalid('the form is not as this console sends it');
-  const { back = linkTo({ mirror }), csrf: _, ...values } = read.data;
-  const done = await outcomeOf(name, values, { visitor, mirror, clock });
-  request.session.set('flash', { kind: kindOf(done.code), lines: done.lines });
-  await reply.redirect(pathOf(back), 303);
-}
-
-const neutral: ReadonlySet<number> = new Set(
-  (['held', 'rejected', 'changes'] as const).map(exitCode),
-);
-
-/** Returns how an answer is shown: an exit code that is no failure is not shown as one. */
-function kindOf(code: number): FlashKind {
-  if (code === 0) return 'good';
-  return neutral.has(code) ? 'busy' : 'bad';
-}
-
-async function outcomeOf(
-  name: string,
-  values: Record<string, string>,
-  { visitor, mirror, clock }: Omit<Acted, 'name'> & { visitor: PageRequest['user'] },
-): Promise<CommandResult> {
-  let argv: string[];
-  try {
-    argv = actions[name]?.(values) ?? [];
-  } catch (error) {
-    if (error instanceof Invalid) return { code: 2, lines: [error.message] };
-    throw error;
-  }
-  const named = name === 'check' && visitor.seesAddresses ? [...argv, '--addresses'] : argv;
-  const done = apartActions.has(name) ? mirror.runApart(named) : mirror.run(visitor, argv);
-  if (!runActions.has(name)) return done;
-  const over = new AbortController();
-  const begun: Promise<CommandResult> = clock.sleep(runWaitMs, over.signal).then(
-    () => ({ code: 0, lines: ['The run has begun. This page shows its progress.'] }),
-    () => done,
-  );
-  return Promise.race([done.finally(() => over.abort()), begun]);
-}

@@ -6,16 +6,19 @@ import { configurationPage } from './pages/configuration.ts';
 import { eventsPage } from './pages/events.ts';
 import { limitsPage } from './pages/limits.ts';
 import { overviewPage } from './pages/overview.ts';
+import { rehearsalPage } from './pages/rehearsal/rehearsal.ts';
 import { runPage } from './pages/run.ts';
 import { runsPage } from './pages/runs.ts';
 import { peoplePage } from './pages/people.ts';
 import { dossierFile, personNowPage } from './pages/person-now.ts';
 import { personPage } from './pages/person.ts';
 import { problemsFile, problemsPage } from './pages/problems.ts';
+import { undoPage } from './pages/undo/undo.ts';
 import { templatePage, templatePreview, templatesPage } from './pages/templates.ts';
 
 export const pages: readonly Page[] = [
   overviewPage,
+  rehearsalPage,
   approvalsPage,
   problemsPage,
   problemsFile,
@@ -25,6 +28,7 @@ export const pages: readonly Page[] = [
   dossierFile,
   runsPage,
   runPage,
+  undoPage,
   limitsPage,
   templatesPage,
   templatePage,

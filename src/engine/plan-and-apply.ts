@@ -8,11 +8,13 @@ import { apply } from './apply/apply-changes.ts';
 import type { ApplyContext } from './apply/apply-context.ts';
 import { recover } from './apply/outcome-recovery.ts';
 import { each } from './context/work-in-parts.ts';
-import type { MirrorPart } from './context/mirror-context.ts';
+import type { MirrorPart, ToUndo } from './context/mirror-context.ts';
+import type { RunContext } from './context/run-context.ts';
 import { findingsOf, type RunState } from './context/run-state.ts';
 import { sayStopped } from './finish/summarize-run.ts';
 import { applyGuards, applyGuardsAtOnce } from './guard/apply-guards.ts';
 import type { Problem } from '../domain/errors.ts';
+import { noteDecision } from './guard/plan-decisions.ts';
 import { commitPlan } from './plan/commit-plan.ts';
 import { decideAgain, decideChanges } from './plan/decide-changes.ts';
 import { changesToSend, forecastRun, readPlan } from './plan/run-forecast.ts';
@@ -58,7 +60,16 @@ export async function showPlan(state: RunState): Promise<void> {
   const { run, options, tally } = state;
   state.notes.push(...sayStopped(tally.counts().stopped));
   state.plan = await readPlan(run);
-  if (run.writes) options.agrees?.(state.plan);
+  if (!run.writes) return;
+  options.agrees?.(state.plan);
+  noteUndo(run, options.undo?.decision);
+}
+
+/** Remembers for the audit log who undoes a run, and why. */
+function noteUndo({ snapshot, clock, undo }: RunContext, decision: ToUndo['decision']): void {
+  if (!undo || !decision) return;
+  const about = { plan: undo.run, at: clock.now(), ...decision };
+  snapshot.transaction(() => noteDecision(snapshot, 'undo', about));
 }
 
 /** Forecasts what the guards let pass of the first round's plan. */

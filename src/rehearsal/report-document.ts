@@ -9,15 +9,18 @@ import {
   type PersonState,
 } from './platform-state.ts';
 import { recordName, type Rehearsed } from './rehearse-run.ts';
+import { explainedFirst } from './report-words.ts';
 
 /** How people are named. */
 interface Naming {
   nameOf(key: string): string;
   addresses: boolean;
+  /** How many people to name. */
+  most: number;
 }
 
 /** Returns the document of one rehearsal. */
-export function rehearsalDocument(rehearsed: Rehearsed, { nameOf, addresses }: Naming) {
+export function rehearsalDocument(rehearsed: Rehearsed, { nameOf, addresses, most }: Naming) {
   const { config, summary, limits, before, after, changes } = rehearsed;
   const { status, mode, only, plan, contacts, templates, requests, deferred, reasons, ms } =
     summary;
@@ -26,6 +29,7 @@ export function rehearsalDocument(rehearsed: Rehearsed, { nameOf, addresses }: N
   const groups: ShownGroup[] = shownGroups(summary.groups, { names, addresses });
   const of = (kind: 'contact' | 'template', key: string) =>
     (changes.get(recordName({ kind, key })) ?? []).map(shownChange);
+  const people = explainedFirst(changedPeople(before, after), rehearsed);
   return {
     config: config.file,
     status,
@@ -50,7 +54,8 @@ export function rehearsalDocument(rehearsed: Rehearsed, { nameOf, addresses }: N
         after: countSubscribed(after, id),
       })),
     },
-    people: changedPeople(before, after).map((one) => ({
+    peopleCount: people.length,
+    people: people.slice(0, most).map((one) => ({
       key: nameOf(one.key),
       before: shownState(one.before),
       after: shownState(one.after),
@@ -67,13 +72,13 @@ export function rehearsalDocument(rehearsed: Rehearsed, { nameOf, addresses }: N
 /** Returns the people with whom two configurations do something else. */
 export function differencesDocument(
   differences: readonly PersonDifference[],
-  { nameOf }: Pick<Naming, 'nameOf'>,
+  { nameOf, most }: Pick<Naming, 'nameOf' | 'most'>,
 ) {
   const shown = ({ states, changes }: PersonDifference['one']) => ({
     states: states.map(shownState),
     changes: changes.map(shownChange),
   });
-  return differences.map(({ key, one, other }) => ({
+  return differences.slice(0, most).map(({ key, one, other }) => ({
     key: nameOf(key),
     config: shown(one),
     against: shown(other),

@@ -1,5 +1,6 @@
 /** Renders a rehearsal as lines for people. All functions are pure. */
 import { inShownOrder } from '../cli/output/change-groups.ts';
+import { stateWords } from '../cli/output/change-words.ts';
 import { lasting } from '../cli/output/format-values.ts';
 import { commandLine } from '../cli/output/printed-commands.ts';
 import { apart, renderSummary } from '../cli/output/summary-text.ts';
@@ -13,7 +14,7 @@ import { heldIn, type Summary } from '../engine/report/run-summary.ts';
 import type { PersonDifference } from './compare-rehearsals.ts';
 import { changedPeople, changedTemplates, countSubscribed } from './platform-state.ts';
 import { recordName, type Rehearsed } from './rehearse-run.ts';
-import { changesWords, reasonWords, statesWords, stateWords } from './report-words.ts';
+import { changesWords, explainedFirst, reasonWords, statesWords } from './report-words.ts';
 
 /** How a rehearsal is shown. */
 export interface Shown {
@@ -139,10 +140,7 @@ function stateLines({ config, before, after }: Rehearsed): Line[] {
 /** Returns the people and templates that end otherwise than they are today. */
 function peopleLines({ before, after, changes }: Rehearsed, { nameOf, most }: Shown): Line[] {
   const planned = (key: string) => changes.get(recordName({ kind: 'contact', key })) ?? [];
-  // First those with a reason, which may be known of some only.
-  const people = changedPeople(before, after).toSorted(
-    (a, b) => Number(planned(a.key).length === 0) - Number(planned(b.key).length === 0),
-  );
+  const people = explainedFirst(changedPeople(before, after), { changes });
   const templates = changedTemplates(before, after).map(({ key }) => key);
   const rows = people.slice(0, most).map(({ key, before: was, after: is }): Line[] => {
     const why = reasonWords(planned(key));

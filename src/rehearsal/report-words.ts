@@ -1,18 +1,8 @@
 /** The words of a rehearsal's report for one person. All functions are pure. */
-import { changeName } from '../cli/output/change-words.ts';
+import { changeName, stateWords } from '../cli/output/change-words.ts';
 import type { PlannedRecord } from '../engine/report/plan-view.ts';
-import type { PersonState } from './platform-state.ts';
-
-/** Formats a state: `ch_news in, ch_product out, blocked` */
-export function stateWords(state: PersonState | undefined): string {
-  if (!state) return 'not there';
-  const channels = Object.entries(state.channels).map(
-    ([id, is]) => `${id} ${is === 'opt_in' ? 'in' : 'out'}`,
-  );
-  const status = state.status === 'subscribed' ? [] : [state.status];
-  const words = [...channels, ...status];
-  return words.length === 0 ? 'in no channel' : words.join(', ');
-}
+import type { Difference, PersonState } from './platform-state.ts';
+import { recordName, type Rehearsed } from './rehearse-run.ts';
 
 /** Formats the states of all contacts of a person. */
 export function statesWords(states: readonly PersonState[]): string {
@@ -32,4 +22,14 @@ export function changesWords(changes: readonly PlannedRecord[]): string {
     return `${[changeName(op, false), parts.join(', ')].join(' ').trim()}${waits}: ${reason}`;
   });
   return words.join('; ');
+}
+
+/** Sorts people so that those with a reason, which may be known of some only, come first. */
+export function explainedFirst(
+  people: readonly Difference<PersonState>[],
+  { changes }: Pick<Rehearsed, 'changes'>,
+): Difference<PersonState>[] {
+  const isUnexplained = ({ key }: Difference<PersonState>): number =>
+    Number(!changes.has(recordName({ kind: 'contact', key })));
+  return people.toSorted((a, b) => isUnexplained(a) - isUnexplained(b));
 }

@@ -60,6 +60,17 @@ describe('a rehearsal', () => {
     expect(told.json.plan).toBe(json.plan);
   });
 
+  test('names as many people as --most says, and counts all', async () => {
+    const world = await changed();
+    const few = await world.call('rehearse', '--json', '--addresses', '--most', '1');
+    expect(few.json).toMatchObject({ peopleCount: 3, people: [{ key: ann }] });
+    expect(few.json.people[0].changes).toHaveLength(1);
+    const lines = await world.call('rehearse', '--addresses', '--most', '1');
+    expect(lines.out).toContain('1 of 3');
+    expect(await world.call('rehearse', '--most', '1', '--all')).toMatchObject({ code: 2 });
+    expect(await world.call('rehearse', '--most', 'x')).toMatchObject({ code: 2 });
+  });
+
   test('foretells a first load without a snapshot, and makes none', async () => {
     const world = await rehearsable();
     const told = await world.call('rehearse', '--json', '--addresses');

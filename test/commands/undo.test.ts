@@ -1,4 +1,5 @@
 /** The command `undo`: takes back what an earlier run did, where that is still allowed. */
+import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
 
@@ -175,6 +176,51 @@ describe('the command', () => {
     expect(entries.at(-1)).toMatchObject({ op: 'opt_out', rule: 'undo', run: { mode: 'undo' } });
     const shown = (await world.call('runs', json.run, '--json')).json;
     expect(JSON.stringify(shown)).toContain(run);
+  });
+
+  test('lists the first records of each kind of change in the document of the plan', async () => {
+    const people = Array.from({ length: 12 }, (_, at) => ({
+      email: `p${at}@example.com`,
+      news: 'yes',
+    }));
+    const world = await mirrored();
+    world.people(people);
+    const run = await synced(world);
+    const { json } = await world.call('undo', run, '--plan', '--json', '--addresses');
+    expect(json.planned).toMatchObject([{ kind: 'contact', op: 'opt_out', held: true, count: 12 }]);
+    expect(json.planned[0].records).toHaveLength(10);
+    expect(json.planned[0].records[0]).toEqual({
+      key: 'p0@example.com',
+      channels: ['ch_news'],
+      reason: `undoes what run ${run} did`,
+    });
+    const hashed = await world.call('undo', run, '--plan', '--json');
+    expect(hashed.out).not.toContain('@example.com');
+    const sent = await world.call('undo', run, '--yes', '--json');
+    expect(sent.json).not.toHaveProperty('planned');
+  });
+
+  test('keeps in the audit log who has undone a run, and why, if anything was sent', async () => {
+    const { world, run } = await created();
+    const decisions = async () => {
+      const file = `${world.folder}/audit-${Math.random()}.jsonl`;
+      await world.call('audit', 'export', '--output', file);
+      const lines = readFileSync(file, 'utf8').trimEnd().split('\n');
+      return lines.map((line) => JSON.parse(line)).filter(({ type }) => type === 'decision');
+    };
+    await world.call('undo', run, '--agree', '0000000000000000', '--reason', 'too early');
+    expect(await decisions()).toEqual([]);
+    await undone(world, run, '--by', 'Eve', '--reason', 'the wrong export');
+    expect(await decisions()).toMatchObject([
+      { what: 'undo', about: run, name: 'Eve', reason: 'the wrong export' },
+    ]);
+    expect(await world.call('undo', run, '--plan', '--reason', 'none')).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('--plan sends nothing'),
+    });
+    expect(await world.call('undo', run, '--yes', '--reason', `for ${ann}`)).toMatchObject({
+      code: 2,
+    });
   });
 
   test.each([

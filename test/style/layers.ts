@@ -74,6 +74,7 @@ export const layers: readonly (readonly string[])[] = [
   ['cli/run'],
   ['console/access'],
   ['console/view'],
+  ['console/pages/rehearsal', 'console/pages/undo'],
   ['console/pages'],
   ['console'],
   ['worker/notifications'],

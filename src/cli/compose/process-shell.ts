@@ -15,8 +15,8 @@ export interface Shell {
   /** Prints one line for people to stderr. */
   note(line: string): void;
   /**
-   * Redraws the progress line on stderr, in the first form that fits the terminal. Does nothing if
-   * stderr is not a terminal.
+   * Redraws the progress line on stderr, in the first form that fits the terminal. If stderr is not
+   * a terminal, only a process that listens is told.
    */
   progress(line: string, shorter?: readonly string[]): void;
   /** Whether stdout is a terminal, so that addresses may be shown. */

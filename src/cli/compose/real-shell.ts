@@ -31,7 +31,11 @@ export function realShell(env: Shell['env']): Shell {
       process.stderr.write(`${line}\n`);
     },
     progress: (line, shorter = []) => {
-      if (!interactive) return;
+      if (!interactive) {
+        // Another process that runs this command shows the line (separate-process.ts).
+        if (process.connected) process.send?.({ progress: line }, undefined, {}, () => undefined);
+        return;
+      }
       process.stderr.write(`\r\u001b[K${fitting([line, ...shorter], process.stderr.columns)}`);
       drawn = true;
     },

@@ -1,4 +1,4 @@
-/** The names of changes in text. */
+/** The names of changes, and of what they change, in text. */
 
 const words: Readonly<Record<string, readonly [plan: string, done: string]>> = {
   create: ['create', 'created'],
@@ -28,3 +28,16 @@ const outcomes: Readonly<Record<string, string>> = {
   sent: 'sent, without an answer yet',
   planned: 'not sent',
 };
+
+/** Formats the state of a contact: `ch_news in, ch_product out, blocked` */
+export function stateWords(
+  state: { status: string; channels: Readonly<Record<string, string>> } | null | undefined,
+): string {
+  if (!state) return 'not there';
+  const channels = Object.entries(state.channels).map(
+    ([id, is]) => `${id} ${is === 'opt_in' ? 'in' : 'out'}`,
+  );
+  const status = state.status === 'subscribed' ? [] : [state.status];
+  const parts = [...channels, ...status];
+  return parts.length === 0 ? 'in no channel' : parts.join(', ');
+}

@@ -34,7 +34,7 @@ import type { Shell } from '../compose/process-shell.ts';
 import type { PlanView } from '../../engine/report/plan-view.ts';
 import { type LookFlags, namingOptions } from '../lookup/snapshot-command.ts';
 import { readOnlyPeople } from './only-people.ts';
-import { namedCannot } from './undo-text.ts';
+import { namedCannot, namedSamples } from './undo-text.ts';
 
 /** The flags of these commands. */
 export interface PassFlags extends LookFlags, QuietFlags {
@@ -161,7 +161,8 @@ async function runOnce(config: Config, { flags, shell: own, wanted }: Call): Pro
       async shows(plan) {
         view.plan = plan;
         wanted.foretells?.(plan, namesOf(mirror.snapshot, flags.addresses ?? shell.terminal));
-        if (!flags.json && !wanted.all) view.samples = await samplesOf(plan);
+        if (isPlanOfUndo(wanted) || !(flags.json || wanted.all))
+          view.samples = await samplesOf(plan);
       },
       ...(agrees && { agrees: (plan) => agrees(plan, mirror) }),
     });
@@ -191,6 +192,7 @@ async function printRun(
     ...summary,
     problems: named(summary, names, addresses),
     ...(summary.cannot && { cannot: namedCannot(summary.cannot, names) }),
+    ...(isPlanOfUndo(wanted) && { planned: namedSamples(ended.view.samples, names) }),
   };
   const groups = shownGroups(summary.groups, { names, addresses });
   if (flags.json) return shell.print(documentOf(told, groups));
@@ -203,6 +205,10 @@ async function printRun(
     (reason, at) => !mirror.notes.includes(reason) && summary.reasonCodes[at] !== 'policy',
   );
   for (const text of [...unsaid, ...heldLines(summary)]) shell.note(`crm-mirror: ${text}`);
+}
+
+function isPlanOfUndo({ undo, writes }: Pass): boolean {
+  return undo !== undefined && !writes;
 }
 
 /** Prints the thresholds of the configuration that this run has crossed. */

@@ -1,8 +1,9 @@
-/** Says what of a run cannot be undone. */
+/** Says what of a run would be undone, and what cannot be. */
 import type { CannotUndo } from '../../engine/report/run-summary.ts';
 import { counted } from '../../domain/values/counted.ts';
 import { changeName } from '../output/change-words.ts';
 import type { Names } from '../lookup/person-names.ts';
+import type { Sample } from './run-view.ts';
 
 /** Returns the groups with the records under the names that may be shown. */
 export function namedCannot(groups: readonly CannotUndo[], names: Names): CannotUndo[] {
@@ -28,4 +29,19 @@ export function cannotLines(groups: readonly CannotUndo[], names: Names): string
     ];
   });
   return [`Cannot be undone: ${counted(all, 'change')}`, ...lines];
+}
+
+/** Returns the groups of a plan with their first records under the names that may be shown. */
+export function namedSamples(samples: readonly Sample[], names: Names) {
+  return samples.map(({ group: { kind, op, held, n: count }, records }) => ({
+    kind,
+    op,
+    held,
+    count,
+    records: records.map(({ key, parts: channels, reason }) => ({
+      key: names({ kind, key }),
+      channels,
+      reason,
+    })),
+  }));
 }

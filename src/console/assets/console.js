@@ -25,6 +25,8 @@ for (const area of document.querySelectorAll('[data-live]')) {
       if (!part || isInUse) continue;
       part.innerHTML = html;
       nameLocalTimes(part);
+      // What the page waited for has ended, and the answer is a page of its own.
+      if (part.querySelector('[data-ended]')) location.reload();
     }
   });
 }

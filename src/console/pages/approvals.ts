@@ -14,6 +14,7 @@ import { actionForm } from '../view/form.ts';
 import { html, type Html, type Page, type PageRequest } from '../view/page.ts';
 import { personLink } from '../view/person-link.ts';
 import { type Cell, numbers, table } from '../view/table.ts';
+import { rehearsalLink } from './rehearsal/rehearsal.ts';
 
 type Held = CurrentStatus['held'][number];
 
@@ -29,11 +30,12 @@ export const approvalsPage: Page = {
     });
     const open = status.held.filter(({ approved }) => !approved);
     const body = html`${
-      open.length === 0
-        ? html`<p class="quiet">Nothing awaits approval.</p>`
-        : open.map((held) => planSection(request, held, plans.get(held.plan) ?? nothing))
-    }
-    ${decided(request, status)}`;
+        open.length === 0
+          ? html`<p class="quiet">Nothing awaits approval.</p>`
+          : open.map((held) => planSection(request, held, plans.get(held.plan) ?? nothing))
+      }
+      ${decided(request, status)}
+      <div class="row">${rehearsalLink(request)}</div>`;
     return { title: 'Approvals', body };
   },
 };

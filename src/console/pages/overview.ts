@@ -10,6 +10,7 @@ import { liveArea } from '../view/live-area.ts';
 import { html, type Html, linkTo, type Page, type PageRequest, prose } from '../view/page.ts';
 import { factsTable } from '../view/table.ts';
 import { plotsSection } from './plots.ts';
+import { rehearsalLink } from './rehearsal/rehearsal.ts';
 import type { PageStatus } from '../view/page-status.ts';
 
 /** The overview of a mirror. */
@@ -88,7 +89,7 @@ function stateSection(request: PageRequest, seen: PageStatus): Html {
     : '';
   return html`<p class="state"><span class="chip ${kind}">${text}</span> ${when}</p>
     ${progress}
-    <div class="row">${running ? '' : runForms(request, seen)}</div>`;
+    <div class="row">${running ? '' : runForms(request, seen)} ${rehearsalLink(request)}</div>`;
 }
 
 function runForms(request: PageRequest, { status }: PageStatus): Html | '' {

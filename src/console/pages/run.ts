@@ -21,6 +21,7 @@ import { choice, type Choice, filterForm, withQuery } from '../view/filter-form.
 import { html, type Html, type Page, type PageRequest, prose } from '../view/page.ts';
 import { personLink } from '../view/person-link.ts';
 import { factsTable, numbers } from '../view/table.ts';
+import { planForm } from './undo/undo.ts';
 
 const perPage = 100;
 /** A chunk of 5,000 changes takes up to 60 ms. */
@@ -38,7 +39,7 @@ export const runPage: Page = {
       return { title: `Run ${request.id}`, code: 404, body };
     }
     const { run, channels } = found;
-    const body = html`${facts(run)}
+    const body = html`${facts(run)} ${undoPart(request, found)}
       <section>
         <h2>Changes</h2>
         <p>${changeWords(run.changes)}</p>
@@ -118,6 +119,19 @@ function facts(run: ListedRun): Html {
   return html`<section>
     ${factsTable(rows)} ${notes.map((note) => html`<p>${prose(note)}</p>`)}
   </section>`;
+}
+
+/** Returns the way to undo the run, for operators: first a plan is made. */
+function undoPart(request: PageRequest, { run }: Found): Html | '' {
+  const { contacts, templates } = run.changes;
+  const states = [...Object.values(contacts), ...Object.values(templates)];
+  const isAnyDone = states.some(({ acked = 0 }) => acked > 0);
+  const isPossible = isAnyDone && run.status !== 'running' && request.user.role === 'operator';
+  if (!isPossible) return '';
+  return html`<div class="row">
+    ${planForm(request, 'Undo this run')}
+    <span class="quiet">First you see the plan: nothing is sent yet.</span>
+  </div>`;
 }
 
 const outcomes = ['acked', 'rejected', 'stale', 'unknown', 'sent', 'planned'] as const;

@@ -10,6 +10,7 @@ import { runSeparately } from '../../cli/compose/separate-process.ts';
 import { renderLine } from '../../cli/output/text-style.ts';
 import type { Platform } from '../../platform/platform.ts';
 import type { User } from '../access/visitor.ts';
+import { createJobs, type JobAnswer, type Jobs } from './jobs.ts';
 import { type PageStatus, readPageStatus } from './page-status.ts';
 
 /** A mirror that the console shows. */
@@ -34,14 +35,21 @@ export interface ConsoleMirror {
   assembled<T>(work: (opened: Assembled, shell: Shell) => Promise<T>): Promise<T>;
   /** Asks the platform, within its rate limits. */
   ask<T>(question: (platform: Platform, signal: AbortSignal) => Promise<T>): Promise<T>;
-  /** Runs a command line that only reads, in a process of its own, because it may take long. */
-  runApart(argv: readonly string[]): Promise<CommandResult>;
+  /**
+   * Runs a command line that only reads, in a process of its own, because it may take long. `heard`
+   * receives its progress; `stop` ends it.
+   */
+  runApart(
+    argv: readonly string[],
+    heard?: (line: string) => void,
+    stop?: AbortSignal,
+  ): Promise<CommandResult>;
+  /** The long work that operators have begun in the console. */
+  jobs: Jobs;
 }
 
 /** What a command has answered. */
-export interface CommandResult {
-  /** The exit code (docs/exit-codes.md). */
-  code: number;
+export interface CommandResult extends JobAnswer {
   /** What it printed: results first, then notes. */
   lines: string[];
 }
@@ -73,22 +81,9 @@ export function consoleMirror(config: Config, shell: Shell, clock: Clock): Conso
       }
     },
     async run(user, argv) {
-      const lines: string[] = [];
-      const notes: string[] = [];
-      const inner: Shell = {
-        ...outer,
-        terminal: user.seesAddresses,
-        colored: false,
-        interactive: false,
-        canAsk: false,
-        operator: `${user.name} (console)`,
-        print: (line) => lines.push(renderLine(line, false)),
-        note: (line) => notes.push(line),
-        progress: () => undefined,
-      };
-      const code = (await shell.call?.([...argv, '-c', config.file], inner)) ?? 2;
+      const result = await runAs(user, shell, [...argv, '-c', config.file]);
       last = undefined;
-      return { code, lines: [...lines, ...notes] };
+      return result;
     },
     async assembled(work) {
       const opened = assemble(config, outer, { writes: false });
@@ -106,6 +101,34 @@ export function consoleMirror(config: Config, shell: Shell, clock: Clock): Conso
         await platform.close();
       }
     },
-    runApart: (argv) => runSeparately([...argv, '-c', config.file], shell),
+    async runApart(argv, heard, own) {
+      const stop = own ? AbortSignal.any([shell.stop, own]) : shell.stop;
+      const called = [...argv, '-c', config.file];
+      const answer = await runSeparately(called, { env: shell.env, stop }, heard);
+      return { ...answer, lines: [answer.out, answer.err].filter((text) => text !== '') };
+    },
+    jobs: createJobs(clock),
   };
+}
+
+/** Runs a command line in this process, in the name of the user. */
+async function runAs(user: User, shell: Shell, argv: readonly string[]): Promise<CommandResult> {
+  const { held: _, ...outer } = shell;
+  const lines: string[] = [];
+  const notes: string[] = [];
+  const inner: Shell = {
+    ...outer,
+    // A document is for this console, and not for a terminal.
+    terminal: user.seesAddresses && !argv.includes('--json'),
+    colored: false,
+    interactive: false,
+    canAsk: false,
+    operator: `${user.name} (console)`,
+    // The command line has made plain texts safe already; a document has several lines.
+    print: (line) => lines.push(typeof line === 'string' ? line : renderLine(line, false)),
+    note: (line) => notes.push(line),
+    progress: () => undefined,
+  };
+  const code = (await shell.call?.(argv, inner)) ?? 2;
+  return { code, out: lines.join('\n'), err: notes.join('\n'), lines: [...lines, ...notes] };
 }

@@ -15,11 +15,14 @@ export interface FormParts {
   needsReason?: boolean;
   /** Whether the button stands for something that is hard to take back. */
   isGrave?: boolean;
+  /** Whether the button stands behind others. */
+  isSecond?: boolean;
 }
 
 /** Returns the form; for a viewer, a note that an operator may do it. */
 export function actionForm(request: PageRequest, parts: FormParts): Html {
-  const { action, label, values = {}, fields = '', needsReason = false, isGrave = false } = parts;
+  const { action, label, values = {}, fields = '', needsReason = false } = parts;
+  const { isGrave = false, isSecond = false } = parts;
   if (request.user.role !== 'operator') {
     return html`<p class="quiet">An operator can do this: ${label}.</p>`;
   }
@@ -34,6 +37,8 @@ export function actionForm(request: PageRequest, parts: FormParts): Html {
           /></label>`
         : ''
     }
-    <button class="${isGrave ? 'grave' : ''}">${label}</button>
+    <button class="${[isGrave ? 'grave' : '', isSecond ? 'second' : ''].join(' ').trim()}">
+      ${label}
+    </button>
   </form>`;
 }

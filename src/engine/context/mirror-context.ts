@@ -167,6 +167,8 @@ export interface ToUndo {
   run: string;
   /** The operations to undo; undefined for all. */
   ops?: readonly Op[] | undefined;
+  /** Who has decided to undo it, and why, for the audit log; undefined for a plan. */
+  decision?: Omit<ToApprove, 'plan'> | undefined;
 }
 
 /** What asked for a run, and the person who gave the command. */

@@ -139,10 +139,10 @@ export function rejectPlan(
   });
 }
 
-/** Remembers a decision about a plan for the audit log. Call it within a transaction. */
+/** Remembers a decision about a plan or a run for the audit log. Call it within a transaction. */
 export function noteDecision(
   snapshot: Pick<Snapshot, 'unaudited'>,
-  what: 'approve' | 'reject',
+  what: 'approve' | 'reject' | 'undo',
   {
     plan: about,
     at,

@@ -20,6 +20,8 @@ export interface RunningConsole {
   link: string;
   /** Bugs it met. */
   failures: unknown[];
+  /** Every route it serves, such as `POST /m/world/do/pause`. */
+  routes: string[];
 }
 
 /** Serves the console of the mirrors until the test ends; by default the link is an operator's. */
@@ -28,6 +30,7 @@ export async function startConsole(
   access: Partial<AccessRules> & { user?: User } = {},
 ): Promise<RunningConsole> {
   const failures: unknown[] = [];
+  const routes: string[] = [];
   const failed = (error: unknown): void => void failures.push(error);
   const stop = new AbortController();
   const shell = {
@@ -49,7 +52,10 @@ export async function startConsole(
     port: 0,
     clock: systemClock,
     failed,
-    register: (app) =>
+    register(app) {
+      app.addHook('onRoute', ({ method, url: path }) => {
+        for (const name of [method].flat()) routes.push(`${name} ${path}`);
+      });
       serveConsole(app, {
         mirrors: () => mirrors,
         access: {
@@ -64,11 +70,12 @@ export async function startConsole(
         clock: systemClock,
         secret: '00'.repeat(32),
         failed,
-      }),
+      });
+    },
   });
   const url = await server.listen();
   onTestFinished(async () => server.close());
-  return { url, link: `${url}/sign-in?key=${key}`, failures };
+  return { url, link: `${url}/sign-in?key=${key}`, failures, routes };
 }
 
 export interface Looking {
@@ -80,14 +87,19 @@ export interface Looking {
 export interface BrowserOptions {
   width?: number;
   colorScheme?: 'light' | 'dark';
+  /** The user whom a proxy names, in the header x-user; by default the user of the link. */
+  user?: string;
 }
 
 let browser: Promise<Browser> | undefined;
 
-/** Opens a page, signed in by the link, in a real browser that is closed with the last test. */
+/**
+ * Opens a page in a real browser that is closed with the last test. The link signs in, unless a
+ * proxy names the user.
+ */
 export async function look(
   { url, link }: RunningConsole,
-  { width = 1200, colorScheme = 'light' }: BrowserOptions = {},
+  { width = 1200, colorScheme = 'light', user }: BrowserOptions = {},
 ): Promise<Looking> {
   browser ??= chromium.launch({
     executablePath: '/usr/bin/chromium',
@@ -99,6 +111,7 @@ export async function look(
     viewport: { width, height: 900 },
     colorScheme,
     baseURL: url,
+    ...(user !== undefined && { extraHTTPHeaders: { 'x-user': user } }),
   });
   onTestFinished(async () => context.close());
   const page = await context.newPage();
@@ -110,7 +123,7 @@ export async function look(
   page.on('request', (request) => {
     if (!request.url().startsWith(`${url}/`)) complaints.push(`asks ${request.url()}`);
   });
-  await page.goto(link);
+  await page.goto(user === undefined ? link : url);
   return { page, complaints };
 }
 

@@ -1,0 +1,113 @@
+/**
+ * Keeps the work that operators have begun in the console and that may take long: what it was asked
+ * for, how far it is, and its answer. A subject, such as a rehearsal or the undoing of one run, has
+ * one job at a time. Nothing is stored: when the process ends, its jobs are forgotten.
+ */
+import type { Clock } from '../../domain/clock.ts';
+import { explain } from '../../cli/output/failure-report.ts';
+
+/** What is done: a rehearsal, the plan of an undo, or the undo itself. */
+export type JobKind = 'rehearse' | 'undo-plan' | 'undo';
+
+/** The subject of rehearsals. */
+export const rehearsalSubject = 'rehearsal';
+
+/** Returns the subject of a run that is undone. */
+export function undoSubject(run: string): string {
+  return `undo ${run}`;
+}
+
+/** The answer of a command. */
+export interface JobAnswer {
+  /** The exit code (docs/exit-codes.md). */
+  code: number;
+  /** The results, and the notes. */
+  out: string;
+  err: string;
+}
+
+/** Work that an operator has begun. */
+export interface Job {
+  kind: JobKind;
+  /** What it is about: `rehearsal`, or `undo` and the id of a run. */
+  subject: string;
+  /** The name of the operator. */
+  by: string;
+  /** The command line. */
+  argv: readonly string[];
+  /** In milliseconds since the epoch. */
+  startedAt: number;
+  endedAt: number | undefined;
+  /** The last progress line; empty at first. */
+  progress: string;
+  /** Undefined while it runs. */
+  answer: JobAnswer | undefined;
+  /** The job of the same subject from which this one follows. */
+  before: Job | undefined;
+  /** Asks it to stop; undefined if it cannot be stopped here. */
+  stop: (() => void) | undefined;
+}
+
+/** What to begin. */
+export interface NewJob extends Pick<Job, 'kind' | 'subject' | 'by' | 'argv'> {
+  before?: Job | undefined;
+  isStoppable: boolean;
+  work(heard: (line: string) => void, stop: AbortSignal): Promise<JobAnswer>;
+}
+
+/** The jobs of one mirror. */
+export interface Jobs {
+  /** Returns the job of a subject that runs, or else the last one. */
+  get(subject: string): Job | undefined;
+  /** Returns the jobs, the oldest first. */
+  all(): readonly Job[];
+  /**
+   * Begins a job in the place of the last one of its subject, and returns a promise that is
+   * resolved when it ends, and never rejected. Returns undefined if that one still runs.
+   */
+  begin(job: NewJob): Promise<Job> | undefined;
+}
+
+/** How many jobs that have ended are kept. */
+const mostKept = 20;
+
+/** Creates the jobs of a mirror. */
+export function createJobs(clock: Pick<Clock, 'now'>): Jobs {
+  const jobs = new Map<string, Job>();
+  const forgetOldest = (): void => {
+    const ended = [...jobs.values()].filter(({ answer }) => answer);
+    for (const { subject } of ended.slice(0, -mostKept)) jobs.delete(subject);
+  };
+  return {
+    get: (subject) => jobs.get(subject),
+    all: () => [...jobs.values()],
+    begin({ work, isStoppable, before, ...asked }) {
+      const last = jobs.get(asked.subject);
+      if (last && !last.answer) return undefined;
+      const stop = new AbortController();
+      const job: Job = {
+        ...asked,
+        before,
+        startedAt: clock.now(),
+        endedAt: undefined,
+        progress: '',
+        answer: undefined,
+        stop: isStoppable ? () => stop.abort() : undefined,
+      };
+      // The newest is the last one in the map.
+      jobs.delete(asked.subject);
+      jobs.set(asked.subject, job);
+      forgetOldest();
+      const end = (answer: JobAnswer): Job => {
+        job.endedAt = clock.now();
+        job.answer = answer;
+        return job;
+      };
+      const heard = (line: string): void => void (job.progress = line);
+      return work(heard, stop.signal).then(end, (error: unknown) => {
+        const { code, text } = explain(error);
+        return end({ code, out: '', err: text });
+      });
+    },
+  };
+}

@@ -1,0 +1,93 @@
+/** Who may act in the console: each action is tried, so that a new one cannot be forgotten. */
+import { afterAll, expect, test } from 'vitest';
+import { mirrored } from '../support/commands/mirrored-contacts.ts';
+import { closeBrowser, look, startConsole, viewer } from '../support/console/running-console.ts';
+
+afterAll(closeBrowser);
+
+/** The forms that change nothing of a mirror: the session, and a search. */
+const harmless = ['POST /m/world/people', 'POST /sign-in', 'POST /sign-out'];
+
+/** Values with which one action or another would do something. */
+const values = {
+  agreed: 'yes',
+  channel: 'ch_news',
+  evidence: 'none',
+  mode: 'full',
+  person: 'ann@example.com',
+  plan: 'a26a56a6e697c2ed',
+  reason: 'none',
+  run: 'last',
+  subject: 'rehearsal',
+  to: 'out',
+};
+
+async function opened(options: Parameters<typeof startConsole>[1] = {}) {
+  const world = await mirrored();
+  expect((await world.call('sync')).code).toBe(0);
+  world.writes();
+  const running = await startConsole([world.file], options);
+  const { page } = await look(running);
+  const acts = running.routes.filter((route) => route.startsWith('POST ') && isAct(route));
+  const send = async (route: string, csrf?: string): Promise<number> => {
+    const form = { ...values, ...(csrf !== undefined && { csrf }) };
+    const path = route.replace('POST ', '');
+    const answer = await page.request.post(path, { form, maxRedirects: 0 });
+    return answer.status();
+  };
+  /** Nothing was sent, kept or begun. */
+  const isUntouched = async (): Promise<void> => {
+    expect(world.writes()).toEqual([]);
+    expect((await world.call('runs', '--json')).json.runs).toHaveLength(1);
+    expect((await world.call('status', '--json')).json.paused).toBeNull();
+    await page.goto('/m/world/rehearsal');
+    await page.getByText('Nothing has been rehearsed').waitFor();
+    expect(running.failures).toEqual([]);
+  };
+  return { ...world, running, page, acts, send, isUntouched };
+}
+
+const isAct = (route: string): boolean => !harmless.includes(route);
+
+test('every form is an action, apart from the session and the search', async () => {
+  const { acts, running } = await opened();
+  expect(acts.length).toBeGreaterThan(15);
+  expect(acts.filter((route) => !route.startsWith('POST /m/world/do/'))).toEqual([]);
+  expect(running.routes.filter((route) => !/^(GET|HEAD|POST) /.test(route))).toEqual([]);
+  for (const route of harmless) expect(running.routes).toContain(route);
+});
+
+test('every action refuses a viewer, with the token of the session too', async () => {
+  const { acts, page, send, isUntouched } = await opened({ user: viewer });
+  const csrf = await page.locator('input[name=csrf]').first().inputValue();
+  for (const route of acts) {
+    expect([route, await send(route, csrf)]).toEqual([route, 403]);
+    expect([route, await send(route)]).toEqual([route, 403]);
+  }
+  await isUntouched();
+});
+
+test('every action refuses a missing token and a forged one', async () => {
+  const { acts, page, send, isUntouched } = await opened();
+  const csrf = await page.locator('input[name=csrf]').first().inputValue();
+  const forged = [undefined, '', 'guessed', csrf.toUpperCase(), csrf.slice(0, -1)];
+  for (const route of acts) {
+    for (const token of forged)
+      expect([route, token, await send(route, token)]).toEqual([route, token, 403]);
+  }
+  await isUntouched();
+});
+
+test('every action sends whoever is not signed in away', async () => {
+  const { acts, running, isUntouched } = await opened();
+  for (const route of acts) {
+    const path = running.url + route.replace('POST ', '');
+    const answer = await fetch(path, {
+      method: 'POST',
+      redirect: 'manual',
+      body: new URLSearchParams(values),
+    });
+    expect([route, answer.status]).toEqual([route, 401]);
+  }
+  await isUntouched();
+});
