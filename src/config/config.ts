@@ -3,6 +3,7 @@
  * code trusts it. src/config/schema describes each field of the file.
  */
 import type { z } from 'zod';
+import type { CanaryPolicy } from '../domain/canary.ts';
 import { byGuardKey, type GuardKey, type Limit } from '../domain/guard-classes.ts';
 import { milliseconds } from '../domain/values/config-value.ts';
 import type { fileSchema } from './schema/file-schema.ts';
@@ -65,7 +66,11 @@ interface RequestLogConfig {
 }
 
 /** The decisions for cases in which the CRM and the platform disagree. */
-interface PolicyConfig extends Readonly<Omit<File['policy'], 'approvers' | 'deleteAfter'>> {
+interface PolicyConfig extends Readonly<
+  Omit<File['policy'], 'approvers' | 'canary' | 'deleteAfter'>
+> {
+  /** What is changed first; undefined if everything goes at once. */
+  readonly canary: CanaryPolicy | undefined;
   readonly deleteAfterMs: number;
   /** Whether the file itself sets `absent`. */
   readonly statesAbsent: boolean;
@@ -109,7 +114,7 @@ export function settle(
 ): Config {
   const { ledgerKeyFile, platform, contacts, templates, policy, guards, keep, ...more } = valid;
   const { alerts, audit, requests, ...rest } = more;
-  const { approvers, deleteAfter, ...policies } = policy;
+  const { approvers, canary, deleteAfter, ...policies } = policy;
   const { absentFor, absentReadings, ...limits } = guards;
   const { schedule } = valid;
   const snapshot = absolute(valid.snapshot);
@@ -134,8 +139,16 @@ export function settle(
       map: placed(contacts.map),
       returns: contacts.returns && withAbsolutePaths(contacts.returns, absolute),
     },
-    templates: templates && { source: withAbsolutePaths(templates.source, absolute) },
-    policy: { ...policies, deleteAfterMs: milliseconds(deleteAfter), statesAbsent },
+    templates: templates && {
+      ...templates,
+      source: withAbsolutePaths(templates.source, absolute),
+    },
+    policy: {
+      ...policies,
+      canary: canary && settleCanary(canary),
+      deleteAfterMs: milliseconds(deleteAfter),
+      statesAbsent,
+    },
     approvers: approvers && { ...approvers, mirror: valid.mirror, platform: platform.url },
     guards: {
       ...byGuardKey(({ configKey }) => settleLimit(limits[configKey])),
@@ -160,6 +173,10 @@ function settleAlerts({ runTime, proofAge, ...alerts }: File['alerts']): AlertsC
     runTimeMs: runTime === undefined ? undefined : milliseconds(runTime),
     proofAgeMs: proofAge === undefined ? undefined : milliseconds(proofAge),
   };
+}
+
+function settleCanary({ wait, ...canary }: NonNullable<File['policy']['canary']>): CanaryPolicy {
+  return { ...canary, waitMs: milliseconds(wait) };
 }
 
 /** Returns the bytes of a size such as 100MB or 1GB. */

@@ -20,6 +20,7 @@ import {
   runActions,
   stopAction,
 } from './actions.ts';
+import { answerLines } from './decision-notice.ts';
 import { pathOf } from './sign-in.ts';
 import type { CommandResult, ConsoleMirror } from './view/console-mirror.ts';
 import type { Job } from './view/jobs.ts';
@@ -51,7 +52,10 @@ export async function act(
   if (!read.success) throw new Invalid('the form is not as this console sends it');
   const { back = linkTo(acting), csrf: _, ...values } = read.data;
   const done = await outcomeOf(acting, values);
-  if (done) request.session.set('flash', { kind: kindOf(done.code), lines: done.lines });
+  if (done) {
+    const lines = answerLines(acting.name, done, () => acting.mirror.status());
+    request.session.set('flash', { kind: kindOf(done.code), lines });
+  }
   await reply.redirect(pathOf(back), 303);
 }
 

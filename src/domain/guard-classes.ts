@@ -66,6 +66,8 @@ interface GuardWords {
   /** The usual cause; `causes`: more specific causes by the reason for holding. */
   cause: string;
   causes?: Readonly<Record<string, string>>;
+  /** The cause of the changes as a heading. */
+  heading: string;
   /** What is planned for the held records. */
   planned: string;
   /** What the class counts. */
@@ -108,9 +110,10 @@ export const guardClasses = table([
         domain: 'often a filter that was put on the export',
         block: 'often a page that is missing',
       },
-      planned: 'to be deleted or opted out for absence',
+      heading: 'Missing from the CRM, or with another address there',
+      planned: 'to be deleted or opted out as missing from the CRM',
       counted: 'deletes and opt-outs for absence',
-      doneLater: ', deletes and opt-outs for absence the next full one',
+      doneLater: ', deletes and opt-outs of people missing from the CRM the next full one',
     },
   },
   {
@@ -128,10 +131,11 @@ export const guardClasses = table([
     holdsWithdrawnFrom: Infinity,
     words: {
       schema: { what: 'Opt-outs that the CRM states', of: 'the subscribed people' },
-      would: 'would be opted out on the word of the CRM',
+      would: 'would be opted out because the CRM says so',
       of: 'people subscribed',
       cause: 'often a wrong column, or an export with other words in it',
-      planned: 'to be opted out on the word of the CRM',
+      heading: 'Opted out in the CRM',
+      planned: 'to be opted out because the CRM says so',
       counted: 'stated opt-outs',
     },
   },
@@ -156,6 +160,7 @@ export const guardClasses = table([
       of: 'people the CRM wants',
       cause: 'often a column or a condition that changed its meaning',
       causes: { withdrawn: 'often a column of opt-outs that came empty' },
+      heading: 'New in the CRM, or opted in there',
       planned: 'to be created or opted in',
       counted: 'opt-ins',
     },
@@ -180,6 +185,7 @@ export const guardClasses = table([
       would: 'would be changed or archived',
       of: 'templates we own',
       cause: 'often a folder that was exchanged, or a build that wrote all of them anew',
+      heading: 'Templates that changed or went',
       planned: 'to be changed or archived',
       counted: 'templates',
     },

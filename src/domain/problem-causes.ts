@@ -44,6 +44,7 @@ export const problemCauses = {
     'crm-refused',
     'template-name-shared',
     'template-too-deep',
+    'template-untested',
   ],
   held: ['awaiting-approval'],
   /** The cause of a problem that an earlier version recorded. The next run names the cause. */

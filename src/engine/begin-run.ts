@@ -102,6 +102,7 @@ function contextOf(
     id: idOf(mirror, own.startedAt),
     rules: mirror.rules ?? [],
     windows: mirror.windows ?? [],
+    canary: mirror.canary,
     timezone: mirror.timezone ?? 'UTC',
     facts: createFacts(snapshot, writes),
     groupCommit: createGroupCommit(snapshot, own.clock),

@@ -21,6 +21,7 @@ import { writeAuditLog } from './context/run-context.ts';
 import { finishRun } from './finish/finish-run.ts';
 import { invalidateCursorsAfter } from './finish/source-cursor.ts';
 import { applyGuards } from './guard/apply-guards.ts';
+import { readBackCanaries } from './guard/canary-read-back.ts';
 import { storeAwaitingApproval } from './guard/plan-approval.ts';
 import {
   applyInSlices,
@@ -74,6 +75,7 @@ async function work(state: RunState): Promise<void> {
   if (!isRecord(options.mode)) await readSources(state);
   await observe(state);
   if (writes) keepBinding(state.run.snapshot, mirror.account, listingsOf(state));
+  await readBackCanaries(state);
   await findAbsences(state);
   state.notes.push(...(await announceDefaults(state.run, whollyRead(state))));
   for (const { type } of state.parts) await selectCandidates(state, type);

@@ -20,6 +20,7 @@ import type {
   Rows,
 } from '../domain/record.ts';
 import type { Capabilities, Settled, SettlementAsked } from './capabilities.ts';
+import type { ReadBack } from './read-back.ts';
 import type { SendContext } from './send-context.ts';
 import type { NotUndone, Undoing } from './undo.ts';
 
@@ -79,6 +80,7 @@ export interface RecordType {
    * again. Throws the errors of the read.
    */
   recover(change: Change, asked: Recovery): Promise<SendOutcome>;
+  readonly readBack: ReadBack;
   /** Returns the row that follows from an acknowledged change, or undefined if none remains. */
   acknowledge(
     before: RecordedRow | undefined,
@@ -241,6 +243,10 @@ export interface Acked {
    * person's.
    */
   doubtful?: boolean;
+  /** Whether a further change of the record follows at once. */
+  more?: boolean;
+  /** Why no test could be sent of what was written. */
+  untested?: string | undefined;
   /** The evidence about the platform that the response contains. */
   evidence?: Evidence | undefined;
   /** Whether the record now has another key on the platform. */

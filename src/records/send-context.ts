@@ -1,6 +1,14 @@
 import type { Answer } from '../domain/exchange.ts';
-import type { RecordedRow } from '../domain/record.ts';
+import type { Key, RecordedRow } from '../domain/record.ts';
 import type { PlatformFacts } from './platform-facts.ts';
+
+/** A test of one content of a template, to one address. */
+export interface TestClaim {
+  key: Key;
+  /** A fingerprint of the content. */
+  content: string;
+  to: string;
+}
 
 /** The signals and facts with which a change is sent. */
 export interface SendContext {
@@ -16,6 +24,13 @@ export interface SendContext {
   recorded(): RecordedRow | undefined;
   /** Is awaited immediately before each attempt is sent. Throws NotSent to prevent it. */
   leaves(): Promise<void>;
+  /** Claims tests of templates, so that none is sent twice; undefined if nothing is remembered. */
+  claims?: {
+    /** Returns false if the test was claimed before. The claim is on disk when this returns. */
+    claim(test: TestClaim): boolean;
+    /** Gives the claim back, because the test was certainly not sent. */
+    release(test: TestClaim): void;
+  };
   /** Is called with the answer to each attempt. */
   answered?(answer: Answer): void;
 }

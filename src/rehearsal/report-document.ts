@@ -22,8 +22,8 @@ interface Naming {
 /** Returns the document of one rehearsal. */
 export function rehearsalDocument(rehearsed: Rehearsed, { nameOf, addresses, most }: Naming) {
   const { config, summary, limits, before, after, changes } = rehearsed;
-  const { status, mode, only, plan, contacts, templates, requests, deferred, reasons, ms } =
-    summary;
+  const { status, mode, only, plan, contacts, templates, requests, reasons, ms } = summary;
+  const { canaries, deferred } = summary;
   const names = ({ kind, key }: { kind: string; key: string }): string =>
     kind === 'contact' ? nameOf(key) : key;
   const groups: ShownGroup[] = shownGroups(summary.groups, { names, addresses });
@@ -41,6 +41,7 @@ export function rehearsalDocument(rehearsed: Rehearsed, { nameOf, addresses, mos
     templates,
     requests,
     deferred,
+    ...(canaries && { canaries }),
     limits: limits.filter(({ route }) => (requests.byRoute[route] ?? 0) > 0),
     reasons,
     groups,

@@ -10,6 +10,7 @@ import { guardNames, guardRows } from '../domain/guard-classes.ts';
 import { counted, withCommas } from '../domain/values/counted.ts';
 import { signing } from '../engine/report/approval-rules.ts';
 import { limitWords } from '../engine/report/forecast-text.ts';
+import { countWords } from '../engine/report/guard-text.ts';
 import { heldIn, type Summary } from '../engine/report/run-summary.ts';
 import type { PersonDifference } from './compare-rehearsals.ts';
 import { changedPeople, changedTemplates, countSubscribed } from './platform-state.ts';
@@ -50,7 +51,7 @@ export function rehearsalLines(rehearsed: Rehearsed, shown: Shown): Line[] {
   const [, ...lines] = renderSummary(summary, {
     writes: false,
     groups: inShownOrder(groups),
-    approvals: approvalLines(rehearsed, shown),
+    approvals: [...approvalLines(rehearsed, shown), ...canaryLines(rehearsed)],
     policy: {
       optIns: config.policy.optIns === 'off',
       protect: config.contacts?.protect !== undefined,
@@ -82,6 +83,19 @@ function approvalLines({ summary, config }: Rehearsed, { file }: Shown): string[
       const [one, many] = recordType === 'contact' ? ['person', 'people'] : ['template', undefined];
       const who = `${counted(held[guard], one ?? '', many)} would await approval (${of.counted})`;
       return `${who}: after the run, ${commandLine(words, file)} lets the next run do it`;
+    });
+}
+
+/** Says what would wait for a canary, because a rehearsal is about one run. */
+function canaryLines({ summary: { canaries = [], deferred } }: Rehearsed): string[] {
+  return canaries
+    .filter(({ state }) => state === 'applying' || state === 'waiting')
+    .filter(({ class: of }) => deferred[of] > 0)
+    .map((one) => {
+      const { recordType } = guardRows[one.class];
+      const who = countWords(recordType, deferred[one.class]);
+      const slice = countWords(recordType, one.size);
+      return `${who} would wait until the canary of ${slice} has been read back (policy.canary)`;
     });
 }
 

@@ -223,7 +223,7 @@ test('a fast run applies approved changes of flagged people', async () => {
   const world = await leaving();
   expect((await world.call('sync', '--fast')).code).toBe(3);
   expect((await world.call('approve', world.plan)).out).toMatch(
-    /^Approved: 3 people .*\nThe next runs do it, deletes and opt-outs for absence the next full one\./,
+    /^Approved: 3 people .*\nThe next runs do it, deletes and opt-outs of people missing from the CRM the next full one\./,
   );
   expect((await world.call('status', '--json')).json).toMatchObject({ ok: true, attention: [] });
   expect((await world.call('status')).out).toMatch(/awaiting approval +3 people [^;]*\(approved\)/);

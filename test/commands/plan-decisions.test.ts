@@ -144,7 +144,7 @@ test('an opt-out that the CRM states cannot be rejected', async () => {
   expect({ code, err }).toEqual({
     code: 2,
     err: expect.stringContaining(
-      '6 people to be opted out on the word of the CRM cannot be rejected',
+      '6 people to be opted out because the CRM says so cannot be rejected',
     ),
   });
   expect((await world.call('status', '--json')).json).toMatchObject({ ok: false, rejections: [] });

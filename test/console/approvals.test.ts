@@ -1,20 +1,35 @@
 /** What awaits approval, decided in a real browser. */
+import { readFileSync } from 'node:fs';
 import { afterAll, expect, test } from 'vitest';
 import { ann, bob, mirrored } from '../support/commands/mirrored-contacts.ts';
-import { closeBrowser, look, startConsole } from '../support/console/running-console.ts';
+import {
+  type BrowserOptions,
+  closeBrowser,
+  faultsOf,
+  look,
+  startConsole,
+  viewer,
+} from '../support/console/running-console.ts';
 
 afterAll(closeBrowser);
 
+const named = {
+  channels: [
+    { id: 'ch_news', name: 'Newsletter', subscription: 'news' },
+    { id: 'ch_product', name: 'Product news', subscription: 'product' },
+  ],
+};
+
 /** Four newcomers await approval in two channels. */
-async function held() {
+async function held(browser: BrowserOptions = {}) {
   const world = await mirrored();
-  world.config({ guards: { optIns: { percent: 0, floor: 1 } } });
+  world.config({ contacts: named, guards: { optIns: { percent: 0, floor: 1 } } });
   expect((await world.call('sync')).code).toBe(0);
   const names = [ann, bob, 'eve@example.com', 'kim@example.com'];
   world.people(names.map((email) => ({ email, news: 'yes', product: 'yes' })));
   expect((await world.call('sync')).code).toBe(3);
   const running = await startConsole([world.file]);
-  const looking = await look(running);
+  const looking = await look(running, browser);
   await looking.page.goto('/m/world/approvals');
   return { ...world, running, ...looking };
 }
@@ -22,18 +37,42 @@ async function held() {
 test('an operator sees why changes wait, approves them, and a run makes them', async () => {
   const { page, complaints, running, ...world } = await held();
   const main = page.locator('main');
-  await main.getByText('often a column or a condition that changed its meaning').waitFor();
+  await main.getByRole('heading', { name: /4 people await a decision/ }).waitFor();
+  await main
+    .getByRole('heading', { name: 'New in the CRM, or opted in there · 4 people' })
+    .waitFor();
+  const why = await main.innerText();
+  expect(why).toContain(
+    'more than 1 in one run (the greater of 1 and 0 % of 4 people the CRM wants)',
+  );
+  expect(why).toContain('is the greater of 1 person and 0 % of the people the CRM wants');
+  expect(why).toContain('often a column or a condition that changed its meaning');
+  expect(why).not.toMatch(/crm-mirror|ch_news|under the plan/);
+  await main.getByText(/All \d+ changes|The first/).click();
   await main.getByRole('link', { name: 'eve@example.com' }).first().waitFor();
+  expect(await main.locator('li', { hasText: 'eve@example.com' }).first().innerText()).toContain(
+    'because the CRM says so (record id-eve@example.com)',
+  );
   const approve = main.locator('form', {
-    has: page.getByRole('button', { name: 'Approve', exact: true }),
+    has: page.getByRole('button', { name: 'Approve these 4 people' }),
   });
+  expect(await approve.getByLabel('Reason').count()).toBe(1);
+  expect(await approve.getByRole('button').count()).toBe(2);
   await approve.getByLabel('Reason').fill('the campaign of June');
-  await approve.getByRole('button').click();
-  await page.getByText('olga (console) (the campaign of June)').waitFor();
-  await page.goto('/m/world');
+  await page.getByRole('button', { name: 'Approve these 4 people' }).click();
+  const notice = await page.getByRole('status').innerText();
+  expect(notice).toMatch(/Approved: 4 people[^]*Nothing is scheduled: “Run now”/);
+  expect(notice).not.toMatch(/crm-mirror|hash/);
+  await page.getByRole('heading', { name: 'Approved, waits for the next run' }).waitFor();
+  await page.getByText('approved by olga (console) (the campaign of June)').first().waitFor();
+  await page.getByText('Nothing awaits a decision.').waitFor();
   await page.getByRole('button', { name: 'Run now' }).click();
   await page.getByRole('status').waitFor();
   expect(world.emulator.world.contacts()).toHaveLength(4);
+  await page.goto('/m/world/approvals');
+  await page.getByRole('heading', { name: 'Decided lately' }).waitFor();
+  const lately = page.locator('section', { hasText: 'Decided lately' });
+  expect(await lately.innerText()).toMatch(/approved by olga.*June\), .* of \d done by run/);
   const { json } = await world.call(
     'audit',
     'export',
@@ -57,34 +96,78 @@ test('an operator reads what the rule says that withholds changes', async () => 
   expect(complaints).toEqual([]);
 });
 
-test('a part is approved, and the rest is rejected, with a reason each', async () => {
+test('a part is rejected and another approved, and each says so', async () => {
   const { page, complaints, ...world } = await held();
-  const row = page.getByRole('row', { name: /opt in ch_product/ });
-  await row.getByText('Decide').click();
-  const reject = row.locator('form', {
-    has: page.getByRole('button', { name: 'Reject this part' }),
-  });
-  await reject.getByLabel('Reason').fill('nobody asked for it');
-  await reject.getByRole('button').click();
+  await page.getByText('Decide about a part').click();
+  const part = (name: string) => page.getByRole('group', { name, exact: true });
+  await part('opt in in Product news').getByLabel('Reason').fill('nobody asked for it');
+  await part('opt in in Product news').getByRole('button', { name: 'Reject this part' }).click();
   await page.getByRole('heading', { name: 'Rejected' }).waitFor();
   expect((await world.call('status', '--json')).json.rejections).toMatchObject([
     { by: 'olga (console)', reason: 'nobody asked for it' },
   ]);
-  const approve = page.locator('main form', {
-    has: page.getByRole('button', { name: 'Approve', exact: true }),
-  });
-  await approve.getByLabel('Reason').fill('the newsletter is right');
-  await approve.getByRole('button').click();
-  await page.getByRole('heading', { name: 'Approved' }).waitFor();
+  await page.getByText('Decide about a part').click();
+  await part('create in Newsletter').getByLabel('Reason').fill('the newsletter is right');
+  await part('create in Newsletter').getByRole('button', { name: 'Approve this part' }).click();
+  const row = page.getByRole('row', { name: /create Newsletter/ });
+  expect(await row.innerText()).toContain(
+    'approved by olga (console) (the newsletter is right), waits for the next run',
+  );
+  await page.getByText('2 people: create in Newsletter: approved by olga').waitFor();
   expect(complaints).toEqual([]);
+});
+
+test('on a telephone, no form is cut and the page is as wide as the screen', async () => {
+  const { page } = await held({ width: 390 });
+  await page.getByText('Decide about a part').click();
+  expect(await faultsOf(page)).toEqual([]);
+  for (const button of await page.getByRole('button').all()) {
+    const box = await button.boundingBox();
+    if (box) expect(box.x + box.width).toBeLessThanOrEqual(390);
+  }
+});
+
+test('several causes are approved together only in a second step that repeats the counts', async () => {
+  const world = await mirrored();
+  const lowest = { percent: 0, floor: 1 };
+  const guards = { optIns: lowest, optOuts: lowest, deletes: lowest };
+  world.config({ contacts: named, guards, policy: { absent: 'opt_out' } });
+  const old = [ann, bob, 'kai@example.com', 'lea@example.com'].map((email) => ({
+    email,
+    news: 'yes',
+  }));
+  world.people(old);
+  await world.call('sync');
+  world.people([
+    ...old.map(({ email }) => ({ email, news: 'no' })),
+    ...['eve@example.com', 'kim@example.com'].map((email) => ({ email, news: 'yes' })),
+  ]);
+  expect((await world.call('sync')).code).toBe(3);
+  const { page } = await look(await startConsole([world.file]));
+  await page.goto('/m/world/approvals');
+  const all = page.getByText('Approve all 6 people', { exact: true });
+  expect(await page.getByRole('button', { name: 'Yes, approve all 6 people' }).count()).toBe(0);
+  await all.click();
+  await page.getByText('This approves all of these').waitFor();
+  await page.getByRole('button', { name: 'Yes, approve all 6 people' }).waitFor();
+  const { page: hashes } = await look(await startConsole([world.file], { user: viewer }));
+  await hashes.goto('/m/world/approvals');
+  const [file] = await Promise.all([
+    hashes.waitForEvent('download'),
+    hashes.getByRole('link', { name: 'Download all as CSV' }).first().click(),
+  ]);
+  const text = readFileSync(await file.path(), 'utf8');
+  expect(text.split('\r\n').length).toBe(1 + 6 + 1);
+  expect(text).toContain('Opted out in the CRM,opt out,Newsletter,ch_news,#');
+  expect(text).not.toContain('@');
 });
 
 test('a reason with an address in it is refused, in words', async () => {
   const { page } = await held();
   const approve = page.locator('main form', {
-    has: page.getByRole('button', { name: 'Approve', exact: true }),
+    has: page.getByRole('button', { name: /^Approve these/ }),
   });
   await approve.getByLabel('Reason').fill('as eve@example.com asked');
-  await approve.getByRole('button').click();
+  await page.getByRole('button', { name: /^Approve these/ }).click();
   await page.locator('.flash.bad', { hasText: 'an address is in it' }).waitFor();
 });

@@ -84,3 +84,42 @@ test('without a problem the page says so', async () => {
   const { page } = await open(world);
   await page.getByText('No problems are recorded.').waitFor();
 });
+
+test('a remedy says where, a list says where the rest is, and a viewer sees no value', async () => {
+  const world = await mirrored();
+  const words = { field: 'news', in: ['Ja'], out: ['Nein'] };
+  world.config({ contacts: { channels: [{ id: 'ch_news', name: 'News', subscription: words }] } });
+  const rows = Array.from({ length: 5 }, (_, at) => `${at},p${at}@example.com,Mar-${at},`);
+  world.csv(['id,email,news,product', ...rows, '7,,Ja,', ''].join('\n'));
+  await world.call('sync');
+  const { page, complaints } = await open(world);
+  const group = page.locator('section', { hasText: 'known word' });
+  const text = (await group.innerText()).replaceAll(/\s+/g, ' ');
+  expect(text).toContain('News (contacts.channels[0].subscription): "Mar-0" (1)');
+  expect(text).toMatch(
+    /In the CRM, change these values to .Ja. or .Nein.; or whoever maintains \S+\.yaml says/,
+  );
+  await group.getByText('… and 2 more').getByRole('link', { name: 'all of them as CSV' }).waitFor();
+  const { page: hidden } = await open(world, { user: viewer });
+  const seen = await hidden.locator('main').innerText();
+  expect(seen).toContain('(the value is hidden from viewers)');
+  expect(seen).not.toMatch(/Aaa-9|letters are shown as a/);
+  expect(complaints).toEqual([]);
+});
+
+test('what is approved is told apart from what awaits a decision, and no command is named', async () => {
+  const world = await mirrored();
+  world.config({ guards: { optIns: { percent: 0, floor: 1 } } });
+  await world.call('sync');
+  const more = ['eve@example.com', 'kim@example.com', ann];
+  world.people(more.map((email) => ({ email, news: 'yes', product: 'yes' })));
+  await world.call('sync');
+  const { page } = await open(world);
+  await page.getByRole('heading', { name: '3 people awaiting a decision' }).waitFor();
+  expect(await page.locator('main').innerText()).not.toContain('crm-mirror');
+  const { held } = (await world.call('status', '--json')).json;
+  await world.call('approve', held[0].plan, '--reason', 'right');
+  const { page: after } = await open(world);
+  await after.getByRole('heading', { name: '3 people approved, waiting for a run' }).waitFor();
+  await after.getByRole('link', { name: 'awaiting a decision (0)' }).waitFor();
+});

@@ -4,7 +4,9 @@ import { takeRows } from './rule-coverage.ts';
 // Only now, so that the truth table of this engine is the one that is counted.
 const { play } = await import('./play.ts');
 
-const [first = 0, end = 0, step = 1, undoes = 0] = process.argv.slice(2).map(Number);
+const { kindNamed } = await import('./story/story-kinds.ts');
+
+const [first = 0, end = 0, step = 1] = process.argv.slice(2, 5).map(Number);
 
 function* seeds(): Generator<number> {
   for (let seed = first; seed < end; seed += step) yield seed;
@@ -16,7 +18,7 @@ process.send?.(
   await play(seeds(), {
     takeRows,
     heard: (news) => process.send?.(news),
-    undoes: undoes === 1,
+    kind: kindNamed(process.argv[5]),
   }),
 );
 process.disconnect();

@@ -7,14 +7,15 @@ import { createProgress } from './progress.ts';
 import { shrink } from './story/shrink.ts';
 import { simulate } from './simulate.ts';
 import { playAll } from './parallel-play.ts';
-import { storyOf, type Story } from './story/story.ts';
-import { undoStory, undoStoryOf } from './story/undo-stories.ts';
+import type { Story } from './story/story.ts';
+import { type StoryKind, storyKinds, storyOfKind } from './story/story-kinds.ts';
 import { beginning } from './story/story-text.ts';
 
 const help = `Plays the whole engine against the whole emulator, in virtual time, from seeds.
 
   npm run simulate -- [--seeds N] [--from S]   play N seeds (1000), from S on (1), over all cores
   npm run simulate -- --undo …                 the same of stories in which runs are undone
+  npm run simulate -- --canary …               the same of stories with a canary
   npm run simulate -- --seed N                 tell one of them, with its requests; one that fails
                                                is shrunk to its shortest story first
 
@@ -29,28 +30,30 @@ process.on('uncaughtException', (error: NodeJS.ErrnoException) => {
   process.exit(error.code === 'EPIPE' ? 0 : 1);
 });
 
-type Asked = { undoes: boolean } & ({ seed: number } | { seeds: number; from: number });
+type Asked = { kind: StoryKind } & ({ seed: number } | { seeds: number; from: number });
 
 const asked = read();
 if (asked === 'help') print(help);
 else if (asked === undefined) process.exitCode = 2;
-else if ('seed' in asked) await tellSeed(asked.seed, asked.undoes);
+else if ('seed' in asked) await tellSeed(asked.seed, asked.kind);
 else await tellAll(asked);
 
 function read(): Asked | 'help' | undefined {
   const option = { type: 'string' } as const;
-  const undo = { type: 'boolean', default: false } as const;
+  const flag = { type: 'boolean', default: false } as const;
   const help = { type: 'boolean', short: 'h' } as const;
   try {
     const { values } = parseArgs({
-      options: { seed: option, seeds: option, from: option, undo, help },
+      options: { seed: option, seeds: option, from: option, undo: flag, canary: flag, help },
     });
-    const { seed, seeds = '1000', from = '1', undo: undoes } = values;
+    const { seed, seeds = '1000', from = '1', undo, canary } = values;
+    const other = canary ? 'canary' : 'plain';
+    const kind = undo ? 'undo' : other;
     if (values.help) return 'help';
     if (seed === undefined)
-      return { seeds: whole('seeds', seeds, 1), from: whole('from', from), undoes };
+      return { seeds: whole('seeds', seeds, 1), from: whole('from', from), kind };
     if (values.seeds === undefined && values.from === undefined)
-      return { seed: whole('seed', seed), undoes };
+      return { seed: whole('seed', seed), kind };
     throw new Error('--seed tells one story, and --seeds and --from play many');
   } catch (error) {
     note(`${error instanceof Error ? error.message : ''} → use --seed N, or --seeds N --from S`);
@@ -71,7 +74,7 @@ async function tellAll(asked: Extract<Asked, { seeds: number }>): Promise<void> 
     failure({ seed, wrong }) {
       progress.clear();
       progress.failure();
-      const how = asked.undoes ? '--undo --seed' : '--seed';
+      const how = asked.kind === 'plain' ? '--seed' : `--${asked.kind} --seed`;
       print(`Seed ${seed} fails: ${wrong}  (npm run simulate -- ${how} ${seed})`);
     },
   });
@@ -80,16 +83,16 @@ async function tellAll(asked: Extract<Asked, { seeds: number }>): Promise<void> 
   const [first] = failures;
   if (!first) return;
   process.exitCode = 1;
-  await tellSeed(first.seed, asked.undoes);
+  await tellSeed(first.seed, asked.kind);
 }
 
 /** At its shortest, when it fails. */
-async function tellSeed(seed: number, undoes: boolean): Promise<void> {
-  const story = undoes ? undoStoryOf(seed) : storyOf(seed);
+async function tellSeed(seed: number, kind: StoryKind): Promise<void> {
+  const story = storyOfKind(kind, seed);
   const { wrong } = await simulate(story);
   if (!wrong) return tell(story);
   note(`Seed ${seed} fails. Looking for its shortest story, for two minutes at most …`);
-  const shortest = (await shrink(seed, {}, undoes ? undoStory : undefined)) ?? story;
+  const shortest = (await shrink(seed, {}, storyKinds[kind])) ?? story;
   print(`Seed ${seed}, at its shortest: ${JSON.stringify(shortest)}\n`);
   await tell(shortest);
 }

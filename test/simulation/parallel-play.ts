@@ -2,13 +2,13 @@
 import { fork } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { total, type Failure, type News, type Played } from './play.ts';
+import type { StoryKind } from './story/story-kinds.ts';
 import { tableOf } from './coverage.ts';
 
 export interface Range {
   seeds: number;
   from: number;
-  /** Whether runs are undone in these stories. */
-  undoes: boolean;
+  kind: StoryKind;
 }
 
 interface Hears {
@@ -32,7 +32,7 @@ export async function playAll(
   };
   const cores = Math.min(availableParallelism(), range.seeds);
   const shares = Array.from({ length: cores }, (_, share) =>
-    playShare([range.from + share, range.from + range.seeds, cores, Number(range.undoes)], heard),
+    playShare([range.from + share, range.from + range.seeds, cores, range.kind], heard),
   );
   const { seeds, runs, requests, hours, reached, state } = total(await Promise.all(shares));
   const told = [
@@ -47,8 +47,11 @@ export async function playAll(
   return { failures, lines: [...tableOf(reached), end, `${told.join(', ')}: ${verdict}`] };
 }
 
-/** Of `first`, `end`, `step`, and 1 if runs are undone. */
-function playShare(numbers: readonly number[], heard: (news: News) => void): Promise<Played> {
+/** Of `first`, `end`, `step` and the kind of the stories. */
+function playShare(
+  numbers: readonly (number | StoryKind)[],
+  heard: (news: News) => void,
+): Promise<Played> {
   const child = fork(new URL('core-share.ts', import.meta.url), numbers.map(String));
   return new Promise((resolve, reject) => {
     child.on('message', (message: Played | News) => {

@@ -1,8 +1,7 @@
 /** Many seeds, one after the other. */
 import { addUp } from './coverage.ts';
 import { simulate, type Told } from './simulate.ts';
-import { storyOf } from './story/story.ts';
-import { undoStoryOf } from './story/undo-stories.ts';
+import { type StoryKind, storyOfKind } from './story/story-kinds.ts';
 
 export interface Played extends Omit<Told, 'wrong'> {
   seeds: number;
@@ -19,18 +18,17 @@ interface Playing {
   heard(news: News): void;
   /** What the truth table has decided since. */
   takeRows(): string[];
-  /** Whether runs are undone in these stories. */
-  undoes?: boolean;
+  kind?: StoryKind;
 }
 
 /** Everything is told as it happens. */
 export async function play(
   seeds: Iterable<number>,
-  { heard, takeRows, undoes = false }: Playing,
+  { heard, takeRows, kind = 'plain' }: Playing,
 ): Promise<Played> {
   let played: Played = total([]);
   for (const seed of seeds) {
-    const story = undoes ? undoStoryOf(seed) : storyOf(seed);
+    const story = storyOfKind(kind, seed);
     const { wrong, ...told } = await simulate(story, { takeRows });
     played = total([played, { seeds: 1, ...told }]);
     heard({ is: 'seed' });

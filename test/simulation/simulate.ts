@@ -140,6 +140,7 @@ async function take(stage: Stage, step: Step): Promise<void> {
     world.act(step.act);
     known.memories.notice();
   } else if (step.is === 'pause') await world.clock.advance(step.minutes * 60_000);
+  else if (step.is === 'remap') world.remap();
   else if (step.is === 'jump') jump(stage, step.seconds, 'our clock jumps between runs');
   else if (step.is === 'loss') await lose(stage);
   else if (step.is === 'approve' || step.is === 'reject') decideAbout(stage, step);
@@ -323,7 +324,9 @@ async function settle(stage: Stage): Promise<void> {
   const refuses = story.quirks.some((quirk) => quirk.startsWith('unknown-email'));
   // Five who are refused stop a channel for that run.
   const stops = refuses ? Math.ceil(story.people.length / 5) : 0;
-  const slow = Math.max(isCrowd(story) || refuses ? 2 : 0, stops);
+  // With a canary, the slice comes first: of missing people, once they count as absent.
+  const waits = story.canary ? 4 : 0;
+  const slow = Math.max(isCrowd(story) || refuses ? 2 : 0, stops) + waits;
   stage.listed.clear();
   if (story.chance % 3 > 0) await forgetAgain(stage);
   for (let runs = 2 + slow; runs > 0; runs -= 1) {

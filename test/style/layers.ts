@@ -74,7 +74,12 @@ export const layers: readonly (readonly string[])[] = [
   ['cli/run'],
   ['console/access'],
   ['console/view'],
-  ['console/pages/rehearsal', 'console/pages/undo'],
+  [
+    'console/pages/approvals',
+    'console/pages/person',
+    'console/pages/rehearsal',
+    'console/pages/undo',
+  ],
   ['console/pages'],
   ['console'],
   ['worker/notifications'],

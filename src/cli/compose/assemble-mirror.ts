@@ -94,6 +94,7 @@ export function assemble(config: Config, shell: Shell, access: MirrorAccess): As
     guards: byGuard((_, { configKey }) => config.guards[configKey]),
     rules: config.rules,
     windows: config.windows,
+    canary: config.policy.canary,
     timezone: config.schedule?.timezone,
     unstated: config.policy.statesAbsent ? undefined : absenceRulesOf(config),
     sample: config.contacts?.sample,

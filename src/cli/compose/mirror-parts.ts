@@ -54,7 +54,8 @@ export function partsOf(config: Config, platform: Platform, standIns?: StandIns)
     parts.push({ type, source: read, manner: mannerOf(contacts) });
   }
   if (templates) {
-    const type = templateType({ policy, platform: platform.templates });
+    const testTo = templates.canary?.to;
+    const type = templateType({ policy, platform: platform.templates, testTo });
     const source = sourceFor(JSON.stringify(templates.source), templateSource(templates));
     parts.push({ type, source });
   }

@@ -18,6 +18,7 @@ import type { Contact } from '../../platform/answer-schemas.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import type { Examined } from '../../engine/examine-person.ts';
 import { approvalOf } from '../output/decision-words.ts';
+import { canariesAbout } from './canary-wait.ts';
 import { columnOf } from './crm-columns.ts';
 import { heldChangesOf } from './held-changes.ts';
 import { absenceOf } from './missing-people.ts';
@@ -35,8 +36,8 @@ export interface Explaining {
   details: readonly Contact[];
   snapshot: Snapshot;
   names: Names;
-  /** How long at most a stated opt-out awaits approval, and who signs approvals. */
-  config: Pick<Config, 'guards' | 'approvers'>;
+  /** How long at most a stated opt-out awaits approval, who signs approvals, and the canary. */
+  config: Config;
   /** Whether addresses, and other data that is equally personal, may be shown. */
   addresses: boolean;
   /** How many of the last changes are shown. */
@@ -55,6 +56,8 @@ export function explainedOf(explaining: Explaining) {
   const platform = platformOf(explaining);
   const history = historyOf(explaining);
   const ledger = ledgerOf(explaining);
+  const sends = found.sends.filter((change) => change.key === key);
+  const canaries = canariesAbout(snapshot, config, { key, sends });
   const counts = [crm.records, platform.contacts, history, ledger].map(({ length }) => length);
   return {
     mirror,
@@ -67,11 +70,12 @@ export function explainedOf(explaining: Explaining) {
     ledger,
     /** Null if the CRM could not be read, so that nothing is decided. */
     channels: crm.read ? channelsOf(explaining) : null,
-    sends: crm.read ? found.sends.filter((change) => change.key === key).map(sendOf) : null,
+    sends: crm.read ? sends.map(sendOf) : null,
     /** Changes that were decided but are not sent now, with the gate that withholds them. */
     keptBack: crm.read ? found.keptBack.map(keptBackOf) : null,
     /** Changes that await approval because of a guard. */
     held: heldChangesOf(snapshot, { key, config, now: Date.now() }),
+    ...(canaries && { canaries }),
     parked: parkedOf(explaining),
     history,
   };

@@ -2,6 +2,7 @@
 import { approvalWords } from '../output/decision-words.ts';
 import { renderProblem } from '../../domain/errors.ts';
 import type { ExplainedPerson } from './person-document.ts';
+import { canaryLines } from './canary-wait.ts';
 import { columnLines } from './crm-columns.ts';
 import { heldLines } from './held-changes.ts';
 import { absenceWords } from './missing-people.ts';
@@ -37,6 +38,7 @@ export function explainedSections(
     ['Platform', platformLines(document)],
     ['Do-not-contact list', ledgerLines(document)],
     ['Awaiting approval', heldLines(document.held)],
+    ['Canary', canaryLines(document.canaries)],
     ['Refused, and skipped until it changes', parkedLines(document)],
     ['What happened, the newest first', historyLines(document)],
     ...(isVerbose ? (document.channels ?? []) : []).map((channel): [string, string[]] => [
@@ -128,7 +130,7 @@ const stopWords = {
   sample: 'contacts.sample chooses others',
 } as const;
 
-/** Formats what is recorded for a channel, such as: opt out by us */
+/** Formats what is recorded for a channel, such as: opted out by this mirror */
 export function memberWords({
   is,
   by,
@@ -139,7 +141,7 @@ export function memberWords({
   if (by === null) return stateWords(is);
   const made = until === null ? '' : `, made ${timeWords({ after, until })}`;
   const doubt = doubtful ? ', doubtful: no opt-out is known' : '';
-  return `${stateWords(is)} by ${by === 'us' ? 'us' : 'the platform'}${made}${doubt}`;
+  return `${is === 'opt_out' ? 'opted out' : stateWords(is)} ${by === 'us' ? 'by this mirror' : 'on the platform'}${made}${doubt}`;
 }
 
 /** Formats a time range, such as: after 2026-01-01T00:00:00Z and by 2026-01-02T00:00:00Z */

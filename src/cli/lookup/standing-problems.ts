@@ -1,5 +1,5 @@
 /** Reads from the snapshot which problems the last runs recorded. */
-import { guardNames } from '../../domain/guard-classes.ts';
+import { type GuardClass, guardNames } from '../../domain/guard-classes.ts';
 import type { ProblemCause } from '../../domain/problem-causes.ts';
 import type { ProblemClass } from '../../domain/record-problem.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
@@ -49,15 +49,22 @@ export function standingGroups(snapshot: Snapshot): ProblemGroup[] {
   return found.groups();
 }
 
+/** Returns why a guard withholds changes, as the last run that judged them said. */
+export function heldReason(
+  { problems }: Snapshot,
+  guard: GuardClass,
+): { reason: string; fix: string } | undefined {
+  const told = kinds.flatMap((kind) => problems.counted.list(kind, guard));
+  return told.find((one) => one.class === 'held');
+}
+
 /** Returns a group for each guard with changes that await approval. */
 function heldGroups(snapshot: Snapshot): ProblemGroup[] {
-  const { counted } = snapshot.problems;
   const plans = snapshot.awaitingApproval.current();
   return guardNames.flatMap((guard) => {
     const plan = largest(plans, guard);
     if (!plan || plan.held[guard] === 0) return [];
-    const told = kinds.flatMap((kind) => counted.list(kind, guard));
-    const said = told.find((one) => one.class === 'held') ?? awaits(plan.plan);
+    const said = heldReason(snapshot, guard) ?? awaits(plan.plan);
     return [heldGroup(guard, plan.held[guard], said)];
   });
 }

@@ -18,26 +18,39 @@ export interface ShownGroup extends Pick<ProblemGroup, 'class' | 'kind' | 'cause
 
 type NamedRecord = Pick<RecordProblem, 'kind' | 'key'>;
 
-/** Returns the groups as they may be shown. `addresses`: values may be shown as they are. */
+interface ShowOptions {
+  names: (record: NamedRecord) => string;
+  /** Whether values may be shown as they are. */
+  addresses: boolean;
+  /** What stands for a value that may not be shown; by default, its form. */
+  hidden?: string;
+}
+
+/** Returns the groups as they may be shown. */
 export function shownGroups(
   groups: readonly ProblemGroup[],
-  { names, addresses }: { names: (record: NamedRecord) => string; addresses: boolean },
+  { names, addresses, hidden }: ShowOptions,
 ): ShownGroup[] {
   return groups.map((group) => {
     const { class: of, kind, cause, count, fix } = group;
     const samples = group.samples.map(({ key, place }) => ({ key: names({ kind, key }), place }));
-    const values = valuesOf(group, addresses);
-    const isMasked = !addresses && group.values.some((value) => !isPlain(value));
-    const reason = `${reasonOf(group, values)}${isMasked ? maskedNote : ''}`;
+    const values = valuesOf(group, { addresses, hidden });
+    const isMasked =
+      hidden === undefined && !addresses && group.values.some((value) => !isPlain(value));
+    const reason = `${reasonOf(group, values, hidden)}${isMasked ? maskedNote : ''}`;
     return { class: of, kind, cause, count, values, samples, reason, fix };
   });
 }
 
 /** Returns each value or form once, with the number of its records. */
-function valuesOf({ values }: ProblemGroup, addresses: boolean): ShownGroup['values'] {
+function valuesOf(
+  { values }: ProblemGroup,
+  { addresses, hidden }: Pick<ShowOptions, 'addresses'> & { hidden: string | undefined },
+): ShownGroup['values'] {
   const counts = new Map<string, number>();
   for (const value of values) {
-    const name = shownValue(value, addresses);
+    const isHidden = hidden !== undefined && !addresses && !isPlain(value);
+    const name = isHidden ? hidden : shownValue(value, addresses);
     counts.set(name, (counts.get(name) ?? 0) + value.records);
   }
   return [...counts]
@@ -55,6 +68,7 @@ const says: Partial<Record<ProblemCause, [one: string, many: string]>> = {
 function reasonOf(
   { option, cause, reason, others }: ProblemGroup,
   values: ShownGroup['values'],
+  hidden: string | undefined,
 ): string {
   const place = option === undefined ? '' : `${option}: `;
   const words = says[cause];
@@ -62,7 +76,7 @@ function reasonOf(
   const named = values.slice(0, mostNamed);
   const rest = values.slice(mostNamed).reduce((sum, { count }) => sum + count, others);
   const [one] = named;
-  const inQuotes = JSON.stringify;
+  const inQuotes = (value: string): string => (value === hidden ? value : JSON.stringify(value));
   if (one && named.length === 1 && rest === 0) {
     return `${place}${inQuotes(one.value)} ${words[0]}`;
   }

@@ -178,7 +178,7 @@ function manyOptOuts({ optOutsByEvents: seen }: CurrentStatus): Attention[] {
     {
       code: 'opt_outs_many',
       text:
-        `${countWords('contact', people)} opted out on the word of the CRM in seven days, with those ` +
+        `${countWords('contact', people)} were opted out in seven days because the CRM says so, with those ` +
         `of events, which await no approval: more than ${most} (${at})`,
       fix: 'look at these people in the CRM; a run takes back what is wrong there once it is corrected',
     },
@@ -186,8 +186,8 @@ function manyOptOuts({ optOutsByEvents: seen }: CurrentStatus): Attention[] {
 }
 
 /**
- * Formats what guards withhold, such as: 12 people to be deleted or opted out for absence, 3 people
- * to be created or opted in
+ * Formats what guards withhold, such as: 12 people to be deleted or opted out as missing from the
+ * CRM, 3 people to be created or opted in
  */
 export function heldWords(held: Record<GuardClass, number>): string {
   return guardNames

@@ -1,6 +1,7 @@
 /**
  * Reads the current status of a mirror, as data and as text for the console and the terminal.
  */
+import { canaryWords } from '../../engine/report/canary-text.ts';
 import { sayPending } from '../../engine/report/approval-rules.ts';
 import { renderProblem } from '../../domain/errors.ts';
 import type { Config } from '../../config/config.ts';
@@ -70,6 +71,7 @@ export function rowsOf(
     ['rejected', `${perKind(rejected)}${parkedWords(parked)}`],
     ['invalid', perKind(invalid)],
     ['awaiting approval', heldRow(standing)],
+    ...(standing.canaries ? [['canary', canaryRow(standing.canaries)]] : []),
     ['approved', approvedWords(standing)],
     ['rejected by hand', rejectedByHand(standing)],
     ['outcome unknown', openWords(open)],
@@ -95,6 +97,10 @@ function heldRow({ held, signatures }: CurrentStatus): string {
     ...(signatures?.pending.map((one) => `${one.part}: ${sayPending(one)}`) ?? []),
   ];
   return told.join('; ') || 'nobody';
+}
+
+function canaryRow(canaries: NonNullable<CurrentStatus['canaries']>): string {
+  return canaries.map(canaryWords).join('; ') || 'none is under way';
 }
 
 function decidedWords(one: CurrentStatus['held'][number]): string {

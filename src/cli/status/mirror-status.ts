@@ -18,6 +18,7 @@ import {
   quarantinedIn,
   returnsOf,
   type ToldApproval,
+  type ToldCanaries,
   type ToldSignatures,
   type ToldHeld,
   type ToldProof,
@@ -39,7 +40,7 @@ import { exitCode } from '../output/exit-codes.ts';
 type PerKind = { contacts: number; templates: number } | null;
 
 /** The document printed by `status`. */
-export interface CurrentStatus {
+export interface CurrentStatus extends ToldCanaries {
   mirror: string;
   at: string;
   /** Null if no such run is known. */

@@ -11,6 +11,8 @@ import {
   type PendingApproval,
   pendingApprovals,
 } from '../../engine/guard/signed-approvals.ts';
+import { openIn, storedCanaries } from '../../engine/guard/canary-book.ts';
+import { tellCanary, type ToldCanary } from '../../engine/report/canary-text.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import { quarantineOf } from '../../engine/context/platform-quarantine.ts';
 import { pastLimit } from '../../engine/guard/guard-population.ts';
@@ -79,14 +81,28 @@ export interface ToldRejection extends Record<GuardClass, number> {
   reason: string;
 }
 
-/** Returns what guards withhold, and what was decided about it. */
+/** Returns what guards and canaries withhold, and what was decided about it. */
 export function decisionsOf(snapshot: Snapshot, seen: Seen) {
   return {
     held: heldOf(snapshot, seen),
     approvals: approvalsOf(snapshot, seen),
     signatures: signaturesOf(snapshot, seen),
     rejections: rejectionsOf(snapshot),
+    ...canariesOf(snapshot, seen),
   };
+}
+
+/** The canaries of a mirror with `policy.canary`. */
+export interface ToldCanaries {
+  canaries?: ToldCanary[];
+}
+
+function canariesOf({ meta }: Snapshot, { config }: Seen): ToldCanaries {
+  const { canary: policy } = config.policy;
+  if (!policy) return {};
+  const book = storedCanaries(meta);
+  const open = book ? openIn(book) : [];
+  return { canaries: open.map(([guard, canary]) => tellCanary(guard, canary, policy)) };
 }
 
 /** How many approvers have to sign, and the parts that too few of them have signed. */

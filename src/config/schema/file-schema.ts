@@ -4,9 +4,11 @@
  */
 import { z } from 'zod';
 import type { Fault } from '../../domain/record.ts';
-import { fault, issueOf, says, told } from '../../domain/schema-fault.ts';
+import { fault, issueOf, says } from '../../domain/schema-fault.ts';
 import { byGuardKey, type Guard } from '../../domain/guard-classes.ts';
-import { delayForm, durationForm, isLoopback, truth } from '../../domain/values/config-value.ts';
+import { isLoopback, truth } from '../../domain/values/config-value.ts';
+import { canary } from './canary-schema.ts';
+import { delay, duration } from './durations.ts';
 import { number, onMapping, secret, text, whole } from './field-types.ts';
 import { contacts, templates } from './records-schema.ts';
 import { approvers } from './approvers-schema.ts';
@@ -16,26 +18,6 @@ import { notices } from './notices-schema.ts';
 import { redis, schedule, server } from './worker-schema.ts';
 
 const flag = (what: string) => z.preprocess(truth, z.boolean()).describe(what);
-const noTime = fault('must be greater than 0', 'write 1s or more');
-const noDuration = fault('is not a duration', 'write a number and s, m, h or d: 90d');
-
-/** Returns the schema of a duration above 0. */
-const duration = (what: string) =>
-  z
-    .string()
-    .regex(durationForm, {
-      error: (issue) => {
-        const isNone = /^0+[smhd]$/.test(String(issue.input));
-        return told(isNone ? noTime : noDuration)(issue);
-      },
-    })
-    .describe(what);
-/** Returns the schema of a duration that may be 0s. */
-const delay = (what: string) =>
-  z
-    .string()
-    .regex(delayForm, says('is not a duration', 'write a number and s, m, h or d: 90d, or 0s'))
-    .describe(what);
 /** The form of the size of a file. */
 const fileSize = (what: string) =>
   z
@@ -168,6 +150,7 @@ const policy = z
       .default('keep')
       .describe('What to do with a template of this mirror that is missing from its source'),
     approvers: approvers.optional(),
+    canary: canary.optional(),
   })
   .describe('What to do if the CRM and the platform disagree');
 

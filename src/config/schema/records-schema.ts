@@ -8,6 +8,7 @@ import type { Fault } from '../../domain/record.ts';
 import { fault, issueOf, says } from '../../domain/schema-fault.ts';
 import { parseDateFormat } from '../../domain/values/date-format.ts';
 import { wordOf } from '../../domain/values/record-field.ts';
+import { templateCanary } from './canary-schema.ts';
 import { condition } from './cel-condition.ts';
 import { number, onMapping, text, whole } from './field-types.ts';
 import { contactSource, readsOne, returns, templateSource, traitsOf } from './source-types.ts';
@@ -247,6 +248,7 @@ export const contacts = z
 export const templates = z
   .strictObject({
     source: templateSource,
+    canary: templateCanary.optional(),
   })
   .describe('Templates to keep equal');
 

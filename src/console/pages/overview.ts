@@ -1,10 +1,12 @@
 /** Shows the state of a mirror: whether it is in sync, what needs attention, what goes on. */
 import { guardNames } from '../../domain/guard-classes.ts';
+import { canaryWords } from '../../engine/report/canary-text.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
 import { range } from '../../cli/output/format-values.ts';
 import type { Attention } from '../../cli/status/attention-list.ts';
 import { rowsOf } from '../../cli/status/current-status.ts';
 import { progressWords } from '../../cli/status/run-progress.ts';
+import { consoleText, withoutPlans } from '../view/console-text.ts';
 import { actionForm } from '../view/form.ts';
 import { liveArea } from '../view/live-area.ts';
 import { html, type Html, linkTo, type Page, type PageRequest, prose } from '../view/page.ts';
@@ -87,8 +89,11 @@ function stateSection(request: PageRequest, seen: PageStatus): Html {
               ></progress>`
         }`
     : '';
+  const canaries = (status.canaries ?? []).map(
+    (one) => html`<p class="quiet">${prose(canaryWords(one))}.</p>`,
+  );
   return html`<p class="state"><span class="chip ${kind}">${text}</span> ${when}</p>
-    ${progress}
+    ${canaries} ${progress}
     <div class="row">${running ? '' : runForms(request, seen)} ${rehearsalLink(request)}</div>`;
 }
 
@@ -111,8 +116,8 @@ function attentionSection(request: PageRequest, { attention, calm }: PageStatus)
       ${attention.map(
         (one) =>
           html`<li>
-            <p>${prose(one.text)}</p>
-            <p class="fix">${prose(one.fix)}</p>
+            <p>${prose(withoutPlans(one.text))}</p>
+            ${one.code === 'held' ? '' : html`<p class="fix">${consoleText(request, one.fix)}</p>`}
             ${remedy(request, one)}
           </li>`,
       )}
@@ -138,13 +143,19 @@ function figures(request: PageRequest, { status, due }: PageStatus): Html {
     (sum, { undecided }) => sum + guardNames.reduce((all, of) => all + undecided[of], 0),
     0,
   );
+  const approved = held.reduce(
+    (sum, { undecided, ...all }) =>
+      sum + guardNames.reduce((more, of) => more + Math.max(0, all[of] - undecided[of]), 0),
+    0,
+  );
   const problems = problemsIn(status);
   const tile = (value: string, what: string, path: string): Html =>
     html`<a class="tile" href="${linkTo(request, path)}"><b>${value}</b> ${what}</a>`;
   const next = due[0];
   return html`<div class="tiles">
     ${tile(recorded ? withCommas(recorded.contacts) : '–', 'people recorded', 'people')}
-    ${tile(withCommas(waiting), 'await approval', 'approvals')}
+    ${tile(withCommas(waiting), 'await a decision', 'approvals')}
+    ${approved > 0 ? tile(withCommas(approved), 'approved, wait for a run', 'approvals') : ''}
     ${tile(withCommas(problems), 'records with a problem', 'problems')}
     ${tile(next ? next.at.slice(11, 16) : '–', next ? `next run (${next.run})` : 'nothing is scheduled', 'runs')}
   </div>`;

@@ -6,6 +6,7 @@ import { maskedText } from '../../cli/lookup/masked-request.ts';
 import type { Seen } from '../../cli/lookup/snapshot-command.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import { changeName } from '../../cli/output/change-words.ts';
+import { channelName, withChannelNames } from '../view/channel-name.ts';
 import { html, type Html, linkTo, type Page, type PageRequest, prose } from '../view/page.ts';
 import { personLink } from '../view/person-link.ts';
 
@@ -17,10 +18,15 @@ export const peoplePage: Page = {
   async search(request, { who = '' }) {
     const found = await request.mirror.read(request.user, async (seen) => find(request, seen, who));
     if (typeof found === 'string') return contentOf(request, note(found));
-    const [only, ...others] = found;
-    if (only && others.length === 0) return { to: only.href };
-    const links = found.map(({ href, name }) => html`<li><a href="${href}">${name}</a></li>`);
-    const list = html`<p>Several people have this CRM id:</p>
+    const [only, ...others] = found.people;
+    if (only && others.length === 0 && found.isExact) return { to: only.href };
+    const links = found.people.map(
+      ({ href, name }) => html`<li><a href="${href}">${name}</a></li>`,
+    );
+    const what = found.isExact
+      ? 'Several people have this CRM id:'
+      : `Nobody has exactly this. The first addresses that begin like it:`;
+    const list = html`<p>${what}</p>
       <ul>
         ${links}
       </ul>`;
@@ -28,28 +34,57 @@ export const peoplePage: Page = {
   },
 };
 
+interface FoundPeople {
+  people: { href: string; name: string }[];
+  /** Whether the words name these people, instead of only the beginning of their addresses. */
+  isExact: boolean;
+}
+
 /** Returns the people found, or why there are none. */
 async function find(
   request: PageRequest,
   { snapshot, names, ...seen }: Seen,
   who: string,
-): Promise<{ href: string; name: string }[] | string> {
+): Promise<FoundPeople | string> {
   if (!snapshot) return 'There is no snapshot yet: the first run makes it.';
   let keys: Key[];
   try {
     keys = await searchPeople({ ...seen, snapshot }, who.slice(0, 500));
   } catch (error) {
-    if (error instanceof Invalid) return 'Give an address, a CRM id, or a hash (#9cc428f416d4).';
+    if (error instanceof Invalid) return `${hint}, such as #9cc428f416d4.`;
     throw error;
   }
+  const told = (found: readonly Key[], isExact: boolean): FoundPeople => ({
+    isExact,
+    people: found.map((key) => ({
+      href: personLink(request, snapshot, key),
+      name: names({ kind: 'contact', key }),
+    })),
+  });
+  if (keys.length > 0) return told(keys, true);
   const none =
     'Nobody was found. This mirror has no record of such a person, and neither the do-not-contact ' +
     'list nor the audit log names them. Is the address spelled as the CRM spells it?';
-  if (keys.length === 0) return unusableOf(snapshot, who) ?? none;
-  return keys.map((key) => ({
-    href: personLink(request, snapshot, key),
-    name: names({ kind: 'contact', key }),
-  }));
+  const unusable = unusableOf(snapshot, who);
+  if (unusable !== undefined) return unusable;
+  const begun = beginningWith(request, snapshot, who);
+  return begun.length > 0 ? told(begun, false) : none;
+}
+
+const hint = 'Type the whole address, a CRM id or a hash';
+const fewest = 2;
+
+/**
+ * Returns the first recorded people whose addresses begin like this. Users who see hashes get none:
+ * they could find out addresses letter by letter.
+ */
+function beginningWith({ user }: PageRequest, { recorded }: Snapshot, who: string): Key[] {
+  const begin = who.trim().toLowerCase();
+  if (!user.seesAddresses || begin.length < fewest) return [];
+  return recorded
+    .next('contact', begin, listed)
+    .map(({ key }) => key)
+    .filter((key) => key.startsWith(begin));
 }
 
 /** Says why the record with this CRM id cannot be used, if it is one of those. */
@@ -69,9 +104,16 @@ async function contentOf(request: PageRequest, result: Html | '') {
       </label>
       <button>Find</button>
     </form>
+    <p class="quiet">
+      ${hint}.${request.user.seesAddresses ? ' The beginning of an address lists the first who match.' : ''}
+    </p>
     <div role="status">${result}</div>
     ${lists}`;
   return { title: 'People', body };
+}
+
+function heldText(request: PageRequest, op: string, part: string): string {
+  return `${changeName(op, false)}${part === '' ? '' : `: ${channelName(request, part)}`}`;
 }
 
 function note(text: string): Html {
@@ -91,7 +133,8 @@ function listsOf(request: PageRequest, { snapshot, names }: Seen): Html {
   const { retryLater, awaitingApproval } = snapshot;
   const told = ({ key, part, reason }: { key: Key; part: string; reason: string }): Listed => {
     const text = maskedText(reason, names);
-    return { key, text: text.startsWith(`${part}: `) ? text : `${part}: ${text}` };
+    const whole = text.startsWith(`${part}: `) ? text : `${part}: ${text}`;
+    return { key, text: withChannelNames(request, whole) };
   };
   const refused = retryLater.refusedOptOuts(listed).map(told);
   const conflicts = retryLater.conflicts('contact', listed).map(told);
@@ -100,7 +143,7 @@ function listsOf(request: PageRequest, { snapshot, names }: Seen): Html {
     .flatMap(({ plan }) => awaitingApproval.changes(plan, listed))
     .filter(({ kind }) => kind === 'contact')
     .slice(0, listed)
-    .map(({ key, op, part }) => ({ key, text: `${changeName(op, false)} ${part}` }));
+    .map(({ key, op, part }) => ({ key, text: heldText(request, op, part) }));
   const section = (title: string, people: readonly Listed[], more: Html): Html | '' =>
     people.length === 0
       ? ''

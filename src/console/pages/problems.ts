@@ -2,15 +2,21 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { type GuardClass, guardNames, guardRows } from '../../domain/guard-classes.ts';
 import type { ProblemClass } from '../../domain/record-problem.ts';
 import { withCommas } from '../../domain/values/counted.ts';
+import { countWords } from '../../engine/report/guard-text.ts';
 import type { ProblemGroup } from '../../engine/report/problem-groups.ts';
-import { standingGroups } from '../../cli/lookup/standing-problems.ts';
+import { heldReason, standingGroups } from '../../cli/lookup/standing-problems.ts';
 import type { Seen } from '../../cli/lookup/snapshot-command.ts';
 import { classWords, type ShownGroup, shownGroups } from '../../cli/output/problem-groups.ts';
+import type { CurrentStatus } from '../../cli/status/mirror-status.ts';
+import type { Snapshot } from '../../snapshot/snapshot.ts';
+import { withChannelNames } from '../view/channel-name.ts';
 import { actionForm } from '../view/form.ts';
 import { html, type Html, linkTo, type Page, type PageRequest, prose, raw } from '../view/page.ts';
 import { personLink } from '../view/person-link.ts';
+import { remedyOf, saidOf } from './problem-remedy.ts';
 
 /** The page of the problems. */
 export const problemsPage: Page = {
@@ -57,75 +63,128 @@ function classIn(text: string | undefined): ProblemClass | undefined {
 function bodyOf(request: PageRequest, { snapshot, names }: Seen): Html {
   if (!snapshot) return html`<p class="quiet">There is no snapshot yet.</p>`;
   const { user, query } = request;
-  const all = standingGroups(snapshot);
+  const held = heldOf(request.mirror.status().status);
+  const all = standingGroups(snapshot).filter((group) => group.class !== 'held');
   const asked = classIn(query['class']);
   const groups = all.filter((group) => asked === undefined || group.class === asked);
-  const shown = shownGroups(groups, { names, addresses: user.seesAddresses });
+  const waiting = asked === undefined || asked === 'held' ? held : [];
+  const options = { names, addresses: user.seesAddresses, hidden: hiddenValue };
   const linkOf = (group: ProblemGroup, key: string): string | undefined =>
     group.kind === 'contact' && key.includes('@') ? personLink(request, snapshot, key) : undefined;
-  const sections = shown.map((group, at) =>
-    groupPart(request, group, (sample) => {
-      const found = groups[at];
+  const sections = shownGroups(groups, options).map((group, at) => {
+    const found = groups[at];
+    const what = { option: found?.option, isCut: group.count > group.samples.length };
+    return groupPart(request, { ...group, ...what }, (sample) => {
       const key = found?.samples[sample]?.key;
       return found && key !== undefined ? linkOf(found, key) : undefined;
-    }),
-  );
+    });
+  });
   const isRefused = all.some((group) => group.class === 'rejected');
-  return html`${tabs(request, all, asked)}
+  const isNone = groups.length + waiting.length === 0;
+  const file = linkTo(request, `problems.csv${queryOf(asked)}`);
+  return html`${tabs(request, { all, held }, asked)}
     <div class="row">
-      ${
-        groups.length === 0
-          ? ''
-          : html`<a class="button" href="${linkTo(request, `problems.csv${queryOf(asked)}`)}"
-              >Download as CSV</a
-            >`
-      }
+      ${isNone ? '' : html`<a class="button" href="${file}">Download as CSV</a>`}
       ${isRefused ? actionForm(request, { action: 'retry', label: 'Try all that was refused again' }) : ''}
     </div>
-    ${sections} ${groups.length === 0 ? html`<p class="quiet">No problems are recorded.</p>` : ''}`;
+    ${waiting.map((one) => heldPart(request, snapshot, one))} ${sections}
+    ${isNone ? html`<p class="quiet">No problems are recorded.</p>` : ''}`;
 }
+
+/** What stands for a value that may be personal. */
+const hiddenValue = '(the value is hidden from viewers)';
 
 function queryOf(asked: ProblemClass | undefined): string {
   return asked === undefined ? '' : `?class=${asked}`;
 }
 
-function tabs(
-  request: PageRequest,
-  all: readonly ProblemGroup[],
-  asked: ProblemClass | undefined,
-): Html {
+interface Listed {
+  all: readonly ProblemGroup[];
+  held: readonly HeldRecords[];
+}
+
+const tabWords = { ...classWords, held: 'awaiting a decision' };
+
+function tabs(request: PageRequest, { all, held }: Listed, asked: ProblemClass | undefined): Html {
+  const waiting = held.reduce((sum, { open }) => sum + open, 0);
   const tab = (of: ProblemClass | undefined, text: string): Html => {
     const found = all.filter((group) => of === undefined || group.class === of);
-    const records = withCommas(found.reduce((sum, { count }) => sum + count, 0));
+    const others = of === undefined || of === 'held' ? waiting : 0;
+    const records = withCommas(found.reduce((sum, { count }) => sum + count, others));
     const href = linkTo(request, `problems${queryOf(of)}`);
     return html`<a href="${href}" ${of === asked ? raw('aria-current="page"') : ''}
       >${text} (${records})</a
     >`;
   };
   return html`<p class="row">
-    ${tab(undefined, 'all')} ${classes.map((of) => tab(of, classWords[of]))}
+    ${tab(undefined, 'all')} ${classes.map((of) => tab(of, tabWords[of]))}
   </p>`;
 }
 
+/** What a guard withholds. */
+interface HeldRecords {
+  guard: GuardClass;
+  /** The records about which nobody has decided, and those that are approved and wait for a run. */
+  open: number;
+  approved: number;
+}
+
+function heldOf({ held }: CurrentStatus): HeldRecords[] {
+  return guardNames.flatMap((guard) => {
+    const open = Math.max(0, ...held.map(({ undecided }) => undecided[guard]));
+    const all = Math.max(0, ...held.map((plan) => plan[guard]));
+    return all === 0 ? [] : [{ guard, open, approved: Math.max(0, all - open) }];
+  });
+}
+
+function heldPart(
+  request: PageRequest,
+  snapshot: Snapshot,
+  { guard, open, approved }: HeldRecords,
+): Html {
+  const { recordType, words } = guardRows[guard];
+  const parts = [
+    ...(open === 0 ? [] : [`${countWords(recordType, open)} awaiting a decision`]),
+    ...(approved === 0 ? [] : [`${countWords(recordType, approved)} approved, waiting for a run`]),
+  ];
+  const said = open === 0 ? undefined : heldReason(snapshot, guard);
+  return html`<section>
+    <h2>${words.heading} · ${parts.join(', ')}</h2>
+    ${said ? html`<p>${prose(said.reason)}</p>` : ''}
+    <p><a class="button" href="${linkTo(request, 'approvals')}">Look at the changes</a></p>
+  </section>`;
+}
+
+type GroupParts = ShownGroup & { option: string | undefined; isCut: boolean };
+
 function groupPart(
   request: PageRequest,
-  { class: of, kind, count, reason, fix, samples }: ShownGroup,
+  { class: of, kind, count, reason, samples, isCut, ...group }: GroupParts,
   linkOf: (sample: number) => string | undefined,
 ): Html {
   const named = samples.map(({ key, place }, at) => {
     const href = linkOf(at);
     const where = place === null || place === key ? '' : ` (${place})`;
-    return html`<li>${href === undefined ? key : html`<a href="${href}">${key}</a>`}${where}</li>`;
+    // A record without an address is known by its id in the CRM only.
+    const who = key.startsWith('id ') ? `record ${key.slice('id '.length)}` : key;
+    return html`<li>${href === undefined ? who : html`<a href="${href}">${who}</a>`}${where}</li>`;
   });
-  const more = count - samples.length;
+  const remedy = remedyOf(request, group);
+  const file = linkTo(request, `problems.csv${queryOf(of)}`);
   return html`<section>
     <h2>${withCommas(count)} × ${classWords[of]}${kind === 'template' ? ', templates' : ''}</h2>
-    <p>${prose(reason)}</p>
-    ${fix === '' ? '' : html`<p><strong>What to do:</strong> ${prose(fix)}</p>`}
-    ${of === 'held' ? html`<p><a href="${linkTo(request, 'approvals')}">Look at the changes</a></p>` : ''}
+    <p>${prose(withChannelNames(request, saidOf(request, reason, group.option)))}</p>
+    ${remedy === '' ? '' : html`<p><strong>What to do:</strong> ${remedy}</p>`}
     <ul>
       ${named}
     </ul>
-    ${more > 0 && samples.length > 0 ? html`<p class="quiet">… and ${withCommas(more)} more</p>` : ''}
+    ${
+      isCut && samples.length > 0
+        ? html`<p>
+            … and ${withCommas(count - samples.length)} more:
+            <a href="${file}">all of them as CSV</a>
+          </p>`
+        : ''
+    }
   </section>`;
 }

@@ -2,6 +2,7 @@
  * Defines what a page of the console is. A new page is one file in pages/ and one row in pages.ts.
  */
 import { html, raw } from 'hono/html';
+import { range } from '../../cli/output/format-values.ts';
 import type { ConsoleMirror } from './console-mirror.ts';
 import type { User } from '../access/visitor.ts';
 
@@ -78,9 +79,25 @@ export function prose(text: string): Html {
   return html`${parts.map((part, at) => (at % 2 === 1 ? html`<code>${part}</code>` : timed(part)))}`;
 }
 
-/** Returns a time such as 2026-01-01T10:30:00Z as people read it: 2026-01-01 10:30:00 UTC. */
+/** Returns a time such as 2026-01-01T10:30:05Z as people read it: 1 Jan 2026, 10:30 UTC. */
 export function timeOf(instant: string): Html {
-  return html`<time datetime="${instant}">${instant.replace('T', ' ').replace('Z', ' UTC')}</time>`;
+  const exact = instant.replace('T', ' ').replace('Z', ' UTC');
+  return html`<time datetime="${instant}" title="${exact}">${timeText(instant)}</time>`;
+}
+
+/** Returns such a time and how long ago it was: 1 Jan 2026, 10:30 UTC (12 min ago). */
+export function timeAgo(instant: string, now: string): Html {
+  const ms = Date.parse(now) - Date.parse(instant);
+  return ms < 0 ? timeOf(instant) : html`${timeOf(instant)} (${range(ms)} ago)`;
+}
+
+const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
+
+/** Returns the text of such a time. */
+export function timeText(instant: string): string {
+  const at = new Date(instant);
+  const day = `${at.getUTCDate()} ${months[at.getUTCMonth()]} ${at.getUTCFullYear()}`;
+  return `${day}, ${at.toISOString().slice(11, 16)} UTC`;
 }
 
 const aTime = /(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)/;

@@ -12,6 +12,7 @@ import { isTooLate } from '../context/change-windows.ts';
 import { type ApplyContext, isPastSlice, knownOf } from './apply-context.ts';
 import { each } from '../context/work-in-parts.ts';
 import { beginInFlight, endInFlight, isForbidden, rememberDeleted } from './in-flight.ts';
+import { claimTest, releaseTest } from './test-claims.ts';
 import { recordOutcome } from './record-outcome.ts';
 
 const peopleAtOnce = 32;
@@ -216,6 +217,10 @@ async function tryOnce(
     facts: run.facts.known,
     recorded: () => run.snapshot.recorded.get(type.name, change.key),
     answered: (answer) => void (heard.answer = answer),
+    claims: {
+      claim: (test) => claimTest(run.snapshot, test),
+      release: (test) => releaseTest(run.snapshot, test),
+    },
     leaves: async () =>
       run.groupCommit(() => {
         if (stop.aborted || breaker.holds(type, change))

@@ -102,6 +102,9 @@ function acknowledge(
     // The listing contains the contact under its former key.
     run.snapshot.staging.assume(type.name, change.key);
     run.snapshot.candidates.add(type.name, change.key);
+  } else if (outcome.more) {
+    run.snapshot.staging.assume(type.name, change.key);
+    run.snapshot.candidates.add(type.name, change.key);
   } else if (row?.seenAt === at) run.snapshot.staging.addSighted(type.name, change.key, at);
   if (row) recorded.put(row);
   else recorded.drop(type.name, change.key);

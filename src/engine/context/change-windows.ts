@@ -37,18 +37,19 @@ export function hasDeferred(run: Windowed, kind: RecordTypeName): boolean {
   return askedClasses.some((of) => guardRows[of].recordType === kind && counts[of] > 0);
 }
 
-/** States what waits, and until when. */
+/** States what waits for a window, and until when. */
 export function sayDeferred(run: Windowed): Problem[] {
-  const { windows, timezone, clock } = run;
-  const counts = countDeferred(run);
+  const { windows, timezone, clock, snapshot } = run;
+  const { count } = snapshot.guarded.deferred;
   return askedClasses
-    .filter((of) => counts[of] > 0)
+    .filter((of) => count(of, 'window') > 0)
     .map((of): Problem => {
       const { recordType, words } = guardRows[of];
       const opens = opening(windows, of, { at: clock.now(), timezone });
-      const wait = counts[of] === 1 ? 'waits' : 'wait';
+      const waiting = count(of, 'window');
+      const wait = waiting === 1 ? 'waits' : 'wait';
       const until = opens ? `for ${opens.words}` : 'for longer than two weeks';
-      const who = `${countWords(recordType, counts[of])} ${words.planned}`;
+      const who = `${countWords(recordType, waiting)} ${words.planned}`;
       return { code: 'note', reason: `${who} ${wait} ${until} (windows)` };
     });
 }

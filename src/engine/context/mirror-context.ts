@@ -1,6 +1,7 @@
 import type { Op } from '../../domain/change.ts';
 import type { Clock, Random } from '../../domain/clock.ts';
 import type { RecordType } from '../../records/record-type.ts';
+import type { CanaryPolicy } from '../../domain/canary.ts';
 import type { RouteLimit } from '../../domain/route-limit.ts';
 import type { ChangeWindow } from '../../domain/change-window.ts';
 import type { PlanRule } from '../../domain/plan-rule.ts';
@@ -52,6 +53,8 @@ export interface Mirror {
   rules?: readonly PlanRule[] | undefined;
   /** The hours in which classes of changes are made; undefined if there is no limit. */
   windows?: readonly ChangeWindow[] | undefined;
+  /** What is changed first, and read back before the rest; undefined if everything goes at once. */
+  canary?: CanaryPolicy | undefined;
   /** The time zone of rules and windows: an IANA name; by default UTC. */
   timezone?: string | undefined;
   /** Who has to sign approvals; undefined if nobody has. */

@@ -1,6 +1,7 @@
 /** Declares what every step of a run needs, and provides the lookups that steps use. */
 import { drain } from '../../audit/audit-trail.ts';
 import type { Problem } from '../../domain/errors.ts';
+import type { CanaryPolicy } from '../../domain/canary.ts';
 import type { ChangeWindow } from '../../domain/change-window.ts';
 import type { PlanRule } from '../../domain/plan-rule.ts';
 import type { JournaledChange } from '../../domain/change.ts';
@@ -35,6 +36,7 @@ export interface RunContext extends Pick<Mirror, OfMirror>, Pick<RunOptions, OfO
   startedAt: number;
   rules: readonly PlanRule[];
   windows: readonly ChangeWindow[];
+  canary: CanaryPolicy | undefined;
   /** The time zone of rules and windows: an IANA name. */
   timezone: string;
   /** The known facts about the platform. */

@@ -1,5 +1,6 @@
 /** Holds what is fixed when a run begins, and what the run has found so far. */
 import type { RecordType } from '../../records/record-type.ts';
+import type { CanaryBook } from '../../domain/canary.ts';
 import type { GuardClass } from '../../domain/guard-classes.ts';
 import {
   Busy,
@@ -93,6 +94,8 @@ export interface ReviewState {
   withdrawn: Map<GuardClass, HoldReason>;
   /** The guard classes that rules withhold, and what the approver reads. */
   asked: Map<GuardClass, string>;
+  /** The canaries of the run; undefined if it has none. */
+  canaries: CanaryBook | undefined;
   /** The number of people with stated opt-outs awaiting approval whom this run has not read. */
   unplanned: number;
   /** The number of records that a guard class covers, once it has been counted. */
@@ -120,6 +123,7 @@ export function stateOf(started: Started): RunState {
       held: new Map(),
       withdrawn: new Map(),
       asked: new Map(),
+      canaries: undefined,
       unplanned: 0,
       population: {},
       rounds: 0,

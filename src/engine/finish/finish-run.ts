@@ -6,6 +6,8 @@ import { weekMs } from '../report/guard-rules.ts';
 import { clearAnnouncement } from './announce-defaults.ts';
 import { closeApprovals, countAwaitingApproval } from '../guard/plan-approval.ts';
 import { sayDeferred } from '../context/change-windows.ts';
+import { sayCanaries } from '../guard/tell-canaries.ts';
+import { closeCanaries } from '../guard/close-canaries.ts';
 import type { RunState } from '../context/run-state.ts';
 import { dropSuperseded, yielding } from '../plan/commit-plan.ts';
 import { type RunContext, supersededKeys, writeAuditLog } from '../context/run-context.ts';
@@ -32,11 +34,12 @@ export async function finishRun(found: RunState): Promise<Summary> {
     ? storeQuarantine(run, breaker)
     : {};
   const unwritten = run.writes ? await closeAuditLog(run) : undefined;
+  closeCanaries(found);
   const notes = [note, unwritten].filter((one) => one !== undefined);
   const state = {
     ...found,
     reasons: [...found.reasons, ...(reason === undefined ? [] : [reason])],
-    notes: [...found.notes, ...sayDeferred(run), ...notes],
+    notes: [...found.notes, ...sayDeferred(run), ...sayCanaries(found), ...notes],
   };
   if (run.writes) {
     await keepOrigins(state);

@@ -7,6 +7,7 @@ import {
   renderProblem,
 } from '../../domain/errors.ts';
 import type { Stop } from '../../records/record-type.ts';
+import { canariesOf } from '../guard/tell-canaries.ts';
 import { countDeferred } from '../context/change-windows.ts';
 import type { RunState } from '../context/run-state.ts';
 import type { JournalTally } from '../../snapshot/tables/journal.ts';
@@ -53,6 +54,7 @@ export function summaryOf(state: RunState, { reported, done, held, found }: Done
   const stuck = reported?.stuck;
   const erasures = unfinishedIn(run.snapshot);
   const split = splitHeld(held);
+  const canaries = canariesOf(state);
   const unfinished = erasures.length > 0 && parts.some(({ type }) => type.capabilities.erasure);
   const said: Problem[] = [
     ...reasons,
@@ -77,6 +79,7 @@ export function summaryOf(state: RunState, { reported, done, held, found }: Done
     },
     templates: { ...template, held: split.templates },
     deferred: countDeferred(run),
+    ...(canaries && { canaries }),
     attempted: attemptedIn(done),
     returns: reported?.summary ?? null,
     requests: mirror.requests(),
@@ -122,7 +125,7 @@ function kindSummary(
 
 /**
  * Counts what a plan would do, by operation, without the changes that a person has rejected and
- * those that wait for a window.
+ * those that wait for a window or a canary.
  */
 function foreseen({ run, plan }: RunState, kind: RecordTypeName): Record<string, number> {
   const counts = { ...plan?.changes[kind] };

@@ -24,6 +24,7 @@ import { isClosedNow } from '../context/change-windows.ts';
 import { onlyKey } from '../context/mirror-context.ts';
 import { noteVolume, othersOf, populationOf } from './guard-population.ts';
 import { shapeOf } from './change-shape.ts';
+import { applyCanaries, passApproved } from './canary-slice.ts';
 import { applyRules, askedBefore } from './plan-rules.ts';
 import { holdWithdrawn } from './withdrawn-opt-outs.ts';
 import { findingsNamed } from '../context/run-findings.ts';
@@ -54,8 +55,8 @@ function* steps(context: RunState, cause: Cause): Generator<undefined, void> {
   const hasRejections = awaitingApproval.rejections().length > 0;
   const names = new Set(context.parts.map(({ type }) => type.name));
   const classes = guardNames.filter((of) => names.has(guardRows[of].recordType));
-  const { rules, windows } = context.run;
-  const isRuled = rules.length > 0 || windows.length > 0;
+  const { rules, windows, canary } = context.run;
+  const isRuled = rules.length > 0 || windows.length > 0 || canary !== undefined;
   for (const of of classes) {
     const { withoutHeldOf } = guardRows[of];
     // Nobody can reject an opt-out that the CRM states.
@@ -71,21 +72,24 @@ function* steps(context: RunState, cause: Cause): Generator<undefined, void> {
     yield* ruleAll(context, classes);
     for (const of of classes.filter((one) => isClosedNow(context.run, one)))
       yield* eachRangeOf(context, of, guarded.deferred.defer);
+    yield* applyCanaries(context, classes);
   }
   if (isRuled) for (const of of classes) yield* eachRangeOf(context, of, guarded.pass);
   if (context.review.rounds === 0 && (yield* approveThisPlan(context))) {
     for (const of of classes) yield* eachRangeOf(context, of, guarded.pass);
+    passApproved(context);
   }
   context.review.rounds += 1;
 }
 
-/** Applies the rules of the configuration, and reports what they withhold. */
+/** Applies the rules and failed canaries, and reports what they withhold. */
 function* ruleAll(context: RunState, classes: readonly GuardClass[]): Generator<undefined, void> {
   const { held, withdrawn } = context.review;
+  passApproved(context);
   const none = { fresh: 0, all: 0, unapproved: 0, week: 0, of: 0 };
   for (const [guard, says] of yield* applyRules(context, classes)) {
     if (held.has(guard)) continue;
-    tellHeld(context, withdrawn.get(guard) ?? { by: 'rule', says }, { guard, ...none });
+    tellHeld(context, withdrawn.get(guard) ?? says, { guard, ...none });
   }
 }
 
@@ -148,7 +152,8 @@ function* sift(
   const { run, approvals } = context;
   const { guarded } = run.snapshot;
   // What a rule withholds may be exempt from the limit, or be stated by the CRM later.
-  const standing = run.rules.length > 0 && !timedGuards.has(of) ? guarded.asked : guarded;
+  const canAsk = run.rules.length > 0 || run.canary !== undefined;
+  const standing = canAsk && !timedGuards.has(of) ? guarded.asked : guarded;
   const { exempt } = guardRows[of];
   const isExempt =
     (exempt.includes('creation') && cause === 'creation') ||

@@ -11,6 +11,7 @@ import { type GuardClass, guardNames, guardRows } from '../../domain/guard-class
 import { askedBy, askedClasses, type CountedOp, type PlanFacts } from '../../domain/plan-rule.ts';
 import { localTime } from '../../domain/values/local-time.ts';
 import { median } from '../../domain/values/median.ts';
+import type { HoldReason } from '../report/guard-rules.ts';
 import { isFirstLoad } from '../context/first-load.ts';
 import { onlyKey } from '../context/mirror-context.ts';
 import type { RunContext } from '../context/run-context.ts';
@@ -26,26 +27,37 @@ const mostRuns = 30;
 export function* applyRules(
   context: RunState,
   classes: readonly GuardClass[],
-): Generator<undefined, [GuardClass, string][]> {
+): Generator<undefined, [GuardClass, AskedReason][]> {
   const { run, review } = context;
   if (onlyKey(run) !== undefined) return [];
   if (review.rounds === 0 && run.rules.length > 0) {
     review.asked = askedBy(run.rules, yield* factsOf(context, classes));
   }
-  const found: [GuardClass, string][] = [];
+  const found: [GuardClass, AskedReason][] = [];
   for (const guard of classes) {
-    const says = review.asked.get(guard);
-    if (says === undefined) continue;
+    const reason = reasonFor(context, guard);
+    if (reason === undefined) continue;
     let isAny = false;
     yield* eachRange(run.snapshot.guarded.ranges(guard), (range) => {
       run.snapshot.stage(() => {
         isAny = run.snapshot.guarded.asked.withhold({ ...range, guard }) || isAny;
       });
     });
-    if (isAny) found.push([guard, says]);
+    if (isAny) found.push([guard, reason]);
   }
   if (run.writes) keepReasons(run, found);
   return found;
+}
+
+/** Why a rule or a canary asks for an approval. */
+type AskedReason = Extract<HoldReason, { by: 'rule' | 'canary' }>;
+
+/** Returns why a class awaits approval: because of a failed canary, a rule, or both. */
+function reasonFor({ review }: RunState, guard: GuardClass): AskedReason | undefined {
+  const canary = guard === 'opt_out' ? undefined : review.canaries?.classes[guard];
+  const says = review.asked.get(guard);
+  if (canary?.state !== 'failed') return says === undefined ? undefined : { by: 'rule', says };
+  return { by: 'canary', says: says === undefined ? canary.says : `${canary.says}; ${says}` };
 }
 
 /** Gathers what the rules know. What is slow to count is counted only if a rule reads it. */
@@ -146,13 +158,14 @@ export function askedBefore(meta: Meta, guard: GuardClass): string | undefined {
 }
 
 /** Stores the reasons, and forgets those of classes of which nothing waits any more. */
-function keepReasons({ snapshot }: RunContext, found: readonly [GuardClass, string][]): void {
+function keepReasons({ snapshot }: RunContext, found: readonly [GuardClass, AskedReason][]): void {
   const { meta, guarded, awaitingApproval, transaction } = snapshot;
   const waits = (guard: GuardClass) =>
     guarded.countWithheld(guard) > 0 || awaitingApproval.oldest(guard) !== undefined;
   const before = metaValue(meta, nameOfReasons, reasons) ?? {};
   if (found.length === 0 && Object.keys(before).length === 0) return;
-  const all = { ...before, ...Object.fromEntries(found) };
+  const now = found.map(([guard, { says }]): [string, string] => [guard, says]);
+  const all: Record<string, string> = { ...before, ...Object.fromEntries(now) };
   const kept = Object.fromEntries(
     guardNames.filter(waits).flatMap((guard) => (all[guard] ? [[guard, all[guard]]] : [])),
   );

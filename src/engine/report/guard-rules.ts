@@ -76,7 +76,7 @@ const rounding = 1e-6;
 export type HoldReason =
   | { by: 'everybody' | 'run' | 'week' | 'domain' }
   | { by: 'earlier run'; says?: string | undefined }
-  | { by: 'rule'; says: string }
+  | { by: 'rule' | 'canary'; says: string }
   | { by: 'block'; length: number }
   | { by: 'withdrawn'; people: number; of: number };
 

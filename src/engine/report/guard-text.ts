@@ -22,10 +22,7 @@ export function explainHeld(
 ): Fault {
   const { guard, fresh } = volume;
   const { recordType, words } = guardRows[guard];
-  const often =
-    held.by === 'rule'
-      ? 'a rule of the configuration asks'
-      : (words.causes?.[held.by] ?? words.cause);
+  const often = asks[held.by] ?? words.causes?.[held.by] ?? words.cause;
   const right =
     plan === undefined
       ? 'a run will ask for approval'
@@ -36,6 +33,11 @@ export function explainHeld(
     fix: `${often}; see \`crm-mirror plan\`, ${right}${anyway}`,
   };
 }
+
+const asks: Partial<Record<HoldReason['by'], string>> = {
+  rule: 'a rule of the configuration asks',
+  canary: 'a canary is out of bounds',
+};
 
 /** Returns "1 person", "12 people" or "3 templates". */
 export function countWords(type: RecordTypeName, n: number): string {
@@ -62,6 +64,7 @@ function whyOf(held: HoldReason, volume: ChangeVolume, limit: Limit): string {
     case 'earlier run':
       return `it has waited since an earlier run, and nobody has approved it${held.says === undefined ? '' : `: ${held.says}`}`;
     case 'rule':
+    case 'canary':
       return held.says;
     case 'everybody':
       return 'these are all the people who are subscribed';
@@ -102,7 +105,7 @@ export function unknownPlan(
 
 /** Returns the error for rejecting opt-outs that the CRM states. */
 export function notRejectable(people: number): Invalid {
-  const reason = `${countWords('contact', people)} to be opted out on the word of the CRM cannot be rejected`;
+  const reason = `${countWords('contact', people)} to be opted out because the CRM says so cannot be rejected`;
   const fix =
     'correct the CRM, or approve them; to reject the other changes, name them with --guard, --op, ' +
     '--channel or --people';

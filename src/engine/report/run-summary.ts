@@ -10,6 +10,7 @@ import { canonicalJson, type RecordTypeName } from '../../domain/record.ts';
 import type { ProblemCode } from '../../domain/errors.ts';
 import type { RecordProblem } from '../../domain/record-problem.ts';
 import type { Stop } from '../../records/record-type.ts';
+import type { ToldCanary } from './canary-text.ts';
 import type { ProblemGroup } from './problem-groups.ts';
 import type { FullReason } from './full-reasons.ts';
 import type { Forecast } from './duration-forecast.ts';
@@ -41,8 +42,10 @@ export interface Summary {
     prevented: Record<Stop, number>;
   };
   templates: KindSummary & { held: number; invalid: number };
-  /** The number of people or templates whose changes wait for a window, by guard class. */
+  /** The number of people or templates whose changes wait for a window or a canary, by class. */
   deferred: Record<AskedClass, number>;
+  /** The canaries that are under way, have failed or have passed; only with `policy.canary`. */
+  canaries?: ToldCanary[];
   /** The changes to which the platform answered in this run, and how many of them it refused. */
   attempted: { sent: number; refused: number };
   /** Opt-outs reported to the CRM; null if this mirror, or this kind of run, reports none. */

@@ -35,6 +35,7 @@ import { enrolment, silentBody } from './observe/contact-state.ts';
 import { idsOf } from './consent/renamed-contact.ts';
 import { othersIn } from './observe/channel-observation.ts';
 import { partsOf } from './observe/last-observed.ts';
+import { readBackContact } from './read-back.ts';
 import { undoPerson } from './undo-person.ts';
 
 /** The settings of contacts, the client of the platform, and the clock. */
@@ -64,11 +65,10 @@ export function contactType(options: ContactOptions): RecordType {
     unreadBody: silentBody,
     desire: contactDesire(fields, options.now),
     list: async (query, signal) => {
-      const page = await platform.list({ ...query, brief: true }, { signal });
-      const rows = page.contacts.map((contact) => observe(contact, access.channels));
-      const parts = namedIn(page.contacts);
-      const others = othersIn(page.contacts, access.channels);
-      return { rows, total: page.total, date: page.date, organization: undefined, parts, others };
+      const { contacts, total, date } = await platform.list({ ...query, brief: true }, { signal });
+      const rows = contacts.map((contact) => observe(contact, access.channels));
+      const others = othersIn(contacts, access.channels);
+      return { rows, total, date, organization: undefined, parts: namedIn(contacts), others };
     },
     decide: (states) => decidePerson(decodedStates(states, decodeContact), rules),
     undo: (states, undoing) => undoPerson(decodedStates(states, decodeContact), rules, undoing),
@@ -81,6 +81,7 @@ export function contactType(options: ContactOptions): RecordType {
       settled(() => send(access, decodeContact.change(change), sendContext)),
     recover: (change, asked) => recover(access, change, asked),
     acknowledge: (before, change, ack) => acknowledge(before, decodeContact.change(change), ack),
+    readBack: readBackContact,
   };
 }
 

@@ -22,16 +22,11 @@
  * An invalid D counts as present, and nothing is done. Without a certified reading of the source no
  * template counts as absent.
  */
-import { guardOf, type Change, type ChangeReason } from '../../domain/change.ts';
-import {
-  canonicalJson,
-  fingerprint,
-  type Ownership,
-  type RecordedRow,
-} from '../../domain/record.ts';
-import { templateCreateBody } from '../../platform/request-schemas.ts';
+import { canonicalJson, type Ownership, type RecordedRow } from '../../domain/record.ts';
 import type { Decision } from '../record-type.ts';
+import { creationOf, templateChange, updateOf } from './template-changes.ts';
 import { differing, doubled, edited, gone, incomparable, putBack } from './template-problems.ts';
+import { untested } from './template-tests.ts';
 import {
   difference,
   type DesiredTemplateRow,
@@ -48,6 +43,8 @@ import {
 export interface TemplatePolicy {
   templates: 'keep' | 'overwrite';
   absentTemplates: 'keep' | 'archive';
+  /** Whether a test is sent before a template is published. */
+  tests?: boolean;
 }
 
 /** The phases of changes to templates. */
@@ -124,9 +121,9 @@ interface Owned extends Facts {
 
 /** Decides rows 4 to 6. */
 function unrecorded(facts: Facts & { shown: ObservedTemplate[] }, none: Decision): Decision {
-  const { states, row, desired, policy, shown } = facts;
+  const { states, row, policy, shown } = facts;
   const [first] = shown;
-  if (!first) return { ...none, changes: creation(states.key, desired) };
+  if (!first) return { ...none, changes: creationOf(states.key, row.value, policy.tests) };
   if (shown.length > 1) return { ...none, problems: [doubled(states.key, shown)] };
   const replaced = policy.templates === 'overwrite' ? first : null;
   const found = { sent: {}, leftAlone: row.fingerprint, shown: first, replaced };
@@ -147,13 +144,17 @@ function owned(facts: Owned & { shown: ObservedTemplate | undefined }, none: Dec
   const names = Object.keys(fields);
   const { undone, ...known } = recorded;
   const done: RecordedTemplate = { ...known, sent: desired, leftAlone: null, shown };
-  if (names.length === 0) return { ...none, note: note(done, true) };
+  if (names.length === 0) {
+    const { untested: why } = recorded;
+    const problems = why === undefined ? [] : [untested(states.key, why)];
+    return { ...none, note: note(done, why === undefined), problems };
+  }
   if (undone?.source === row.fingerprint) {
     const seen = isEdited(recorded, shown, desired) ? recorded : { ...recorded, shown };
     return { ...none, note: leftAlone(note(seen, false)), problems: [putBack(states.key)] };
   }
-  const about = { target: shown.id, fields, wanted: desired, shown };
-  const update = templateChange(states.key, 'update', about);
+  const { tests } = facts.policy;
+  const update = updateOf(states.key, fields, { desired, recorded, shown, tests });
   if (isEdited(recorded, shown, desired)) {
     return overwrite
       ? { ...none, note: note({ ...recorded, replaced: shown }, false), changes: [update] }
@@ -178,9 +179,9 @@ function leftAlone(row: RecordedRow): RecordedRow {
 
 /** Decides row 7. */
 function vanished(facts: Owned, none: Decision): Decision {
-  const { states, desired, recorded } = facts;
-  if (facts.policy.templates === 'overwrite')
-    return { ...none, changes: creation(states.key, desired) };
+  const { states, desired, recorded, policy } = facts;
+  if (policy.templates === 'overwrite')
+    return { ...none, changes: creationOf(states.key, desired, policy.tests) };
   const note = { ...noteOf(facts, recorded, undefined), id: undefined, shown: undefined };
   return { ...none, note, problems: [gone(states.key)] };
 }
@@ -200,51 +201,6 @@ export function isEdited(
   if (part(recorded.shown) === part(shown)) return false;
   return recorded.shown.updatedAt === null || recorded.shown.updatedAt !== shown.updatedAt;
 }
-
-/**
- * Returns the changes that create a template. Each step is journaled: first the fields that a
- * creation can set, then the rest.
- */
-function creation(key: string, desired: TemplateFields): Change[] {
-  const first = templateCreateBody.parse(desired);
-  const rest = difference(desired, first);
-  if (Object.keys(rest).length === 0)
-    return [templateChange(key, 'create', { fields: first, wanted: desired })];
-  return [
-    templateChange(key, 'create', { fields: first, wanted: first }),
-    templateChange(key, 'complete', { fields: rest, wanted: desired }),
-  ];
-}
-
-/** Returns a change, with the version that it overwrites. */
-export function templateChange(
-  key: string,
-  op: Change['op'],
-  {
-    target,
-    shown,
-    ...body
-  }: TemplateChange['value'] & { target?: string; shown?: ObservedTemplate },
-): Change {
-  // No guard counts a creation or its second step, because neither replaces anything.
-  const guard = guardOf({ kind: 'template', op });
-  const rest = { part: '', target, body: canonicalJson(body), phase: 0, guard } as const;
-  const why: ChangeReason = {
-    rule: ruleOf[op] ?? op,
-    before: shown ? fingerprint(canonicalJson(shown.fields)) : 'none',
-    after: fingerprint(canonicalJson(body.wanted)),
-  };
-  const before = shown && canonicalJson(shown.fields);
-  return { kind: 'template', key, op, ...rest, why, before };
-}
-
-/** The rules by which templates change, as the audit log names them. */
-const ruleOf: Partial<Record<Change['op'], string>> = {
-  create: 'missing-on-platform',
-  complete: 'missing-on-platform',
-  update: 'different-on-platform',
-  archive: 'missing-from-source',
-};
 
 function noteOf(
   { states, ownership }: Pick<Owned, 'states' | 'ownership'>,

@@ -70,6 +70,10 @@ const recordedBody = z.object({
   /** The template as the platform showed it before we last overwrote an edit. */
   replaced: observedBody.nullable(),
   undone: undone.optional(),
+  /** Set until a template that we created is published: that completes the creation. */
+  completes: z.literal(true).optional(),
+  /** Why no test could be sent after the last change. */
+  untested: z.string().optional(),
 });
 
 /** The body of a change: the fields to send, and all fields that the source states. */
@@ -77,6 +81,8 @@ const changeBody = z.object({
   fields: someFields,
   wanted: someFields,
   undone: undone.optional(),
+  /** next: a change of its own publishes the template afterwards. now: this one, after a test. */
+  publish: z.enum(['next', 'now']).optional(),
 });
 export type RecordedTemplate = z.infer<typeof recordedBody>;
 

@@ -18,6 +18,7 @@ import { settled, stale } from '../send-outcome.ts';
 import { decideTemplate, phases, reasonFor, type TemplatePolicy } from './template-decision.ts';
 import { undoTemplate } from './undo-template.ts';
 import { desireTemplate } from './desired-template.ts';
+import { isSendable, sendTests, type TestSending } from './template-tests.ts';
 import {
   decodeTemplate,
   difference,
@@ -28,12 +29,16 @@ import {
 
 /** The settings of templates, and the client of the platform. */
 export interface TemplateOptions {
-  policy: TemplatePolicy;
+  policy: Omit<TemplatePolicy, 'tests'>;
   platform: Platform['templates'];
+  /** The addresses that get a test of each changed template; undefined if nobody does. */
+  testTo?: readonly string[] | undefined;
 }
 
 /** Returns the record type of templates. It has none of the capabilities. */
-export function templateType({ policy, platform }: TemplateOptions): RecordType {
+export function templateType({ platform, testTo = [], ...options }: TemplateOptions): RecordType {
+  const policy: TemplatePolicy = { ...options.policy, tests: testTo.length > 0 };
+  const tests = { platform, to: testTo };
   return {
     name: 'template',
     fields: [],
@@ -56,9 +61,16 @@ export function templateType({ policy, platform }: TemplateOptions): RecordType 
     lookRoute: () => 'templates.list',
     look: (change, known) => settled(() => look(platform, decodeTemplate.change(change), known)),
     send: (change, sendContext) =>
-      settled(() => send(platform, decodeTemplate.change(change), sendContext)),
+      settled(() => send({ platform, tests }, decodeTemplate.change(change), sendContext)),
     recover: async (change, asked) => recover(platform, decodeTemplate.change(change), asked),
     acknowledge: (before, change, ack) => acknowledge(before, decodeTemplate.change(change), ack),
+    readBack(_, { rows, recorded }) {
+      const row = rows.find(({ id }) => id === recorded?.id);
+      if (recorded && decodeTemplate.recorded(recorded).value.untested !== undefined)
+        return 'refused';
+      const isSame = recorded?.shown === undefined || recorded.shown === row?.fingerprint;
+      return row && isSame ? undefined : 'drift';
+    },
   };
 }
 
@@ -82,19 +94,28 @@ async function look(
 
 /** Sends one change. A 404 for a template that is gone makes the change stale. */
 async function send(
-  platform: Platform['templates'],
+  { platform, tests }: { platform: Platform['templates']; tests: TestSending },
   change: TemplateChange,
   sendContext: SendContext,
 ): Promise<SendOutcome> {
-  const { fields } = change.value;
+  const { fields, publish, undone } = change.value;
   if (change.op === 'create') {
     const template = await platform.create(templateCreateBody.parse(fields), sendContext);
     return acked({ id: template.id, observed: observeTemplate(template) });
   }
   const id = change.target ?? '';
+  const untested = publish === 'now' ? await sendTests(tests, change, sendContext) : undefined;
+  if (untested) return untested;
   try {
     const template = await platform.update(id, fields, sendContext);
-    return acked({ id, observed: observeTemplate(template) });
+    const isLive = template.status === 'published' && publish !== 'now' && isSendable(fields);
+    const late = isLive && !undone ? await sendTests(tests, change, sendContext) : undefined;
+    return acked({
+      id,
+      observed: observeTemplate(template),
+      more: publish === 'next',
+      untested: late && ('reason' in late ? late.reason : late.why),
+    });
   } catch (error) {
     if (!(error instanceof Rejected) || error.status !== 404) throw error;
     const rows = await find(platform, change, sendContext.abort);
@@ -166,7 +187,7 @@ function acknowledge(
   change: TemplateChange,
   ack: Acknowledged,
 ): RecordedRow | undefined {
-  const { fields, wanted, undone } = change.value;
+  const { fields, wanted, undone, publish } = change.value;
   const recorded = before && decodeTemplate.recorded(before).value;
   const seen = ack.observed ? decodeTemplate.observed(ack.observed).value : recorded?.shown;
   if (!seen) return before;
@@ -174,12 +195,16 @@ function acknowledge(
   // template is read before the next update.
   const asSent = { ...seen, fields: { ...seen.fields, ...fields }, updatedAt: null };
   const shown = ack.late ? asSent : seen;
+  const isBegun = change.op === 'create' || recorded?.completes === true;
+  const isCompleting = publish === 'next' && isBegun;
   const body = {
     sent: wanted,
     leftAlone: null,
     shown,
     replaced: recorded?.replaced ?? null,
     undone,
+    completes: isCompleting || undefined,
+    untested: ack.untested,
   };
   return {
     kind: 'template',

@@ -18,7 +18,8 @@ import { z } from 'zod';
 import type { Change, DoneChange } from '../../domain/change.ts';
 import type { Undone } from '../record-type.ts';
 import { changedLater, type NotUndone, type Undoing } from '../undo.ts';
-import { isEdited, templateChange } from './template-decision.ts';
+import { templateChange } from './template-changes.ts';
+import { isEdited } from './template-decision.ts';
 import {
   decodeTemplate,
   type ObservedTemplate,

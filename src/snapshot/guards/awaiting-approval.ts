@@ -4,6 +4,7 @@ import { byGuard, guardNames, type GuardClass } from '../../domain/guard-classes
 import type { RecordTypeName } from '../../domain/record.ts';
 import { approvalHoldsIn, type ApprovalHolds } from './approval-holds.ts';
 import { planApprovalsIn, type PlanApprovals } from './plan-approvals.ts';
+import { planGroupsIn, type PlanGroups } from './plan-groups.ts';
 import { isRejected, planPartsIn, type PlanParts } from './plan-parts.ts';
 import { most } from '../database/plan-chunks.ts';
 
@@ -11,7 +12,7 @@ import { most } from '../database/plan-chunks.ts';
  * Stores the changes that guards withheld, by the hash of the plan that showed them, and the
  * decisions about such plans. Plans with the same withheld changes share one batch.
  */
-export interface PlansAwaitingApproval extends ApprovalHolds, PlanApprovals, PlanParts {
+export interface PlansAwaitingApproval extends ApprovalHolds, PlanApprovals, PlanGroups, PlanParts {
   /**
    * Marks the plans of this mode (for `full`: of every mode) as no longer current. Plans with a
    * change of a record type in `but` are kept, because the run did not judge those.
@@ -128,6 +129,7 @@ export function awaitingApprovalIn(db: Statements): PlansAwaitingApproval {
     ...changesIn(db),
     ...approvalHoldsIn(db),
     ...planApprovalsIn(db),
+    ...planGroupsIn(db),
     ...planPartsIn(db),
     ...pruningIn(db),
   };

@@ -46,7 +46,8 @@ export function askedChangesIn(db: Statements): AskedChanges {
   );
   const published = db.prepare<[], { n: number }>(
     `select count(distinct key) n from temp.planned indexed by planned_in_order
-     where phase = 0 and kind = 'template' and body ->> '$.wanted.status' = 'published'`,
+     where phase = 0 and kind = 'template'
+       and (body ->> '$.wanted.status' = 'published' or body ->> '$.publish' = 'next')`,
   );
   const withhold = withholding(db, canAsk);
   const standing = withholding(db, `${canAsk} and ${standsOf('planned')}`);

@@ -40,14 +40,6 @@ export interface HeldChange {
   isFurther: 0 | 1;
 }
 
-/** Changes of a plan that one decision can cover. `op` is the operation as plans show it. */
-export interface PlanGroup {
-  guard: GuardClass;
-  op: string;
-  part: string;
-  n: number;
-}
-
 /** A rejected part of a plan. */
 export interface Rejection {
   /** The hash of the part. */
@@ -64,8 +56,6 @@ export interface PlanParts {
   left(plan: string): Record<GuardClass, number>;
   /** Returns the changes of a plan that still wait, and that nobody has rejected. */
   waiting(plan: string): HeldChange[];
-  /** Counts the records of those changes by what a decision can be limited to. */
-  groups(plan: string): PlanGroup[];
   /** Returns the ids of the source's records with which a plan shows people, each with its key. */
   idsIn(plan: string): { id: string; key: Key }[];
   /** Returns all changes of a plan. */
@@ -118,7 +108,7 @@ export function isRejected(table: string): string {
  * Selects the rows of `held h` in `held_plan s` that still wait: an SQL condition. A change that
  * was done under an approval of the plan or of a part of it waits no more.
  */
-const isLeft = `${standsOf('h')} and not exists (
+export const isLeft = `${standsOf('h')} and not exists (
   select 1 from change c join approval a on a.plan = c.approved
     join held_plan f on f.plan = a.plan
   where c.kind = h.kind and c.key = h.key and c.op = h.op and c.part = h.part
@@ -126,28 +116,27 @@ const isLeft = `${standsOf('h')} and not exists (
     and c.planned_at >= a.at and c.state = 'acked')`;
 
 /** Selects the rows that nobody has rejected. All rows of a rejected part can be approved. */
-const isOpen = `(not ${isRejected('h')} or exists (select 1 from rejection j where j.plan = @plan))`;
+export const isOpen = `(not ${isRejected('h')} or exists (select 1 from rejection j where j.plan = @plan))`;
 
 const columns = 'h.kind, h.key, h.op, h.part, h.target, h.guard, h.body, h.ids';
 
+/** An SQL expression: the row of `held h` is a further channel of a person whom the plan creates. */
+export const further = `h.op = 'opt_in' and exists (select 1 from held c where c.batch = h.batch
+  and c.kind = h.kind and c.key = h.key and c.op = 'create')`;
+/** Selects the changes of the plan @plan. */
+export const shown = `select ${columns}, ${further} "isFurther"
+  from held_plan s join held h on h.batch = s.batch where s.plan = @plan`;
+/** The order in which changes are listed. */
+export const order = 'order by h.guard, h.kind, h.key, h.op, h.part, h.target';
+
 /** Prepares the statements about parts of plans. */
 export function planPartsIn(db: Statements): PlanParts {
-  const further = `h.op = 'opt_in' and exists (select 1 from held c where c.batch = h.batch
-    and c.kind = h.kind and c.key = h.key and c.op = 'create')`;
-  const shown = `select ${columns}, ${further} "isFurther"
-    from held_plan s join held h on h.batch = s.batch where s.plan = @plan`;
-  const order = 'order by h.guard, h.kind, h.key, h.op, h.part, h.target';
   const waiting = db.prepare<{ plan: string }, HeldChange>(
     `${shown} and ${isLeft} and ${isOpen} ${order}`,
   );
   const left = db.prepare<{ plan: string }, { guard: GuardClass; n: number }>(
     `select h.guard, count(distinct h.key) n from held_plan s join held h on h.batch = s.batch
      where s.plan = @plan and ${isLeft} and ${isOpen} group by h.guard`,
-  );
-  const groups = db.prepare<{ plan: string }, PlanGroup>(
-    `select h.guard, iif(${further}, 'create', h.op) op, h.part, count(distinct h.key) n
-     from held_plan s join held h on h.batch = s.batch
-     where s.plan = @plan and ${isLeft} and ${isOpen} group by 1, 2, 3 order by 1, 2, 3`,
   );
   const all = db.prepare<{ plan: string }, HeldChange>(`${shown} ${order}`);
   const ids = db.prepare<[string], { id: string; key: Key }>(
@@ -161,7 +150,6 @@ export function planPartsIn(db: Statements): PlanParts {
       return byGuard((guard) => counts.find((one) => one.guard === guard)?.n ?? 0);
     },
     waiting: (plan) => waiting.all({ plan }),
-    groups: (plan) => groups.all({ plan }),
     idsIn: (plan) => ids.all(plan),
     shown: (plan) => all.all({ plan }),
     hasParts: (plan) => hasParts.get(plan) !== undefined,

@@ -100,7 +100,7 @@ export const stagingTables = `
   ) without rowid;
   create temp table deferred (
     guard text not null, key text not null, kind text not null, op text not null,
-    part text not null, primary key (guard, key, kind, op, part)
+    part text not null, by text not null, primary key (guard, key, kind, op, part)
   ) without rowid;
   create index temp.deferred_by_key on deferred (kind, key);
   create temp table fresh_id (

@@ -27,7 +27,7 @@ export function createKnown(
     absences: createAbsences(memories.idsOf),
     approvals: createApprovals(),
     standing: createStanding(),
-    rejections: createRejections(),
+    rejections: createRejections(memories.everOf),
     letThrough: new Set(),
     erasures: createErasures(),
     audit: createAuditAccount(),

@@ -72,6 +72,9 @@ export function noteGuards({ known, reached }: Ground, { done: summary, outing }
     'an approval releases a removal': outing.approved.has('delete'),
     'a change is held besides the approved ones': isHolding && outing.approved.size > 0,
     'an approval expires': known.approvals.countOld(outing.ourStart) > 0,
+    'somebody waits for a canary': Object.values(summary?.deferred ?? {}).some((n) => n > 0),
+    'a canary is out of bounds':
+      summary?.canaries?.some(({ state }) => state === 'failed') === true,
   };
   for (const [what, is] of Object.entries(happened)) if (is) reached.note('run', what);
 }

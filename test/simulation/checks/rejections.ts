@@ -49,7 +49,9 @@ interface Sight {
 const nameOf = ({ guard, key, op, part, target }: Shown): string =>
   [guard, key, op === 'create' ? 'opt_in' : op, part, target].join(' ');
 
-export function createRejections(): Rejections {
+/** `everOf`: the addresses that a record of the CRM has had. */
+export function createRejections(everOf: (id: string) => ReadonlySet<string>): Rejections {
+  const sightOf = sightsBy(everOf);
   let rejected: Rejection[] = [];
   /** What both sides showed of what is held. */
   const sights = new Map<string, string>();
@@ -99,18 +101,28 @@ export function createRejections(): Rejections {
   };
 }
 
-/** What decides about a change: the CRM's word, and the contacts; undefined for templates. */
-function sightOf({ guard, key, part }: Shown, { reading, witness }: Sight): string | undefined {
-  if (guard === 'template') return undefined;
-  const asks =
-    guard === 'opt_in' ? wishFor(reading, key, part) === 'opt_in' : !isLiving(reading, key);
-  if (!asks || !reading.certified) return undefined;
-  const records = reading.records.filter((record) => keyIn(record) === key);
-  const contacts = witness.present(key).map(({ id, left, channels }) => {
-    const states = [...channels].filter(([channel]) => part === '' || channel === part);
-    return [id, left?.at, states.map(([channel, { is, at }]) => [channel, is, at])];
-  });
-  return JSON.stringify([records, contacts]);
+/**
+ * What decides about a change: the CRM's word, and the contacts; undefined for templates. An old
+ * address is removed depending on the new one, too: a run that still waits for the new one does not
+ * plan that, which ends a rejection.
+ */
+function sightsBy(everOf: (id: string) => ReadonlySet<string>) {
+  return ({ guard, key, part }: Shown, { reading, witness }: Sight): string | undefined => {
+    if (guard === 'template') return undefined;
+    const asks =
+      guard === 'opt_in' ? wishFor(reading, key, part) === 'opt_in' : !isLiving(reading, key);
+    if (!asks || !reading.certified) return undefined;
+    const records = reading.records.filter(
+      (record) =>
+        keyIn(record) === key || (guard === 'delete' && everOf(String(record['id'])).has(key)),
+    );
+    const addresses = new Set([key, ...records.flatMap((record) => keyIn(record) ?? [])]);
+    const contacts = [...addresses].flatMap(witness.present).map(({ id, left, channels }) => {
+      const states = [...channels].filter(([channel]) => part === '' || channel === part);
+      return [id, left?.at, states.map(([channel, { is, at }]) => [channel, is, at])];
+    });
+    return JSON.stringify([records, contacts]);
+  };
 }
 
 /** What an operator has rejected does not leave. */

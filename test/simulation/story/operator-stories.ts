@@ -74,6 +74,26 @@ export const operatorStories: readonly Regression[] = [
     ],
   },
   {
+    found: 'the rejected removal of an old address is asked for again once the new one is in place',
+    stories: [
+      told(
+        [member, wanted],
+        [
+          inCrm(0, 'moves to a new address'),
+          run(),
+          inCrm(0, 'is removed'),
+          run(),
+          day,
+          inCrm(1, 'states a new will'),
+          run(),
+          reject(),
+          inCrm(0, 'is new'),
+        ],
+        { floor: 0, deletes: 'owned' },
+      ),
+    ],
+  },
+  {
     found: 'an operator settles an opt-out of ours, as an opt-in or as an opt-out',
     stories: [
       told([member, member], [...disputed, resolve('in'), run(), run()]),

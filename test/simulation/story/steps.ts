@@ -209,5 +209,9 @@ export function forgetting(one: number, moved = false): Forgetting {
 
 export type Forgetting = Drawn<typeof forget>;
 export type Step =
-  Drawn<(typeof step)[keyof typeof step]> | Drawn<typeof operatorStep> | { is: 'act'; act: Act };
+  | Drawn<(typeof step)[keyof typeof step]>
+  | Drawn<typeof operatorStep>
+  | { is: 'act'; act: Act }
+  /** The contacts are mapped in another way from now on. */
+  | { is: 'remap' };
 export type Resolving = Drawn<typeof resolve>;

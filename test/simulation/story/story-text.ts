@@ -50,6 +50,7 @@ function person({ people }: Story, at: number): string {
 
 export function inWords(step: Step, story: Pick<Story, 'people'>): string {
   if (step.is === 'act') return `${actInWords(step.act, story)}.`;
+  if (step.is === 'remap') return 'The mapping changes.';
   if (step.is === 'pause') return `${step.minutes} minutes pass.`;
   if (step.is === 'jump') return `Our clock jumps by ${step.seconds} s.`;
   if (step.is === 'loss') return 'The snapshot is lost.';

@@ -3,6 +3,7 @@
  * fast-check can draw and shrink: the same story is always the same world.
  */
 import fc from 'fast-check';
+import type { CanaryPolicy } from '../../../src/domain/canary.ts';
 import { algorithms } from '../../../src/emulator/limits/algorithms.ts';
 import { quirks } from '../../../src/emulator/quirks/quirks.ts';
 import { letter } from '../../support/engine/template-letters.ts';
@@ -268,7 +269,10 @@ export const story = fc.record({
   verdict: fc.option(decide, { freq: 2, nil: undefined }),
   dispute: fc.option(dispute, { freq: 3, nil: undefined }),
 });
-export type Story = typeof story extends fc.Arbitrary<infer T> ? T : never;
+export type Story = (typeof story extends fc.Arbitrary<infer T> ? T : never) & {
+  /** What is changed first; undefined in stories without a canary. */
+  canary?: CanaryPolicy;
+};
 
 export function isCrowd({ people }: Pick<Story, 'people'>): boolean {
   return people.length > 7;

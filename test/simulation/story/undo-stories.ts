@@ -81,10 +81,3 @@ export const undoStory: fc.Arbitrary<Story> = fc
     for (const one of places) steps.splice(one.at % (steps.length + 1), 0, ...one.scene);
     return { ...of, steps: [...steps, ...arrivals.flat(), run, ...scenes.flat()] };
   });
-
-/** The story of a seed; the same for as long as these files and their library stay the same. */
-export function undoStoryOf(seed: number): Story {
-  const [drawn] = fc.sample(fc.noBias(undoStory), { seed, numRuns: 1 });
-  if (!drawn) throw new Error('nothing was drawn');
-  return drawn;
-}

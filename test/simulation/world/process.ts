@@ -193,7 +193,7 @@ function mirrorIn(ground: Ground, { step, life, outing, wire, opened }: Parts): 
     clock: clockOf(life, world.clock, () => ground.aheadMs),
     random: seeded(world.story.chance + step.latency),
     apiKey: world.keys[step.key],
-    ...configuredIn(world.story),
+    ...world.mapped(configuredIn(world.story)),
     contacts: world.story.tells
       ? telling(ground, people, { life, step, reading: outing.people })
       : people,

@@ -8,7 +8,7 @@ import { seeded } from '../../../src/emulator/shared/seeded-random.ts';
 import { Invalid } from '../../../src/domain/errors.ts';
 import { virtualClock, type VirtualClock } from '../../support/clock.ts';
 import { arrangeLetters } from '../../support/engine/template-letters.ts';
-import { channels } from '../../support/engine/engine-mirror.ts';
+import { channels, type Parts } from '../../support/engine/engine-mirror.ts';
 import { addressOf, arrange } from '../../support/engine/sample-people.ts';
 import { textOf, type CrmRecord } from './crm.ts';
 import type { Reached } from '../coverage.ts';
@@ -30,6 +30,10 @@ export interface World {
   keys: Readonly<Record<'everything' | 'read' | 'nothing', string>>;
   /** Other programs use up what the limit leaves of two routes. */
   eat(): void;
+  /** The contacts are mapped in another way from now on. */
+  remap(): void;
+  /** Adds the canary of the story, and how the contacts are mapped now. */
+  mapped<Config extends object>(config: Config): Config & Pick<Parts, 'canary' | 'manner'>;
 }
 
 export const hour = 3_600_000;
@@ -69,6 +73,7 @@ export function createWorld(story: Story, reached: Reached): World {
   }
   arrangeLetters({ templates, emulator }, story.letters);
   const witness = createWitness(emulator, clock);
+  let mapping = 0;
   const world: World = {
     story,
     clock,
@@ -84,6 +89,8 @@ export function createWorld(story: Story, reached: Reached): World {
     },
     keys,
     eat: () => eat(emulator, program.key),
+    remap: () => void (mapping += 1),
+    mapped: (config) => ({ ...config, canary: story.canary, manner: `mapping ${mapping}` }),
   };
   return world;
 }

@@ -16,6 +16,8 @@ const elsewhere: Readonly<Record<string, (types: readonly string[]) => string>> 
   'contacts.source': sourceLinks,
   'templates.source': sourceLinks,
   'policy.approvers': () => '[keys](approvals.md#several-approvers)',
+  'policy.canary': () => '[keys](canary.md#keys)',
+  'templates.canary': () => '[keys](canary.md#keys)',
   'contacts.returns': (types) => `[by type](write-back.md): ${types.map(code).join(', ')}`,
 };
 

@@ -54,6 +54,9 @@ export interface Parts {
   manner?: string;
   rules?: Mirror['rules'];
   windows?: Mirror['windows'];
+  canary?: Mirror['canary'];
+  /** Who gets a test of changed templates. */
+  testTo?: readonly string[] | undefined;
   timezone?: string;
   unstated?: Mirror['unstated'];
   contacts: Source;
@@ -91,6 +94,7 @@ export function mirrorOf(parts: Parts): Mirror {
   const template = templateType({
     policy: { templates, absentTemplates },
     platform: platform.templates,
+    testTo: parts.testTo,
   });
   return {
     name: 'test',
@@ -113,6 +117,7 @@ export function mirrorOf(parts: Parts): Mirror {
     guards: { ...limits, ...parts.guards },
     rules: parts.rules,
     windows: parts.windows,
+    canary: parts.canary,
     timezone: parts.timezone,
     unstated: parts.unstated,
     reserve: 0,

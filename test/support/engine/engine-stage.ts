@@ -64,6 +64,10 @@ export interface StageOptions {
   /** What asks for an approval, and in which time zone; may change between runs. */
   rules?: Mirror['rules'];
   windows?: Mirror['windows'];
+  /** What is changed first; may change between runs. */
+  canary?: Mirror['canary'];
+  /** Who gets a test of changed templates. */
+  testTo?: readonly string[];
   timezone?: string;
   /** How the contacts are read; may change between runs. */
   manner?: string;
@@ -127,6 +131,8 @@ export function createStage(options: StageOptions = {}): Stage {
       ...(options.absence && { absence: options.absence }),
       ...(options.rules && { rules: options.rules }),
       ...(options.windows && { windows: options.windows }),
+      canary: options.canary,
+      testTo: options.testTo,
       ...(options.timezone !== undefined && { timezone: options.timezone }),
       ...(options.manner !== undefined && { manner: options.manner }),
       unstated: options.unstated,

@@ -1,17 +1,18 @@
 /** Merges what happened to one person: writes, decisions, changes and requests, newest first. */
-import { entryParts } from '../../cli/audit/entry-text.ts';
-import type { EntryDocument } from '../../cli/audit/entry-document.ts';
-import type { PersonRecords } from '../../cli/dossier/person-records.ts';
-import { timeWords } from '../../cli/lookup/person-text.ts';
-import type { RecordDocument } from '../../cli/state/record-document.ts';
-import { approvalOf, approvalWords } from '../../cli/output/decision-words.ts';
-import { changeName, outcomeName } from '../../cli/output/change-words.ts';
-import { instant } from '../../cli/output/format-values.ts';
-import { visibleLine } from '../../cli/output/visible-text.ts';
-import { renderProblem } from '../../domain/errors.ts';
-import { withCommas } from '../../domain/values/counted.ts';
-import type { KeptChange } from '../../snapshot/tables/run-history.ts';
-import { html, type Html, linkTo, type PageRequest, prose, timeOf } from '../view/page.ts';
+import { entryParts } from '../../../cli/audit/entry-text.ts';
+import type { EntryDocument } from '../../../cli/audit/entry-document.ts';
+import type { PersonRecords } from '../../../cli/dossier/person-records.ts';
+import type { RecordDocument } from '../../../cli/state/record-document.ts';
+import { approvalOf, approvalWords } from '../../../cli/output/decision-words.ts';
+import { changeName, outcomeName } from '../../../cli/output/change-words.ts';
+import { instant } from '../../../cli/output/format-values.ts';
+import { visibleLine } from '../../../cli/output/visible-text.ts';
+import { renderProblem } from '../../../domain/errors.ts';
+import { withCommas } from '../../../domain/values/counted.ts';
+import type { KeptChange } from '../../../snapshot/tables/run-history.ts';
+import { channelName } from '../../view/channel-name.ts';
+import { html, type Html, linkTo, type PageRequest, prose, timeOf } from '../../view/page.ts';
+import { between } from './channel-answer.ts';
 
 /** Something that happened. */
 interface Happened {
@@ -40,11 +41,17 @@ export function timelineOf(
   parts: TimelineParts,
   say: (text: string) => string,
 ): Html {
+  const named = (entry: EntryDocument): EntryDocument =>
+    typeof entry['part'] === 'string'
+      ? { ...entry, part: channelName(request, entry['part']) }
+      : entry;
   const all = [
-    ...parts.entries.map(ofEntry),
-    ...parts.changes.filter(isUnwritten(parts.entries)).map(ofChange),
+    ...parts.entries.map((entry) => ofEntry(named(entry))),
+    ...parts.changes
+      .filter(isUnwritten(parts.entries))
+      .map((change) => ofChange({ ...change, part: channelName(request, change.part) })),
     ...parts.requests.map(ofRequest),
-    ...ofPlatform(parts.recorded),
+    ...ofPlatform(parts.recorded, (channel) => channelName(request, channel)),
   ].toSorted((a, b) => b.at.localeCompare(a.at));
   const more = all.length - shown;
   return html`<section id="timeline">
@@ -119,11 +126,14 @@ function ofChange(change: KeptChange & { run: string }): Happened {
 }
 
 /** Returns the opt-outs that the person, or another program, made on the platform. */
-function ofPlatform(recorded: TimelineParts['recorded']): Happened[] {
+function ofPlatform(
+  recorded: TimelineParts['recorded'],
+  nameOf: (channel: string) => string,
+): Happened[] {
   if (!recorded) return [];
   const made = Object.entries(recorded.channels).flatMap(([channel, { is, by, after, until }]) =>
     is === 'opt_out' && by === 'platform'
-      ? [{ what: `opted out of ${channel}`, after, until }]
+      ? [{ what: `opted out of ${nameOf(channel)}`, after, until }]
       : [],
   );
   const all = recorded.allMail ? [{ what: 'left all mail', ...recorded.allMail }] : [];
@@ -136,7 +146,7 @@ function ofPlatform(recorded: TimelineParts['recorded']): Happened[] {
             title: `${what} on the platform`,
             facts: [
               ['by', 'the person, or another program: no write of this mirror did it'],
-              ['when', timeWords({ after, until })],
+              ['when', between({ after, until })],
             ] as const,
             run: null,
             texts: [],

@@ -1,16 +1,18 @@
 /** Asks the CRM and the platform about one person: the answer as a page, or all of it as a file. */
-import { type ExplainedPerson } from '../../cli/lookup/person-document.ts';
-import { examinePerson } from '../../cli/lookup/examined-person.ts';
-import { dossierOf } from '../../cli/dossier/dossier-document.ts';
-import { pageOf } from '../../cli/dossier/dossier-page.ts';
-import { existingKey, textOf } from '../../cli/dossier/signed-file.ts';
-import { explainedSections, headOf } from '../../cli/lookup/person-text.ts';
-import { namesOf } from '../../cli/lookup/person-names.ts';
-import { shortHash } from '../../engine/context/person-identity.ts';
-import { html, type Html, linkTo, type Page, type PageRequest } from '../view/page.ts';
-import { personIn } from '../view/person-link.ts';
-import { rulesTable } from '../view/rules-table.ts';
+import { type ExplainedPerson } from '../../../cli/lookup/person-document.ts';
+import { examinePerson } from '../../../cli/lookup/examined-person.ts';
+import { dossierOf } from '../../../cli/dossier/dossier-document.ts';
+import { pageOf } from '../../../cli/dossier/dossier-page.ts';
+import { existingKey, textOf } from '../../../cli/dossier/signed-file.ts';
+import { explainedSections, headOf } from '../../../cli/lookup/person-text.ts';
+import { namesOf } from '../../../cli/lookup/person-names.ts';
+import { shortHash } from '../../../engine/context/person-identity.ts';
+import { titledChannel } from '../../view/channel-name.ts';
+import { html, type Html, linkTo, type Page, type PageRequest, prose } from '../../view/page.ts';
+import { personIn } from '../../view/person-link.ts';
+import { rulesTable } from './rules-table.ts';
 import { nobody } from './person.ts';
+import { ruleWords } from './person-rules.ts';
 
 /** What `explain` says, for operators: it sends requests. */
 export const personNowPage: Page = {
@@ -67,13 +69,17 @@ function explained(request: PageRequest, document: ExplainedPerson): Html {
           <pre>${lines.join('\n')}</pre>
         </section>`,
     )}
-    ${(document.channels ?? []).map(rulesPart)}`;
+    ${(document.channels ?? []).map((channel) => rulesPart(request, document, channel))}`;
 }
 
 type Channel = NonNullable<ExplainedPerson['channels']>[number];
 
-/** Shows every rule and gate in order, with what it said. */
-function rulesPart({ channel, tried, gates: asked, by }: Channel): Html {
+/** Says which rule decided, and shows on demand every rule and gate in order, with what it said. */
+function rulesPart(
+  request: PageRequest,
+  document: ExplainedPerson,
+  { channel, tried, gates: asked, by }: Channel,
+): Html {
   const said = new Map<string, string>([
     ...tried.map(({ id, matches }) => [id, matches ? 'yes' : 'no'] as const),
     ...asked.map(({ id, held }) => [id, held ? 'yes' : 'no'] as const),
@@ -83,7 +89,20 @@ function rulesPart({ channel, tried, gates: asked, by }: Channel): Html {
     return id === by ? html`<strong>${word}: this decided</strong>` : word;
   };
   return html`<section>
-    <h2>Every rule in order: ${channel}</h2>
-    ${rulesTable('Now', words)}
+    <h2>Which rule decides: ${titledChannel(request, channel)}</h2>
+    <p>${prose(ruleWords(by, goneNow(document)))}</p>
+    <details>
+      <summary>Every rule in order<span class="hidden">: ${channel}</span></summary>
+      ${rulesTable('Now', words)}
+    </details>
   </section>`;
+}
+
+/** Returns how the person is gone from the CRM. */
+function goneNow({ crm, snapshot }: ExplainedPerson): string {
+  const moved = snapshot?.moved?.to ?? [];
+  if (moved.length > 0) return `with another address in the CRM (${moved.join(', ')})`;
+  if (crm.records.length === 0) return 'missing from the CRM';
+  const isFlagged = crm.records.some(({ presence }) => presence === 'flagged');
+  return isFlagged ? 'marked as deleted in the CRM' : 'out of scope (contacts.include)';
 }

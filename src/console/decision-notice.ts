@@ -1,0 +1,29 @@
+/** Words what a decision about an approval answers, for people who have no command line. */
+import { tickWords } from '../worker/queues/run-schedule.ts';
+import type { CommandResult } from './view/console-mirror.ts';
+import { withoutPlans } from './view/console-text.ts';
+import type { PageStatus } from './view/page-status.ts';
+import { timeText } from './view/page.ts';
+
+/** The actions that decide about what awaits approval. */
+const decisions: ReadonlySet<string> = new Set(['approve', 'reject']);
+const forTheTerminal = /has the hash|crm-mirror /;
+
+/**
+ * Returns the lines that an action answers. Those of a decision name no hashes and commands, and end
+ * with the next run after an approval. `read` reads the schedule.
+ */
+export function answerLines(
+  name: string,
+  { code, lines }: Pick<CommandResult, 'code' | 'lines'>,
+  read: () => Pick<PageStatus, 'due'>,
+): string[] {
+  if (code !== 0 || !decisions.has(name)) return lines;
+  const told = lines.filter((line) => !forTheTerminal.test(line)).map(withoutPlans);
+  if (name !== 'approve') return told;
+  const next = read().due.find(({ run }) => run === 'full' || run === 'fast');
+  const last = next
+    ? `The next scheduled run: ${tickWords(next.run)}, ${timeText(next.at)}.`
+    : 'Nothing is scheduled: “Run now”, below, starts a run.';
+  return [...told, last];
+}

@@ -1,0 +1,75 @@
+/** Reads what the page of the approvals shows, in the words of its users. */
+import { type GuardClass, guardNames, guardRows } from '../../../domain/guard-classes.ts';
+import { askedBefore } from '../../../engine/guard/plan-rules.ts';
+import { approvalsInForce } from '../../../engine/guard/signed-approvals.ts';
+import type { Seen } from '../../../cli/lookup/snapshot-command.ts';
+import { heldReason } from '../../../cli/lookup/standing-problems.ts';
+import type { CurrentStatus } from '../../../cli/status/mirror-status.ts';
+import type { Approval } from '../../../snapshot/guards/plan-approvals.ts';
+import type { DecidedGroup, StatedGroup } from '../../../snapshot/guards/plan-groups.ts';
+import { tellChanges, type ToldChange } from './change-list.ts';
+
+/** What a guard withholds of a plan. */
+export interface Cause {
+  guard: GuardClass;
+  /** The records with a change that nobody has decided about. */
+  open: number;
+  /** Why the guard withholds them; undefined if no run has said so. */
+  reason: string | undefined;
+  groups: readonly StatedGroup[];
+  /** The first changes. */
+  first: readonly ToldChange[];
+}
+
+/** A plan with changes that nobody has decided about, or that wait for a run. */
+export interface ShownPlan {
+  held: CurrentStatus['held'][number];
+  causes: readonly Cause[];
+}
+
+/** Everything that the page shows. */
+export interface ApprovalFacts {
+  plans: readonly ShownPlan[];
+  approvals: ReadonlyMap<string, Approval>;
+  lately: readonly DecidedGroup[];
+}
+
+/** How many changes of a cause are listed. */
+export const changesShown = 20;
+const approvalsShown = 10;
+
+/** Reads it. */
+export function factsOf(
+  { snapshot, names, config, now }: Seen,
+  { held: plans }: CurrentStatus,
+): ApprovalFacts {
+  if (!snapshot) return { plans: [], approvals: new Map(), lately: [] };
+  const { awaitingApproval, meta } = snapshot;
+  const inForce = approvalsInForce(snapshot, { approvers: config.approvers, now });
+  const tell = tellChanges(snapshot, names);
+  const causesOf = (held: CurrentStatus['held'][number]): Cause[] => {
+    const groups = awaitingApproval.statedGroups(held.plan, inForce);
+    return guardNames.flatMap((guard): Cause[] => {
+      const mine = groups.filter((group) => group.guard === guard);
+      if (mine.length === 0) return [];
+      const first = awaitingApproval.firstWaiting(held.plan, guard, changesShown).map(tell);
+      const reason = askedBefore(meta, guard) ?? heldReason(snapshot, guard)?.reason;
+      return [{ guard, open: held.undecided[guard], reason, groups: mine, first }];
+    });
+  };
+  return {
+    plans: plans.map((held) => ({ held, causes: causesOf(held) })),
+    approvals: new Map(inForce.map((one) => [one.plan, one])),
+    lately: awaitingApproval.decidedLately(approvalsShown),
+  };
+}
+
+/** Returns whether nobody has decided about some of it. */
+export function isOpen({ open, groups }: Cause): boolean {
+  return open > 0 && groups.some(({ approval }) => approval === null);
+}
+
+/** Returns the usual cause of what a guard withholds. */
+export function usualCause(guard: GuardClass): string {
+  return guardRows[guard].words.cause;
+}

@@ -1,0 +1,45 @@
+/** Tells of single changes that await a decision: who, what and why. */
+import { z } from 'zod';
+import { guardRows } from '../../../domain/guard-classes.ts';
+import type { Key } from '../../../domain/record.ts';
+import { changeName } from '../../../cli/output/change-words.ts';
+import type { Names } from '../../../cli/lookup/person-names.ts';
+import type { HeldChange } from '../../../snapshot/guards/plan-parts.ts';
+import type { Snapshot } from '../../../snapshot/snapshot.ts';
+import { successorsOf, whyGone } from '../../../cli/lookup/why-gone.ts';
+
+/** A change in words. */
+export interface ToldChange {
+  kind: HeldChange['kind'];
+  key: Key;
+  /** The address or hash of the person, or the template. */
+  who: string;
+  /** The operation in words. */
+  change: string;
+  /** The id of the channel; '' for the whole record. */
+  part: string;
+  /** The ids of the CRM records. An id that is an address is hidden from users who see hashes. */
+  crmIds: readonly string[];
+  why: string;
+}
+
+const ids = z.array(z.string());
+
+/** Returns a function that puts a change into words. */
+export function tellChanges(snapshot: Snapshot, names: Names): (change: HeldChange) => ToldChange {
+  return ({ kind, key, op, part, guard, ids: text, isFurther }) => {
+    const found = text === '' ? [] : ids.parse(JSON.parse(text));
+    const crmIds = found.map((id) => names({ kind, key: id }));
+    const gone = (): string => {
+      const movedTo = successorsOf(snapshot, key).map((next) => names({ kind, key: next }));
+      return whyGone({ absence: snapshot.absences.get(kind, key) }, movedTo);
+    };
+    const isGone = guard === 'delete';
+    const records = crmIds.length === 0 ? '' : ` (record ${crmIds.join(', ')})`;
+    const stated =
+      kind === 'template' ? guardRows[guard].words.heading : `the CRM says so${records}`;
+    const change = changeName(isFurther === 1 ? 'create' : op, false);
+    const why = isGone ? gone() : stated;
+    return { kind, key, who: names({ kind, key }), change, part, crmIds, why };
+  };
+}

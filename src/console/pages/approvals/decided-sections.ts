@@ -1,0 +1,117 @@
+/** Renders what was decided: what waits for a run, what is rejected, and what runs have done. */
+import { guardRows } from '../../../domain/guard-classes.ts';
+import { withCommas } from '../../../domain/values/counted.ts';
+import { countWords } from '../../../engine/report/guard-text.ts';
+import { isAnyLeft } from '../../../engine/guard/plan-decisions.ts';
+import { changeName } from '../../../cli/output/change-words.ts';
+import { byWords } from '../../../cli/output/decision-words.ts';
+import { instant } from '../../../cli/output/format-values.ts';
+import { heldWords } from '../../../cli/status/attention-list.ts';
+import { tickWords } from '../../../worker/queues/run-schedule.ts';
+import { titledChannel } from '../../view/channel-name.ts';
+import { actionForm } from '../../view/form.ts';
+import { html, type Html, linkTo, type PageRequest, timeAgo, timeOf } from '../../view/page.ts';
+import type { PageStatus } from '../../view/page-status.ts';
+import type { ApprovalFacts } from './approval-facts.ts';
+
+/** Returns what is approved and not yet sent, with the run that will send it. */
+export function approvedSection(
+  request: PageRequest,
+  { plans, approvals }: ApprovalFacts,
+  seen: PageStatus,
+): Html | '' {
+  const groups = plans.flatMap(({ causes }) => causes.flatMap((cause) => cause.groups));
+  const waiting = groups.flatMap((group) => {
+    const by = group.approval === null ? undefined : approvals.get(group.approval);
+    return by ? [{ ...group, by }] : [];
+  });
+  if (waiting.length === 0) return '';
+  const needsFull = waiting.some(({ guard }) => guard === 'delete');
+  return html`<section>
+    <h2>Approved, waits for the next run</h2>
+    <ul>
+      ${waiting.map(
+        ({ by, ...group }) =>
+          html`<li>
+            ${whatOf(request, group)}: approved${byWords({ by: by.by, reason: by.reason })},
+            ${timeAgo(instant(by.at), seen.status.at)}
+          </li>`,
+      )}
+    </ul>
+    ${nextRun(request, seen, needsFull)}
+  </section>`;
+}
+
+function whatOf(
+  request: PageRequest,
+  { guard, op, part, n }: { guard: keyof typeof guardRows; op: string; part: string; n: number },
+): Html {
+  const who = countWords(guardRows[guard].recordType, n);
+  return html`<strong>${who}</strong>:
+    ${changeName(op, false)}${part === '' ? '' : html` in ${titledChannel(request, part)}`}`;
+}
+
+function nextRun(request: PageRequest, { status, due }: PageStatus, needsFull: boolean): Html {
+  const next = due.find(({ run }) => run === 'full' || (run === 'fast' && !needsFull));
+  const why = needsFull
+    ? ' Only full runs opt out and delete people who are missing from the CRM.'
+    : '';
+  const when = next
+    ? html`The next one that does it: ${tickWords(next.run)}, ${timeOf(next.at)}.${why}`
+    : html`Nothing is scheduled.${why}`;
+  const isOperator = request.user.role === 'operator' && !status.running;
+  return html`<p>
+      ${status.paused ? html`This mirror is paused: <a href="${linkTo(request)}">end the pause</a>.` : when}
+    </p>
+    ${status.running ? html`<p>A run is in progress.</p>` : ''}
+    ${isOperator && !status.paused ? actionForm(request, { action: 'run-full', label: 'Run now' }) : ''}`;
+}
+
+/** Returns the rejections in force. */
+export function rejectedSection(request: PageRequest, { status }: PageStatus): Html | '' {
+  const { rejections } = status;
+  if (rejections.length === 0) return '';
+  return html`<section>
+    <h2>Rejected</h2>
+    <ul>
+      ${rejections.map(
+        ({ part, until, by, reason, ...held }) =>
+          html`<li>
+            <p>
+              ${isAnyLeft(held) ? heldWords(held) : 'Nothing any more'}:
+              rejected${byWords({ by, reason })}, until ${timeOf(until)}.
+            </p>
+            ${actionForm(request, {
+              action: 'approve',
+              label: 'Approve after all',
+              values: { plan: part },
+              needsReason: true,
+            })}
+          </li>`,
+      )}
+    </ul>
+  </section>`;
+}
+
+/** Returns what runs have done of what was approved lately. */
+export function latelySection(
+  request: PageRequest,
+  { lately }: ApprovalFacts,
+  { status }: PageStatus,
+): Html | '' {
+  if (lately.length === 0) return '';
+  return html`<section>
+    <h2>Decided lately</h2>
+    <ul>
+      ${lately.map((one) => {
+        const { at, by, reason, run, done, n } = one;
+        const link =
+          run === null ? '' : html` by <a href="${linkTo(request, `runs/${run}`)}">run ${run}</a>`;
+        return html`<li>
+          ${whatOf(request, one)}: approved${byWords({ by, reason })},
+          ${timeAgo(instant(at), status.at)}; ${withCommas(done)} of ${withCommas(n)} done${link}
+        </li>`;
+      })}
+    </ul>
+  </section>`;
+}

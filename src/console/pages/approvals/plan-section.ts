@@ -1,0 +1,214 @@
+/** Renders what awaits a decision, cause by cause, with the forms that decide. */
+import { guardRows, timedGuards } from '../../../domain/guard-classes.ts';
+import { counted, withCommas } from '../../../domain/values/counted.ts';
+import { countWords } from '../../../engine/report/guard-text.ts';
+import { changeName } from '../../../cli/output/change-words.ts';
+import { byWords } from '../../../cli/output/decision-words.ts';
+import type { StatedGroup } from '../../../snapshot/guards/plan-groups.ts';
+import { titledChannel, channelName } from '../../view/channel-name.ts';
+import { actionForm, type FormParts } from '../../view/form.ts';
+import { html, type Html, linkTo, type PageRequest, prose, timeAgo } from '../../view/page.ts';
+import { numbers, table } from '../../view/table.ts';
+import {
+  type ApprovalFacts,
+  type Cause,
+  changesShown,
+  isOpen,
+  type ShownPlan,
+} from './approval-facts.ts';
+
+/** What the parts of a section need. */
+interface Shown {
+  request: PageRequest;
+  plan: ShownPlan;
+  approvals: ApprovalFacts['approvals'];
+  /** Returns the address of a person's page. */
+  linkOf(key: string): string;
+}
+
+/** Returns the section of a plan, of which nobody has decided about some. */
+export function planSection(shown: Shown, now: string): Html {
+  const { request, plan } = shown;
+  const { held, causes } = plan;
+  const open = causes.filter(isOpen);
+  const file = linkTo(request, `approvals.csv?plan=${held.plan}`);
+  const anyway = held.optOutsUntil
+    ? html`<p>
+        From ${prose(held.optOutsUntil)} on, the opt-outs that the CRM still states are applied
+        without approval.
+      </p>`
+    : '';
+  return html`<section aria-label="Awaits a decision">
+    <h2>${totalOf(open)} ${isOne(open) ? 'awaits' : 'await'} a decision</h2>
+    <p class="quiet" title="plan ${held.plan}">
+      Since ${timeAgo(held.since, now)}. <a href="${file}">Download all as CSV</a>
+    </p>
+    ${anyway} ${open.map((cause) => causePart(shown, cause))} ${approveAll(shown, open)}
+  </section>`;
+}
+
+function isOne(causes: readonly Cause[]): boolean {
+  return causes.reduce((sum, { open }) => sum + open, 0) === 1;
+}
+
+/** Returns the total in words: 1,353 people, 3 templates. */
+function totalOf(causes: readonly Cause[]): string {
+  const of = (type: 'contact' | 'template'): string[] => {
+    const mine = causes.filter(({ guard }) => guardRows[guard].recordType === type);
+    const n = mine.reduce((sum, { open }) => sum + open, 0);
+    return n === 0 ? [] : [countWords(type, n)];
+  };
+  return [...of('contact'), ...of('template')].join(' and ');
+}
+
+function wordsOf({ guard, open }: Cause): string {
+  return countWords(guardRows[guard].recordType, open);
+}
+
+function causePart(shown: Shown, cause: Cause): Html {
+  const { request, plan } = shown;
+  const { guard, reason, groups, first } = cause;
+  const { words, configKey } = guardRows[guard];
+  const file = linkTo(request, `approvals.csv?plan=${plan.held.plan}`);
+  const changes = groups.reduce((sum, { n }) => sum + n, 0);
+  const isStated = timedGuards.has(guard);
+  return html`<div class="answer">
+    <h3>${words.heading} · ${wordsOf(cause)}</h3>
+    <p>${reason === undefined ? '' : `${reason}. `}This is ${words.cause}.</p>
+    <p class="quiet">${limitOf(request, guard)}</p>
+    ${table(
+      ['Change', 'Channel', numbers('People'), 'State'],
+      groups.map((group) => [
+        changeName(group.op, false),
+        group.part === '' ? '–' : titledChannel(request, group.part),
+        withCommas(group.n),
+        stateOf(shown, group),
+      ]),
+    )}
+    ${decideForm(shown, {
+      of: `these ${wordsOf(cause)}`,
+      values: { guard: configKey },
+      isRejectable: !isStated,
+    })}
+    ${
+      isStated
+        ? html`<p class="quiet">
+            An opt-out that the CRM states cannot be rejected: correct it in the CRM, or wait.
+          </p>`
+        : ''
+    }
+    ${smallerParts(shown, cause)}
+    <details>
+      <summary>
+        ${first.length < changes ? `The first ${first.length} of ` : 'All '}${counted(changes, 'change')}
+      </summary>
+      <ul>
+        ${first.map(
+          ({ kind, key, who, change, part, why }) =>
+            html`<li>
+              ${kind === 'contact' ? html`<a href="${shown.linkOf(key)}">${who}</a>` : who}:
+              ${change}${part === '' ? '' : html` in ${titledChannel(request, part)}`}, because
+              ${why}
+            </li>`,
+        )}
+      </ul>
+      ${
+        changes > changesShown
+          ? html`<p>
+              … and ${withCommas(changes - first.length)} more:
+              <a href="${file}">Download all as CSV</a>
+            </p>`
+          : ''
+      }
+    </details>
+  </div>`;
+}
+
+/** States the limit of a guard: the reason names it only in the run that held the changes first. */
+function limitOf({ mirror }: PageRequest, guard: Cause['guard']): Html {
+  const { configKey, words, recordType } = guardRows[guard];
+  const { percent, floor } = mirror.config.guards[configKey];
+  return html`The limit (<code>guards.${configKey}</code>) is the greater of
+  ${countWords(recordType, floor)} and ${percent} % of the ${words.of}.`;
+}
+
+function stateOf({ approvals }: Shown, { approval }: StatedGroup): string {
+  if (approval === null) return 'awaits a decision';
+  const by = approvals.get(approval);
+  return `approved${by ? byWords({ by: by.by, reason: by.reason }) : ''}, waits for the next run`;
+}
+
+/** Returns a form for each part that is smaller than the cause, on a line of its own. */
+function smallerParts(shown: Shown, { guard, groups }: Cause): Html | '' {
+  const open = groups.filter(({ approval }) => approval === null);
+  if (groups.length < 2 || open.length === 0 || shown.request.user.role !== 'operator') return '';
+  return html`<details>
+    <summary>
+      Decide about a part<span class="hidden"> of ${guardRows[guard].words.heading}</span>
+    </summary>
+    ${open.map(({ op, part, n }) => {
+      const name = `${changeName(op, false)}${part === '' ? '' : ` in ${channelName(shown.request, part)}`}`;
+      return html`<div role="group" aria-label="${name}">
+        <p><strong>${name}</strong> · ${countWords(guardRows[guard].recordType, n)}</p>
+        ${decideForm(shown, {
+          of: 'this part',
+          values: {
+            guard: guardRows[guard].configKey,
+            op,
+            ...(part === '' ? {} : { channel: part }),
+          },
+          isRejectable: !timedGuards.has(guard),
+        })}
+      </div>`;
+    })}
+  </details>`;
+}
+
+interface Decision {
+  /** What is decided about: "these 12 people". */
+  of: string;
+  values: Record<string, string>;
+  isRejectable: boolean;
+}
+
+/** Returns a form with one reason, which approves or rejects. */
+function decideForm({ request, plan }: Shown, { of, values, isRejectable }: Decision): Html | '' {
+  const all = { plan: plan.held.plan, ...values };
+  const form: Pick<FormParts, 'values' | 'needsReason'> = { values: all, needsReason: true };
+  const reject = { action: 'reject', label: `Reject ${of}`, isGrave: true };
+  if (request.mirror.config.approvers) {
+    return isRejectable ? actionForm(request, { ...form, ...reject }) : '';
+  }
+  return actionForm(request, {
+    ...form,
+    action: 'approve',
+    label: `Approve ${of}`,
+    ...(isRejectable ? { second: reject } : {}),
+  });
+}
+
+/** Returns what approves all causes, with a second step that repeats the counts. */
+function approveAll({ request, plan }: Shown, causes: readonly Cause[]): Html | '' {
+  const { approvers } = request.mirror.config;
+  if (approvers) {
+    return html`<p>
+      ${approvers.need} of ${Object.keys(approvers.keys).length} approvers have to sign, each with
+      their own key, on their own machine:
+      <code>crm-mirror approve ${plan.held.plan} --sign KEYFILE --reason TEXT</code>
+    </p>`;
+  }
+  if (causes.length < 2 || request.user.role !== 'operator') return '';
+  return html`<details class="all">
+    <summary>Approve all ${totalOf(causes)}</summary>
+    <p>This approves all of these:</p>
+    <ul>
+      ${causes.map((cause) => html`<li>${wordsOf(cause)} ${guardRows[cause.guard].words.planned}</li>`)}
+    </ul>
+    ${actionForm(request, {
+      action: 'approve',
+      label: `Yes, approve all ${totalOf(causes)}`,
+      values: { plan: plan.held.plan },
+      needsReason: true,
+    })}
+  </details>`;
+}

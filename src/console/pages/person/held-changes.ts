@@ -1,0 +1,82 @@
+/** Tells what awaits a decision about one person, what is approved and what is rejected. */
+import { guardRows, type GuardClass } from '../../../domain/guard-classes.ts';
+import type { Key } from '../../../domain/record.ts';
+import { rejectedForMs } from '../../../engine/report/approval-rules.ts';
+import { weekMs } from '../../../engine/report/guard-rules.ts';
+import { approvalsInForce } from '../../../engine/guard/signed-approvals.ts';
+import { changeName } from '../../../cli/output/change-words.ts';
+import { instant } from '../../../cli/output/format-values.ts';
+import type { Seen } from '../../../cli/lookup/snapshot-command.ts';
+import type { RecordDocument } from '../../../cli/state/record-document.ts';
+import type { Snapshot } from '../../../snapshot/snapshot.ts';
+import type { RecordDecision } from '../../../snapshot/guards/plan-approvals.ts';
+
+/** A change that does not pass by itself. */
+export interface HeldOutlook {
+  /** The channel; '' if the change concerns the whole person. */
+  channel: string;
+  is: 'waiting' | 'approved' | 'rejected';
+  /** What it is and why: opt out, because the person is missing from the CRM. */
+  what: string;
+  /** Who decided, and why; null while nobody has. */
+  by: string | null;
+  reason: string | null;
+  /** When a rejection ends, or when an opt-out needs no approval any more; null if never. */
+  until: string | null;
+}
+
+const kind = 'contact';
+
+/** Returns these changes, with the decisions in force. `whyGone`: why the person is not wanted. */
+export function heldOf(
+  snapshot: Snapshot,
+  { config, now }: Pick<Seen, 'config' | 'now'>,
+  { key, document, whyGone }: { key: Key; document: RecordDocument; whyGone: string },
+): HeldOutlook[] {
+  const { awaitingApproval } = snapshot;
+  const { approvers } = config;
+  const inForce = new Set(approvalsInForce(snapshot, { approvers, now }).map(({ plan }) => plan));
+  const decisions = awaitingApproval.decisionsOn(kind, key, now - weekMs);
+  const told = ({ guard, op, part }: Pick<RecordDecision, 'guard' | 'op' | 'part'>): string =>
+    `${changeName(op, false)}${part === '' ? ' the person' : ''}, because ${
+      guard === 'delete' ? whyGone : 'the CRM says so'
+    }`;
+  const waiting = awaitingApproval.waitingOf(kind, key).map((one): HeldOutlook => {
+    const approval = decisions.findLast(
+      ({ is, plan, guard, op, part }) =>
+        is === 'approved' &&
+        inForce.has(plan) &&
+        guard === one.guard &&
+        op === one.op &&
+        part === one.part,
+    );
+    return {
+      channel: one.part,
+      is: approval ? 'approved' : 'waiting',
+      what: told(one),
+      by: approval?.by ?? null,
+      reason: approval?.reason ?? null,
+      until: approval ? null : endOf(document, one),
+    };
+  });
+  const rejected = decisions
+    .filter(({ is }) => is === 'rejected')
+    .map((one): HeldOutlook => {
+      const { part: channel, by, reason } = one;
+      const until = instant(one.at + rejectedForMs);
+      return { channel, is: 'rejected', what: told(one), by, reason, until };
+    });
+  return [...waiting, ...rejected];
+}
+
+/** Returns the time from which a stated opt-out needs no approval any more. */
+function endOf(
+  { awaitingApproval }: RecordDocument,
+  { guard, part }: { guard: GuardClass; part: string },
+): string | null {
+  const { configKey } = guardRows[guard];
+  const found = awaitingApproval.find(
+    (one) => one.guard === configKey && (one.channel === null || one.channel === part),
+  );
+  return found?.until ?? null;
+}

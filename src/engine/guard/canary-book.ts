@@ -1,0 +1,77 @@
+/** Loads and stores the canaries of a mirror. */
+import {
+  advance,
+  bookOf,
+  type Canary,
+  type CanaryBook,
+  canaryBook,
+  type CanaryEvent,
+} from '../../domain/canary.ts';
+import type { CanaryTime } from '../../domain/canary-time.ts';
+import { askedClasses, type AskedClass } from '../../domain/plan-rule.ts';
+import { type Meta, metaValue } from '../../snapshot/database/meta-table.ts';
+import { isFirstLoad } from '../context/first-load.ts';
+import { onlyKey } from '../context/mirror-context.ts';
+import type { RunContext } from '../context/run-context.ts';
+import type { RunState } from '../context/run-state.ts';
+
+const name = 'canary';
+
+/** Returns the canaries that the snapshot holds; undefined if it holds none. */
+export function storedCanaries(meta: Meta): CanaryBook | undefined {
+  return metaValue(meta, name, canaryBook);
+}
+
+/**
+ * Opens the canaries of a run. Runs about one person or a list of people have none, and neither has
+ * a run that undoes another: they are about people that somebody has named.
+ */
+export function openCanaries(state: RunState): void {
+  const { run, options, review } = state;
+  if (!run.canary || run.undo || options.onlyPeople || onlyKey(run) !== undefined) return;
+  const { meta, runs } = run.snapshot;
+  review.canaries = bookOf(storedCanaries(meta), {
+    mapping: run.parts.find(({ manner }) => manner !== undefined)?.manner,
+    last: runs.lastMapping(run.id),
+    isFirstLoad: isFirstLoad({ snapshot: run.snapshot, firstLoad: false }),
+    at: run.clock.now(),
+  });
+  if (run.writes) run.snapshot.transaction(() => storeCanaries(state));
+}
+
+/** Stores the canaries. Must be called within a transaction. */
+function storeCanaries({ run, review: { canaries } }: RunState): void {
+  if (!run.writes || !canaries) return;
+  const { meta } = run.snapshot;
+  const text = JSON.stringify(canaries);
+  if (text !== meta.get(name)) meta.set(name, text);
+}
+
+/** Stores a canary of a class at once, if the run writes; undefined ends it. */
+export function putCanary(state: RunState, guard: AskedClass, canary: Canary | undefined): void {
+  const { run, review } = state;
+  if (!review.canaries) return;
+  const { canaries } = review;
+  review.canaries = { ...canaries, classes: { ...canaries.classes, [guard]: canary } };
+  if (run.writes) run.snapshot.transaction(() => storeCanaries(state));
+}
+
+/** Moves the canary of a class, if there is one, to its next state. */
+export function moveCanary(state: RunState, guard: AskedClass, event: CanaryEvent): void {
+  const canary = state.review.canaries?.classes[guard];
+  if (canary) putCanary(state, guard, advance(canary, event));
+}
+
+/** Returns the current time by both clocks; the platform's is known from its last answer. */
+export function canaryNow({ clock, platformNow }: RunContext): CanaryTime {
+  const at = platformNow();
+  return { at: clock.now(), platformAt: at === undefined ? null : Math.floor(at) };
+}
+
+/** Returns the canaries that are under way or have failed. */
+export function openIn({ classes }: CanaryBook): [AskedClass, Canary][] {
+  return askedClasses.flatMap((guard): [AskedClass, Canary][] => {
+    const canary = classes[guard];
+    return canary && canary.state !== 'passed' ? [[guard, canary]] : [];
+  });
+}

@@ -1,0 +1,122 @@
+/**
+ * Reads the slice of a canary back once its wait is over, and judges what the platform shows. A
+ * full run finds the slice in its listing. A fast run reads the people one by one, if they are not
+ * too many; otherwise the next full run does it.
+ */
+import { type Canary, canaryBounds, type CanaryPolicy } from '../../domain/canary.ts';
+import { type CanaryTime, mended, waitedMs } from '../../domain/canary-time.ts';
+import { Interrupted, isExpected } from '../../domain/errors.ts';
+import { guardRows } from '../../domain/guard-classes.ts';
+import type { AskedClass } from '../../domain/plan-rule.ts';
+import type { Key, ObservedRow } from '../../domain/record.ts';
+import type { RecordType } from '../../records/record-type.ts';
+import type { SentChange } from '../../snapshot/guards/canary-changes.ts';
+import { findingsOf, type RunState } from '../context/run-state.ts';
+import { each } from '../context/work-in-parts.ts';
+import { type CanaryFindings, judgeCanary } from '../report/canary-text.ts';
+import { canaryNow, moveCanary, openCanaries, openIn, putCanary } from './canary-book.ts';
+import { memberOf } from './canary-slice.ts';
+
+/** A fast run reads at most so many people; each costs a request or two. */
+const readAtMost = 500;
+const readAtOnce = 16;
+
+/** Opens the canaries of a run, and reads back the slices whose wait is over. */
+export async function readBackCanaries(state: RunState): Promise<void> {
+  openCanaries(state);
+  const { run, review } = state;
+  if (!run.canary || !review.canaries) return;
+  for (const [guard, canary] of openIn(review.canaries)) {
+    const { recordType } = guardRows[guard];
+    const type = state.parts.find((part) => part.type.name === recordType)?.type;
+    if (canary.state === 'waiting' && type)
+      await readBack(state, { guard, type, canary, policy: run.canary });
+  }
+}
+
+interface ReadingBack {
+  guard: AskedClass;
+  type: RecordType;
+  canary: Extract<Canary, { state: 'waiting' }>;
+  policy: CanaryPolicy;
+}
+
+async function readBack(
+  state: RunState,
+  { guard, type, canary, policy }: ReadingBack,
+): Promise<void> {
+  const { run } = state;
+  const begun = begunAt(state);
+  const since = mended(canary.since, begun);
+  if (since.at !== canary.since.at || since.platformAt !== canary.since.platformAt)
+    putCanary(state, guard, { ...canary, since });
+  const afterMs = waitedMs(since, begun);
+  if (afterMs < policy.waitMs) return;
+  const isMember = memberOf(run.snapshot.meta, canary);
+  const sent = run.snapshot.guarded.canary
+    .sent(guard, canary.run)
+    .filter(({ key }) => isMember(key));
+  const shown = await shownOf(state, type, sent);
+  if (typeof shown === 'string') {
+    state.notes.push({ code: 'note', reason: `the canary is not read back yet: ${shown}` });
+    return;
+  }
+  const found = findingsIn(state, type, { sent, shown });
+  moveCanary(state, guard, { is: 'read', says: judgeCanary(guard, found, { ...policy, afterMs }) });
+}
+
+/** Returns when the run began, because everything that it has read is at least as new as that. */
+function begunAt({ run }: RunState): CanaryTime {
+  const { at, platformAt } = canaryNow(run);
+  const past = at - run.startedAt;
+  return { at: run.startedAt, platformAt: platformAt === null ? null : platformAt - past };
+}
+
+type Shown = (key: Key) => readonly ObservedRow[];
+
+/** Returns what the platform shows of a slice, or why that is not known. */
+async function shownOf(
+  state: RunState,
+  type: RecordType,
+  sent: readonly SentChange[],
+): Promise<Shown | string> {
+  const { run } = state;
+  const { staging, recorded } = run.snapshot;
+  const { listing } = findingsOf(state, type);
+  if (listing?.complete) return (key) => staging.observed(type.name, key);
+  if (run.mode !== 'fast') return `the listing of the ${type.name}s is not complete`;
+  const { personRead } = type.capabilities;
+  const keys = [...new Set(sent.map(({ key }) => key))];
+  if (!personRead || keys.length > readAtMost)
+    return `the next full run reads ${keys.length} ${type.name}s`;
+  const rows = new Map<Key, ObservedRow[]>();
+  try {
+    await each(keys, readAtOnce, async (key) => {
+      const id = recorded.get(type.name, key)?.id;
+      rows.set(key, await personRead.read({ key, id }, run.stop));
+    });
+  } catch (error) {
+    if (!isExpected(error) || error instanceof Interrupted) throw error;
+    return error.message;
+  }
+  return (key) => rows.get(key) ?? [];
+}
+
+/** Counts the records of a slice by what is wrong with them; each counts once in a bound. */
+function findingsIn(
+  { run: { snapshot } }: RunState,
+  type: RecordType,
+  { sent, shown }: { sent: readonly SentChange[]; shown: Shown },
+): CanaryFindings {
+  const found: CanaryFindings = { unsubscribed: 0, refused: 0, drift: 0, of: 0 };
+  for (const [key, changes] of Map.groupBy(sent, (change) => change.key)) {
+    const rows = shown(key);
+    const recorded = snapshot.recorded.get(type.name, key);
+    const all = changes.map((change) =>
+      change.state === 'rejected' ? 'refused' : type.readBack(change, { rows, recorded }),
+    );
+    found.of += 1;
+    for (const bound of canaryBounds) if (all.includes(bound)) found[bound] += 1;
+  }
+  return found;
+}

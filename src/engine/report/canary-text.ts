@@ -1,0 +1,119 @@
+/** Says what canaries are doing, what was found when one was read back, and what waits for it. */
+import {
+  type Canary,
+  type CanaryBound,
+  canaryBounds,
+  type CanaryPolicy,
+} from '../../domain/canary.ts';
+import { guardRows } from '../../domain/guard-classes.ts';
+import type { AskedClass } from '../../domain/plan-rule.ts';
+import { counted, withCommas } from '../../domain/values/counted.ts';
+import { countWords } from './guard-text.ts';
+
+/** The records of a slice that were read back, and how many of them are out of line. */
+export type CanaryFindings = Record<CanaryBound, number> & { of: number };
+
+const words: Record<CanaryBound, (n: number) => string> = {
+  unsubscribed: (n) => `unsubscribed or ${isOrAre(n, 'was', 'were')} blocked`,
+  refused: (n) => `${isOrAre(n, 'was', 'were')} refused by the platform`,
+  drift: (n) => `${isOrAre(n, 'does', 'do')} not show what was written`,
+};
+
+function isOrAre(n: number, one: string, many: string): string {
+  return n === 1 ? one : many;
+}
+
+/** Returns what of the findings is out of bounds; undefined if nothing is. */
+export function judgeCanary(
+  guard: AskedClass,
+  found: CanaryFindings,
+  { bounds, afterMs }: Pick<CanaryPolicy, 'bounds'> & { afterMs: number },
+): string | undefined {
+  const out = canaryBounds.filter((bound) => found[bound] * 100 > bounds[bound] * found.of);
+  if (out.length === 0) return undefined;
+  const [one, many] =
+    guardRows[guard].recordType === 'contact' ? ['person', 'people'] : ['template', 'templates'];
+  const said = out.map((bound, at) => {
+    const n = withCommas(found[bound]);
+    const whose = at === 0 ? ` of ${counted(found.of, one, many)} of the canary` : '';
+    return `${n}${whose} ${words[bound](found[bound])}`;
+  });
+  return `${said.join(', ')} within ${minutes(afterMs)}`;
+}
+
+function minutes(ms: number): string {
+  const n = Math.max(1, Math.round(ms / 60_000));
+  return n < 120 ? counted(n, 'minute') : counted(Math.round(n / 60), 'hour');
+}
+
+/** How a canary is shown: in `--json`, by `status` and in the console. */
+export interface ToldCanary {
+  class: AskedClass;
+  state: Canary['state'];
+  because: Canary['because'];
+  /** The people or templates of the slice, and of all that were planned. */
+  size: number;
+  of: number;
+  since: string;
+  /** When the slice may be read back; null unless it waits for that. */
+  readFrom: string | null;
+  /** What was found out of bounds; null if nothing was. */
+  found: string | null;
+}
+
+/** Returns a canary as programs read it. */
+export function tellCanary(
+  guard: AskedClass,
+  canary: Canary,
+  { waitMs }: Pick<CanaryPolicy, 'waitMs'>,
+): ToldCanary {
+  const { state, because, size, of, begunAt } = canary;
+  const readFrom = state === 'waiting' ? instant(canary.since.at + waitMs) : null;
+  const found = state === 'failed' ? canary.says : null;
+  return { class: guard, state, because, size, of, since: instant(begunAt), readFrom, found };
+}
+
+function instant(at: number): string {
+  return new Date(at).toISOString().replace(/\.\d+/, '');
+}
+
+const reasons: Record<Canary['because'], string> = {
+  'first load': 'this is a first load',
+  mapping: 'the mapping has changed',
+  templates: 'many templates change',
+};
+
+/** States what a canary is about, and how far it is. */
+export function canaryWords({ class: of, ...told }: ToldCanary): string {
+  const { recordType, words: about } = guardRows[of];
+  const slice = `a canary of ${countWords(recordType, told.size)} of ${withCommas(told.of)} ${about.planned}`;
+  const why = reasons[told.because];
+  switch (told.state) {
+    case 'applying':
+      return `${slice} is being changed, because ${why}`;
+    case 'waiting':
+      return `${slice} has been changed, because ${why}; it is read back from ${told.readFrom} on`;
+    case 'failed':
+      return `${slice} is out of bounds: ${told.found}`;
+    default:
+      return `${slice} was within bounds`;
+  }
+}
+
+/** States how many records wait for a canary, until when, and what to do. */
+export function waitingWords(
+  guard: AskedClass,
+  waiting: number,
+  { state, size, readFrom }: ToldCanary,
+): { reason: string; fix: string } {
+  const { recordType, words: about } = guardRows[guard];
+  const wait = waiting === 1 ? 'waits' : 'wait';
+  const who = `${countWords(recordType, waiting)} ${about.planned} ${wait}`;
+  const whom = `the canary of ${countWords(recordType, size)} (policy.canary)`;
+  if (state === 'applying')
+    return { reason: `${who} for ${whom}`, fix: 'the next run goes on with the slice' };
+  return {
+    reason: `${who} for ${whom}, which is read back from ${readFrom} on`,
+    fix: 'run again then; a worker goes on by itself',
+  };
+}

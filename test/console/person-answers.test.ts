@@ -1,0 +1,142 @@
+/** The first sentences of the page of a person: what is so in each channel, and what is next. */
+import { afterAll, expect, test } from 'vitest';
+import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
+import { closeBrowser, look, startConsole, viewer } from '../support/console/running-console.ts';
+
+afterAll(closeBrowser);
+
+const named = {
+  channels: [
+    { id: 'ch_news', name: 'Newsletter', subscription: 'news' },
+    { id: 'ch_product', name: 'Product news', subscription: 'product' },
+  ],
+};
+
+async function answers(world: Mirrored, who: string, options = {}) {
+  const { page, complaints } = await look(await startConsole([world.file], options));
+  await page.goto('/m/world/people');
+  await page.getByLabel('Address, CRM id or hash').fill(who);
+  await page.getByRole('button', { name: 'Find' }).click();
+  await page.getByRole('heading', { name: 'Now', exact: true }).waitFor();
+  const text = async (channel: string): Promise<string> =>
+    (await page.locator('.answer', { hasText: `${channel}:` }).innerText()).replaceAll(/\s+/g, ' ');
+  return { page, complaints, text };
+}
+
+const aTime = String.raw`\d+ \w{3} 2\d{3}, \d\d:\d\d UTC`;
+
+test('the first sentence says since when and why somebody is subscribed or not', async () => {
+  const world = await mirrored({ lines: { contacts: named } });
+  await world.call('sync');
+  world.people([
+    { email: ann, news: 'yes' },
+    { email: bob, news: 'no', product: 'no' },
+  ]);
+  await world.call('sync');
+  const { text, page } = await answers(world, bob);
+  expect(await text('Newsletter')).toMatch(
+    new RegExp(
+      `Newsletter: not subscribed. Opted out by this mirror on ${aTime}, because the CRM says so .record id-bob@example.com.. nothing to do`,
+    ),
+  );
+  expect(await page.locator('main').innerText()).not.toContain('ch_news:');
+  const other = await answers(world, ann);
+  expect(await other.text('Newsletter')).toMatch(
+    new RegExp(`Newsletter: subscribed. Opted in by this mirror on ${aTime}`),
+  );
+  expect(await other.text('Product news')).toContain('not subscribed.');
+});
+
+test('who left on the platform reads between which times, and what the CRM says', async () => {
+  const world = await mirrored({ lines: { contacts: named } });
+  await world.call('sync');
+  world.emulator.dashboard.leave(world.emulator.world.contact(ann)?.id ?? '', 'ch_news');
+  await world.call('sync');
+  await world.call('sync');
+  const { text, page } = await answers(world, ann);
+  expect(await text('Newsletter')).toMatch(
+    new RegExp(
+      `not subscribed. The person left on the platform between ${aTime} and ${aTime}. The CRM still says yes.`,
+    ),
+  );
+  await page.getByText('Resolve the conflict in Newsletter').click();
+  expect(await text('Newsletter')).toContain(
+    '“The person wants in” is not offered: the person opted out on the platform',
+  );
+  expect(await text('Product news')).toContain('nothing to do');
+  const read = (await world.call('runs', '--json')).json.runs[0].startedAt;
+  expect(await page.getByText('last seen').locator('time').getAttribute('datetime')).toBe(read);
+});
+
+test('who was deleted on the platform reads that first', async () => {
+  const world = await mirrored({ lines: { contacts: named } });
+  await world.call('sync');
+  world.emulator.dashboard.deleteContact(world.emulator.world.contact(ann)?.id ?? '');
+  await world.call('sync');
+  const { page } = await answers(world, ann);
+  expect(
+    await page
+      .getByRole('heading', { name: 'Now', exact: true })
+      .locator('~ p')
+      .first()
+      .innerText(),
+  ).toMatch(new RegExp(`^No longer on the platform since between ${aTime} and ${aTime}`));
+});
+
+test('each channel says of itself what waits, what is rejected and what has nothing to do', async () => {
+  const world = await mirrored({ lines: { contacts: named } });
+  world.config({ contacts: named, guards: { optIns: { percent: 0, floor: 1 } } });
+  await world.call('sync');
+  const names = [ann, 'eve@example.com', 'kim@example.com', 'pia@example.com'];
+  world.people([
+    { email: bob, news: 'yes', product: 'no' },
+    ...names.map((email) => ({ email, news: 'yes', product: 'yes' })),
+  ]);
+  expect((await world.call('sync')).code).toBe(3);
+  const before = await answers(world, ann);
+  expect(await before.text('Newsletter')).toContain('nothing to do');
+  expect(await before.text('Product news')).toContain(
+    'awaits a decision: opt in, because the CRM says so',
+  );
+  await before.page.locator('.answer').getByRole('link', { name: 'Approvals' }).waitFor();
+  const { held } = (await world.call('status', '--json')).json;
+  const part = ['--channel', 'ch_product', '--by', 'otto', '--reason', 'nobody asked'];
+  await world.call('reject', held[0].plan, ...part);
+  const after = await answers(world, ann, { user: viewer });
+  expect(await after.text('Product news')).toMatch(
+    new RegExp(`nothing to do: rejected by otto until ${aTime}: nobody asked`),
+  );
+  expect(after.complaints).toEqual([]);
+});
+
+test('an opt-out of somebody who is missing from the CRM says that, and nothing more', async () => {
+  const at = { policy: { absent: 'opt_out' }, guards: { absentReadings: 1, absentFor: '0s' } };
+  const world = await mirrored({ lines: { contacts: named, ...at } });
+  await world.call('sync');
+  world.people([{ email: bob, news: 'yes', product: 'no' }]);
+  await world.call('sync');
+  await world.call('sync');
+  const { text, page } = await answers(world, ann);
+  expect(await text('Newsletter')).toMatch(
+    new RegExp(`Opted out by this mirror on ${aTime}, because the person was missing from the CRM`),
+  );
+  const rules = page.getByRole('heading', { name: 'Which rule decided our last change' });
+  const said = await rules.locator('~ ul').innerText();
+  expect(said).toContain('missing from the CRM; ours, subscribed, and due to be opted out');
+  expect(said).not.toContain('flagged');
+});
+
+test('the beginning of an address finds people, but only for users who see addresses', async () => {
+  const world = await mirrored();
+  await world.call('sync');
+  const search = async (options = {}) => {
+    const { page } = await look(await startConsole([world.file], options));
+    await page.goto('/m/world/people');
+    await page.getByText('Type the whole address, a CRM id or a hash').waitFor();
+    await page.getByLabel('Address, CRM id or hash').fill('an');
+    await page.getByRole('button', { name: 'Find' }).click();
+    return page.getByRole('status').innerText();
+  };
+  expect(await search()).toContain(ann);
+  expect(await search({ user: viewer })).toContain('Nobody was found');
+});

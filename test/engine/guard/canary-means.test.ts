@@ -1,0 +1,137 @@
+/** Canaries beside guards, rules and windows, and what may happen to a slice. */
+import { describe, expect, test } from 'vitest';
+import { hoursOf } from '../../../src/domain/change-window.ts';
+import { compileRule } from '../../../src/config/schema/rule-condition.ts';
+import {
+  approve,
+  exportOf,
+  flag,
+  hour,
+  person,
+  range,
+} from '../../support/engine/change-volume.ts';
+import { begun, canaryOf, created, minute, watched } from '../../support/engine/canary-stage.ts';
+import type { StageOptions } from '../../support/engine/engine-stage.ts';
+
+describe('with other means', () => {
+  test('a window that is closed begins no canary, and one that closes makes the slice wait', async () => {
+    const { stage, options } = await watched();
+    const allow = hoursOf('08:00-18:00');
+    if ('reason' in allow) throw new Error(allow.reason);
+    Object.assign(options, { manner: 'new', windows: [{ allow, for: ['opt_in'] }] });
+    exportOf(stage, range(0, 50));
+    await stage.clock.advance(Date.parse('2026-02-02T20:00Z') - stage.clock.now());
+    expect(await stage.sync()).toMatchObject({ deferred: { opt_in: 30 }, canaries: [] });
+    await stage.clock.advance(13 * hour);
+    const run = await stage.sync();
+    expect(run).toMatchObject({ deferred: { opt_in: 25 }, contacts: { applied: { create: 5 } } });
+    await stage.clock.advance(12 * hour);
+    const late = await stage.sync();
+    expect(late).toMatchObject({ deferred: { opt_in: 25 }, canaries: [{ state: 'passed' }] });
+    expect(late.reasons).toEqual([
+      '25 people to be created or opted in wait for Wed 08:00 (windows)',
+    ]);
+  });
+
+  test('guards judge first; what is approved then waits for the canary', async () => {
+    const guards = { opt_in: { percent: 0, floor: 10 } };
+    const { stage, run } = await begun({ guards });
+    expect(run).toMatchObject({ status: 'held', contacts: { held: { opt_in: 30 } }, canaries: [] });
+    approve(stage, run.plan);
+    expect(await stage.sync()).toMatchObject({
+      status: 'done',
+      deferred: { opt_in: 25 },
+      contacts: { applied: { create: 5 }, held: { opt_in: 0 } },
+    });
+    await stage.clock.advance(31 * minute);
+    // The approval is still in force, because the first run could not do everything.
+    expect(await stage.sync()).toMatchObject({
+      status: 'done',
+      contacts: { applied: { create: 25 } },
+    });
+  });
+
+  test('a rule and a failed canary are one question', async () => {
+    const { stage, options } = await begun();
+    for (const one of created(stage).slice(0, 3)) stage.emulator.dashboard.unsubscribe(one.email);
+    await stage.clock.advance(31 * minute);
+    const when = compileRule('plan.create > 10');
+    if (!('judge' in when)) throw new Error(when.reason);
+    // oxlint-disable-next-line unicorn/no-thenable
+    Object.assign(options, { rules: [{ when, then: 'ask', say: 'Ask Ann' }] });
+    const run = await stage.sync();
+    expect(run.problems[0]?.reason).toContain('within 31 minutes; Ask Ann (the rule');
+    expect(run).toMatchObject({ contacts: { held: { opt_in: 25 } } });
+  });
+
+  test('flagged deletions pass a failed canary, and so do stated opt-outs', async () => {
+    const { stage } = await begun();
+    for (const one of created(stage).slice(0, 3)) stage.emulator.dashboard.unsubscribe(one.email);
+    await stage.clock.advance(31 * minute);
+    exportOf(stage, [flag(0), person(1, { ch_news: 'no' }), ...range(2, 50)]);
+    expect(await stage.sync()).toMatchObject({
+      status: 'held',
+      contacts: { applied: { opt_out: 2, delete: 1, create: 0 } },
+    });
+  });
+});
+
+describe('a slice', () => {
+  test('is the same after a process dies, and the wait begins once all of it is changed', async () => {
+    let left = Infinity;
+    const wire: StageOptions['wire'] = (send) => async (request, signal) => {
+      if (request.method === 'POST' && left-- <= 0) throw new Error('killed');
+      return send(request, signal);
+    };
+    const { stage, options } = await watched({ wire, limits: ['contacts.enrol=1/10'] });
+    Object.assign(options, { manner: 'new' });
+    exportOf(stage, range(0, 50));
+    left = 2;
+    await expect(stage.sync()).rejects.toThrow('killed');
+    left = Infinity;
+    expect(canaryOf(stage)).toMatchObject({ state: 'applying', size: 5, of: 30 });
+    const before = canaryOf(stage);
+    await stage.clock.advance(hour);
+    const run = await stage.sync();
+    expect(run).toMatchObject({ status: 'done', deferred: { opt_in: 25 } });
+    expect(stage.emulator.world.contacts()).toHaveLength(25);
+    expect(canaryOf(stage)).toMatchObject({ state: 'waiting', run: before?.run });
+  });
+
+  test('that the platform refuses in part is out of bounds', async () => {
+    let posts = 0;
+    const wire: StageOptions['wire'] = (send) => async (request, signal) => {
+      posts += request.method === 'POST' ? 1 : 0;
+      const isRefused = request.method === 'POST' && (posts === 21 || posts === 22);
+      return isRefused
+        ? { status: 422, headers: {}, body: '{"message":"not now"}' }
+        : send(request, signal);
+    };
+    const { stage } = await begun({ wire });
+    await stage.clock.advance(31 * minute);
+    const run = await stage.sync();
+    expect(run.problems.find((one) => one.class === 'held')?.reason).toContain('refused');
+  });
+
+  test('waits for both clocks: one that jumps ahead shortens nothing', async () => {
+    let ahead = 0;
+    const { stage } = await begun({ ahead: () => ahead });
+    ahead = 2 * hour;
+    await stage.clock.advance(minute);
+    expect(await stage.sync()).toMatchObject({ deferred: { opt_in: 25 } });
+    // A clock that is set back begins the wait anew by that clock.
+    ahead = -2 * hour;
+    await stage.clock.advance(31 * minute);
+    expect(await stage.sync()).toMatchObject({ deferred: { opt_in: 25 } });
+    await stage.clock.advance(31 * minute);
+    expect(await stage.sync()).toMatchObject({ contacts: { applied: { create: 25 } } });
+  });
+
+  test('is read back by runs about all people only', async () => {
+    const { stage } = await begun();
+    await stage.clock.advance(31 * minute);
+    const run = await stage.sync({ mode: { single: person(1).email } });
+    expect(run.canaries).toEqual([]);
+    expect(canaryOf(stage)).toMatchObject({ state: 'waiting' });
+  });
+});
