@@ -60,7 +60,8 @@ export interface AssignmentStore {
   claim(candidate: Candidate): Promise<Claim>;
   /**
    * Returns whether the mirror is still assigned to this worker. It must be called every few
-   * seconds, or when the heartbeat of the process says so. If Redis was emptied, stores the assignment again.
+   * seconds, or when the heartbeat of the process says so. If Redis was emptied, stores the
+   * assignment again.
    */
   keep(own: Pick<Candidate, 'snapshot' | 'generation' | 'file'>): Promise<boolean>;
   /** Releases the mirror, so that another worker can claim it immediately. */

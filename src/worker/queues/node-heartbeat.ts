@@ -1,6 +1,6 @@
 /**
- * Shows in Redis that a worker of many mirrors is alive: one key for the process, instead of one for
- * each mirror. The key of a mirror names the process (assignment-store.ts).
+ * Shows in Redis that a worker of many mirrors is alive: one key for the process, instead of one
+ * for each mirror. The key of a mirror names the process (assignment-store.ts).
  *
  *   a beat finds             result
  *   the key of the process   nothing
