@@ -20,10 +20,10 @@ import {
   environment,
   evaluateOnce,
   type Flaw,
-  inner,
   longestText,
   tooMuch,
 } from './condition-bounds.ts';
+import { inner } from './condition-nodes.ts';
 import { text as textField } from './field-types.ts';
 
 /** Returns the schema of a configuration field that contains a condition. */

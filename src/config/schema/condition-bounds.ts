@@ -18,6 +18,7 @@ import { Environment, type ASTNode } from '@marcbachmann/cel-js';
 import { RE2JS, RE2JSSyntaxException } from 're2js';
 import type { Fault } from '../../domain/record.ts';
 import { fault } from '../../domain/schema-fault.ts';
+import { callsIn, inner } from './condition-nodes.ts';
 
 /** The reason why a text is not a valid condition, and the position of the character concerned. */
 export interface Flaw extends Fault {
@@ -135,31 +136,6 @@ function flawOf({ op, args }: ASTNode): Fault | undefined {
       'correct the pattern (RE2: without lookaround and backreferences, repeats up to 1000)',
     );
   }
-}
-
-interface Call {
-  name: string;
-  at: number;
-  /** The end of the call's receiver. */
-  after: number;
-}
-
-function callsIn(node: ASTNode): Call[] {
-  const within = inner(node).flatMap(callsIn);
-  if (node.op === 'call')
-    return [{ name: node.args[0], at: node.start, after: node.start }, ...within];
-  if (node.op !== 'rcall') return within;
-  const [name, receiver] = node.args;
-  return [{ name, at: node.start, after: receiver.range.end }, ...within];
-}
-
-/** Returns the direct child nodes of a node. */
-export function inner({ args }: ASTNode): ASTNode[] {
-  return [args].flat(3).filter(isNode);
-}
-
-function isNode(value: unknown): value is ASTNode {
-  return typeof value === 'object' && value !== null && 'op' in value;
 }
 
 function first<T, F>(all: readonly T[], find: (one: T) => F | undefined): F | undefined {

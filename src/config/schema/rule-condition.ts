@@ -19,7 +19,8 @@ import {
 } from '../../domain/plan-rule.ts';
 import type { Fault } from '../../domain/record.ts';
 import { fault } from '../../domain/schema-fault.ts';
-import { type Flaw, inner } from './condition-bounds.ts';
+import type { Flaw } from './condition-bounds.ts';
+import { callsIn, inner } from './condition-nodes.ts';
 import { text as textField } from './field-types.ts';
 
 const fieldsOf = <T extends string>(names: readonly string[], type: T): Record<string, T> =>
@@ -98,8 +99,9 @@ export function compileRule(text: string): PlanCondition | Flaw {
       );
       return { at: 0, ...mistake };
     }
-    const has = findHas(evaluate.ast);
-    if (has) return { at: has.start, ...fault('asks with has(), and every name exists', noHas) };
+    // The library does not check what has() asks for: a misspelt name would be false.
+    const has = callsIn(evaluate.ast).find(({ name }) => name === 'has');
+    if (has) return { at: has.at, ...fault('asks with has(), and every name exists', noHas) };
     return { text, names: [...new Set(namesIn(evaluate.ast))], judge: judging(evaluate) };
   } catch (error) {
     return told(error);
@@ -136,16 +138,6 @@ function integer(n: number): bigint {
 function namesIn(node: ASTNode): string[] {
   const own = node.op === 'id' && names.includes(node.args) ? [node.args] : [];
   return [...own, ...inner(node).flatMap(namesIn)];
-}
-
-/** Returns the call of has(), which the library does not check: a misspelt name would be false. */
-function findHas(node: ASTNode): ASTNode | undefined {
-  if (node.op === 'call' && node.args[0] === 'has') return node;
-  for (const child of inner(node)) {
-    const found = findHas(child);
-    if (found) return found;
-  }
-  return undefined;
 }
 
 /** Rewrites the library's error in this project's words. */
