@@ -101,45 +101,44 @@ function stopJob({ jobs }: ConsoleMirror, { subject = '' }: FormValues): Outcome
 interface Called {
   argv: readonly string[];
   values: FormValues;
+  /** The job from which this one follows. */
+  before?: Job;
 }
 
 /** Begins a job. The page of its subject shows the answer. */
-async function beginJob(acting: Acting, { argv, values }: Called): Promise<Outcome> {
-  const { name, user, mirror, clock } = acting;
+async function beginJob(acting: Acting, called: Called): Promise<Outcome> {
+  const job = startJob(acting, called);
+  if (!job) return { code: exitCode('held'), lines: ['This is in progress already.'] };
+  await soon(
+    job.then((ended) => planAgain(acting, ended, called.values)),
+    acting.clock,
+  );
+  return undefined;
+}
+
+function startJob({ name, user, mirror }: Acting, { argv, values, before }: Called) {
   const about = jobActions[name];
   if (!about) throw new Error(`${name} is no job`);
-  const { kind, isReading } = about;
-  const asked = { kind, subject: about.subjectOf(values), by: user.name, argv };
-  const job = mirror.jobs.begin({
-    ...asked,
+  const { kind, isReading, subjectOf } = about;
+  return mirror.jobs.begin({
+    kind,
+    subject: subjectOf(values),
+    by: user.name,
+    argv,
+    before,
     isStoppable: isReading,
     work: async (heard, stop) =>
       isReading ? mirror.runApart(argv, heard, stop) : mirror.run(user, argv),
   });
-  if (!job) return { code: exitCode('held'), lines: ['This is in progress already.'] };
-  await soon(
-    job.then((ended) => planAgain(acting, ended, values)),
-    clock,
-  );
-  return undefined;
 }
 
 /** The exit codes with which an undo has left something to decide: another plan, or an approval. */
 const undecided: ReadonlySet<number> = new Set((['invalid', 'held'] as const).map(exitCode));
 
 /** Makes the plan of an undo anew if the undo was refused, or a guard has held a part of it. */
-async function planAgain(acting: Acting, job: Job, values: FormValues): Promise<void> {
-  const { answer, kind, subject } = job;
+async function planAgain(acting: Acting, before: Job, values: FormValues): Promise<void> {
+  const { answer, kind } = before;
   if (kind !== 'undo' || !answer || !undecided.has(answer.code)) return;
-  const { user, mirror } = acting;
-  const argv = actions['undo-plan']?.(values) ?? [];
-  await mirror.jobs.begin({
-    kind: 'undo-plan',
-    subject,
-    by: user.name,
-    argv,
-    before: job,
-    isStoppable: true,
-    work: async (heard, stop) => mirror.runApart(argv, heard, stop),
-  });
+  const name = 'undo-plan';
+  await startJob({ ...acting, name }, { argv: actions[name]?.(values) ?? [], values, before });
 }

@@ -10,6 +10,7 @@ import { guardNames, guardRows } from '../domain/guard-classes.ts';
 import { counted, withCommas } from '../domain/values/counted.ts';
 import { signing } from '../engine/report/approval-rules.ts';
 import { limitWords } from '../engine/report/forecast-text.ts';
+import { countWords } from '../engine/report/guard-text.ts';
 import { heldIn, type Summary } from '../engine/report/run-summary.ts';
 import type { PersonDifference } from './compare-rehearsals.ts';
 import { changedPeople, changedTemplates, countSubscribed } from './platform-state.ts';
@@ -79,8 +80,7 @@ function approvalLines({ summary, config }: Rehearsed, { file }: Shown): string[
     .filter((guard) => held[guard] > 0)
     .map((guard) => {
       const { recordType, words: of } = guardRows[guard];
-      const [one, many] = recordType === 'contact' ? ['person', 'people'] : ['template', undefined];
-      const who = `${counted(held[guard], one ?? '', many)} would await approval (${of.counted})`;
+      const who = `${countWords(recordType, held[guard])} would await approval (${of.counted})`;
       return `${who}: after the run, ${commandLine(words, file)} lets the next run do it`;
     });
 }
@@ -154,7 +154,7 @@ function peopleLines({ before, after, changes }: Rehearsed, { nameOf, most }: Sh
   ];
 }
 
-/** Renders the people with whom two configurations do something else. */
+/** Renders the people that two configurations treat differently. */
 export function differenceLines(
   { differences, other }: { differences: readonly PersonDifference[]; other: Rehearsed },
   { file, against, nameOf, most }: Shown & { against: string },

@@ -10,9 +10,9 @@ import type { Shell } from './process-shell.ts';
 const program = fileURLToPath(new URL('../../../bin/crm-mirror.mjs', import.meta.url));
 const mostChars = 1024 * 1024;
 
-/** What a command line in another process has answered. */
-export interface SeparateAnswer {
-  /** The exit code; 1 if there is none. A process that prints more than a megabyte is stopped. */
+/** What a command line has answered. */
+export interface CommandAnswer {
+  /** The exit code (docs/exit-codes.md). */
   code: number;
   /** The results, and the notes. */
   out: string;
@@ -23,14 +23,16 @@ export interface SeparateAnswer {
 const drawn = z.object({ progress: z.string() });
 
 /**
- * Runs a command line and returns its answer. `heard` receives each progress line and each note.
+ * Runs a command line and returns its answer, with the exit code 1 if the process has none. A
+ * process that prints more than a megabyte is stopped. `heard` receives each progress line and each
+ * note.
  * When `stop` is aborted, the process is asked to stop; it stops by itself if this one dies.
  */
 export async function runSeparately(
   argv: readonly string[],
   { env, stop }: Pick<Shell, 'env' | 'stop'>,
   heard: (line: string) => void = () => undefined,
-): Promise<SeparateAnswer> {
+): Promise<CommandAnswer> {
   const child = spawn(process.execPath, [program, ...argv], {
     env,
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],

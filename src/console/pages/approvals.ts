@@ -12,7 +12,7 @@ import type { PlanGroup } from '../../snapshot/guards/plan-parts.ts';
 import type { Seen } from '../../cli/lookup/snapshot-command.ts';
 import { actionForm } from '../view/form.ts';
 import { html, type Html, type Page, type PageRequest } from '../view/page.ts';
-import { personLink } from '../view/person-link.ts';
+import { namedRecord } from '../view/person-link.ts';
 import { type Cell, numbers, table } from '../view/table.ts';
 import { rehearsalLink } from './rehearsal/rehearsal.ts';
 
@@ -51,13 +51,12 @@ interface Shown {
 const nothing: Shown = { groups: [], samples: [], asked: new Map() };
 const samplesShown = 20;
 
-function planIn(request: PageRequest, { snapshot, names }: Seen, plan: string): Shown {
+function planIn(request: PageRequest, seen: Seen, plan: string): Shown {
+  const { snapshot } = seen;
   if (!snapshot) return nothing;
   const changes = snapshot.awaitingApproval.changes(plan, samplesShown);
   const rows = changes.map(({ kind, key, op, part }) => {
-    const name = names({ kind, key });
-    const who =
-      kind === 'contact' ? html`<a href="${personLink(request, snapshot, key)}">${name}</a>` : name;
+    const who = namedRecord(request, seen, { kind, key });
     return [who, changeName(op, false), part === '' ? '–' : part];
   });
   const asked = new Map(

@@ -6,11 +6,11 @@ import { see, type Seen } from '../../cli/lookup/snapshot-command.ts';
 import { assemble } from '../../cli/compose/assemble-mirror.ts';
 import type { Assembled, Shell } from '../../cli/compose/process-shell.ts';
 import { connect } from '../../cli/compose/platform-connection.ts';
-import { runSeparately } from '../../cli/compose/separate-process.ts';
+import { type CommandAnswer, runSeparately } from '../../cli/compose/separate-process.ts';
 import { renderLine } from '../../cli/output/text-style.ts';
 import type { Platform } from '../../platform/platform.ts';
 import type { User } from '../access/visitor.ts';
-import { createJobs, type JobAnswer, type Jobs } from './jobs.ts';
+import { createJobs, type Jobs } from './jobs.ts';
 import { type PageStatus, readPageStatus } from './page-status.ts';
 
 /** A mirror that the console shows. */
@@ -49,7 +49,7 @@ export interface ConsoleMirror {
 }
 
 /** What a command has answered. */
-export interface CommandResult extends JobAnswer {
+export interface CommandResult extends CommandAnswer {
   /** What it printed: results first, then notes. */
   lines: string[];
 }

@@ -1,6 +1,13 @@
 /** Reads the document that a job has answered with. */
 import { z } from 'zod';
-import type { JobAnswer } from './jobs.ts';
+import type { CommandAnswer } from '../../cli/compose/separate-process.ts';
+
+/** How many people await approval, by guard. */
+export const heldPeople = z.object({
+  delete: z.number(),
+  opt_in: z.number(),
+  opt_out: z.number(),
+});
 
 /** What stands there instead if a command has failed. */
 const refused = z
@@ -9,7 +16,10 @@ const refused = z
   .or(z.object({ error: z.string() }).transform(({ error }) => error.split('\n')));
 
 /** Returns the document, or the lines that say why it is another one, or none. */
-export function documentIn<T>({ code, out, err }: JobAnswer, schema: z.ZodType<T>): T | string[] {
+export function documentIn<T>(
+  { code, out, err }: CommandAnswer,
+  schema: z.ZodType<T>,
+): T | string[] {
   const document = parsed(out);
   const read = schema.safeParse(document);
   if (read.success) return read.data;

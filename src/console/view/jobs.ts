@@ -4,6 +4,7 @@
  * one job at a time. Nothing is stored: when the process ends, its jobs are forgotten.
  */
 import type { Clock } from '../../domain/clock.ts';
+import type { CommandAnswer } from '../../cli/compose/separate-process.ts';
 import { explain } from '../../cli/output/failure-report.ts';
 
 /** What is done: a rehearsal, the plan of an undo, or the undo itself. */
@@ -15,15 +16,6 @@ export const rehearsalSubject = 'rehearsal';
 /** Returns the subject of a run that is undone. */
 export function undoSubject(run: string): string {
   return `undo ${run}`;
-}
-
-/** The answer of a command. */
-export interface JobAnswer {
-  /** The exit code (docs/exit-codes.md). */
-  code: number;
-  /** The results, and the notes. */
-  out: string;
-  err: string;
 }
 
 /** Work that an operator has begun. */
@@ -41,7 +33,7 @@ export interface Job {
   /** The last progress line; empty at first. */
   progress: string;
   /** Undefined while it runs. */
-  answer: JobAnswer | undefined;
+  answer: CommandAnswer | undefined;
   /** The job of the same subject from which this one follows. */
   before: Job | undefined;
   /** Asks it to stop; undefined if it cannot be stopped here. */
@@ -52,7 +44,7 @@ export interface Job {
 export interface NewJob extends Pick<Job, 'kind' | 'subject' | 'by' | 'argv'> {
   before?: Job | undefined;
   isStoppable: boolean;
-  work(heard: (line: string) => void, stop: AbortSignal): Promise<JobAnswer>;
+  work(heard: (line: string) => void, stop: AbortSignal): Promise<CommandAnswer>;
 }
 
 /** The jobs of one mirror. */
@@ -98,7 +90,7 @@ export function createJobs(clock: Pick<Clock, 'now'>): Jobs {
       jobs.delete(asked.subject);
       jobs.set(asked.subject, job);
       forgetOldest();
-      const end = (answer: JobAnswer): Job => {
+      const end = (answer: CommandAnswer): Job => {
         job.endedAt = clock.now();
         job.answer = answer;
         return job;

@@ -3,11 +3,12 @@
  * is in the history of a browser or the log of a proxy. The same person always has the same link.
  */
 import { createHmac } from 'node:crypto';
-import type { Key } from '../../domain/record.ts';
+import type { Key, RecordTypeName } from '../../domain/record.ts';
+import type { Seen } from '../../cli/lookup/snapshot-command.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import { isExpected } from '../../domain/errors.ts';
 import { sealOf } from '../../worker/queues/payload-encryption.ts';
-import { linkTo, type PageRequest } from './page.ts';
+import { html, type Html, linkTo, type PageRequest } from './page.ts';
 
 type Meta = Pick<Snapshot['meta'], 'get'>;
 
@@ -22,6 +23,17 @@ export function personLink(
   const nonce = createHmac('sha256', secret).update(`link ${key}`).digest().subarray(0, 12);
   const sealed = sealOf(secret, () => nonce).close(key);
   return linkTo(request, `people/${Buffer.from(sealed, 'base64').toString('base64url')}`);
+}
+
+/** Returns the name of a record, with a link to the page if it is a person. */
+export function namedRecord(
+  request: Pick<PageRequest, 'mirror'>,
+  { snapshot, names }: Pick<Seen, 'snapshot' | 'names'>,
+  record: { kind: RecordTypeName; key: Key },
+): Html | string {
+  const name = names(record);
+  if (!snapshot || record.kind !== 'contact') return name;
+  return html`<a href="${personLink(request, snapshot, record.key)}">${name}</a>`;
 }
 
 /** Returns the key in the last part of such an address, or undefined if it is none. */

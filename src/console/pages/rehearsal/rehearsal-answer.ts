@@ -1,7 +1,7 @@
 /** Reads what `rehearse --json` has answered. */
 import { z } from 'zod';
-import type { JobAnswer } from '../../view/jobs.ts';
-import { documentIn } from '../../view/job-document.ts';
+import type { CommandAnswer } from '../../../cli/compose/separate-process.ts';
+import { documentIn, heldPeople } from '../../view/job-document.ts';
 
 const counts = z.record(z.string(), z.number());
 const state = z.object({ status: z.string(), channels: z.record(z.string(), z.string()) });
@@ -13,7 +13,7 @@ const rehearsal = z.object({
   plan: z.string(),
   ms: z.number(),
   reads: z.number(),
-  contacts: z.object({ changes: counts, applied: counts, held: counts }),
+  contacts: z.object({ changes: counts, applied: counts, held: heldPeople }),
   templates: z.object({ changes: counts, applied: counts, held: z.number() }),
   requests: z.object({ total: z.number(), byRoute: counts, rateLimited: z.number() }),
   limits: z.array(
@@ -65,6 +65,6 @@ const rehearsal = z.object({
 export type Rehearsal = z.output<typeof rehearsal>;
 
 /** Returns the rehearsal, or the lines that say why there is none. */
-export function rehearsalIn(answer: JobAnswer): Rehearsal | string[] {
+export function rehearsalIn(answer: CommandAnswer): Rehearsal | string[] {
   return documentIn(answer, rehearsal);
 }

@@ -1,6 +1,9 @@
-/** Shows how a rehearsed run went: how long, what it did, and how it ended for whom. */
+/** Shows how a rehearsed run went: how long, what it did, and who ended otherwise. */
 import { guardNames, guardRows } from '../../../domain/guard-classes.ts';
 import { counted, withCommas } from '../../../domain/values/counted.ts';
+import { limitWords } from '../../../engine/report/forecast-text.ts';
+import { countWords } from '../../../engine/report/guard-text.ts';
+import { heldIn } from '../../../engine/report/run-summary.ts';
 import { changeName, stateWords } from '../../../cli/output/change-words.ts';
 import { lasting } from '../../../cli/output/format-values.ts';
 import { classWords } from '../../../cli/output/problem-groups.ts';
@@ -8,7 +11,7 @@ import { maskedText } from '../../../cli/lookup/masked-request.ts';
 import type { Seen } from '../../../cli/lookup/snapshot-command.ts';
 import { html, type Html, linkTo, type PageRequest, prose, timeOf } from '../../view/page.ts';
 import { channelName } from '../../view/channel-name.ts';
-import { personLink } from '../../view/person-link.ts';
+import { namedRecord } from '../../view/person-link.ts';
 import { type Cell, factsTable, names, numbers, table } from '../../view/table.ts';
 import type { Rehearsal } from './rehearsal-answer.ts';
 
@@ -39,14 +42,8 @@ export function resultOf(
     ${problemsSection(request, found)} ${peopleSection(request, seen, found)}`;
 }
 
-/** Returns how many records would await approval, by guard. */
-function heldIn({ contacts, templates }: Rehearsal): Map<(typeof guardNames)[number], number> {
-  const all: Record<string, number> = { ...contacts.held, template: templates.held };
-  return new Map(guardNames.map((guard) => [guard, all[guard] ?? 0]));
-}
-
-function sum(counts: Iterable<number>): number {
-  return [...counts].reduce((all, n) => all + n, 0);
+function sum(counts: readonly number[]): number {
+  return counts.reduce((all, n) => all + n, 0);
 }
 
 function tiles(found: Rehearsal): Html {
@@ -56,7 +53,7 @@ function tiles(found: Rehearsal): Html {
   return html`<div class="tiles">
     ${tile(lasting(ms), 'it would take')}
     ${tile(withCommas(peopleCount), 'people would end otherwise than today')}
-    ${tile(withCommas(sum(heldIn(found).values())), 'would await approval')}
+    ${tile(withCommas(sum(Object.values(heldIn(found)))), 'would await approval')}
     ${tile(withCommas(requests.total), 'requests to the platform')}
   </div>`;
 }
@@ -80,15 +77,15 @@ function deferredPart({ deferred }: Rehearsal): Html | '' {
 }
 
 function approvalsSection(found: Rehearsal): Html | '' {
-  const held = [...heldIn(found)].filter(([, n]) => n > 0);
+  const counts = heldIn(found);
+  const held = guardNames.filter((guard) => counts[guard] > 0);
   if (held.length === 0) return '';
   return html`<section>
     <h2>What would await approval</h2>
     <ul>
-      ${held.map(([guard, n]) => {
+      ${held.map((guard) => {
         const { recordType, words } = guardRows[guard];
-        const who =
-          recordType === 'contact' ? counted(n, 'person', 'people') : counted(n, 'template');
+        const who = countWords(recordType, counts[guard]);
         return html`<li>${who} ${words.planned}: ${words.cause}.</li>`;
       })}
     </ul>
@@ -161,15 +158,15 @@ type Person = Rehearsal['people'][number];
 
 function peopleSection(
   request: PageRequest,
-  { snapshot, names: nameOf }: Seen,
+  seen: Seen,
   { people, peopleCount }: Rehearsal,
 ): Html | '' {
+  const { snapshot, names: nameOf } = seen;
   if (peopleCount === 0) return '';
   const isNamed = snapshot !== undefined || request.user.seesAddresses;
   const row = ({ key, before, after, changes }: Person): Cell[] => {
-    const name = nameOf({ kind: 'contact', key });
     const reasons = [...new Set(changes.map(({ reason }) => reason))].join('; ');
-    const who = snapshot ? html`<a href="${personLink(request, snapshot, key)}">${name}</a>` : name;
+    const who = namedRecord(request, seen, { kind: 'contact', key });
     const states = `${stateIn(request, before)} → ${stateIn(request, after)}`;
     return [who, states, request.user.seesAddresses ? reasons : maskedText(reasons, nameOf)];
   };
@@ -229,7 +226,7 @@ function requestsSection({ requests, limits, reads }: Rehearsal): Html {
     .toSorted(([, a], [, b]) => b - a)
     .map(([route, n]): Cell[] => {
       const limit = limits.find((one) => one.route === route);
-      const words = limit ? `${withCommas(limit.limit)} every ${lasting(limit.windowMs)}` : '–';
+      const words = limit ? limitWords({ ...limit, others: 0 }, lasting) : '–';
       return [route, withCommas(n), words, limit ? origins[limit.from] : '–'];
     });
   return html`<section>

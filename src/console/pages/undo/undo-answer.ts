@@ -1,7 +1,7 @@
 /** Reads what `undo --json` has answered: a plan, or what was sent. */
 import { z } from 'zod';
-import { documentIn } from '../../view/job-document.ts';
-import type { JobAnswer } from '../../view/jobs.ts';
+import { documentIn, heldPeople } from '../../view/job-document.ts';
+import type { CommandAnswer } from '../../../cli/compose/separate-process.ts';
 
 const counts = z.record(z.string(), z.number());
 
@@ -9,7 +9,7 @@ const summary = z.object({
   run: z.string(),
   status: z.enum(['done', 'held', 'rejected', 'failed', 'interrupted']),
   plan: z.string(),
-  contacts: z.object({ applied: counts, held: counts, refused: z.number() }),
+  contacts: z.object({ applied: counts, held: heldPeople, refused: z.number() }),
   templates: z.object({ applied: counts, held: z.number(), refused: z.number() }),
   deferred: counts,
   reasons: z.array(z.string()),
@@ -44,14 +44,14 @@ export type UndoPlan = z.output<typeof plan>;
 export type Undone = z.output<typeof summary>;
 
 /** Returns the plan, or the lines that say why there is none. */
-export function planIn(answer: JobAnswer): UndoPlan | string[] {
+export function planIn(answer: CommandAnswer): UndoPlan | string[] {
   const found = documentIn(answer, plan);
   if (Array.isArray(found)) return found;
   return found.status === 'failed' || found.status === 'interrupted' ? found.reasons : found;
 }
 
 /** Returns what came of it, or the lines that say why nothing did. */
-export function undoneIn(answer: JobAnswer): Undone | string[] {
+export function undoneIn(answer: CommandAnswer): Undone | string[] {
   const found = documentIn(answer, summary);
   return Array.isArray(found) || found.run !== '' ? found : linesOf(found);
 }

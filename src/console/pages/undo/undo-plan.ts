@@ -3,10 +3,12 @@ import { guardNames, guardRows } from '../../../domain/guard-classes.ts';
 import { counted, withCommas } from '../../../domain/values/counted.ts';
 import { changeName } from '../../../cli/output/change-words.ts';
 import type { Seen } from '../../../cli/lookup/snapshot-command.ts';
+import { countWords } from '../../../engine/report/guard-text.ts';
+import { heldIn } from '../../../engine/report/run-summary.ts';
 import { actionForm } from '../../view/form.ts';
 import { html, type Html, type PageRequest } from '../../view/page.ts';
 import { channelName } from '../../view/channel-name.ts';
-import { personLink } from '../../view/person-link.ts';
+import { namedRecord } from '../../view/person-link.ts';
 import { type Cell, names, table } from '../../view/table.ts';
 import type { UndoPlan } from './undo-answer.ts';
 
@@ -24,28 +26,16 @@ type Group = Pick<UndoPlan['planned'][number], 'kind' | 'op' | 'count'>;
 
 /** Formats a group, such as: Opt out: 2 subscriptions */
 function groupWords({ kind, op, count }: Group): string {
-  const ofTemplate = counted(count, 'template');
-  const ofPerson =
-    op === 'delete' ? counted(count, 'person', 'people') : counted(count, 'subscription');
+  const isRecord = kind === 'template' || op === 'delete';
+  const what = isRecord ? countWords(kind, count) : counted(count, 'subscription');
   const name = changeName(op, false);
-  const what = kind === 'template' ? ofTemplate : ofPerson;
   return `${name.charAt(0).toUpperCase()}${name.slice(1)}: ${what}`;
-}
-
-function who(
-  request: PageRequest,
-  { snapshot, names: nameOf }: Seen,
-  { kind, key }: { kind: Group['kind']; key: string },
-): Cell {
-  if (kind === 'template') return key;
-  const name = nameOf({ kind, key });
-  return snapshot ? html`<a href="${personLink(request, snapshot, key)}">${name}</a>` : name;
 }
 
 function plannedSection(request: PageRequest, seen: Seen, { planned, undoes }: UndoPlan): Html {
   const groups = planned.map((group) => {
     const rows = group.records.map(({ key, channels }): Cell[] => [
-      who(request, seen, { kind: group.kind, key }),
+      namedRecord(request, seen, { kind: group.kind, key }),
       channels.length === 0 ? '–' : channels.map((id) => channelName(request, id)).join(', '),
     ]);
     const waits = group.held ? ' (awaits approval)' : '';
@@ -80,7 +70,7 @@ function cannotSection(request: PageRequest, seen: Seen, { cannot }: UndoPlan): 
   const items = cannot.map(({ kind, op, reason, count, records }) => {
     const some = records.map(({ key, channel }, at) => {
       const where = channel === '' ? '' : ` (${channelName(request, channel)})`;
-      return html`${at > 0 ? ', ' : ''}${who(request, seen, { kind, key })}${where}`;
+      return html`${at > 0 ? ', ' : ''}${namedRecord(request, seen, { kind, key })}${where}`;
     });
     const more = count > records.length ? ` and ${withCommas(count - records.length)} more` : '';
     return html`<li>
@@ -115,14 +105,13 @@ function confirmSection(request: PageRequest, plan: UndoPlan): Html | '' {
 }
 
 /** Says which guards hold what, and what usually is the cause. */
-function guardList({ contacts, templates }: UndoPlan): Html {
-  const all: Readonly<Record<string, number>> = { ...contacts.held, template: templates.held };
-  const held = guardNames.filter((guard) => (all[guard] ?? 0) > 0);
+function guardList(plan: UndoPlan): Html {
+  const counts = heldIn(plan);
+  const held = guardNames.filter((guard) => counts[guard] > 0);
   return html`<ul>
     ${held.map((guard) => {
       const { recordType, words } = guardRows[guard];
-      const n = all[guard] ?? 0;
-      const of = recordType === 'contact' ? counted(n, 'person', 'people') : counted(n, 'template');
+      const of = countWords(recordType, counts[guard]);
       return html`<li>The guard for ${words.counted} holds changes of ${of}.</li>`;
     })}
   </ul>`;

@@ -3,12 +3,13 @@
  * what came of it. The plan and the undo are jobs (view/jobs.ts).
  */
 import { counted, withCommas } from '../../../domain/values/counted.ts';
+import type { CommandAnswer } from '../../../cli/compose/separate-process.ts';
 import { exitCode } from '../../../cli/output/exit-codes.ts';
 import { changeName } from '../../../cli/output/change-words.ts';
 import { instant } from '../../../cli/output/format-values.ts';
 import { actionForm } from '../../view/form.ts';
 import { jobSection } from '../../view/job-progress.ts';
-import { type Job, type JobAnswer, undoSubject } from '../../view/jobs.ts';
+import { type Job, undoSubject } from '../../view/jobs.ts';
 import {
   html,
   type Html,
@@ -101,7 +102,7 @@ function beforePart(before: Job | undefined, plan?: UndoPlan): Html | '' {
   </div>`;
 }
 
-function undonePart(request: PageRequest, answer: JobAnswer): Html {
+function undonePart(request: PageRequest, answer: CommandAnswer): Html {
   const found = undoneIn(answer);
   if (Array.isArray(found)) {
     const title = answer.code === 0 ? 'The run is undone' : 'The run could not be undone';
