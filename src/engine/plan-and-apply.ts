@@ -65,7 +65,7 @@ export async function showPlan(state: RunState): Promise<void> {
   state.forecast = forecastRun(run, { types, plan, mirror });
   options.foresees?.(state.forecast);
   if (!run.writes) return;
-  options.agrees?.(state.plan);
+  options.agrees?.(plan);
   noteUndo(run, options.undo?.decision);
 }
 

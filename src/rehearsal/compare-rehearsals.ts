@@ -11,7 +11,7 @@ export interface Outcome {
   changes: readonly PlannedRecord[];
 }
 
-/** A person with whom two configurations do something else. */
+/** Two configurations treat this person differently. */
 export interface PersonDifference {
   key: Key;
   one: Outcome;

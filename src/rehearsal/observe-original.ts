@@ -9,6 +9,7 @@ import { runNow } from '../cli/run/run-command.ts';
 import type { Config } from '../config/config.ts';
 import type { Random } from '../domain/clock.ts';
 import type { RouteLimit } from '../domain/route-limit.ts';
+import { median } from '../domain/values/median.ts';
 import { factsIn } from '../engine/context/platform-knowledge.ts';
 import type { Progress, RunOptions } from '../engine/context/mirror-context.ts';
 import { seenLimits } from '../engine/plan/run-forecast.ts';
@@ -124,8 +125,4 @@ function aheadOf(platformNow: number | undefined): number {
  */
 function roundedUp(ms: number): number {
   return [20, 50, 100, 200, 500].find((step) => ms <= step) ?? 1000;
-}
-
-function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
 }

@@ -20,8 +20,16 @@ export interface PlatformView {
 
 type Reading = Pick<Platform, 'contacts' | 'templates'>;
 
-/** Returns the platform, which from now on notes in `view` what is read through it. */
-export function watched<P extends Reading>(platform: P, view: PlatformView): P {
+/** What happens to each record that is read, before it is returned. */
+interface Passing {
+  contact<C extends SeenContact>(contact: C): C;
+  template(template: Template): Template;
+  /** Called with the id of a contact that does not exist. */
+  gone?(id: string): void;
+}
+
+/** Returns the platform, whose records pass these functions when they are listed or retrieved. */
+function passingThrough<P extends Reading>(platform: P, passing: Passing): P {
   const { contacts, templates } = platform;
   return {
     ...platform,
@@ -29,13 +37,12 @@ export function watched<P extends Reading>(platform: P, view: PlatformView): P {
       ...contacts,
       async list(...asked: Parameters<typeof contacts.list>) {
         const page = await contacts.list(...asked);
-        for (const contact of page.contacts) view.contacts.set(contact.id, contact);
-        return page;
+        return { ...page, contacts: page.contacts.map(passing.contact) };
       },
       async retrieve(...asked: Parameters<typeof contacts.retrieve>) {
         const contact = await contacts.retrieve(...asked);
-        if (contact) view.contacts.set(contact.id, contact);
-        else view.contacts.delete(asked[0]);
+        if (contact) return passing.contact(contact);
+        passing.gone?.(asked[0]);
         return contact;
       },
     },
@@ -43,11 +50,25 @@ export function watched<P extends Reading>(platform: P, view: PlatformView): P {
       ...templates,
       async list(...asked: Parameters<typeof templates.list>) {
         const page = await templates.list(...asked);
-        for (const template of page.templates) view.templates.set(template.id, template);
-        return page;
+        return { ...page, templates: page.templates.map(passing.template) };
       },
     },
   };
+}
+
+/** Returns the platform, which from now on notes in `view` what is read through it. */
+export function watched<P extends Reading>(platform: P, view: PlatformView): P {
+  return passingThrough(platform, {
+    contact(contact) {
+      view.contacts.set(contact.id, contact);
+      return contact;
+    },
+    template(template) {
+      view.templates.set(template.id, template);
+      return template;
+    },
+    gone: (id) => void view.contacts.delete(id),
+  });
 }
 
 /** How the emulator differs from what was read. */
@@ -159,38 +180,17 @@ function plantTemplate({ seed }: Emulator, template: Template, now: number): voi
  * (times, empty fields).
  */
 export function asRead<P extends Reading>(platform: P, view: PlatformView): P {
-  const { contacts, templates } = platform;
-  const contactAsRead = <C extends Pick<SeenContact, 'id' | Time>>(contact: C): C => {
-    const read = view.contacts.get(contact.id);
-    const isSame = read && changedAt(read) === changedAt(contact);
-    return isSame ? { ...contact, updatedAt: read.updatedAt } : contact;
-  };
-  const templateAsRead = (template: Template): Template => {
-    const read = view.templates.get(template.id);
-    const isSame = read && changedAt(read) === changedAt(template);
-    return isSame ? read : template;
-  };
-  return {
-    ...platform,
-    contacts: {
-      ...contacts,
-      async list(...asked: Parameters<typeof contacts.list>) {
-        const page = await contacts.list(...asked);
-        return { ...page, contacts: page.contacts.map(contactAsRead) };
-      },
-      async retrieve(...asked: Parameters<typeof contacts.retrieve>) {
-        const contact = await contacts.retrieve(...asked);
-        return contact && contactAsRead(contact);
-      },
+  return passingThrough(platform, {
+    contact(contact) {
+      const read = view.contacts.get(contact.id);
+      const isSame = read && changedAt(read) === changedAt(contact);
+      return isSame ? { ...contact, updatedAt: read.updatedAt } : contact;
     },
-    templates: {
-      ...templates,
-      async list(...asked: Parameters<typeof templates.list>) {
-        const page = await templates.list(...asked);
-        return { ...page, templates: page.templates.map(templateAsRead) };
-      },
+    template(template) {
+      const read = view.templates.get(template.id);
+      return read && changedAt(read) === changedAt(template) ? read : template;
     },
-  };
+  });
 }
 
 function changedAt({ createdAt, updatedAt }: Partial<Pick<SeenContact, Time>>): number | undefined {

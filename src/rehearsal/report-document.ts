@@ -69,7 +69,7 @@ export function rehearsalDocument(rehearsed: Rehearsed, { nameOf, addresses, mos
   };
 }
 
-/** Returns the people with whom two configurations do something else. */
+/** Returns the people that two configurations treat differently. */
 export function differencesDocument(
   differences: readonly PersonDifference[],
   { nameOf, most }: Pick<Naming, 'nameOf' | 'most'>,

@@ -124,7 +124,7 @@ export function openSnapshot(path: string, options: { inMemory?: boolean } = {})
  */
 export function openForRun(
   path: string,
-  { at, admit, isThrowaway }: { at: number } & Required<Pick<Opening, 'admit'>> & Opening,
+  { at, admit, isThrowaway }: Pick<Opening, 'isThrowaway'> & { at: number; admit: Admit },
 ): { snapshot: Snapshot; aside: string | undefined } {
   try {
     return { snapshot: open(path, { checkedAt: at, admit, isThrowaway }), aside: undefined };
@@ -141,8 +141,10 @@ interface Opening {
   isThrowaway?: boolean | undefined;
   /** The time in milliseconds since the epoch; if set, the snapshot is checked when due. */
   checkedAt?: number;
-  admit?(snapshot: Snapshot): void;
+  admit?: Admit;
 }
+
+type Admit = (snapshot: Snapshot) => void;
 
 const safe = ['journal_mode = WAL', 'synchronous = FULL'];
 /** No other connection uses the file, and no crash has to leave it whole. */

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { renderProblem } from '../../domain/errors.ts';
 import type { Config } from '../../config/config.ts';
 import { byGuard } from '../../domain/guard-classes.ts';
-import type { Clock, ConnectedPlatform, Platform, Random } from '../../platform/platform.ts';
+import type { ConnectedPlatform, Platform, Random } from '../../platform/platform.ts';
 import { type Lease, takeLease } from '../../snapshot/database/writer-lease.ts';
 import { isDamage, setAside } from '../../snapshot/damage-check.ts';
 import type { DoNotContactList } from '../../do-not-contact/contact-list.ts';
@@ -17,9 +17,8 @@ import { keptTrail } from './audit-trail.ts';
 import { connect, logRequests } from './platform-connection.ts';
 import { refusePaused } from './snapshot-marks.ts';
 import type { Assembled, Shell } from './process-shell.ts';
-import { absenceRulesOf, partsOf } from './mirror-parts.ts';
+import { absenceRulesOf, partsOf, type ReadingStandIns } from './mirror-parts.ts';
 import { contactReturns } from './source-registry.ts';
-import type { Source } from '../../sources/source.ts';
 import { systemClock } from '../../http/system-clock.ts';
 
 /**
@@ -44,12 +43,9 @@ export interface MirrorAccess {
  * What a rehearsal uses instead of this machine's clock and chance, the platform and the CRM. Such
  * a mirror logs no requests, keeps no audit log, and reports nothing to the CRM.
  */
-export interface StandIns {
-  clock: Clock;
+export interface StandIns extends ReadingStandIns {
   random: Random;
   connect(config: Config, shell: Shell): ConnectedPlatform;
-  /** Returns what to read instead of a source; `name` is the same for equal sources. */
-  sourceFor(name: string, source: Source): Source;
 }
 
 /**

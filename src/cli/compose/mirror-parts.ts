@@ -12,7 +12,7 @@ import { loadMap } from './mapping-module.ts';
 import { contactSource, templateSource } from './source-registry.ts';
 
 /** What stands in for the clock of this machine and for the sources. */
-interface StandIns {
+export interface ReadingStandIns {
   clock: Clock;
   /** Returns what to read instead of a source; `name` is the same for equal sources. */
   sourceFor(name: string, source: Source): Source;
@@ -32,7 +32,11 @@ function mannerOf(contacts: NonNullable<Config['contacts']>): string {
 }
 
 /** Returns the record types of the mirror with their sources. */
-export function partsOf(config: Config, platform: Platform, standIns?: StandIns): MirrorPart[] {
+export function partsOf(
+  config: Config,
+  platform: Platform,
+  standIns?: ReadingStandIns,
+): MirrorPart[] {
   const { contacts, templates, policy } = config;
   const { sourceFor = (_: string, source: Source) => source } = standIns ?? {};
   const parts: MirrorPart[] = [];
