@@ -75,7 +75,7 @@ export function serveConsole(app: FastifyInstance, options: ConsoleOptions): voi
     await scope.register(session, {
       secret: options.secret,
       cookieName: 'crm-mirror-session',
-      // Strict would ask whoever follows the link of a notification to sign in again. Lax is
+      // Strict would ask a user who follows the link of a notification to sign in again. Lax is
       // enough, because a link changes nothing and asks nobody: forms do, with a token.
       cookie: { secure: false, httpOnly: true, sameSite: 'lax', path: '/', maxAge: sessionMs },
       store: createSessionStore(options.clock),

@@ -68,7 +68,7 @@ const LEAST_FOR_SENSORS = 8;
 const NEVER = Number.POSITIVE_INFINITY;
 
 /** How many may leave now; if none may, ask again at the next response or after `waitMs`. */
-export interface Decision {
+export interface Allowance {
   leave: number;
   waitMs: number;
 }
@@ -76,7 +76,7 @@ export interface Decision {
 /** Manages the budget of one route. Times are monotonic milliseconds. */
 export interface Budget {
   /** Decides how many may leave; `waiting` is the number of waiting requests. */
-  decide(nowMs: number, waiting: number): Decision;
+  decide(nowMs: number, waiting: number): Allowance;
   ticket(nowMs: number): Ticket;
   /** Learns from the response to a request. */
   answer(ticket: Ticket, seen: Observation, nowMs: number): void;
@@ -164,7 +164,7 @@ interface Question {
   waiting: number;
 }
 
-function decide(memory: LearnedLimits, { nowMs, waiting }: Question): Decision {
+function decide(memory: LearnedLimits, { nowMs, waiting }: Question): Allowance {
   const { blocked, mark, flights, limit, usage, pace } = memory;
   if (blocked && blocked.untilMs > nowMs) return rest(blocked.untilMs - nowMs);
   if (blocked || isUnknown(memory)) return memory.probe ? rest() : { leave: 1, waitMs: 0 };
@@ -197,12 +197,12 @@ function underWay({ flights, usage }: LearnedLimits, nowMs: number): { n: number
   return { n: 0, overMs: NEVER };
 }
 
-function upTo(leave: number, waiting: number): Decision {
+function upTo(leave: number, waiting: number): Allowance {
   return leave > 0 ? { leave: Math.min(leave, waiting), waitMs: 0 } : rest();
 }
 
 /** Returns the decision that nothing leaves for `waitMs`, or until a response arrives. */
-export function rest(waitMs = NEVER): Decision {
+export function rest(waitMs = NEVER): Allowance {
   return { leave: 0, waitMs };
 }
 

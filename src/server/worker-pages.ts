@@ -16,7 +16,7 @@ import type { QueueView } from '../worker/queues/queue-view.ts';
 import { denial, mayEnter } from './access-check.ts';
 import type { Metrics } from './metrics.ts';
 
-/** What these pages show, and to whom. */
+/** What these pages show, and which users may see it. */
 export interface WorkerPages {
   /** The token; undefined if the server listens on this machine only. */
   token: string | undefined;

@@ -1,4 +1,4 @@
-/** Says why a person whom nobody opted out is not wanted any more. */
+/** Says why a person is not wanted any more without having opted out. */
 import type { Key } from '../../domain/record.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 

@@ -24,11 +24,11 @@ export function remedyOf(request: PageRequest, { cause, values, fix, option }: G
 
 /** Returns the reason, with the channel in words where an option of the configuration stands. */
 export function saidOf(request: PageRequest, reason: string, option: string | undefined): string {
-  if (option === undefined || !reason.startsWith(`${option}: `)) return reason;
+  if (option === undefined) return reason;
   const at = /^contacts\.channels\[(\d+)\]/.exec(option)?.[1];
   const id = request.mirror.config.contacts?.channels[Number(at)]?.id;
   const what = id === undefined ? option : `${channelName(request, id)} (\`${option}\`)`;
-  return `${what}: ${reason.slice(option.length + 2)}`;
+  return reason.replace(`${option}: `, () => `${what}: `);
 }
 
 const list = z.union([z.string(), z.array(z.string())]).optional();

@@ -53,7 +53,7 @@ export interface TallyCounts {
   /** Records that were rejected or invalid before, and still are. */
   known: number;
   optOutsFailed: number;
-  /** The number of people for whom each setting prevents a change. */
+  /** The number of people with a change that each setting prevents. */
   stopped: Record<Stop, number>;
 }
 

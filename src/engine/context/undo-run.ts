@@ -79,7 +79,7 @@ function addTo(
 const mostLooked = 1000;
 
 /**
- * Returns the newest run that has changed anything, and that is not an undo: whoever repeats the
+ * Returns the newest run that has changed anything, and that is not an undo: a user who repeats the
  * command does not want to do again what was undone. Throws Invalid if there is none.
  */
 function lastRun(snapshot: Snapshot): string {

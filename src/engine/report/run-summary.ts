@@ -36,9 +36,9 @@ export interface Summary {
     /** The number of recorded people who are missing from the source for the first time. */
     missing: number;
     invalid: number;
-    /** How many of `applied.opt_in` are further channels of people whom the run created. */
+    /** How many of `applied.opt_in` are further channels of people that the run created. */
     furtherOptIns: number;
-    /** The number of people for whom a setting prevents a change: optIns, protect or sample. */
+    /** The number of people with a change that a setting prevents: optIns, protect or sample. */
     prevented: Record<Stop, number>;
   };
   templates: KindSummary & { held: number; invalid: number };

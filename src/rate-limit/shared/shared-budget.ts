@@ -8,7 +8,7 @@
  * come back.
  */
 import { createHmac } from 'node:crypto';
-import { CEILING, createBudget, rest, type Budget, type Decision } from '../route-budget.ts';
+import { CEILING, createBudget, rest, type Budget, type Allowance } from '../route-budget.ts';
 import type { BudgetOf } from '../request-gate.ts';
 import type { Ticket } from '../limit-learning.ts';
 import type { Observation } from '../../http/rate-limit-headers.ts';
@@ -183,7 +183,7 @@ function budgetOver(state: State): Budget {
   };
 }
 
-function decide(state: State, nowMs: number, waiting: number): Decision {
+function decide(state: State, nowMs: number, waiting: number): Allowance {
   const { link, local, hand } = state;
   state.waiting = waiting;
   if (link.times() === undefined) {
@@ -207,11 +207,11 @@ function decide(state: State, nowMs: number, waiting: number): Decision {
  * Returns the decision of the local budget after Redis was away, which states when to probe.
  * Returns undefined if Redis was not away since the last request for permits.
  */
-function ownWord({ link, local, times, waiting }: State, nowMs: number): Decision | undefined {
+function ownWord({ link, local, times, waiting }: State, nowMs: number): Allowance | undefined {
   return link.times() === times ? undefined : local.decide(nowMs, waiting);
 }
 
-function wanted({ waiting, flying }: State, own: Decision | undefined): number {
+function wanted({ waiting, flying }: State, own: Allowance | undefined): number {
   return Math.max(0, Math.min(waiting, MOST_AT_ONCE, CEILING - flying, own?.leave ?? NEVER));
 }
 

@@ -77,7 +77,7 @@ export interface JournalTally {
   op: JournaledChange['op'];
   state: ChangeState;
   n: number;
-  /** How many of them opt a person in whom the same run created. */
+  /** How many of them opt in a person that the same run created. */
   further: number;
 }
 

@@ -10,7 +10,7 @@ import type { DecidedGroup, StatedGroup } from '../../../snapshot/guards/plan-gr
 import { tellChanges, type ToldChange } from './change-list.ts';
 
 /** What a guard withholds of a plan. */
-export interface Cause {
+export interface WithheldPart {
   guard: GuardClass;
   /** The records with a change that nobody has decided about. */
   open: number;
@@ -24,7 +24,7 @@ export interface Cause {
 /** A plan with changes that nobody has decided about, or that wait for a run. */
 export interface ShownPlan {
   held: CurrentStatus['held'][number];
-  causes: readonly Cause[];
+  causes: readonly WithheldPart[];
 }
 
 /** Everything that the page shows. */
@@ -47,9 +47,9 @@ export function factsOf(
   const { awaitingApproval, meta } = snapshot;
   const inForce = approvalsInForce(snapshot, { approvers: config.approvers, now });
   const tell = tellChanges(snapshot, names);
-  const causesOf = (held: CurrentStatus['held'][number]): Cause[] => {
+  const causesOf = (held: CurrentStatus['held'][number]): WithheldPart[] => {
     const groups = awaitingApproval.statedGroups(held.plan, inForce);
-    return guardNames.flatMap((guard): Cause[] => {
+    return guardNames.flatMap((guard): WithheldPart[] => {
       const mine = groups.filter((group) => group.guard === guard);
       if (mine.length === 0) return [];
       const first = awaitingApproval.firstWaiting(held.plan, guard, changesShown).map(tell);
@@ -65,6 +65,6 @@ export function factsOf(
 }
 
 /** Returns whether nobody has decided about some of it. */
-export function isOpen({ open, groups }: Cause): boolean {
+export function isOpen({ open, groups }: WithheldPart): boolean {
   return open > 0 && groups.some(({ approval }) => approval === null);
 }

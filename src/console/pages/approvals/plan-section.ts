@@ -11,7 +11,7 @@ import { html, type Html, linkTo, type PageRequest, prose, timeAgo } from '../..
 import { numbers, table } from '../../view/table.ts';
 import {
   type ApprovalFacts,
-  type Cause,
+  type WithheldPart,
   changesShown,
   isOpen,
   type ShownPlan,
@@ -47,12 +47,12 @@ export function planSection(shown: Shown, now: string): Html {
   </section>`;
 }
 
-function isOne(causes: readonly Cause[]): boolean {
+function isOne(causes: readonly WithheldPart[]): boolean {
   return causes.reduce((sum, { open }) => sum + open, 0) === 1;
 }
 
 /** Returns the total in words: 1,353 people, 3 templates. */
-function totalOf(causes: readonly Cause[]): string {
+function totalOf(causes: readonly WithheldPart[]): string {
   const of = (type: 'contact' | 'template'): string[] => {
     const mine = causes.filter(({ guard }) => guardRows[guard].recordType === type);
     const n = mine.reduce((sum, { open }) => sum + open, 0);
@@ -61,11 +61,11 @@ function totalOf(causes: readonly Cause[]): string {
   return [...of('contact'), ...of('template')].join(' and ');
 }
 
-function wordsOf({ guard, open }: Cause): string {
+function wordsOf({ guard, open }: WithheldPart): string {
   return countWords(guardRows[guard].recordType, open);
 }
 
-function causePart(shown: Shown, cause: Cause): Html {
+function causePart(shown: Shown, cause: WithheldPart): Html {
   const { request, plan } = shown;
   const { guard, reason, groups, first } = cause;
   const { words, configKey } = guardRows[guard];
@@ -125,7 +125,7 @@ function causePart(shown: Shown, cause: Cause): Html {
 }
 
 /** States the limit of a guard: the reason names it only in the run that held the changes first. */
-function limitOf({ mirror }: PageRequest, guard: Cause['guard']): Html {
+function limitOf({ mirror }: PageRequest, guard: WithheldPart['guard']): Html {
   const { configKey, words, recordType } = guardRows[guard];
   const { percent, floor } = mirror.config.guards[configKey];
   return html`The limit (<code>guards.${configKey}</code>) is the greater of
@@ -139,7 +139,7 @@ function stateOf({ approvals }: Shown, { approval }: StatedGroup): string {
 }
 
 /** Returns a form for each part that is smaller than the cause, on a line of its own. */
-function smallerParts(shown: Shown, { guard, groups }: Cause): Html | '' {
+function smallerParts(shown: Shown, { guard, groups }: WithheldPart): Html | '' {
   const open = groups.filter(({ approval }) => approval === null);
   if (groups.length < 2 || open.length === 0 || shown.request.user.role !== 'operator') return '';
   return html`<details>
@@ -189,7 +189,7 @@ function decideForm({ request, plan }: Shown, { of, values, isRejectable }: Deci
 }
 
 /** Returns what approves all causes, with a second step that repeats the counts. */
-function approveAll({ request, plan }: Shown, causes: readonly Cause[]): Html | '' {
+function approveAll({ request, plan }: Shown, causes: readonly WithheldPart[]): Html | '' {
   const { approvers } = request.mirror.config;
   if (approvers) {
     return html`<p>
