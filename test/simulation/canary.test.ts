@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { extent } from '../support/extent.ts';
 
-const seeds = extent(15, 100);
+const seeds = extent(15, 60);
 
 test(`nothing waits for ever, in ${seeds} seeds`, { timeout: 3_600_000 }, async () => {
   const main = join(import.meta.dirname, 'main.ts');
