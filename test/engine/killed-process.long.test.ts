@@ -1,5 +1,5 @@
 /**
- * The command line as a process, killed 100 times at moments nobody chose, while both sides change:
+ * The command line as a process, killed 60 times at moments nobody chose, while both sides change:
  * nothing twice, nothing lost, nobody brought back. A failure names its seed; KILL_SEED repeats it.
  */
 import { existsSync } from 'node:fs';
@@ -17,7 +17,7 @@ import {
 } from '../support/engine/engine-world.ts';
 import Database from 'better-sqlite3';
 
-const worlds = 5;
+const worlds = 3;
 const killsEach = 20;
 /** Two processes at a time: what most machines have cores for. */
 const atOnce = 2;
@@ -61,7 +61,7 @@ interface Stage {
   kills: Moment[];
 }
 
-test('a process killed at 100 moments in five worlds loses and repeats nothing', async () => {
+test('a process killed at 60 moments in three worlds loses and repeats nothing', async () => {
   const seed = Number(process.env['KILL_SEED'] ?? Math.floor(Math.random() * 1e9));
   const stages: Stage[] = [];
   for (let at = 0; at < worlds; at += 1) stages.push(await arranged(seed + at));
