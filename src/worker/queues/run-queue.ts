@@ -36,6 +36,8 @@ export interface RunQueue {
    * `elsewhere` if another process has to do the run, which is then offered again a moment later.
    */
   serve(run: (tick: Tick) => Promise<'over' | 'elsewhere'>): void;
+  /** Takes no more runs, and waits for the run in progress. */
+  rest(): Promise<void>;
   /** Takes no more runs, waits for the run in progress, and closes its connections. */
   close(): Promise<void>;
 }
@@ -60,6 +62,10 @@ export function openRunQueue({ url, mirror, clock, notice }: RunQueueOptions): R
     return { name, queue, due: new Set<Tick>(due) };
   });
   let taken: { close(): Promise<void> }[] = [];
+  const rest = async (): Promise<void> => {
+    await Promise.all(taken.map(async (one) => one.close()));
+    taken = [];
+  };
   return {
     async follow(schedule) {
       const wanted = dueIn(schedule);
@@ -80,9 +86,10 @@ export function openRunQueue({ url, mirror, clock, notice }: RunQueueOptions): R
         takeJobs(name, { connection: connectPatiently(url), clock, work }),
       );
     },
+    rest,
     async close() {
       heard.ignore();
-      await Promise.all(taken.map(async (one) => one.close()));
+      await rest();
       asking.close();
     },
   };
