@@ -13,7 +13,8 @@ import { serveCommands } from './queues/command-queue.ts';
 import { type EventQueue, openEventQueue } from './queues/event-queue.ts';
 import { type QueueView, viewQueues } from './queues/queue-view.ts';
 import { type DeliveryLog, deliveryLogOf } from './queues/delivery-log.ts';
-import { connectQuickly, type Quick } from './queues/redis-connections.ts';
+import { type Quick } from './queues/redis-connections.ts';
+import { type Connections, ownConnections } from './queues/shared-connections.ts';
 import { openRunQueue, type RunQueue } from './queues/run-queue.ts';
 import { dueIn, tickWords, type Schedule } from './queues/run-schedule.ts';
 import { sealOf } from './queues/payload-encryption.ts';
@@ -62,6 +63,8 @@ export interface Served extends Watched {
 export interface ServeOptions {
   /** Whether to take the mirror even if this is not the newest snapshot. */
   acceptLost: boolean;
+  /** Connections to share; by default the mirror opens its own. */
+  connections?: Connections | undefined;
   /** Reads the configuration again, after a failure. */
   load(): Config;
   /** Called after every run, and after events have been processed. */
@@ -77,6 +80,7 @@ interface Parts {
   shell: Shell;
   over: AbortController;
   failed: PromiseWithResolvers<never>;
+  connections: Connections;
   quick: Quick;
   own: AssignmentStore;
   home: Home;
@@ -96,7 +100,7 @@ export function serve(config: Workable, outer: Shell, options: ServeOptions): Se
   const { mirror, redis: url, contacts } = config;
   const { home, events, redis, queue, quick, failed, over } = parts;
   const hook = contacts?.webhook;
-  const view = viewQueues({ url, mirror });
+  const view = viewQueues({ url, mirror, connections: options.connections });
   begin(parts).catch((error: unknown) => failed.reject(error));
   const closeAll = async (): Promise<void> => {
     await close(parts);
@@ -150,9 +154,10 @@ function openParts(config: Workable, outer: Shell, options: ServeOptions): Parts
   const shell = { ...outer, stop: AbortSignal.any([outer.stop, over.signal]) };
   const { mirror, redis: url, contacts } = config;
   const { acceptLost, load, ended, clock = systemClock } = options;
-  const place = { url, mirror, clock: systemClock };
+  const { connections = ownConnections(url) } = options;
+  const place = { url, mirror, clock: systemClock, connections };
   const failed = Promise.withResolvers<never>();
-  const quick = connectQuickly(url);
+  const quick = connections.quick();
   const own = homeRecord(quick, mirror, randomBytes(8).toString('hex'));
   const assignment = assignmentIn(own, { mirror, acceptLost, clock: systemClock });
   const redis = watchRedis(mirror, shell, clock);
@@ -168,7 +173,20 @@ function openParts(config: Workable, outer: Shell, options: ServeOptions): Parts
       if (lost === undefined) follow(queue, config).catch((error: unknown) => failed.reject(error));
     },
   });
-  const parts = { config, shell, over, failed, quick, own, home, events, queue, redis };
+  const parts = {
+    config,
+    shell,
+    over,
+    failed,
+    connections,
+    quick,
+    own,
+    home,
+    events,
+    queue,
+    redis,
+  };
+
   return { ...parts, handed: undefined, isLeaving: false };
 }
 
@@ -185,7 +203,7 @@ async function begin(parts: Parts): Promise<void> {
   shell.note(`crm-mirror: ${mirror}: worker serves ${dueWords(schedule, events)}`);
   queue.serve(home.run);
   events?.serve(home.record, { concurrency: lanesAtOnce, failed: failed.reject });
-  parts.handed = takeHanded(config, shell, home);
+  parts.handed = takeHanded(parts);
   await home.stay();
 }
 
@@ -265,13 +283,10 @@ function watchRedis(mirror: string, { note }: Shell, clock: Clock) {
 }
 
 /** Executes the commands that callers pass to this worker. */
-function takeHanded(
-  config: Workable,
-  shell: Shell,
-  home: Pick<Home, 'hold' | 'again'>,
-): { close(): Promise<void> } {
+function takeHanded({ config, shell, home, connections }: Parts): { close(): Promise<void> } {
   const { redis: url, mirror, ledger } = config;
-  return serveCommands({ url, mirror, clock: systemClock }, async (sealed, tell) => {
+  const place = { url, mirror, clock: systemClock, connections };
+  return serveCommands(place, async (sealed, tell) => {
     const key = readKey(ledger.keyFile);
     if (key === undefined)
       throw new Invalid(`${ledger.keyFile}: the key of the do-not-contact list is gone`);
