@@ -18,7 +18,7 @@ import { program } from './stage/worker.ts';
 
 const mirrors = Number(process.argv[2] ?? 100);
 const people = Number(process.argv[3] ?? 200);
-const idleMs = 30_000;
+const idleMs = 20_000;
 const never = '0 0 1 1 *';
 
 const folder = mkdtempSync(join(tmpdir(), 'crm-mirror-fleet-'));

@@ -158,11 +158,13 @@ function openParts(config: Workable, outer: Shell, options: ServeOptions): Parts
   const place = { url, mirror, clock: systemClock, connections };
   const failed = Promise.withResolvers<never>();
   const quick = connections.quick();
-  const own = homeRecord(quick, mirror, randomBytes(8).toString('hex'));
+  const { node } = connections;
+  const worker = randomBytes(8).toString('hex');
+  const own = homeRecord(quick, { mirror, worker, node: node?.name });
   const assignment = assignmentIn(own, { mirror, acceptLost, clock: systemClock });
   const redis = watchRedis(mirror, shell, clock);
   const faults = () => redis.faults(awayMs);
-  const home = createMirrorHost({ config, shell, assignment, load, ended, clock, faults });
+  const home = createMirrorHost({ config, shell, assignment, load, ended, clock, faults, node });
   const hook = contacts?.webhook;
   const events = hook && openEventQueue({ ...place, notice: () => undefined });
   const queue: RunQueue = openRunQueue({
@@ -186,7 +188,6 @@ function openParts(config: Workable, outer: Shell, options: ServeOptions): Parts
     queue,
     redis,
   };
-
   return { ...parts, handed: undefined, isLeaving: false };
 }
 
@@ -196,6 +197,7 @@ async function begin(parts: Parts): Promise<void> {
   const { mirror, schedule } = config;
   await follow(queue, config);
   redis.answers();
+  await parts.connections.node?.begun;
   await home.taken();
   if (shell.stop.aborted || parts.isLeaving) return;
   // The worker that had the mirror before may have removed the schedule as it left.

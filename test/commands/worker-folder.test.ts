@@ -27,14 +27,14 @@ async function stage() {
   const defaults = {
     redis: '${REDIS_URL}',
     schedule: { full: everySecond },
-    server: { port },
+    server: { port: '${PORT}' },
     guards: { optOuts: { percent: 100 } },
   };
   write('defaults.yaml', JSON.stringify(defaults));
   return {
     folder,
     write,
-    env: { REDIS_URL: redis.url },
+    env: { REDIS_URL: redis.url, PORT: String(port) },
     remove: (name: string) => rmSync(join(folder, name)),
     get: async (path: string) => fetch(`http://127.0.0.1:${port}${path}`),
     /** Writes the file of a world's mirror, with other lines than the world's own. */
@@ -134,6 +134,22 @@ test('a changed file waits for the run in progress, which ends as it began', asy
   expect(names.every((name) => world.shown(`${name}@example.com`))).toBe(true);
   expect(worker.heard()).not.toContain('"status":"interrupted"');
   expect(await worker.ends()).toBe(143);
+});
+
+test('another worker of the folder takes over when the first one is killed', async () => {
+  const { folder, env, put } = await stage();
+  const world = await createWorld({ kinds: ['contact'] });
+  wanting(world, 'ann');
+  put(world, 'acme');
+  const first = startFolder(folder, env);
+  await isIn(world, 'ann');
+  const second = startFolder(folder, { ...env, PORT: String(await freePort()) });
+  await second.said('another run holds this mirror');
+  first.kill('SIGKILL');
+  await second.said('acme: worker serves full');
+  wanting(world, 'ann', 'bob');
+  await isIn(world, 'bob');
+  expect(await second.ends()).toBe(143);
 });
 
 test('a command beside the worker reads the defaults, too', async () => {

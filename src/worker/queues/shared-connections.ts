@@ -2,6 +2,7 @@
 import type { Queue } from 'bullmq';
 import type { Clock } from '../../domain/clock.ts';
 import { createJobBell, type JobBell } from './job-bell.ts';
+import { createNodeHeartbeat, type NodeHeartbeat } from './node-heartbeat.ts';
 import { connectPatiently, connectQuickly, type Patient, type Quick } from './redis-connections.ts';
 
 /** Opens what the queues of a mirror need: connections of their own, or shared ones. */
@@ -10,6 +11,8 @@ export interface Connections {
   patient(): Patient;
   /** The bell that rings for the queues; undefined if each queue blocks by itself. */
   bell?: JobBell;
+  /** Shows that the process is alive; undefined if each mirror does so. */
+  node?: NodeHeartbeat;
 }
 
 /** Returns connections that are opened for each use. */
@@ -38,12 +41,15 @@ export function shareConnections(name: string, clock: Clock): SharedConnections 
     for (const { redis } of [quick, patient]) redis.setMaxListeners(mostListeners);
     const blocking = connectPatiently(url);
     const bell = createJobBell({ blocking, asking: patient.redis, name, clock });
+    const node = createNodeHeartbeat(quick, name, clock);
     const connections = {
       quick: () => leaving(quick),
       patient: () => ({ ...patient, leave: () => undefined, close: () => undefined }),
       bell,
+      node,
     };
     const close = (): void => {
+      node.close();
       bell.close();
       for (const one of [quick, patient]) one.close();
     };
