@@ -1,7 +1,7 @@
 /**
- * `npm run bench fleet [mirrors] [people]`: a worker of a folder of mirrors, as a process of its
- * own: its connections to Redis, the commands while it is idle, its memory, and how late runs are
- * that are due at once. The platforms and Redis are real servers; the platforms run here.
+ * `npm run bench fleet [mirrors] [people] [files]`: a worker of a folder of mirrors, or of the same
+ * files named one by one, as a process of its own: its connections to Redis, the commands while it
+ * is idle, its memory, and how late runs are that are due at once. The platforms run here.
  */
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
@@ -68,7 +68,9 @@ for (let at = 0; at < mirrors; at += 1) {
 }
 defaults({ full: never });
 
-const worker = spawn(process.execPath, [program, 'worker', '--mirrors', folder], {
+const files = [...emulators.keys()].map((mirror) => join(folder, `${mirror}.yaml`));
+const named = process.argv[4] === 'files' ? ['-c', ...files] : ['--mirrors', folder];
+const worker = spawn(process.execPath, [program, 'worker', ...named], {
   stdio: ['ignore', 'ignore', 'pipe'],
 });
 let said = '';
