@@ -156,6 +156,7 @@ async function serve({ config }: Folder) {
   };
   const key = randomBytes(16).toString('hex');
   const user = { name: 'bench', role: 'operator', seesAddresses: true } as const;
+  const mirror = consoleMirror(loadConfig(config, {}), shell, { clock: systemClock });
   const server = createServer({
     host: '127.0.0.1',
     port: 0,
@@ -163,7 +164,7 @@ async function serve({ config }: Folder) {
     failed: (error) => console.error(error),
     register: (app) =>
       serveConsole(app, {
-        mirrors: [consoleMirror(loadConfig(config, {}), shell, { clock: systemClock })],
+        mirrors: () => [mirror],
         access: {
           users: undefined,
           proxy: undefined,

@@ -101,6 +101,7 @@ const series: Readonly<Record<string, string>> = {
   'crm_mirror_paused{mirror="a"}': '1x2000',
   'crm_mirror_paused{mirror="new"}': '0x2000',
   'up{job="crm-mirror"}': '0x2000',
+  'crm_mirror_configuration_refused{file="a.yaml"}': '1x2000',
   'crm_mirror_opt_outs_refused{mirror="a"}': '2x2000',
   'crm_mirror_erasures_unfinished{mirror="a"}': '1x2000',
   'crm_mirror_quarantined{mirror="a"}': '1x2000',

@@ -66,6 +66,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   const user = { name: operatorName(shell), role: 'operator', seesAddresses: true } as const;
   const failed = (error: unknown): void =>
     shell.note(`crm-mirror: console: ${explain(error).text}`);
+  const mirrors = configs.map((config) => consoleMirror(config, shell, { clock: systemClock }));
   const server = createServer({
     host,
     port: portOf(flags.port),
@@ -73,7 +74,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     failed,
     register: (app) =>
       serveConsole(app, {
-        mirrors: configs.map((config) => consoleMirror(config, shell, { clock: systemClock })),
+        mirrors: () => mirrors,
         access: isOwn ? { ...access, link: { key, user } } : access,
         clock: systemClock,
         secret: randomBytes(32).toString('hex'),

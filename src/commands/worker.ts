@@ -1,25 +1,25 @@
 /**
  * Runs continuously and serves each of its mirrors according to its schedule, until it is asked to
- * stop.
+ * stop. The mirrors are named one by one, or are the files of a folder.
  */
 import type { Command } from 'commander';
 import { refuseTwins } from '../config/distinct-mirrors.ts';
 import { loadConfig } from '../config/load-config.ts';
-import type { Config } from '../config/config.ts';
 import { Invalid } from '../domain/errors.ts';
-import { placeOf } from '../domain/values/config-file.ts';
-import { dueIn, type Schedule } from '../worker/queues/run-schedule.ts';
 import { codeOfStop } from '../cli/output/exit-codes.ts';
-import { serve, type Workable } from '../worker/mirror-service.ts';
+import { serve } from '../worker/mirror-service.ts';
+import { serveFolder } from '../worker/folder-worker.ts';
+import { workable } from '../worker/workable-config.ts';
 import { hushed } from '../cli/run/run-log.ts';
 import { type QuietFlags, quietOptions } from '../cli/output/verbosity.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 import { stopped } from '../cli/compose/stop-signals.ts';
-import { openServer, type WorkerServer } from '../worker/worker-server.ts';
+import { openServer, serverIn, type WorkerServer } from '../worker/worker-server.ts';
 
 interface Flags extends QuietFlags {
   config: string[];
-  acceptLostSnapshot?: true;
+  mirrors?: string;
+  acceptLostSnapshot?: boolean;
 }
 
 /** Declares the flags of `worker`. */
@@ -28,6 +28,10 @@ export function options(command: Command): void {
     .option('-c, --config <file...>', 'the configuration; several: a mirror each', [
       'config/mirror.yaml',
     ])
+    .option(
+      '--mirrors <folder>',
+      'instead of -c: a folder of configurations, a mirror each, with defaults.yaml for all',
+    )
     .option(
       '--accept-lost-snapshot',
       'begin with the snapshot that is here where the newest one is lost: it adopts who is there',
@@ -39,59 +43,48 @@ export function options(command: Command): void {
  * the signal.
  */
 export async function run(command: Command, own: Shell): Promise<number> {
-  const shell = hushed(own, command.opts<Flags>(), true);
-  const { config: files, acceptLostSnapshot: acceptLost = false } = command.opts<Flags>();
+  const flags = command.opts<Flags>();
+  const shell = hushed(own, flags, true);
+  if (flags.mirrors === undefined) await serveFiles(flags, shell);
+  else {
+    refuseBoth(command, flags);
+    await serveFolder(flags.mirrors, shell);
+  }
+  return codeOfStop(shell.stop.reason);
+}
+
+async function serveFiles(
+  { config: files, acceptLostSnapshot: acceptLost = false }: Flags,
+  shell: Shell,
+): Promise<void> {
   const configs = files.map((file) => workable(loadConfig(file, shell.env)));
   refuseTwins(configs);
+  const asked = serverIn(configs);
   const served = configs.map((config) =>
     serve(config, shell, {
       acceptLost,
+      load: () => loadConfig(config.file, shell.env),
       ended: (summary) => server?.ended(config.mirror, summary),
     }),
   );
   // No run can end before the server is assigned.
-  const server: WorkerServer | undefined = openServer(configs, served, shell);
+  const server: WorkerServer | undefined = openServer(asked, { served }, shell);
   try {
     await server?.listen();
     await Promise.race([stopped(shell.stop), ...served.map(({ failed }) => failed)]);
   } finally {
     await Promise.all([server?.close(), ...served.map(({ close }) => close())]);
   }
-  return codeOfStop(shell.stop.reason);
 }
 
-const nothingDue: Schedule = {
-  patterns: { full: undefined, fast: undefined, templates: undefined, sentinel: undefined },
-  timezone: 'UTC',
-};
-
-function workable({ redis, schedule = nothingDue, ...config }: Config): Workable {
-  refuseInput(config);
-  if (redis === undefined) {
-    throw new Invalid(`${config.file}: redis is missing, and a worker needs one`, {
-      fix: 'write redis: redis://HOST:PORT, or use `sync` from cron',
-    });
+/** Throws Invalid for options that do not go with a folder. */
+function refuseBoth(command: Command, { acceptLostSnapshot }: Flags): void {
+  if (command.getOptionValueSource('config') === 'cli') {
+    throw new Invalid('-c and --mirrors both name mirrors', { fix: 'keep one of the two' });
   }
-  if (dueIn(schedule).length === 0 && config.contacts?.webhook === undefined) {
-    throw new Invalid(`${config.file}: schedule names no run, so a worker has nothing to do`, {
-      fix: 'add schedule: { full: "0 3 * * *" }',
+  if (acceptLostSnapshot) {
+    throw new Invalid('--accept-lost-snapshot would hold for every mirror of the folder', {
+      fix: 'start a worker with -c for the one mirror, and stop it when that is well',
     });
-  }
-  return { ...config, redis, schedule };
-}
-
-/**
- * Throws Invalid for standard input, because it can be read only once and a worker reads
- * repeatedly.
- */
-function refuseInput({
-  file,
-  contacts,
-  templates,
-}: Pick<Config, 'file' | 'contacts' | 'templates'>) {
-  for (const [name, part] of Object.entries({ contacts, templates })) {
-    if (!part || !('path' in part.source) || placeOf(part.source.path) !== 'input') continue;
-    const what = `${file}: ${name}.source is standard input, which a worker cannot read`;
-    throw new Invalid(what, { fix: 'name a file, or pipe it into `sync`' });
   }
 }

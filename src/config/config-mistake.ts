@@ -8,6 +8,8 @@ export type Path = readonly (string | number)[];
 
 /** A position in the file. Lines and columns count from 1. */
 export interface ConfigPlace {
+  /** The file, if it is not the one that was asked for but the defaults beside it. */
+  file?: string;
   line: number;
   col: number;
 }
@@ -20,13 +22,19 @@ export interface Mistake {
   mend: string;
 }
 
-/** Returns the error for all mistakes, in file order and without duplicates. */
+/**
+ * Returns the error for all mistakes, in file order and without duplicates. Those in the defaults
+ * come last.
+ */
 export function invalidFile(file: string, mistakes: readonly Mistake[]): Invalid {
   const sorted = mistakes.toSorted(
-    (a, b) => a.place.line - b.place.line || a.place.col - b.place.col,
+    ({ place: a }, { place: b }) =>
+      Number(a.file !== undefined) - Number(b.file !== undefined) ||
+      a.line - b.line ||
+      a.col - b.col,
   );
   const problems = sorted.map(({ path, place, wrong, mend }): Problem => {
-    const where = `${file}:${place.line}:${place.col}`;
+    const where = `${place.file ?? file}:${place.line}:${place.col}`;
     const at = path.length > 0 ? `${where}  ${spell(path)}` : where;
     return { code: 'invalid', place: at, reason: wrong, fix: mend };
   });

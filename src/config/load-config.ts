@@ -1,4 +1,5 @@
 /** Reads a configuration file and finds all mistakes in it before anything else happens. */
+import { lstatSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { z } from 'zod';
 import { Invalid } from '../domain/errors.ts';
@@ -8,15 +9,18 @@ import { complain } from './schema-diagnostics.ts';
 import { type Config, settle } from './config.ts';
 import { isHeaderText } from './schema/field-types.ts';
 import { invalidFile, type Mistake, within } from './config-mistake.ts';
+import { defaultsOf, withDefaults } from './shared-defaults.ts';
 import { fileSchema } from './schema/file-schema.ts';
 
+type Environment = Record<string, string | undefined>;
+
 /**
- * Reads the file at `path` and takes the values for its ${NAME}s from `env`. Throws Invalid with
- * every mistake, one line each. No message contains a value from the file or from `env`.
+ * Reads the file at `path`, with the defaults beside it, and takes the values for its ${NAME}s from
+ * `env`. Throws Invalid with every mistake, one line each. No message contains a value from the
+ * files or from `env`.
  */
-export function loadConfig(path: string, env: Record<string, string | undefined>): Config {
-  const tree = readTree(bytesOf(path), env);
-  if (!tree.readable) throw invalidFile(path, tree.mistakes);
+export function loadConfig(path: string, env: Environment): Config {
+  const tree = treeOf(path, env);
   const file = resolve(path);
   const absolute = (text: string) => resolve(dirname(file), text);
   const checked = fileSchema.safeParse(tree.value);
@@ -27,6 +31,17 @@ export function loadConfig(path: string, env: Record<string, string | undefined>
   const apiKey = checked.data.platform.apiKey ?? key.text;
   const statesAbsent = valueAt(tree.value, ['policy', 'absent']) !== undefined;
   return settle(checked.data, { file, statesAbsent, apiKey, absolute });
+}
+
+function treeOf(path: string, env: Environment): Tree {
+  const own = readTree(bytesOf(path), env);
+  if (!own.readable) throw invalidFile(path, own.mistakes);
+  const file = defaultsOf(path);
+  // Defaults that are there but cannot be read must not be left out silently: lstat finds a link.
+  if (file === undefined || !lstatSync(file, { throwIfNoEntry: false })) return own;
+  const defaults = readTree(bytesOf(file), env, file);
+  if (!defaults.readable) throw invalidFile(file, defaults.mistakes);
+  return withDefaults(own, defaults);
 }
 
 function bytesOf(path: string): Uint8Array {

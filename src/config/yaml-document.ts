@@ -11,6 +11,7 @@ import {
   type Scalar,
   type YAMLMap,
 } from 'yaml';
+import { z } from 'zod';
 import type { ConfigPlace, Mistake, Path } from './config-mistake.ts';
 import { syntaxMistakes } from './yaml-mistakes.ts';
 
@@ -51,8 +52,15 @@ interface Walk {
 const start: ConfigPlace = { line: 1, col: 1 };
 const maxBytes = 1 << 20;
 
-/** Parses a file. Collects mistakes and never throws. */
-export function readTree(bytes: Uint8Array, env: Record<string, string | undefined>): Tree {
+/**
+ * Parses a file. Collects mistakes and never throws. Positions name the file if it is not the one
+ * that was asked for.
+ */
+export function readTree(
+  bytes: Uint8Array,
+  env: Record<string, string | undefined>,
+  file?: string,
+): Tree {
   if (bytes.length > maxBytes)
     return unreadable('is larger than any configuration', 'name the right file with -c FILE');
   const text = decode(bytes);
@@ -66,7 +74,7 @@ export function readTree(bytes: Uint8Array, env: Record<string, string | undefin
   });
   const placeAt = (offset: number) => {
     const { line, col } = lines.linePos(offset);
-    return { line: Math.max(line, 1), col: Math.max(col, 1) };
+    return { line: Math.max(line, 1), col: Math.max(col, 1), ...(file !== undefined && { file }) };
   };
   const faults = [...document.errors, ...document.warnings];
   if (faults.length > 0) {
@@ -99,6 +107,13 @@ export function spotOf({ spots }: Pick<Tree, 'spots'>, path: Path): Spot {
 }
 
 const spell = (path: Path) => JSON.stringify(path);
+
+const steps = z.array(z.string().or(z.number()));
+
+/** Returns the path of a key of `spots`. */
+export function pathOf(key: string): Path {
+  return steps.parse(JSON.parse(key));
+}
 
 /** Returns the text, or the position of the first character that is not UTF-8. */
 function decode(bytes: Uint8Array): string | ConfigPlace {

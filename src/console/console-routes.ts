@@ -33,13 +33,16 @@ import type { ConsoleMirror } from './view/console-mirror.ts';
 import { assetsAt } from './view/layout.ts';
 import { limitMirrors } from './view/work-limit.ts';
 import { limitPages } from './live.ts';
-import { serveMirror } from './mirror-routes.ts';
-import { showMirrors } from './pages/mirrors.ts';
+import { serveMirrors } from './mirror-routes.ts';
+import { type RefusedConfiguration, showMirrors } from './pages/mirrors.ts';
 import { sendPage } from './view/send-page.ts';
 
 /** The parts of the console. */
 export interface ConsoleOptions {
-  mirrors: readonly ConsoleMirror[];
+  /** Returns the mirrors, which may come and go. */
+  mirrors(): readonly ConsoleMirror[];
+  /** Returns the files whose mirrors are stopped because they cannot be used. */
+  refused?: (() => readonly RefusedConfiguration[]) | undefined;
   access: AccessRules;
   clock: Clock;
   /** Signs the cookies: 32 unpredictable bytes in hexadecimal. */
@@ -120,7 +123,7 @@ function serveAssets(scope: FastifyInstance): void {
 }
 
 function serveAll(scope: FastifyInstance, options: ConsoleOptions): void {
-  const { access, failed, beside } = options;
+  const { refused = () => [], access, failed, beside } = options;
   const mirrors = limitMirrors(options.mirrors);
   scope.decorateRequest('visitor');
   scope.addHook('onRequest', async (request, reply) => {
@@ -142,9 +145,10 @@ function serveAll(scope: FastifyInstance, options: ConsoleOptions): void {
   serveSignIn(scope, access, createSignInAttempts(options.clock));
   scope.register(async (inside) => {
     inside.addHook('onRequest', (request, reply) => letIn(request, reply, access));
-    inside.get('/', async (request, reply) => showMirrors(request, reply, mirrors));
-    const livePages = limitPages();
-    for (const mirror of mirrors) serveMirror(inside, mirror, { ...options, livePages });
+    inside.get('/', async (request, reply) =>
+      showMirrors(request, reply, { mirrors: mirrors(), refused: refused() }),
+    );
+    serveMirrors(inside, { ...options, mirrors, livePages: limitPages() });
   });
 }
 

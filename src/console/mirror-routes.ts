@@ -1,4 +1,4 @@
-/** Registers the pages, the live updates and the actions of one mirror. */
+/** Registers the pages, the live updates and the actions of the mirrors. */
 import { isDeepStrictEqual } from 'node:util';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
@@ -21,6 +21,8 @@ import { pages } from './pages.ts';
 import { csrfOf, sendPage } from './view/send-page.ts';
 
 interface MirrorRoutesOptions {
+  /** Returns the mirrors, which may come and go. Each stays the same object while it is there. */
+  mirrors(): readonly ConsoleMirror[];
   access: AccessRules;
   clock: Clock;
   /** Counts the live pages of all mirrors. */
@@ -30,42 +32,32 @@ interface MirrorRoutesOptions {
 
 const query = z.record(z.string(), z.string().or(z.array(z.string()).transform(([one]) => one)));
 const params = z.object({ id: z.string().max(500).default('') });
+const mirrorParam = z.object({ mirror: z.string() });
 
-/** Adds the routes of a mirror, below `/m/<mirror>`. */
-export function serveMirror(
-  scope: FastifyInstance,
+const base = '/m/:mirror';
+
+type Work = (
+  request: FastifyRequest,
+  reply: FastifyReply,
   mirror: ConsoleMirror,
-  options: MirrorRoutesOptions,
-): void {
-  const { clock } = options;
-  const base = linkTo({ mirror });
-  for (const page of pages) {
-    const path = page.path === '' ? base : `${base}/${page.path}`;
-    scope.get(path, async (request, reply) => {
-      const asked = inside(request, reply, mirror);
-      const content = await page.show(asked);
-      if (!reply.sent) await answer(request, reply, { page, asked, content });
-    });
-    const { ask, search } = page;
-    if (ask) {
-      scope.post(path, { preHandler: scope.csrfProtection }, async (request, reply) => {
-        const asked = inside(request, reply, mirror);
-        await answer(request, reply, { page, asked, content: await ask(asked) });
-      });
-    }
-    if (search) {
-      scope.post(path, async (request, reply) => {
-        const values = formOf(request, form);
-        const asked = inside(request, reply, mirror);
-        const content = await search(asked, values);
-        await answer(request, reply, { page, asked, content });
-      });
-    }
-  }
-  serveLive(scope, mirror, options);
+) => Promise<unknown>;
+
+/** Returns a route that does the work for the mirror in its path, or responds with 404. */
+type InMirror = (work: Work) => (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>;
+
+/** Adds the routes of all mirrors, below `/m/<mirror>`. */
+export function serveMirrors(scope: FastifyInstance, options: MirrorRoutesOptions): void {
+  const { mirrors, clock } = options;
+  const inMirror: InMirror = (work) => async (request, reply) => {
+    const { mirror: name } = mirrorParam.parse(request.params);
+    const mirror = mirrors().findLast(({ config }) => config.mirror === name);
+    return mirror ? work(request, reply, mirror) : reply.callNotFound();
+  };
+  for (const page of pages) servePage(scope, page, inMirror);
+  serveLive(scope, inMirror, options);
   const guards = { preHandler: scope.csrfProtection };
   for (const name of [...Object.keys(actions), stopAction]) {
-    scope.post(`${base}/do/${name}`, guards, async (request, reply) => {
+    const work: Work = async (request, reply, mirror) => {
       const { visitor } = request;
       if (visitor?.role === 'operator') {
         await act(request, reply, { name, user: visitor, mirror, clock });
@@ -74,18 +66,51 @@ export function serveMirror(
       const lines = ['You are signed in as a viewer.'];
       const title = 'Only operators can do this';
       await sendPage(request, reply, { title, code: 403, lines, ...frameOf(mirror, '') });
-    });
+    };
+    scope.post(`${base}/do/${name}`, guards, inMirror(work));
   }
 }
 
+function servePage(scope: FastifyInstance, page: Page, inMirror: InMirror): void {
+  const path = page.path === '' ? base : `${base}/${page.path}`;
+  const show: Work = async (request, reply, mirror) => {
+    const asked = inside(request, reply, mirror);
+    const content = await page.show(asked);
+    if (!reply.sent) await answer(request, reply, { page, asked, content });
+  };
+  scope.get(path, inMirror(show));
+  const { ask, search } = page;
+  if (ask) {
+    const work: Work = async (request, reply, mirror) => {
+      const asked = inside(request, reply, mirror);
+      await answer(request, reply, { page, asked, content: await ask(asked) });
+    };
+    scope.post(path, { preHandler: scope.csrfProtection }, inMirror(work));
+  }
+  if (search) {
+    const work: Work = async (request, reply, mirror) => {
+      const values = formOf(request, form);
+      const asked = inside(request, reply, mirror);
+      const content = await search(asked, values);
+      await answer(request, reply, { page, asked, content });
+    };
+    scope.post(path, inMirror(work));
+  }
+}
+
+/**
+ * Adds the live updates. All visitors of one mirror share what is read for them. A page of a mirror
+ * that has gone or was opened anew is closed; the browser then asks again.
+ */
 function serveLive(
   scope: FastifyInstance,
-  mirror: ConsoleMirror,
-  { access, clock, livePages, failed }: MirrorRoutesOptions,
+  inMirror: InMirror,
+  { mirrors, access, clock, livePages, failed }: MirrorRoutesOptions,
 ): void {
-  const base = linkTo({ mirror });
-  const watch = watchMirror(mirror, { clock, failed });
-  scope.get(`${base}/live`, { sse: 'only' }, async (request, reply) => {
+  const watches = new WeakMap<ConsoleMirror, ReturnType<typeof watchMirror>>();
+  const tell: Work = async (request, reply, mirror) => {
+    const watch = watches.get(mirror) ?? watchMirror(mirror, { clock, failed });
+    watches.set(mirror, watch);
     const { user, ...asked } = inside(request, reply, mirror);
     const uncount = livePages(user.name);
     if (!uncount) return reply.code(429).send({ error: 'too many pages of this user are open' });
@@ -93,17 +118,18 @@ function serveLive(
     reply.sse.keepAlive();
     reply.sse.sendHeaders();
     const stop = watch({
-      request: { ...asked, user, here: base },
+      request: { ...asked, user, here: linkTo({ mirror }) },
       send: (event) => reply.sse.send(event),
       close: () => reply.sse.close(),
       async isLetIn() {
         const now = await visitorNow(request, access);
-        return isDeepStrictEqual(now, user);
+        return mirrors().includes(mirror) && isDeepStrictEqual(now, user);
       },
     });
     reply.sse.onClose(stop);
     return reply;
-  });
+  };
+  scope.get(`${base}/live`, { sse: 'only' }, inMirror(tell));
 }
 
 interface Answered {

@@ -7,7 +7,7 @@ import type { Emulator } from './emulator.ts';
 import type { Delivery } from './faults/fault-kinds.ts';
 
 /** An emulator that accepts connections from this machine. */
-interface Served {
+export interface Served {
   /** The base URL, without a trailing slash. */
   url: string;
   /** Stops immediately and cuts all open connections. */

@@ -29,26 +29,43 @@ const refusals = ['unsigned', 'old', 'forged', 'unnamed', 'duplicate', 'unavaila
 
 /**
  * Creates the metrics. Their names begin with `crm_mirror_`, and all except the process metrics
- * have the label `mirror`.
+ * have the label `mirror`, or `file` if they are about files that cannot be used. Both lists may
+ * change.
  */
-export function createMetrics(watched: readonly Watched[]): Metrics {
+export function createMetrics(
+  watched: readonly Watched[],
+  stopped: () => readonly { file: string }[] = () => [],
+): Metrics {
   const register = new Registry();
   collectDefaultMetrics({ register, prefix });
   const ask = gaugesOf(register, watched);
-  const { accepted, refused } = countEvents(register);
-  for (const { mirror } of watched) {
-    accepted.inc({ mirror }, 0);
-    for (const reason of refusals) refused.inc({ mirror, reason }, 0);
-  }
+  const { accepted, refused, follow } = countEvents(register);
+  follow(watched);
+  const tellStopped = gaugeStopped(register);
   return {
     ended: countRuns(register),
     accepted: (mirror, records) => accepted.inc({ mirror }, records),
     refused: (mirror, reason) => refused.inc({ mirror, reason }),
     contentType: register.contentType,
     async text() {
+      follow(watched);
       await ask();
+      tellStopped(stopped());
       return register.metrics();
     },
+  };
+}
+
+function gaugeStopped(register: Registry): (files: readonly { file: string }[]) => void {
+  const gauge = new Gauge({
+    name: `${prefix}configuration_refused`,
+    help: '1 for each file in the folder of a worker that cannot be used: its mirror is stopped',
+    labelNames: ['file'],
+    registers: [register],
+  });
+  return (files) => {
+    gauge.reset();
+    for (const { file } of files) gauge.set({ file }, 1);
   };
 }
 
@@ -65,7 +82,28 @@ function countEvents(register: Registry) {
     labelNames: ['mirror', 'reason'],
     registers: [register],
   });
-  return { accepted, refused };
+  const counted = new Set<string>();
+  return {
+    accepted,
+    refused,
+    /**
+     * Begins to count for each of these mirrors, and forgets the others: the alerts take a mirror
+     * without other figures for one that cannot be read.
+     */
+    follow(watched: readonly Watched[]): void {
+      for (const { mirror } of watched) {
+        counted.add(mirror);
+        accepted.inc({ mirror }, 0);
+        for (const reason of refusals) refused.inc({ mirror, reason }, 0);
+      }
+      for (const mirror of counted) {
+        if (watched.some((one) => one.mirror === mirror)) continue;
+        counted.delete(mirror);
+        accepted.remove({ mirror });
+        for (const reason of refusals) refused.remove({ mirror, reason });
+      }
+    },
+  };
 }
 
 function countRuns(register: Registry): Metrics['ended'] {

@@ -4,7 +4,9 @@
  *   202  durably queued                      400  not JSON, or no event names a record
  *   200  accepted before, or not about a     401  unsigned, wrong secret, or too old
  *        contact; nothing is queued          404  no such mirror, or it accepts no events
- *   503  Redis is away; send it again later  413, 415  over 1 MB, or not application/json
+ *   503  Redis is away, or the mirror may    413, 415  over 1 MB, or not application/json
+ *        be one whose file is refused; send
+ *        it again later
  *
  * A delivery is remembered after it was queued. If something fails between these two steps and the
  * CRM sends it again, it is queued once more, which costs one additional check of each person.
@@ -29,8 +31,10 @@ export interface Webhook extends Signing, Naming {
 
 /** The parts and settings of the webhooks. */
 export interface WebhookOptions {
-  /** The webhooks by mirror. */
-  webhooks: ReadonlyMap<string, Webhook>;
+  /** Returns the webhook of a mirror, or undefined if it accepts no events. */
+  webhookOf(mirror: string): Webhook | undefined;
+  /** Returns the files whose mirrors are stopped, whose names are not known. */
+  refused?: (() => readonly unknown[]) | undefined;
   /**
    * The URL under which the CRM calls this server, without a trailing slash; undefined if it is
    * taken from `Host`.
@@ -45,27 +49,35 @@ interface Told {
   body: { status: string; records?: number } | { error: string };
 }
 
+/** A file is mended by people. */
+const retryAfterSeconds = 60;
+
 const mirrorOf = z.object({ mirror: z.string() });
 
 /** Registers the route of the webhooks. */
 export function serveWebhooks(app: FastifyInstance, options: WebhookOptions): void {
-  const { webhooks, metrics } = options;
+  const { metrics } = options;
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) =>
     done(null, body),
   );
-  const webhookOf = (request: FastifyRequest) => {
+  const askedIn = (request: FastifyRequest) => {
     const { mirror } = mirrorOf.parse(request.params);
-    return { mirror, webhook: webhooks.get(mirror) };
+    return { mirror, webhook: options.webhookOf(mirror) };
   };
   const path = '/webhooks/:mirror';
   // This hook responds before the body is read.
   const onRequest = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
-    if (webhookOf(request).webhook) return;
+    if (askedIn(request).webhook) return;
+    if ((options.refused?.() ?? []).length > 0) {
+      reply.header('retry-after', retryAfterSeconds);
+      await reply.code(503).send({ error: 'not now: this mirror may be stopped' });
+      return;
+    }
     await reply.code(404).send({ error: 'there is no such webhook' });
   };
   app.post(path, { onRequest }, async (request, reply) => {
-    const { mirror, webhook } = webhookOf(request);
+    const { mirror, webhook } = askedIn(request);
     if (!webhook) return reply.callNotFound();
     const { code, body } = await take(request, { ...options, mirror, webhook }).catch(
       (error: unknown) => {

@@ -24,8 +24,8 @@ export interface WorkerPages {
   hasUsers: boolean;
   /** Returns the role of the user who sends the request. */
   roleOf(request: FastifyRequest): 'viewer' | 'operator' | undefined;
-  /** The queues to show. The server does not close them. */
-  queues: QueueView['queues'];
+  /** Returns the queues to show, which may come and go. The server does not close them. */
+  queues(): QueueView['queues'];
   metrics: Metrics;
 }
 
@@ -79,7 +79,7 @@ const boardPolicy = [
 ].join('; ');
 
 interface Board {
-  queues: QueueView['queues'];
+  queues: WorkerPages['queues'];
   seesAddresses(request: FastifyRequest): boolean;
 }
 
@@ -87,24 +87,28 @@ interface Board {
 function serveBoard(app: FastifyInstance, { queues, seesAddresses }: Board): void {
   // The board formats data without knowing who asks.
   const asking = new AsyncLocalStorage<{ seesAddresses: boolean }>();
-  const boards = queues.map((queue) => {
-    const board = new BullMQAdapter(queue, { readOnlyMode: true });
-    const show = (data: unknown): unknown =>
-      asking.getStore()?.seesAddresses ? data : withoutAddresses(data);
-    board.setFormatter('data', show);
-    board.setFormatter('returnValue', show);
-    return board;
-  });
+  const show = (data: unknown): unknown =>
+    asking.getStore()?.seesAddresses ? data : withoutAddresses(data);
+  const known = new WeakMap<QueueView['queues'][number], BullMQAdapter>();
+  const boards = () =>
+    queues().map((queue) => {
+      const board = known.get(queue) ?? new BullMQAdapter(queue, { readOnlyMode: true });
+      board.setFormatter('data', show);
+      board.setFormatter('returnValue', show);
+      known.set(queue, board);
+      return board;
+    });
   const adapter = new FastifyAdapter();
   adapter.setBasePath(boardPath);
-  createBullBoard({
-    queues: boards,
+  const { replaceQueues } = createBullBoard({
+    queues: boards(),
     serverAdapter: adapter,
     options: { uiConfig: { boardTitle: 'crm-mirror', hideRedisDetails: true, hideDocsLink: true } },
   });
   adapter.setErrorHandler(() => ({ status: 500, body: { error: 'Redis cannot be asked' } }));
   app.addHook('onRequest', async ({ method }, reply) => {
     reply.header('content-security-policy', boardPolicy);
+    replaceQueues(boards());
     if (method === 'GET' || method === 'HEAD') return;
     await reply.code(405).send({ error: 'the queues are only shown here' });
   });

@@ -23,14 +23,19 @@ export interface WorkerRoutes {
    * taken from the requests.
    */
   publicUrl: string | undefined;
-  /** The webhooks of the mirrors that accept events, by mirror. */
-  webhooks: ReadonlyMap<string, Webhook>;
+  /** Returns the webhook of a mirror, or undefined if it accepts no events. */
+  webhookOf(mirror: string): Webhook | undefined;
   metrics: Metrics;
   /**
    * Returns the reasons why no event can be accepted now, one line each. An outage of a CRM does
    * not count.
    */
   ready(): readonly string[];
+  /**
+   * Returns the files whose mirrors are stopped because they cannot be used; undefined if the
+   * worker has no folder of files. The other mirrors accept events meanwhile.
+   */
+  refused?: (() => readonly { file: string }[]) | undefined;
   clock: Clock;
 }
 
@@ -39,13 +44,15 @@ const open = new Set(['/healthz', '/readyz', '/webhooks/:mirror']);
 /** Adds the routes. Routes with `hasOwnAccess` check access themselves. */
 export function serveWorkerRoutes(app: FastifyInstance, options: WorkerRoutes): void {
   guard(app, options);
-  const { ready } = options;
+  const { ready, refused } = options;
   app.get('/healthz', async () => 'ok');
   app.get('/readyz', async (_request, reply) => {
     const reasons = ready();
-    return reply
-      .code(reasons.length === 0 ? 200 : 503)
-      .send({ ready: reasons.length === 0, reasons });
+    return reply.code(reasons.length === 0 ? 200 : 503).send({
+      ready: reasons.length === 0,
+      reasons,
+      ...(refused && { refused: refused().map(({ file }) => file) }),
+    });
   });
   app.register(async (scope) => serveWebhooks(scope, options));
 }

@@ -16,6 +16,7 @@ import type { Complaints } from './notifications/blocked-notices.ts';
 import { createLanes, type Lanes } from './person-runs.ts';
 import type { Notifier } from './notifications/notifier.ts';
 import type { MirrorAssignment } from './mirror-assignment.ts';
+import type { NodeHeartbeat } from './queues/node-heartbeat.ts';
 import { retrySchedules } from '../domain/retry-schedules.ts';
 
 /** The parts and settings with which a worker serves a mirror. */
@@ -25,6 +26,8 @@ export interface HomeOptions {
   assignment: MirrorAssignment;
   /** Called after every run, and after events have been processed. */
   ended(summary: Summary): void;
+  /** Tells when the assignment has to be checked; undefined: every few seconds. */
+  node?: NodeHeartbeat | undefined;
   /** Reads the configuration again, because after a failure the API key may have changed. */
   load(): Config;
   /** The clock of notifications. */
@@ -132,9 +135,10 @@ export async function taken(state: State): Promise<void> {
  * asked to stop. If it is not, closes it and waits until it is assigned again.
  */
 export async function stay(state: State): Promise<void> {
-  const { shell, assignment, complain, alone } = state;
+  const { shell, assignment, complain, alone, node, config } = state;
   while (!shell.stop.aborted) {
-    await systemClock.sleep(stayMs, shell.stop).catch(() => undefined);
+    if (node) await node.due(config.mirror, shell.stop);
+    else await systemClock.sleep(stayMs, shell.stop).catch(() => undefined);
     const { opened } = state;
     if (!opened || shell.stop.aborted) continue;
     const failure = await lostBy(assignment.keep(opened.mirror.snapshot));

@@ -2,7 +2,8 @@
 import { randomBytes } from 'node:crypto';
 import { Busy, isExpected } from '../domain/errors.ts';
 import type { Clock } from '../domain/clock.ts';
-import { aliveMs, type AssignmentStore, type Claim } from './queues/assignment-store.ts';
+import type { AssignmentStore, Claim } from './queues/assignment-store.ts';
+import { aliveMs } from './queues/node-heartbeat.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import { copiedAt } from '../cli/compose/snapshot-marks.ts';
 

@@ -71,6 +71,8 @@ export interface Home {
     how: 'beside' | 'alone',
     work: (held: Assembled, stop: AbortSignal) => Promise<T>,
   ): Promise<T>;
+  /** Returns whether the mirror is open here, so that no other worker has it. */
+  isHere(): boolean;
   /** Reopens everything with the current configuration once nothing runs. */
   again(): Promise<void>;
   /** Returns the rate limits by route, as shown by the platform's responses. */
@@ -109,6 +111,7 @@ export function createMirrorHost(options: HomeOptions): Home {
       tick === 'sentinel' ? look(state) : state.alone(() => runTick(state, tick)),
     record: async (id, heard) => (heard === 'erased' ? erase : record)(state, id),
     hold: async (how, work) => hold(state, how, work),
+    isHere: () => state.opened !== undefined,
     again: async () => state.alone(() => comeAgain(state)),
     limits: () => state.opened?.mirror.limits() ?? {},
     close: async () => {

@@ -4,23 +4,24 @@
  */
 import { randomBytes } from 'node:crypto';
 import type { Config } from '../config/config.ts';
-import { loadConfig } from '../config/load-config.ts';
 import type { Clock } from '../domain/clock.ts';
-import { Invalid, isExpected, Unavailable } from '../domain/errors.ts';
+import { Interrupted, Invalid, isExpected, renderProblem, Unavailable } from '../domain/errors.ts';
 import type { Summary } from '../engine/report/run-summary.ts';
 import { systemClock } from '../http/system-clock.ts';
-import { homeRecord } from './queues/assignment-store.ts';
+import { type AssignmentStore, homeRecord } from './queues/assignment-store.ts';
 import { serveCommands } from './queues/command-queue.ts';
 import { type EventQueue, openEventQueue } from './queues/event-queue.ts';
 import { type QueueView, viewQueues } from './queues/queue-view.ts';
 import { type DeliveryLog, deliveryLogOf } from './queues/delivery-log.ts';
-import { connectQuickly, type Quick } from './queues/redis-connections.ts';
+import { type Quick } from './queues/redis-connections.ts';
+import { type Connections, ownConnections } from './queues/shared-connections.ts';
 import { openRunQueue, type RunQueue } from './queues/run-queue.ts';
 import { dueIn, tickWords, type Schedule } from './queues/run-schedule.ts';
 import { sealOf } from './queues/payload-encryption.ts';
 import type { Watched } from '../server/mirror-gauges.ts';
 import type { Webhook } from '../server/webhooks.ts';
 import { readKey } from '../do-not-contact/list-key.ts';
+import type { Workable } from './workable-config.ts';
 import { doHanded } from './remote-commands.ts';
 import { createMirrorHost, type Home } from './mirror-host.ts';
 import { lanesAtOnce } from './person-runs.ts';
@@ -28,16 +29,18 @@ import { assignmentIn } from './mirror-assignment.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 import type { Attention } from '../cli/status/attention-list.ts';
 import { redisAway, unreadable } from '../cli/status/process-faults.ts';
+import { explain } from '../cli/output/failure-report.ts';
 import { readCurrentStatus } from '../cli/status/current-status.ts';
 
-/** A configuration that a worker can serve. */
-export interface Workable extends Config {
-  readonly redis: string;
-  readonly schedule: Schedule;
-}
+/** How long a mirror that leaves waits for Redis to remove its schedule. */
+const unfollowMs = 10_000;
+
+/** After this time without Redis, people are told of it. */
+const awayMs = 60_000;
 
 /** A mirror that is being served. */
 export interface Served extends Watched {
+  config: Workable;
   /** Rejects if the mirror can never be served. */
   failed: Promise<never>;
   webhook: Webhook | undefined;
@@ -46,6 +49,13 @@ export interface Served extends Watched {
   away(): string | undefined;
   /** Returns what this process notices of Redis that needs attention. */
   faults(): readonly Attention[];
+  /**
+   * Ends the service once the run in progress has ended; events are processed until then. If
+   * `isGone` then returns true, removes the schedule from Redis, unless another worker has the
+   * mirror.
+   */
+  leave(isGone: () => boolean): Promise<void>;
+  /** Ends the service. Waits for work in progress, which the worker's `stop` interrupts. */
   close(): Promise<void>;
 }
 
@@ -53,57 +63,51 @@ export interface Served extends Watched {
 export interface ServeOptions {
   /** Whether to take the mirror even if this is not the newest snapshot. */
   acceptLost: boolean;
+  /** Connections to share; by default the mirror opens its own. */
+  connections?: Connections | undefined;
+  /** Reads the configuration again, after a failure. */
+  load(): Config;
   /** Called after every run, and after events have been processed. */
   ended(summary: Summary): void;
   /** The clock by which problems are looked for; by default that of this machine. */
   clock?: Clock;
 }
 
-/** After this time without Redis, people are told of it. */
-const awayMs = 60_000;
+/** What serves one mirror. */
+interface Parts {
+  config: Workable;
+  /** The worker's shell; its `stop` is also aborted when the mirror leaves. */
+  shell: Shell;
+  over: AbortController;
+  failed: PromiseWithResolvers<never>;
+  connections: Connections;
+  quick: Quick;
+  own: AssignmentStore;
+  home: Home;
+  events: EventQueue | undefined;
+  queue: RunQueue;
+  redis: ReturnType<typeof watchRedis>;
+  handed: ReturnType<typeof takeHanded> | undefined;
+  isLeaving: boolean;
+}
 
 /**
  * Starts to serve a mirror. Prints errors, and rejects `failed` if one cannot be fixed while
  * running.
  */
-export function serve(config: Workable, shell: Shell, options: ServeOptions): Served {
-  const { mirror, redis: url, schedule, contacts } = config;
-  const place = { url, mirror, clock: systemClock };
-  const failed = Promise.withResolvers<never>();
-  const fail = (error: unknown): void => failed.reject(error);
-  const quick = connectQuickly(url);
-  const own = homeRecord(quick, mirror, randomBytes(8).toString('hex'));
-  const { acceptLost, ended, clock = systemClock } = options;
-  const assignment = assignmentIn(own, { mirror, acceptLost, clock: systemClock });
-  const load = () => loadConfig(config.file, shell.env);
+export function serve(config: Workable, outer: Shell, options: ServeOptions): Served {
+  const parts = openParts(config, outer, options);
+  const { mirror, redis: url, contacts } = config;
+  const { home, events, redis, queue, quick, failed, over } = parts;
   const hook = contacts?.webhook;
-  const events = hook && openEventQueue({ ...place, notice: () => undefined });
-  const view = viewQueues(place);
-  const redis = watchRedis(mirror, shell, clock);
-  const faults = () => redis.faults(awayMs);
-  const home = createMirrorHost({ config, shell, assignment, load, ended, clock, faults });
-  const queue: RunQueue = openRunQueue({
-    ...place,
-    notice(lost) {
-      redis.say(lost);
-      // Redis may have lost its data while it was away.
-      if (lost === undefined) follow(queue, config).catch(fail);
-    },
-  });
-  let handed: ReturnType<typeof takeHanded> | undefined;
-  const begin = async (): Promise<void> => {
-    await follow(queue, config);
-    redis.answers();
-    await home.taken();
-    if (shell.stop.aborted) return;
-    shell.note(`crm-mirror: ${mirror}: worker serves ${dueWords(schedule, events)}`);
-    queue.serve(home.run);
-    events?.serve(home.record, { concurrency: lanesAtOnce, failed: fail });
-    handed = takeHanded(config, shell, home);
-    await home.stay();
+  const view = viewQueues({ url, mirror, connections: options.connections });
+  begin(parts).catch((error: unknown) => failed.reject(error));
+  const closeAll = async (): Promise<void> => {
+    await close(parts);
+    view.close();
   };
-  begin().catch(fail);
   return {
+    config,
     mirror,
     failed: failed.promise,
     webhook: hook && events && { ...hook, events, deliveries: deliveriesOf(config, quick) },
@@ -114,14 +118,15 @@ export function serve(config: Workable, shell: Shell, options: ServeOptions): Se
     limits: home.limits,
     depths: view.depths,
     lagMs: async () => events?.lagMs(),
-    async close() {
-      failed.promise.catch(() => undefined);
-      await Promise.all([queue.close(), handed?.close(), events?.close()]);
-      await own.leave().catch(() => undefined);
-      await home.close();
-      view.close();
-      quick.close();
+    async leave(isGone) {
+      parts.isLeaving = true;
+      await queue.rest();
+      await parts.handed?.close();
+      if (isGone() && home.isHere()) await unfollow(queue, config, outer);
+      over.abort(new Interrupted('SIGTERM'));
+      await closeAll();
     },
+    close: closeAll,
   };
 }
 
@@ -142,6 +147,99 @@ function statusOf(config: Workable): ReturnType<typeof readCurrentStatus> {
     const fault = isExpected(error) ? undefined : unreadable(error);
     throw fault ? new Invalid(fault.text, { fix: fault.fix, cause: error }) : error;
   }
+}
+
+function openParts(config: Workable, outer: Shell, options: ServeOptions): Parts {
+  const over = new AbortController();
+  const shell = { ...outer, stop: AbortSignal.any([outer.stop, over.signal]) };
+  const { mirror, redis: url, contacts } = config;
+  const { acceptLost, load, ended, clock = systemClock } = options;
+  const { connections = ownConnections(url) } = options;
+  const place = { url, mirror, clock: systemClock, connections };
+  const failed = Promise.withResolvers<never>();
+  const quick = connections.quick();
+  const { node } = connections;
+  const worker = randomBytes(8).toString('hex');
+  const own = homeRecord(quick, { mirror, worker, node: node?.name });
+  const assignment = assignmentIn(own, { mirror, acceptLost, clock: systemClock });
+  const redis = watchRedis(mirror, shell, clock);
+  const faults = () => redis.faults(awayMs);
+  const home = createMirrorHost({ config, shell, assignment, load, ended, clock, faults, node });
+  const hook = contacts?.webhook;
+  const events = hook && openEventQueue({ ...place, notice: () => undefined });
+  const queue: RunQueue = openRunQueue({
+    ...place,
+    notice(lost) {
+      redis.say(lost);
+      // Redis may have lost its data while it was away.
+      if (lost === undefined) follow(queue, config).catch((error: unknown) => failed.reject(error));
+    },
+  });
+  const parts = {
+    config,
+    shell,
+    over,
+    failed,
+    connections,
+    quick,
+    own,
+    home,
+    events,
+    queue,
+    redis,
+  };
+  return { ...parts, handed: undefined, isLeaving: false };
+}
+
+/** Waits until the mirror is assigned to this worker, then takes its jobs until it leaves. */
+async function begin(parts: Parts): Promise<void> {
+  const { config, shell, failed, home, events, queue, redis } = parts;
+  const { mirror, schedule } = config;
+  await follow(queue, config);
+  redis.answers();
+  await parts.connections.node?.begun;
+  await home.taken();
+  if (shell.stop.aborted || parts.isLeaving) return;
+  // The worker that had the mirror before may have removed the schedule as it left.
+  await follow(queue, config);
+  shell.note(`crm-mirror: ${mirror}: worker serves ${dueWords(schedule, events)}`);
+  queue.serve(home.run);
+  events?.serve(home.record, { concurrency: lanesAtOnce, failed: failed.reject });
+  parts.handed = takeHanded(parts);
+  await home.stay();
+}
+
+async function close({ failed, queue, handed, events, own, home, quick }: Parts): Promise<void> {
+  failed.promise.catch(() => undefined);
+  await Promise.all([queue.close(), handed?.close(), events?.close()]);
+  await own.leave().catch(() => undefined);
+  await home.close();
+  quick.close();
+}
+
+const nothingDue = { full: undefined, fast: undefined, templates: undefined, sentinel: undefined };
+
+/** Removes the schedule from Redis. Prints why if Redis does not do it in time. */
+async function unfollow(queue: RunQueue, { mirror }: Workable, shell: Shell): Promise<void> {
+  const late = new AbortController();
+  const given = systemClock.sleep(unfollowMs, AbortSignal.any([shell.stop, late.signal]));
+  const done = queue.follow({ patterns: nothingDue, timezone: 'UTC' }).then(() => true);
+  try {
+    if (await Promise.race([done, given.then(() => false)])) return;
+    shell.note(`crm-mirror: ${mirror}: ${staysWords('Redis is away')}`);
+  } catch (error) {
+    if (!shell.stop.aborted)
+      shell.note(`crm-mirror: ${mirror}: ${staysWords(explain(error).text)}`);
+  } finally {
+    done.catch(() => undefined);
+    late.abort();
+    given.catch(() => undefined);
+  }
+}
+
+function staysWords(why: string): string {
+  const reason = `the schedule stays in Redis (${why})`;
+  return renderProblem({ reason, fix: 'nothing is run by it: no worker serves this mirror' });
 }
 
 /** Stores this schedule in Redis. Throws Unavailable if Redis refuses it. */
@@ -187,13 +285,10 @@ function watchRedis(mirror: string, { note }: Shell, clock: Clock) {
 }
 
 /** Executes the commands that callers pass to this worker. */
-function takeHanded(
-  config: Workable,
-  shell: Shell,
-  home: Pick<Home, 'hold' | 'again'>,
-): { close(): Promise<void> } {
+function takeHanded({ config, shell, home, connections }: Parts): { close(): Promise<void> } {
   const { redis: url, mirror, ledger } = config;
-  return serveCommands({ url, mirror, clock: systemClock }, async (sealed, tell) => {
+  const place = { url, mirror, clock: systemClock, connections };
+  return serveCommands(place, async (sealed, tell) => {
     const key = readKey(ledger.keyFile);
     if (key === undefined)
       throw new Invalid(`${ledger.keyFile}: the key of the do-not-contact list is gone`);

@@ -7,11 +7,11 @@ import { createMetrics, type Metrics } from '../server/metrics.ts';
 import { createServer } from '../server/http-server.ts';
 import { serveWorkerPages } from '../server/worker-pages.ts';
 import { serveWorkerRoutes } from '../server/worker-routes.ts';
-import type { Webhook } from '../server/webhooks.ts';
 import { explain } from '../cli/output/failure-report.ts';
 import { accessRulesOf } from '../console/access/access-rules.ts';
-import { consoleMirror } from '../console/view/console-mirror.ts';
+import { type ConsoleMirror, consoleMirror } from '../console/view/console-mirror.ts';
 import { pagesFor, serveConsole } from '../console/console-routes.ts';
+import type { RefusedFile } from './mirror-folder.ts';
 import type { Served } from './mirror-service.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 
@@ -22,23 +22,28 @@ export interface WorkerServer extends Pick<Metrics, 'ended'> {
   close(): Promise<void>;
 }
 
+/** What a worker serves; both lists may change while it runs. */
+export interface Serving {
+  served: readonly Served[];
+  /** Returns the files of a folder whose mirrors are stopped; undefined without a folder. */
+  refused?: (() => readonly RefusedFile[]) | undefined;
+}
+
 /**
- * Creates the server, or returns undefined if no configuration requests one. Throws Invalid if two
- * configurations request different ones.
+ * Creates the server that this configuration requests, or returns undefined if it requests none.
+ * Throws Invalid if the users of the console cannot be read.
  */
 export function openServer(
-  configs: readonly Config[],
-  served: readonly Served[],
+  asked: Config | undefined,
+  { served, refused }: Serving,
   shell: Shell,
 ): WorkerServer | undefined {
-  const asked = serverOf(configs);
-  if (!asked) return undefined;
-  const metrics = createMetrics(served);
-  const webhooks = new Map<string, Webhook>();
-  for (const { mirror, webhook } of served) if (webhook) webhooks.set(mirror, webhook);
+  if (!asked?.server) return undefined;
+  const metrics = createMetrics(served, refused);
   const access = accessRulesOf(asked);
   const failed = (error: unknown): void => shell.note(`crm-mirror: server: ${explain(error).text}`);
   const { host, port, token, publicUrl } = asked.server;
+  const consoleOf = createConsoleMirrors(shell);
   const server = createServer({
     host,
     port,
@@ -48,25 +53,22 @@ export function openServer(
       serveWorkerRoutes(app, {
         token,
         publicUrl,
-        webhooks,
+        webhookOf: (mirror) => served.findLast((one) => one.mirror === mirror)?.webhook,
         metrics,
         ready: () =>
           served.flatMap(({ mirror, away }) => {
             const why = away();
             return why === undefined ? [] : [`${mirror}: ${why}`];
           }),
+        refused,
         clock: systemClock,
       });
-      const mirrors = configs.map((config) => {
-        const own = served.find(({ mirror }) => mirror === config.mirror);
-        const faults = () => own?.faults() ?? [];
-        const shown = consoleMirror(config, shell, { clock: systemClock, faults });
-        return { ...shown, limits: () => own?.limits() ?? {} };
-      });
+      const mirrors = () => served.map(consoleOf);
       const secret = randomBytes(32).toString('hex');
-      const queues = served.flatMap((one) => one.queues);
+      const queues = () => served.flatMap((one) => one.queues);
       serveConsole(app, {
         mirrors,
+        refused,
         access,
         clock: systemClock,
         secret,
@@ -84,15 +86,40 @@ export function openServer(
   };
 }
 
-/** Returns the server block that all configurations with one share, and the file of the first. */
-function serverOf(configs: readonly Config[]) {
+/**
+ * Returns what creates the console's access to a mirror, once for each time that it is served. The
+ * jobs that operators began survive a change of the configuration.
+ */
+function createConsoleMirrors(shell: Shell): (one: Served) => ConsoleMirror {
+  const shown = new WeakMap<Served, ConsoleMirror>();
+  const jobs = new Map<string, ConsoleMirror['jobs']>();
+  const create = ({ config, mirror, faults, limits }: Served): ConsoleMirror => {
+    const created = consoleMirror(config, shell, { clock: systemClock, faults });
+    const kept = jobs.get(mirror) ?? created.jobs;
+    jobs.set(mirror, kept);
+    return { ...created, limits, jobs: kept };
+  };
+  return (one) => {
+    const mirror = shown.get(one) ?? create(one);
+    shown.set(one, mirror);
+    return mirror;
+  };
+}
+
+/**
+ * Returns the first configuration with a server block. Throws Invalid if another one requests a
+ * different server.
+ */
+export function serverIn(configs: readonly Config[]): Config | undefined {
   const [first, ...others] = configs.filter(({ server }) => server);
-  if (!first?.server) return undefined;
   for (const { file, server } of others) {
-    if (JSON.stringify(server) === JSON.stringify(first.server)) continue;
-    throw new Invalid(`${first.file} and ${file} ask for different servers, and a worker has one`, {
-      fix: 'write the same block, or leave one out',
-    });
+    if (JSON.stringify(server) === JSON.stringify(first?.server)) continue;
+    throw new Invalid(
+      `${first?.file} and ${file} ask for different servers, and a worker has one`,
+      {
+        fix: 'write the same block, or leave one out',
+      },
+    );
   }
-  return { file: first.file, server: first.server };
+  return first;
 }

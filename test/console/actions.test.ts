@@ -6,13 +6,13 @@ import { closeBrowser, look, startConsole, viewer } from '../support/console/run
 afterAll(closeBrowser);
 
 /** The forms that change nothing of a mirror: the session, and a search. */
-const harmless = ['POST /m/world/people', 'POST /sign-in', 'POST /sign-out'];
+const harmless = ['POST /m/:mirror/people', 'POST /sign-in', 'POST /sign-out'];
 
 /** The forms that have the CRM or the platform asked: as guarded as the actions. */
 const questions = [
-  'POST /m/world/people/:id/now',
-  'POST /m/world/people/:id/dossier.html',
-  'POST /m/world/templates/:id',
+  'POST /m/:mirror/people/:id/now',
+  'POST /m/:mirror/people/:id/dossier.html',
+  'POST /m/:mirror/templates/:id',
 ];
 
 /** Values with which one action or another would do something. */
@@ -38,8 +38,7 @@ async function opened(options: Parameters<typeof startConsole>[1] = {}) {
   const acts = running.routes.filter((route) => route.startsWith('POST ') && isAct(route));
   const send = async (route: string, csrf?: string): Promise<number> => {
     const form = { ...values, ...(csrf !== undefined && { csrf }) };
-    const path = route.replace('POST ', '');
-    const answer = await page.request.post(path, { form, maxRedirects: 0 });
+    const answer = await page.request.post(pathOf(route), { form, maxRedirects: 0 });
     return answer.status();
   };
   /** Nothing was sent, kept or begun. */
@@ -54,12 +53,15 @@ async function opened(options: Parameters<typeof startConsole>[1] = {}) {
   return { ...world, running, page, acts, send, isUntouched };
 }
 
+/** Where the mirror of these tests has a route. */
+const pathOf = (route: string): string => route.replace('POST ', '').replace(':mirror', 'world');
+
 const isAct = (route: string): boolean => !harmless.includes(route);
 
 test('every form is an action, apart from the session, the search and questions', async () => {
   const { acts, running } = await opened();
   expect(acts.length).toBeGreaterThan(15);
-  expect(acts.filter((route) => !route.startsWith('POST /m/world/do/'))).toEqual(questions);
+  expect(acts.filter((route) => !route.startsWith('POST /m/:mirror/do/'))).toEqual(questions);
   expect(running.routes.filter((route) => !/^(GET|HEAD|POST) /.test(route))).toEqual([]);
   for (const route of harmless) expect(running.routes).toContain(route);
 });
@@ -88,7 +90,7 @@ test('every action refuses a missing token and a forged one', async () => {
 test('every action sends whoever is not signed in away', async () => {
   const { acts, running, isUntouched } = await opened();
   for (const route of acts) {
-    const path = running.url + route.replace('POST ', '');
+    const path = running.url + pathOf(route);
     const answer = await fetch(path, {
       method: 'POST',
       redirect: 'manual',

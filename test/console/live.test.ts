@@ -62,6 +62,15 @@ test.each([
   expect(running.failures).toEqual([]);
 });
 
+test('a page that is open ends when its mirror goes, which is not found then', async () => {
+  const { running, live, get } = await opened();
+  running.mirrors.pop();
+  await untilHolds(() => expect(live.hasEnded()).toBe(true));
+  expect((await get('/m/world')).status).toBe(404);
+  expect((await get('/m/world/live')).status).toBe(404);
+  expect(running.failures).toEqual([]);
+});
+
 test('a user has 20 live pages at most, and another one after one is closed', async () => {
   const { running, signIn } = await withUsers();
   const cookie = await signIn('vera');

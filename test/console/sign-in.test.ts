@@ -162,19 +162,22 @@ test.each([
 });
 
 test('a browser gets a page for an address that does not exist', async () => {
-  const { running } = await withUsers();
+  const { running, signIn, get } = await withUsers();
   const accept = 'text/html,application/xhtml+xml,*/*;q=0.8';
+  const cookie = await signIn('vera');
+  // Which mirrors there are is for users alone.
+  for (const path of ['/m/another', '/m/world']) expect((await get(path, '')).status).toBe(303);
   for (const [path, status] of [
     ['/nowhere', 404],
     ['/m/another', 404],
     [`/m/world/runs/${'x'.repeat(600)}`, 414],
   ] as const) {
-    const page = await fetch(running.url + path, { headers: { accept } });
+    const page = await fetch(running.url + path, { headers: { accept, cookie } });
     expect([path, page.status]).toEqual([path, status]);
     expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8');
     expect(page.headers.get('content-security-policy')).toContain("default-src 'none'");
     expect(await page.text()).toContain('To the console');
-    const program = await fetch(running.url + path);
+    const program = await fetch(running.url + path, { headers: { cookie } });
     expect([program.status, await program.json()]).toEqual([status, { error: expect.any(String) }]);
   }
 });

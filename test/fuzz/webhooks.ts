@@ -44,7 +44,7 @@ export const webhookArea = area('webhooks', async () => {
     ['acme', { format: 'standard', secret: standardSecret, id: 'data.id', events: queue }],
     ['globex', { format: 'hubspot', secret: SECRET, id: 'objectId', events: queue }],
   ]);
-  const started = await startServer({ webhooks, token: SECRET });
+  const started = await startServer({ webhookOf: (mirror) => webhooks.get(mirror), token: SECRET });
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   const texts = events.map((event) => JSON.stringify(event));
   let number = 0;

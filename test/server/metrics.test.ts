@@ -194,6 +194,24 @@ test('one unreadable mirror hides no other one; a bug is not hidden', async () =
   await expect(createMetrics([watched(failing(new Error('bug')))]).text()).rejects.toThrow('bug');
 });
 
+test('a mirror that goes takes its counters with it, and one that comes begins at 0', async () => {
+  const mirrors = [watched(), watched({ mirror: 'globex' })];
+  const metrics = createMetrics(mirrors);
+  metrics.accepted('globex', 2);
+  expect(await told(metrics, 'events_accepted')).toContain(
+    'crm_mirror_events_accepted_total{mirror="globex"} 2',
+  );
+  mirrors.pop();
+  expect(await told(metrics, 'events_accepted')).toEqual([
+    'crm_mirror_events_accepted_total{mirror="acme"} 0',
+  ]);
+  expect((await told(metrics, 'events_refused')).join()).not.toContain('globex');
+  mirrors.push(watched({ mirror: 'globex' }));
+  expect(await told(metrics, 'events_accepted')).toContain(
+    'crm_mirror_events_accepted_total{mirror="globex"} 0',
+  );
+});
+
 test('the metrics show queues and the oldest event, and nothing of them without Redis', async () => {
   const options = { url: redis.url, mirror: 'acme', clock: systemClock, notice: () => undefined };
   const events = openEventQueue(options);

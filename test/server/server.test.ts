@@ -147,7 +147,7 @@ describe('the queues page', () => {
   test('is shown, and read-only', async () => {
     const redis = await anyRedis();
     const view = viewQueues({ url: redis.url, mirror: 'acme' });
-    const { url, get } = await start({ queues: view.queues });
+    const { url, get } = await start({ queues: () => view.queues });
     const page = await (await get('/queues')).text();
     expect(page).toContain('<base href="/queues/"');
     const script = /static\/js\/main\.\w+\.js/.exec(page)?.[0];
@@ -172,7 +172,7 @@ describe('the queues page', () => {
     const redis = await ownRedis();
     await redis.kill();
     const view = viewQueues({ url: redis.url, mirror: 'acme' });
-    const { get, failures } = await start({ queues: view.queues });
+    const { get, failures } = await start({ queues: () => view.queues });
     const answer = await get('/queues/api/queues');
     expect([answer.status, await answer.text()]).toEqual([
       500,

@@ -42,7 +42,8 @@ const serve = async (publicUrl?: string) => {
     ['acme', { format: 'standard', secret, id: 'data.id', events }],
     ['globex', { format: 'hubspot', secret: appSecret, id: 'objectId', events }],
   ]);
-  return startServer({ webhooks, metrics, publicUrl, token: 'tok' });
+  const webhookOf = (mirror: string) => webhooks.get(mirror);
+  return startServer({ webhookOf, metrics, publicUrl, token: 'tok' });
 };
 
 /** The ids that are queued, in any order. */

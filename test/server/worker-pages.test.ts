@@ -22,7 +22,7 @@ async function started(token?: string, access: Partial<AccessRules> = {}) {
   const events = openEventQueue({ ...at, clock: systemClock, notice: () => undefined });
   await events.add(['ann@example.com']);
   const view = viewQueues(at);
-  const { url, close } = await startServer({ queues: view.queues, token, access });
+  const { url, close } = await startServer({ queues: () => view.queues, token, access });
   onTestFinished(async () => {
     view.close();
     await events.close();

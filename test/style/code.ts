@@ -10,6 +10,7 @@ const commandLine = ['src/cli/', 'src/commands/', 'src/demo/'];
 const edges = [
   ...programs,
   ...commandLine,
+  'src/worker/folder-worker.ts',
   'src/worker/mirror-',
   'src/worker/remote-commands.ts',
   'src/worker/worker-server.ts',

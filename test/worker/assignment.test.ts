@@ -5,12 +5,18 @@
 import { cpSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/http/system-clock.ts';
 import { openSnapshot } from '../../src/snapshot/snapshot.ts';
 import { assignmentIn } from '../../src/worker/mirror-assignment.ts';
-import { homeRecord, type Candidate } from '../../src/worker/queues/assignment-store.ts';
+import {
+  type AssignmentStore,
+  homeRecord,
+  type Candidate,
+} from '../../src/worker/queues/assignment-store.ts';
+import { createNodeHeartbeat } from '../../src/worker/queues/node-heartbeat.ts';
 import { connectQuickly, type Quick } from '../../src/worker/queues/redis-connections.ts';
+import { untilHolds } from '../support/waiting.ts';
 import { ownRedis, type TestRedis } from '../support/redis.ts';
 import { scratch } from '../support/sources/source-reading.ts';
 
@@ -26,7 +32,20 @@ afterAll(async () => {
   await redis.close();
 });
 
-const worker = (name: string) => homeRecord(quick, 'acme', name);
+const worker = (name: string) => homeRecord(quick, { mirror: 'acme', worker: name });
+const nodeKey = (name: string): string => `crm-mirror:node:node-${name}`;
+/** A worker that shows its life by the key of its process. */
+const inProcess = (name: string): AssignmentStore => {
+  const store = homeRecord(quick, { mirror: 'acme', worker: name, node: `node-${name}` });
+  return {
+    ...store,
+    async claim(candidate) {
+      await quick.redis.set(nodeKey(name), 1);
+      return store.claim(candidate);
+    },
+  };
+};
+const kinds = [worker, inProcess];
 const first: Candidate = {
   snapshot: 's',
   generation: 5,
@@ -47,15 +66,25 @@ describe.each([
   ['another one, put back', { snapshot: 't', generation: 9, restored: true }, 'taken', 'older'],
   ['another one, aloud', { snapshot: 't', generation: 9, acceptLost: true }, 'taken', 'home'],
 ] as const)('a mirror claimed beside a worker: %s', (_, change, alive, gone) => {
-  test('is granted or refused as expected while that one is alive, and after it has ended', async () => {
-    await worker('one').claim(first);
-    const two = worker('two');
-    expect((await two.claim({ ...first, ...change })).is).toBe(alive);
-    await worker('one').leave();
-    await redis.flush();
-    await worker('one').claim(first);
-    await worker('one').leave();
-    expect((await two.claim({ ...first, ...change })).is).toBe(gone);
+  test.each(kinds.flatMap((one) => kinds.map((two) => [one, two] as const)))(
+    'is granted or refused as expected while that one is alive, and after it has ended',
+    async (before, after) => {
+      await before('one').claim(first);
+      const two = after('two');
+      expect((await two.claim({ ...first, ...change })).is).toBe(alive);
+      await before('one').leave();
+      await redis.flush();
+      await before('one').claim(first);
+      await before('one').leave();
+      expect((await two.claim({ ...first, ...change })).is).toBe(gone);
+    },
+  );
+
+  test('is granted or refused as expected after the process of that one has died', async () => {
+    await inProcess('one').claim(first);
+    await quick.redis.del(nodeKey('one'));
+    expect(await worker('two').isServed()).toBe(false);
+    expect((await worker('two').claim({ ...first, ...change })).is).toBe(gone);
   });
 });
 
@@ -79,6 +108,53 @@ test('a worker that loses the mirror learns it, and one that has it is known', a
   expect(await one.keep(first)).toBe(false);
   await one.leave();
   expect(await two.isServed()).toBe(true);
+});
+
+/** A heartbeat whose beats come as fast as the test asks for the time. */
+function beating(name: string) {
+  const clock = {
+    ...systemClock,
+    sleep: async (ms: number, signal?: AbortSignal) =>
+      systemClock.sleep(ms > 60_000 ? ms : 20, signal),
+  };
+  const node = createNodeHeartbeat(quick, name, clock);
+  onTestFinished(() => node.close());
+  return node;
+}
+
+test('a process is told which mirrors it has lost, and of an emptied Redis', async () => {
+  const stop = new AbortController();
+  onTestFinished(() => stop.abort());
+  const node = beating('many');
+  await node.begun;
+  const one = homeRecord(quick, { mirror: 'acme', worker: 'one', node: 'many' });
+  expect((await one.claim(first)).is).toBe('home');
+  const told: string[] = [];
+  const wait = async (mirror: string) =>
+    node.due(mirror, stop.signal).then(() => told.push(mirror));
+  void wait('acme');
+  void wait('beta');
+  await pause(200);
+  expect(told).toEqual([]);
+  expect((await worker('two').claim({ ...first, generation: 6 })).is).toBe('home');
+  await untilHolds(() => expect(told).toEqual(['acme']));
+  expect(await one.keep(first)).toBe(false);
+  void wait('acme');
+  await pause(200);
+  expect(told).toEqual(['acme']);
+  await redis.flush();
+  await untilHolds(() => expect(told.toSorted()).toEqual(['acme', 'acme', 'beta']));
+});
+
+test('a process that stood still finds its key gone, and checks its mirrors', async () => {
+  const stop = new AbortController();
+  onTestFinished(() => stop.abort());
+  const node = beating('slow');
+  await node.begun;
+  const due = node.due('acme', stop.signal);
+  await quick.redis.del('crm-mirror:node:slow');
+  await due;
+  expect(await quick.redis.exists('crm-mirror:node:slow')).toBe(1);
 });
 
 test('an emptied Redis receives the assignment again', async () => {

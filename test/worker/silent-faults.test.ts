@@ -68,9 +68,9 @@ async function working(more: Record<string, unknown> = {}) {
   const { schedule } = config;
   if (!schedule || dueIn(schedule).length === 0) throw new Error('the worker has a schedule');
   const workable = { ...config, redis: redis.url, schedule };
-  const options = { acceptLost: false, ended: () => undefined, clock };
+  const options = { acceptLost: false, load: () => config, ended: () => undefined, clock };
   const served = serve(workable, shell, options);
-  const server = openServer([config], [served], shell);
+  const server = openServer(config, { served: [served] }, shell);
   await server?.listen();
   const close = async (): Promise<void> => {
     stop.abort(new Error('the test is over'));

@@ -62,6 +62,7 @@ function shareLimits({ redis, platform }: Config, shell: Shell): SharedBudgets |
     clock: systemClock,
     random: Math.random,
     reserve: platform.reserve,
+    openLink: shell.openLink,
     notice: (lost) =>
       shell.note(
         lost === undefined

@@ -1,6 +1,7 @@
 /** Defines the interfaces between cli.ts, the commands, and the process in which they run. */
 import type { Command } from 'commander';
 import type { Platform } from '../../platform/platform.ts';
+import type { OpenLink } from '../../rate-limit/shared/shared-link.ts';
 import type { LogLevel } from '../output/verbosity.ts';
 import type { Line } from '../output/text-style.ts';
 import type { Mirror } from '../../engine/context/mirror-context.ts';
@@ -45,6 +46,8 @@ export interface Shell {
   call?(argv: readonly string[], shell: Shell): Promise<number>;
   /** Returns the mirror if this process already has it open. */
   held?(): Assembled;
+  /** Opens the connection to Redis for rate limits, if the mirrors of the process share one. */
+  openLink?: OpenLink;
 }
 
 /**

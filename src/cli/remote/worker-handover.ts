@@ -47,7 +47,8 @@ export async function orHandOver(
   // The module is loaded only if Redis is configured, because most commands start without it.
   const { connectQuickly } = await import('../../worker/queues/redis-connections.ts');
   const quick = connectQuickly(redis);
-  const isServed = async () => homeRecord(quick, mirror, randomBytes(8).toString('hex')).isServed();
+  const worker = randomBytes(8).toString('hex');
+  const isServed = async () => homeRecord(quick, { mirror, worker }).isServed();
   // While Redis is away, this process works on its own, as it does for rate limits.
   const served = await isServed().catch((error: unknown) => {
     if (isExpected(error)) return false;

@@ -1,19 +1,32 @@
 /** Shows all mirrors, those that need attention first. */
+import { basename } from 'node:path';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { ConsoleMirror } from '../view/console-mirror.ts';
-import { html, linkTo } from '../view/page.ts';
+import { html, linkTo, prose } from '../view/page.ts';
 import type { PageStatus } from '../view/page-status.ts';
 import { sendPage } from '../view/send-page.ts';
 import { stateOf } from './overview.ts';
+
+/** A file of a mirror that cannot be used, so that the mirror is stopped. */
+export interface RefusedConfiguration {
+  file: string;
+  /** What is wrong, one line for each mistake. */
+  why: string;
+}
+
+interface AllMirrors {
+  mirrors: readonly ConsoleMirror[];
+  refused: readonly RefusedConfiguration[];
+}
 
 /** Sends the page of all mirrors; if there is only one, the browser is sent to its page. */
 export async function showMirrors(
   request: FastifyRequest,
   reply: FastifyReply,
-  mirrors: readonly ConsoleMirror[],
+  { mirrors, refused }: AllMirrors,
 ): Promise<void> {
   const [only, ...others] = mirrors;
-  if (only && others.length === 0) {
+  if (only && others.length === 0 && refused.length === 0) {
     await reply.redirect(linkTo({ mirror: only }), 303);
     return;
   }
@@ -27,11 +40,20 @@ export async function showMirrors(
       <p>${attention[0]?.text ?? calm}</p>
     </li>`;
   });
-  const title = urgentWords(ordered.filter((one) => urgency(one.seen) > 0).length);
+  const stopped = refused.map(
+    ({ file, why }) =>
+      html`<li class="card bad">
+        <h2>${basename(file)}</h2>
+        <p><span class="chip bad">Stopped: this file cannot be used</span></p>
+        ${why.split('\n').map((line) => html`<p>${prose(line)}</p>`)}
+      </li>`,
+  );
+  const urgent = ordered.filter((one) => urgency(one.seen) > 0).length;
+  const title = urgentWords(refused.length + urgent);
   await sendPage(request, reply, {
     title,
     body: html`<ul class="cards">
-      ${cards}
+      ${stopped} ${cards}
     </ul>`,
   });
 }

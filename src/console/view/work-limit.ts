@@ -8,21 +8,34 @@ const questionsAtOnce = 4;
 /** How many more wait for one of them to end. */
 const waitingAtMost = 4;
 
-/** Limits the expensive work of all mirrors together. Too much of it throws Busy. */
-export function limitMirrors(mirrors: readonly ConsoleMirror[]): ConsoleMirror[] {
+/**
+ * Limits the expensive work of all mirrors together, also of those that come later. Too much of it
+ * throws Busy.
+ */
+export function limitMirrors(
+  mirrors: () => readonly ConsoleMirror[],
+): () => readonly ConsoleMirror[] {
   const processes = limitWork(processesAtOnce);
   // A job may take hours, and keeps no short work waiting.
   const jobs = limitWork(processesAtOnce);
   const questions = limitWork(questionsAtOnce);
-  return mirrors.map((mirror) => ({
+  const limit = (mirror: ConsoleMirror): ConsoleMirror => ({
     ...mirror,
     async runApart(argv, heard, stop) {
-      const limit = heard ? jobs : processes;
-      return limit(() => mirror.runApart(argv, heard, stop));
+      const work = heard ? jobs : processes;
+      return work(() => mirror.runApart(argv, heard, stop));
     },
     assembled: (work) => questions(() => mirror.assembled(work)),
     ask: (question) => questions(() => mirror.ask(question)),
-  }));
+  });
+  // Whoever keeps something for a mirror finds it again.
+  const known = new WeakMap<ConsoleMirror, ConsoleMirror>();
+  const limited = (mirror: ConsoleMirror): ConsoleMirror => {
+    const one = known.get(mirror) ?? limit(mirror);
+    known.set(mirror, one);
+    return one;
+  };
+  return () => mirrors().map(limited);
 }
 
 function limitWork(atOnce: number): <T>(work: () => Promise<T>) => Promise<T> {

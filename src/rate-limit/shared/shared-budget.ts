@@ -16,6 +16,7 @@ import type { Clock, Random } from '../../domain/clock.ts';
 import type { RouteLimit } from '../../domain/route-limit.ts';
 import { budgetScript, readReply, type Message, type Reply, type Report } from './budget-script.ts';
 import { openLink, type Link } from './redis-connection.ts';
+import type { OpenLink } from './shared-link.ts';
 
 /** The maximum number of permits requested at once. */
 const MOST_AT_ONCE = 16;
@@ -41,6 +42,8 @@ export interface SharedOptions {
   reserve?: number;
   /** Called with the reason when Redis is lost, and with undefined when it is restored. */
   notice?(lost: string | undefined): void;
+  /** Opens the connection; by default one of its own. */
+  openLink?: OpenLink | undefined;
 }
 
 /** The shared budgets of all routes. */
@@ -65,7 +68,8 @@ export function sharedBudgets(options: SharedOptions): SharedBudgets {
   const { url, clock, notice = () => undefined } = options;
   const buckets: Bucket[] = [];
   const changed = () => buckets.forEach((bucket) => bucket.changed());
-  const link = openLink({ url, clock, notice, changed });
+  const open = options.openLink ?? openLink;
+  const link = open({ url, clock, notice, changed });
   return {
     budgetOf(route, ask) {
       const bucket = createBucket({ ...options, link, route, ask });

@@ -20,8 +20,13 @@
  *
  * A worker that has been silent for fifteen seconds counts as dead. With `acceptLost`, a worker
  * becomes the home in every case in which no other worker is alive.
+ *
+ * A worker shows that it is alive by a key of the mirror, which it renews. A worker of many mirrors
+ * writes the name of its process there, too, and is alive while the key of that process is
+ * (node-heartbeat.ts). It learns from a set of the process which mirrors it has lost.
  */
 import { z } from 'zod';
+import { aliveMs, nodeKeys } from './node-heartbeat.ts';
 import { prefix } from './queue-names.ts';
 import type { Quick } from './redis-connections.ts';
 
@@ -55,7 +60,8 @@ export interface AssignmentStore {
   claim(candidate: Candidate): Promise<Claim>;
   /**
    * Returns whether the mirror is still assigned to this worker. It must be called every few
-   * seconds. If Redis was emptied, stores the assignment again.
+   * seconds, or when the heartbeat of the process says so. If Redis was emptied, stores the
+   * assignment again.
    */
   keep(own: Pick<Candidate, 'snapshot' | 'generation' | 'file'>): Promise<boolean>;
   /** Releases the mirror, so that another worker can claim it immediately. */
@@ -64,18 +70,28 @@ export interface AssignmentStore {
   isServed(): Promise<boolean>;
 }
 
-/** The period of silence after which a worker counts as dead. */
-export const aliveMs = 15_000;
+/** How long the key of a mirror stays that names a process; it is renewed every few minutes. */
+const namedMs = 900_000;
 
-const claimScript = `
+/** The process in the key of a mirror, and what the key says if that process is alive. */
+const livingScript = `
+local function nodeIn(value) return value and string.match(value, '@(.+)$') end
+local function living(value)
+  local node = nodeIn(value)
+  if node and redis.call('EXISTS', '${nodeKeys}' .. node) == 0 then return false end
+  return value
+end
+`;
+
+const claimScript = `${livingScript}
 local worker, snapshot = ARGV[1], ARGV[2]
 local generation, restored, accept = tonumber(ARGV[3]), ARGV[4] == '1', ARGV[5] == '1'
 local stoodBy, ms, file = ARGV[6] == '1', ARGV[7], ARGV[8]
 local known = redis.call('HGET', KEYS[1], 'snapshot')
 local latest = tonumber(redis.call('HGET', KEYS[1], 'generation') or '0')
 local mine = known == snapshot
-local alive = redis.call('GET', KEYS[2])
-local another = alive and alive ~= worker
+local alive = living(redis.call('GET', KEYS[2]))
+local another = alive and alive ~= ARGV[9]
 local there = redis.call('HGET', KEYS[1], 'file') or file
 if another and (restored or not (mine and there == file and generation > latest)) then
   return cjson.encode({ is = 'taken' })
@@ -85,9 +101,15 @@ if known and not accept and not (mine and (generation > latest or restored)) the
   return cjson.encode({ is = 'older', generation = latest })
 end
 if mine and generation <= latest then generation = latest + 1 end
+local node = another and nodeIn(alive)
+if node then
+  local lost = '${nodeKeys}' .. node .. ':lost'
+  redis.call('SADD', lost, ARGV[10])
+  redis.call('PEXPIRE', lost, ms)
+end
 redis.call('HSET', KEYS[1], 'snapshot', snapshot, 'generation', generation, 'worker', worker,
   'file', file)
-redis.call('SET', KEYS[2], worker, 'PX', ms)
+redis.call('SET', KEYS[2], ARGV[9], 'PX', ms)
 return cjson.encode({ is = 'home', generation = generation })
 `;
 
@@ -96,13 +118,17 @@ local worker = redis.call('HGET', KEYS[1], 'worker')
 if worker and worker ~= ARGV[1] then return 0 end
 redis.call('HSET', KEYS[1], 'snapshot', ARGV[2], 'generation', ARGV[3], 'worker', ARGV[1],
   'file', ARGV[5])
-redis.call('SET', KEYS[2], ARGV[1], 'PX', ARGV[4])
+redis.call('SET', KEYS[2], ARGV[6], 'PX', ARGV[4])
 return 1
 `;
 
 const leaveScript = `
 if redis.call('GET', KEYS[2]) == ARGV[1] then redis.call('DEL', KEYS[2]) end
 return 1
+`;
+
+const servedScript = `${livingScript}
+return living(redis.call('GET', KEYS[2])) and 1 or 0
 `;
 
 const answer = z.discriminatedUnion('is', [
@@ -112,8 +138,20 @@ const answer = z.discriminatedUnion('is', [
   z.object({ is: z.literal('older'), generation: z.number() }),
 ]);
 
-/** Creates the store. `worker` is a name that is unique to this process. */
-export function homeRecord({ redis, ask }: Quick, mirror: string, worker: string): AssignmentStore {
+/** Who asks: a name that is unique to this worker, and its process if that shows its life. */
+interface Asking {
+  mirror: string;
+  worker: string;
+  node?: string | undefined;
+}
+
+/** Creates the store. */
+export function homeRecord(
+  { redis, ask }: Quick,
+  { mirror, worker, node }: Asking,
+): AssignmentStore {
+  const sign = node === undefined ? worker : `${worker}@${node}`;
+  const signMs = node === undefined ? aliveMs : namedMs;
   const record = `${prefix}:${mirror}:{home}`;
   const alive = `${record}:alive`;
   const run = (script: string, ...values: (string | number)[]): Promise<unknown> =>
@@ -121,12 +159,13 @@ export function homeRecord({ redis, ask }: Quick, mirror: string, worker: string
   return {
     async claim({ snapshot, generation, file, restored, acceptLost, stoodBy }) {
       const flags = [restored, acceptLost, stoodBy].map(Number);
-      const told = await run(claimScript, worker, snapshot, generation, ...flags, aliveMs, file);
+      const own = [worker, snapshot, generation, ...flags, signMs, file, sign, mirror];
+      const told = await run(claimScript, ...own);
       return answer.parse(JSON.parse(String(told)));
     },
     keep: async ({ snapshot, generation, file }) =>
-      (await run(keepScript, worker, snapshot, generation, aliveMs, file)) === 1,
-    leave: async () => void (await run(leaveScript, worker)),
-    isServed: async () => (await ask(() => redis.exists(alive))) === 1,
+      (await run(keepScript, worker, snapshot, generation, signMs, file, sign)) === 1,
+    leave: async () => void (await run(leaveScript, sign)),
+    isServed: async () => (await run(servedScript)) === 1,
   };
 }

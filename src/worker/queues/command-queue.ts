@@ -9,6 +9,7 @@ import { Invalid, Unavailable } from '../../domain/errors.ts';
 import { takeJobs } from './job-consumer.ts';
 import { commandsOf, prefix } from './queue-names.ts';
 import { connectPatiently, connectQuickly } from './redis-connections.ts';
+import { type Connections, ownConnections } from './shared-connections.ts';
 
 /** The retention period of ended jobs, in seconds. */
 const kept = { age: 3_600 };
@@ -17,6 +18,8 @@ const kept = { age: 3_600 };
 export interface CommandQueueOptions {
   /** A redis:// or rediss:// URL. */
   url: string;
+  /** Connections to share; by default each queue opens its own. */
+  connections?: Connections | undefined;
   mirror: string;
   clock: Clock;
 }
@@ -125,12 +128,12 @@ function watch({
  * goes to the caller. `elsewhere` means that another process has to run the command.
  */
 export function serveCommands(
-  { url, mirror, clock }: CommandQueueOptions,
+  { url, mirror, clock, connections = ownConnections(url) }: CommandQueueOptions,
   work: (sealed: string, tell: (sealed: string) => void) => Promise<string>,
 ): { close(): Promise<void> } {
   const serve = (how: 'beside' | 'alone', concurrency: number) =>
     takeJobs<string>(commandsOf(mirror, how), {
-      connection: connectPatiently(url),
+      connections,
       clock,
       concurrency,
       work: async (job) =>

@@ -15,7 +15,8 @@
 import { createHash } from 'node:crypto';
 import type { Queue } from 'bullmq';
 import type { Clock } from '../../domain/clock.ts';
-import { connectPatiently, connectQuickly, hearOf, type Quick } from './redis-connections.ts';
+import { hearOf, type Quick } from './redis-connections.ts';
+import { type Connections, ownConnections } from './shared-connections.ts';
 import { takeJobs } from './job-consumer.ts';
 import { eventsOf, prefix } from './queue-names.ts';
 import { retryDelayMs, retrySchedules } from '../../domain/retry-schedules.ts';
@@ -24,6 +25,8 @@ import { retryDelayMs, retrySchedules } from '../../domain/retry-schedules.ts';
 export interface EventQueueOptions {
   /** A redis:// or rediss:// URL. */
   url: string;
+  /** Connections to share; by default the queue opens its own. */
+  connections?: Connections | undefined;
   mirror: string;
   clock: Clock;
   /**
@@ -106,8 +109,14 @@ const jobOptions = {
 };
 
 /** Opens the queue. Nothing is processed before `serve`. */
-export function openEventQueue({ url, mirror, clock, notice }: EventQueueOptions): EventQueue {
-  const quick = connectQuickly(url);
+export function openEventQueue({
+  url,
+  mirror,
+  clock,
+  notice,
+  connections = ownConnections(url),
+}: EventQueueOptions): EventQueue {
+  const quick = connections.quick();
   const heard = hearOf(quick.redis, notice);
   const queue = quick.queue(eventsOf(mirror));
   const placeOf = (delivery: string) => `${prefix}:${mirror}:delivery:${hash(delivery)}`;
@@ -123,7 +132,8 @@ export function openEventQueue({ url, mirror, clock, notice }: EventQueueOptions
     async remember(delivery) {
       await quick.ask(() => quick.redis.set(placeOf(delivery), 1, 'PX', rememberMs));
     },
-    serve: (work, options) => void (served = startWork({ url, mirror, clock }, work, options)),
+    serve: (work, options) =>
+      void (served = startWork({ connections, mirror, clock }, work, options)),
     counts: () => quick.ask(() => countsOf(queue)),
     async lagMs() {
       const since = await oldest(quick, queue);
@@ -181,12 +191,18 @@ async function oldest({ redis, ask }: Quick, queue: Queue): Promise<number | und
 
 /** Starts the work on a separate connection that waits for Redis, no matter how long it is away. */
 function startWork(
-  { url, mirror, clock }: Omit<EventQueueOptions, 'notice'>,
+  {
+    connections,
+    mirror,
+    clock,
+  }: Pick<EventQueueOptions, 'mirror' | 'clock'> & {
+    connections: Connections;
+  },
   work: Work,
   { concurrency, failed }: ServeOptions,
 ): { close(): Promise<void> } {
   return takeJobs<Data>(eventsOf(mirror), {
-    connection: connectPatiently(url),
+    connections,
     clock,
     concurrency,
     settings: { backoffStrategy: (tries) => retryDelayMs(retrySchedules.event, tries) },

@@ -1,8 +1,17 @@
 /** Takes the jobs of a queue (BullMQ), and shuts down cleanly whatever happens to Redis. */
-import { DelayedError, type Job, Worker, type WorkerOptions } from 'bullmq';
+import {
+  type BackendFactory,
+  createRedisBackend,
+  DelayedError,
+  type Job,
+  type RedisQueueBackend,
+  Worker,
+  type WorkerOptions,
+} from 'bullmq';
 import type { Clock } from '../../domain/clock.ts';
 import { prefix } from './queue-names.ts';
-import type { Patient } from './redis-connections.ts';
+import type { JobBell } from './job-bell.ts';
+import type { Connections } from './shared-connections.ts';
 import { retrySchedules } from '../../domain/retry-schedules.ts';
 
 /** How long to wait for Redis to record that the last job has ended. */
@@ -15,9 +24,20 @@ const farewellMs = 1_000;
  */
 const dead = { lockDuration: 5_000, stalledInterval: 3_000, maxStalledCount: 1_000_000 };
 
+/**
+ * How often a queue of a bell is looked at unasked, in case a notice was lost, and checked for jobs
+ * of dead workers. Each queue costs little, but there may be thousands.
+ */
+const quietMs = 1_800_000;
+/**
+ * The checks after a queue was opened, or something failed: a job of a dead worker is found by the
+ * second check after its lock has expired.
+ */
+const checksAtFirst = 5;
+
 /** The settings for taking jobs. */
 export interface TakeOptions<Data> extends Pick<WorkerOptions, 'concurrency' | 'settings'> {
-  connection: Patient;
+  connections: Connections;
   clock: Clock;
   /**
    * Processes a job. The returned text is stored with the job. `elsewhere` means that another
@@ -42,8 +62,10 @@ class Taker<Data> extends Worker<Data> {
  */
 export function takeJobs<Data>(
   name: string,
-  { connection: { redis, leave, close }, clock, work, ...options }: TakeOptions<Data>,
+  { connections, clock, work, ...options }: TakeOptions<Data>,
 ): { close(): Promise<void> } {
+  const { redis, leave, close } = connections.patient();
+  const { bell } = connections;
   const underWay = new Set<Promise<unknown>>();
   const take = async (job: Job<Data>, token?: string): Promise<string> => {
     const working = work(job);
@@ -53,10 +75,15 @@ export function takeJobs<Data>(
     await job.moveToDelayed(clock.now() + retrySchedules.jobElsewhere.firstMs, token);
     throw new DelayedError();
   };
-  const worker = new Taker<Data>(name, take, { connection: redis, prefix, ...dead, ...options });
-  worker.on('error', () => undefined);
+  const quiet = bell && { drainDelay: quietMs / 1_000, skipStalledCheck: true };
+  const settings = { connection: redis, prefix, ...dead, ...quiet, ...options };
+  const factory = bell ? waitingFor(bell) : createRedisBackend;
+  const worker = new Taker<Data>(name, take, settings, factory);
+  const checks = bell && checkForDead(worker, clock);
+  worker.on('error', () => checks?.again());
   return {
     async close() {
+      checks?.close();
       // Without Redis, BullMQ waits forever.
       const closing = worker.close(redis.status !== 'ready');
       while (underWay.size > 0) await Promise.allSettled(underWay);
@@ -68,5 +95,52 @@ export function takeJobs<Data>(
       worker.abandon();
       close();
     },
+  };
+}
+
+/** Returns how BullMQ reaches Redis if the bell rings for its queues, on one connection for all. */
+function waitingFor(bell: JobBell): BackendFactory<RedisQueueBackend> {
+  return (name, options) => {
+    const backend = createRedisBackend(name, options);
+    const rope = bell.rope(backend.keys['marker'] ?? '');
+    Object.defineProperty(backend, 'maximumBlockTimeout', { value: quietMs / 1_000 });
+    return Object.assign(backend, {
+      waitForJob: async (seconds: number) => rope.wait(Math.ceil(seconds * 1_000)),
+      disconnectBlocking: async () => rope.letGo(),
+      reconnectBlocking: async () => undefined,
+    });
+  };
+}
+
+/**
+ * Checks for the jobs of dead workers: at first, and after each error, because this worker may have
+ * lost the lock of a job itself.
+ */
+function checkForDead(worker: Worker, clock: Clock): { again(): void; close(): void } {
+  const over = new AbortController();
+  let left = checksAtFirst;
+  let wake = new AbortController();
+  const check = async (): Promise<void> => {
+    while (!over.signal.aborted) {
+      await worker
+        .getBackend()
+        .moveStalledJobsToWait()
+        .catch(() => undefined);
+      left = Math.max(0, left - 1);
+      const pauseMs = left > 0 ? dead.stalledInterval + 100 : quietMs;
+      await clock
+        .sleep(pauseMs, AbortSignal.any([over.signal, wake.signal]))
+        .catch(() => undefined);
+    }
+  };
+  void check();
+  return {
+    again() {
+      if (left > 0) return;
+      left = checksAtFirst;
+      wake.abort();
+      wake = new AbortController();
+    },
+    close: () => over.abort(),
   };
 }

@@ -2,7 +2,7 @@
 import type { Queue } from 'bullmq';
 import { countsOf, type QueueCounts } from './event-queue.ts';
 import { eventsOf, runsOf } from './queue-names.ts';
-import { connectQuickly } from './redis-connections.ts';
+import { type Connections, ownConnections } from './shared-connections.ts';
 
 /** The numbers of jobs in one queue. */
 export interface Depth extends QueueCounts {
@@ -19,8 +19,16 @@ export interface QueueView {
 }
 
 /** Opens the view. */
-export function viewQueues({ url, mirror }: { url: string; mirror: string }): QueueView {
-  const quick = connectQuickly(url);
+export function viewQueues({
+  url,
+  mirror,
+  connections = ownConnections(url),
+}: {
+  url: string;
+  mirror: string;
+  connections?: Connections | undefined;
+}): QueueView {
+  const quick = connections.quick();
   const runs = quick.queue(runsOf(mirror));
   const events = quick.queue(eventsOf(mirror));
   const depthOf = async (queue: Depth['queue'], of: Queue): Promise<Depth> => ({

@@ -67,17 +67,19 @@ export function hearOf(
 ): { ignore(): void } {
   let is: 'opening' | 'there' | 'lost' = 'opening';
   let reason = 'it closed the connection';
-  let ignored = false;
-  connection.on('error', (error: Error) => (reason = error.message));
-  connection.on('ready', () => {
-    if (is === 'lost' && !ignored) notice(undefined);
+  const failed = ({ message }: Error): void => void (reason = message);
+  const opened = (): void => {
+    if (is === 'lost') notice(undefined);
     is = 'there';
-  });
-  connection.on('close', () => {
-    if (is !== 'lost' && !ignored) notice(reason);
+  };
+  const closed = (): void => {
+    if (is !== 'lost') notice(reason);
     is = 'lost';
-  });
-  return { ignore: () => void (ignored = true) };
+  };
+  connection.on('error', failed).on('ready', opened).on('close', closed);
+  return {
+    ignore: () => void connection.off('error', failed).off('ready', opened).off('close', closed),
+  };
 }
 
 /**

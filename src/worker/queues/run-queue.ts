@@ -9,7 +9,8 @@
  */
 import { type Job, Queue } from 'bullmq';
 import type { Clock } from '../../domain/clock.ts';
-import { connectPatiently, hearOf } from './redis-connections.ts';
+import { hearOf } from './redis-connections.ts';
+import { type Connections, ownConnections } from './shared-connections.ts';
 import { takeJobs } from './job-consumer.ts';
 import { looksOf, prefix, runsOf } from './queue-names.ts';
 import { dueIn, looks, runs, type Schedule, type Tick, ticks } from './run-schedule.ts';
@@ -18,6 +19,8 @@ import { dueIn, looks, runs, type Schedule, type Tick, ticks } from './run-sched
 export interface RunQueueOptions {
   /** A redis:// or rediss:// URL. */
   url: string;
+  /** Connections to share; by default the queue opens its own. */
+  connections?: Connections | undefined;
   mirror: string;
   clock: Clock;
   /**
@@ -36,6 +39,8 @@ export interface RunQueue {
    * `elsewhere` if another process has to do the run, which is then offered again a moment later.
    */
   serve(run: (tick: Tick) => Promise<'over' | 'elsewhere'>): void;
+  /** Takes no more runs, and waits for the run in progress. */
+  rest(): Promise<void>;
   /** Takes no more runs, waits for the run in progress, and closes its connections. */
   close(): Promise<void>;
 }
@@ -47,8 +52,14 @@ export interface RunQueue {
 const kept = { count: 100 };
 
 /** Opens the queue. Nothing runs before `serve`. */
-export function openRunQueue({ url, mirror, clock, notice }: RunQueueOptions): RunQueue {
-  const asking = connectPatiently(url);
+export function openRunQueue({
+  url,
+  mirror,
+  clock,
+  notice,
+  connections = ownConnections(url),
+}: RunQueueOptions): RunQueue {
+  const asking = connections.patient();
   const { redis } = asking;
   const heard = hearOf(redis, notice);
   const rows = [
@@ -60,6 +71,10 @@ export function openRunQueue({ url, mirror, clock, notice }: RunQueueOptions): R
     return { name, queue, due: new Set<Tick>(due) };
   });
   let taken: { close(): Promise<void> }[] = [];
+  const rest = async (): Promise<void> => {
+    await Promise.all(taken.map(async (one) => one.close()));
+    taken = [];
+  };
   return {
     async follow(schedule) {
       const wanted = dueIn(schedule);
@@ -76,13 +91,14 @@ export function openRunQueue({ url, mirror, clock, notice }: RunQueueOptions): R
         const tick = ticks.find((known) => known === job.name);
         return tick === undefined ? 'over' : run(tick);
       };
-      taken = rows.map(({ name }) =>
-        takeJobs(name, { connection: connectPatiently(url), clock, work }),
-      );
+      taken = rows.map(({ name }) => takeJobs(name, { connections, clock, work }));
     },
+    rest,
     async close() {
       heard.ignore();
-      await Promise.all(taken.map(async (one) => one.close()));
+      await rest();
+      // Without Redis, closing may never end.
+      for (const { queue } of rows) void queue.close().catch(() => undefined);
       asking.close();
     },
   };

@@ -8,7 +8,16 @@ export const until = async (holds: () => boolean | Promise<boolean>): Promise<vo
   untilHolds(async () => expect(await holds()).toBe(true));
 
 export function start(file: string, ...flags: string[]) {
-  const { child, ended } = launch(['worker', '-c', file, ...flags]);
+  return startWorker(['-c', file, ...flags]);
+}
+
+/** A worker of a folder of mirrors. */
+export function startFolder(folder: string, env: Record<string, string> = {}) {
+  return startWorker(['--mirrors', folder], env);
+}
+
+function startWorker(args: readonly string[], env: Record<string, string> = {}) {
+  const { child, ended } = launch(['worker', ...args], env);
   let err = '';
   child.stderr?.on('data', (chunk: Buffer) => void (err += chunk.toString()));
   return {

@@ -7,7 +7,7 @@ import { main } from '../../../src/cli.ts';
 import { loadConfig } from '../../../src/config/load-config.ts';
 import type { AccessRules, User } from '../../../src/console/access/visitor.ts';
 import { serveConsole } from '../../../src/console/console-routes.ts';
-import { consoleMirror } from '../../../src/console/view/console-mirror.ts';
+import { type ConsoleMirror, consoleMirror } from '../../../src/console/view/console-mirror.ts';
 import { systemClock } from '../../../src/http/system-clock.ts';
 import { createServer } from '../../../src/server/http-server.ts';
 
@@ -20,8 +20,10 @@ export interface RunningConsole {
   link: string;
   /** Bugs it met. */
   failures: unknown[];
-  /** Every route it serves, such as `POST /m/world/do/pause`. */
+  /** Every route it serves, such as `POST /m/:mirror/do/pause`. */
   routes: string[];
+  /** What it shows; a test may take mirrors away. */
+  mirrors: ConsoleMirror[];
 }
 
 /** Serves the console of the mirrors until the test ends; by default the link is an operator's. */
@@ -46,6 +48,9 @@ export async function startConsole(
   };
   const { user = operator, ...rules } = access;
   const key = 'a-key-of-this-test';
+  const mirrors = files.map((file) =>
+    consoleMirror(loadConfig(file, {}), shell, { clock: systemClock }),
+  );
   const server = createServer({
     host: '127.0.0.1',
     port: 0,
@@ -56,9 +61,7 @@ export async function startConsole(
         for (const name of [method].flat()) routes.push(`${name} ${path}`);
       });
       serveConsole(app, {
-        mirrors: files.map((file) =>
-          consoleMirror(loadConfig(file, {}), shell, { clock: systemClock }),
-        ),
+        mirrors: () => mirrors,
         access: {
           users: undefined,
           proxy: undefined,
@@ -76,7 +79,7 @@ export async function startConsole(
   });
   const url = await server.listen();
   onTestFinished(async () => server.close());
-  return { url, link: `${url}/sign-in?key=${key}`, failures, routes };
+  return { url, link: `${url}/sign-in?key=${key}`, failures, routes, mirrors };
 }
 
 export interface Looking {

@@ -5,7 +5,11 @@ import { createMetrics } from '../../../src/server/metrics.ts';
 import { createServer, type Server } from '../../../src/server/http-server.ts';
 import { serveWorkerPages } from '../../../src/server/worker-pages.ts';
 import { serveWorkerRoutes, type WorkerRoutes } from '../../../src/server/worker-routes.ts';
-import { pagesFor, serveConsole } from '../../../src/console/console-routes.ts';
+import {
+  type ConsoleOptions,
+  pagesFor,
+  serveConsole,
+} from '../../../src/console/console-routes.ts';
 import type { AccessRules } from '../../../src/console/access/visitor.ts';
 import type { QueueView } from '../../../src/worker/queues/queue-view.ts';
 import type { ConsoleMirror } from '../../../src/console/view/console-mirror.ts';
@@ -23,7 +27,8 @@ export interface ServerParts extends WorkerRoutes {
   host: string;
   port: number;
   mirrors: readonly ConsoleMirror[];
-  queues: QueueView['queues'];
+  refused?: ConsoleOptions['refused'];
+  queues(): QueueView['queues'];
   /** Who is let in, beside the token. */
   access: Partial<AccessRules>;
 }
@@ -31,14 +36,14 @@ export interface ServerParts extends WorkerRoutes {
 export async function startServer(options: Partial<ServerParts> = {}): Promise<Started> {
   const failures: unknown[] = [];
   const failed = (error: unknown): void => void failures.push(error);
-  const { host, port, mirrors, queues, access, ...routes }: ServerParts = {
+  const { host, port, mirrors, refused, queues, access, ...routes }: ServerParts = {
     host: '127.0.0.1',
     port: 0,
     mirrors: [],
     token: undefined,
     publicUrl: undefined,
-    webhooks: new Map(),
-    queues: [],
+    webhookOf: () => undefined,
+    queues: () => [],
     access: {},
     metrics: createMetrics([]),
     ready: () => [],
@@ -59,10 +64,11 @@ export async function startServer(options: Partial<ServerParts> = {}): Promise<S
     clock,
     failed,
     register(app) {
-      serveWorkerRoutes(app, routes);
+      serveWorkerRoutes(app, { ...routes, refused });
       const rules = { ...none, token, ...access };
       serveConsole(app, {
-        mirrors,
+        mirrors: () => mirrors,
+        refused,
         access: rules,
         clock,
         secret: '00'.repeat(32),

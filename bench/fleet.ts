@@ -1,0 +1,151 @@
+/**
+ * `npm run bench fleet [mirrors] [people] [files]`: a worker of a folder of mirrors, or of the same
+ * files named one by one, as a process of its own: its connections to Redis, the commands while it
+ * is idle, its memory, and how late runs are that are due at once. The platforms run here.
+ */
+import { spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { Redis } from 'ioredis';
+import { createEmulator, type Emulator } from '../src/emulator/emulator.ts';
+import { seeded } from '../src/emulator/shared/seeded-random.ts';
+import { serve, type Served } from '../src/emulator/http-listener.ts';
+import { ownRedis } from '../test/support/redis.ts';
+import { freePort } from '../test/support/port.ts';
+import { program } from './stage/worker.ts';
+
+const mirrors = Number(process.argv[2] ?? 100);
+const people = Number(process.argv[3] ?? 200);
+const idleMs = 20_000;
+const never = '0 0 1 1 *';
+
+const folder = mkdtempSync(join(tmpdir(), 'crm-mirror-fleet-'));
+const redis = await ownRedis();
+const asking = new Redis(redis.url);
+const port = await freePort();
+const emulators = new Map<string, Emulator>();
+const platforms: Served[] = [];
+
+/** Writes people.csv, as an export that was finished a while ago. */
+function exported(name: string, subscribed: string): void {
+  const rows = Array.from({ length: people }, (_, at) => `${at},p${at}@example.com,${subscribed}`);
+  const file = join(folder, `${name}.csv`);
+  writeFileSync(file, `id,email,news\n${rows.join('\n')}\n`);
+  const before = new Date(Date.now() - 60_000);
+  utimesSync(file, before, before);
+}
+
+function defaults(schedule: object): void {
+  const lines = { redis: redis.url, server: { port }, schedule, requests: { log: 'off' } };
+  writeFileSync(join(folder, 'defaults.yaml'), JSON.stringify(lines));
+}
+
+for (let at = 0; at < mirrors; at += 1) {
+  const mirror = `m${at}`;
+  const emulator = createEmulator({
+    clock: { now: Date.now, monotonic: () => performance.now() },
+    random: seeded(1),
+    apiKey: 'bench',
+    channels: [{ id: 'ch_news', name: 'Newsletter' }],
+    limits: ['*=1000000/1'],
+  });
+  emulators.set(mirror, emulator);
+  const platform = await serve(emulator, 0);
+  platforms.push(platform);
+  const { url } = platform;
+  exported(mirror, 'yes');
+  const contacts = {
+    source: { type: 'csv', path: `${mirror}.csv` },
+    id: 'id',
+    email: 'email',
+    channels: [{ id: 'ch_news', subscription: 'news' }],
+  };
+  const lines = { mirror, snapshot: `state/${mirror}.sqlite`, contacts };
+  const file = join(folder, `${mirror}.yaml`);
+  writeFileSync(file, JSON.stringify({ ...lines, platform: { url, apiKey: 'bench' } }));
+}
+defaults({ full: never });
+
+const files = [...emulators.keys()].map((mirror) => join(folder, `${mirror}.yaml`));
+const named = process.argv[4] === 'files' ? ['-c', ...files] : ['--mirrors', folder];
+const worker = spawn(process.execPath, [program, 'worker', ...named], {
+  stdio: ['ignore', 'ignore', 'pipe'],
+});
+let said = '';
+worker.stderr.on('data', (chunk: Buffer) => void (said += chunk.toString()));
+const count = (pattern: RegExp): number => said.match(pattern)?.length ?? 0;
+
+async function until(holds: () => boolean, what: string): Promise<number> {
+  const began = performance.now();
+  while (!holds()) {
+    if (worker.exitCode !== null) throw new Error(`the worker ended: ${said.slice(-2_000)}`);
+    if (performance.now() - began > 600_000) {
+      throw new Error(`${what} took too long: ${said.slice(-2_000)}`);
+    }
+    await pause(100);
+  }
+  return (performance.now() - began) / 1_000;
+}
+
+/** The connections of the worker, and what Redis was asked in all. */
+async function ofRedis(): Promise<{ connections: number; calls: Map<string, number> }> {
+  const stats = await asking.info('commandstats');
+  const clients = (await asking.info('clients')).match(/connected_clients:(\d+)/)?.[1];
+  const calls = [...stats.matchAll(/cmdstat_([^:]+):calls=(\d+)/g)].map(
+    ([, name = '', n]) => [name, Number(n)] as const,
+  );
+  // One is this one.
+  return { connections: Number(clients) - 1, calls: new Map(calls) };
+}
+
+function memory(): string {
+  const status = readFileSync(`/proc/${worker.pid}/status`, 'utf8');
+  return `${Math.round(Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024)} MB`;
+}
+
+const opened = await until(() => count(/worker serves/g) === mirrors, 'opening');
+const openMemory = memory();
+await pause(15_000);
+const before = await ofRedis();
+await pause(idleMs);
+const after = await ofRedis();
+const rates = [...after.calls]
+  .map(([name, n]) => [name, ((n - (before.calls.get(name) ?? 0)) / idleMs) * 1_000] as const)
+  .filter(([name, rate]) => rate > 0.1 && name !== 'info')
+  .toSorted(([, a], [, b]) => b - a);
+const all = rates.reduce((sum, [, rate]) => sum + rate, 0);
+console.table({
+  mirrors,
+  'opened in': `${opened.toFixed(1)} s`,
+  'connections to Redis': after.connections,
+  'commands when idle': `${all.toFixed(1)}/s`,
+  'of which': rates.map(([name, rate]) => `${name} ${rate.toFixed(1)}`).join(', '),
+  'memory, open': openMemory,
+  'memory, idle': memory(),
+});
+
+// All are due in the same minute.
+const due = new Date(Date.now() + 120_000);
+due.setSeconds(0, 0);
+defaults({ full: `${due.getUTCMinutes()} * * * *` });
+await until(() => count(/worker serves/g) === 2 * mirrors, 'opening anew');
+await until(() => count(/"msg":"run done"/g) === mirrors, 'running');
+const begun = [...said.matchAll(/"run":"(\d{8}T\d{6})Z/g)].map(([, at = '']) =>
+  Date.parse(at.replace(/(....)(..)(..)T(..)(..)(..)/, '$1-$2-$3T$4:$5:$6Z')),
+);
+const enrolled = [...emulators.values()].filter((one) => one.world.contact('p0@example.com'));
+console.table({
+  'runs due at once': begun.length,
+  'last one begun after': `${(Math.max(...begun) - due.getTime()) / 1_000} s`,
+  'all done after': `${((Date.now() - due.getTime()) / 1_000).toFixed(1)} s`,
+  'mirrors loaded': enrolled.length,
+  'memory after': memory(),
+});
+worker.kill('SIGTERM');
+await until(() => worker.exitCode !== null, 'stopping').catch(() => undefined);
+asking.disconnect();
+await redis.close();
+await Promise.all(platforms.map(async ({ close }) => close()));
+rmSync(folder, { recursive: true, force: true });

@@ -1,0 +1,300 @@
+/**
+ * Reads a folder of configurations, one file for each mirror, and follows its changes.
+ *
+ *   the folder shows, twice in a row          result
+ *   a new or changed file                     it is read; usable, or refused with the reason
+ *   a changed defaults.yaml                   every file is read again
+ *   a changed file of an API key              the files that name it are read again
+ *   a file is gone                            so is its mirror
+ *   no file at all, no defaults.yaml where    nothing changes, and it is said once: a folder that
+ *   there was one, or an error                is not mounted must not stop mirrors
+ *   two files with one mirror or snapshot     the one that was usable before stays usable; the
+ *                                             other, or both if there is none, is refused
+ *
+ * The system tells of changes. As some file systems do not, the folder is also read every half
+ * minute, and refused files with it, because an environment or a key may be what is wrong.
+ */
+import { readdirSync, statSync, watch } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
+import type { Clock } from '../domain/clock.ts';
+import { Invalid, isExpected, renderProblem } from '../domain/errors.ts';
+import { readSmallFile } from '../domain/values/config-file.ts';
+import { defaultsName } from '../config/shared-defaults.ts';
+import { explain } from '../cli/output/failure-report.ts';
+import type { Workable } from './workable-config.ts';
+
+/** A file of the folder that cannot be used, so that its mirror is stopped. */
+export interface RefusedFile {
+  file: string;
+  /** What is wrong, one line for each mistake. */
+  why: string;
+}
+
+/** The files of the folder by their paths: what to serve, or why not. */
+export type FolderFiles = ReadonlyMap<string, Workable | RefusedFile>;
+
+/** A folder of configurations. */
+export interface MirrorFolder {
+  /** Reads all files. Throws Invalid if the folder cannot be read. */
+  read(): Promise<FolderFiles>;
+  /** Calls `changed` after each change, until `stop`. */
+  follow(changed: (files: FolderFiles) => void, stop: AbortSignal): Promise<void>;
+}
+
+/** The folder and how to read it. */
+export interface MirrorFolderOptions {
+  folder: string;
+  clock: Clock;
+  /** Reads a configuration. Throws the errors of the configuration. */
+  load(file: string): Workable;
+  note(line: string): void;
+  /** How long a change must last, because an editor may write a file in several steps. */
+  settleMs?: number;
+  /** How often the folder is read without being told to. */
+  rescanMs?: number;
+}
+
+/** What was read of one file. */
+interface Known {
+  /** What distinguishes this state of the file from others. */
+  print: string;
+  content: string;
+  /** Another state, seen once. */
+  next?: string | undefined;
+  read: Workable | RefusedFile;
+}
+
+interface State extends Required<MirrorFolderOptions> {
+  known: Map<string, Known>;
+  hadDefaults: boolean;
+  /** The files that were usable when they were last looked at. */
+  usable: ReadonlySet<string>;
+  /** The reason why the folder is not believed. */
+  doubt: string | undefined;
+}
+
+/** Returns whether a file is refused. */
+export function isRefused(one: Workable | RefusedFile): one is RefusedFile {
+  return 'why' in one;
+}
+
+/** Opens a folder. Nothing is read yet. */
+export function openMirrorFolder(options: MirrorFolderOptions): MirrorFolder {
+  const folder = resolve(options.folder);
+  const known = new Map<string, Known>();
+  const times = { settleMs: 1_000, rescanMs: 30_000 };
+  const state: State = {
+    ...times,
+    ...options,
+    folder,
+    known,
+    usable: new Set(),
+    hadDefaults: false,
+    doubt: undefined,
+  };
+  return {
+    async read() {
+      const files = filesIn(state);
+      if (typeof files === 'string') {
+        throw new Invalid(`${options.folder}: ${files}`, { fix: 'name a folder with --mirrors' });
+      }
+      await take(state, files, () => true);
+      return apart(state);
+    },
+    follow: async (changed, stop) => follow(state, changed, stop),
+  };
+}
+
+async function follow(
+  state: State,
+  changed: (files: FolderFiles) => void,
+  stop: AbortSignal,
+): Promise<void> {
+  const { clock, settleMs, rescanMs } = state;
+  let woken = new AbortController();
+  const watcher = listen(state, () => woken.abort());
+  let isSettling = false;
+  while (!stop.aborted) {
+    const ends = AbortSignal.any([stop, woken.signal]);
+    await clock.sleep(isSettling ? settleMs : rescanMs, ends).catch(() => undefined);
+    const isWoken = woken.signal.aborted;
+    // Changes come in groups.
+    if (isWoken) await clock.sleep(settleMs, stop).catch(() => undefined);
+    woken = new AbortController();
+    if (stop.aborted) break;
+    const { isChanged, isOpen } = await look(state, !isWoken && !isSettling);
+    isSettling = isOpen;
+    if (isChanged) changed(apart(state));
+  }
+  watcher?.close();
+}
+
+/** Listens to the system. Without its help, for example on a network, the rescan finds changes. */
+function listen({ folder }: State, wake: () => void): { close(): void } | undefined {
+  try {
+    const watcher = watch(folder, wake);
+    watcher.on('error', () => watcher.close());
+    return watcher;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Reads the files that have changed, and with `all` the refused ones, too. */
+async function look(state: State, all: boolean): Promise<{ isChanged: boolean; isOpen: boolean }> {
+  const files = filesIn(state);
+  const doubt = typeof files === 'string' ? files : undefined;
+  if (doubt !== undefined && doubt !== state.doubt) {
+    state.note(`crm-mirror: ${state.folder}: ${doubt}; the mirrors go on as they are`);
+  }
+  state.doubt = doubt;
+  if (typeof files === 'string') return { isChanged: false, isOpen: false };
+  let isOpen = false;
+  const isChanged = await take(state, files, (one, print) => {
+    if (one?.print === print) return all && isRefused(one.read);
+    isOpen ||= one?.next !== print;
+    return one?.next === print;
+  });
+  return { isChanged, isOpen };
+}
+
+/** The state of a file that is not there. */
+const none = '';
+
+/** Reads the files that are due, and returns whether any of them means something else now. */
+async function take(
+  state: State,
+  files: readonly string[],
+  isDue: (known: Known | undefined, print: string) => boolean,
+): Promise<boolean> {
+  const { known } = state;
+  let isChanged = false;
+  for (const file of new Set([...known.keys(), ...files])) {
+    const before = known.get(file);
+    const print = files.includes(file) ? printOf(file, before?.read) : none;
+    const due = isDue(before, print);
+    if (!due && before) before.next = before.print === print ? undefined : print;
+    else if (!due) known.set(file, { print: none, next: print, content: none, read: unread(file) });
+    else if (print === none) known.delete(file);
+    else known.set(file, readOne(state, file, before));
+    isChanged ||= due && known.get(file)?.read !== before?.read;
+    // Five hundred files must not keep the events of other mirrors waiting.
+    if (due) await setImmediate();
+  }
+  return isChanged;
+}
+
+/** What is known of a file that was seen once. */
+function unread(file: string): RefusedFile {
+  return { file, why: none };
+}
+
+function readOne({ load }: State, file: string, before: Known | undefined): Known {
+  const print = printOf(file, before?.read);
+  const text = contentOf(file);
+  let read: Known['read'];
+  try {
+    read = load(file);
+  } catch (error) {
+    if (!isExpected(error)) throw error;
+    read = { file, why: explain(error).text };
+  }
+  const content = text + (isRefused(read) ? read.why : read.platform.apiKey);
+  if (before?.content === content) return { print, content, read: before.read };
+  const isOtherKey = keyFileOf(read) !== keyFileOf(before?.read);
+  return { print: isOtherKey ? printOf(file, read) : print, content, read };
+}
+
+/** Returns the content of a file and its defaults: what is empty cannot be read. */
+function contentOf(file: string): string {
+  return [file, join(dirname(file), defaultsName)]
+    .map((path) => {
+      try {
+        return readSmallFile(path).toString('base64');
+      } catch {
+        return '';
+      }
+    })
+    .join(' ');
+}
+
+/** Returns the paths of the mirrors' files, or why the folder cannot be believed. */
+function filesIn(state: State): string[] | string {
+  const { folder, known, hadDefaults } = state;
+  let names: string[];
+  try {
+    names = readdirSync(folder);
+  } catch (error) {
+    return `cannot be read (${codeOf(error)})`;
+  }
+  const yaml = names.filter((name) => /^[^.].*\.ya?ml$/.test(name)).toSorted();
+  const hasDefaults = yaml.includes(defaultsName);
+  if (yaml.length === 0 && known.size > 0) return 'is empty now';
+  if (hadDefaults && !hasDefaults) return `${defaultsName} is gone`;
+  state.hadDefaults = hasDefaults;
+  return yaml.filter((name) => name !== defaultsName).map((name) => join(folder, name));
+}
+
+/** Returns what changes when a file, its defaults, or the file of its API key is written. */
+function printOf(file: string, read: Known['read'] | undefined): string {
+  const key = keyFileOf(read);
+  const files = [file, join(dirname(file), defaultsName), ...(key === undefined ? [] : [key])];
+  return files.map(stateOf).join(' ');
+}
+
+function keyFileOf(read: Known['read'] | undefined): string | undefined {
+  return read && !isRefused(read) ? read.platform.apiKeyFile : undefined;
+}
+
+function stateOf(file: string): string {
+  try {
+    const { ino, size, mtimeNs } = statSync(file, { bigint: true });
+    return `${ino}:${size}:${mtimeNs}`;
+  } catch (error) {
+    return codeOf(error);
+  }
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : String(error);
+}
+
+/** Refuses files that name the same mirror or snapshot, except one that was usable before. */
+function apart(state: State): FolderFiles {
+  const { known, usable } = state;
+  const read = [...known].filter(([, one]) => one.print !== none);
+  const claims = Map.groupBy(
+    read.flatMap(([file, one]) => (isRefused(one.read) ? [] : claimsOf(file, one.read))),
+    ({ claim }) => claim,
+  );
+  const files = new Map<string, Workable | RefusedFile>();
+  for (const [file, { read: one }] of read) {
+    const rival = isRefused(one)
+      ? undefined
+      : claimsOf(file, one)
+          .flatMap(({ claim }) => claims.get(claim) ?? [])
+          .find((other) => other.file !== file && !(usable.has(file) && !usable.has(other.file)));
+    files.set(file, rival ? { file, why: twinWords(file, rival) } : one);
+  }
+  state.usable = new Set([...files].flatMap(([file, one]) => (isRefused(one) ? [] : [file])));
+  return files;
+}
+
+interface Claim {
+  file: string;
+  claim: string;
+  what: string;
+}
+
+function claimsOf(file: string, { mirror, snapshot }: Workable): Claim[] {
+  return [
+    { file, claim: `mirror ${mirror}`, what: `is named ${mirror}, too` },
+    { file, claim: `snapshot ${snapshot}`, what: 'has the same snapshot' },
+  ];
+}
+
+function twinWords(file: string, { file: other, what }: Claim): string {
+  const fix = 'give each a mirror name and a snapshot of its own';
+  return renderProblem({ place: file, reason: `${other} ${what}`, fix });
+}

@@ -1,0 +1,202 @@
+/**
+ * Waits for the jobs of many queues with one blocking read of Redis, instead of one connection and
+ * one read for each queue.
+ *
+ * BullMQ keeps a marker for each queue: a sorted set that gets a member when a job can be taken
+ * (score 0), or when a delayed job is added (its time as the score). The bell blocks on the markers
+ * of all its queues (BZPOPMIN) and passes what it pops to the queue. When a job is due later is
+ * remembered by the queue's own timer, so an idle bell reads once in ten seconds for all queues.
+ *
+ *   a marker pops         its queue waits          it is woken
+ *                         its queue is busy        kept for its next wait
+ *   a queue comes, goes   the bell blocks          it blocks anew, with the other markers
+ *   the connection ends   markers may be lost      every queue is woken, and looks
+ */
+import type { Redis } from 'ioredis';
+import { z } from 'zod';
+import type { Clock } from '../../domain/clock.ts';
+import { prefix } from './queue-names.ts';
+import type { Patient } from './redis-connections.ts';
+
+/** What a marker says: a job can be taken, or one is due at this time. */
+export interface Ring {
+  member: string;
+  /** 0, or milliseconds since the epoch. */
+  score: number;
+}
+
+/** A queue of the bell. */
+export interface BellRope {
+  /** Waits until a marker pops, or the time is over (null). Throws once it is let go. */
+  wait(timeoutMs: number): Promise<Ring | null>;
+  /** Ends the wait, and every later one. */
+  letGo(): void;
+}
+
+/** One blocking read for many queues. */
+export interface JobBell {
+  /** Adds the queue with this marker. */
+  rope(marker: string): BellRope;
+  close(): void;
+}
+
+interface Rope {
+  /** What popped while the queue was busy. */
+  kept: Ring | null;
+  wake: ((ring: Ring | null) => void) | undefined;
+}
+
+/** What a bell needs. */
+export interface JobBellOptions {
+  /** The connection that blocks, which the bell closes. */
+  blocking: Patient;
+  /** Another connection, which wakes it. */
+  asking: Redis;
+  /** A name that is unique to this process. */
+  name: string;
+  clock: Clock;
+}
+
+interface State extends JobBellOptions {
+  ropes: Map<string, Rope>;
+  /** A marker of the bell itself, to begin the read anew. */
+  own: string;
+  isClosed: boolean;
+  isWaking: boolean;
+  /** Ends the pause of a bell without queues. */
+  begin: (() => void) | undefined;
+}
+
+/** The longest blocking read, in seconds; a longer one may outlive its connection. */
+const longestRead = 10;
+/** How long to wait for further queues before the read begins anew: they come in groups. */
+const gatherMs = 50;
+
+/** A read that takes longer than this hangs. */
+const hangsMs = 15_000;
+const refusedMs = 500;
+/** How long the marker of the bell itself stays if nobody reads it. */
+const ownMs = 60_000;
+
+const popped = z.tuple([z.string(), z.string(), z.string()]);
+
+/** Creates the bell. */
+export function createJobBell(options: JobBellOptions): JobBell {
+  const { blocking, name } = options;
+  const own = `${prefix}:bell:${name}`;
+  const ropes = new Map<string, Rope>();
+  const begins = { isClosed: false, isWaking: false, begin: undefined };
+  const state: State = { ...options, ropes, own, ...begins };
+  blocking.redis.on('close', () => wakeAll(state));
+  void listen(state);
+  return {
+    rope: (marker) => ropeOf(state, marker),
+    close() {
+      state.isClosed = true;
+      state.begin?.();
+      blocking.leave();
+      blocking.close();
+    },
+  };
+}
+
+const resolveNothing = (): void => undefined;
+
+function ropeOf(state: State, marker: string): BellRope {
+  const rope: Rope = { kept: null, wake: undefined };
+  state.ropes.set(marker, rope);
+  changed(state);
+  let isGone = false;
+  let gone: (() => void) | undefined;
+  return {
+    async wait(timeoutMs) {
+      // BullMQ takes this error as the end of its connection, and takes no job after it.
+      if (isGone) throw new Error('Connection is closed.');
+      const { kept } = rope;
+      rope.kept = null;
+      if (kept) return kept;
+      const { promise, resolve, reject } = Promise.withResolvers<Ring | null>();
+      rope.wake = resolve;
+      gone = () => reject(new Error('Connection is closed.'));
+      const over = new AbortController();
+      state.clock.sleep(timeoutMs, over.signal).then(() => resolve(null), resolveNothing);
+      try {
+        return await promise;
+      } finally {
+        over.abort();
+        rope.wake = undefined;
+      }
+    },
+    letGo() {
+      isGone = true;
+      gone?.();
+      if (state.ropes.get(marker) === rope) state.ropes.delete(marker);
+      changed(state);
+    },
+  };
+}
+
+/** Has the read begin anew with the queues of now, which change in groups. */
+function changed(state: State): void {
+  state.begin?.();
+  if (state.isWaking || state.isClosed) return;
+  state.isWaking = true;
+  const wake = async (): Promise<void> => {
+    await state.clock.sleep(gatherMs);
+    state.isWaking = false;
+    if (state.isClosed) return;
+    const { asking, own } = state;
+    await asking.multi().zadd(own, 0, own).pexpire(own, ownMs).exec();
+  };
+  // Without Redis there is no read to interrupt.
+  wake().catch(() => undefined);
+}
+
+/** Reads until the bell is closed. */
+async function listen(state: State): Promise<void> {
+  const { ropes, blocking, own, clock } = state;
+  while (!state.isClosed) {
+    if (ropes.size === 0) {
+      await new Promise<void>((resolve) => (state.begin = resolve));
+      state.begin = undefined;
+      continue;
+    }
+    const over = new AbortController();
+    void endHanging(state, over.signal);
+    try {
+      const found = await blocking.redis.bzpopmin([own, ...ropes.keys()], longestRead);
+      if (found !== null) tell(state, found);
+    } catch {
+      // Redis refuses, for example while it loads its data.
+      await clock.sleep(refusedMs);
+    } finally {
+      over.abort();
+    }
+  }
+}
+
+/** Renews the connection of a read that outlives its time, which sends the read again. */
+async function endHanging({ clock, blocking }: State, over: AbortSignal): Promise<void> {
+  for (;;) {
+    await clock.sleep(hangsMs, over).catch(() => undefined);
+    if (over.aborted) return;
+    if (blocking.redis.status === 'ready') blocking.redis.disconnect(true);
+  }
+}
+
+function tell({ ropes }: State, found: unknown): void {
+  const [marker, member, score] = popped.parse(found);
+  const rope = ropes.get(marker);
+  if (!rope) return;
+  const ring = { member, score: Number(score) };
+  if (rope.wake) rope.wake(ring);
+  else rope.kept = ring;
+}
+
+/** Has every queue look at its jobs, because markers may be lost. */
+function wakeAll({ ropes }: State): void {
+  for (const rope of ropes.values()) {
+    if (rope.wake) rope.wake(null);
+    else rope.kept = { member: '0', score: 0 };
+  }
+}

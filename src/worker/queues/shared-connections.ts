@@ -1,0 +1,81 @@
+/** Provides the connections of a mirror's queues: of their own, or shared by all mirrors. */
+import type { Queue } from 'bullmq';
+import type { Clock } from '../../domain/clock.ts';
+import { createJobBell, type JobBell } from './job-bell.ts';
+import { createNodeHeartbeat, type NodeHeartbeat } from './node-heartbeat.ts';
+import { connectPatiently, connectQuickly, type Patient, type Quick } from './redis-connections.ts';
+
+/** Opens what the queues of a mirror need: connections of their own, or shared ones. */
+export interface Connections {
+  quick(): Quick;
+  patient(): Patient;
+  /** The bell that rings for the queues; undefined if each queue blocks by itself. */
+  bell?: JobBell;
+  /** Shows that the process is alive; undefined if each mirror does so. */
+  node?: NodeHeartbeat;
+}
+
+/** Returns connections that are opened for each use. */
+export function ownConnections(url: string): Connections {
+  return { quick: () => connectQuickly(url), patient: () => connectPatiently(url) };
+}
+
+/** Connections that the mirrors of a process share; the caller closes them at the end. */
+export interface SharedConnections {
+  /** Returns those to this Redis. The users do not close them. */
+  to(url: string): Connections;
+  close(): void;
+}
+
+/** Each queue listens to its connection. BullMQ adds to the number, so 0 does not mean any. */
+const mostListeners = 1_000_000;
+
+/**
+ * Creates the shared connections: three for each Redis, however many mirrors use them. `name` is
+ * unique to this process.
+ */
+export function shareConnections(name: string, clock: Clock): SharedConnections {
+  const known = new Map<string, { connections: Connections; close(): void }>();
+  const open = (url: string) => {
+    const [quick, patient] = [connectQuickly(url), connectPatiently(url)];
+    for (const { redis } of [quick, patient]) redis.setMaxListeners(mostListeners);
+    const blocking = connectPatiently(url);
+    const bell = createJobBell({ blocking, asking: patient.redis, name, clock });
+    const node = createNodeHeartbeat(quick, name, clock);
+    const connections = {
+      quick: () => leaving(quick),
+      patient: () => ({ ...patient, leave: () => undefined, close: () => undefined }),
+      bell,
+      node,
+    };
+    const close = (): void => {
+      node.close();
+      bell.close();
+      for (const one of [quick, patient]) one.close();
+    };
+    return { connections, close };
+  };
+  return {
+    to(url) {
+      const one = known.get(url) ?? open(url);
+      known.set(url, one);
+      return one.connections;
+    },
+    close: () => known.forEach((one) => one.close()),
+  };
+}
+
+/** Returns a shared connection whose `close` ends only the queues of this user. */
+function leaving(shared: Quick): Quick {
+  const queues: Queue[] = [];
+  return {
+    ...shared,
+    queue<Data, Answer>(name: string) {
+      const queue = shared.queue<Data, Answer>(name);
+      queues.push(queue);
+      return queue;
+    },
+    // Without Redis, closing may never end.
+    close: () => queues.forEach((queue) => void queue.close().catch(() => undefined)),
+  };
+}

@@ -1,0 +1,171 @@
+/**
+ * Serves the mirrors of a folder, whose files come, change and go while the worker runs.
+ *
+ *   the file is        the mirror is     result
+ *   usable             not served        served
+ *   another one now    served            leaves after its current run, and is served anew
+ *   refused            served            leaves after its current run; its schedule stays in Redis
+ *   gone               served            leaves after its current run, with its schedule
+ *   usable             failed            closed; served again a minute later, or when the file
+ *                                        changes
+ *
+ * The steps of one file are taken one after the other, towards what the folder showed last.
+ */
+import pLimit from 'p-limit';
+import { systemClock } from '../http/system-clock.ts';
+import { explain } from '../cli/output/failure-report.ts';
+import type { Shell } from '../cli/compose/process-shell.ts';
+import { type FolderFiles, isRefused, type RefusedFile } from './mirror-folder.ts';
+import type { Served } from './mirror-service.ts';
+import type { Workable } from './workable-config.ts';
+
+/** How long after a failure a mirror is tried again. */
+const retryMs = 60_000;
+
+/** The mirrors that a worker serves. */
+export interface ServedMirrors {
+  /** The mirrors that are served now. The list changes as they come and go. */
+  readonly served: readonly Served[];
+  /** Returns the files whose mirrors are stopped, and why. */
+  refused(): readonly RefusedFile[];
+  /** Serves what the folder shows, and nothing else. */
+  become(files: FolderFiles): void;
+  /** Stops to serve. Waits for work in progress, which the worker's `stop` interrupts. */
+  close(): Promise<void>;
+}
+
+interface Parts {
+  shell: Shell;
+  serve(config: Workable): Served;
+}
+
+/** One file of the folder. */
+interface Place {
+  file: string;
+  /** What the folder shows; undefined if the file is gone. */
+  shown: Workable | RefusedFile | undefined;
+  served: Served | undefined;
+  /** Why the mirror has failed; undefined while it is served. */
+  failure: string | undefined;
+  /** Takes one step at a time. */
+  turn: ReturnType<typeof pLimit>;
+}
+
+interface State extends Parts {
+  places: Map<string, Place>;
+  served: Served[];
+}
+
+/** Creates the set. Nothing is served yet. */
+export function createServedMirrors(parts: Parts): ServedMirrors {
+  const state: State = { ...parts, places: new Map(), served: [] };
+  const { places, served } = state;
+  return {
+    served,
+    refused: () => [...places.values()].flatMap(refusedOf),
+    become(files) {
+      for (const file of new Set([...places.keys(), ...files.keys()])) {
+        const place = placeIn(state, file);
+        const before = place.shown;
+        place.shown = files.get(file);
+        if (before === place.shown) continue;
+        if (place.shown && isRefused(place.shown)) sayRefused(state, place.shown);
+        place.failure = undefined;
+        void place.turn(async () => move(state, place));
+      }
+    },
+    async close() {
+      // A mirror that is leaving has been interrupted, and leaves.
+      await Promise.all([...places.values()].map(async ({ turn }) => turn(() => undefined)));
+      await Promise.all(served.splice(0).map(async (one) => one.close()));
+    },
+  };
+}
+
+function placeIn({ places }: State, file: string): Place {
+  const turn = pLimit(1);
+  const place = places.get(file) ?? {
+    file,
+    shown: undefined,
+    served: undefined,
+    failure: undefined,
+    turn,
+  };
+  places.set(file, place);
+  return place;
+}
+
+function refusedOf({ file, shown, failure }: Place): RefusedFile[] {
+  if (shown && isRefused(shown)) return [shown];
+  return failure === undefined ? [] : [{ file, why: failure }];
+}
+
+function sayRefused({ shell }: State, { file, why }: RefusedFile): void {
+  for (const line of why.split('\n')) shell.note(`crm-mirror: ${line}`);
+  shell.note(`crm-mirror: ${file}: its mirror is stopped until the file is mended`);
+}
+
+/** Moves a place to what the folder shows. Never throws. */
+async function move(state: State, place: Place): Promise<void> {
+  const { shell, served, places } = state;
+  while (!shell.stop.aborted) {
+    const { shown } = place;
+    const wanted = shown && !isRefused(shown) ? shown : undefined;
+    if (place.served?.config === wanted) break;
+    if (place.served) {
+      const leaving = place.served;
+      shell.note(`crm-mirror: ${leaving.mirror}: ${leavingWords(shown)}`);
+      await leaving.leave(() => isGone(place, leaving));
+      remove(served, leaving);
+      place.served = undefined;
+    } else if (wanted) {
+      start(state, place, wanted);
+    }
+  }
+  if (!place.shown && !place.served) places.delete(place.file);
+}
+
+/** Returns whether the file no longer names the mirror, so that its schedule has to go. */
+function isGone({ shown }: Place, { mirror }: Served): boolean {
+  return shown === undefined || (!isRefused(shown) && shown.mirror !== mirror);
+}
+
+function leavingWords(shown: Place['shown']): string {
+  if (shown === undefined) return 'its file is gone: it is no longer served once its run has ended';
+  if (isRefused(shown)) return 'it is stopped once its run has ended';
+  return 'its configuration has changed: it is opened anew once its run has ended';
+}
+
+function start(state: State, place: Place, config: Workable): void {
+  const { served, serve } = state;
+  const own = serve(config);
+  place.served = own;
+  place.failure = undefined;
+  served.push(own);
+  own.failed.catch((error: unknown) => void fail(state, place, { own, error }));
+}
+
+/** Closes a mirror that has failed, and starts it again later. */
+async function fail(
+  state: State,
+  place: Place,
+  { own, error }: { own: Served; error: unknown },
+): Promise<void> {
+  const { shell, served } = state;
+  const { text } = explain(error);
+  for (const line of text.split('\n')) shell.note(`crm-mirror: ${own.mirror}: ${line}`);
+  await place.turn(async () => {
+    if (place.served !== own) return;
+    remove(served, own);
+    place.served = undefined;
+    place.failure = text;
+    await own.close();
+  });
+  await systemClock.sleep(retryMs, shell.stop).catch(() => undefined);
+  await place.turn(async () => move(state, place));
+}
+
+function remove(served: Served[], one: Served): void {
+  const at = served.indexOf(one);
+  if (at >= 0) served.splice(at, 1);
+}
