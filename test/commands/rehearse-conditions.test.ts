@@ -135,10 +135,12 @@ describe('a configuration that is not live yet', () => {
         config: {
           states: [{ status: 'subscribed', channels: { ch_news: 'opt_in', ch_product: 'opt_in' } }],
           changes: [expect.objectContaining({ op: 'opt_in', parts: ['ch_product'] })],
+          missing: false,
         },
         against: {
           states: [{ status: 'subscribed', channels: { ch_news: 'opt_in' } }],
           changes: [],
+          missing: false,
         },
       },
       expect.objectContaining({ key: bob }),
@@ -168,6 +170,32 @@ describe('a configuration that is not live yet', () => {
     const file = proposed(world, () => undefined);
     const { out } = await both(world, file);
     expect(out).toContain('Both configurations do the same with every person.');
+  });
+
+  test('that leaves people out names them, and when they would be opted out', async () => {
+    const world = await rehearsable();
+    await world.call('sync');
+    const file = proposed(world, ({ contacts }) => {
+      contacts.include = `record.email == "${ann}"`;
+    });
+    const told = await both(world, file, '--json', '--addresses');
+    const optedOutAfter = { readings: 2, ms: 20 * 3_600_000 };
+    expect(told.json).toMatchObject({
+      contacts: { missing: 1 },
+      missing: { before: 0, after: 1, waiting: 1, optedOutAfter },
+      against: { contacts: { missing: 0 }, missing: { before: 0, after: 0, waiting: 0 } },
+      differences: [{ key: bob, config: { missing: true }, against: { missing: false } }],
+    });
+    const { out } = await both(world, file, '--addresses');
+    const later = 'opted out after 20 h and 2 complete readings (policy.absent)';
+    expect(out).toContain(`1 person would be missing from the CRM, 1 more than now: ${later}`);
+    expect(out).toContain(`With ${file}, 1 more person would be missing from the CRM`);
+    expect(out).toContain(`nothing to do; missing from the CRM: ${later}`);
+
+    writeFileSync(world.file, readFileSync(file, 'utf8').replace('not-live', 'cli/snapshot'));
+    const plan = await world.call('plan');
+
+    expect(plan.out).toContain(`1 more person would be missing from the CRM: ${later}`);
   });
 
   test('of another platform is refused', async () => {
