@@ -42,6 +42,7 @@ const elsewhere: ReadonlySet<ProblemCause> = new Set([
   'records-contradict',
   'several-contacts',
   'vanished',
+  'renamed',
 ]);
 /** Templates that cannot be compared or told apart. */
 const unclear: ReadonlySet<ProblemCause> = new Set(['template-name-shared', 'template-too-deep']);
@@ -68,6 +69,7 @@ export function driftGroups({ mirror, summary, channels, names, most }: Sides): 
   const groups = [
     ...fromPlan,
     groupOf('several-contacts', named('contact', drift.sharedAddresses(most))),
+    groupOf('renamed', named('contact', drift.renamed(most))),
     groupOf('foreign-contact', drift.foreignContacts(most)),
     groupOf('foreign-template', drift.foreignTemplates(most)),
     ...(known ? [groupOf('vanished', named('contact', drift.vanished(most)))] : []),
@@ -93,6 +95,14 @@ const words = {
     kind: 'contact',
     reason: 'several contacts on the platform share one address, so nobody is opted in there',
     fix: keepStrictest,
+  },
+  renamed: {
+    kind: 'contact',
+    reason:
+      'our contacts that have another address on the platform; here is the one that is recorded',
+    fix:
+      'give the person the same address in the CRM and on the platform; a contact that is deleted ' +
+      'there takes its opt-outs with it',
   },
   'foreign-contact': {
     kind: 'contact',
