@@ -1,5 +1,5 @@
 /** Renders a rehearsal as lines for people. All functions are pure. */
-import { inShownOrder } from '../cli/output/change-groups.ts';
+import { doneGroups } from '../cli/output/change-groups.ts';
 import { stateWords } from '../cli/output/change-words.ts';
 import { optedOutAfter, optedOutWords } from '../cli/lookup/missing-people.ts';
 import { lasting } from '../cli/output/format-values.ts';
@@ -8,7 +8,6 @@ import { apart, renderSummary } from '../cli/output/summary-text.ts';
 import { styledTable } from '../cli/output/table.ts';
 import { type Line, lineOf, styled } from '../cli/output/text-style.ts';
 import { guardNames, guardRows } from '../domain/guard-classes.ts';
-import { deferredCount } from '../domain/plan-rule.ts';
 import { counted, withCommas } from '../domain/values/counted.ts';
 import { signing } from '../engine/report/approval-rules.ts';
 import { limitWords } from '../engine/report/forecast-text.ts';
@@ -17,6 +16,7 @@ import { heldIn, type Summary } from '../engine/report/run-summary.ts';
 import type { Outcome, PersonDifference } from './compare-rehearsals.ts';
 import { changedPeople, changedTemplates, countSubscribed } from './platform-state.ts';
 import { recordName, type Rehearsed } from './rehearse-run.ts';
+import { endings, titleOf } from './report-title.ts';
 import { changesWords, explainedFirst, reasonWords, statesWords } from './report-words.ts';
 
 /** How a rehearsal is shown. */
@@ -29,30 +29,12 @@ export interface Shown {
   most: number;
 }
 
-const modes = {
-  full: 'full comparison',
-  fast: 'compared with what is recorded',
-  single: '',
-  undo: '',
-};
-const endings: Record<Summary['status'], string> = {
-  done: 'It would end well.',
-  held: 'It would end with changes that await approval.',
-  rejected: 'It would end, but some records have problems.',
-  failed: 'It would fail.',
-  interrupted: 'The rehearsal was interrupted.',
-};
-
 /** Renders what the run would do, how long it would take, and how it would end. */
 export function rehearsalLines(rehearsed: Rehearsed, shown: Shown): Line[] {
-  const { config, summary, groups } = rehearsed;
-  const { mirror, mode, status, ms } = summary;
-  const n = groups.reduce((sum, group) => sum + (group.held ? 0 : group.n), 0);
-  const changes = n === 0 ? 'nothing to do' : counted(n, 'change');
-  const title = `Rehearsal for ${mirror} (${modes[mode]}): ${changes}, in ${lasting(ms)}. `;
+  const { config, summary } = rehearsed;
   const [, ...lines] = renderSummary(summary, {
     writes: false,
-    groups: inShownOrder(groups),
+    groups: doneGroups(summary),
     approvals: [...approvalLines(rehearsed, shown), ...canaryLines(rehearsed)],
     policy: {
       optIns: config.policy.optIns === 'off',
@@ -61,7 +43,8 @@ export function rehearsalLines(rehearsed: Rehearsed, shown: Shown): Line[] {
     isVerbose: false,
   });
   return [
-    styled('bold', `${title}${endings[status]}${waitingWords(summary)}`),
+    styled('bold', titleOf(rehearsed)),
+    ...failureLines(summary),
     ...lines,
     ...apart(routeLines(rehearsed)),
     ...apart(stateLines(rehearsed)),
@@ -70,9 +53,9 @@ export function rehearsalLines(rehearsed: Rehearsed, shown: Shown): Line[] {
   ];
 }
 
-function waitingWords({ deferred }: Summary): string {
-  const n = deferredCount(deferred);
-  return n === 0 ? '' : ` ${counted(n, 'record')} would wait for a later run.`;
+function failureLines({ status, reasons }: Pick<Summary, 'status' | 'reasons'>): Line[] {
+  if (status !== 'failed') return [];
+  return reasons.map((reason) => lineOf('  ', styled('red', '!'), ` ${reason}`));
 }
 
 function approvalLines({ summary, config }: Rehearsed, { file }: Shown): string[] {

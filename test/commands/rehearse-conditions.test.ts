@@ -77,6 +77,12 @@ describe('faults', () => {
     const told = await world.call('rehearse', '--json', '--faults', '500@contacts.enrol');
     expect(told).toMatchObject({ code: 1, json: { status: 'failed', people: [] } });
     expect(told.json.reasons.length).toBeGreaterThan(0);
+    const { out, err } = await world.call('rehearse', '--faults', '500@contacts.enrol');
+    expect(out).toContain('0 of 2 planned changes, in ');
+    expect(out).toContain('It would fail; 2 planned changes would not be made.');
+    expect(out).not.toMatch(/create +2/);
+    for (const reason of told.json.reasons)
+      for (const said of [out, err]) expect(said).toContain(reason);
   });
 
   test('and a quirk are those of the emulator', async () => {
@@ -88,6 +94,8 @@ describe('faults', () => {
     ]);
     const told = await world.call('rehearse', '--json', '--quirk', 'no-flip');
     expect(told).toMatchObject({ code: 4, json: { status: 'rejected', people: [] } });
+    const { out } = await world.call('rehearse', '--quirk', 'no-flip');
+    expect(out).toContain('0 of 1 planned change, in ');
   });
 });
 
