@@ -87,6 +87,12 @@ describe('drift', () => {
     emulator.dashboard.editTemplate(emulator.world.templates()[0]?.id ?? '', { subject: 'Edited' });
     const { of } = await driftOf(world);
     expect(of('vanished')).toMatchObject({ count: 1 });
-    expect(of('template-edited')).toMatchObject({ count: 1, examples: ['welcome'] });
+    const edited = 'was edited on the platform (subject); left as it is';
+    expect(of('template-edited')).toMatchObject({
+      count: 1,
+      examples: ['welcome'],
+      details: [{ key: 'welcome', reason: edited }],
+    });
+    expect((await world.call('drift')).out).toContain(`     welcome: ${edited}\n`);
   });
 });

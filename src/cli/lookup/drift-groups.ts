@@ -18,6 +18,8 @@ export interface DriftGroup {
   fix: string;
   /** People and templates by name, contacts that are not ours by id, channels by id. */
   examples: string[];
+  /** What is said of single templates, such as the parts that were edited. */
+  details?: { key: string; reason: string }[];
 }
 
 /** A channel that people have, and that the configuration does not name. */
@@ -61,9 +63,11 @@ export function driftGroups({ mirror, summary, channels, names, most }: Sides): 
     )
     .map(({ cause, kind, count, reason, fix, samples }): DriftGroup => {
       const found = drift.withProblem(kind, cause, most);
-      const keys = found.length > 0 ? found : samples.map(({ key }) => key);
+      const keys = (found.length > 0 ? found : samples).map(({ key }) => key);
       const examples = keys.map((key) => names({ kind, key }));
-      return { cause, kind, count, reason, fix, examples };
+      const group = { cause, kind, count, reason, fix, examples };
+      const isSaid = kind === 'template' && found.some((one) => one.reason !== reason);
+      return isSaid ? { ...group, details: found } : group;
     });
   const known = summary.certificate.platform === true;
   const groups = [

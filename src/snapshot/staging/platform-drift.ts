@@ -20,8 +20,8 @@ export interface PlatformDrift {
   renamed(most: number): Drifted;
   /** Our contacts that the listing lacks, by key. */
   vanished(most: number): Drifted;
-  /** The records with a problem of this cause, by key. */
-  withProblem(kind: string, cause: string, most: number): string[];
+  /** The records with a problem of this cause, by key, each with its own reason. */
+  withProblem(kind: string, cause: string, most: number): { key: string; reason: string }[];
 }
 
 /** Prepares the statements. */
@@ -76,8 +76,9 @@ function drifted(db: Statements, sql: string): (most: number) => Drifted {
 }
 
 function withProblem(db: Statements): PlatformDrift['withProblem'] {
-  const keys = db.prepare<[string, string, number], { key: string }>(
-    `select distinct key from temp.noticed where kind = ? and cause = ? order by key limit ?`,
+  const records = db.prepare<[string, string, number], { key: string; reason: string }>(
+    `select key, min(reason) reason from temp.noticed where kind = ? and cause = ?
+     group by key order by key limit ?`,
   );
-  return (kind, cause, most) => keys.all(kind, cause, most).map(({ key }) => key);
+  return (kind, cause, most) => records.all(kind, cause, most);
 }
