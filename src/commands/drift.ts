@@ -107,12 +107,16 @@ function linesOf(mirror: string, groups: readonly DriftGroup[]): string[] {
   return [title, ...groups.flatMap(groupLines)];
 }
 
-function groupLines({ cause, kind, count, reason, fix, examples }: DriftGroup): string[] {
-  const some = examples.join(', ');
-  const more = count > examples.length ? ` and ${withCommas(count - examples.length)} more` : '';
+function groupLines(group: DriftGroup): string[] {
+  const { cause, kind, count, reason, fix, examples, details = [] } = group;
+  const more = count > examples.length ? [`and ${withCommas(count - examples.length)} more`] : [];
+  const named =
+    details.length > 0
+      ? [...details.map((one) => `${one.key}: ${one.reason}`), ...more]
+      : [[examples.join(', '), ...more].join(' ')];
   return [
     '',
     `  ${withCommas(count)}  ${kind}  ${renderProblem({ reason, fix })} [${cause}]`,
-    ...(some === '' ? [] : [`     ${some}${more}`]),
+    ...named.filter((line) => line !== '').map((line) => `     ${line}`),
   ];
 }

@@ -1,10 +1,17 @@
 import type { Command } from 'commander';
-import { changeCount } from '../engine/report/run-summary.ts';
+import { changeCount, type Summary } from '../engine/report/run-summary.ts';
 import { renderForecast } from '../engine/report/forecast-text.ts';
 import { apart } from '../cli/output/summary-text.ts';
+import type { Config } from '../config/config.ts';
+import { counted } from '../domain/values/counted.ts';
 import { absenceRulesOf } from '../cli/compose/mirror-parts.ts';
 import { ignoredWords } from '../cli/lookup/ignored-files.ts';
-import { missingOf, missingWords } from '../cli/lookup/missing-people.ts';
+import {
+  missingOf,
+  missingWords,
+  optedOutAfter,
+  optedOutWords,
+} from '../cli/lookup/missing-people.ts';
 import { pass, passOptions, type Pass, type PassFlags } from '../cli/run/run-command.ts';
 import { refuseOverwriting, writePlan } from '../cli/run/plan-file.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
@@ -45,6 +52,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     return [
       ...(ignored === undefined ? [] : [`  ${ignored}`]),
       ...(missing ? [`  missing from the CRM: ${missingWords(missing)}`] : []),
+      ...newlyMissingLines(summary, config),
       ...apart(summary.forecast ? renderForecast(summary.forecast, lasting) : []),
     ];
   };
@@ -59,4 +67,14 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   const code = await pass(flags, shell, wanted);
   const isDone = code === exitCode('done');
   return isDone && flags.exitCode && changes > 0 ? exitCode('changes') : code;
+}
+
+/** Formats the people who are missing for the first time in a complete reading; [] if none is. */
+function newlyMissingLines(
+  { contacts: { missing }, certificate }: Pick<Summary, 'contacts' | 'certificate'>,
+  config: Config,
+): string[] {
+  if (missing === 0 || certificate.source !== true) return [];
+  const who = counted(missing, 'more person', 'more people');
+  return [`  ${who} would be missing from the CRM: ${optedOutWords(optedOutAfter(config))}`];
 }

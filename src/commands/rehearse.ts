@@ -224,7 +224,8 @@ function print(
   for (const line of renderGroups(shownGroups(groups, { names, addresses }))) shell.print(line);
   if (compared && differences) {
     const about = { ...shown, against: flags.against ?? '' };
-    for (const line of differenceLines({ differences, other: compared }, about)) shell.print(line);
+    const comparison = { differences, one: rehearsed, other: compared };
+    for (const line of differenceLines(comparison, about)) shell.print(line);
   }
   shell.print('');
   shell.print(

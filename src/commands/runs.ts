@@ -47,8 +47,8 @@ export function options(command: Command): void {
     .addHelpText(
       'after',
       '\nShows the runs of the time that `keep` states. A run that was killed counts as interrupted.\n' +
-        'Of the changes of one run, those that failed come first. A change is planned again if it\n' +
-        'was no longer right when it was to be sent: in the same run or the next one, as still needed.',
+        'Of the changes of one run, those that failed come first. A change that was no\n' +
+        'longer right when it was to be sent is not sent: the same run or the next one decides again.',
     );
 }
 

@@ -95,7 +95,7 @@ export function isClosed(
 }
 
 /**
- * Returns when a closed class is allowed again, as its window's clock shows it; undefined if not
+ * Returns when a closed class is allowed again, as its window's clock and zone show it; undefined if not
  * within two weeks.
  */
 export function opening(
@@ -122,7 +122,10 @@ function openingIn(window: ChangeWindow, quarter: AskedTime, after: number) {
     const minuteOfDay = local.minuteOfDay + minute;
     const at = quarter.at + minute * 60_000;
     if (at >= after && isOpen(window, { ...local, minuteOfDay }))
-      return { at, words: `${local.weekday} ${clockOf(minuteOfDay)}` };
+      return {
+        at,
+        words: `${local.weekday} ${clockOf(minuteOfDay)} ${window.timezone ?? quarter.timezone}`,
+      };
   }
   return undefined;
 }

@@ -9,6 +9,8 @@ export interface Outcome {
   /** The contacts of the person in the end. */
   states: readonly PersonState[];
   changes: readonly PlannedRecord[];
+  /** Whether the person is recorded, and missing from the CRM after the run. */
+  isMissing: boolean;
 }
 
 /** Two configurations treat this person differently. */
@@ -19,8 +21,8 @@ export interface PersonDifference {
 }
 
 /**
- * Returns the people whose end state or planned changes differ, in the order of their keys. Two
- * changes are the same if they do the same in the same channels, whatever the reason.
+ * Returns the people whose end state, absence or planned changes differ, in the order of their
+ * keys. Two changes are the same if they do the same in the same channels, whatever the reason.
  */
 export function compareRehearsals(one: Rehearsed, other: Rehearsed): PersonDifference[] {
   const [mine, theirs] = [outcomesOf(one), outcomesOf(other)];
@@ -31,20 +33,26 @@ export function compareRehearsals(one: Rehearsed, other: Rehearsed): PersonDiffe
   });
 }
 
-function outcomesOf({ after, changes }: Rehearsed) {
+function outcomesOf({ after, changes, missing }: Rehearsed) {
+  const gone = new Set(missing.after.map(({ key }) => key));
   const states = statesByKey(after);
   const planned = (key: Key) => changes.get(recordName({ kind: 'contact', key })) ?? [];
   const changed = [...changes.values()].flatMap(([record]) =>
     record?.kind === 'contact' ? [record.key] : [],
   );
   return {
-    keys: () => [...states.keys(), ...changed],
-    of: (key: Key): Outcome => ({ states: states.get(key) ?? [], changes: planned(key) }),
+    keys: () => [...states.keys(), ...changed, ...gone],
+    of: (key: Key): Outcome => ({
+      states: states.get(key) ?? [],
+      changes: planned(key),
+      isMissing: gone.has(key),
+    }),
   };
 }
 
 function isSame(one: Outcome, other: Outcome): boolean {
   return (
+    one.isMissing === other.isMissing &&
     one.states.length === other.states.length &&
     one.states.every((state) => other.states.some((their) => sameState(state, their))) &&
     changeText(one) === changeText(other)

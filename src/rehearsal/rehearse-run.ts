@@ -12,6 +12,7 @@ import { seeded } from '../emulator/shared/seeded-random.ts';
 import type { RunOptions } from '../engine/context/mirror-context.ts';
 import type { PlannedRecord, PlanView } from '../engine/report/plan-view.ts';
 import type { Summary } from '../engine/report/run-summary.ts';
+import type { MissingRecord } from '../snapshot/tables/absence-counts.ts';
 import { systemClock } from '../http/system-clock.ts';
 import { limitsFor, limitTexts, type UsedLimit } from './emulated-limits.ts';
 import type { Original } from './observe-original.ts';
@@ -52,6 +53,8 @@ export interface Rehearsed {
    */
   changes: ReadonlyMap<string, readonly PlannedRecord[]>;
   limits: readonly UsedLimit[];
+  /** The recorded people who are missing from the CRM before and after the run. */
+  missing: { before: number; after: readonly MissingRecord[] };
   before: PlatformState;
   after: PlatformState;
 }
@@ -88,7 +91,9 @@ export async function rehearseRun(
   });
   const seen: Pick<Rehearsed, 'groups'> = { groups: [] };
   const changes = new Map<string, PlannedRecord[]>();
+  const missingNow = () => mirror.snapshot.absences.people('contact');
   try {
+    const missingBefore = missingNow().length;
     const summary = await clock.run(
       runNow(mirror, silent, {
         ...options,
@@ -100,7 +105,9 @@ export async function rehearseRun(
         },
       }),
     );
-    return { config, summary, ...seen, changes, limits, before, after: stateOf(emulator) };
+    const missing = { before: missingBefore, after: missingNow() };
+    const after = stateOf(emulator);
+    return { config, summary, ...seen, changes, limits, missing, before, after };
   } finally {
     await close();
   }

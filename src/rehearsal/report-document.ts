@@ -1,4 +1,5 @@
 /** Returns a rehearsal as the document of --json. All functions are pure. */
+import { optedOutAfter } from '../cli/lookup/missing-people.ts';
 import { shownGroups, type ShownGroup } from '../cli/output/problem-groups.ts';
 import type { PlannedRecord } from '../engine/report/plan-view.ts';
 import type { PersonDifference } from './compare-rehearsals.ts';
@@ -21,7 +22,7 @@ interface Naming {
 
 /** Returns the document of one rehearsal. */
 export function rehearsalDocument(rehearsed: Rehearsed, { nameOf, addresses, most }: Naming) {
-  const { config, summary, limits, before, after, changes } = rehearsed;
+  const { config, summary, limits, missing, before, after, changes } = rehearsed;
   const { status, mode, only, plan, contacts, templates, requests, reasons, ms } = summary;
   const { canaries, deferred } = summary;
   const names = ({ kind, key }: { kind: string; key: string }): string =>
@@ -55,6 +56,12 @@ export function rehearsalDocument(rehearsed: Rehearsed, { nameOf, addresses, mos
         after: countSubscribed(after, id),
       })),
     },
+    missing: {
+      before: missing.before,
+      after: missing.after.length,
+      waiting: missing.after.filter(({ isWaiting }) => isWaiting).length,
+      optedOutAfter: optedOutAfter(config),
+    },
     peopleCount: people.length,
     people: people.slice(0, most).map((one) => ({
       key: nameOf(one.key),
@@ -75,9 +82,10 @@ export function differencesDocument(
   differences: readonly PersonDifference[],
   { nameOf, most }: Pick<Naming, 'nameOf' | 'most'>,
 ) {
-  const shown = ({ states, changes }: PersonDifference['one']) => ({
+  const shown = ({ states, changes, isMissing: missing }: PersonDifference['one']) => ({
     states: states.map(shownState),
     changes: changes.map(shownChange),
+    missing,
   });
   return differences.slice(0, most).map(({ key, one, other }) => ({
     key: nameOf(key),

@@ -1,21 +1,22 @@
 /** Renders a rehearsal as lines for people. All functions are pure. */
-import { inShownOrder } from '../cli/output/change-groups.ts';
+import { doneGroups } from '../cli/output/change-groups.ts';
 import { stateWords } from '../cli/output/change-words.ts';
+import { optedOutAfter, optedOutWords } from '../cli/lookup/missing-people.ts';
 import { lasting } from '../cli/output/format-values.ts';
 import { commandLine } from '../cli/output/printed-commands.ts';
 import { apart, renderSummary } from '../cli/output/summary-text.ts';
 import { styledTable } from '../cli/output/table.ts';
 import { type Line, lineOf, styled } from '../cli/output/text-style.ts';
 import { guardNames, guardRows } from '../domain/guard-classes.ts';
-import { deferredCount } from '../domain/plan-rule.ts';
 import { counted, withCommas } from '../domain/values/counted.ts';
 import { signing } from '../engine/report/approval-rules.ts';
 import { limitWords } from '../engine/report/forecast-text.ts';
 import { countWords } from '../engine/report/guard-text.ts';
 import { heldIn, type Summary } from '../engine/report/run-summary.ts';
-import type { PersonDifference } from './compare-rehearsals.ts';
+import type { Outcome, PersonDifference } from './compare-rehearsals.ts';
 import { changedPeople, changedTemplates, countSubscribed } from './platform-state.ts';
 import { recordName, type Rehearsed } from './rehearse-run.ts';
+import { endings, titleOf } from './report-title.ts';
 import { changesWords, explainedFirst, reasonWords, statesWords } from './report-words.ts';
 
 /** How a rehearsal is shown. */
@@ -28,30 +29,12 @@ export interface Shown {
   most: number;
 }
 
-const modes = {
-  full: 'full comparison',
-  fast: 'compared with what is recorded',
-  single: '',
-  undo: '',
-};
-const endings: Record<Summary['status'], string> = {
-  done: 'It would end well.',
-  held: 'It would end with changes that await approval.',
-  rejected: 'It would end, but some records have problems.',
-  failed: 'It would fail.',
-  interrupted: 'The rehearsal was interrupted.',
-};
-
 /** Renders what the run would do, how long it would take, and how it would end. */
 export function rehearsalLines(rehearsed: Rehearsed, shown: Shown): Line[] {
-  const { config, summary, groups } = rehearsed;
-  const { mirror, mode, status, ms } = summary;
-  const n = groups.reduce((sum, group) => sum + (group.held ? 0 : group.n), 0);
-  const changes = n === 0 ? 'nothing to do' : counted(n, 'change');
-  const title = `Rehearsal for ${mirror} (${modes[mode]}): ${changes}, in ${lasting(ms)}. `;
+  const { config, summary } = rehearsed;
   const [, ...lines] = renderSummary(summary, {
     writes: false,
-    groups: inShownOrder(groups),
+    groups: doneGroups(summary),
     approvals: [...approvalLines(rehearsed, shown), ...canaryLines(rehearsed)],
     policy: {
       optIns: config.policy.optIns === 'off',
@@ -60,17 +43,19 @@ export function rehearsalLines(rehearsed: Rehearsed, shown: Shown): Line[] {
     isVerbose: false,
   });
   return [
-    styled('bold', `${title}${endings[status]}${waitingWords(summary)}`),
+    styled('bold', titleOf(rehearsed)),
+    ...failureLines(summary),
     ...lines,
     ...apart(routeLines(rehearsed)),
     ...apart(stateLines(rehearsed)),
+    ...apart(missingLines(rehearsed)),
     ...apart(peopleLines(rehearsed, shown)),
   ];
 }
 
-function waitingWords({ deferred }: Summary): string {
-  const n = deferredCount(deferred);
-  return n === 0 ? '' : ` ${counted(n, 'record')} would wait for a later run.`;
+function failureLines({ status, reasons }: Pick<Summary, 'status' | 'reasons'>): Line[] {
+  if (status !== 'failed') return [];
+  return reasons.map((reason) => lineOf('  ', styled('red', '!'), ` ${reason}`));
 }
 
 function approvalLines({ summary, config }: Rehearsed, { file }: Shown): string[] {
@@ -151,6 +136,18 @@ function stateLines({ config, before, after }: Rehearsed): Line[] {
   ];
 }
 
+/** Says how many recorded people would be missing from the CRM, and what becomes of them. */
+function missingLines({ missing: { before, after }, config }: Rehearsed): string[] {
+  if (after.length === 0 && before === 0) return [];
+  const who = counted(after.length, 'person', 'people');
+  const more = after.length - before;
+  const than = more > 0 ? `, ${withCommas(more)} more than now` : '';
+  const n = after.filter(({ isWaiting }) => isWaiting).length;
+  const some = n === after.length ? '' : `${withCommas(n)} of them `;
+  const then = n === 0 ? '' : `: ${some}${optedOutWords(optedOutAfter(config))}`;
+  return [`  ${who} would be missing from the CRM${than}${then}`];
+}
+
 /** Returns the people and templates that end otherwise than they are today. */
 function peopleLines({ before, after, changes }: Rehearsed, { nameOf, most }: Shown): Line[] {
   const planned = (key: string) => changes.get(recordName({ kind: 'contact', key })) ?? [];
@@ -168,21 +165,62 @@ function peopleLines({ before, after, changes }: Rehearsed, { nameOf, most }: Sh
   ];
 }
 
+/** Two rehearsals, and the people that they treat differently. */
+interface Comparison {
+  differences: readonly PersonDifference[];
+  one: Rehearsed;
+  other: Rehearsed;
+}
+
+function absenceOf({ isMissing }: Outcome, config: Rehearsed['config']): string[] {
+  return isMissing ? [`missing from the CRM: ${optedOutWords(optedOutAfter(config))}`] : [];
+}
+
+/** Says how many more people one configuration leaves out. */
+function moreMissing({
+  file,
+  mine,
+  against,
+  other,
+}: {
+  file: string;
+  mine: Rehearsed;
+  against: string;
+  other: Rehearsed;
+}): Line[] {
+  const n = mine.missing.after.length - other.missing.after.length;
+  if (n <= 0) return [];
+  const who = counted(n, 'more person', 'more people');
+  const later = optedOutWords(optedOutAfter(mine.config));
+  return [
+    lineOf(
+      styled('bold', `With ${file}, ${who} would be missing from the CRM`),
+      ` than with ${against}: ${later}`,
+    ),
+  ];
+}
+
 /** Renders the people that two configurations treat differently. */
 export function differenceLines(
-  { differences, other }: { differences: readonly PersonDifference[]; other: Rehearsed },
+  { differences, one: mine, other }: Comparison,
   { file, against, nameOf, most }: Shown & { against: string },
 ): Line[] {
   const { summary } = other;
   const title = `${against} would take ${lasting(summary.ms)}. ${endings[summary.status]}`;
+  const words = (of: Outcome, { config }: Rehearsed): Line[] => [
+    statesWords(of.states),
+    styled('dim', [changesWords(of.changes), ...absenceOf(of, config)].join('; ')),
+  ];
   const rows = differences.slice(0, most).flatMap(({ key, one, other: their }): Line[][] => [
-    [nameOf(key), against, statesWords(their.states), styled('dim', changesWords(their.changes))],
-    ['', file, statesWords(one.states), styled('dim', changesWords(one.changes))],
+    [nameOf(key), against, ...words(their, other)],
+    ['', file, ...words(one, mine)],
   ]);
   const what = `People with whom ${file} does something else`;
   return [
     '',
     title,
+    ...missingLines(other),
+    ...moreMissing({ file, mine, against, other }),
     ...(differences.length === 0
       ? ['Both configurations do the same with every person.']
       : ['', ...titled(what, { all: differences.length, shown: most }, rows)]),

@@ -346,6 +346,14 @@ describe('a note', () => {
     expect((await world.call('plan', '--json')).json.reasons).toEqual([]);
   });
 
+  test('counts people that contacts.include leaves out as missing', async () => {
+    const world = await begin({ contacts: { include: 'record.product != "no"' } });
+    world.write(...people(15));
+    await world.call('sync');
+    world.write(...people(12, 'Ja;no;;;'), ...people(15).slice(12));
+    expect((await world.call('plan', '--json')).json.contacts.missing).toBe(12);
+  });
+
   test('does not take a changed address for somebody who is missing', async () => {
     const world = await begin();
     world.write(...people(15));

@@ -77,6 +77,12 @@ describe('faults', () => {
     const told = await world.call('rehearse', '--json', '--faults', '500@contacts.enrol');
     expect(told).toMatchObject({ code: 1, json: { status: 'failed', people: [] } });
     expect(told.json.reasons.length).toBeGreaterThan(0);
+    const { out, err } = await world.call('rehearse', '--faults', '500@contacts.enrol');
+    expect(out).toContain('0 of 2 planned changes, in ');
+    expect(out).toContain('It would fail; 2 planned changes would not be made.');
+    expect(out).not.toMatch(/create +2/);
+    for (const reason of told.json.reasons)
+      for (const said of [out, err]) expect(said).toContain(reason);
   });
 
   test('and a quirk are those of the emulator', async () => {
@@ -88,6 +94,8 @@ describe('faults', () => {
     ]);
     const told = await world.call('rehearse', '--json', '--quirk', 'no-flip');
     expect(told).toMatchObject({ code: 4, json: { status: 'rejected', people: [] } });
+    const { out } = await world.call('rehearse', '--quirk', 'no-flip');
+    expect(out).toContain('0 of 1 planned change, in ');
   });
 });
 
@@ -135,10 +143,12 @@ describe('a configuration that is not live yet', () => {
         config: {
           states: [{ status: 'subscribed', channels: { ch_news: 'opt_in', ch_product: 'opt_in' } }],
           changes: [expect.objectContaining({ op: 'opt_in', parts: ['ch_product'] })],
+          missing: false,
         },
         against: {
           states: [{ status: 'subscribed', channels: { ch_news: 'opt_in' } }],
           changes: [],
+          missing: false,
         },
       },
       expect.objectContaining({ key: bob }),
@@ -168,6 +178,32 @@ describe('a configuration that is not live yet', () => {
     const file = proposed(world, () => undefined);
     const { out } = await both(world, file);
     expect(out).toContain('Both configurations do the same with every person.');
+  });
+
+  test('that leaves people out names them, and when they would be opted out', async () => {
+    const world = await rehearsable();
+    await world.call('sync');
+    const file = proposed(world, ({ contacts }) => {
+      contacts.include = `record.email == "${ann}"`;
+    });
+    const told = await both(world, file, '--json', '--addresses');
+    const optedOutAfter = { readings: 2, ms: 20 * 3_600_000 };
+    expect(told.json).toMatchObject({
+      contacts: { missing: 1 },
+      missing: { before: 0, after: 1, waiting: 1, optedOutAfter },
+      against: { contacts: { missing: 0 }, missing: { before: 0, after: 0, waiting: 0 } },
+      differences: [{ key: bob, config: { missing: true }, against: { missing: false } }],
+    });
+    const { out } = await both(world, file, '--addresses');
+    const later = 'opted out after 20 h and 2 complete readings (policy.absent)';
+    expect(out).toContain(`1 person would be missing from the CRM, 1 more than now: ${later}`);
+    expect(out).toContain(`With ${file}, 1 more person would be missing from the CRM`);
+    expect(out).toContain(`nothing to do; missing from the CRM: ${later}`);
+
+    writeFileSync(world.file, readFileSync(file, 'utf8').replace('not-live', 'cli/snapshot'));
+    const plan = await world.call('plan');
+
+    expect(plan.out).toContain(`1 more person would be missing from the CRM: ${later}`);
   });
 
   test('of another platform is refused', async () => {

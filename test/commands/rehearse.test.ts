@@ -132,6 +132,8 @@ describe('a rehearsal', () => {
     ]);
     const { code, out } = await world.call('rehearse');
     expect(code).toBe(3);
+    expect(out).toContain('nothing done, in ');
+    expect(out).toContain('It would end; changes of 1 record would await approval.');
     const [, plan] =
       /1 person would await approval .*: after the run, crm-mirror approve (\w+)/.exec(out) ?? [''];
     const next = await world.call('sync', '--json');

@@ -28,7 +28,7 @@ test('what waits is not done by any other run, so the command says when to call 
   const part = await call('undo', run, '--yes');
   expect(part.code).toBe(75);
   expect(part.said).toContain(`run \`crm-mirror undo ${run} -c`);
-  expect(part.said).toContain(`again from ${day} 10:00 on`);
+  expect(part.said).toContain(`again from ${day} 10:00 UTC on`);
   expect(part.said).not.toContain('wait for');
   expect(shown(ann)?.['ch_news']).toBe('opt_out');
   expect((await call('sync')).code).toBe(0);

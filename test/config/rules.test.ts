@@ -25,6 +25,7 @@ const facts = (of: Partial<PlanFacts> = {}): PlanFacts => ({
 
 const names =
   'use plan, percent, usual, hour, weekday, mode, mapping_changed, templates_published, first_load';
+const days = 'use Mon, Tue, Wed, Thu, Fri, Sat, Sun';
 const counts = 'counts are numbers: write plan.opt_in > 1000; weekday and mode are texts';
 
 describe('a mistake in a rule', () => {
@@ -47,6 +48,26 @@ describe('a mistake in a rule', () => {
       'plan.opt_in >',
       25,
       'is no valid condition (CEL) from here on  → compare numbers with > and <, and join with && and ||',
+    ],
+    ['weekday == "Monday"', 23, `compares weekday with a word that it never is  → ${days}`],
+    ['weekday in ["Mon", "sun"]', 31, `compares weekday with a word that it never is  → ${days}`],
+    ['"Full" != mode', 12, 'compares mode with a word that it never is  → use full, fast'],
+    [
+      'first_load || hour > 24',
+      33,
+      'compares hour so that the answer is always the same  → hour is 0 to 23',
+    ],
+    ['hour == -1', 20, 'compares hour so that the answer is always the same  → hour is 0 to 23'],
+    ['23 < hour', 12, 'compares hour so that the answer is always the same  → hour is 0 to 23'],
+    [
+      'percent.optIns > 150',
+      29,
+      'compares percent.optIns so that the answer is always the same  → percent.optIns is 0 to 100',
+    ],
+    [
+      '!(percent.deletes < 0.0)',
+      32,
+      'compares percent.deletes so that the answer is always the same  → percent.deletes is 0 to 100',
     ],
     [
       'hour && first_load',
@@ -88,6 +109,8 @@ describe('a rule', () => {
     ['plan.opt_in / usual.opt_in > 3', { usual: { ...nothing, runs: 0 } }, undefined],
     ['percent.optIns > 12', {}, true],
     ['hour < 8 || hour >= 18', {}, false],
+    ['hour >= 0 && hour <= 23 && percent.optIns <= 100', {}, true],
+    ['weekday.startsWith("M") && hour * 60 > 500', {}, true],
     ['weekday in ["Sat", "Sun"]', { weekday: 'Sun' }, true],
     ['mode == "fast"', {}, false],
     ['mapping_changed && plan.people > 0', { mapping_changed: true }, true],

@@ -58,7 +58,10 @@ it.each(table)('%s (%s) at %s opens %s', (text, timezone, at, opens, words) => {
   const time = { at: Date.parse(at), timezone };
   expect(isClosed(windows, 'opt_in', time)).toBe(opens !== undefined);
   if (opens === undefined) return;
-  expect(opening(windows, 'opt_in', time)).toEqual({ at: Date.parse(opens), words });
+  expect(opening(windows, 'opt_in', time)).toEqual({
+    at: Date.parse(opens),
+    words: `${words} ${timezone}`,
+  });
 });
 
 describe('several windows', () => {
@@ -70,7 +73,7 @@ describe('several windows', () => {
     expect(isClosed(windows, 'opt_in', time)).toBe(false);
     expect(isClosed(windows.slice(0, 1), 'opt_in', time)).toBe(true);
     const opens = opening([windowOf('07:44-07:50'), windowOf('07:40-07:50')], 'opt_in', time);
-    expect(opens?.words).toBe('Mon 07:40');
+    expect(opens?.words).toBe('Mon 07:40 UTC');
   });
 
   it('leave a class that none of them is about alone', () => {

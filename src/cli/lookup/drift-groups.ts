@@ -18,6 +18,8 @@ export interface DriftGroup {
   fix: string;
   /** People and templates by name, contacts that are not ours by id, channels by id. */
   examples: string[];
+  /** What is said of single templates, such as the parts that were edited. */
+  details?: { key: string; reason: string }[];
 }
 
 /** A channel that people have, and that the configuration does not name. */
@@ -42,6 +44,7 @@ const elsewhere: ReadonlySet<ProblemCause> = new Set([
   'records-contradict',
   'several-contacts',
   'vanished',
+  'renamed',
 ]);
 /** Templates that cannot be compared or told apart. */
 const unclear: ReadonlySet<ProblemCause> = new Set(['template-name-shared', 'template-too-deep']);
@@ -60,14 +63,17 @@ export function driftGroups({ mirror, summary, channels, names, most }: Sides): 
     )
     .map(({ cause, kind, count, reason, fix, samples }): DriftGroup => {
       const found = drift.withProblem(kind, cause, most);
-      const keys = found.length > 0 ? found : samples.map(({ key }) => key);
+      const keys = (found.length > 0 ? found : samples).map(({ key }) => key);
       const examples = keys.map((key) => names({ kind, key }));
-      return { cause, kind, count, reason, fix, examples };
+      const group = { cause, kind, count, reason, fix, examples };
+      const isSaid = kind === 'template' && found.some((one) => one.reason !== reason);
+      return isSaid ? { ...group, details: found } : group;
     });
   const known = summary.certificate.platform === true;
   const groups = [
     ...fromPlan,
     groupOf('several-contacts', named('contact', drift.sharedAddresses(most))),
+    groupOf('renamed', named('contact', drift.renamed(most))),
     groupOf('foreign-contact', drift.foreignContacts(most)),
     groupOf('foreign-template', drift.foreignTemplates(most)),
     ...(known ? [groupOf('vanished', named('contact', drift.vanished(most)))] : []),
@@ -93,6 +99,14 @@ const words = {
     kind: 'contact',
     reason: 'several contacts on the platform share one address, so nobody is opted in there',
     fix: keepStrictest,
+  },
+  renamed: {
+    kind: 'contact',
+    reason:
+      'our contacts that have another address on the platform; here is the one that is recorded',
+    fix:
+      'give the person the same address in the CRM and on the platform; a contact that is deleted ' +
+      'there takes its opt-outs with it',
   },
   'foreign-contact': {
     kind: 'contact',

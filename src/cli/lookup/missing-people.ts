@@ -4,6 +4,7 @@
 import { type AbsenceRules, policyDeletes } from '../../records/contact/consent/our-contacts.ts';
 import { isLongEnough } from '../../records/contact/consent/absence.ts';
 import type { Absence, RecordedRow } from '../../domain/record.ts';
+import type { Config } from '../../config/config.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import { counted } from '../../domain/values/counted.ts';
 import { instant, lasting } from '../output/format-values.ts';
@@ -32,6 +33,29 @@ export function missingWords(missing: Missing | null): string {
   const { people, due, deletedInMs } = missing;
   const first = deletedInMs === null ? '' : `; the first is deleted ${laterWords(deletedInMs)}`;
   return `${counted(people, 'person', 'people')}, ${due} for long enough${first}`;
+}
+
+/** When missing people are opted out; null if they stay subscribed. */
+type OptedOutAfter = { readings: number; ms: number } | null;
+
+/** Returns when the people are opted out who are missing from now on. */
+export function optedOutAfter({
+  guards,
+  policy,
+}: Pick<Config, 'guards' | 'policy'>): OptedOutAfter {
+  const { absentReadings: readings, absentForMs: ms } = guards;
+  return policy.absent === 'keep' ? null : { readings, ms };
+}
+
+/** Formats it: `opted out after 20 h and 2 complete readings (policy.absent)` */
+export function optedOutWords(after: OptedOutAfter): string {
+  if (!after) return 'they stay subscribed (policy.absent: keep)';
+  const { readings, ms } = after;
+  const needs = [
+    ...(ms === 0 ? [] : [lasting(ms)]),
+    ...(ms > 0 && readings === 1 ? [] : [counted(readings, 'complete reading')]),
+  ];
+  return `opted out after ${needs.join(' and ')} (policy.absent)`;
 }
 
 /**

@@ -110,7 +110,11 @@ export function sampleTitle(
   const isCounted = group.op === 'create' || group.kind === 'template' || group.op === 'delete';
   const all = isCounted ? group.own : group.n;
   const some = isCounted ? shown.records : shown.parts;
-  const count = some < all ? `${withCommas(some)} of ${withCommas(all)}` : withCommas(all);
+  const number = some < all ? `${withCommas(some)} of ${withCommas(all)}` : withCommas(all);
+  // The lines below are people, and one of them may have several subscriptions.
+  const isUneven = !isCounted && shown.parts !== shown.records;
+  const people = counted(shown.records, ...person);
+  const count = isUneven ? `${number} ${subscription[1]}, of ${people}` : number;
   const word = group.held ? 'awaiting approval: ' : '';
   const what = changeName(group.op, shown.isDone === true);
   const name = `${word}${what}${group.kind === 'template' ? ' templates' : ''}`;

@@ -23,7 +23,7 @@ export function outcomeName(state: string): string {
 const outcomes: Readonly<Record<string, string>> = {
   acked: 'done',
   rejected: 'refused',
-  stale: 'planned again',
+  stale: 'no longer right and not sent',
   unknown: 'outcome unknown',
   sent: 'sent, without an answer yet',
   planned: 'not sent',

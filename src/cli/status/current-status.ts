@@ -12,6 +12,7 @@ import { heldWords } from './attention-list.ts';
 import { byWords } from '../output/decision-words.ts';
 import { progressWords } from './run-progress.ts';
 import { statusWords, type ToldRun, tookWords } from './run-history.ts';
+import { windowWords } from './window-waits.ts';
 import { see, type Seen } from '../lookup/snapshot-command.ts';
 import { missingWords } from '../lookup/missing-people.ts';
 import { type CurrentStatus, currentStatusOf } from './mirror-status.ts';
@@ -83,6 +84,9 @@ export function rowsOf(
     ['invalid', perKind(invalid)],
     ['awaiting approval', heldRow(standing)],
     ...(standing.canaries ? [['canary', canaryRow(standing.canaries)]] : []),
+    ...(standing.waiting
+      ? [['windows', windowWords(standing.waiting).join('; ') || 'nobody waits for one']]
+      : []),
     ['approved', approvedWords(standing)],
     ['rejected by hand', rejectedByHand(standing)],
     ['outcome unknown', openWords(open)],
@@ -191,7 +195,7 @@ function returnedWords(returns: CurrentStatus['returns']): string {
  * Returns the line for a mirror that needs no attention. It mentions records with problems, which
  * require no action.
  */
-export function calmOf({ invalid, rejected, conflicts }: CurrentStatus): string {
+export function calmOf({ invalid, rejected, conflicts, waiting = [] }: CurrentStatus): string {
   const of = (counts: CurrentStatus['invalid'], word: string): string[] => {
     const n = (counts?.contacts ?? 0) + (counts?.templates ?? 0);
     return n === 0 ? [] : [`${withCommas(n)} ${word}`];
@@ -201,10 +205,11 @@ export function calmOf({ invalid, rejected, conflicts }: CurrentStatus): string 
     ...of(rejected, 'rejected'),
     ...of(conflicts, 'in conflict'),
   ];
-  if (found.length === 0) return 'nothing needs attention';
+  const waits = windowWords(waiting).map((words) => `; ${words} (windows)`);
+  if (found.length === 0) return `nothing needs attention${waits.join('')}`;
   const fix = '`crm-mirror problems` lists them, `crm-mirror explain PERSON` says why';
   return renderProblem({
-    reason: `nothing needs attention except single records (${found.join(', ')})`,
+    reason: `nothing needs attention except single records (${found.join(', ')})${waits.join('')}`,
     fix,
   });
 }

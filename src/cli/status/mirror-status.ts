@@ -18,7 +18,7 @@ import {
   quarantinedIn,
   returnsOf,
   type ToldApproval,
-  type ToldCanaries,
+  type ToldDelays,
   type ToldSignatures,
   type ToldHeld,
   type ToldProof,
@@ -41,7 +41,7 @@ import { exitCode } from '../output/exit-codes.ts';
 type PerKind = { contacts: number; templates: number } | null;
 
 /** The document printed by `status`. */
-export interface CurrentStatus extends ToldCanaries {
+export interface CurrentStatus extends ToldDelays {
   mirror: string;
   at: string;
   /** Null if no such run is known. */

@@ -16,6 +16,7 @@ import { tellCanary, type ToldCanary } from '../../engine/report/canary-text.ts'
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import { quarantineOf } from '../../engine/context/platform-quarantine.ts';
 import { pastLimit } from '../../engine/guard/guard-population.ts';
+import { type ToldWait, waitsOf } from './window-waits.ts';
 import type { Seen } from '../lookup/snapshot-command.ts';
 import { instant, instantOrNull } from '../output/format-values.ts';
 import { stuckIn } from '../../write-back/report-delivery.ts';
@@ -91,15 +92,17 @@ export function decisionsOf(snapshot: Snapshot, seen: Seen) {
     signatures: signaturesOf(snapshot, seen),
     rejections: rejectionsOf(snapshot),
     ...canariesOf(snapshot, seen),
+    ...waitsOf(snapshot, seen),
   };
 }
 
-/** The canaries of a mirror with `policy.canary`. */
-export interface ToldCanaries {
+/** What waits, if the configuration has canaries or windows. */
+export interface ToldDelays {
   canaries?: ToldCanary[];
+  waiting?: ToldWait[];
 }
 
-function canariesOf({ meta }: Snapshot, { config }: Seen): ToldCanaries {
+function canariesOf({ meta }: Snapshot, { config }: Seen): Pick<ToldDelays, 'canaries'> {
   const { canary: policy } = config.policy;
   if (!policy) return {};
   const book = storedCanaries(meta);

@@ -21,6 +21,7 @@ import type { Fault } from '../../domain/record.ts';
 import { fault } from '../../domain/schema-fault.ts';
 import type { Flaw } from './condition-bounds.ts';
 import { callsIn, inner } from './condition-nodes.ts';
+import { neverIs } from './rule-constants.ts';
 import { text as textField } from './field-types.ts';
 
 const fieldsOf = <T extends string>(names: readonly string[], type: T): Record<string, T> =>
@@ -102,6 +103,8 @@ export function compileRule(text: string): PlanCondition | Flaw {
     // The library does not check what has() asks for: a misspelt name would be false.
     const has = callsIn(evaluate.ast).find(({ name }) => name === 'has');
     if (has) return { at: has.at, ...fault('asks with has(), and every name exists', noHas) };
+    const never = neverIs(evaluate.ast);
+    if (never) return never;
     return { text, names: [...new Set(namesIn(evaluate.ast))], judge: judging(evaluate) };
   } catch (error) {
     return told(error);

@@ -5,6 +5,7 @@ import { counted, withCommas } from '../../domain/values/counted.ts';
 import { range } from '../../cli/output/format-values.ts';
 import type { Attention } from '../../cli/status/attention-list.ts';
 import { rowsOf } from '../../cli/status/current-status.ts';
+import { windowWords } from '../../cli/status/window-waits.ts';
 import { progressWords } from '../../cli/status/run-progress.ts';
 import { consoleText, withoutPlans } from '../view/console-text.ts';
 import { actionForm } from '../view/form.ts';
@@ -99,8 +100,13 @@ function stateSection(request: PageRequest, seen: PageStatus): Html {
   const canaries = (status.canaries ?? []).map(
     (one) => html`<p class="quiet">${prose(canaryWords(one))}.</p>`,
   );
+  // Otherwise the words of a calm mirror contain it.
+  const waiting = seen.attention.length > 0 ? (status.waiting ?? []) : [];
+  const waits = windowWords(waiting).map(
+    (words) => html`<p class="quiet">${prose(words)} (windows).</p>`,
+  );
   return html`<p class="state"><span class="chip ${kind}">${text}</span> ${provenWords(seen)}</p>
-    ${canaries} ${progress}
+    ${canaries} ${waits} ${progress}
     <div class="row">${running ? '' : runForms(request, seen)} ${rehearsalLink(request)}</div>`;
 }
 

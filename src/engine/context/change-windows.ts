@@ -10,7 +10,7 @@ import type { Problem } from '../../domain/errors.ts';
 import { type GuardClass, guardRows } from '../../domain/guard-classes.ts';
 import { type AskedClass, askedClasses } from '../../domain/plan-rule.ts';
 import type { RecordTypeName } from '../../domain/record.ts';
-import { countWords } from '../report/guard-text.ts';
+import { countWords, waitWords } from '../report/guard-text.ts';
 import type { RunContext } from './run-context.ts';
 
 type Windowed = Pick<RunContext, 'windows' | 'timezone' | 'clock' | 'snapshot' | 'undo'>;
@@ -45,7 +45,7 @@ export function sayDeferred(run: Windowed): Problem[] {
   return askedClasses
     .filter((of) => count(of, 'window') > 0)
     .map((of): Problem => {
-      const { recordType, words } = guardRows[of];
+      const { recordType } = guardRows[of];
       const opens = opening(windows, of, { at: clock.now(), timezone });
       const waiting = count(of, 'window');
       if (undo) {
@@ -54,9 +54,7 @@ export function sayDeferred(run: Windowed): Problem[] {
         const fix = `run \`crm-mirror undo ${undo.run}\` again ${when}`;
         return { code: 'note', reason: `${what}: no window allows them now`, fix };
       }
-      const wait = waiting === 1 ? 'waits' : 'wait';
-      const until = opens ? `for ${opens.words}` : 'for longer than two weeks';
-      const who = `${countWords(recordType, waiting)} ${words.planned}`;
-      return { code: 'note', reason: `${who} ${wait} ${until} (windows)` };
+      const until = opens?.words ?? 'longer than two weeks';
+      return { code: 'note', reason: `${waitWords(of, waiting, until)} (windows)` };
     });
 }

@@ -1,6 +1,7 @@
 /** Describes what awaits approval, why it does, and how to approve it. */
 import type { Fault, RecordTypeName } from '../../domain/record.ts';
 import { guardRows, type Limit } from '../../domain/guard-classes.ts';
+import type { AskedClass } from '../../domain/plan-rule.ts';
 import { mostOf, type HoldReason, type ChangeVolume } from './guard-rules.ts';
 import { signing } from './approval-rules.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
@@ -103,4 +104,10 @@ function whyOf(held: HoldReason, volume: ChangeVolume, limit: Limit): string {
     default:
       return `${held.length} of them stand in a row by their CRM ids, just as many as a page has`;
   }
+}
+
+/** States what waits for a window: `12 people to be created or opted in wait for Thu 09:00 UTC` */
+export function waitWords(of: AskedClass, n: number, until: string): string {
+  const { recordType, words } = guardRows[of];
+  return `${countWords(recordType, n)} ${words.planned} ${n === 1 ? 'waits' : 'wait'} for ${until}`;
 }

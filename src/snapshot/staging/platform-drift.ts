@@ -16,20 +16,26 @@ export interface PlatformDrift {
   foreignTemplates(most: number): Drifted;
   /** Addresses that several contacts have, by key. */
   sharedAddresses(most: number): Drifted;
+  /** Our contacts that the listing shows under another address, by the key that is recorded. */
+  renamed(most: number): Drifted;
   /** Our contacts that the listing lacks, by key. */
   vanished(most: number): Drifted;
-  /** The records with a problem of this cause, by key. */
-  withProblem(kind: string, cause: string, most: number): string[];
+  /** The records with a problem of this cause, by key, each with its own reason. */
+  withProblem(kind: string, cause: string, most: number): { key: string; reason: string }[];
 }
 
 /** Prepares the statements. */
 export function platformDriftIn(db: Statements): PlatformDrift {
   const ours = `select 1 from recorded r where r.kind = o.kind and r.ownership <> 'noted'`;
+  // A contact that was ours under another address, as it is recorded before and after a run.
+  const renamed = `select r.key from recorded r
+    where r.kind = o.kind and r.key <> o.key and r.ownership <> 'noted' and (r.id = o.id
+      or exists (select 1 from renamed n where n.kind = r.kind and n.id = o.id and n.key = r.key))`;
   return {
     foreignContacts: drifted(
       db,
       `select o.id name from temp.observed o where o.kind = 'contact'
-         and not exists (${ours} and r.key = o.key)
+         and not exists (${ours} and r.key = o.key) and not exists (${renamed})
          and not exists (select 1 from temp.staged s where s.kind = o.kind and s.key = o.key)`,
     ),
     foreignTemplates: drifted(
@@ -47,7 +53,14 @@ export function platformDriftIn(db: Statements): PlatformDrift {
       db,
       `select r.key name from recorded r where r.kind = 'contact' and r.ownership <> 'noted'
          and not exists (select 1 from temp.observed o where o.kind = r.kind and o.id = r.id)
-         and not exists (select 1 from temp.observed o where o.kind = r.kind and o.key = r.key)`,
+         and not exists (select 1 from temp.observed o where o.kind = r.kind and o.key = r.key)
+         and not exists (select 1 from renamed n join temp.observed o
+           on o.kind = n.kind and o.id = n.id where n.kind = r.kind and n.key = r.key)`,
+    ),
+    renamed: drifted(
+      db,
+      `select distinct name from (select (${renamed}) name from temp.observed o
+         where o.kind = 'contact') where name is not null`,
     ),
     withProblem: withProblem(db),
   };
@@ -63,8 +76,9 @@ function drifted(db: Statements, sql: string): (most: number) => Drifted {
 }
 
 function withProblem(db: Statements): PlatformDrift['withProblem'] {
-  const keys = db.prepare<[string, string, number], { key: string }>(
-    `select distinct key from temp.noticed where kind = ? and cause = ? order by key limit ?`,
+  const records = db.prepare<[string, string, number], { key: string; reason: string }>(
+    `select key, min(reason) reason from temp.noticed where kind = ? and cause = ?
+     group by key order by key limit ?`,
   );
-  return (kind, cause, most) => keys.all(kind, cause, most).map(({ key }) => key);
+  return (kind, cause, most) => records.all(kind, cause, most);
 }

@@ -23,8 +23,8 @@ export interface Absences {
    */
   count(kind: RecordTypeName, range: KeyRange, reading: Counted): void;
   /**
-   * Counts the recorded records of a range that the staged reading has not, under this key or
-   * another, and whose absence was never counted.
+   * Counts the recorded records of a range that the staged reading has not, or only out of scope,
+   * under this key or another, and whose absence was never counted.
    */
   countNew(kind: RecordTypeName, range: KeyRange): number;
   /** Counts the owned records of a range with an opt-in that are missing, or flagged as gone. */
@@ -35,6 +35,8 @@ export interface Absences {
    * deleted too.
    */
   summary(kind: RecordTypeName, adopted: boolean): Missed;
+  /** Returns the owned records with an absence, in no particular order. */
+  people(kind: RecordTypeName): MissingRecord[];
   /** Restarts the wait of a record whose absence is due. */
   waitAnew(kind: RecordTypeName, key: Key, now: Times): void;
   /** Drops the absences of records that the staged reading contains, or that are not recorded. */
@@ -52,6 +54,13 @@ export interface Times {
    * it.
    */
   platformAt: number | undefined;
+}
+
+/** A record with an absence. */
+export interface MissingRecord {
+  key: Key;
+  /** Whether it has an opt-in, and its absence is not due yet. */
+  isWaiting: boolean;
 }
 
 interface Missed {
@@ -76,6 +85,14 @@ interface Counted extends Times {
 const isNamed = (of: string) => `exists (
   select 1 from temp.desired d where d.kind = @kind and d.key = ${of}.key
     and (d.presence = 'present' or d.reason is not null))`;
+
+/** Select the recorded records that belong to this mirror, and those with an opt-in. */
+const isOwned = `r.ownership <> 'noted' and r.id is not null`;
+const hasOptIn = `select 1 from json_each(r.body, '$.channels') c
+  where c.value ->> 'is' = 'opt_in'`;
+
+/** Selects the staged records that are in scope; one flagged as gone is, too. */
+const isInScope = `(d.presence <> 'outside' or d.reason is not null)`;
 
 /**
  * The milliseconds since the mark, by the slower clock. The 999 compensate for the fraction of a
@@ -143,15 +160,20 @@ export function absencesIn(db: Statements): Absences {
   };
 }
 
-function countsIn(db: Statements): Pick<Absences, 'countNew' | 'countSubscribed' | 'summary'> {
+type Counting = 'countNew' | 'countSubscribed' | 'summary' | 'people';
+
+function countsIn(db: Statements): Pick<Absences, Counting> {
   const fresh = db.prepare<KeyRange & { kind: string }, { n: number }>(
     `select count(*) n from recorded r where ${inRange('r')}
-       and not exists (select 1 from temp.staged s where s.kind = r.kind and s.key = r.key)
+       and not exists (
+         select 1 from temp.desired d where d.kind = r.kind and d.key = r.key and ${isInScope})
        and not exists (select 1 from absence a where a.kind = r.kind and a.key = r.key)
        and not exists (
          select 1 from origin o indexed by origin_by_key
          where o.kind = r.kind and o.key = r.key and exists (
-           select 1 from temp.stands s where s.kind = o.kind and s.id = o.id))`,
+           select 1 from temp.stands s join temp.desired d
+             on d.kind = s.kind and d.key = s.key and d.id = s.id
+           where s.kind = o.kind and s.id = o.id and ${isInScope}))`,
   );
   const subscribed = db.prepare<KeyRange & { kind: string }, { missing: number; flagged: number }>(
     `select count(*) filter (where not isFlagged) missing, count(*) filter (where isFlagged) flagged
@@ -160,17 +182,22 @@ function countsIn(db: Statements): Pick<Absences, 'countNew' | 'countSubscribed'
          select 1 from temp.desired d where d.kind = r.kind and d.key = r.key
            and d.presence = 'flagged') isFlagged
        from recorded r
-       where ${inRange('r')} and not ${isNamed('r')} and r.id is not null
-         and r.ownership <> 'noted' and exists (
-           select 1 from json_each(r.body, '$.channels') c where c.value ->> 'is' = 'opt_in'))`,
+       where ${inRange('r')} and not ${isNamed('r')} and ${isOwned} and exists (${hasOptIn}))`,
   );
   const summary = db.prepare<{ kind: string; adopted: number }, Missed>(
     `select count(*) people, count(a.waited_ms) due,
        max(iif(r.ownership = 'created' or @adopted, a.waited_ms, null)) waitedMs
      from absence a cross join recorded r on r.kind = a.kind and r.key = a.key
-     where a.kind = @kind and r.ownership <> 'noted' and r.id is not null`,
+     where a.kind = @kind and ${isOwned}`,
+  );
+  const people = db.prepare<{ kind: string }, { key: Key; isWaiting: number }>(
+    `select a.key, a.waited_ms is null and exists (${hasOptIn}) isWaiting
+     from absence a cross join recorded r on r.kind = a.kind and r.key = a.key
+     where a.kind = @kind and ${isOwned}`,
   );
   return {
+    people: (kind) =>
+      people.all({ kind }).map(({ key, isWaiting }) => ({ key, isWaiting: isWaiting === 1 })),
     countNew: (kind, range) => fresh.get({ kind, ...range })?.n ?? 0,
     countSubscribed: (kind, range) =>
       subscribed.get({ kind, ...range }) ?? { missing: 0, flagged: 0 },

@@ -29,7 +29,7 @@ describe('with other means', () => {
     const late = await stage.sync();
     expect(late).toMatchObject({ deferred: { opt_in: 25 }, canaries: [{ state: 'passed' }] });
     expect(late.reasons).toEqual([
-      '25 people to be created or opted in wait for Wed 08:00 (windows)',
+      '25 people to be created or opted in wait for Wed 08:00 UTC (windows)',
     ]);
   });
 

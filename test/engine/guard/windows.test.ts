@@ -56,7 +56,7 @@ describe('outside of its window', () => {
       contacts: { applied: { opt_out: 1, create: 0 }, held: { opt_in: 0 } },
     });
     expect(run.reasons).toEqual([
-      '4 people to be created or opted in wait for Tue 08:00 (windows)',
+      '4 people to be created or opted in wait for Tue 08:00 UTC (windows)',
     ]);
     await at(stage, 24, '08:00');
     expect(await stage.sync({ mode: 'fast' })).toMatchObject({

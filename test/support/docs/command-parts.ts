@@ -1,7 +1,7 @@
 /** The reference of the commands, from the options that the commands declare. */
 import { readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { Command } from 'commander';
+import { Command, type Option } from 'commander';
 import type { CommandGroup, CommandModule } from '../../../src/cli/compose/process-shell.ts';
 import { table, type Parts } from './generated-parts.ts';
 
@@ -76,10 +76,13 @@ function commandsOf(having: readonly Command[], all: readonly Command[]): string
 
 /** Returns how a command is called, and its arguments and options in a table. */
 function partOf(command: Command, common: readonly string[]): string {
-  const own = [...optionsOf(command)].filter(([flags]) => !common.includes(flags));
+  // A call without a required option is refused, so it is shown although it is listed once.
+  const isShown = ({ flags, mandatory }: Option) => mandatory || !common.includes(flags);
+  const flags = command.options.filter(isShown);
+  const shownFlags = new Set(flags.map((one) => one.flags));
+  const own = [...optionsOf(command)].filter(([name]) => shownFlags.has(name));
   const given = command.registeredArguments;
   const words = given.map((one) => (one.required ? `<${one.name()}>` : `[${one.name()}]`));
-  const flags = command.options.filter(({ flags }) => !common.includes(flags));
   const calls = flags.map(({ flags, mandatory }) => (mandatory ? flags : `[${flags}]`));
   // A long line of options says less than the table does.
   const shown = calls.length > 6 ? ['[options]'] : calls;

@@ -41,6 +41,12 @@ const rehearsal = z.object({
     templates: z.object(sizes),
     channels: z.array(z.object({ id: z.string(), name: z.string().nullable(), ...sizes })),
   }),
+  missing: z.object({
+    before: z.number(),
+    after: z.number(),
+    waiting: z.number(),
+    optedOutAfter: z.object({ readings: z.number(), ms: z.number() }).nullable(),
+  }),
   peopleCount: z.number(),
   people: z.array(
     z.object({

@@ -8,6 +8,7 @@ import { heldIn } from '../../../engine/report/run-summary.ts';
 import { changeName, stateWords } from '../../../cli/output/change-words.ts';
 import { lasting } from '../../../cli/output/format-values.ts';
 import { classWords } from '../../../cli/output/problem-groups.ts';
+import { optedOutWords } from '../../../cli/lookup/missing-people.ts';
 import { maskedText } from '../../../cli/lookup/masked-request.ts';
 import type { Seen } from '../../../cli/lookup/snapshot-command.ts';
 import { html, type Html, linkTo, type PageRequest, prose, timeOf } from '../../view/page.ts';
@@ -38,9 +39,10 @@ export function resultOf(
       A ${found.mode} run, rehearsed by ${by} at ${timeOf(at)}. What changes in the CRM or on the
       platform later is not in it.
     </p>
-    ${tiles(found)} ${reasonsPart(request, found)} ${deferredPart(found)} ${approvalsSection(found)}
-    ${changesSection(found)} ${endSection(found)} ${requestsSection(found)}
-    ${problemsSection(request, found)} ${peopleSection(request, seen, found)}`;
+    ${tiles(found)} ${reasonsPart(request, found)} ${deferredPart(found)} ${missingPart(found)}
+    ${approvalsSection(found)} ${changesSection(found)} ${endSection(found)}
+    ${requestsSection(found)} ${problemsSection(request, found)}
+    ${peopleSection(request, seen, found)}`;
 }
 
 function sum(counts: readonly number[]): number {
@@ -75,6 +77,15 @@ function deferredPart({ deferred }: Rehearsal): Html | '' {
     ${counted(n, 'record')} would wait for a later run, because the configuration allows such
     changes at certain hours only, or begins with a canary.
   </p>`;
+}
+
+/** Says how many people the run would leave missing from the CRM, and what becomes of them. */
+function missingPart({ missing }: Rehearsal): Html | '' {
+  const { before, after, waiting, optedOutAfter } = missing;
+  if (after <= before) return '';
+  const who = counted(after - before, 'more person', 'more people');
+  const then = waiting === 0 ? '' : `: ${optedOutWords(optedOutAfter)}`;
+  return html`<p>${who} would be missing from the CRM${then}.</p>`;
 }
 
 function approvalsSection(found: Rehearsal): Html | '' {

@@ -10,6 +10,8 @@ interface Subject {
   isDoubtful: boolean;
   /** The number of contacts on the platform that have the address. */
   contacts: number;
+  /** Whether a contact of the person now has another address on the platform. */
+  isRenamed: boolean;
 }
 
 const recordIt = 'record the opt-out in the CRM; only the person can come back';
@@ -93,7 +95,8 @@ const doubtful: Conflict = {
 };
 
 /** Returns the reason and the fix for a conflict that a rule or gate decided. */
-export function conflictOf(by: string, { channel, isDoubtful, contacts }: Subject): Conflict {
+export function conflictOf(by: string, subject: Subject): Conflict {
+  const { channel, isDoubtful, contacts, isRenamed } = subject;
   if (by === 'several-contacts') {
     return {
       cause: 'several-contacts',
@@ -102,7 +105,8 @@ export function conflictOf(by: string, { channel, isDoubtful, contacts }: Subjec
       fix: 'delete all but one of them on the platform, and keep the one that opted out',
     };
   }
-  const found = isDoubtful && byShown.has(by) ? doubtful : (conflicts[by] ?? leftChannel);
+  const known = isRenamed && conflicts[by]?.cause === 'vanished' ? renamedAway : conflicts[by];
+  const found = isDoubtful && byShown.has(by) ? doubtful : (known ?? leftChannel);
   return { ...found, about: found.reason, reason: `${channel}: ${found.reason}` };
 }
 
@@ -111,6 +115,12 @@ export const renamedThere: Conflict = {
   cause: 'renamed',
   reason: 'the contact has another address on the platform; the opt-outs of this record are its',
   fix: 'give the person the same address on both sides',
+};
+
+/** The CRM states an opt-in for the former address of a contact. */
+const renamedAway: Conflict = {
+  ...renamedThere,
+  reason: 'the contact has another address on the platform, so nobody is opted in with this one',
 };
 
 /**

@@ -80,7 +80,12 @@ function planChannel(decision: Decision, channel: string, facts: PersonFacts): S
   };
   if (verdict.action === 'conflict') {
     const isUnsure = isDoubtful(facts.now.channels[channel], channel, states.facts);
-    const subject = { channel, isDoubtful: isUnsure, contacts: facts.contacts.length };
+    const subject = {
+      channel,
+      isDoubtful: isUnsure,
+      contacts: facts.contacts.length,
+      isRenamed: facts.renamed.length > 0,
+    };
     const urgent = verdict.by === 'renamed-claimed' && { urgent: true as const };
     const fault = conflictOf(verdict.by, subject);
     decision.problems.push({ ...conflictProblem(states.key, channel, fault), ...urgent });

@@ -140,7 +140,7 @@ function isAsRecorded(
 /** Refuses with the reason of the conflict that remains. */
 function refusal(
   { by }: Verdict,
-  { now, states, contacts }: PersonFacts,
+  { now, states, contacts, renamed }: PersonFacts,
   channel: string,
 ): Settled {
   const isUnsure = isDoubtful(now.channels[channel], channel, states.facts);
@@ -151,7 +151,8 @@ function refusal(
       'resolve it with --out, or have the person opt in on the platform',
     );
   }
-  const subject = { channel, isDoubtful: false, contacts: contacts.length };
+  const isRenamed = renamed.length > 0;
+  const subject = { channel, isDoubtful: false, contacts: contacts.length, isRenamed };
   const { reason, fix } = conflictOf(by, subject);
   return refused(`${reason}, so it cannot be resolved as an opt-in`, fix);
 }
