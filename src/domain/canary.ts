@@ -7,7 +7,7 @@
  *             nothing of it was made: another slice has to show it               →  none
  *   waiting   the wait is over, and the slice is within the bounds               →  passed
  *             the wait is over, and it is not                                    →  failed
- *   failed    a person has approved all that was shown                           →  passed
+ *   failed    a person has approved, since then, all that was shown              →  passed
  *             a complete run plans nothing of the class any more                 →  none
  *   passed    nothing waits, until there is another occasion                     →  none
  *
@@ -54,7 +54,8 @@ const canary = z.discriminatedUnion('state', [
   z.object({ ...slice, state: z.literal('applying') }),
   z.object({ ...slice, state: z.literal('waiting'), since: canaryTime }),
   z.object({ ...slice, state: z.literal('passed') }),
-  z.object({ ...slice, state: z.literal('failed'), says: z.string() }),
+  // `at`: when that was found, by our clock, in milliseconds since the epoch.
+  z.object({ ...slice, state: z.literal('failed'), says: z.string(), at: z.number().default(0) }),
 ]);
 export type Canary = z.infer<typeof canary>;
 
@@ -120,7 +121,7 @@ export function sliceSize(
 /** What happens to a canary; see the table above. */
 export type CanaryEvent =
   | { is: 'applied'; time: CanaryTime }
-  | { is: 'read'; says: string | undefined }
+  | { is: 'read'; says: string | undefined; at: number }
   | { is: 'approved' | 'not applied' | 'nothing planned' | 'all made' };
 
 /** Returns the canary after an event; undefined if there is none any more. */
@@ -135,7 +136,7 @@ export function advance(before: Canary, event: CanaryEvent): Canary | undefined 
       if (event.is !== 'read') return before;
       return event.says === undefined
         ? { ...same, state: 'passed' }
-        : { ...same, state: 'failed', says: event.says };
+        : { ...same, state: 'failed', says: event.says, at: event.at };
     case 'failed':
       if (event.is === 'nothing planned') return undefined;
       return event.is === 'approved' ? { ...same, state: 'passed' } : before;

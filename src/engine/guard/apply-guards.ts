@@ -24,12 +24,13 @@ import { isClosedNow } from '../context/change-windows.ts';
 import { onlyKey } from '../context/mirror-context.ts';
 import { noteVolume, othersOf, populationOf } from './guard-population.ts';
 import { shapeOf } from './change-shape.ts';
-import { applyCanaries, passApproved } from './canary-slice.ts';
+import { applyCanaries, failedCanary, passApproved } from './canary-slice.ts';
 import { applyRules, askedBefore } from './plan-rules.ts';
 import { holdWithdrawn } from './withdrawn-opt-outs.ts';
 import { findingsNamed } from '../context/run-findings.ts';
 import { eachRange } from '../context/work-in-parts.ts';
 import type { PlanAwaitingApproval } from '../../snapshot/guards/awaiting-approval.ts';
+import type { Approval } from '../../snapshot/guards/plan-approvals.ts';
 import type { Guarded } from '../../snapshot/database/key-range.ts';
 
 /** Applies the guards to one round of decisions, and yields to other tasks in between. */
@@ -149,8 +150,9 @@ function* sift(
   of: GuardClass,
   { cause, neverHolds }: { cause: Cause; neverHolds: boolean },
 ): Generator<undefined, { stands: boolean; fresh: number }> {
-  const { run, approvals } = context;
+  const { run } = context;
   const { guarded } = run.snapshot;
+  const approvals = approvalsOf(context, of);
   // What a rule withholds may be exempt from the limit, or be stated by the CRM later.
   const canAsk = run.rules.length > 0 || run.canary !== undefined;
   const standing = canAsk && !timedGuards.has(of) ? guarded.asked : guarded;
@@ -175,6 +177,12 @@ function* sift(
     fresh += guarded.fresh(range);
   });
   return { stands, fresh };
+}
+
+/** Returns the approvals that count: what was approved before a canary failed does not. */
+function approvalsOf({ approvals, review }: RunState, of: GuardClass): readonly Approval[] {
+  const failed = failedCanary(review, of);
+  return failed ? approvals.filter(({ at }) => at >= failed.at) : approvals;
 }
 
 function tellHeld(context: RunState, found: HoldReason, volume: ChangeVolume): void {

@@ -9,7 +9,7 @@ import { askedClasses, type AskedClass } from '../../domain/plan-rule.ts';
 import type { Key } from '../../domain/record.ts';
 import type { Meta } from '../../snapshot/database/meta-table.ts';
 import { shortHasher } from '../context/person-identity.ts';
-import type { RunState } from '../context/run-state.ts';
+import type { ReviewState, RunState } from '../context/run-state.ts';
 import { eachRange } from '../context/work-in-parts.ts';
 import { mostOf } from '../report/guard-rules.ts';
 import { populationOf } from './guard-population.ts';
@@ -40,11 +40,20 @@ export function* applyCanaries(
   }
 }
 
+/** Returns the canary of a class if it is out of bounds. */
+export function failedCanary(
+  { canaries }: ReviewState,
+  guard: GuardClass,
+): Extract<Canary, { state: 'failed' }> | undefined {
+  const canary = guard === 'opt_out' ? undefined : canaries?.classes[guard];
+  return canary?.state === 'failed' ? canary : undefined;
+}
+
 /** Marks failed canaries as approved if nothing of what was shown is left to approve. */
 export function passApproved(state: RunState): void {
   const { guarded } = state.run.snapshot;
   for (const guard of askedClasses) {
-    if (state.review.canaries?.classes[guard]?.state !== 'failed') continue;
+    if (!failedCanary(state.review, guard)) continue;
     if (guarded.canary.countApproved(guard) > 0 && guarded.countWithheld(guard) === 0)
       moveCanary(state, guard, { is: 'approved' });
   }
