@@ -96,6 +96,34 @@ describe('with other means', () => {
 });
 
 describe('a slice', () => {
+  test('that is undone is out of bounds', async () => {
+    const { stage, run } = await begun();
+    const undone = await stage.sync({ mode: 'undo', undo: { run: run.run } });
+    expect(undone).toMatchObject({ contacts: { applied: { opt_out: 5 } } });
+    await stage.clock.advance(31 * minute);
+    const next = await stage.sync();
+    expect(next).toMatchObject({ contacts: { applied: { create: 0 }, held: { opt_in: 25 } } });
+    expect(canaryOf(stage)).toMatchObject({
+      state: 'failed',
+      says: '5 of 5 people of the canary do not show what was written within 31 minutes',
+    });
+  });
+
+  test('of which the CRM has opted out everybody is out of bounds', async () => {
+    const { stage } = await begun();
+    const emails = new Set(created(stage).map(({ email }) => email));
+    const saysNo = (one: Record<string, unknown>) =>
+      emails.has(String(one['email'])) ? { ...one, ch_news: 'no' } : one;
+    exportOf(stage, stage.people.map(saysNo));
+    expect(await stage.sync()).toMatchObject({ contacts: { applied: { opt_out: 5 } } });
+    await stage.clock.advance(31 * minute);
+    expect(await stage.sync()).toMatchObject({
+      contacts: { applied: { create: 0 }, held: { opt_in: 25 } },
+    });
+    const says = 'nobody of the canary is left to be read back';
+    expect(canaryOf(stage)).toMatchObject({ state: 'failed', says });
+  });
+
   test('is the same after a process dies, and the wait begins once all of it is changed', async () => {
     let left = Infinity;
     const wire: StageOptions['wire'] = (send) => async (request, signal) => {
