@@ -11,7 +11,8 @@
  *             a complete run plans nothing of the class any more                 →  none
  *   passed    nothing waits, until there is another occasion                     →  none
  *
- * While a canary is applying or waiting, only its slice passes. Once it has failed, its class
+ * While a canary is applying or waiting, only its slice passes: no more records than its size, and
+ * once it is waiting, only those that were changed. Once it has failed, its class
  * awaits approval. The occasion of people is the first load or a new mapping: another mapping ends
  * the canaries of the one before, in any state. The occasion of templates is that many of them
  * change, and it ends once all have been changed. A time is never less than what both clocks, ours

@@ -95,7 +95,52 @@ describe('with other means', () => {
   });
 });
 
+/** The same as `watched`, on a platform that a run dies of after some changes. */
+async function interruptible() {
+  let left = Infinity;
+  const wire: StageOptions['wire'] = (send) => async (request, signal) => {
+    if (request.method === 'POST' && left-- <= 0) throw new Error('killed');
+    return send(request, signal);
+  };
+  const found = await watched({
+    wire,
+    limits: ['contacts.enrol=1/10'],
+    guards: { opt_in: { percent: 100, floor: 100_000 } },
+  });
+  return { ...found, stopAfter: (n: number) => void (left = n) };
+}
+
 describe('a slice', () => {
+  test('takes in nobody who is new while it waits', async () => {
+    const guards = { opt_in: { percent: 100, floor: 100_000 } };
+    const { stage, options } = await watched({ guards });
+    Object.assign(options, { manner: 'new' });
+    // The slice is 5 of 26 people, so a fifth of the newcomers have a hash below its threshold.
+    exportOf(stage, range(0, 46));
+    expect(await stage.sync()).toMatchObject({ contacts: { applied: { create: 5 } } });
+    exportOf(stage, range(0, 146));
+    expect(await stage.sync()).toMatchObject({
+      deferred: { opt_in: 121 },
+      contacts: { applied: { create: 0 } },
+    });
+    await stage.clock.advance(31 * minute);
+    expect(await stage.sync()).toMatchObject({ contacts: { applied: { create: 121 } } });
+  });
+
+  test('stays as large as it was if people arrive while it is being changed', async () => {
+    const { stage, stopAfter, options } = await interruptible();
+    Object.assign(options, { manner: 'new' });
+    exportOf(stage, range(0, 50));
+    stopAfter(2);
+    await expect(stage.sync()).rejects.toThrow('killed');
+    stopAfter(Infinity);
+    exportOf(stage, range(0, 150));
+    await stage.clock.advance(hour);
+    expect(await stage.sync()).toMatchObject({ status: 'done', deferred: { opt_in: 125 } });
+    expect(stage.emulator.world.contacts()).toHaveLength(25);
+    expect(canaryOf(stage)).toMatchObject({ state: 'waiting', size: 5 });
+  });
+
   test('that is undone is out of bounds', async () => {
     const { stage, run } = await begun();
     const undone = await stage.sync({ mode: 'undo', undo: { run: run.run } });
@@ -125,17 +170,12 @@ describe('a slice', () => {
   });
 
   test('is the same after a process dies, and the wait begins once all of it is changed', async () => {
-    let left = Infinity;
-    const wire: StageOptions['wire'] = (send) => async (request, signal) => {
-      if (request.method === 'POST' && left-- <= 0) throw new Error('killed');
-      return send(request, signal);
-    };
-    const { stage, options } = await watched({ wire, limits: ['contacts.enrol=1/10'] });
+    const { stage, stopAfter, options } = await interruptible();
     Object.assign(options, { manner: 'new' });
     exportOf(stage, range(0, 50));
-    left = 2;
+    stopAfter(2);
     await expect(stage.sync()).rejects.toThrow('killed');
-    left = Infinity;
+    stopAfter(Infinity);
     expect(canaryOf(stage)).toMatchObject({ state: 'applying', size: 5, of: 30 });
     const before = canaryOf(stage);
     await stage.clock.advance(hour);
