@@ -71,12 +71,11 @@ function* steps(context: RunState, cause: Cause): Generator<undefined, void> {
   }
   if (cause === 'run') {
     yield* ruleAll(context, classes);
-    for (const of of classes.filter((one) => isClosedNow(context.run, one)))
-      yield* eachRangeOf(context, of, guarded.deferred.defer);
-    yield* applyCanaries(context, classes);
+    yield* deferAll(context, classes);
   }
   if (isRuled) for (const of of classes) yield* eachRangeOf(context, of, guarded.pass);
   if (context.review.rounds === 0 && (yield* approveThisPlan(context))) {
+    yield* deferAll(context, classes);
     for (const of of classes) yield* eachRangeOf(context, of, guarded.pass);
     passApproved(context);
   }
@@ -92,6 +91,14 @@ function* ruleAll(context: RunState, classes: readonly GuardClass[]): Generator<
     if (held.has(guard)) continue;
     tellHeld(context, withdrawn.get(guard) ?? says, { guard, ...none });
   }
+}
+
+/** Leaves to a later run what no window allows now, and what waits for a canary. */
+function* deferAll(context: RunState, classes: readonly GuardClass[]): Generator<undefined, void> {
+  const { deferred } = context.run.snapshot.guarded;
+  for (const of of classes.filter((one) => isClosedNow(context.run, one)))
+    yield* eachRangeOf(context, of, deferred.defer);
+  yield* applyCanaries(context, classes);
 }
 
 function* eachRangeOf(

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { hoursOf } from '../../../src/domain/change-window.ts';
 import {
   approve,
+  approving,
   exportOf,
   flag,
   hour,
@@ -49,6 +50,21 @@ describe('with other means', () => {
       status: 'done',
       contacts: { applied: { create: 25 } },
     });
+  });
+
+  test('what is approved in the command that first withholds it waits for the canary', async () => {
+    const { stage, options } = await watched({ guards: { opt_in: { percent: 0, floor: 10 } } });
+    Object.assign(options, { manner: 'new' });
+    exportOf(stage, range(0, 50));
+    const { plan } = await stage.sync({ writes: false });
+    expect(await stage.sync({ approve: approving(plan) })).toMatchObject({
+      status: 'done',
+      deferred: { opt_in: 25 },
+      contacts: { applied: { create: 5 }, held: { opt_in: 0 } },
+      canaries: [{ state: 'waiting', size: 5, of: 30 }],
+    });
+    await stage.clock.advance(31 * minute);
+    expect(await stage.sync()).toMatchObject({ contacts: { applied: { create: 25 } } });
   });
 
   test.each([
