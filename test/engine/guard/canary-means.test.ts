@@ -4,6 +4,7 @@ import { hoursOf } from '../../../src/domain/change-window.ts';
 import {
   approve,
   approving,
+  deletes,
   exportOf,
   flag,
   hour,
@@ -11,7 +12,14 @@ import {
   range,
   rule,
 } from '../../support/engine/change-volume.ts';
-import { begun, canaryOf, created, minute, watched } from '../../support/engine/canary-stage.ts';
+import {
+  begun,
+  canaryOf,
+  created,
+  minute,
+  policy,
+  watched,
+} from '../../support/engine/canary-stage.ts';
 import type { StageOptions } from '../../support/engine/engine-stage.ts';
 
 describe('with other means', () => {
@@ -125,6 +133,24 @@ async function interruptible() {
   });
   return { ...found, stopAfter: (n: number) => void (left = n) };
 }
+
+describe('what a guard withholds stays withheld', () => {
+  test.each<[string, StageOptions]>([
+    ['without a rule', {}],
+    ['with a rule that never asks', { rules: [rule('false')] }],
+    ['with a canary', { canary: policy }],
+  ])('when fewer people are flagged than its limit, %s', async (_, more) => {
+    const guards = { delete: { percent: 0, floor: 3 } };
+    const { stage, options } = await watched({ guards });
+    delete options.canary;
+    Object.assign(options, more);
+    exportOf(stage, [...Array.from({ length: 6 }, (__, at) => flag(at)), ...range(6, 20)]);
+    expect(await stage.sync()).toMatchObject({ status: 'held', contacts: { held: { delete: 6 } } });
+    exportOf(stage, [flag(0), flag(1), ...range(2, 20)]);
+    expect(await stage.sync()).toMatchObject({ status: 'held', contacts: { held: { delete: 2 } } });
+    expect(deletes(stage)).toBe(0);
+  });
+});
 
 describe('a slice', () => {
   test('takes in nobody who is new while it waits', async () => {
