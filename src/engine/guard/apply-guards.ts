@@ -136,8 +136,15 @@ function* guardOne(context: RunState, of: GuardClass, cause: Cause): Generator<u
     yield* eachRangeOf(context, of, guarded.withhold);
   }
   const isHeldBefore = stands || unplanned > 0;
-  const found = again ?? judged ?? (isHeldBefore ? heldBefore(context, of) : undefined);
+  const why = judged ?? (isHeldBefore ? heldBefore(context, of) : undefined);
+  const found = again ?? (why && outOfBounds(context, of)) ?? why;
   if (found) tellHeld(context, found, volume);
+}
+
+/** Returns what was found in a canary: it tells the approver more than a number does. */
+function outOfBounds({ review }: RunState, of: GuardClass): HoldReason | undefined {
+  const failed = failedCanary(review, of);
+  return failed && { by: 'canary', says: failed.says };
 }
 
 /**

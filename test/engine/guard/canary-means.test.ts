@@ -107,6 +107,22 @@ describe('with other means', () => {
     expect(run).toMatchObject({ contacts: { held: { opt_in: 25 } } });
   });
 
+  test('what was found is said although the limit of a guard is exceeded, too', async () => {
+    const { stage } = await begun({ guards: { opt_in: { percent: 0, floor: 30 } } });
+    for (const { email } of created(stage)) stage.emulator.dashboard.unsubscribe(email);
+    await stage.clock.advance(31 * minute);
+    stage.people.push(...range(50, 70));
+    const run = await stage.sync();
+    expect(run).toMatchObject({ status: 'held', contacts: { held: { opt_in: 45 } } });
+    expect(run.problems.find((one) => one.class === 'held')?.reason).toBe(
+      '45 people would be created or opted in, and this awaits approval: ' +
+        '5 of 5 people of the canary unsubscribed or were blocked within 31 minutes',
+    );
+    approve(stage, run.plan);
+    expect(await stage.sync()).toMatchObject({ contacts: { applied: { create: 45 } } });
+    expect(canaryOf(stage)).toMatchObject({ state: 'passed' });
+  });
+
   test('flagged deletions pass a failed canary, and so do stated opt-outs', async () => {
     const { stage } = await begun();
     for (const one of created(stage).slice(0, 3)) stage.emulator.dashboard.unsubscribe(one.email);
