@@ -7,11 +7,12 @@
  *             nothing of it was made: another slice has to show it               →  none
  *   waiting   the wait is over, and the slice is within the bounds               →  passed
  *             the wait is over, and it is not                                    →  failed
- *   failed    a person has approved all that was shown                           →  passed
+ *   failed    a person has approved, since then, all that was shown              →  passed
  *             a complete run plans nothing of the class any more                 →  none
  *   passed    nothing waits, until there is another occasion                     →  none
  *
- * While a canary is applying or waiting, only its slice passes. Once it has failed, its class
+ * While a canary is applying or waiting, only its slice passes: no more records than its size, and
+ * once it is waiting, only those that were changed. Once it has failed, its class
  * awaits approval. The occasion of people is the first load or a new mapping: another mapping ends
  * the canaries of the one before, in any state. The occasion of templates is that many of them
  * change, and it ends once all have been changed. A time is never less than what both clocks, ours
@@ -54,7 +55,8 @@ const canary = z.discriminatedUnion('state', [
   z.object({ ...slice, state: z.literal('applying') }),
   z.object({ ...slice, state: z.literal('waiting'), since: canaryTime }),
   z.object({ ...slice, state: z.literal('passed') }),
-  z.object({ ...slice, state: z.literal('failed'), says: z.string() }),
+  // `at`: when that was found, by our clock, in milliseconds since the epoch.
+  z.object({ ...slice, state: z.literal('failed'), says: z.string(), at: z.number().default(0) }),
 ]);
 export type Canary = z.infer<typeof canary>;
 
@@ -120,7 +122,7 @@ export function sliceSize(
 /** What happens to a canary; see the table above. */
 export type CanaryEvent =
   | { is: 'applied'; time: CanaryTime }
-  | { is: 'read'; says: string | undefined }
+  | { is: 'read'; says: string | undefined; at: number }
   | { is: 'approved' | 'not applied' | 'nothing planned' | 'all made' };
 
 /** Returns the canary after an event; undefined if there is none any more. */
@@ -135,7 +137,7 @@ export function advance(before: Canary, event: CanaryEvent): Canary | undefined 
       if (event.is !== 'read') return before;
       return event.says === undefined
         ? { ...same, state: 'passed' }
-        : { ...same, state: 'failed', says: event.says };
+        : { ...same, state: 'failed', says: event.says, at: event.at };
     case 'failed':
       if (event.is === 'nothing planned') return undefined;
       return event.is === 'approved' ? { ...same, state: 'passed' } : before;

@@ -23,13 +23,13 @@ const states: Record<Canary['state'], Canary> = {
   applying: { ...slice, state: 'applying' },
   waiting: { ...slice, state: 'waiting', since: time },
   passed: { ...slice, state: 'passed' },
-  failed: { ...slice, state: 'failed', says: '3 of 40' },
+  failed: { ...slice, state: 'failed', says: '3 of 40', at: 200 },
 };
 const events: Record<string, CanaryEvent> = {
   applied: { is: 'applied', time },
   'not applied': { is: 'not applied' },
-  within: { is: 'read', says: undefined },
-  outside: { is: 'read', says: '3 of 40' },
+  within: { is: 'read', says: undefined, at: 200 },
+  outside: { is: 'read', says: '3 of 40', at: 200 },
   approved: { is: 'approved' },
   'nothing planned': { is: 'nothing planned' },
   'all made': { is: 'all made' },

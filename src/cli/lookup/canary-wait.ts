@@ -18,7 +18,7 @@ export interface PersonCanary extends ToldCanary {
 
 /** Returns the canaries that are about the next changes of a person. */
 export function canariesAbout(
-  { meta }: Snapshot,
+  { meta, guarded }: Snapshot,
   { policy: { canary: policy } }: Config,
   { key, sends }: { key: Key; sends: readonly Change[] },
 ): PersonCanary[] | undefined {
@@ -27,7 +27,9 @@ export function canariesAbout(
   return (book ? openIn(book) : []).flatMap(([guard, canary]) => {
     const own = sends.filter((change) => change.guard === guard && !isStated(change));
     if (own.length === 0) return [];
-    const member = memberOf(meta, canary)(key);
+    // Until all of the slice is changed, nobody knows better than the hash.
+    const isSent = () => guarded.canary.sent(guard, canary.run).some((one) => one.key === key);
+    const member = memberOf(meta, canary)(key) && (canary.state === 'applying' || isSent());
     const waits = !member && canary.state !== 'failed';
     return [{ ...tellCanary(guard, canary, policy), member, waits }];
   });

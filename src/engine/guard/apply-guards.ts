@@ -24,12 +24,13 @@ import { isClosedNow } from '../context/change-windows.ts';
 import { onlyKey } from '../context/mirror-context.ts';
 import { noteVolume, othersOf, populationOf } from './guard-population.ts';
 import { shapeOf } from './change-shape.ts';
-import { applyCanaries, passApproved } from './canary-slice.ts';
+import { applyCanaries, failedCanary, passApproved } from './canary-slice.ts';
 import { applyRules, askedBefore } from './plan-rules.ts';
 import { holdWithdrawn } from './withdrawn-opt-outs.ts';
 import { findingsNamed } from '../context/run-findings.ts';
 import { eachRange } from '../context/work-in-parts.ts';
 import type { PlanAwaitingApproval } from '../../snapshot/guards/awaiting-approval.ts';
+import type { Approval } from '../../snapshot/guards/plan-approvals.ts';
 import type { Guarded } from '../../snapshot/database/key-range.ts';
 
 /** Applies the guards to one round of decisions, and yields to other tasks in between. */
@@ -70,12 +71,11 @@ function* steps(context: RunState, cause: Cause): Generator<undefined, void> {
   }
   if (cause === 'run') {
     yield* ruleAll(context, classes);
-    for (const of of classes.filter((one) => isClosedNow(context.run, one)))
-      yield* eachRangeOf(context, of, guarded.deferred.defer);
-    yield* applyCanaries(context, classes);
+    yield* deferAll(context, classes);
   }
   if (isRuled) for (const of of classes) yield* eachRangeOf(context, of, guarded.pass);
   if (context.review.rounds === 0 && (yield* approveThisPlan(context))) {
+    yield* deferAll(context, classes);
     for (const of of classes) yield* eachRangeOf(context, of, guarded.pass);
     passApproved(context);
   }
@@ -91,6 +91,14 @@ function* ruleAll(context: RunState, classes: readonly GuardClass[]): Generator<
     if (held.has(guard)) continue;
     tellHeld(context, withdrawn.get(guard) ?? says, { guard, ...none });
   }
+}
+
+/** Leaves to a later run what no window allows now, and what waits for a canary. */
+function* deferAll(context: RunState, classes: readonly GuardClass[]): Generator<undefined, void> {
+  const { deferred } = context.run.snapshot.guarded;
+  for (const of of classes.filter((one) => isClosedNow(context.run, one)))
+    yield* eachRangeOf(context, of, deferred.defer);
+  yield* applyCanaries(context, classes);
 }
 
 function* eachRangeOf(
@@ -128,8 +136,15 @@ function* guardOne(context: RunState, of: GuardClass, cause: Cause): Generator<u
     yield* eachRangeOf(context, of, guarded.withhold);
   }
   const isHeldBefore = stands || unplanned > 0;
-  const found = again ?? judged ?? (isHeldBefore ? heldBefore(context, of) : undefined);
+  const why = judged ?? (isHeldBefore ? heldBefore(context, of) : undefined);
+  const found = again ?? (why && outOfBounds(context, of)) ?? why;
   if (found) tellHeld(context, found, volume);
+}
+
+/** Returns what was found in a canary: it tells the approver more than a number does. */
+function outOfBounds({ review }: RunState, of: GuardClass): HoldReason | undefined {
+  const failed = failedCanary(review, of);
+  return failed && { by: 'canary', says: failed.says };
 }
 
 /**
@@ -149,11 +164,12 @@ function* sift(
   of: GuardClass,
   { cause, neverHolds }: { cause: Cause; neverHolds: boolean },
 ): Generator<undefined, { stands: boolean; fresh: number }> {
-  const { run, approvals } = context;
+  const { run } = context;
   const { guarded } = run.snapshot;
+  const approvals = approvalsOf(context, of);
   // What a rule withholds may be exempt from the limit, or be stated by the CRM later.
-  const canAsk = run.rules.length > 0 || run.canary !== undefined;
-  const standing = canAsk && !timedGuards.has(of) ? guarded.asked : guarded;
+  const isAsked = !timedGuards.has(of) && askedBefore(run.snapshot.meta, of) !== undefined;
+  const standing = isAsked ? guarded.asked : guarded;
   const { exempt } = guardRows[of];
   const isExempt =
     (exempt.includes('creation') && cause === 'creation') ||
@@ -175,6 +191,12 @@ function* sift(
     fresh += guarded.fresh(range);
   });
   return { stands, fresh };
+}
+
+/** Returns the approvals that count: what was approved before a canary failed does not. */
+function approvalsOf({ approvals, review }: RunState, of: GuardClass): readonly Approval[] {
+  const failed = failedCanary(review, of);
+  return failed ? approvals.filter(({ at }) => at >= failed.at) : approvals;
 }
 
 function tellHeld(context: RunState, found: HoldReason, volume: ChangeVolume): void {

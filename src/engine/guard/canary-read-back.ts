@@ -62,7 +62,8 @@ async function readBack(
     return;
   }
   const found = findingsIn(state, type, { sent, shown });
-  moveCanary(state, guard, { is: 'read', says: judgeCanary(guard, found, { ...policy, afterMs }) });
+  const says = judgeCanary(guard, found, { ...policy, afterMs });
+  moveCanary(state, guard, { is: 'read', says, at: run.clock.now() });
 }
 
 /** Returns when the run began, because everything that it has read is at least as new as that. */

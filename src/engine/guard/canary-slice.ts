@@ -9,19 +9,30 @@ import { askedClasses, type AskedClass } from '../../domain/plan-rule.ts';
 import type { Key } from '../../domain/record.ts';
 import type { Meta } from '../../snapshot/database/meta-table.ts';
 import { shortHasher } from '../context/person-identity.ts';
-import type { RunState } from '../context/run-state.ts';
+import type { ReviewState, RunState } from '../context/run-state.ts';
 import { eachRange } from '../context/work-in-parts.ts';
 import { mostOf } from '../report/guard-rules.ts';
 import { populationOf } from './guard-population.ts';
 import { moveCanary, putCanary } from './canary-book.ts';
 
-/** Returns a function that tells whether a record is in the slice. */
+type Hash = (key: Key) => string;
+interface Hashed {
+  key: Key;
+  hash: string;
+}
+
+/** Returns a function that tells whether a record is in the slice, unless it is a newcomer. */
 export function memberOf(
   meta: Pick<Meta, 'get'>,
   { run, through }: Pick<Canary, 'run' | 'through'>,
 ): (key: Key) => boolean {
+  const hashOf = hasher(meta, { run });
+  return (key) => hashOf(key) <= through;
+}
+
+function hasher(meta: Pick<Meta, 'get'>, { run }: Pick<Canary, 'run'>): Hash {
   const hashOf = shortHasher(meta);
-  return (key) => hashOf(`${run} ${key}`) <= through;
+  return (key) => hashOf(`${run} ${key}`);
 }
 
 /** Begins the canaries that are due, and leaves what waits for a canary to a later run. */
@@ -40,11 +51,20 @@ export function* applyCanaries(
   }
 }
 
+/** Returns the canary of a class if it is out of bounds. */
+export function failedCanary(
+  { canaries }: ReviewState,
+  guard: GuardClass,
+): Extract<Canary, { state: 'failed' }> | undefined {
+  const canary = guard === 'opt_out' ? undefined : canaries?.classes[guard];
+  return canary?.state === 'failed' ? canary : undefined;
+}
+
 /** Marks failed canaries as approved if nothing of what was shown is left to approve. */
 export function passApproved(state: RunState): void {
   const { guarded } = state.run.snapshot;
   for (const guard of askedClasses) {
-    if (state.review.canaries?.classes[guard]?.state !== 'failed') continue;
+    if (!failedCanary(state.review, guard)) continue;
     if (guarded.canary.countApproved(guard) > 0 && guarded.countWithheld(guard) === 0)
       moveCanary(state, guard, { is: 'approved' });
   }
@@ -65,22 +85,12 @@ function* beginIfDue(
     planned += guarded.canary.keys({ ...range, guard }).length;
   });
   if (planned === 0 || planned <= (yield* fewest(state, guard, { policy, planned }))) return;
-  const size = sliceSize(guard, policy, planned);
-  const hashOf = shortHasher(meta);
-  let smallest: string[] = [];
-  let through = '';
-  yield* eachRange(guarded.ranges(guard), (range) => {
-    const hashes = guarded.canary
-      .keys({ ...range, guard })
-      .map((key) => hashOf(`${run.id} ${key}`));
-    const isFull = smallest.length >= size;
-    const nearer = isFull ? hashes.filter((one) => one < through) : hashes;
-    if (nearer.length === 0) return;
-    smallest = [...smallest, ...nearer].toSorted().slice(0, size);
-    through = smallest.at(-1) ?? '';
-  });
+  const hashOf = hasher(meta, { run: run.id });
+  const most = sliceSize(guard, policy, planned);
+  const first = yield* firstOf(state, guard, { hashOf, most, among: () => true });
+  const through = first.at(-1)?.hash ?? '';
   const begunAt = run.clock.now();
-  const slice = { because, run: run.id, begunAt, through, size: smallest.length, of: planned };
+  const slice = { because, run: run.id, begunAt, through, size: first.length, of: planned };
   putCanary(state, guard, { ...slice, state: 'applying' });
 }
 
@@ -96,15 +106,60 @@ function* fewest(
   return Math.min(floor, mostOf({ of }, state.run.guards[guard]));
 }
 
-function* leaveOthers(
+/** Returns the planned records with the smallest hashes, by hash. */
+function* firstOf(
   { run: { snapshot } }: RunState,
+  guard: AskedClass,
+  { hashOf, most, among }: { hashOf: Hash; most: number; among: (key: Key) => boolean },
+): Generator<undefined, Hashed[]> {
+  const { guarded } = snapshot;
+  let first: Hashed[] = [];
+  yield* eachRange(guarded.ranges(guard), (range) => {
+    const last = first.length < most ? undefined : first.at(-1)?.hash;
+    const nearer = guarded.canary
+      .keys({ ...range, guard })
+      .filter(among)
+      .map((key) => ({ key, hash: hashOf(key) }))
+      .filter(({ hash }) => last === undefined || hash < last);
+    if (nearer.length === 0) return;
+    const all = [...first, ...nearer].toSorted((a, b) => (a.hash < b.hash ? -1 : 1));
+    first = all.slice(0, most);
+  });
+  return first;
+}
+
+function* leaveOthers(
+  state: RunState,
   guard: AskedClass,
   canary: Canary,
 ): Generator<undefined, void> {
-  const { guarded, meta, stage } = snapshot;
-  const isMember = memberOf(meta, canary);
+  const { guarded, stage } = state.run.snapshot;
+  const passing = yield* passingOf(state, guard, canary);
   yield* eachRange(guarded.ranges(guard), (range) => {
-    const others = guarded.canary.keys({ ...range, guard }).filter((key) => !isMember(key));
+    const others = guarded.canary.keys({ ...range, guard }).filter((key) => !passing.has(key));
     if (others.length > 0) stage(() => guarded.deferred.deferFor({ ...range, guard }, others));
   });
+}
+
+/**
+ * Returns the records that pass with the slice: those that have been changed, and until all of it
+ * is, as many others as it has room for. Newcomers whose hash is in it wait, too.
+ */
+function* passingOf(
+  state: RunState,
+  guard: AskedClass,
+  canary: Canary,
+): Generator<undefined, ReadonlySet<Key>> {
+  const { guarded, meta } = state.run.snapshot;
+  const isMember = memberOf(meta, canary);
+  const sent = guarded.canary.sent(guard, canary.run).map(({ key }) => key);
+  const passing = new Set(sent.filter(isMember));
+  const room = canary.size - passing.size;
+  if (canary.state !== 'applying' || room <= 0) return passing;
+  const next = yield* firstOf(state, guard, {
+    hashOf: hasher(meta, canary),
+    most: room,
+    among: (key) => isMember(key) && !passing.has(key),
+  });
+  return new Set([...passing, ...next.map(({ key }) => key)]);
 }

@@ -18,6 +18,7 @@ import type { RunContext } from '../context/run-context.ts';
 import type { RunState } from '../context/run-state.ts';
 import { eachRange } from '../context/work-in-parts.ts';
 import { type Meta, metaValue } from '../../snapshot/database/meta-table.ts';
+import { failedCanary } from './canary-slice.ts';
 import { populationOf } from './guard-population.ts';
 
 /** How many runs `usual` is about. */
@@ -54,9 +55,9 @@ type AskedReason = Extract<HoldReason, { by: 'rule' | 'canary' }>;
 
 /** Returns why a class awaits approval: because of a failed canary, a rule, or both. */
 function reasonFor({ review }: RunState, guard: GuardClass): AskedReason | undefined {
-  const canary = guard === 'opt_out' ? undefined : review.canaries?.classes[guard];
+  const canary = failedCanary(review, guard);
   const says = review.asked.get(guard);
-  if (canary?.state !== 'failed') return says === undefined ? undefined : { by: 'rule', says };
+  if (!canary) return says === undefined ? undefined : { by: 'rule', says };
   return { by: 'canary', says: says === undefined ? canary.says : `${canary.says}; ${says}` };
 }
 

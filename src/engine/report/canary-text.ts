@@ -23,16 +23,21 @@ function isOrAre(n: number, one: string, many: string): string {
   return n === 1 ? one : many;
 }
 
-/** Returns what of the findings is out of bounds; undefined if nothing is. */
+/**
+ * Returns what of the findings is out of bounds; undefined if nothing is. A slice of which nothing
+ * is left has shown nothing, so it is out of bounds, too.
+ */
 export function judgeCanary(
   guard: AskedClass,
   found: CanaryFindings,
   { bounds, afterMs }: Pick<CanaryPolicy, 'bounds'> & { afterMs: number },
 ): string | undefined {
+  const isAboutPeople = guardRows[guard].recordType === 'contact';
+  if (found.of === 0)
+    return `${isAboutPeople ? 'nobody' : 'no template'} of the canary is left to be read back`;
   const out = canaryBounds.filter((bound) => found[bound] * 100 > bounds[bound] * found.of);
   if (out.length === 0) return undefined;
-  const [one, many] =
-    guardRows[guard].recordType === 'contact' ? ['person', 'people'] : ['template', 'templates'];
+  const [one, many] = isAboutPeople ? ['person', 'people'] : ['template', 'templates'];
   const said = out.map((bound, at) => {
     const n = withCommas(found[bound]);
     const whose = at === 0 ? ` of ${counted(found.of, one, many)} of the canary` : '';

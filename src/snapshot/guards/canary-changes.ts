@@ -25,7 +25,7 @@ export interface CanaryChanges {
   countOpen(guard: GuardClass, run: string): number;
   /**
    * Returns the changes that a run and later runs about all people have sent and that have an
-   * outcome, the last one of each record and part.
+   * outcome, the last one of each record and part. A run that undoes another one hides nothing.
    */
   sent(guard: GuardClass, run: string): SentChange[];
 }
@@ -55,6 +55,7 @@ export function canaryChangesIn(db: Statements): CanaryChanges {
        and not exists (
          select 1 from change l indexed by change_by_key
          where l.kind = change.kind and l.key = change.key and l.seq > change.seq
+           and not exists (select 1 from run u where u.id = l.run and u.mode = 'undo')
            and l.state in ('acked', 'rejected') and (l.part = change.part or l.op = 'delete'))
      order by key, seq`,
   );

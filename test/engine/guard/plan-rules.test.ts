@@ -1,7 +1,6 @@
 /** What the rules of a configuration ask about: the whole engine against the whole emulator. */
 import { describe, expect, test } from 'vitest';
-import { compileRule } from '../../../src/config/schema/rule-condition.ts';
-import type { AskedClass, PlanRule } from '../../../src/domain/plan-rule.ts';
+import type { PlanRule } from '../../../src/domain/plan-rule.ts';
 import {
   approve,
   deletes,
@@ -11,15 +10,9 @@ import {
   leave,
   person,
   range,
+  rule,
 } from '../../support/engine/change-volume.ts';
 import { openStage, type StageOptions } from '../../support/engine/engine-stage.ts';
-
-function rule(text: string, classes?: AskedClass[], say?: string): PlanRule {
-  const when = compileRule(text);
-  if (!('judge' in when)) throw new Error(when.reason);
-  // oxlint-disable-next-line unicorn/no-thenable
-  return { when, then: 'ask', for: classes, say };
-}
 
 /** A mirror of twenty people with these rules from then on. */
 async function ruled(rules: PlanRule[], more: StageOptions = {}) {

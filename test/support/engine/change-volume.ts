@@ -1,4 +1,6 @@
 /** A mirror whose guards hold changes of more than three people. */
+import { compileRule } from '../../../src/config/schema/rule-condition.ts';
+import type { AskedClass, PlanRule } from '../../../src/domain/plan-rule.ts';
 import { expect } from 'vitest';
 import type { Send } from '../../../src/domain/exchange.ts';
 import { openStage, type Stage, type StageOptions } from './engine-stage.ts';
@@ -64,4 +66,12 @@ export function mortal() {
       return send(request, signal);
     };
   return { dying, wire };
+}
+
+/** A rule of the configuration that asks about these classes; all of them by default. */
+export function rule(text: string, classes?: AskedClass[], say?: string): PlanRule {
+  const when = compileRule(text);
+  if (!('judge' in when)) throw new Error(when.reason);
+  // oxlint-disable-next-line unicorn/no-thenable
+  return { when, then: 'ask', for: classes, say };
 }
