@@ -1,5 +1,5 @@
 /** What `undo` leaves behind of a consent decision: nobody who said no is opted in by it later. */
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { ann, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
 
 const ben = 'ben@example.com';
@@ -108,6 +108,44 @@ test('an opt-out that `resolve --in` overrode is as it was before', async () => 
     rows(`1,${ann},${word},`);
     await isLeftAlone(world, ann);
   }
+});
+
+describe('an undo that is undone', () => {
+  /** Ann is opted in, and that is undone. */
+  async function undoneIn() {
+    const world = await mirrored();
+    crm(world, `1,${ann},yes,,`);
+    await sync(world);
+    const { run } = await undo(world, 'last');
+    return { world, run };
+  }
+
+  test('opts nobody in who has left again while our opt-out stood', async () => {
+    const { world, run } = await undoneIn();
+    world.emulator.dashboard.leave(contactOf(world, ann), 'ch_news');
+    const { cannot } = await undo(world, run);
+    expect(cannot).toMatchObject([{ rule: 'changed-since', count: 1 }]);
+    expect([news(world, ann), news(world, 'x@example.com')]).toEqual(['opt_out', 'opt_in']);
+  });
+
+  test('likewise if another run has seen that in between', async () => {
+    const { world, run } = await undoneIn();
+    world.emulator.dashboard.leave(contactOf(world, ann), 'ch_news');
+    await sync(world);
+    const { cannot } = await undo(world, run);
+    expect(cannot).toMatchObject([{ rule: 'changed-since', count: 1 }]);
+  });
+
+  test('is not stopped by what we have changed in another channel since', async () => {
+    const world = await mirrored({ platform: { quirks: ['enrol-touches'] } });
+    crm(world, `1,${ann},yes,,`);
+    await sync(world);
+    const { run } = await undo(world, 'last');
+    crm(world, `1,${ann},yes,yes,`);
+    await sync(world);
+    const { cannot } = await undo(world, run);
+    expect([cannot, news(world, ann)]).toEqual([[], 'opt_in']);
+  });
 });
 
 test('a person with an opt-out that a guard holds is not opted in', async () => {

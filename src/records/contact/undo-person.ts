@@ -13,6 +13,8 @@
  *   create, opt_in  subscribed                                            opt_out, cause undone
  *   … that overrode an opt-out                                            opt_out that restores it
  *   opt_out         the opt-out is not ours any more: the person made it  no: the rule's id
+ *   opt_out         the contact was changed on the platform after our     no: changed-since
+ *                   last change to it, which may be an opt-out
  *   opt_out         a run would opt the person out of another channel     no: opt-out-held
  *   opt_out         a run would opt the person in now, by rule and gates  opt_in
  *   opt_out         anything else: the CRM states an opt-out, nothing or  no: the id of the rule or
@@ -37,7 +39,7 @@ import { changedLater, type NotUndone, type Undoing } from '../undo.ts';
 import { changeOf, decidePerson, verdictIn } from './consent/decide.ts';
 import { factsOf, type PersonFacts, type PersonRules } from './consent/facts.ts';
 import { gates } from './consent/gates.ts';
-import { isChanged } from './observe/observed-contact.ts';
+import { isChanged, timeOf } from './observe/observed-contact.ts';
 import { statingOut } from './consent/own-opt-outs.ts';
 import { isOurs } from './observe/channel-observation.ts';
 import { rules as table } from './consent/rules.ts';
@@ -51,6 +53,7 @@ import { statedAt, statementIn } from './observe/consent-statement.ts';
 
 interface Facts {
   run: string;
+  doneAt: Undoing['doneAt'];
   /** The opt-outs that the opt-ins of the run overrode, by channel. */
   overridden: ReadonlyMap<string, OverriddenOptOut>;
   /** As a run sees the person. */
@@ -65,7 +68,7 @@ interface Facts {
 export function undoPerson(
   states: ContactStates,
   rules: PersonRules,
-  { run, changes }: Undoing,
+  { run, changes, doneAt }: Undoing,
 ): Undone {
   // Of several changes in one channel, the last one shows what the run left behind.
   const last = new Map(changes.map((done) => [done.part, done]));
@@ -73,7 +76,7 @@ export function undoPerson(
   const freed = withoutMemory(states, outs);
   const free = factsOf(freed, rules);
   const overridden = overriddenIn(changes);
-  const known = { run, overridden, facts: factsOf(states, rules), free };
+  const known = { run, doneAt, overridden, facts: factsOf(states, rules), free };
   const all = { ...known, wanted: outs.length > 0 ? decidePerson(freed, rules).changes : [] };
   const cannot: NotUndone[] = [];
   const inverse: Change[] = [];
@@ -141,10 +144,13 @@ function refused({ op, part }: DoneChange, rule: string, reason: string): NotUnd
 }
 
 /** Returns the opt-in that takes back an opt-out of ours, if a run would make it. */
-function optIn(done: DoneChange, { free, wanted }: Facts): Change | NotUndone {
+function optIn(done: DoneChange, { free, wanted, doneAt }: Facts): Change | NotUndone {
   const { part } = done;
   const change = wanted.find((one) => one.op === 'opt_in' && one.part === part);
   if (change && isOurs(free.now.channels[part])) {
+    if (free.shown.some((contact) => isChangedAfter(contact, doneAt))) {
+      return refused(done, 'changed-since', changedSince);
+    }
     const isHeld = wanted.some(({ op }) => op === 'opt_out');
     if (!isHeld) return change;
     // A guard may hold it, and a person with a held opt-out is never opted in.
@@ -155,6 +161,18 @@ function optIn(done: DoneChange, { free, wanted }: Facts): Change | NotUndone {
   const { by } = verdictIn(free, part).verdict;
   const asks = [...table, ...gates].find(({ id }) => id === by)?.asks ?? by;
   return refused(done, by, asks);
+}
+
+const changedSince =
+  'the contact was changed on the platform since, which may be an opt-out: opt the person in with `crm-mirror resolve --in`';
+
+/**
+ * Returns whether the contact has changed on the platform after our last change to it. Who opts out
+ * while our opt-out stands leaves no other trace.
+ */
+function isChangedAfter({ changed }: ObservedContact, doneAt = Number.NEGATIVE_INFINITY): boolean {
+  const at = timeOf(changed) ?? Number.POSITIVE_INFINITY;
+  return changed !== undefined && at > doneAt;
 }
 
 /** Returns the opt-out that takes back an opt-in of ours, if the contact is still subscribed. */

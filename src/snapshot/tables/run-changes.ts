@@ -15,6 +15,11 @@ export interface RunChanges {
    * asks, do not count as later ones.
    */
   of(run: RunPart & { by: string }, key: Key): DoneChange[];
+  /**
+   * Returns when the newest change of any run to a record was acknowledged, in milliseconds since
+   * the epoch; undefined if none was.
+   */
+  lastAt(kind: RecordTypeName, key: Key): number | undefined;
 }
 
 interface RunPart {
@@ -51,6 +56,10 @@ export function runChangesIn(db: Statements): RunChanges {
        where run = @run and kind = @kind and state = 'acked' and key = @key)
      order by seq`,
   );
+  const lastAt = db.prepare<[string, string], { at: number | null }>(
+    `select max(ended_at) at from change indexed by change_by_key
+     where kind = ? and key = ? and state = 'acked'`,
+  );
   return {
     chunks: (run) => chunks({ run }),
     select: (part, stretch) => void select.run({ run: part.run, of: part.kind, ...stretch }),
@@ -62,5 +71,6 @@ export function runChangesIn(db: Statements): RunChanges {
         later: later ?? undefined,
         isUndone: undoes === part.run,
       })),
+    lastAt: (kind, key) => lastAt.get(kind, key)?.at ?? undefined,
   };
 }
