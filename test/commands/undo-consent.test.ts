@@ -32,8 +32,9 @@ async function isLeftAlone(world: Mirrored, who: string) {
 }
 
 /** Ann has left, and a wrong export says that she came back. */
-async function overridden() {
-  const world = await mirrored({ lines: later });
+async function overridden(missing = 'respect') {
+  const policy = { ...later.policy, missing };
+  const world = await mirrored({ lines: { ...later, policy } });
   crm(world, `1,${ann},yes,,2020-01-01`);
   await sync(world);
   world.emulator.dashboard.leave(contactOf(world, ann), 'ch_news');
@@ -66,6 +67,26 @@ test('an opt-out of the person that a wrong time overrode is the person’s agai
   crm(world, `1,${ann},yes,,${now()}`);
   await sync(world);
   expect(news(world, ann)).toBe('opt_in');
+});
+
+describe('an opt-out of the person that was overridden counts again', () => {
+  test.each<[string, (world: Mirrored) => void]>([
+    ['vanished', (world) => world.emulator.dashboard.deleteContact(contactOf(world, ann))],
+    [
+      'was renamed',
+      (world) =>
+        world.emulator.dashboard.editContact(contactOf(world, ann), { email: 'ann@example.net' }),
+    ],
+  ])('although the contact %s since', async (_what, act) => {
+    const { world, run } = await overridden('recreate');
+    act(world);
+    const { cannot } = await undo(world, run);
+    expect(cannot).toMatchObject([{ rule: 'contact-gone', count: 1 }]);
+    expect((await ledgerOf(world, ann)).map(({ cause }) => cause)).toContain('opt_out');
+    crm(world, `1,${ann},yes,,2020-01-01`);
+    await sync(world);
+    expect(world.shown(ann)).toBeUndefined();
+  });
 });
 
 test('an opt-out that the CRM had stated stays with the record that stated it', async () => {
