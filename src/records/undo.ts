@@ -5,6 +5,11 @@ import type { DoneChange, Op } from '../domain/change.ts';
 export interface Undoing {
   run: string;
   changes: readonly DoneChange[];
+  /**
+   * When the newest change of any run to the record was acknowledged, by the platform's clock as
+   * far as it is known, in milliseconds since the epoch.
+   */
+  doneAt?: number | undefined;
 }
 
 /** A change that cannot be undone, and why. */

@@ -1,5 +1,5 @@
 /** What `undo` leaves behind of a consent decision: nobody who said no is opted in by it later. */
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { ann, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
 
 const ben = 'ben@example.com';
@@ -32,8 +32,9 @@ async function isLeftAlone(world: Mirrored, who: string) {
 }
 
 /** Ann has left, and a wrong export says that she came back. */
-async function overridden() {
-  const world = await mirrored({ lines: later });
+async function overridden(missing = 'respect') {
+  const policy = { ...later.policy, missing };
+  const world = await mirrored({ lines: { ...later, policy } });
   crm(world, `1,${ann},yes,,2020-01-01`);
   await sync(world);
   world.emulator.dashboard.leave(contactOf(world, ann), 'ch_news');
@@ -66,6 +67,26 @@ test('an opt-out of the person that a wrong time overrode is the person’s agai
   crm(world, `1,${ann},yes,,${now()}`);
   await sync(world);
   expect(news(world, ann)).toBe('opt_in');
+});
+
+describe('an opt-out of the person that was overridden counts again', () => {
+  test.each<[string, (world: Mirrored) => void]>([
+    ['vanished', (world) => world.emulator.dashboard.deleteContact(contactOf(world, ann))],
+    [
+      'was renamed',
+      (world) =>
+        world.emulator.dashboard.editContact(contactOf(world, ann), { email: 'ann@example.net' }),
+    ],
+  ])('although the contact %s since', async (_what, act) => {
+    const { world, run } = await overridden('recreate');
+    act(world);
+    const { cannot } = await undo(world, run);
+    expect(cannot).toMatchObject([{ rule: 'contact-gone', count: 1 }]);
+    expect((await ledgerOf(world, ann)).map(({ cause }) => cause)).toContain('opt_out');
+    crm(world, `1,${ann},yes,,2020-01-01`);
+    await sync(world);
+    expect(world.shown(ann)).toBeUndefined();
+  });
 });
 
 test('an opt-out that the CRM had stated stays with the record that stated it', async () => {
@@ -108,6 +129,44 @@ test('an opt-out that `resolve --in` overrode is as it was before', async () => 
     rows(`1,${ann},${word},`);
     await isLeftAlone(world, ann);
   }
+});
+
+describe('an undo that is undone', () => {
+  /** Ann is opted in, and that is undone. */
+  async function undoneIn() {
+    const world = await mirrored();
+    crm(world, `1,${ann},yes,,`);
+    await sync(world);
+    const { run } = await undo(world, 'last');
+    return { world, run };
+  }
+
+  test('opts nobody in who has left again while our opt-out stood', async () => {
+    const { world, run } = await undoneIn();
+    world.emulator.dashboard.leave(contactOf(world, ann), 'ch_news');
+    const { cannot } = await undo(world, run);
+    expect(cannot).toMatchObject([{ rule: 'changed-since', count: 1 }]);
+    expect([news(world, ann), news(world, 'x@example.com')]).toEqual(['opt_out', 'opt_in']);
+  });
+
+  test('likewise if another run has seen that in between', async () => {
+    const { world, run } = await undoneIn();
+    world.emulator.dashboard.leave(contactOf(world, ann), 'ch_news');
+    await sync(world);
+    const { cannot } = await undo(world, run);
+    expect(cannot).toMatchObject([{ rule: 'changed-since', count: 1 }]);
+  });
+
+  test('is not stopped by what we have changed in another channel since', async () => {
+    const world = await mirrored({ platform: { quirks: ['enrol-touches'] } });
+    crm(world, `1,${ann},yes,,`);
+    await sync(world);
+    const { run } = await undo(world, 'last');
+    crm(world, `1,${ann},yes,yes,`);
+    await sync(world);
+    const { cannot } = await undo(world, run);
+    expect([cannot, news(world, ann)]).toEqual([[], 'opt_in']);
+  });
 });
 
 test('a person with an opt-out that a guard holds is not opted in', async () => {

@@ -127,6 +127,25 @@ describe('what was undone already', () => {
     }
   });
 
+  test('leaves the run before to be undone: the last run first, then the one before', async () => {
+    const world = await mirrored();
+    const say = (word: string) => world.people([{ email: ann, news: word }, { email: bob }]);
+    const runs: string[] = [];
+    for (const word of ['', 'yes', 'no']) {
+      say(word);
+      runs.push(await synced(world));
+    }
+    const [, first = '', second = ''] = runs;
+    say('yes');
+    await undone(world, second);
+    const { cannot, run } = await undone(world, first);
+    expect([cannot, news(world, ann)]).toEqual([[], 'opt_out']);
+    expect(reasons(await undone(world, first))).toEqual(['already-undone 1']);
+    await undone(world, run);
+    expect(news(world, ann)).toBe('opt_in');
+    expect(reasons(await undone(world, second))).toEqual(['already-undone 1']);
+  });
+
   test('is changed since, if that undo was undone', async () => {
     const { world, run } = await created();
     const first = await undone(world, run);

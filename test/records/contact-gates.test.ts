@@ -23,6 +23,7 @@ const rules: PersonRules = {
 };
 const replacing = { ...rules, replaces: new Map([[NEWS, PRODUCT]]) };
 const keeping = { ...rules, absence: { ...rules.absence, deletes: 'off' as const } };
+const recreating = { ...rules, policy: { ...rules.policy, missing: 'recreate' as const } };
 const yes = wish({ newsletter: 'yes' });
 const no = wish({ newsletter: 'no' });
 const inNews = shown({ news: 'opt_in' });
@@ -77,6 +78,7 @@ const examples: Record<string, [Partial<States>, PersonRules?]> = {
   'left-before-vanishing': [
     { desired: [yes], recorded: { ...remembered({ news: 'platform' }), ownership: 'noted' } },
   ],
+  'renamed-away': [{ desired: [yes], recorded: remembered(), renamed: renamed('') }, recreating],
   erased: [{ desired: [yes], entries: [entry('erasure', '*')] }],
   'left-before': [{ desired: [yes], entries: [entry('opt_out', NEWS)] }],
   'vanished-before': [{ desired: [yes], entries: [entry('vanished', '*')] }],

@@ -160,6 +160,17 @@ test.each(table)('%j, and now %s', (journaled, _now, known, then) => {
   expect(decision.note?.desired).toBeUndefined();
 });
 
+test.each([
+  ['changed after our last change', NOON - 1, ['changed-since']],
+  ['as our last change left it', NOON, [toIn]],
+])('a contact %s', (_what, doneAt, then) => {
+  const observed = [shown({ news: 'opt_out', updatedAt: new Date(NOON).toISOString() })];
+  const known = { recorded: undone, observed, desired: [says('yes')] };
+  const undoing = { run, changes: [done('opt_out')], doneAt };
+  const { decision, cannot } = kind.undo(states(known), undoing);
+  expect([...steps(decision), ...cannot.map(({ rule }) => rule)]).toEqual(then);
+});
+
 test('the last change in a channel is undone, and each channel by itself', () => {
   const known = {
     recorded: remembered({ news: 'in', product: 'in' }),

@@ -95,3 +95,19 @@ export function createPlatformTime(
 export function latestNow({ clock, platformNow }: Pick<Mirror, 'clock' | 'platformNow'>): number {
   return Math.max(clock.now(), platformNow() ?? 0);
 }
+
+/** Smaller differences between the clocks may come from the resolution and the way of a `Date`. */
+const sameClockMs = 2_000;
+
+/** The resolution of a `Date` header, in milliseconds. */
+const dateMs = 1_000;
+
+/** Returns which time the platform's clock showed at a time of ours, as far as it is known. */
+export function byPlatform(
+  { clock, platformNow }: Pick<Mirror, 'clock' | 'platformNow'>,
+  at: number,
+): number {
+  const now = clock.now();
+  const ahead = (platformNow() ?? now) - now;
+  return Math.abs(ahead) < sameClockMs ? at : at + ahead + dateMs;
+}

@@ -18,6 +18,8 @@ export interface UndoneRun {
   select(kind: RecordTypeName): Iterable<void>;
   /** Returns the changes of one record that are to be undone, oldest first. */
   changesOf(kind: RecordTypeName, key: Key): DoneChange[];
+  /** Returns when a change of any run to a record was last acknowledged, by our clock. */
+  lastAt(kind: RecordTypeName, key: Key): number | undefined;
   /** Notes what of one record cannot be undone. Only the first decision about a record counts. */
   note(record: { kind: RecordTypeName; key: Key }, cannot: readonly NotUndone[]): void;
   /** Returns what cannot be undone, grouped by reason; the largest group comes first. */
@@ -47,6 +49,7 @@ export function undoneRun(snapshot: Snapshot, { run: word, ops }: ToUndo, by: st
       const isNew = all.some(({ op }) => op === 'create');
       return ops ? all.filter((done) => isAsked(done, ops, isNew)) : all;
     },
+    lastAt: (kind, key) => runChanges.lastAt(kind, key),
     note({ kind, key }, cannot) {
       const name = `${kind} ${key}`;
       if (noted.has(name)) return;

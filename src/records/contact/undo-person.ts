@@ -13,6 +13,8 @@
  *   create, opt_in  subscribed                                            opt_out, cause undone
  *   … that overrode an opt-out                                            opt_out that restores it
  *   opt_out         the opt-out is not ours any more: the person made it  no: the rule's id
+ *   opt_out         the contact was changed on the platform after our     no: changed-since
+ *                   last change to it, which may be an opt-out
  *   opt_out         a run would opt the person out of another channel     no: opt-out-held
  *   opt_out         a run would opt the person in now, by rule and gates  opt_in
  *   opt_out         anything else: the CRM states an opt-out, nothing or  no: the id of the rule or
@@ -27,8 +29,9 @@
  * an opt-in follows in the same run if the rules allow it. An opt-in that overrode a person's own
  * opt-out leaves that opt-out behind, made by now at the latest, so that only a statement later
  * than the undo overrides it again. If one of ours that the CRM had stated was overridden, only
- * what withdraws such an opt-out ends it. If the contact is gone, the memory is dropped, and the
- * next run creates the person where the rules allow.
+ * what withdraws such an opt-out ends it. Both also count again if the contact is gone. If
+ * the contact that we opted out is gone, the memory is dropped, and the next run creates the person
+ * where the rules allow.
  */
 import type { Change, DoneChange } from '../../domain/change.ts';
 import { canonicalJson } from '../../domain/record.ts';
@@ -37,12 +40,14 @@ import { changedLater, type NotUndone, type Undoing } from '../undo.ts';
 import { changeOf, decidePerson, verdictIn } from './consent/decide.ts';
 import { factsOf, type PersonFacts, type PersonRules } from './consent/facts.ts';
 import { gates } from './consent/gates.ts';
-import { isChanged } from './observe/observed-contact.ts';
-import { statingOut } from './consent/own-opt-outs.ts';
-import { isOurs } from './observe/channel-observation.ts';
+import { isChanged, timeOf } from './observe/observed-contact.ts';
+import { restoredFrom, statingOut } from './consent/own-opt-outs.ts';
+import { overriddenIn, restoring } from './overridden-opt-outs.ts';
+import { isOurs, isTheirs } from './observe/channel-observation.ts';
 import { rules as table } from './consent/rules.ts';
-import { type ContactStates, decodeContact } from './observe/contact-rows.ts';
+import type { ContactStates } from './observe/contact-rows.ts';
 import type {
+  Membership,
   ObservedContact,
   OverriddenOptOut,
   RecordedContact,
@@ -51,6 +56,7 @@ import { statedAt, statementIn } from './observe/consent-statement.ts';
 
 interface Facts {
   run: string;
+  doneAt: Undoing['doneAt'];
   /** The opt-outs that the opt-ins of the run overrode, by channel. */
   overridden: ReadonlyMap<string, OverriddenOptOut>;
   /** As a run sees the person. */
@@ -65,7 +71,7 @@ interface Facts {
 export function undoPerson(
   states: ContactStates,
   rules: PersonRules,
-  { run, changes }: Undoing,
+  { run, changes, doneAt }: Undoing,
 ): Undone {
   // Of several changes in one channel, the last one shows what the run left behind.
   const last = new Map(changes.map((done) => [done.part, done]));
@@ -73,7 +79,7 @@ export function undoPerson(
   const freed = withoutMemory(states, outs);
   const free = factsOf(freed, rules);
   const overridden = overriddenIn(changes);
-  const known = { run, overridden, facts: factsOf(states, rules), free };
+  const known = { run, doneAt, overridden, facts: factsOf(states, rules), free };
   const all = { ...known, wanted: outs.length > 0 ? decidePerson(freed, rules).changes : [] };
   const cannot: NotUndone[] = [];
   const inverse: Change[] = [];
@@ -88,29 +94,11 @@ export function undoPerson(
   }
   const gone = outs.filter((part) => verdictIn(free, part).verdict.action === 'create');
   const ordinary = decidePerson(withoutMemory(states, gone), rules);
-  const { note, adopts, news } = ordinary;
-  const rest = { adopts, ...(news && { news }), forgets: [], problems: [] };
+  const { note, news } = restoring(ordinary, known.facts, unreached(last, known));
+  const rest = { adopts: ordinary.adopts, ...(news && { news }), forgets: [], problems: [] };
   // The next run makes its own decision about the person.
   const undecided = note && { ...note, desired: undefined };
   return { decision: { ...rest, changes: inverse, note: undecided }, cannot };
-}
-
-/**
- * Returns the opt-outs that the opt-ins of a run overrode, by channel; of several, the person's
- * own. An earlier version did not keep the opt-out with its opt-in. Whatever it was, it is restored
- * as the person's, but not reported to the CRM as such.
- */
-function overriddenIn(changes: readonly DoneChange[]): Map<string, OverriddenOptOut> {
-  const found = new Map<string, OverriddenOptOut>();
-  for (const done of changes) {
-    if (done.op !== 'create' && done.op !== 'opt_in') continue;
-    const { overrides, newer, withdraws, changed, since } = decodeContact.change(done).value;
-    const isMarked = [newer, withdraws, changed, since].some((mark) => mark !== undefined);
-    const unknown = { after: null, by: 'platform', doubtful: true } as const;
-    const one = overrides ?? (isMarked ? unknown : undefined);
-    if (one && found.get(done.part)?.by !== 'platform') found.set(done.part, one);
-  }
-  return found;
 }
 
 /** Returns the states as if no opt-in had been undone in these channels. */
@@ -141,10 +129,13 @@ function refused({ op, part }: DoneChange, rule: string, reason: string): NotUnd
 }
 
 /** Returns the opt-in that takes back an opt-out of ours, if a run would make it. */
-function optIn(done: DoneChange, { free, wanted }: Facts): Change | NotUndone {
+function optIn(done: DoneChange, { free, wanted, doneAt }: Facts): Change | NotUndone {
   const { part } = done;
   const change = wanted.find((one) => one.op === 'opt_in' && one.part === part);
   if (change && isOurs(free.now.channels[part])) {
+    if (free.shown.some((contact) => isChangedAfter(contact, doneAt))) {
+      return refused(done, 'changed-since', changedSince);
+    }
     const isHeld = wanted.some(({ op }) => op === 'opt_out');
     if (!isHeld) return change;
     // A guard may hold it, and a person with a held opt-out is never opted in.
@@ -157,31 +148,73 @@ function optIn(done: DoneChange, { free, wanted }: Facts): Change | NotUndone {
   return refused(done, by, asks);
 }
 
+const changedSince =
+  'the contact was changed on the platform since, which may be an opt-out: opt the person in with `crm-mirror resolve --in`';
+
+/**
+ * Returns whether the contact has changed on the platform after our last change to it. Who opts out
+ * while our opt-out stands leaves no other trace.
+ */
+function isChangedAfter({ changed }: ObservedContact, doneAt = Number.NEGATIVE_INFINITY): boolean {
+  const at = timeOf(changed) ?? Number.POSITIVE_INFINITY;
+  return changed !== undefined && at > doneAt;
+}
+
 /** Returns the opt-out that takes back an opt-in of ours, if the contact is still subscribed. */
 function optOut(done: DoneChange, { run, facts, overridden }: Facts): Change | NotUndone {
-  const { part, target = facts.states.recorded?.id } = done;
-  const { states, shown } = facts;
-  const contact = shown.find(({ id }) => id === target);
+  const { part } = done;
+  const { states } = facts;
+  const contact = contactOf(done, facts);
   if (!contact) return refused(done, 'contact-gone', 'the contact is gone, or has another address');
   if (contact.channels[part] !== 'opt_in') {
     return refused(done, 'not-subscribed', 'the person is not subscribed any more');
   }
   if (facts.isProtected) return refused(done, 'protected', 'contacts.protect covers the person');
   const restores = overridden.get(part);
-  const { bound } = statingOut(states.desired, part);
-  const all = [...bound, ...states.origins, ...(restores?.bound ?? [])];
   return changeOf(states.key, 'opt_out', {
     channel: part,
     isMoved: false,
     target: contact.id,
-    why: {
-      bound: [...new Set(all)].toSorted(),
-      cause: 'undone',
-      restores,
-      undone: { run, said: states.certified ? statementIn(states.desired, part) : undefined },
-    },
+    why: { cause: 'undone', restores, ...memoryOf(part, { run, facts, overridden }) },
     reason: reasonIn(facts, part, contact),
   });
+}
+
+/** Returns the contact that a change went to, if it still has the address. */
+function contactOf({ target }: DoneChange, { shown, states }: PersonFacts) {
+  const of = target ?? states.recorded?.id;
+  return shown.find(({ id }) => id === of);
+}
+
+type Overriding = Pick<Facts, 'run' | 'facts' | 'overridden'>;
+
+/** Returns what an opt-out by `undo` remembers about a channel. */
+function memoryOf(part: string, { run, facts: { states }, overridden }: Overriding) {
+  const { bound } = statingOut(states.desired, part);
+  const all = [...bound, ...states.origins, ...(overridden.get(part)?.bound ?? [])];
+  const said = states.certified ? statementIn(states.desired, part) : undefined;
+  return { bound: [...new Set(all)].toSorted(), undone: { run, said } };
+}
+
+/**
+ * Returns the opt-outs that count again, by channel, although no request can restore them because
+ * the contact is gone or has another address.
+ */
+function unreached(
+  changes: ReadonlyMap<string, DoneChange>,
+  { run, facts, overridden }: Overriding,
+): Map<string, Membership> {
+  const { shown, now, states } = facts;
+  const found = [...overridden].flatMap(([part, restores]): [string, Membership][] => {
+    const done = changes.get(part);
+    const isLater = !done || done.later !== undefined || done.op === 'opt_out';
+    const isBack = shown.some(({ channels }) => channels[part] === 'opt_in');
+    if (isLater || contactOf(done, facts) || isBack || isTheirs(now.channels[part])) return [];
+    const memory = memoryOf(part, { run, facts, overridden });
+    const restored = restoredFrom(restores, { ...memory, latest: states.latest });
+    return restored ? [[part, restored]] : [];
+  });
+  return new Map(found);
 }
 
 function reasonIn({ states, desired }: PersonFacts, part: string, contact: ObservedContact) {

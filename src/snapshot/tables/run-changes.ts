@@ -1,4 +1,5 @@
 /** Reads back what a run changed, for `undo`. */
+import { z } from 'zod';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 import type { DoneChange } from '../../domain/change.ts';
 import { inStretch, type Stretch, stretchesOf } from '../database/plan-chunks.ts';
@@ -15,6 +16,11 @@ export interface RunChanges {
    * asks, do not count as later ones.
    */
   of(run: RunPart & { by: string }, key: Key): DoneChange[];
+  /**
+   * Returns when the newest change of any run to a record was acknowledged, in milliseconds since
+   * the epoch; undefined if none was.
+   */
+  lastAt(kind: RecordTypeName, key: Key): number | undefined;
 }
 
 interface RunPart {
@@ -25,9 +31,13 @@ interface RunPart {
 interface StoredDone extends Omit<DoneChange, 'target' | 'before' | 'later' | 'isUndone'> {
   target: string | null;
   before: string | null;
-  later: string | null;
-  undoes: string | null;
+  /** `laterRuns` as JSON text, the newest first. */
+  later: string;
 }
+
+/** The runs that changed a record later, and which run each of them undid, if it did. */
+const laterRuns = z.array(z.object({ run: z.string(), undoes: z.string().nullable() }));
+type LaterRun = z.infer<typeof laterRuns>[number];
 
 /** Prepares the statements. */
 export function runChangesIn(db: Statements): RunChanges {
@@ -39,28 +49,49 @@ export function runChangesIn(db: Statements): RunChanges {
   );
   // A later change to the whole record, or to the same part, comes from another run.
   const done = db.prepare<RunPart & { by: string; key: Key }, StoredDone>(
-    `select op, part, target, body, before, later, (
-       select asked ->> '$.undoes' from run where id = later) undoes
-     from (
-       select seq, op, part, target, body, before, (
-         select l.run from change l indexed by change_by_key
-         where l.kind = c.kind and l.key = c.key and l.run not in (c.run, @by) and l.seq > c.seq
-           and l.state = 'acked' and (l.part in (c.part, '') or c.part = '')
-         order by l.seq desc limit 1) later
-       from change c indexed by change_by_key
-       where run = @run and kind = @kind and state = 'acked' and key = @key)
+    `select op, part, target, body, before, (
+       select json_group_array(json_object('run', l.run, 'undoes', r.asked ->> '$.undoes')
+         order by l.seq desc)
+       from change l indexed by change_by_key left join run r on r.id = l.run
+       where l.kind = c.kind and l.key = c.key and l.run not in (c.run, @by) and l.seq > c.seq
+         and l.state = 'acked' and (l.part in (c.part, '') or c.part = '')) later
+     from change c indexed by change_by_key
+     where run = @run and kind = @kind and state = 'acked' and key = @key
      order by seq`,
+  );
+  const lastAt = db.prepare<[string, string], { at: number | null }>(
+    `select max(ended_at) at from change indexed by change_by_key
+     where kind = ? and key = ? and state = 'acked'`,
   );
   return {
     chunks: (run) => chunks({ run }),
     select: (part, stretch) => void select.run({ run: part.run, of: part.kind, ...stretch }),
     of: (part, key) =>
-      done.all({ ...part, key }).map(({ target, before, later, undoes, ...row }) => ({
-        ...row,
-        target: target ?? undefined,
-        before: before ?? undefined,
-        later: later ?? undefined,
-        isUndone: undoes === part.run,
-      })),
+      done.all({ ...part, key }).map(({ target, before, later, ...row }) => {
+        const last = standing(laterRuns.parse(JSON.parse(later)), part.run);
+        return {
+          ...row,
+          target: target ?? undefined,
+          before: before ?? undefined,
+          later: last?.run,
+          isUndone: last?.undoes === part.run,
+        };
+      }),
+    lastAt: (kind, key) => lastAt.get(kind, key)?.at ?? undefined,
   };
+}
+
+/**
+ * Returns the newest of the later runs that counts; they are in that order. A run and its undo
+ * cancel each other, unless the run itself is the undo of the one that is to be undone.
+ */
+function standing(later: readonly LaterRun[], run: string): LaterRun | undefined {
+  const cancelled = new Set<string>();
+  for (const one of later) {
+    if (cancelled.has(one.run)) continue;
+    const undone = later.find((other) => other.run === one.undoes);
+    if (!undone || undone.undoes === run) return one;
+    cancelled.add(undone.run);
+  }
+  return undefined;
 }

@@ -40,6 +40,11 @@ const conflicts: Record<string, Conflict> = {
       'nothing, if that is as it should be; otherwise change the statement in the CRM, undo the ' +
       'undo, or have `crm-mirror resolve` opt the person in',
   },
+  'renamed-away': {
+    cause: 'renamed',
+    reason: 'the contact has another address on the platform, so it is not created again',
+    fix: 'give the person the same address on both sides',
+  },
   'left-before-vanishing': {
     cause: 'left-before',
     reason: 'the person opted out, and then the contact vanished from the platform',

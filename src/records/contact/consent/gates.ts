@@ -11,7 +11,8 @@ import { renamedTargets } from './renamed-contact.ts';
 import { isOperators } from './settlements.ts';
 import type { Action, Cause, ChannelFacts, Verdict } from './rules.ts';
 import type { Stop } from '../../record-type.ts';
-import type { ObservedContact, RecordedContact } from '../observe/contact-state.ts';
+import type { RecordedContact } from '../observe/contact-state.ts';
+import { isBounce } from '../observe/last-observed.ts';
 
 /** The input of the gates: one channel of one person. */
 export interface GateFacts {
@@ -117,6 +118,14 @@ export const gates: readonly Gate[] = [
     action: 'conflict',
   },
   {
+    id: 'renamed-away',
+    row: 30,
+    asks: 'the contact has not vanished: the platform shows it under another address',
+    about: ['create'],
+    holds: ({ person }) => person.renamed.length > 0,
+    action: 'conflict',
+  },
+  {
     id: 'erased',
     row: 24,
     asks: 'according to the do-not-contact list, the person was erased on request',
@@ -181,7 +190,8 @@ export const gates: readonly Gate[] = [
     row: 30,
     asks: 'opt-out wanted, not subscribed here; renamed on the platform to an address whose CRM record states an opt-in',
     about: ['nothing', 'opt_out'],
-    holds: (facts, verdict) => isRenamed(facts, verdict) && renamedTo(facts).isClaimed,
+    holds: (facts, verdict) =>
+      isRenamed(facts, verdict) && renamedTargets(facts.person.renamed, facts.channel).isClaimed,
     action: 'conflict',
   },
   {
@@ -189,7 +199,9 @@ export const gates: readonly Gate[] = [
     row: 30,
     asks: 'opt-out wanted, not subscribed here; subscribed under a new address on the platform, for which the CRM has no opinion',
     about: ['nothing', 'opt_out'],
-    holds: (facts, verdict) => isRenamed(facts, verdict) && renamedTo(facts).contacts.length > 0,
+    holds: (facts, verdict) =>
+      isRenamed(facts, verdict) &&
+      renamedTargets(facts.person.renamed, facts.channel).contacts.length > 0,
     action: 'opt_out',
   },
   {
@@ -234,18 +246,10 @@ export function passGates(
   return { verdict, stop };
 }
 
-/**
- * Returns whether a former address shows that the person unsubscribed from the channel or from all
- * mail.
- */
+/** Returns whether the person unsubscribed under a former address, from the channel or all mail. */
 function leftUnder(past: RecordedContact, facts: GateFacts): boolean {
   const isGone = past.contacts.some((contact) => contact.left && !isBounce(contact));
   return isTheirs(past.channels[facts.channel]) || isGone || hasLeftReplaced(past, facts);
-}
-
-/** Returns whether mail to the address merely bounced, which says nothing about other addresses. */
-function isBounce({ causes = [] }: ObservedContact): boolean {
-  return causes.length > 0 && causes.every((cause) => cause === 'bounce');
 }
 
 /** Returns whether the person left the replaced channel and has not joined this one since. */
@@ -287,14 +291,8 @@ function isMovedAway({ person, channel }: GateFacts, { action, cause }: Verdict)
   return isOpen && hasMoved(states, channel, status.due);
 }
 
-/**
- * Returns whether an opt-out that the CRM states may have to follow the contact to another address.
- */
+/** Returns whether a stated opt-out may have to follow the contact to another address. */
 function isRenamed({ person, asked }: GateFacts, { action, by }: Verdict): boolean {
   const isOpen = action === 'nothing' || by === 'stated-out-one-in';
   return isOpen && asked.wanted === 'opt_out' && person.renamed.length > 0;
-}
-
-function renamedTo({ person, channel }: GateFacts) {
-  return renamedTargets(person.renamed, channel);
 }

@@ -140,6 +140,19 @@ export function overriddenBy(
   return { after: made?.after ?? null, bound, by, cause, doubtful, stated };
 }
 
+/**
+ * Returns the opt-out that counts again after an opt-in that overrode it was undone; undefined for
+ * one of ours that the CRM had not stated. `latest`: when it was undone.
+ */
+export function restoredFrom(
+  { after, by, cause, doubtful, stated }: OverriddenOptOut,
+  { bound, latest, undone }: Pick<Membership, 'bound' | 'undone'> & { latest: number },
+): Membership | undefined {
+  const is = 'opt_out';
+  if (by === 'platform') return { by, doubtful, is, made: { after, by: latest } };
+  return cause === 'stated' ? { acked: latest, bound, by, cause, is, stated, undone } : undefined;
+}
+
 /** Returns the memberships under former addresses that belong to one of these records. */
 function boundBy(
   former: readonly (Membership | undefined)[],

@@ -68,6 +68,11 @@ export function fingerprintsOf(
   return value.contacts.map(fingerprintOf).toSorted();
 }
 
+/** Returns whether mail to the address merely bounced, which says nothing about other addresses. */
+export function isBounce({ causes = [] }: ObservedContact): boolean {
+  return causes.length > 0 && causes.every((cause) => cause === 'bounce');
+}
+
 /** Returns the channels as the parts of the platform that contacts belong to. */
 export function partsOf(channels: readonly string[]): Parts {
   return {

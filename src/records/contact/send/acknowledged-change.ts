@@ -2,6 +2,7 @@
 import { canonicalJson, type RecordedRow } from '../../../domain/record.ts';
 import type { Acknowledged } from '../../record-type.ts';
 import { fingerprintOf } from '../observe/observed-contact.ts';
+import { restoredFrom } from '../consent/own-opt-outs.ts';
 import { isOurs, unsettled } from '../observe/channel-observation.ts';
 import { showsOnly } from '../observe/converged-creation.ts';
 import { decodeContact, type ContactChange } from '../observe/contact-rows.ts';
@@ -197,21 +198,8 @@ function membership(
   if (before?.is === 'opt_out' && before.by === 'platform') return unsettled(before);
   if (found) return theirs;
   const { cause, stated, bound, restores, undone: memory } = change.value;
-  if (restores?.by === 'platform') {
-    const made = { after: restores.after, by: latest };
-    return { by: 'platform', doubtful: restores.doubtful, is, made };
-  }
-  if (restores?.cause === 'stated') {
-    return {
-      acked: latest,
-      bound,
-      by: 'us',
-      cause: 'stated',
-      is,
-      stated: restores.stated,
-      undone: memory,
-    };
-  }
+  const restored = restores && restoredFrom(restores, { bound, latest, undone: memory });
+  if (restored) return restored;
   // An opt-out that the CRM stated keeps that cause, even if another contact is opted out for
   // another reason.
   if (isOurs(before) && before.cause === 'stated' && cause !== 'stated') return unsettled(before);
