@@ -11,6 +11,7 @@ import {
   type StandingProblem,
   standingProblems,
 } from '../cli/lookup/standing-problems.ts';
+import { type ApprovalOf, approvalFinder } from '../cli/lookup/held-changes.ts';
 import { namesOf } from '../cli/lookup/person-names.ts';
 import { look, type LookFlags, namingOptions } from '../cli/lookup/snapshot-command.ts';
 import { writeLines } from '../cli/state/write-export.ts';
@@ -56,12 +57,14 @@ export function options(command: Command): void {
 export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<Flags>();
   const isAsked = classOf(flags.class);
-  return look(flags, shell, ({ config, snapshot, names }) => {
+  return look(flags, shell, ({ config, snapshot, names, now }) => {
     if (!snapshot) shell.note(`crm-mirror: there is no snapshot yet at ${config.snapshot}`);
     const found = snapshot ? standingGroups(snapshot).filter(isAsked) : [];
     const addresses = flags.addresses ?? shell.terminal;
     const groups = shownGroups(found, { names, addresses });
-    const sight = { snapshot, found, isAsked };
+    const { approvers } = config;
+    const approvalOf = snapshot ? approvalFinder(snapshot, { approvers, now }) : () => undefined;
+    const sight = { snapshot, found, isAsked, approvalOf };
     const rows = flags.all || flags.json ? rowsOf(sight, addresses) : [];
     const file = flags.csv === undefined ? null : written(resolve(flags.csv), sight, flags);
     const last = snapshot?.runs.newest(1)[0];
@@ -96,14 +99,15 @@ interface Sight {
   snapshot: Snapshot | undefined;
   found: readonly ProblemGroup[];
   isAsked: Is;
+  approvalOf: ApprovalOf;
 }
 
 /** Returns the records, with addresses and values only if they may be shown. */
-function rowsOf({ snapshot, found, isAsked }: Sight, addresses: boolean) {
+function rowsOf({ snapshot, found, isAsked, approvalOf }: Sight, addresses: boolean) {
   if (!snapshot) return [];
   const names = namesOf(snapshot, addresses);
   const valueOf = values(found, addresses);
-  return [...standingProblems(snapshot)].filter(isAsked).map((problem) => {
+  return [...standingProblems(snapshot, approvalOf)].filter(isAsked).map((problem) => {
     const { class: of, kind, cause, part, place, reason, fix, since } = problem;
     // An id may be an address, too.
     const crmIds = problem.crmIds.filter((id) => addresses || !id.includes('@'));

@@ -25,6 +25,7 @@ import { pathOf } from './sign-in.ts';
 import type { CommandResult, ConsoleMirror } from './view/console-mirror.ts';
 import type { Job } from './view/jobs.ts';
 import { formOf } from './view/form-values.ts';
+import { runBegun } from './view/layout.ts';
 import { linkTo } from './view/page.ts';
 
 const form = z.record(z.string(), z.string());
@@ -82,7 +83,7 @@ async function outcomeOf(acting: Acting, values: FormValues): Promise<Outcome> {
   const named = name === 'check' && user.seesAddresses ? [...argv, '--addresses'] : argv;
   const done = apartActions.has(name) ? mirror.runApart(named) : mirror.run(user, argv);
   if (!runActions.has(name)) return done;
-  const begun = { code: 0, lines: ['The run has begun. This page shows its progress.'] };
+  const begun = { code: 0, lines: [runBegun] };
   return (await soon(done, clock)) ?? begun;
 }
 

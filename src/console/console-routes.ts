@@ -149,12 +149,20 @@ function serveAll(scope: FastifyInstance, options: ConsoleOptions): void {
       showMirrors(request, reply, { mirrors: mirrors(), refused: refused() }),
     );
     serveMirrors(inside, { ...options, mirrors, livePages: limitPages() });
+    // Without this, the server would ask for its token, which a user of the console has not.
+    inside.get('/m/*', async (request, reply) => {
+      const lines = ['This console shows no such page: the mirror or the page has another name.'];
+      return sendPage(request, reply, { title: 'Nothing is here', code: 404, lines });
+    });
   });
 }
 
 /** Returns the HTTP status of an error, and what the page of it says. */
 function faultOf(error: unknown): { code: number; lines: string[] } {
   const { statusCode = 500 } = coded.parse(error);
+  if (statusCode === 403 && error instanceof Error && /csrf/i.test(error.message)) {
+    return { code: 403, lines: ['This form is too old: go back and reload the page.'] };
+  }
   if (statusCode < 500 && error instanceof Error) {
     return { code: statusCode, lines: [error.message] };
   }

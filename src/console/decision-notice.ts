@@ -7,7 +7,8 @@ import { timeText } from './view/page.ts';
 
 /** The actions that decide about what awaits approval. */
 const decisions: ReadonlySet<string> = new Set(['approve', 'reject']);
-const forTheTerminal = /has the hash|crm-mirror /;
+const forTheTerminal = /has the hash|crm-mirror |runs this command/;
+const aboutProcess = /^A process holds the mirror/;
 
 /**
  * Returns the lines that an action answers. Those of a decision name no hashes and commands, and
@@ -16,8 +17,9 @@ const forTheTerminal = /has the hash|crm-mirror /;
 export function answerLines(
   name: string,
   { code, lines }: Pick<CommandResult, 'code' | 'lines'>,
-  read: () => Pick<PageStatus, 'due'>,
+  read: () => Pick<PageStatus, 'due' | 'status'>,
 ): string[] {
+  if (code === 0 && name === 'pause') return pausedLines(lines, read().status);
   if (code !== 0 || !decisions.has(name)) return lines;
   const told = lines.filter((line) => !forTheTerminal.test(line)).map(withoutPlans);
   if (name !== 'approve') return told;
@@ -26,4 +28,15 @@ export function answerLines(
     ? `The next scheduled run: ${tickWords(next.run)}, ${timeText(next.at)}.`
     : 'Nothing is scheduled: “Run now”, below, starts a run.';
   return [...told, last];
+}
+
+/** A worker always holds its mirrors, which says nothing about a run. */
+function pausedLines(
+  lines: readonly string[],
+  { running }: Pick<PageStatus['status'], 'running'>,
+): string[] {
+  const told = lines.filter((line) => !aboutProcess.test(line));
+  return running
+    ? [...told, 'The run in progress goes on to its end; no further one begins.']
+    : told;
 }

@@ -17,7 +17,7 @@ import type { Problem } from '../domain/errors.ts';
 import { noteDecision } from './guard/plan-decisions.ts';
 import { commitPlan } from './plan/commit-plan.ts';
 import { decideAgain, decideChanges } from './plan/decide-changes.ts';
-import { forecastRun, readPlan } from './plan/run-forecast.ts';
+import { forecastPassed, forecastRun, readPlan } from './plan/run-forecast.ts';
 import { candidatesOf } from './plan/select-candidates.ts';
 import { listInvalid, listUnread } from './read/invalid-records.ts';
 import { readAgain, sliceMs, withdrawOutdated } from './read/time-slice.ts';
@@ -63,10 +63,31 @@ export async function showPlan(state: RunState): Promise<void> {
   const types = state.parts.map(({ type }) => type);
   state.plan = plan;
   state.forecast = forecastRun(run, { types, plan, mirror });
-  options.foresees?.(state.forecast);
-  if (!run.writes) return;
+  if (!run.writes) {
+    options.foresees?.(state.forecast);
+    return;
+  }
   options.agrees?.(plan);
   noteUndo(run, options.undo?.decision);
+}
+
+/**
+ * Writes the plan to the journal, and forecasts what the guards have let pass. `more` is called in
+ * the same transaction.
+ */
+export async function writePlan(state: RunState, more?: () => void): Promise<void> {
+  const { run, options, mirror, passed, forecast } = state;
+  const changes = await commitPlan(run, more);
+  for (const { type } of state.parts) passed[type.name] += sumOf(changes[type.name]);
+  if (!forecast || state.isForeseen) return;
+  const types = state.parts.map(({ type }) => type);
+  state.forecast = forecastPassed(run, forecast, { types, plan: { changes }, mirror });
+  state.isForeseen = true;
+  options.foresees?.(state.forecast);
+}
+
+function sumOf(counts: Readonly<Record<string, number>>): number {
+  return Object.values(counts).reduce((sum, n) => sum + n, 0);
 }
 
 /** Remembers for the audit log who undoes a run, and why. */
@@ -128,7 +149,9 @@ async function planAgain(state: RunState, type: RecordType): Promise<void> {
   await decideChanges({ run, type, tally, known: findings });
   await listInvalid(run, type, { tally, findings });
   await applyGuards(state);
-  await commitPlan(run);
+  // What was withdrawn and is not planned again is not sent.
+  state.passed[type.name] = tally.outcomeCount(type.name);
+  await writePlan(state);
   run.snapshot.candidates.clear(type.name);
 }
 
@@ -155,14 +178,13 @@ function applyingOf(
   type: RecordType,
   own: Pick<ApplyContext, 'endsAt' | 'toBeListed'>,
 ): ApplyContext {
-  const { run, breaker, tally, plan, mirror } = state;
-  const counts = Object.values(plan?.changes[type.name] ?? {});
+  const { run, breaker, tally, mirror } = state;
   const known = findingsOf(state, type);
   const shared = { run, type, breaker, tally, known };
   return {
     ...shared,
     ...own,
-    planned: counts.reduce((sum, n) => sum + n, 0),
+    passed: state.passed[type.name],
     timeoutMs: mirror.timeoutMs,
     oneByOne: pLimit(1),
     inFlight: new Map(),

@@ -23,8 +23,14 @@ import { invalidateCursorsAfter } from './finish/source-cursor.ts';
 import { applyGuards } from './guard/apply-guards.ts';
 import { readBackCanaries } from './guard/canary-read-back.ts';
 import { storeAwaitingApproval } from './guard/plan-approval.ts';
-import { applyInSlices, decide, recoverAll, selectCandidates, showPlan } from './plan-and-apply.ts';
-import { commitPlan } from './plan/commit-plan.ts';
+import {
+  applyInSlices,
+  decide,
+  recoverAll,
+  selectCandidates,
+  showPlan,
+  writePlan,
+} from './plan-and-apply.ts';
 import { viewPlan } from './plan/view-plan.ts';
 import { findAbsences, lockPerson, observe, readSources } from './read-and-observe.ts';
 import { keepDuplicates } from './read/person-read.ts';
@@ -80,7 +86,7 @@ async function work(state: RunState): Promise<void> {
     await applyGuards(state);
     if (round === 1 && options.shows) await options.shows(await viewPlan(state));
     if (!writes || isLeftForNextRun(state, round)) break;
-    await commitPlan(state.run, await storeAwaitingApproval(state, round));
+    await writePlan(state, await storeAwaitingApproval(state, round));
     state.run.snapshot.candidates.clear();
     await applyInSlices(state);
     if (!hasNewCandidates(state)) break;

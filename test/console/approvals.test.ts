@@ -45,7 +45,7 @@ test('an operator sees why changes wait, approves them, and a run makes them', a
   expect(why).toContain(
     'more than 1 in one run (the greater of 1 and 0 % of 4 people the CRM wants)',
   );
-  expect(why).toContain('is the greater of 1 person and 0 % of the people the CRM wants');
+  expect(why).toContain('The limit is 1 person; this is 4.');
   expect(why).toContain('often a column or a condition that changed its meaning');
   expect(why).not.toMatch(/crm-mirror|ch_news|under the plan/);
   await main.getByText(/All \d+ changes|The first/).click();
@@ -114,7 +114,47 @@ test('a part is rejected and another approved, and each says so', async () => {
     'approved by olga (console) (the newsletter is right), waits for the next run',
   );
   await page.getByText('2 people: create in Newsletter: approved by olga').waitFor();
+  const rejected = page.locator('section', { hasText: 'Nobody makes these changes' });
+  expect(await rejected.innerText()).toContain('2 people: opt in in Product news');
   expect(complaints).toEqual([]);
+});
+
+test('what is approved is called so everywhere, until somebody rejects it after all', async () => {
+  const { page, complaints, running, ...world } = await held();
+  const part = (name: string) => page.getByRole('group', { name, exact: true });
+  const approve = async (name: string): Promise<string> => {
+    await page.goto('/m/world/approvals');
+    await page.getByText('Decide about a part').click();
+    await part(name).getByLabel('Reason').fill('it is right');
+    await part(name).getByRole('button', { name: 'Approve this part' }).click();
+    return page.getByRole('status').innerText();
+  };
+  expect(await approve('create in Newsletter')).toContain('Still awaiting approval: 4 people');
+  expect(await approve('create in Product news')).toContain('Still awaiting approval: 2 people');
+  await page.goto('/m/world');
+  await page.getByRole('link', { name: '2 approved, wait for a run' }).waitFor();
+  await page.goto('/m/world/people');
+  const said = 'approved by olga (console) (it is right), waits for a run';
+  const waits = page.locator('section', { hasText: 'Approved, waits for a run' });
+  expect(await waits.getByText(said).count()).toBe(4);
+  const awaiting = page.locator('section', { hasText: 'Awaiting approval' });
+  expect(await awaiting.getByRole('listitem').allInnerTexts()).toHaveLength(2);
+  await waits.getByRole('link').first().click();
+  await page.getByRole('heading', { name: 'Approved, waits for a run' }).waitFor();
+  const file = `${world.folder}/problems.csv`;
+  expect((await world.call('problems', '--csv', file)).code).toBe(0);
+  expect(readFileSync(file, 'utf8').match(/"?approved by olga/g)).toHaveLength(4);
+
+  await page.goto('/m/world/approvals');
+  await page.getByText('Reject after all').first().click();
+  const form = page.locator('details[open] form');
+  await form.getByLabel('Reason').fill('not these');
+  await form.getByRole('button', { name: 'Reject after all' }).click();
+  await page.getByRole('heading', { name: 'Rejected' }).waitFor();
+  expect((await world.call('status', '--json')).json.held).toMatchObject([
+    { ready: { opt_in: 2 } },
+  ]);
+  expect([complaints, running.failures]).toEqual([[], []]);
 });
 
 test('on a telephone, no form is cut and the page is as wide as the screen', async () => {

@@ -1,4 +1,5 @@
 /** What is handed to a worker, and in which order, on a real Redis. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { systemClock } from '../../src/http/system-clock.ts';
 import { handOver, serveCommands, type HandedOver } from '../../src/worker/queues/command-queue.ts';
@@ -59,3 +60,18 @@ test('the caller reads why a command was refused', async () => {
   );
   await served.close();
 });
+
+test('a command that is offered again, because Redis was away, is done once', async () => {
+  let times = 0;
+  const served = serveCommands(options(), async () => {
+    times += 1;
+    redis.pause();
+    await sleep(6_000);
+    redis.resume();
+    await sleep(8_000);
+    return `run ${times}`;
+  });
+  expect(await handOver(options(), handed('all', 'alone'))).toBe('run 1');
+  expect(times).toBe(1);
+  await served.close();
+}, 60_000);

@@ -1,10 +1,11 @@
-/** Tells what guards withhold of one person, and who decided about it. */
+/** Tells what guards withhold, and who decided about it. */
 import type { Config } from '../../config/config.ts';
 import { guardClasses } from '../../domain/guard-classes.ts';
-import type { Key } from '../../domain/record.ts';
+import type { Key, RecordTypeName } from '../../domain/record.ts';
 import { rejectedForMs } from '../../engine/report/approval-rules.ts';
 import { weekMs } from '../../engine/report/guard-rules.ts';
 import { approvalsInForce } from '../../engine/guard/signed-approvals.ts';
+import type { RecordDecision } from '../../snapshot/guards/plan-approvals.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import { byWords } from '../output/decision-words.ts';
 import { instant } from '../output/format-values.ts';
@@ -76,4 +77,32 @@ function heldLine({ guard, channel, since, until, decisions }: HeldChange): stri
     `opt_out in ${channel}${when}: runs about everybody apply it once it is approved, and ` +
     `from ${until} on without approval, if the CRM still states it; \`one\` and events at once`
   );
+}
+
+/** A change that a guard withholds. */
+interface Withheld {
+  kind: RecordTypeName;
+  key: Key;
+  op: string;
+  part: string;
+}
+
+/** Returns the approval in force of a change; undefined if it awaits a decision. */
+export type ApprovalOf = (change: Withheld) => RecordDecision | undefined;
+
+/** Reads which approvals are in force. `now` is in milliseconds since the epoch. */
+export function approvalFinder(
+  snapshot: Snapshot,
+  verified: Parameters<typeof approvalsInForce>[1],
+): ApprovalOf {
+  const inForce = new Set(approvalsInForce(snapshot, verified).map(({ plan }) => plan));
+  if (inForce.size === 0) return () => undefined;
+  const after = verified.now - weekMs;
+  return ({ kind, key, op, part }) =>
+    snapshot.awaitingApproval
+      .decisionsOn(kind, key, after)
+      .findLast(
+        (one) =>
+          one.is === 'approved' && inForce.has(one.plan) && one.op === op && one.part === part,
+      );
 }

@@ -285,10 +285,14 @@ const outcomeWords: Readonly<Record<string, string>> = {
 };
 
 function historyLines({ history }: ExplainedPerson): string[] {
+  const made = history.filter(({ op, outcome }) => op === 'create' && outcome === 'acked');
   return history.map(({ at, run, op, channel, outcome, reason, fix, approval }) => {
+    // The result of a creation decides about the other changes of the person.
+    const isAnew = outcome === 'stale' && !reason && made.some((one) => one.run === run);
+    const became = isAnew ? 'planned again after the creation' : outcomeWords[outcome];
     const where = channel === '' ? '' : ` in ${channel}`;
     const why = reason === null ? '' : `: ${renderProblem({ reason, fix })}`;
-    const how = `${outcomeWords[outcome] ?? outcome} (run ${run})${approvalWords(approval)}`;
+    const how = `${became ?? outcome} (run ${run})${approvalWords(approval)}`;
     return `${at} ${op.replace('_', ' ')}${where}: ${how}${why}`;
   });
 }

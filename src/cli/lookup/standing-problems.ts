@@ -8,6 +8,8 @@ import { groupProblems, type ProblemGroup } from '../../engine/report/problem-gr
 import { sayRejected } from '../../write-back/report-delivery.ts';
 import type { PlanAwaitingApproval } from '../../snapshot/guards/awaiting-approval.ts';
 import { approvingUndo } from '../../engine/report/guard-text.ts';
+import { byWords } from '../output/decision-words.ts';
+import type { ApprovalOf } from './held-changes.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 
 /** A problem of one record. The address and the value may be personal data. */
@@ -88,10 +90,17 @@ function awaits({ plan, undoes }: Pick<PlanAwaitingApproval, 'plan' | 'undoes'>)
   return { reason: 'awaits approval', fix: `\`crm-mirror approve ${plan}\`, if it is right` };
 }
 
-/** Yields every recorded problem. */
-export function* standingProblems(snapshot: Snapshot): Generator<StandingProblem> {
+function approvedBy(approval: Parameters<typeof byWords>[0]): { reason: string; fix: string } {
+  return { reason: `approved${byWords(approval)}, waits for a run`, fix: 'the next run makes it' };
+}
+
+/** Yields every recorded problem. What is approved waits for a run, and says so. */
+export function* standingProblems(
+  snapshot: Snapshot,
+  approvalOf: ApprovalOf,
+): Generator<StandingProblem> {
   const { problems, optOutReports } = snapshot;
-  yield* heldChanges(snapshot);
+  yield* heldChanges(snapshot, approvalOf);
   for (const kind of kinds) {
     for (const range of problems.ranges(kind)) {
       const rows = problems.counted.list(kind, range).filter((one) => one.class !== 'held');
@@ -111,7 +120,7 @@ export function* standingProblems(snapshot: Snapshot): Generator<StandingProblem
 
 const nowhere = { place: null, option: null, value: null };
 
-function* heldChanges(snapshot: Snapshot): Generator<StandingProblem> {
+function* heldChanges(snapshot: Snapshot, approvalOf: ApprovalOf): Generator<StandingProblem> {
   const told = new Set<string>();
   for (const { plan, since, undoes } of snapshot.awaitingApproval.current()) {
     for (const { kind, key, op, part } of snapshot.awaitingApproval.changes(plan, most)) {
@@ -120,11 +129,12 @@ function* heldChanges(snapshot: Snapshot): Generator<StandingProblem> {
       told.add(name);
       const about = { class: 'held', kind, cause: 'awaiting-approval', ...nowhere } as const;
       const crmIds = idsOf(snapshot, kind, key);
+      const approval = approvalOf({ kind, key, op, part });
       yield {
         ...about,
         key,
         part: [op, part].join(' ').trim(),
-        ...awaits({ plan, undoes }),
+        ...(approval ? approvedBy(approval) : awaits({ plan, undoes })),
         since,
         crmIds,
       };

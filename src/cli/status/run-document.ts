@@ -42,8 +42,14 @@ export function askedWords({ askedBy }: history.ToldRun): string {
   return askedBy?.name ?? '';
 }
 
+/** Other words for outcomes; changes of an outcome without a word are left out. */
+export type StateWords = Readonly<Record<string, string>>;
+
 /** Formats counts such as: 3 created, 1 template updated; no longer right and not sent: 2 opt out */
-export function changeWords({ contacts, templates, isCut }: history.ToldChanges): string {
+export function changeWords(
+  { contacts, templates, isCut }: history.ToldChanges,
+  stateWords: StateWords = {},
+): string {
   const byState = new Map<string, string[]>([['acked', []]]);
   const count = (of: history.ToldChanges['contacts'], kind: RecordTypeName): void => {
     for (const [op, states] of Object.entries(of)) {
@@ -56,10 +62,12 @@ export function changeWords({ contacts, templates, isCut }: history.ToldChanges)
   };
   count(contacts, 'contact');
   count(templates, 'template');
-  const parts = [...byState].filter(([, found]) => found.length > 0);
+  const parts = [...byState].filter(
+    ([state, found]) => found.length > 0 && stateWords[state] !== '',
+  );
   const words = parts.map(([state, found]) => {
     const all = found.join(', ');
-    return state === 'acked' ? all : `${outcomeName(state)}: ${all}`;
+    return state === 'acked' ? all : `${stateWords[state] ?? outcomeName(state)}: ${all}`;
   });
   const all = words.join('; ') || 'none';
   return isCut ? `${all}; and more, which are not counted` : all;

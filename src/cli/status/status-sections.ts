@@ -36,6 +36,8 @@ export interface ToldHeld extends Record<GuardClass, number> {
   since: string;
   /** Those of them that nobody has approved, by guard class. */
   undecided: Record<GuardClass, number>;
+  /** Those with an approved change that waits for a run, by guard class. */
+  ready: Record<GuardClass, number>;
   /** The time from which changes of timed classes pass without approval; null if there are none. */
   optOutsUntil: string | null;
   /** The first changes that await approval. */
@@ -170,6 +172,7 @@ function heldOf(snapshot: Snapshot, { names, now, config }: Seen): ToldHeld[] {
       since: instant(since),
       ...counts,
       undecided,
+      ready: awaitingApproval.countApproved(plan, inForce),
       optOutsUntil: instantOrNull(until(plan, counts)),
       changes: changes.map(({ op, part, ...record }) => ({ key: names(record), op, part })),
       more: awaitingApproval.countChanges(plan) - changes.length,

@@ -25,7 +25,7 @@ export const approvalsPage: Page = {
             ? html`<p class="quiet">Nothing awaits a decision.</p>`
             : open.map((plan) => planSection({ request, plan, approvals, linkOf }, seen.status.at))
         }
-        ${rejectedSection(request, seen)} ${latelySection(request, facts, seen)}
+        ${rejectedSection(request, facts, seen)} ${latelySection(request, facts, seen)}
         <div class="row">${rehearsalLink(request)}</div>`;
       return { title: 'Approvals', body };
     });

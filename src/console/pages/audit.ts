@@ -9,7 +9,7 @@ import { auditLogOf } from '../../cli/compose/audit-trail.ts';
 import type { AuditLog } from '../../audit/audit-log.ts';
 import { withQuery } from '../view/filter-form.ts';
 import { actionForm } from '../view/form.ts';
-import { html, type Html, linkTo, type Page, type PageRequest } from '../view/page.ts';
+import { html, type Html, linkTo, type Page, type PageRequest, timeOf } from '../view/page.ts';
 import { factsTable } from '../view/table.ts';
 
 const shown = 50;
@@ -29,7 +29,7 @@ export const auditPage: Page = {
       const none = html`<p class="quiet">
         There is none yet. The first run that writes begins it.
       </p>`;
-      return { title: 'Audit log', body: html`${none}${pendingPart(pending)}` };
+      return { title: 'Audit log', body: html`${none}${pendingPart(request, pending)}` };
     }
     try {
       const before = Number(request.query['before'] ?? Number.NaN);
@@ -51,10 +51,10 @@ function newestDecisions(log: AuditLog, before: number): ReturnType<AuditLog['de
 }
 
 /** Returns the decisions that a run moves to the log, which then proves them. */
-function pendingPart(pending: readonly EntryDocument[]): Html | '' {
+function pendingPart(request: PageRequest, pending: readonly EntryDocument[]): Html | '' {
   if (pending.length === 0) return '';
   return html`<ol class="timeline">
-    ${pending.map(entryItem)}
+    ${pending.map((entry) => entryItem(request, entry))}
   </ol>`;
 }
 
@@ -78,23 +78,74 @@ function body(
       ${tab('All entries', 'audit', isWhole)} ${tab('Decisions', 'audit?show=decisions', !isWhole)}
       ${actionForm(request, { action: 'verify', label: 'Verify the whole log' })}
     </div>
-    ${pendingPart(pending)}
+    ${pendingPart(request, pending)}
     ${
       entries.length + pending.length === 0
         ? html`<p class="quiet">No entry.</p>`
         : html`<ol class="timeline">
-            ${entries.map(entryItem)}
+            ${entries.map((entry) => entryItem(request, entry))}
           </ol>`
     }
     ${last > 1 && entries.length === shown ? older : ''}`;
 }
 
-function entryItem(entry: EntryDocument): Html {
-  const place =
-    entry.seq > 0 ? `entry ${entry.seq}` : 'not in the log yet: the next run moves it there';
+/** What an operator has done, by the name of the decision in the log. */
+const decided: Readonly<Record<string, string>> = {
+  approve: 'approved changes',
+  reject: 'rejected changes',
+  undo: 'undid a run',
+  pause: 'paused the mirror',
+  resume: 'ended the pause',
+  retry: 'had refused changes tried again',
+  resolve: 'resolved a conflict',
+  allow: 'released a person',
+  'state reset': 'had a person read anew',
+};
+
+function entryItem(request: PageRequest, entry: EntryDocument): Html {
+  const place = entry.seq > 0 ? `entry ${entry.seq}` : 'the next run moves it to the log';
   const { title, facts } = entryParts(entry, { named: true });
+  const { run, at } = entry;
+  const link = run
+    ? html` · <a href="${linkTo(request, `runs/${run.id}`)}">run ${run.id}</a>`
+    : aboutLink(request, entry);
   return html`<li>
-    <p><b>${title}</b> <small class="quiet">${entry.at}, ${place}</small></p>
-    ${factsTable(facts)}
+    <p>
+      <b>${decisionWords(entry) ?? title}</b>
+      <small class="quiet">${timeOf(at)}, ${place}</small>${link}
+    </p>
+    ${
+      facts.length === 0
+        ? ''
+        : html`<details>
+            <summary>Details<span class="hidden"> of entry ${entry.seq}, ${at}</span></summary>
+            ${factsTable(facts.filter((fact) => !isToldTwice(entry, fact)))}
+          </details>`
+    }
   </li>`;
+}
+
+/** Returns a decision as a sentence: anna approved changes: the campaign of June. */
+function decisionWords({ type, ...entry }: EntryDocument): string | undefined {
+  const { what, name, reason } = entry;
+  const words = type === 'decision' && typeof what === 'string' ? decided[what] : undefined;
+  if (words === undefined) return undefined;
+  const who = typeof name === 'string' ? name : 'somebody';
+  return `${who} ${words}${typeof reason === 'string' ? `: ${reason}` : ''}`;
+}
+
+/** Returns whether the sentence of a decision contains a fact. */
+function isToldTwice(entry: EntryDocument, [name, text]: readonly [string, string]): boolean {
+  if (decisionWords(entry) === undefined) return false;
+  return name === 'by' || name === 'reason' || (name === 'command of' && text === entry['name']);
+}
+
+function aboutLink(request: PageRequest, entry: EntryDocument): Html | '' {
+  const { what, about } = entry;
+  if (entry.type !== 'decision') return '';
+  if (what === 'undo' && typeof about === 'string')
+    return html` · <a href="${linkTo(request, `runs/${about}`)}">run ${about}</a>`;
+  return what === 'approve' || what === 'reject'
+    ? html` · <a href="${linkTo(request, 'approvals')}">Approvals</a>`
+    : '';
 }

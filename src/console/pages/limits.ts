@@ -1,10 +1,9 @@
 /** Shows the rate limits of the platform, as they are now or as the last run observed them. */
 import { withCommas } from '../../domain/values/counted.ts';
 import { instant, lasting, range } from '../../cli/output/format-values.ts';
-import { progressWords } from '../../cli/status/run-progress.ts';
 import { lastRefused } from '../../request-log/read-log.ts';
 import { orFault } from '../view/expected-error.ts';
-import { liveArea } from '../view/live-area.ts';
+import { liveArea, progressLine } from '../view/live-area.ts';
 import { html, type Html, type Page, type PageRequest } from '../view/page.ts';
 import { names, numbers, table } from '../view/table.ts';
 import type { PageStatus } from '../view/page-status.ts';
@@ -51,7 +50,7 @@ function runPart(at: string, running: PageStatus['status']['running']): Html {
   if (!running) return html`<p class="quiet">No run is in progress.</p>`;
   const { leftMs } = running;
   const left = leftMs === null ? 'not known yet' : `about ${lasting(leftMs)}`;
-  return html`<p>${progressWords({ at, running })}</p>
+  return html`${progressLine({ at, running })}
     <p>The run still needs: <b>${left}</b>.</p>`;
 }
 

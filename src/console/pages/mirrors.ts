@@ -32,12 +32,12 @@ export async function showMirrors(
   }
   const seen = mirrors.map((mirror) => ({ mirror, seen: mirror.status() }));
   const ordered = seen.toSorted((a, b) => urgency(b.seen) - urgency(a.seen));
-  const cards = ordered.map(({ mirror, seen: { status, attention, calm } }) => {
+  const cards = ordered.map(({ mirror, seen: { status, attention } }) => {
     const state = stateOf({ status, attention });
     return html`<li class="card ${state.kind}">
       <h2><a href="${linkTo({ mirror })}">${status.mirror}</a></h2>
       <p><span class="chip ${state.kind}">${state.text}</span></p>
-      <p>${attention[0]?.text ?? calm}</p>
+      <p>${attention[0]?.text ?? 'Nothing needs attention.'}</p>
     </li>`;
   });
   const stopped = refused.map(

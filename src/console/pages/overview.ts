@@ -6,11 +6,19 @@ import { range } from '../../cli/output/format-values.ts';
 import type { Attention } from '../../cli/status/attention-list.ts';
 import { rowsOf } from '../../cli/status/current-status.ts';
 import { windowWords } from '../../cli/status/window-waits.ts';
-import { progressWords } from '../../cli/status/run-progress.ts';
+import { tickWords } from '../../worker/queues/run-schedule.ts';
 import { consoleText, withoutPlans } from '../view/console-text.ts';
 import { actionForm } from '../view/form.ts';
-import { liveArea } from '../view/live-area.ts';
-import { html, type Html, linkTo, type Page, type PageRequest, prose } from '../view/page.ts';
+import { liveArea, progressLine } from '../view/live-area.ts';
+import {
+  html,
+  type Html,
+  linkTo,
+  type Page,
+  type PageRequest,
+  prose,
+  timeText,
+} from '../view/page.ts';
 import { factsTable } from '../view/table.ts';
 import { plotsSection } from './plots.ts';
 import { rehearsalLink } from './rehearsal/rehearsal.ts';
@@ -54,6 +62,8 @@ export function stateOf({ status, attention }: Pick<PageStatus, 'status' | 'atte
   kind: 'good' | 'bad' | 'busy';
   text: string;
 } {
+  if (status.paused && attention.every(({ code }) => code === 'paused'))
+    return { kind: 'busy', text: 'Paused' };
   if (attention.length > 0) return { kind: 'bad', text: 'Needs attention' };
   if (status.running) return { kind: 'busy', text: 'A run is in progress' };
   if (status.held.some(isDecided)) return { kind: 'busy', text: 'Approved changes await a run' };
@@ -63,8 +73,8 @@ export function stateOf({ status, attention }: Pick<PageStatus, 'status' | 'atte
 }
 
 /** Returns whether some of what a plan withheld is approved, and no run has sent it yet. */
-function isDecided({ undecided, ...held }: PageStatus['status']['held'][number]): boolean {
-  return guardNames.some((of) => held[of] > undecided[of]);
+function isDecided({ ready }: PageStatus['status']['held'][number]): boolean {
+  return guardNames.some((of) => ready[of] > 0);
 }
 
 function problemsIn({ conflicts, rejected, invalid }: PageStatus['status']): number {
@@ -86,16 +96,16 @@ function stateSection(request: PageRequest, seen: PageStatus): Html {
   const { kind, text } = stateOf(seen);
   const { running } = status;
   const progress = running
-    ? html`<p>${progressWords({ at: status.at, running })}</p>
-        ${
-          running.total === null
-            ? ''
-            : html`<progress
-                aria-label="Progress of the run"
-                max="${running.total}"
-                value="${running.done}"
-              ></progress>`
-        }`
+    ? html`${progressLine(status)}
+      ${
+        running.total === null
+          ? ''
+          : html`<progress
+              aria-label="Progress of the run"
+              max="${running.total}"
+              value="${running.done}"
+            ></progress>`
+      }`
     : '';
   const canaries = (status.canaries ?? []).map(
     (one) => html`<p class="quiet">${prose(canaryWords(one))}.</p>`,
@@ -107,7 +117,7 @@ function stateSection(request: PageRequest, seen: PageStatus): Html {
   );
   return html`<p class="state"><span class="chip ${kind}">${text}</span> ${provenWords(seen)}</p>
     ${canaries} ${waits} ${progress}
-    <div class="row">${running ? '' : runForms(request, seen)} ${rehearsalLink(request)}</div>`;
+    <div class="row">${runForms(request, seen)} ${rehearsalLink(request)}</div>`;
 }
 
 function runForms(request: PageRequest, { status }: PageStatus): Html | '' {
@@ -116,16 +126,31 @@ function runForms(request: PageRequest, { status }: PageStatus): Html | '' {
     const label = 'End the pause';
     return actionForm(request, { action: 'resume', label, needsReason: 'optional' });
   }
-  return html`${actionForm(request, { action: 'run-full', label: 'Run now' })}
-    ${actionForm(request, { action: 'run-fast', label: 'Fast run' })}
+  const { running } = status;
+  const runs = html`${actionForm(request, { action: 'run-full', label: 'Run now' })}
+  ${actionForm(request, { action: 'run-fast', label: 'Fast run' })}`;
+  return html`${running ? '' : runs}
     <details class="inline">
       <summary>Pause</summary>
+      <p class="quiet">
+        No further run begins.${running ? ' The run in progress goes on to its end.' : ''}
+      </p>
       ${actionForm(request, { action: 'pause', label: 'Pause', needsReason: true })}
     </details>`;
 }
 
-function attentionSection(request: PageRequest, { attention, calm }: PageStatus): Html {
-  if (attention.length === 0) return html`<p class="quiet">${prose(calm)}</p>`;
+function calmPart(request: PageRequest, { status }: PageStatus): Html {
+  const problems = problemsIn(status);
+  if (problems === 0) return html`<p class="quiet">Nothing needs attention.</p>`;
+  return html`<p class="quiet">
+    Nothing needs attention, except
+    <a href="${linkTo(request, 'problems')}">${counted(problems, 'record')} with a problem</a>.
+  </p>`;
+}
+
+function attentionSection(request: PageRequest, seen: PageStatus): Html {
+  const { attention } = seen;
+  if (attention.length === 0) return calmPart(request, seen);
   return html`<section class="attention" aria-label="What needs attention">
     <h2>What needs attention</h2>
     <ul>
@@ -153,28 +178,42 @@ function remedy(request: PageRequest, { code }: Attention): Html | '' {
   return '';
 }
 
-function figures(request: PageRequest, { status, due }: PageStatus): Html {
+function figures(request: PageRequest, seen: PageStatus): Html {
+  const { status } = seen;
   const { recorded, held } = status;
   const waiting = held.reduce(
     (sum, { undecided }) => sum + guardNames.reduce((all, of) => all + undecided[of], 0),
     0,
   );
   const approved = held.reduce(
-    (sum, { undecided, ...all }) =>
-      sum + guardNames.reduce((more, of) => more + Math.max(0, all[of] - undecided[of]), 0),
+    (sum, { ready }) => sum + guardNames.reduce((all, of) => all + ready[of], 0),
     0,
   );
   const problems = problemsIn(status);
   const tile = (value: string, what: string, path: string): Html =>
     html`<a class="tile" href="${linkTo(request, path)}"><b>${value}</b> ${what}</a>`;
-  const next = due[0];
   return html`<div class="tiles">
     ${tile(recorded ? withCommas(recorded.contacts) : '–', 'people recorded', 'people')}
     ${tile(withCommas(waiting), 'await a decision', 'approvals')}
     ${approved > 0 ? tile(withCommas(approved), 'approved, wait for a run', 'approvals') : ''}
-    ${tile(withCommas(problems), 'records with a problem', 'problems')}
-    ${tile(next ? next.at.slice(11, 16) : '–', next ? `next run (${next.run})` : 'nothing is scheduled', 'runs')}
+    ${tile(withCommas(problems), 'records with a problem', 'problems')} ${nextTile(request, seen)}
   </div>`;
+}
+
+/** Returns when the schedule is due next; nothing while no worker begins anything. */
+function nextTile(request: PageRequest, { status, due, attention }: PageStatus): Html | '' {
+  if (status.paused || attention.some(({ code }) => code === 'redis_away')) return '';
+  const [next] = due;
+  const [day, time] = next ? timeText(next.at).split(', ') : [];
+  return html`<a class="tile" href="${linkTo(request, 'runs')}"
+    ><b>${time ?? '–'}</b>
+    ${next ? `${day}: next ${tickName(next.run)}` : 'nothing is scheduled'}</a
+  >`;
+}
+
+function tickName(tick: PageStatus['due'][number]['run']): string {
+  if (tick === 'sentinel') return tickWords(tick);
+  return tick === 'templates' ? 'run for templates' : `${tickWords(tick)} run`;
 }
 
 function details({ status, due }: PageStatus): Html {

@@ -2,9 +2,11 @@
 import { Invalid, renderProblem } from '../../domain/errors.ts';
 import type { Key } from '../../domain/record.ts';
 import { searchPeople } from '../../cli/dossier/person-search.ts';
+import { approvalFinder } from '../../cli/lookup/held-changes.ts';
 import { maskedText } from '../../cli/lookup/masked-request.ts';
 import type { Seen } from '../../cli/lookup/snapshot-command.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
+import { byWords } from '../../cli/output/decision-words.ts';
 import { changeName } from '../../cli/output/change-words.ts';
 import { channelName, withChannelNames } from '../view/channel-name.ts';
 import { html, type Html, linkTo, type Page, type PageRequest, prose } from '../view/page.ts';
@@ -121,6 +123,8 @@ function note(text: string): Html {
 }
 
 const listed = 10;
+/** How many changes are looked at, to find some that nobody has decided about. */
+const looked = 1_000;
 
 /** One person of a list, with what it is about. */
 interface Listed {
@@ -128,7 +132,7 @@ interface Listed {
   text: string;
 }
 
-function listsOf(request: PageRequest, { snapshot, names }: Seen): Html {
+function listsOf(request: PageRequest, { snapshot, names, config, now }: Seen): Html {
   if (!snapshot) return html`<p class="quiet">There is no snapshot yet.</p>`;
   const { retryLater, awaitingApproval } = snapshot;
   const told = ({ key, part, reason }: { key: Key; part: string; reason: string }): Listed => {
@@ -138,12 +142,19 @@ function listsOf(request: PageRequest, { snapshot, names }: Seen): Html {
   };
   const refused = retryLater.refusedOptOuts(listed).map(told);
   const conflicts = retryLater.conflicts('contact', listed).map(told);
-  const held = awaitingApproval
+  const approvalOf = approvalFinder(snapshot, { approvers: config.approvers, now });
+  const withheld = awaitingApproval
     .current()
-    .flatMap(({ plan }) => awaitingApproval.changes(plan, listed))
+    .flatMap(({ plan }) => awaitingApproval.changes(plan, looked))
     .filter(({ kind }) => kind === 'contact')
-    .slice(0, listed)
-    .map(({ key, op, part }) => ({ key, text: heldText(request, op, part) }));
+    .map(({ kind, key, op, part }): Listed & { isApproved: boolean } => {
+      const approval = approvalOf({ kind, key, op, part });
+      const end = approval ? `: approved${byWords(approval)}, waits for a run` : '';
+      const text = `${heldText(request, op, part)}${end}`;
+      return { key, text, isApproved: approval !== undefined };
+    });
+  const held = withheld.filter(({ isApproved }) => !isApproved).slice(0, listed);
+  const approved = withheld.filter(({ isApproved }) => isApproved).slice(0, listed);
   const section = (title: string, people: readonly Listed[], more: Html): Html | '' =>
     people.length === 0
       ? ''
@@ -168,5 +179,6 @@ function listsOf(request: PageRequest, { snapshot, names }: Seen): Html {
   return html`${section('Opt-outs that could not be applied', refused, link('problems?class=rejected', 'All that was refused'))}
   ${section('Conflicts', conflicts, link('problems?class=conflict', 'All conflicts'))}
   ${section('Awaiting approval', held, link('approvals', 'All that awaits approval'))}
+  ${section('Approved, waits for a run', approved, link('approvals', 'All that is approved'))}
   ${isCalm ? html`<p class="quiet">Nobody waits for a decision: no conflict, no refused opt-out, and nothing awaits approval.</p>` : ''}`;
 }

@@ -22,9 +22,12 @@ export function remedyOf(request: PageRequest, { cause, values, fix, option }: G
   ${basename(request.mirror.config.file)} says what it means (${prose(`\`${fix}\``)}).`;
 }
 
+const notAnAddress = /^"([^"]*)" is not an email address/;
+const inColumn = 'The column "$1" holds something that is not an address';
+
 /** Returns the reason, with the channel in words where an option of the configuration stands. */
 export function saidOf(request: PageRequest, reason: string, option: string | undefined): string {
-  if (option === undefined) return reason;
+  if (option === undefined) return reason.replace(notAnAddress, inColumn);
   const at = /^contacts\.channels\[(\d+)\]/.exec(option)?.[1];
   const id = request.mirror.config.contacts?.channels[Number(at)]?.id;
   const what = id === undefined ? option : `${channelName(request, id)} (\`${option}\`)`;

@@ -10,11 +10,21 @@ import type { ProblemGroup } from '../../engine/report/problem-groups.ts';
 import { heldReason, standingGroups } from '../../cli/lookup/standing-problems.ts';
 import type { Seen } from '../../cli/lookup/snapshot-command.ts';
 import { classWords, type ShownGroup, shownGroups } from '../../cli/output/problem-groups.ts';
+import { instant } from '../../cli/output/format-values.ts';
 import type { CurrentStatus } from '../../cli/status/mirror-status.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import { withChannelNames } from '../view/channel-name.ts';
 import { actionForm } from '../view/form.ts';
-import { html, type Html, linkTo, type Page, type PageRequest, prose, raw } from '../view/page.ts';
+import {
+  html,
+  type Html,
+  linkTo,
+  type Page,
+  type PageRequest,
+  prose,
+  raw,
+  timeOf,
+} from '../view/page.ts';
 import { personLink } from '../view/person-link.ts';
 import { remedyOf, saidOf } from './problem-remedy.ts';
 
@@ -82,13 +92,21 @@ function bodyOf(request: PageRequest, { snapshot, names }: Seen): Html {
   const isRefused = all.some((group) => group.class === 'rejected');
   const isNone = groups.length + waiting.length === 0;
   const file = linkTo(request, `problems.csv${queryOf(asked)}`);
-  return html`${tabs(request, { all, held }, asked)}
+  return html`${asOf(request, snapshot)} ${tabs(request, { all, held }, asked)}
     <div class="row">
       ${isNone ? '' : html`<a class="button" href="${file}">Download as CSV</a>`}
       ${isRefused ? actionForm(request, { action: 'retry', label: 'Try all that was refused again', needsReason: 'optional' }) : ''}
     </div>
     ${waiting.map((one) => heldPart(request, snapshot, one))} ${sections}
     ${isNone ? html`<p class="quiet">No problems are recorded.</p>` : ''}`;
+}
+
+/** Says that a run in progress is not in the list yet. */
+function asOf({ mirror }: PageRequest, { runs }: Snapshot): Html | '' {
+  if (!mirror.status().status.running) return '';
+  const last = runs.newest(5).find(({ endedAt }) => endedAt !== null);
+  const since = last ? html`As of the run of ${timeOf(instant(last.startedAt))}.` : '';
+  return html`<p class="quiet">${since} The run in progress adds its problems when it ends.</p>`;
 }
 
 /** What stands for a value that may be personal. */
@@ -103,7 +121,11 @@ interface Listed {
   held: readonly HeldRecords[];
 }
 
-const tabWords = { ...classWords, held: 'awaiting a decision' };
+const tabWords = {
+  ...classWords,
+  held: 'awaiting a decision',
+  rejected: 'refused by the platform',
+};
 
 function tabs(request: PageRequest, { all, held }: Listed, asked: ProblemClass | undefined): Html {
   const waiting = held.reduce((sum, { open }) => sum + open, 0);
@@ -132,8 +154,8 @@ interface HeldRecords {
 function heldOf({ held }: CurrentStatus): HeldRecords[] {
   return guardNames.flatMap((guard) => {
     const open = Math.max(0, ...held.map(({ undecided }) => undecided[guard]));
-    const all = Math.max(0, ...held.map((plan) => plan[guard]));
-    return all === 0 ? [] : [{ guard, open, approved: Math.max(0, all - open) }];
+    const approved = Math.max(0, ...held.map(({ ready }) => ready[guard]));
+    return open + approved === 0 ? [] : [{ guard, open, approved }];
   });
 }
 
@@ -172,7 +194,10 @@ function groupPart(
   const remedy = remedyOf(request, group);
   const file = linkTo(request, `problems.csv${queryOf(of)}`);
   return html`<section>
-    <h2>${withCommas(count)} × ${classWords[of]}${kind === 'template' ? ', templates' : ''}</h2>
+    <h2>
+      ${withCommas(count)} ×
+      ${group.cause === 'crm-refused' ? 'refused by the CRM' : tabWords[of]}${kind === 'template' ? ', templates' : ''}
+    </h2>
     <p>${prose(withChannelNames(request, saidOf(request, reason, group.option)))}</p>
     ${remedy === '' ? '' : html`<p><strong>What to do:</strong> ${remedy}</p>`}
     <ul>

@@ -43,7 +43,7 @@ export const runPage: Page = {
     const body = html`${facts(run)} ${undoPart(request, found)}
       <section>
         <h2>Changes</h2>
-        <p>${changeWords(run.changes)}</p>
+        <p>${changesOf(run)}</p>
         ${filterForm(request, filters(channels))} ${diff(request, found)}
       </section>
       ${requestsSection(found)}`;
@@ -51,7 +51,18 @@ export const runPage: Page = {
   },
 };
 
+/** Returns the changes in words. What was planned again is in the list under that outcome. */
+export function changesOf({ changes, status }: ListedRun): string {
+  return changeWords(changes, { stale: '', planned: unsentWords(status) });
+}
+
+function unsentWords(status: ListedRun['status']): string {
+  return status === 'running' ? 'still to send' : outcomeName('planned');
+}
+
 interface Line extends ToldChange {
+  /** Whether the run is in progress. */
+  isOpen: boolean;
   rule: string | null;
   /** The address of the person's page; undefined for a template. */
   href: string | undefined;
@@ -83,8 +94,11 @@ function read(request: PageRequest, seen: Seen): Found | undefined {
     after: after === undefined ? undefined : Number(after),
     count: perPage,
   });
-  const lines = changes.map((change) => ({
+  // What was planned again is shown to those who ask for it.
+  const shown = changes.filter((change) => change.state !== 'stale' || state === 'stale');
+  const lines = shown.map((change) => ({
     ...changeOf(change, names(change)),
+    isOpen: run.status === 'running',
     rule: change.rule,
     href: change.kind === 'contact' ? personLink(request, snapshot, change.key) : undefined,
   }));
@@ -187,12 +201,13 @@ const signs: Readonly<Record<string, readonly [sign: string, style: string]>> = 
 const replanned = ['·', 'quiet'] as const;
 
 function line(change: Line): Html {
-  const { op, outcome, part, key, reason, fix, rule, approval, kind, href } = change;
+  const { op, outcome, part, key, reason, fix, rule, approval, kind, href, isOpen } = change;
   const isDone = outcome === 'acked';
   const notDone = outcome === 'stale' ? replanned : ['!', 'refused'];
   const [sign, style] = isDone ? (signs[op] ?? ['~', 'changed']) : notDone;
   const who = href === undefined ? key : html`<a href="${href}">${key}</a>`;
-  const what = isDone ? changeName(op, true) : `${outcomeName(outcome)}: ${changeName(op, false)}`;
+  const state = outcome === 'planned' && isOpen ? unsentWords('running') : outcomeName(outcome);
+  const what = isDone ? changeName(op, true) : `${state}: ${changeName(op, false)}`;
   const notes = [
     ...(reason === null ? [] : [renderProblem({ reason, fix })]),
     ...(rule === null ? [] : [ruleText(rule)]),
@@ -214,7 +229,7 @@ function requestsSection({ run: { requests, ...run }, failed }: Found): Html {
         ? html`<p class="quiet">They are counted when the run ends.</p>`
         : html`<p>
               ${withCommas(requests.total)} requests, of which ${withCommas(requests.rateLimited)}
-              were delayed by a rate limit.
+              were refused by a rate limit (429).
             </p>
             ${counts.length === 0 ? '' : routes(counts)}`
     }

@@ -3,7 +3,6 @@ import { withCommas } from '../../domain/values/counted.ts';
 import { statusWords, tookWords } from '../../cli/status/run-history.ts';
 import {
   askedWords,
-  changeWords,
   type ListedRun,
   listedRuns,
   modeWords,
@@ -11,6 +10,7 @@ import {
 import type { RunFilter } from '../../snapshot/tables/run-history.ts';
 import { choice, filterForm, withQuery } from '../view/filter-form.ts';
 import { html, type Html, linkTo, type Page, type PageRequest, timeOf } from '../view/page.ts';
+import { changesOf } from './run.ts';
 import { type Cell, numbers, table } from '../view/table.ts';
 
 const perPage = 20;
@@ -82,6 +82,6 @@ function row(request: PageRequest, run: ListedRun): Cell[] {
     html`${statusWords(run)}${note}`,
     tookWords(run),
     requests ? withCommas(requests.total) : '–',
-    changeWords(run.changes),
+    changesOf(run),
   ];
 }

@@ -50,7 +50,7 @@ export async function renderPage(frame: Frame): Promise<string> {
           ${nav.length > 0 ? navigation(nav) : ''}
           <main id="main" tabindex="-1">
             <h1>${title}</h1>
-            ${flash ? notice(flash) : ''} ${body}
+            ${flash ? notice(flash, mirror?.href) : ''} ${body}
           </main>
         </div>
       </body>
@@ -83,10 +83,17 @@ function navigation(links: readonly NavLink[]): Html {
   </nav>`;
 }
 
-function notice({ kind, lines }: NonNullable<Frame['flash']>): Html {
+/** The line that an action answers whose progress the overview shows. */
+export const runBegun = 'The run has begun. The overview shows its progress.';
+
+function notice({ kind, lines }: NonNullable<Frame['flash']>, overview = '/'): Html {
+  const said = (line: string): Html =>
+    line === runBegun
+      ? html`The run has begun. <a href="${overview}">The overview</a> shows its progress.`
+      : prose(line);
   // Columns of a report stand below each other only in letters of one width.
   const isReport = lines.some((line) => /\S {3,}\S/.test(line));
   return html`<div class="flash ${kind}" role="status" tabindex="0">
-    ${isReport ? html`<pre>${lines.join('\n')}</pre>` : lines.map((line) => html`<p>${prose(line)}</p>`)}
+    ${isReport ? html`<pre>${lines.join('\n')}</pre>` : lines.map((line) => html`<p>${said(line)}</p>`)}
   </div>`;
 }

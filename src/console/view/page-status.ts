@@ -2,7 +2,6 @@
 import type { Config } from '../../config/config.ts';
 import { attentionOf, type Attention } from '../../cli/status/attention-list.ts';
 import {
-  calmOf,
   type Due,
   dueOf,
   readCurrentStatus,
@@ -15,8 +14,6 @@ import type { CurrentStatus } from '../../cli/status/mirror-status.ts';
 export interface PageStatus {
   status: CurrentStatus;
   attention: Attention[];
-  /** Shown if nothing needs attention. */
-  calm: string;
   due: Due[];
 }
 
@@ -28,7 +25,7 @@ export function readPageStatus(config: Config, timeoutMs?: number): PageStatus {
   const { status, fault } = readOrFault(config, timeoutMs);
   const due = dueOf({ config, now: Date.parse(status.at) });
   const attention = fault ? [fault] : attentionOf(status);
-  return { status, attention, calm: calmOf(status), due };
+  return { status, attention, due };
 }
 
 function readOrFault(

@@ -35,8 +35,8 @@ export interface ApplyContext {
   timeoutMs: number;
   /** When the slice ends and the source is checked again, in milliseconds since the epoch. */
   endsAt: number;
-  /** The number of changes in the plan. */
-  planned: number;
+  /** The number of changes that the guards have let pass so far. */
+  passed: number;
 }
 
 /** A record that has a request in flight. */

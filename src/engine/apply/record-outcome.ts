@@ -48,7 +48,7 @@ export async function recordOutcome(
   });
   applying.tally.outcome(type, change, outcome);
   const done = applying.tally.outcomeCount(type.name);
-  const of = Math.max(done, applying.planned);
+  const of = Math.max(done, applying.passed);
   run.progress({ stage: 'applying', kind: type.name, done, of });
 }
 

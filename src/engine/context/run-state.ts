@@ -76,8 +76,12 @@ export interface RunState extends Started {
   /** Why the run compares everything, or reads the whole source. */
   because: FullCode[];
   plan: Plan | undefined;
-  /** The estimated duration of the plan. */
+  /** The estimated duration of the plan; of what the guards let pass once that is known. */
   forecast: Forecast | undefined;
+  /** Whether it is. */
+  isForeseen: boolean;
+  /** The numbers of changes that the guards have let pass. */
+  passed: Record<RecordTypeName, number>;
   failure: ExpectedError | undefined;
   readonly review: ReviewState;
 }
@@ -115,6 +119,8 @@ export function stateOf(started: Started): RunState {
     because: started.run.mode === 'full' ? [...(started.options.because ?? [])] : [],
     plan: undefined,
     forecast: undefined,
+    isForeseen: false,
+    passed: { contact: 0, template: 0 },
     failure: undefined,
     review: {
       held: new Map(),

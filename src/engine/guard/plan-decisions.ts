@@ -82,7 +82,8 @@ export function approvePlan(
       }
       return { ...noneLeft, part: undefined, held, rest: byGuard(() => 0) };
     }
-    const { made, told } = toApprove(snapshot, { plan, only }, { now: decision.at });
+    const verified = { approvers: undefined, now: decision.at };
+    const { made, told } = toApprove(snapshot, { plan, only }, verified);
     if (made.length === 0) return { part: undefined, ...told };
     const part = awaitingApproval.keepPart(plan, {
       is: 'approved',
@@ -100,11 +101,13 @@ export function approvePlan(
 export function toApprove(
   snapshot: Snapshot,
   { plan, only }: { plan: string; only: PartFilter },
-  verified: { approvers?: Approvers; now: number },
+  verified: { approvers: Approvers | undefined; now: number },
 ) {
   const { chosen, others, unknown } = choose(snapshot, plan, only);
   const { made, unmade } = withoutUncreated(snapshot, chosen, verified);
-  const counts = { held: countOf(made), rest: countOf([...others, ...unmade]) };
+  const covered = approvedBy(snapshot, approvalsInForce(snapshot, verified));
+  const left = [...others, ...unmade].filter((change) => !covered.has(nameOf(change)));
+  const counts = { held: countOf(made), rest: countOf(left) };
   return { made, told: { ...noneLeft, ...counts, uncreated: peopleIn(unmade), unknown } };
 }
 
@@ -171,7 +174,14 @@ function approvedElsewhere(
   verified: Parameters<typeof approvalsInForce>[1],
 ): ReadonlySet<string> {
   const others = approvalsInForce(snapshot, verified).filter((one) => one.plan !== plan);
-  return new Set(others.flatMap((one) => snapshot.awaitingApproval.shown(one.plan).map(nameOf)));
+  return approvedBy(snapshot, others);
+}
+
+function approvedBy(
+  { awaitingApproval }: Snapshot,
+  approvals: readonly { plan: string }[],
+): ReadonlySet<string> {
+  return new Set(approvals.flatMap(({ plan }) => awaitingApproval.shown(plan).map(nameOf)));
 }
 
 /** Limits the open approvals of these changes to the other changes that they cover. */
@@ -250,7 +260,7 @@ function peopleOf(
 function withoutUncreated(
   snapshot: Snapshot,
   changes: readonly HeldChange[],
-  { approvers, now }: { approvers?: Approvers; now: number },
+  { approvers, now }: { approvers: Approvers | undefined; now: number },
 ): { made: HeldChange[]; unmade: HeldChange[] } {
   const inForce = approvalsInForce(snapshot, { approvers, now }).map(({ plan }) => plan);
   const created = new Set(changes.filter(({ op }) => op === 'create').map(({ key }) => key));

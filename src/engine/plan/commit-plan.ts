@@ -11,14 +11,18 @@
  *   the rest, in one transaction   nothing of it is written: a renamed person is recorded under
  *                                  both keys, or under neither
  */
+import type { Plan } from '../report/run-summary.ts';
 import type { Stretch } from '../../snapshot/database/plan-chunks.ts';
 import { type RunContext, supersededKeys } from '../context/run-context.ts';
 
 const remarksAtOnce = 500;
 
-/** Writes the plan. `more` is called in the same transaction as the rest. */
-export async function commitPlan(run: RunContext, more?: () => void): Promise<void> {
-  await yielding(run, steps(run, more));
+/**
+ * Writes the plan. `more` is called in the same transaction as the rest. Returns the numbers of
+ * changes that are to be sent, which excludes what the guards withhold.
+ */
+export async function commitPlan(run: RunContext, more?: () => void): Promise<Plan['changes']> {
+  return yielding(run, steps(run, more));
 }
 
 /** Runs the steps and yields in between. Skips people that another run has locked. */
@@ -37,15 +41,20 @@ export function commitNow(run: RunContext): void {
 }
 
 /** Writes the plan in steps. Each step is atomic. */
-function* steps(run: RunContext, more?: () => void): Generator<undefined, void> {
+function* steps(run: RunContext, more?: () => void): Generator<undefined, Plan['changes']> {
   const { snapshot, clock, id } = run;
   const { staging, journal, transaction } = snapshot;
+  const counts: Plan['changes'] = { contact: {}, template: {} };
+  const adopt = (stretch?: Stretch): void => {
+    for (const { kind, op } of journal.adopt(id, clock.now(), stretch))
+      counts[kind][op] = (counts[kind][op] ?? 0) + 1;
+  };
   yield* updateDoNotContact(run);
   let last: Stretch | undefined;
   for (const chunk of staging.chunks()) {
     const whole = last;
     yield;
-    if (whole) transaction(() => journal.adopt(id, clock.now(), whole));
+    if (whole) transaction(() => adopt(whole));
     last = chunk;
   }
   yield* recordAlone(run);
@@ -54,9 +63,10 @@ function* steps(run: RunContext, more?: () => void): Generator<undefined, void> 
     more?.();
     staging.adoptForgotten();
     staging.adoptNoted();
-    journal.adopt(id, clock.now(), last);
+    adopt(last);
   });
   staging.clearDecisions();
+  return counts;
 }
 
 function* updateDoNotContact({ snapshot, doNotContact, clock }: RunContext): Generator<undefined> {

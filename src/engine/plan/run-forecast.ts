@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import { ops } from '../../domain/change.ts';
 import type { RouteLimit } from '../../domain/route-limit.ts';
-import { forecast, type Forecast, type Needs } from '../report/duration-forecast.ts';
+import { forecast, type Forecast, forecastAgain, type Needs } from '../report/duration-forecast.ts';
 import { type Meta, metaValue } from '../../snapshot/database/meta-table.ts';
 import { type Plan, planning } from '../report/run-summary.ts';
 import type { RecordType } from '../../records/record-type.ts';
@@ -57,29 +57,50 @@ export async function readPlan({
 /** The plan to forecast, and the platform's limits as the mirror knows them. */
 interface Forecasting {
   types: readonly RecordType[];
-  plan: Plan;
+  plan: Pick<Plan, 'changes'>;
   mirror: Pick<Mirror, 'limits' | 'reserve'>;
 }
 
 /** Forecasts the duration of a plan from the platform's known rate limits. */
 export function forecastRun(run: RunContext, { types, plan, mirror }: Forecasting): Forecast {
-  const needs: Needs = {};
-  const need = (route: string, n: number): void => void (needs[route] = (needs[route] ?? 0) + n);
-  for (const type of types) {
-    for (const op of ops) {
-      const n = plan.changes[type.name][op] ?? 0;
-      need(type.route(op), n);
-      // A record that was not listed is looked up before it is created.
-      if (op === 'delete' || (op === 'create' && run.mode !== 'full')) need(type.lookRoute(op), n);
-    }
-  }
   const remembered = Object.entries(seenLimits(run.snapshot.meta)).map(
     ([route, one]): [string, RouteLimit] => [route, { ...one, left: undefined }],
   );
   const now = Object.entries(mirror.limits()).filter(([, { limit }]) => limit !== undefined);
-  return forecast(needs, {
+  return forecast(needsOf(run, types, plan.changes), {
     limits: Object.fromEntries([...remembered, ...now]),
     reserve: mirror.reserve,
     readMs: run.clock.now() - run.startedAt,
   });
+}
+
+/** Counts the requests of these changes by route. */
+function needsOf(
+  { mode }: Pick<RunContext, 'mode'>,
+  types: readonly RecordType[],
+  changes: Plan['changes'],
+): Needs {
+  const needs: Needs = {};
+  const need = (route: string, n: number): void => void (needs[route] = (needs[route] ?? 0) + n);
+  for (const type of types) {
+    for (const op of ops) {
+      const n = changes[type.name][op] ?? 0;
+      need(type.route(op), n);
+      // A record that was not listed is looked up before it is created.
+      if (op === 'delete' || (op === 'create' && mode !== 'full')) need(type.lookRoute(op), n);
+    }
+  }
+  return needs;
+}
+
+/** Forecasts the changes of a plan that the guards let pass. */
+export function forecastPassed(
+  run: Pick<RunContext, 'mode'>,
+  whole: Forecast,
+  { types, plan, mirror }: Forecasting,
+): Forecast {
+  const seen = { limits: mirror.limits(), reserve: mirror.reserve };
+  const needs = needsOf(run, types, plan.changes);
+  const routes = whole.routes.map((one) => ({ ...one, requests: needs[one.route] ?? 0 }));
+  return forecastAgain({ ...whole, routes }, seen);
 }

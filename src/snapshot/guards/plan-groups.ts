@@ -1,6 +1,6 @@
 /** Reads what awaits approval as people look at it: by cause and channel, or of one record. */
 import type { Statements } from '../database/prepared-statements.ts';
-import type { GuardClass } from '../../domain/guard-classes.ts';
+import { byGuard, type GuardClass } from '../../domain/guard-classes.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 import { type HeldChange } from './plan-parts.ts';
 import { further, isLeft, isOpen, isRejected, order, shown } from './withheld-sql.ts';
@@ -39,6 +39,8 @@ export interface PlanGroups {
    * limited to, and by which of these approvals covers them.
    */
   statedGroups(plan: string, approvals: readonly { plan: string }[]): StatedGroup[];
+  /** Counts, by guard, the records with such a change that one of these approvals covers. */
+  countApproved(plan: string, approvals: readonly { plan: string }[]): Record<GuardClass, number>;
   /** Returns the first `count` of these changes for which a guard asks. */
   firstWaiting(plan: string, guard: GuardClass, count: number): HeldChange[];
   /** Returns what became of the newest `count` approvals that runs have used. */
@@ -84,7 +86,32 @@ export function planGroupsIn(db: Statements): PlanGroups {
     waitingOf: (kind, key) => waitingOf.all({ kind, key }),
     statedGroups: (plan, approvals) =>
       stated.all({ plan, approvals: JSON.stringify(approvals.map((one) => one.plan)) }),
+    ...approvedIn(db),
     firstWaiting: (plan, guard, count) => first.all({ plan, guard, count }),
     decidedLately: (count) => lately.all(count),
+  };
+}
+
+function approvedIn(db: Statements): Pick<PlanGroups, 'countApproved'> {
+  const approved = db.prepare<
+    { plan: string; approvals: string },
+    { guard: GuardClass; n: number }
+  >(
+    `select h.guard, count(distinct h.key) n
+     from held_plan s join held h on h.batch = s.batch
+     where s.plan = @plan and ${isLeft} and ${isOpen} and exists (
+       select 1 from held_plan p join held b on b.batch = p.batch
+       where p.plan in (select value from json_each(@approvals))
+         and b.kind = h.kind and b.key = h.key and b.guard = h.guard
+         and b.op = h.op and b.part = h.part)
+     group by h.guard`,
+  );
+  return {
+    countApproved(plan, approvals) {
+      if (approvals.length === 0) return byGuard(() => 0);
+      const names = JSON.stringify(approvals.map((one) => one.plan));
+      const counts = approved.all({ plan, approvals: names });
+      return byGuard((guard) => counts.find((one) => one.guard === guard)?.n ?? 0);
+    },
   };
 }

@@ -17,9 +17,9 @@ import { inStretch, most, stretchesOf, whole, type Stretch } from '../database/p
 export interface Journal {
   /**
    * Adds the staged plan, or a chunk of it, without the changes that guards withhold. `at` is when
-   * it was planned, in milliseconds since the epoch.
+   * it was planned, in milliseconds since the epoch. Returns what it added.
    */
-  adopt(run: string, at: number, stretch?: Stretch): void;
+  adopt(run: string, at: number, stretch?: Stretch): JournaledOp[];
   /** Returns the planned changes of a key, in sending order. */
   planned(part: PlanPart, key: Key): JournaledChange[];
   /** Returns planned changes by key, for the next `count` keys after `after` that have any. */
@@ -71,10 +71,11 @@ export interface PlanPart {
   phase: number;
 }
 
+/** What a change is about. */
+export type JournaledOp = Pick<JournaledChange, 'kind' | 'op'>;
+
 /** The number of changes of one record type, operation and state. */
-export interface JournalTally {
-  kind: RecordTypeName;
-  op: JournaledChange['op'];
+export interface JournalTally extends JournaledOp {
   state: ChangeState;
   n: number;
   /** How many of them opt in a person that the same run created. */
@@ -100,11 +101,12 @@ const isOther = 'run not in (select value from json_each(?))';
 
 /** Prepares the statements about the journal. */
 export function changesIn(db: Statements): Journal {
-  const adopt = db.prepare<Stretch & { run: string; at: number }>(
+  const adopt = db.prepare<Stretch & { run: string; at: number }, JournaledOp>(
     `insert into change (run, ${carried}, state, planned_at)
      select @run, ${carried}, 'planned', @at
      from temp.planned indexed by planned_in_order
-     where held = 0 and ${inStretch} order by phase, kind, key, seq`,
+     where held = 0 and ${inStretch} order by phase, kind, key, seq
+     returning kind, op`,
   );
   const sent = db.prepare(`update change set state = 'sent', sent_at = ? where seq = ?`);
   const move = db.prepare(
@@ -143,7 +145,7 @@ export function changesIn(db: Statements): Journal {
   return {
     ...plannedIn(db),
     ...askingIn(db),
-    adopt: (run, at, stretch = whole) => void adopt.run({ run, at, ...stretch }),
+    adopt: (run, at, stretch = whole) => adopt.all({ run, at, ...stretch }),
     move: (seq, to, { at, reason = null, fix = null }) => {
       if (to === 'sent') sent.run(at, seq);
       else move.run({ seq, to, at, reason, fix });

@@ -131,14 +131,48 @@ export function serveCommands(
   { url, mirror, clock, connections = ownConnections(url) }: CommandQueueOptions,
   work: (sealed: string, tell: (sealed: string) => void) => Promise<string>,
 ): { close(): Promise<void> } {
-  const serve = (how: 'beside' | 'alone', concurrency: number) =>
-    takeJobs<string>(commandsOf(mirror, how), {
+  const serve = (how: 'beside' | 'alone', concurrency: number) => {
+    const once = onceEach(clock);
+    return takeJobs<string>(commandsOf(mirror, how), {
       connections,
       clock,
       concurrency,
       work: async (job) =>
-        work(job.data, (line) => void job.updateProgress(line).catch(() => undefined)),
+        once(job.id, async () =>
+          work(job.data, (line) => void job.updateProgress(line).catch(() => undefined)),
+        ),
     });
+  };
   const served = [serve('alone', 1), serve('beside', atOnce)];
   return { close: async () => void (await Promise.all(served.map(async (one) => one.close()))) };
+}
+
+/**
+ * Returns a function that does the work of a job once. If Redis is away while the work is done, it
+ * offers the job again; that one gets the outcome of the first, instead of a run that finds nothing
+ * left to do.
+ */
+function onceEach(clock: Pick<Clock, 'monotonic'>) {
+  const begun = new Map<string, { outcome: Promise<string>; endedMs: number }>();
+  return async (id: string | undefined, work: () => Promise<string>): Promise<string> => {
+    const nowMs = clock.monotonic();
+    for (const [old, { endedMs }] of begun) {
+      if (nowMs - endedMs > kept.age * 1_000) begun.delete(old);
+    }
+    if (id === undefined) return work();
+    const again = begun.get(id);
+    if (again) return again.outcome;
+    const one = { outcome: work(), endedMs: Number.POSITIVE_INFINITY };
+    begun.set(id, one);
+    try {
+      const outcome = await one.outcome;
+      if (outcome === 'elsewhere') begun.delete(id);
+      return outcome;
+    } catch (error) {
+      begun.delete(id);
+      throw error;
+    } finally {
+      one.endedMs = clock.monotonic();
+    }
+  };
 }

@@ -1,6 +1,8 @@
 /** What outlasts a run: what it held, what was approved of that, and the first load. */
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import type { Send } from '../../../src/domain/exchange.ts';
+import type { Progress } from '../../../src/engine/context/mirror-context.ts';
+import { changesOf, type Forecast } from '../../../src/engine/report/duration-forecast.ts';
 import {
   approve,
   deletes,
@@ -194,4 +196,18 @@ describe('a first load and approvals end although the run fails', () => {
     stage.people.push(...range(5, 50));
     expect((await stage.sync()).contacts.applied).toMatchObject({ create: 45 });
   });
+});
+
+test('what is held or rejected counts neither in the total of a run nor in its forecast', async () => {
+  const stage = await mirrored();
+  exportOf(stage, [person(0, { ch_news: 'no' }), ...range(1, 24)]);
+  const progress = vi.fn<(told: Progress) => void>();
+  const foresees = vi.fn<(forecast: Forecast) => void>();
+  const run = await stage.sync({ progress, foresees });
+  expect(run.contacts).toMatchObject({ applied: { opt_out: 1 }, held: { opt_in: 4 } });
+  const applying = progress.mock.calls.flat().filter(({ stage: at }) => at === 'applying');
+  expect(applying.map(({ done, of }) => [done, of])).toEqual([[1, 1]]);
+  const [forecast] = foresees.mock.calls.flat();
+  expect([...changesOf(forecast ?? { routes: [] })]).toEqual([['contact', 1]]);
+  expect(run.forecast?.routes).toMatchObject([{ requests: 1 }]);
 });

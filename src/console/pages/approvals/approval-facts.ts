@@ -32,18 +32,27 @@ export interface ApprovalFacts {
   plans: readonly ShownPlan[];
   approvals: ReadonlyMap<string, Approval>;
   lately: readonly DecidedGroup[];
+  /** What is rejected, by the hash of the part. */
+  rejected: ReadonlyMap<string, readonly StatedGroup[]>;
 }
 
 /** How many changes of a cause are listed. */
 export const changesShown = 20;
 const approvalsShown = 10;
 
+const nothing: ApprovalFacts = {
+  plans: [],
+  approvals: new Map(),
+  lately: [],
+  rejected: new Map(),
+};
+
 /** Reads it. */
 export function factsOf(
   { snapshot, names, config, now }: Seen,
   { held: plans }: CurrentStatus,
 ): ApprovalFacts {
-  if (!snapshot) return { plans: [], approvals: new Map(), lately: [] };
+  if (!snapshot) return nothing;
   const { awaitingApproval, meta } = snapshot;
   const inForce = approvalsInForce(snapshot, { approvers: config.approvers, now });
   const tell = tellChanges(snapshot, names);
@@ -61,6 +70,11 @@ export function factsOf(
     plans: plans.map((held) => ({ held, causes: causesOf(held) })),
     approvals: new Map(inForce.map((one) => [one.plan, one])),
     lately: awaitingApproval.decidedLately(approvalsShown),
+    rejected: new Map(
+      awaitingApproval
+        .rejections()
+        .map(({ plan }) => [plan, awaitingApproval.statedGroups(plan, [])]),
+    ),
   };
 }
 

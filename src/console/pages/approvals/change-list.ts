@@ -28,7 +28,10 @@ const ids = z.array(z.string());
 /** Returns a function that puts a change into words. */
 export function tellChanges(snapshot: Snapshot, names: Names): (change: HeldChange) => ToldChange {
   return ({ kind, key, op, part, guard, ids: text, isFurther }) => {
-    const found = text === '' ? [] : ids.parse(JSON.parse(text));
+    const named = text === '' ? [] : ids.parse(JSON.parse(text));
+    // Who is missing from the CRM has no record in this reading of it.
+    const found =
+      named.length > 0 || kind === 'template' ? named : snapshot.recorded.originsOf(kind, key);
     const crmIds = found.map((id) => names({ kind, key: id }));
     const gone = (): string => {
       const movedTo = successorsOf(snapshot, key).map((next) => names({ kind, key: next }));

@@ -1,5 +1,5 @@
 /** Renders what was decided: what waits for a run, what is rejected, and what runs have done. */
-import { guardRows } from '../../../domain/guard-classes.ts';
+import { guardRows, timedGuards } from '../../../domain/guard-classes.ts';
 import { withCommas } from '../../../domain/values/counted.ts';
 import { countWords } from '../../../engine/report/guard-text.ts';
 import { isAnyLeft } from '../../../engine/guard/plan-decisions.ts';
@@ -8,6 +8,7 @@ import { byWords } from '../../../cli/output/decision-words.ts';
 import { instant } from '../../../cli/output/format-values.ts';
 import { heldWords } from '../../../cli/status/attention-list.ts';
 import { tickWords } from '../../../worker/queues/run-schedule.ts';
+import type { StatedGroup } from '../../../snapshot/guards/plan-groups.ts';
 import { titledChannel } from '../../view/channel-name.ts';
 import { actionForm } from '../../view/form.ts';
 import { html, type Html, linkTo, type PageRequest, timeAgo, timeOf } from '../../view/page.ts';
@@ -20,13 +21,18 @@ export function approvedSection(
   { plans, approvals }: ApprovalFacts,
   seen: PageStatus,
 ): Html | '' {
-  const groups = plans.flatMap(({ causes }) => causes.flatMap((cause) => cause.groups));
+  const groups = plans.flatMap(({ causes, held }) =>
+    causes.flatMap((cause) =>
+      cause.groups.map((group) => ({ ...group, undoes: held.undoes !== undefined })),
+    ),
+  );
   const waiting = groups.flatMap((group) => {
     const by = group.approval === null ? undefined : approvals.get(group.approval);
     return by ? [{ ...group, by }] : [];
   });
   if (waiting.length === 0) return '';
   const needsFull = waiting.some(({ guard }) => guard === 'delete');
+  const mayDelete = request.mirror.config.policy.deletes !== 'off';
   return html`<section>
     <h2>Approved, waits for the next run</h2>
     <ul>
@@ -34,12 +40,40 @@ export function approvedSection(
         ({ by, ...group }) =>
           html`<li>
             ${whatOf(request, group)}: approved${byWords({ by: by.by, reason: by.reason })},
-            ${timeAgo(instant(by.at), seen.status.at)}
+            ${timeAgo(instant(by.at), seen.status.at)} ${takeBack(request, group)}
           </li>`,
       )}
     </ul>
-    ${nextRun(request, seen, needsFull)}
+    <p class="quiet">
+      An approval ends once the changes are made, with the first full run that ends well, and after
+      a week at the latest.
+    </p>
+    ${nextRun(request, seen, { needsFull, mayDelete })}
   </section>`;
+}
+
+/** Returns what ends an approval before a run has used it: the changes are rejected instead. */
+function takeBack(
+  request: PageRequest,
+  { guard, op, part, approval, undoes }: StatedGroup & { undoes: boolean },
+): Html | '' {
+  if (request.user.role !== 'operator' || approval === null || undoes) return '';
+  if (timedGuards.has(guard)) {
+    return html`<br /><small class="quiet"
+        >An opt-out that the CRM states cannot be rejected: correct it in the CRM.</small
+      >`;
+  }
+  const where = part === '' ? {} : { channel: part };
+  return html`<details>
+    <summary>Reject after all</summary>
+    ${actionForm(request, {
+      action: 'reject',
+      label: 'Reject after all',
+      values: { plan: approval, guard: guardRows[guard].configKey, op, ...where },
+      needsReason: true,
+      isGrave: true,
+    })}
+  </details>`;
 }
 
 function whatOf(
@@ -51,10 +85,21 @@ function whatOf(
     ${changeName(op, false)}${part === '' ? '' : html` in ${titledChannel(request, part)}`}`;
 }
 
-function nextRun(request: PageRequest, { status, due }: PageStatus, needsFull: boolean): Html {
+interface Needs {
+  /** Whether only a full run makes some of it. */
+  needsFull: boolean;
+  /** Whether the policy has people deleted. */
+  mayDelete: boolean;
+}
+
+function nextRun(
+  request: PageRequest,
+  { status, due }: PageStatus,
+  { needsFull, mayDelete }: Needs,
+): Html {
   const next = due.find(({ run }) => run === 'full' || (run === 'fast' && !needsFull));
   const why = needsFull
-    ? ' Only full runs opt out and delete people who are missing from the CRM.'
+    ? ` Only full runs opt out${mayDelete ? ' and delete' : ''} people who are missing from the CRM.`
     : '';
   const when = next
     ? html`The next one that does it: ${tickWords(next.run)}, ${timeOf(next.at)}.${why}`
@@ -68,7 +113,11 @@ function nextRun(request: PageRequest, { status, due }: PageStatus, needsFull: b
 }
 
 /** Returns the rejections in force. */
-export function rejectedSection(request: PageRequest, { status }: PageStatus): Html | '' {
+export function rejectedSection(
+  request: PageRequest,
+  { rejected }: ApprovalFacts,
+  { status }: PageStatus,
+): Html | '' {
   const { rejections } = status;
   if (rejections.length === 0) return '';
   return html`<section>
@@ -81,6 +130,9 @@ export function rejectedSection(request: PageRequest, { status }: PageStatus): H
               ${isAnyLeft(held) ? heldWords(held) : 'Nothing any more'}:
               rejected${byWords({ by, reason })}, until ${timeOf(until)}.
             </p>
+            <ul>
+              ${(rejected.get(part) ?? []).map((group) => html`<li>${whatOf(request, group)}</li>`)}
+            </ul>
             ${actionForm(request, {
               action: 'approve',
               label: 'Approve after all',
@@ -90,6 +142,9 @@ export function rejectedSection(request: PageRequest, { status }: PageStatus): H
           </li>`,
       )}
     </ul>
+    <p class="quiet">
+      Nobody makes these changes until the rejection ends. After that, they await a decision again.
+    </p>
   </section>`;
 }
 

@@ -32,18 +32,12 @@ export function planSection(shown: Shown, now: string): Html {
   const { held, causes } = plan;
   const open = causes.filter(isOpen);
   const file = linkTo(request, `approvals.csv?plan=${held.plan}`);
-  const anyway = held.optOutsUntil
-    ? html`<p>
-        From ${prose(held.optOutsUntil)} on, the opt-outs that the CRM still states are applied
-        without approval.
-      </p>`
-    : '';
   return html`<section aria-label="Awaits a decision">
     <h2>${totalOf(open)} ${isOne(open) ? 'awaits' : 'await'} a decision</h2>
     <p class="quiet" title="plan ${held.plan}">
       Since ${timeAgo(held.since, now)}. <a href="${file}">Download all as CSV</a>
     </p>
-    ${anyway} ${open.map((cause) => causePart(shown, cause))} ${approveAll(shown, open)}
+    ${open.map((cause) => causePart(shown, cause))} ${approveAll(shown, open)}
   </section>`;
 }
 
@@ -67,15 +61,16 @@ function wordsOf({ guard, open }: WithheldPart): string {
 
 function causePart(shown: Shown, cause: WithheldPart): Html {
   const { request, plan } = shown;
-  const { guard, reason, groups, first } = cause;
+  const { guard, reason, groups } = cause;
   const { words, configKey } = guardRows[guard];
-  const file = linkTo(request, `approvals.csv?plan=${plan.held.plan}`);
-  const changes = groups.reduce((sum, { n }) => sum + n, 0);
   const isStated = timedGuards.has(guard);
   return html`<div class="answer">
     <h3>${words.heading} · ${wordsOf(cause)}</h3>
-    <p>${reason === undefined ? '' : `${reason}. `}This is ${words.cause}.</p>
-    <p class="quiet">${limitOf(request, guard)}</p>
+    <p>
+      ${reason === undefined ? '' : `${withoutDeletes(request, reason)}. `}This is ${words.cause}.
+    </p>
+    <p class="quiet">${limitOf(request, cause)}</p>
+    ${isStated ? untilPart(plan) : ''}
     ${table(
       ['Change', 'Channel', numbers('People'), 'State'],
       groups.map((group) => [
@@ -97,37 +92,66 @@ function causePart(shown: Shown, cause: WithheldPart): Html {
           </p>`
         : ''
     }
-    ${smallerParts(shown, cause)}
-    <details>
-      <summary>
-        ${first.length < changes ? `The first ${first.length} of ` : 'All '}${counted(changes, 'change')}
-      </summary>
-      <ul>
-        ${first.map(
-          ({ kind, key, who, change, part, why }) =>
-            html`<li>
-              ${kind === 'contact' ? html`<a href="${shown.linkOf(key)}">${who}</a>` : who}:
-              ${change}${part === '' ? '' : html` in ${titledChannel(request, part)}`}, because
-              ${why}
-            </li>`,
-        )}
-      </ul>
-      ${
-        changes > changesShown
-          ? html`<p>
-              … and ${withCommas(changes - first.length)} more:
-              <a href="${file}">Download all as CSV</a>
-            </p>`
-          : ''
-      }
-    </details>
+    ${smallerParts(shown, cause)} ${firstPart(shown, cause)}
   </div>`;
 }
 
+/** Returns the first changes of a cause, and the way to the others. */
+function firstPart({ request, plan, linkOf }: Shown, { groups, first }: WithheldPart): Html {
+  const file = linkTo(request, `approvals.csv?plan=${plan.held.plan}`);
+  const changes = groups.reduce((sum, { n }) => sum + n, 0);
+  return html`<details>
+    <summary>
+      ${first.length < changes ? `The first ${first.length} of ` : 'All '}${counted(changes, 'change')}
+    </summary>
+    <ul>
+      ${first.map(
+        ({ kind, key, who, change, part, why }) =>
+          html`<li>
+            ${kind === 'contact' ? html`<a href="${linkOf(key)}">${who}</a>` : who}:
+            ${change}${part === '' ? '' : html` in ${titledChannel(request, part)}`}, because ${why}
+          </li>`,
+      )}
+    </ul>
+    ${
+      changes > changesShown
+        ? html`<p>
+            … and ${withCommas(changes - first.length)} more:
+            <a href="${file}">Download all as CSV</a>
+          </p>`
+        : ''
+    }
+  </details>`;
+}
+
+/** States from when on the opt-outs that the CRM states need no approval. */
+function untilPart({ held: { optOutsUntil } }: ShownPlan): Html | '' {
+  if (optOutsUntil === null) return '';
+  return html`<p>
+    From ${prose(optOutsUntil)} on, those that the CRM still states are applied without approval.
+  </p>`;
+}
+
+/** Speaks of deletions only if the policy has people deleted. */
+function withoutDeletes({ mirror }: PageRequest, reason: string): string {
+  if (mirror.config.policy.deletes !== 'off') return reason;
+  return reason.replace('would be deleted or opted out', 'would be opted out');
+}
+
+/** The limit and the number of people that it refers to, in the words of the run that judged. */
+const judged = /more than ([\d,]+)[^(]*\(the greater of [\d,]+ and [\d.]+ % of ([\d,]+) /;
+
 /** States the limit of a guard: the reason names it only in the run that held the changes first. */
-function limitOf({ mirror }: PageRequest, guard: WithheldPart['guard']): Html {
+function limitOf({ mirror }: PageRequest, cause: WithheldPart): Html {
+  const { guard, open, reason = '' } = cause;
   const { configKey, words, recordType } = guardRows[guard];
   const { percent, floor } = mirror.config.guards[configKey];
+  const [, most, of] = judged.exec(reason) ?? [];
+  if (most !== undefined && of !== undefined) {
+    const [n = 0, all = 0] = [most, of].map((text) => Number(text.replaceAll(',', '')));
+    const why = n > floor ? ` (${percent} % of ${withCommas(all)} ${words.of})` : '';
+    return html`The limit is ${countWords(recordType, n)}${why}; this is ${withCommas(open)}.`;
+  }
   return html`The limit (<code>guards.${configKey}</code>) is the greater of
   ${countWords(recordType, floor)} and ${percent} % of the ${words.of}.`;
 }

@@ -3,7 +3,7 @@ import { guardRows, type GuardClass } from '../../../domain/guard-classes.ts';
 import type { Key } from '../../../domain/record.ts';
 import { rejectedForMs } from '../../../engine/report/approval-rules.ts';
 import { weekMs } from '../../../engine/report/guard-rules.ts';
-import { approvalsInForce } from '../../../engine/guard/signed-approvals.ts';
+import { approvalFinder } from '../../../cli/lookup/held-changes.ts';
 import { changeName } from '../../../cli/output/change-words.ts';
 import { instant } from '../../../cli/output/format-values.ts';
 import type { Seen } from '../../../cli/lookup/snapshot-command.ts';
@@ -13,6 +13,8 @@ import type { RecordDecision } from '../../../snapshot/guards/plan-approvals.ts'
 
 /** A change that does not pass by itself. */
 export interface HeldOutlook {
+  /** The guard, as the configuration names it. */
+  guard: string;
   /** The channel; '' if the change concerns the whole person. */
   channel: string;
   is: 'waiting' | 'approved' | 'rejected';
@@ -34,23 +36,16 @@ export function heldOf(
   { key, document, whyGone }: { key: Key; document: RecordDocument; whyGone: string },
 ): HeldOutlook[] {
   const { awaitingApproval } = snapshot;
-  const { approvers } = config;
-  const inForce = new Set(approvalsInForce(snapshot, { approvers, now }).map(({ plan }) => plan));
+  const approvalOf = approvalFinder(snapshot, { approvers: config.approvers, now });
   const decisions = awaitingApproval.decisionsOn(kind, key, now - weekMs);
   const told = ({ guard, op, part }: Pick<RecordDecision, 'guard' | 'op' | 'part'>): string =>
     `${changeName(op, false)}${part === '' ? ' the person' : ''}, because ${
       guard === 'delete' ? whyGone : 'the CRM says so'
     }`;
   const waiting = awaitingApproval.waitingOf(kind, key).map((one): HeldOutlook => {
-    const approval = decisions.findLast(
-      ({ is, plan, guard, op, part }) =>
-        is === 'approved' &&
-        inForce.has(plan) &&
-        guard === one.guard &&
-        op === one.op &&
-        part === one.part,
-    );
+    const approval = approvalOf({ kind, key, ...one });
     return {
+      guard: guardRows[one.guard].configKey,
       channel: one.part,
       is: approval ? 'approved' : 'waiting',
       what: told(one),
@@ -64,7 +59,8 @@ export function heldOf(
     .map((one): HeldOutlook => {
       const { part: channel, by, reason } = one;
       const until = instant(one.at + rejectedForMs);
-      return { channel, is: 'rejected', what: told(one), by, reason, until };
+      const guard = guardRows[one.guard].configKey;
+      return { guard, channel, is: 'rejected', what: told(one), by, reason, until };
     });
   return [...waiting, ...rejected];
 }

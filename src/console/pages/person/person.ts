@@ -2,6 +2,7 @@
 import { renderProblem } from '../../../domain/errors.ts';
 import type { Key } from '../../../domain/record.ts';
 import { type PersonRecords, recordsOf } from '../../../cli/dossier/person-records.ts';
+import { byWords } from '../../../cli/output/decision-words.ts';
 import { maskedText } from '../../../cli/lookup/masked-request.ts';
 import type { Seen } from '../../../cli/lookup/snapshot-command.ts';
 import { tellRun } from '../../../cli/status/run-history.ts';
@@ -15,7 +16,7 @@ import { personIn } from '../../view/person-link.ts';
 import { successorsOf, whyGone } from '../../../cli/lookup/why-gone.ts';
 import { answerOf, type AnswerFacts, between, whereaboutsOf } from './channel-answer.ts';
 import { type ChannelOutlook, outlooksOf } from './channel-outlook.ts';
-import { heldOf } from './held-changes.ts';
+import { heldOf, type HeldOutlook } from './held-changes.ts';
 import { personButtons, resolveForms } from './person-actions.ts';
 import { rulesSection } from './person-rules.ts';
 import { type TimelineParts, timelineOf } from './person-timeline.ts';
@@ -49,7 +50,10 @@ const kind = 'contact';
 interface FoundPerson {
   key: Key;
   name: string;
+  /** What awaits approval there does not include what is approved. */
   document: RecordDocument;
+  /** What is approved and waits for a run. */
+  approved: readonly HeldOutlook[];
   records: PersonRecords;
   answers: AnswerFacts;
   outlooks: ChannelOutlook[];
@@ -76,7 +80,8 @@ function personOf(request: PageRequest, seen: Seen): FoundPerson | undefined {
   return {
     key,
     name: names({ kind, key }),
-    document,
+    document: withoutApproved(document, held),
+    approved: held.filter(({ is }) => is === 'approved'),
     records,
     answers: { document, entries: records.entries, listed: records.listed, movedTo },
     outlooks: outlooksOf({ document, held }, channels),
@@ -91,7 +96,7 @@ function changesOf({ recordHistory }: Snapshot, key: Key): TimelineParts['change
 }
 
 function bodyOf(request: PageRequest, found: FoundPerson): Html {
-  const { outlooks, records, document, changes, say, mask, answers } = found;
+  const { outlooks, records, document, approved, changes, say, mask, answers } = found;
   const where = whereaboutsOf(answers);
   return html`${records.missing.map(
       (problem) => html`<p class="flash bad">${prose(renderProblem(problem))}</p>`,
@@ -111,7 +116,24 @@ function bodyOf(request: PageRequest, found: FoundPerson): Html {
     <section>
       <h2>What is recorded</h2>
       ${recordSections(document).map(([title, lines]) => linesPart(title, lines, say))}
+      ${approved.length === 0 ? '' : linesPart('Approved, waits for a run', approved.map(approvedLine), say)}
     </section>`;
+}
+
+/** Leaves out what is approved, unless another change of the guard and channel is not. */
+function withoutApproved(document: RecordDocument, held: readonly HeldOutlook[]): RecordDocument {
+  const awaitingApproval = document.awaitingApproval.filter(({ guard, channel }) => {
+    const mine = held.filter(
+      (one) => one.guard === guard && (channel === null || one.channel === channel),
+    );
+    return mine.length === 0 || mine.some(({ is }) => is !== 'approved');
+  });
+  return { ...document, awaitingApproval };
+}
+
+function approvedLine({ channel, what, by, reason }: HeldOutlook): string {
+  const where = channel === '' ? '' : `${channel}: `;
+  return `${where}${what}; approved${byWords({ by, reason })}, waits for a run`;
 }
 
 function linesPart(title: string, lines: readonly string[], say: (text: string) => string): Html {

@@ -11,7 +11,15 @@ import { classWords } from '../../../cli/output/problem-groups.ts';
 import { optedOutWords } from '../../../cli/lookup/missing-people.ts';
 import { maskedText } from '../../../cli/lookup/masked-request.ts';
 import type { Seen } from '../../../cli/lookup/snapshot-command.ts';
-import { html, type Html, linkTo, type PageRequest, prose, timeOf } from '../../view/page.ts';
+import {
+  html,
+  type Html,
+  linkTo,
+  type PageRequest,
+  prose,
+  timeOf,
+  timeText,
+} from '../../view/page.ts';
 import { channelName } from '../../view/channel-name.ts';
 import { namedRecord } from '../../view/person-link.ts';
 import { type Cell, factsTable, names, numbers, table } from '../../view/table.ts';
@@ -41,7 +49,7 @@ export function resultOf(
     </p>
     ${tiles(found)} ${reasonsPart(request, found)} ${deferredPart(found)} ${missingPart(found)}
     ${approvalsSection(found)} ${changesSection(found)} ${endSection(found)}
-    ${requestsSection(found)} ${problemsSection(request, found)}
+    ${requestsSection(request, found, at)} ${problemsSection(request, found)}
     ${peopleSection(request, seen, found)}`;
 }
 
@@ -232,14 +240,29 @@ const origins: Readonly<Record<Rehearsal['limits'][number]['from'], string>> = {
   assumed: 'assumed: nobody knows it yet',
 };
 
-function requestsSection({ requests, limits, reads }: Rehearsal): Html {
+/** States since when the limit of a route is known: the rehearsal took it from the last run. */
+function asOf({ mirror }: PageRequest, route: string, rehearsedAt: string): string {
+  const { limits, running } = mirror.status().status;
+  const seen = limits.find((one) => one.route === route)?.at;
+  if (seen === undefined || seen > rehearsedAt) return '';
+  const isBefore = running !== null && seen < running.since;
+  return `, as of ${timeText(seen)}${isBefore ? ', before the current run' : ''}`;
+}
+
+function requestsSection(
+  request: PageRequest,
+  { requests, limits, reads }: Rehearsal,
+  rehearsedAt: string,
+): Html {
   const { byRoute, rateLimited } = requests;
   const rows = Object.entries(byRoute)
     .toSorted(([, a], [, b]) => b - a)
     .map(([route, n]): Cell[] => {
       const limit = limits.find((one) => one.route === route);
       const words = limit ? limitWords({ ...limit, others: 0 }, lasting) : '–';
-      return [route, withCommas(n), words, limit ? origins[limit.from] : '–'];
+      const origin = limit ? origins[limit.from] : '–';
+      const since = limit?.from === 'seen' ? asOf(request, route, rehearsedAt) : '';
+      return [route, withCommas(n), words, `${origin}${since}`];
     });
   return html`<section>
     <h2>Requests by route</h2>
@@ -250,9 +273,7 @@ function requestsSection({ requests, limits, reads }: Rehearsal): Html {
     }
     ${
       rateLimited > 0
-        ? html`<p>
-            ${withCommas(rateLimited)} of them would be delayed by a rate limit (status 429).
-          </p>`
+        ? html`<p>${withCommas(rateLimited)} of them would be refused by a rate limit (429).</p>`
         : ''
     }
     <p class="quiet">The rehearsal itself read the platform with ${counted(reads, 'request')}.</p>

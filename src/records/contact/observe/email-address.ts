@@ -47,6 +47,7 @@ export function notAnAddress(field: string, address: string): Fault {
   return {
     cause: 'address-invalid',
     reason,
+    value: address,
     fix: 'correct the address in the CRM; if contacts.email names the wrong column, correct that',
   };
 }
