@@ -45,7 +45,7 @@ export function askedWords({ askedBy }: history.ToldRun): string {
 /** Other words for outcomes; changes of an outcome without a word are left out. */
 export type StateWords = Readonly<Record<string, string>>;
 
-/** Formats counts such as: 3 created, 1 template updated; no longer right and not sent: 2 opt out */
+/** Formats counts such as: 3 created, 1 template updated; still to send: 2 opt out */
 export function changeWords(
   { contacts, templates, isCut }: history.ToldChanges,
   stateWords: StateWords = {},
