@@ -42,7 +42,7 @@ export function askedWords({ askedBy }: history.ToldRun): string {
   return askedBy?.name ?? '';
 }
 
-/** Formats counts such as: 3 created, 1 template updated; no longer right and not sent: 2 opt out */
+/** Formats counts such as: 3 created, 1 template updated; not sent: 2 opt out */
 export function changeWords({ contacts, templates, isCut }: history.ToldChanges): string {
   const byState = new Map<string, string[]>([['acked', []]]);
   const count = (of: history.ToldChanges['contacts'], kind: RecordTypeName): void => {
