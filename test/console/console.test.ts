@@ -54,7 +54,7 @@ test('an operator pauses the mirror and ends the pause, with a reason that is ke
   await page.getByRole('button', { name: 'Pause' }).click();
   await page.getByText('the export is being repaired').first().waitFor();
   expect(await page.getByRole('status').innerText()).not.toContain('process holds');
-  await page.locator('.chip', { hasText: /^Paused$/ }).waitFor();
+  await page.locator('.chip', { hasText: /^Paused, and needs/ }).waitFor();
   expect((await world.call('status', '--json')).json.paused).toMatchObject({
     reason: 'the export is being repaired',
     by: 'olga (console)',
