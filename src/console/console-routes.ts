@@ -35,6 +35,7 @@ import { limitMirrors } from './view/work-limit.ts';
 import { limitPages } from './live.ts';
 import { serveMirror } from './mirror-routes.ts';
 import { showMirrors } from './pages/mirrors.ts';
+import { html } from './view/page.ts';
 import { sendPage } from './view/send-page.ts';
 
 /** The parts of the console. */
@@ -140,16 +141,19 @@ function serveAll(scope: FastifyInstance, options: ConsoleOptions): void {
     });
   }
   serveSignIn(scope, access, createSignInAttempts(options.clock));
+  // Otherwise, the server would ask for its token, which a user of the console has not.
+  scope.get('/m/*', async (request, reply) => {
+    const body = html`<p>
+        This console shows no such page: the mirror or the page has another name.
+      </p>
+      <p><a href="/">To the console</a></p>`;
+    return sendPage(request, reply, { title: 'Nothing is here', code: 404, body });
+  });
   scope.register(async (inside) => {
     inside.addHook('onRequest', (request, reply) => letIn(request, reply, access));
     inside.get('/', async (request, reply) => showMirrors(request, reply, mirrors));
     const livePages = limitPages();
     for (const mirror of mirrors) serveMirror(inside, mirror, { ...options, livePages });
-    // Without this, the server would ask for its token, which a user of the console has not.
-    inside.get('/m/*', async (request, reply) => {
-      const lines = ['This console shows no such page: the mirror or the page has another name.'];
-      return sendPage(request, reply, { title: 'Nothing is here', code: 404, lines });
-    });
   });
 }
 
