@@ -77,7 +77,9 @@ test('an operator pauses the mirror and ends the pause, with a reason that is ke
     expect(await entry.innerText()).toContain('olga (console)');
   }
   await page.getByText('olga (console) paused the mirror: the export').waitFor();
-  const unknown = await page.request.get('/m/beta');
+  const unknown = await page.request.get('/m/beta', {
+    headers: { accept: 'text/html' },
+  });
   expect(unknown.status()).toBe(404);
   expect(await unknown.text()).toContain('This console shows no such page');
   expect(complaints).toEqual([]);
