@@ -142,7 +142,7 @@ function serveAll(scope: FastifyInstance, options: ConsoleOptions): void {
   }
   serveSignIn(scope, access, createSignInAttempts(options.clock));
   // Otherwise, the server would ask for its token, which a user of the console has not.
-  scope.get('/m/*', async (request, reply) => {
+  scope.get('/m/:name', async (request, reply) => {
     if (!request.headers.accept?.includes('text/html'))
       return reply.code(404).send({ error: 'not found' });
     const body = html`<p>
