@@ -33,7 +33,7 @@ import type { ConsoleMirror } from './view/console-mirror.ts';
 import { assetsAt } from './view/layout.ts';
 import { limitMirrors } from './view/work-limit.ts';
 import { limitPages } from './live.ts';
-import { serveMirrors } from './mirror-routes.ts';
+import { nothingHere, serveMirrors } from './mirror-routes.ts';
 import { type RefusedConfiguration, showMirrors } from './pages/mirrors.ts';
 import { sendPage } from './view/send-page.ts';
 
@@ -149,11 +149,7 @@ function serveAll(scope: FastifyInstance, options: ConsoleOptions): void {
       showMirrors(request, reply, { mirrors: mirrors(), refused: refused() }),
     );
     serveMirrors(inside, { ...options, mirrors, livePages: limitPages() });
-    // Without this, the server would ask for its token, which a user of the console has not.
-    inside.get('/m/*', async (request, reply) => {
-      const lines = ['This console shows no such page: the mirror or the page has another name.'];
-      return sendPage(request, reply, { title: 'Nothing is here', code: 404, lines });
-    });
+    inside.get('/m/*', nothingHere);
   });
 }
 

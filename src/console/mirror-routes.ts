@@ -18,6 +18,7 @@ import {
   type PageRequest,
 } from './view/page.ts';
 import { pages } from './pages.ts';
+import { html } from './view/page.ts';
 import { csrfOf, sendPage } from './view/send-page.ts';
 
 interface MirrorRoutesOptions {
@@ -45,13 +46,26 @@ type Work = (
 /** Returns a route that does the work for the mirror in its path, or responds with 404. */
 type InMirror = (work: Work) => (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>;
 
+/**
+ * Responds that there is no such page. Otherwise, the server would ask for its token, which a user
+ * of the console has not.
+ */
+export async function nothingHere(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+  if (!request.headers.accept?.includes('text/html')) {
+    return reply.code(404).send({ error: 'not found' });
+  }
+  const body = html`<p>This console shows no such page: the mirror or the page has another name.</p>
+    <p><a href="/">To the console</a></p>`;
+  return sendPage(request, reply, { title: 'Nothing is here', code: 404, body });
+}
+
 /** Adds the routes of all mirrors, below `/m/<mirror>`. */
 export function serveMirrors(scope: FastifyInstance, options: MirrorRoutesOptions): void {
   const { mirrors, clock } = options;
   const inMirror: InMirror = (work) => async (request, reply) => {
     const { mirror: name } = mirrorParam.parse(request.params);
     const mirror = mirrors().findLast(({ config }) => config.mirror === name);
-    return mirror ? work(request, reply, mirror) : reply.callNotFound();
+    return mirror ? work(request, reply, mirror) : nothingHere(request, reply);
   };
   for (const page of pages) servePage(scope, page, inMirror);
   serveLive(scope, inMirror, options);

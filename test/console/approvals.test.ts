@@ -161,6 +161,12 @@ test('on a telephone, no form is cut and the page is as wide as the screen', asy
   const { page } = await held({ width: 390 });
   await page.getByText('Decide about a part').click();
   expect(await faultsOf(page)).toEqual([]);
+  const cells = page.getByRole('cell', { name: 'awaits a decision' });
+  for (const cell of await cells.all()) {
+    const { x = 0, width = 999 } = (await cell.boundingBox()) ?? {};
+    expect(x + width).toBeLessThanOrEqual(390);
+  }
+  expect(await cells.count()).toBe(3);
   for (const button of await page.getByRole('button').all()) {
     const box = await button.boundingBox();
     if (box) expect(box.x + box.width).toBeLessThanOrEqual(390);

@@ -53,6 +53,8 @@ test('an operator pauses the mirror and ends the pause, with a reason that is ke
   await page.getByLabel('Reason').fill('the export is being repaired');
   await page.getByRole('button', { name: 'Pause' }).click();
   await page.getByText('the export is being repaired').first().waitFor();
+  expect(await page.getByRole('status').innerText()).not.toContain('process holds');
+  await page.locator('.chip', { hasText: /^Paused, and needs/ }).waitFor();
   expect((await world.call('status', '--json')).json.paused).toMatchObject({
     reason: 'the export is being repaired',
     by: 'olga (console)',
@@ -74,6 +76,12 @@ test('an operator pauses the mirror and ends the pause, with a reason that is ke
     const entry = page.getByRole('listitem').filter({ hasText: reason });
     expect(await entry.innerText()).toContain('olga (console)');
   }
+  await page.getByText('olga (console) paused the mirror: the export').waitFor();
+  const unknown = await page.request.get('/m/beta', {
+    headers: { accept: 'text/html' },
+  });
+  expect(unknown.status()).toBe(404);
+  expect(await unknown.text()).toContain('This console shows no such page');
   expect(complaints).toEqual([]);
 });
 
@@ -123,6 +131,7 @@ test('a form without the token of the session is refused', async () => {
   for (const form of [{ reason: 'none' }, { reason: 'none', csrf: 'guessed' }]) {
     const answer = await page.request.post(pathOf('do/pause'), { form, maxRedirects: 0 });
     expect(answer.status()).toBe(403);
+    expect(await answer.text()).toContain('This form is too old');
   }
   expect((await world.call('status', '--json')).json.paused).toBeNull();
 });

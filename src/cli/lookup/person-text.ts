@@ -186,7 +186,7 @@ function extraLines({ notSynced }: Shown): string[] {
 
 /** Answers for each channel what would happen and why, then lists what would be sent. */
 function answerLines(document: ExplainedPerson): string[] {
-  const { channels, crm } = document;
+  const { channels, crm, platform } = document;
   if (!channels) return ['nothing is decided, because the CRM could not be read'];
   return [
     ...channels.flatMap((channel) => [
@@ -194,7 +194,7 @@ function answerLines(document: ExplainedPerson): string[] {
       ...columnLines(channel.channel, crm.records).map((line) => `    ${line}`),
       `    ${desiredWords(channel.desired, crm)}; recorded ` +
         `${channel.recorded ? memberWords(channel.recorded) : '–'}; ` +
-        `the platform shows ${stateWords(channel.observed)}`,
+        `the platform shows ${shownOf(channel, platform)}`,
       ...settledLines(channel).map((line) => `    ${line}`),
     ]),
     ...sendLines(document).map((line) => `to send: ${line}`),
@@ -230,9 +230,13 @@ function ruleLines({ tried, gates }: Channel): string[] {
   return [...rows, ...(isNone ? ['no rule matches'] : []), ...asked];
 }
 
-function stateWords(state: string | null): string {
-  return state === null ? 'nothing' : state.replace('_', ' ');
+function shownOf({ observed }: Channel, { contacts }: ExplainedPerson['platform']): string {
+  const left = observed === 'opt_in' && contacts.find((one) => one.left);
+  const but = left && `, but ${left.status ?? 'unsubscribed from all mail'}`;
+  return but ? `opt in for the channel${but}` : stateWords(observed);
 }
+
+const stateWords = (state: string | null) => (state === null ? 'nothing' : state.replace('_', ' '));
 
 function settledLines({ settlement }: Channel): string[] {
   if (!settlement) return [];
@@ -240,10 +244,7 @@ function settledLines({ settlement }: Channel): string[] {
   return [`resolved as an opt-${as} by ${by}, ${at}: ${reason} (evidence: ${evidence})`];
 }
 
-/**
- * Formats the desired state. `gone` means that the person has no record that counts, whether or not
- * there ever was one.
- */
+/** Formats the desired state. `gone`: the person has no record that counts, or never had one. */
 function desiredWords(desired: Channel['desired'], { records }: ExplainedPerson['crm']): string {
   if (desired !== 'gone')
     return desired === null ? 'the CRM has no opinion' : `the CRM wants ${stateWords(desired)}`;

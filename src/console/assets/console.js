@@ -35,9 +35,19 @@ const style = getComputedStyle(document.documentElement);
 const color = (name) => style.getPropertyValue(name).trim();
 const seriesColors = ['--plot-1', '--plot-2', '--plot-3', '--plot-4', '--plot-5', '--plot-6'];
 
-const dayAndMonth = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short' });
-const dayAndTime = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'short' });
+const dayAndMonth = new Intl.DateTimeFormat('en-GB', {
+  day: 'numeric',
+  month: 'short',
+  timeZone: 'UTC',
+});
+const hour = new Intl.DateTimeFormat('en-GB', { timeStyle: 'short', timeZone: 'UTC' });
+const dayAndTime = new Intl.DateTimeFormat('en-GB', {
+  dateStyle: 'medium',
+  timeStyle: 'short',
+  timeZone: 'UTC',
+});
 const inWords = (format, seconds) => format.format(seconds * 1000);
+const daySeconds = 86_400;
 const wholeSteps = [1, 2, 5].flatMap((n) => Array.from({ length: 12 }, (_, at) => n * 10 ** at));
 
 /** Draws `{ x: [seconds…], unit?, series: [{ label, values: [number or null…] }…] }`. */
@@ -46,17 +56,25 @@ function draw(area) {
   const axis = { stroke: color('--quiet'), grid: { stroke: color('--line'), width: 1 } };
   const size = () => ({ width: area.clientWidth, height: 200 });
   const words = (n) => n.toLocaleString('en') + unit;
-  const isShort = x.at(-1) - x[0] < 2 * 86_400;
+  const isShort = x.at(-1) - x[0] < 2 * daySeconds;
+  // One day alone would stand at the edge of an axis of years.
+  const around = x.length === 1 ? [x[0] - daySeconds, x[0] + daySeconds] : undefined;
   const plot = new uPlot(
     {
       ...size(),
+      // The console speaks of all times in UTC.
+      tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), 'Etc/UTC'),
       // A plot that begins at zero shows how large a change is.
-      scales: { y: { range: (_, least, most) => [Math.min(0, least), most * 1.08 || 1] } },
+      scales: {
+        x: around ? { range: () => around } : {},
+        y: { range: (_, least, most) => [Math.min(0, least), most * 1.08 || 1] },
+      },
       axes: [
         {
           ...axis,
           space: 70,
-          ...(isShort ? {} : { values: (_, ticks) => ticks.map((n) => inWords(dayAndMonth, n)) }),
+          values: (_, ticks) =>
+            ticks.map((n) => inWords(isShort && n % daySeconds !== 0 ? hour : dayAndMonth, n)),
         },
         {
           ...axis,
@@ -66,7 +84,7 @@ function draw(area) {
         },
       ],
       series: [
-        { value: (_, n) => (n === null ? '' : inWords(dayAndTime, n)) },
+        { value: (_, n) => (n === null ? '' : `${inWords(dayAndTime, n)} UTC`) },
         ...series.map(({ label }, at) => ({
           label,
           stroke: color(seriesColors[at % seriesColors.length]),

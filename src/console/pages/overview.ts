@@ -64,7 +64,10 @@ export function stateOf({ status, attention }: Pick<PageStatus, 'status' | 'atte
 } {
   if (status.paused && attention.every(({ code }) => code === 'paused'))
     return { kind: 'busy', text: 'Paused' };
-  if (attention.length > 0) return { kind: 'bad', text: 'Needs attention' };
+  if (attention.length > 0) {
+    const text = status.paused ? 'Paused, and needs attention' : 'Needs attention';
+    return { kind: 'bad', text };
+  }
   if (status.running) return { kind: 'busy', text: 'A run is in progress' };
   if (status.held.some(isDecided)) return { kind: 'busy', text: 'Approved changes await a run' };
   const problems = problemsIn(status);

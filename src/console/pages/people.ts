@@ -19,7 +19,7 @@ export const peoplePage: Page = {
   show: async (request) => contentOf(request, ''),
   async search(request, { who = '' }) {
     const found = await request.mirror.read(request.user, async (seen) => find(request, seen, who));
-    if (typeof found === 'string') return contentOf(request, note(found));
+    if (typeof found === 'string') return contentOf(request, note(found), who);
     const [only, ...others] = found.people;
     if (only && others.length === 0 && found.isExact) return { to: only.href };
     const links = found.people.map(
@@ -32,7 +32,7 @@ export const peoplePage: Page = {
       <ul>
         ${links}
       </ul>`;
-    return contentOf(request, list);
+    return contentOf(request, list, who);
   },
 };
 
@@ -97,12 +97,20 @@ function unusableOf({ problems }: Snapshot, who: string): string | undefined {
   return `The record of the CRM with this id cannot be used: ${renderProblem({ reason, fix })}`;
 }
 
-async function contentOf(request: PageRequest, result: Html | '') {
+/** `who`: what was searched for. The form is sent with POST, so it is in no address. */
+async function contentOf(request: PageRequest, result: Html | '', who = '') {
   const lists = await request.mirror.read(request.user, (seen) => listsOf(request, seen));
   const body = html`<form class="action" method="post" action="${linkTo(request, 'people')}">
       <label
         >Address, CRM id or hash
-        <input name="who" required maxlength="300" autocomplete="off" spellcheck="false" />
+        <input
+          name="who"
+          value="${who.slice(0, 300)}"
+          required
+          maxlength="300"
+          autocomplete="off"
+          spellcheck="false"
+        />
       </label>
       <button>Find</button>
     </form>

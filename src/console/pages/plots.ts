@@ -1,12 +1,12 @@
 /** Draws the history of a mirror, with a table of the last values beside each plot. */
 import { z } from 'zod';
 import { withCommas } from '../../domain/values/counted.ts';
-import { range } from '../../cli/output/format-values.ts';
+import { instant, range } from '../../cli/output/format-values.ts';
 import { unreadable } from '../../cli/status/process-faults.ts';
 import type { Seen } from '../../cli/lookup/snapshot-command.ts';
 import type { Config } from '../../config/config.ts';
 import type { OptOutOrigin } from '../../snapshot/tables/run-figures.ts';
-import { html, type Html, type PageRequest } from '../view/page.ts';
+import { html, type Html, type PageRequest, timeOf } from '../view/page.ts';
 import { type Cell, names, numbers, table } from '../view/table.ts';
 
 const dayMs = 86_400_000;
@@ -166,7 +166,7 @@ interface Shown {
 }
 
 function row(at: number, { x, series, format }: Shown): Cell[] {
-  const when = new Date((x[at] ?? 0) * 1000).toISOString().slice(0, 16).replace('T', ' ');
+  const when = timeOf(instant((x[at] ?? 0) * 1000));
   const shown = series.map(({ values }) => {
     const value = values[at] ?? null;
     return value === null ? '–' : format(value);

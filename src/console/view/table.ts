@@ -74,5 +74,10 @@ function bodyRow(columns: readonly Column[], row: Row): Html {
 function bodyCell(column: Column | undefined, cell: Cell): Html {
   const holds = typeof column === 'object' ? column.holds : 'text';
   if (holds === 'names') return html`<th scope="row">${cell}</th>`;
-  return holds === 'numbers' ? html`<td class="number">${cell}</td>` : html`<td>${cell}</td>`;
+  // On a phone, each row is a block in which the cells have their titles.
+  const title = typeof column === 'object' ? column.title : (column ?? '');
+  const named = title === '' ? '' : html` data-title="${title}"`;
+  return holds === 'numbers'
+    ? html`<td class="number" ${named}>${cell}</td>`
+    : html`<td ${named}>${cell}</td>`;
 }
