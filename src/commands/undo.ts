@@ -73,8 +73,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
       fix: 'leave --plan out to send it',
     });
   }
-  if (flags.plan)
-    return pass(flags, shell, { ...planOf(undo, flags, shell), all: flags.all === true });
+  if (flags.plan) return showPlan(flags, shell, undo);
   // Who approves the plan agrees to it.
   const isAgreed = [flags.yes, flags.agree, flags.approve].some((one) => one !== undefined);
   if (isAgreed) return undoNow(flags, shell, undo);
@@ -97,6 +96,22 @@ function planOf(undo: Undo, flags: Flags, shell: Shell): Pass {
     adds: async ({ mirror, summary: { cannot = [] } }) =>
       apart(cannotLines(cannot, namesOf(mirror.snapshot, addresses))),
   };
+}
+
+/** Shows the plan, and how to send exactly this one. */
+async function showPlan(flags: Flags, shell: Shell, undo: Undo): Promise<number> {
+  const plan = planOf(undo, flags, shell);
+  return pass(flags, shell, {
+    ...plan,
+    all: flags.all === true,
+    async adds(ended) {
+      const { summary } = ended;
+      const agreeing = `undo ${summary.undoes ?? undo.run} --agree ${summary.plan}`;
+      const command = commandLine(agreeing, flags.config);
+      const line = changeCount(summary) > 0 ? [`To send exactly this plan: ${command}`] : [];
+      return [...((await plan.adds?.(ended)) ?? []), ...apart(line)];
+    },
+  });
 }
 
 /** Sends what undoes the run; a person has agreed to it. */

@@ -169,6 +169,26 @@ describe('an undo that is undone', () => {
   });
 });
 
+test('what was undone in a channel is not done in the channel that replaces it', async () => {
+  const channel = (id: string, replaces?: string) => ({
+    contacts: { channels: [{ id, subscription: 'news', ...(replaces && { replaces }) }] },
+  });
+  const world = await mirrored({ lines: channel('ch_news') });
+  crm(world, `1,${ann},yes,,`);
+  await sync(world);
+  await undo(world, 'last');
+  world.config(channel('ch_product', 'ch_news'));
+  for (const _ of [1, 2]) {
+    expect((await sync(world)).groups).toMatchObject([{ cause: 'undone' }]);
+    expect(world.shown(ann)).toEqual({ ch_news: 'opt_out' });
+  }
+  for (const word of ['', 'yes']) {
+    crm(world, `1,${ann},${word},,`);
+    await sync(world);
+  }
+  expect(world.shown(ann)?.['ch_product']).toBe('opt_in');
+});
+
 test('a person with an opt-out that a guard holds is not opted in', async () => {
   const guards = { optOuts: { percent: 10, floor: 3 } };
   const world = await mirrored({ lines: { guards } });

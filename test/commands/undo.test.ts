@@ -201,6 +201,15 @@ describe('the command', () => {
     expect(world.writes()).toEqual([]);
   });
 
+  test('shows the hash that --agree takes', async () => {
+    const { world, run } = await created();
+    const { out } = await world.call('undo', run, '--plan');
+    const [, hash = ''] = /undo \S+ --agree (\w+)/.exec(out) ?? [];
+    expect((await world.call('undo', run, '--agree', hash)).code).toBe(0);
+    expect(news(world, ann)).toBe('opt_out');
+    expect((await world.call('undo', run, '--plan')).out).not.toContain('--agree');
+  });
+
   test('names nobody in its log', async () => {
     const { world, run } = await created();
     leave(world, bob);

@@ -35,10 +35,10 @@ const stated: Membership = {
   bound: ['1'],
 };
 
-function recorded(news: Membership, id: string | undefined = 'con_1'): RecordedRow {
+function recorded(is: Membership, channel = NEWS): RecordedRow {
   const contact = { id: 'con_1', left: false, channels: {} };
-  const body = { contacts: [contact], defaults: [], channels: { [NEWS]: news } };
-  return { ...remembered({ id }), body: canonicalJson(body) };
+  const body = { contacts: [contact], defaults: [], channels: { [channel]: is } };
+  return { ...remembered({ id: 'con_1' }), body: canonicalJson(body) };
 }
 
 function entry(cause: Entry['cause'], part: string): Entry {
@@ -70,6 +70,17 @@ const examples: Record<string, [Partial<States>, PersonRules?]> = {
   'our-opt-out-former-address': [{ desired: [yes], former: [{ row: recorded(stated), seen: [] }] }],
   'left-replaced-channel': [
     { desired: [yes], recorded: remembered({ product: 'platform' }), observed: [shown()] },
+    replacing,
+  ],
+  'undone-replaced': [
+    {
+      desired: [yes],
+      recorded: recorded(
+        { ...stated, cause: 'undone', undone: { run: 'r1', said: 'opt_in' } },
+        PRODUCT,
+      ),
+      observed: [shown()],
+    },
     replacing,
   ],
   'our-opt-out-recorded': [

@@ -18,6 +18,7 @@ import { countSender, type Senders } from '../status/sender-domains.ts';
 import { type Finding, look } from './finding.ts';
 import { checkPlatform } from './platform-check.ts';
 import { checkSource, type SourceCheck } from './source-check.ts';
+import { tellUnused } from './unused-opt-outs.ts';
 
 /** What was found about one record type. */
 export interface CheckedPart {
@@ -77,6 +78,7 @@ function valueFindings(
       note('people who are missing', renderProblem({ reason, fix })),
     ),
     ...tellGarbled(source, around.config),
+    ...tellUnused(source.unusedOptOuts),
   ];
 }
 

@@ -18,6 +18,7 @@ import { createProgress, outletsOf } from '../progress/progress-line.ts';
 import { type ColumnCount, countColumns } from './column-values.ts';
 import type { Found } from './finding.ts';
 import { keepPeople, type PeopleKeeper } from './mapped-people.ts';
+import { findUnusedOptOuts } from './unused-opt-outs.ts';
 
 /** The counts of one reading, as a plan has them. */
 export interface SourceCounts {
@@ -44,6 +45,8 @@ export interface SourceCheck {
   people: PeopleKeeper;
   /** The number of records with a text that was decoded as another encoding. */
   garbled: number;
+  /** Columns that are named like an opt-out, and that the configuration does not use. */
+  unusedOptOuts: readonly string[];
 }
 
 /** What the check of a source needs. */
@@ -93,6 +96,7 @@ function watching({ part: { type, source }, columns, each }: SourceToCheck) {
   const unknown = countUnknown();
   const counter = countColumns(columns);
   const people = keepPeople();
+  const unused = findUnusedOptOuts(type.fields);
   const seen: Seen = { records: 0, garbled: 0, sample: undefined };
   const optsOut = columns.map(({ option }) => isUnsubscribedOption(option));
   const note = (value: Record<string, unknown>, row: DesiredRow): void => {
@@ -102,6 +106,7 @@ function watching({ part: { type, source }, columns, each }: SourceToCheck) {
     if (row.id !== '') seen.sample ??= row;
     each(row);
     if (columns.length === 0) return;
+    unused.add(value);
     const open = columns.flatMap(({ channel }, nth) =>
       channel !== undefined && values[nth]?.means === 'unknown' ? [channel] : [],
     );
@@ -135,6 +140,7 @@ function watching({ part: { type, source }, columns, each }: SourceToCheck) {
       columns: counter.counts(),
       people,
       garbled: seen.garbled,
+      unusedOptOuts: unused.names(),
     }),
   };
 }

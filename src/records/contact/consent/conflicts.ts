@@ -16,6 +16,14 @@ interface Subject {
 
 const recordIt = 'record the opt-out in the CRM; only the person can come back';
 
+const undone: Conflict = {
+  cause: 'undone',
+  reason: '`undo` took our opt-in back, and the CRM has stated nothing else since',
+  fix:
+    'nothing, if that is as it should be; otherwise change the statement in the CRM, undo the ' +
+    'undo, or have `crm-mirror resolve` opt the person in',
+};
+
 /** The conflicts by the rule or gate that found them; any other rule or gate uses `leftChannel`. */
 const conflicts: Record<string, Conflict> = {
   'left-all-mail': {
@@ -33,13 +41,8 @@ const conflicts: Record<string, Conflict> = {
   'our-opt-out-stands': stillStated(''),
   'our-opt-out-recorded': stillStated(''),
   'our-opt-out-former-address': stillStated('former '),
-  undone: {
-    cause: 'undone',
-    reason: '`undo` took our opt-in back, and the CRM has stated nothing else since',
-    fix:
-      'nothing, if that is as it should be; otherwise change the statement in the CRM, undo the ' +
-      'undo, or have `crm-mirror resolve` opt the person in',
-  },
+  undone,
+  'undone-replaced': undone,
   'renamed-away': {
     cause: 'renamed',
     reason: 'the contact has another address on the platform, so it is not created again',

@@ -19,8 +19,9 @@ import {
 } from './past-consent.ts';
 import { withEarlyMarked } from '../observe/consent-time.ts';
 import type { ContactStates, DesiredContactRow } from '../observe/contact-rows.ts';
-import type { ObservedContact, RecordedContact } from '../observe/contact-state.ts';
+import type { Membership, ObservedContact, RecordedContact } from '../observe/contact-state.ts';
 import { isNewer, type Observation } from '../observe/channel-observation.ts';
+import { replacedBy, statingFor } from './replaced-channel.ts';
 import { type RenamedContact, renamedOf, withoutOurs } from './renamed-contact.ts';
 import { contactsOf, statedContacts } from '../observe/last-observed.ts';
 import { type DesiredSubscription, strictest, strictestOf } from '../observe/strictest-consent.ts';
@@ -101,6 +102,7 @@ export function factsOf(known: ContactStates, rules: PersonRules): PersonFacts {
     replaces: rules.replaces,
     sight: sightOf(states, { recorded, shown }),
   });
+  const still = withoutOurs(sinceErasure(seenIn, recorded), shown, former);
   return {
     states,
     rules,
@@ -113,10 +115,7 @@ export function factsOf(known: ContactStates, rules: PersonRules): PersonFacts {
     contacts,
     renamed: renamedOf(states, recorded),
     former,
-    now: {
-      channels: attributedAll(withoutOurs(sinceErasure(seenIn, recorded), shown, former), states),
-      outgrown: over,
-    },
+    now: { channels: attributedAll(still, { states, rules }), outgrown: over },
     desired,
     operatorOut: (channel) => settledOut(states, partsOf(channel, rules, over), channel),
     status: {
@@ -131,8 +130,8 @@ export function factsOf(known: ContactStates, rules: PersonRules): PersonFacts {
 }
 
 /** Returns the channel, and the one that it replaces unless the person has joined it since. */
-function partsOf(channel: string, { replaces }: Channels, over: readonly string[]): string[] {
-  const replaced = over.includes(channel) ? undefined : replaces.get(channel);
+function partsOf(channel: string, rules: Channels, over: readonly string[]): string[] {
+  const replaced = replacedBy(channel, rules, over);
   return replaced === undefined ? [channel] : [channel, replaced];
 }
 
@@ -170,12 +169,14 @@ export function isProtectedByRecord(
 
 function attributedAll(
   channels: RecordedContact['channels'],
-  states: ContactStates,
+  { states, rules }: Pick<PersonFacts, 'states' | 'rules'>,
 ): RecordedContact['channels'] {
-  const still = stillSettled(channels, states.desired);
-  return Object.fromEntries(
-    Object.entries(still).map(([channel, is]) => [channel, attributed(is, channel, states)]),
-  );
+  const known = Object.entries(stillSettled(channels, states.desired));
+  const all = known.map(([channel, is]): [string, Membership] => {
+    const stating = statingFor(channel, rules);
+    return [channel, attributed(is, channel, { ...states, stating })];
+  });
+  return Object.fromEntries(all);
 }
 
 /** A contact that is merely noted is not ours. */

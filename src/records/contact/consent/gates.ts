@@ -7,6 +7,7 @@ import { hasMoved, isCarried, isForbidden } from './changed-address.ts';
 import { newerWill, type PersonFacts } from './facts.ts';
 import { isTakenBack } from './own-opt-outs.ts';
 import { isOurs, isTheirs } from '../observe/channel-observation.ts';
+import { hasLeftReplaced, isUndoneInReplaced, replacedBy } from './replaced-channel.ts';
 import { renamedTargets } from './renamed-contact.ts';
 import { isOperators } from './settlements.ts';
 import type { Action, Cause, ChannelFacts, Verdict } from './rules.ts';
@@ -95,7 +96,16 @@ export const gates: readonly Gate[] = [
     row: 21,
     asks: 'the person unsubscribed from the channel that this one replaces',
     about: enrols,
-    holds: (facts) => hasLeftReplaced(facts.person.now, facts),
+    holds: ({ person, channel }) => hasLeftReplaced(person.now, channel, person.rules),
+    action: 'conflict',
+  },
+  {
+    id: 'undone-replaced',
+    row: 33,
+    asks: '`undo` opted the person out of the channel that this one replaces, and the CRM has stated nothing else since',
+    about: enrols,
+    holds: ({ person, channel }) =>
+      [person.now, ...person.former].some((one) => isUndoneInReplaced(one, channel, person)),
     action: 'conflict',
   },
   {
@@ -249,17 +259,11 @@ export function passGates(
 /** Returns whether the person unsubscribed under a former address, from the channel or all mail. */
 function leftUnder(past: RecordedContact, facts: GateFacts): boolean {
   const isGone = past.contacts.some((contact) => contact.left && !isBounce(contact));
-  return isTheirs(past.channels[facts.channel]) || isGone || hasLeftReplaced(past, facts);
-}
-
-/** Returns whether the person left the replaced channel and has not joined this one since. */
-function hasLeftReplaced(
-  { channels, outgrown }: Pick<RecordedContact, 'channels' | 'outgrown'>,
-  { person, channel }: GateFacts,
-): boolean {
-  const replaced = person.rules.replaces.get(channel);
-  if (replaced === undefined || outgrown.includes(channel)) return false;
-  return isTheirs(channels[replaced]);
+  return (
+    isTheirs(past.channels[facts.channel]) ||
+    isGone ||
+    hasLeftReplaced(past, facts.channel, facts.person.rules)
+  );
 }
 
 /**
@@ -271,7 +275,7 @@ function listedAs({ person, channel }: GateFacts, action: Action) {
   if (states.entries.length === 0) return undefined;
   // An operator's opt-out has a gate of its own.
   const entries = states.entries.filter((entry) => !isOver(entry, seen) && !isOperators(entry));
-  const replaced = now.outgrown.includes(channel) ? undefined : rules.replaces.get(channel);
+  const replaced = replacedBy(channel, rules, now.outgrown);
   const parts = [
     { part: channel, newer: newerWill(person, channel) },
     ...(replaced === undefined ? [] : [{ part: replaced, newer: undefined }]),
@@ -280,10 +284,7 @@ function listedAs({ person, channel }: GateFacts, action: Action) {
   return found.find((one) => one !== undefined);
 }
 
-/**
- * Returns whether the old contact is no longer needed: nothing else happens to it, and the new one
- * is in place.
- */
+/** Returns whether nothing else happens to the old contact, and the new one is in place. */
 function isMovedAway({ person, channel }: GateFacts, { action, cause }: Verdict): boolean {
   const { states, replaced, isProtected, status } = person;
   if (states.successors.length === 0 || !status.owned || isProtected) return false;

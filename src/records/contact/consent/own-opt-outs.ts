@@ -40,9 +40,14 @@ export function statingOut(desired: readonly DesiredContactRow[], channel: strin
 
 /**
  * Adds to an opt-out of ours the records that state it now; from then on only these can withdraw
- * it. Returns any other membership unchanged.
+ * it. Returns any other membership unchanged. `stating`: the channels whose statements tell whether
+ * an opt-out by `undo` still counts.
  */
-export function attributed(membership: Membership, channel: string, said: Said): Membership {
+export function attributed(
+  membership: Membership,
+  channel: string,
+  { stating = [channel], ...said }: Said & { stating?: readonly string[] },
+): Membership {
   const { desired, origins, latest } = said;
   const { isStated, stated, bound } = statingOut(desired, channel);
   if (!isOurs(membership) || desired.length === 0) {
@@ -53,8 +58,11 @@ export function attributed(membership: Membership, channel: string, said: Said):
     const all = [...new Set([...(known.bound ?? []), ...bound])].toSorted();
     return { ...known, acked, bound: all, cause: 'stated', stated };
   }
-  if (undone)
-    return said.certified ? remembering(membership, undone, { ...said, channel }) : membership;
+  if (undone) {
+    if (!said.certified) return membership;
+    const all = stating.map((one) => remembering(membership, undone, { ...said, channel: one }));
+    return all.find((one) => one.undone) ?? all[0] ?? membership;
+  }
   if (known.cause !== undefined || released || settled) return membership;
   const before = origins.length > 0 ? [...origins].toSorted() : bound;
   return { ...known, acked, bound: before, cause: 'stated', stated: before };

@@ -245,7 +245,7 @@ export const rules: readonly Rule[] = [
   {
     id: 'our-opt-out-taken-back',
     row: 16,
-    asks: 'opt-in wanted; opted out by us, and the CRM withdraws that opt-out',
+    asks: 'opt-in wanted; opted out by us, and the CRM says in now',
     when: [open, wasOutByUs, isTakenBack],
     action: 'opt_in',
   },

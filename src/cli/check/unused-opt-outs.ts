@@ -1,0 +1,53 @@
+/** Points out columns that are named like an opt-out, and that the configuration does not use. */
+import { renderProblem } from '../../domain/errors.ts';
+import { withCommas } from '../../domain/values/counted.ts';
+import { namedLike } from '../init/column-names.ts';
+import { cell } from '../output/visible-text.ts';
+import type { Finding } from './finding.ts';
+
+/** Collects such columns, record by record. */
+export interface UnusedOptOuts {
+  add(record: Record<string, unknown>): void;
+  names(): string[];
+}
+
+/** The maximum number of different columns that are looked at. */
+const mostColumns = 10_000;
+/** How deep nested fields are looked for. */
+const mostDeep = 3;
+
+/** Creates a collector; `used` are the fields that the configuration names. */
+export function findUnusedOptOuts(used: readonly string[]): UnusedOptOuts {
+  const seen = new Set(used);
+  const found: string[] = [];
+  const add = (record: object, before: string, deep: number): void => {
+    for (const [name, value] of Object.entries(record)) {
+      const path = before + name;
+      if (isRecord(value) && deep < mostDeep) add(value, `${path}.`, deep + 1);
+      else if (!seen.has(path) && seen.size < mostColumns) {
+        seen.add(path);
+        if (namedLike(name) === 'opt-out') found.push(path);
+      }
+    }
+  };
+  return { add: (record) => add(record, '', 1), names: () => found };
+}
+
+function isRecord(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+const mostShown = 5;
+
+/** Warns of such columns: whoever opted out there only is opted in. */
+export function tellUnused(names: readonly string[]): Finding[] {
+  if (names.length === 0) return [];
+  const some = names.slice(0, mostShown).map((name) => JSON.stringify(cell(name)));
+  const rest = names.length > mostShown ? ` and ${withCommas(names.length - mostShown)} more` : '';
+  const look = names.length === 1 ? 'looks like an opt-out' : 'look like opt-outs';
+  const found = renderProblem({
+    reason: `${some.join(', ')}${rest} ${look}, and the configuration does not use ${names.length === 1 ? 'it' : 'them'}: who opted out only there is opted in`,
+    fix: 'if it says who must not be mailed, name it in contacts.unsubscribed',
+  });
+  return [{ what: 'contacts.unsubscribed', level: 'note', found, invalidInput: false }];
+}

@@ -1,0 +1,30 @@
+/** `check` points out columns that look like an opt-out and that the configuration does not use. */
+import { describe, expect, test } from 'vitest';
+import { mirrored, type MirroredOptions } from '../support/commands/mirrored-contacts.ts';
+
+describe('columns that look like an opt-out', () => {
+  const notesOf = async (head: string, lines: MirroredOptions['lines'] = {}) => {
+    const world = await mirrored({ lines });
+    world.csv([head, '1,ann@example.com,yes,,x', ''].join('\n'));
+    const { code, json } = await world.call('check', '--json');
+    expect([code, json.ok]).toEqual([0, true]);
+    const all: { what: string; level: string; found: string }[] = json.findings;
+    const found = all.filter(({ what }) => what === 'contacts.unsubscribed');
+    expect(found.map(({ level }) => level)).not.toContain('fail');
+    return found.map((one) => one.found);
+  };
+
+  test.each(['unsubscribed', 'Newsletter abgemeldet', 'opt-out', 'désinscrit'])(
+    'are pointed out if the configuration does not use them: %s',
+    async (name) => {
+      const [found] = await notesOf(`id,email,news,product,${name}`);
+      expect(found).toContain(`"${name}" looks like an opt-out`);
+    },
+  );
+
+  test('are not pointed out if the configuration uses them, or they only say why', async () => {
+    const uses = { contacts: { unsubscribed: { field: 'unsubscribed', yes: ['x'] } } };
+    expect(await notesOf('id,email,news,product,unsubscribed', uses)).toEqual([]);
+    expect(await notesOf('id,email,news,product,unsubscribe_reason')).toEqual([]);
+  });
+});
