@@ -19,7 +19,7 @@ export function closeCanaries(state: RunState): void {
     const type = state.parts.find(({ type: { name: of } }) => of === guardRows[guard].recordType);
     if (!canary || !type || !hasDoneAll(state, guard, type.type)) continue;
     if (canary.state === 'applying') {
-      const isMember = memberOf(run.snapshot.meta, canary);
+      const isMember = memberOf(canary);
       const sent = run.snapshot.guarded.canary.sent(guard, canary.run);
       const isApplied = sent.some(({ key }) => isMember(key));
       const event = isApplied ? { is: 'applied' as const, time: canaryNow(run) } : notApplied;
