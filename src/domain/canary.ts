@@ -40,8 +40,10 @@ export type CanaryBound = (typeof canaryBounds)[number];
 
 const slice = {
   because: z.enum(['first load', 'mapping', 'templates']),
-  /** The id of the run that began it. It decides who is in the slice. */
+  /** The id of the run that began it. */
   run: z.string(),
+  /** What decides, together with the key of a record, whether it is in the slice. */
+  seed: z.string().default(''),
   /** When it began, by our clock, in milliseconds since the epoch. */
   begunAt: z.number(),
   /** The largest hash in the slice. */
@@ -55,7 +57,7 @@ const canary = z.discriminatedUnion('state', [
   z.object({ ...slice, state: z.literal('applying') }),
   z.object({ ...slice, state: z.literal('waiting'), since: canaryTime }),
   z.object({ ...slice, state: z.literal('passed') }),
-  // `at`: when that was found, by our clock, in milliseconds since the epoch.
+  // `at` is when that was found, by our clock, in milliseconds since the epoch.
   z.object({ ...slice, state: z.literal('failed'), says: z.string(), at: z.number().default(0) }),
 ]);
 export type Canary = z.infer<typeof canary>;
@@ -68,6 +70,8 @@ export const canaryBook = z.object({
   occasion: z.enum(['first load', 'mapping']).nullable(),
   /** When that began, by our clock, in milliseconds since the epoch. */
   since: z.number(),
+  /** The number of canaries so far. */
+  begun: z.number().default(0),
   classes: z.object({
     delete: canary.optional(),
     opt_in: canary.optional(),
@@ -95,11 +99,18 @@ const occasionMs = 7 * 86_400_000;
 /** Returns the canaries of a run, given those stored by earlier runs. */
 export function bookOf(before: CanaryBook | undefined, facts: MappingFacts): CanaryBook {
   const { mapping = null, last, isFirstLoad, at } = facts;
-  const known = before ?? { mapping: last ?? mapping, occasion: null, since: at, classes: {} };
+  const known = before ?? {
+    mapping: last ?? mapping,
+    occasion: null,
+    since: at,
+    begun: 0,
+    classes: {},
+  };
+  const { begun } = known;
   const { template } = known.classes;
   if (known.mapping !== mapping) {
     const occasion = isFirstLoad ? 'first load' : 'mapping';
-    return { mapping, occasion, since: at, classes: { template } };
+    return { mapping, occasion, since: at, begun, classes: { template } };
   }
   if (isFirstLoad) return { ...known, occasion: known.occasion ?? 'first load' };
   const isOld = known.occasion === 'first load' || at - known.since > occasionMs;
@@ -108,6 +119,15 @@ export function bookOf(before: CanaryBook | undefined, facts: MappingFacts): Can
 
 function isAnyOpen({ classes }: CanaryBook): boolean {
   return [classes.delete, classes.opt_in].some((one) => one && one.state !== 'passed');
+}
+
+/**
+ * Returns the seed of the next canary. The same mirror, mapping and number of canaries give the
+ * same slice, so that `plan` and `rehearse` show the one that a run begins with, and the next
+ * canary has other people in it.
+ */
+export function seedOf(mirror: string, { mapping, begun }: CanaryBook): string {
+  return JSON.stringify([mirror, mapping, begun]);
 }
 
 /** Returns how many of those planned are in a slice. */
@@ -127,8 +147,8 @@ export type CanaryEvent =
 
 /** Returns the canary after an event; undefined if there is none any more. */
 export function advance(before: Canary, event: CanaryEvent): Canary | undefined {
-  const { because, run, begunAt, through, size, of } = before;
-  const same = { because, run, begunAt, through, size, of };
+  const { because, run, seed, begunAt, through, size, of } = before;
+  const same = { because, run, seed, begunAt, through, size, of };
   switch (before.state) {
     case 'applying':
       if (event.is === 'not applied') return undefined;

@@ -165,10 +165,11 @@ function start(
 /** Returns what asked for the run, as the audit log needs it. */
 function askedOf(
   { parts }: Mirror,
-  { by = { by: 'program' } }: RunOptions,
+  { by = { by: 'program' }, onlyPeople }: RunOptions,
   { undo }: RunContext,
 ): string {
-  const mapping = parts.find(({ manner }) => manner !== undefined)?.manner ?? null;
+  // A run about a few people tries a mapping, so the next one about all people is its first.
+  const mapping = onlyPeople ? null : (parts.find((part) => part.manner)?.manner ?? null);
   return JSON.stringify({ by: by.by, name: by.name ?? null, mapping, undoes: undo?.run });
 }
 

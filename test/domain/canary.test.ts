@@ -13,6 +13,7 @@ import { mended, waitedMs } from '../../src/domain/canary-time.ts';
 const slice = {
   because: 'mapping' as const,
   run: 'r1',
+  seed: 's1',
   begunAt: 1,
   through: '#8',
   size: 25,
@@ -66,7 +67,8 @@ it('of templates ends once all of them have been changed', () => {
 describe('an occasion', () => {
   const day = 86_400_000;
   const facts = { mapping: 'b', last: 'b', isFirstLoad: false, at: 10 * day };
-  const book: CanaryBook = { mapping: 'b', occasion: 'mapping', since: 10 * day, classes: {} };
+  const since = 10 * day;
+  const book: CanaryBook = { mapping: 'b', occasion: 'mapping', since, begun: 3, classes: {} };
 
   it.each([
     ['no change', {}, undefined, null],
@@ -92,9 +94,9 @@ describe('an occasion', () => {
 
   it('that is another mapping ends the canaries of people, and not that of templates', () => {
     const classes = { opt_in: states.failed, delete: states.waiting, template: states.applying };
-    expect(bookOf({ ...book, classes }, { ...facts, mapping: 'c' }).classes).toEqual({
-      template: states.applying,
-    });
+    const next = bookOf({ ...book, classes }, { ...facts, mapping: 'c' });
+    expect(next.classes).toEqual({ template: states.applying });
+    expect(next.begun).toBe(3);
   });
 });
 

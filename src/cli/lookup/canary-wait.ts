@@ -29,7 +29,7 @@ export function canariesAbout(
     if (own.length === 0) return [];
     // Until all of the slice is changed, nobody knows better than the hash.
     const isSent = () => guarded.canary.sent(guard, canary.run).some((one) => one.key === key);
-    const member = memberOf(meta, canary)(key) && (canary.state === 'applying' || isSent());
+    const member = memberOf(canary)(key) && (canary.state === 'applying' || isSent());
     const waits = !member && canary.state !== 'failed';
     return [{ ...tellCanary(guard, canary, policy), member, waits }];
   });

@@ -47,12 +47,17 @@ function storeCanaries({ run, review: { canaries } }: RunState): void {
   if (text !== meta.get(name)) meta.set(name, text);
 }
 
-/** Stores a canary of a class at once, if the run writes; undefined ends it. */
+/**
+ * Stores a canary of a class at once, if the run writes; undefined ends it. The first one of a
+ * class that has none is counted.
+ */
 export function putCanary(state: RunState, guard: AskedClass, canary: Canary | undefined): void {
   const { run, review } = state;
   if (!review.canaries) return;
   const { canaries } = review;
-  review.canaries = { ...canaries, classes: { ...canaries.classes, [guard]: canary } };
+  const isNew = canary !== undefined && canaries.classes[guard] === undefined;
+  const begun = canaries.begun + (isNew ? 1 : 0);
+  review.canaries = { ...canaries, begun, classes: { ...canaries.classes, [guard]: canary } };
   if (run.writes) run.snapshot.transaction(() => storeCanaries(state));
 }
 

@@ -52,7 +52,7 @@ async function readBack(
     putCanary(state, guard, { ...canary, since });
   const afterMs = waitedMs(since, begun);
   if (afterMs < policy.waitMs) return;
-  const isMember = memberOf(run.snapshot.meta, canary);
+  const isMember = memberOf(canary);
   const sent = run.snapshot.guarded.canary
     .sent(guard, canary.run)
     .filter(({ key }) => isMember(key));

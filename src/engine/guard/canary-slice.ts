@@ -1,14 +1,13 @@
 /**
  * Chooses the slice of a canary, and leaves everybody else to a later run. Who is in a slice
- * follows from a keyed hash of the record's key and of the run that began the canary, so that it is
- * the same in every run, and that another canary meets other people.
+ * follows from a hash of the record's key and of the canary's seed, so that it is the same in every
+ * run, in a plan before it without a snapshot too, and that another canary meets other people.
  */
-import { type Canary, type CanaryPolicy, sliceSize } from '../../domain/canary.ts';
+import { hash } from 'node:crypto';
+import { type Canary, type CanaryPolicy, seedOf, sliceSize } from '../../domain/canary.ts';
 import { type GuardClass, guardRows } from '../../domain/guard-classes.ts';
 import { askedClasses, type AskedClass } from '../../domain/plan-rule.ts';
 import type { Key } from '../../domain/record.ts';
-import type { Meta } from '../../snapshot/database/meta-table.ts';
-import { shortHasher } from '../context/person-identity.ts';
 import type { ReviewState, RunState } from '../context/run-state.ts';
 import { eachRange } from '../context/work-in-parts.ts';
 import { mostOf } from '../report/guard-rules.ts';
@@ -22,17 +21,16 @@ interface Hashed {
 }
 
 /** Returns a function that tells whether a record is in the slice, unless it is a newcomer. */
-export function memberOf(
-  meta: Pick<Meta, 'get'>,
-  { run, through }: Pick<Canary, 'run' | 'through'>,
-): (key: Key) => boolean {
-  const hashOf = hasher(meta, { run });
+export function memberOf({
+  seed,
+  through,
+}: Pick<Canary, 'seed' | 'through'>): (key: Key) => boolean {
+  const hashOf = hasher(seed);
   return (key) => hashOf(key) <= through;
 }
 
-function hasher(meta: Pick<Meta, 'get'>, { run }: Pick<Canary, 'run'>): Hash {
-  const hashOf = shortHasher(meta);
-  return (key) => hashOf(`${run} ${key}`);
+function hasher(seed: string): Hash {
+  return (key) => hash('sha256', `${seed} ${key}`).slice(0, 12);
 }
 
 /** Begins the canaries that are due, and leaves what waits for a canary to a later run. */
@@ -75,23 +73,30 @@ function* beginIfDue(
   guard: AskedClass,
   policy: CanaryPolicy,
 ): Generator<undefined, void> {
-  const { run, review } = state;
-  const { guarded, meta } = run.snapshot;
+  const { mirror, run, review } = state;
+  const { guarded } = run.snapshot;
   const isTemplate = guardRows[guard].recordType === 'template';
   const because = isTemplate ? ('templates' as const) : review.canaries?.occasion;
-  if (!because) return;
+  if (!because || !review.canaries) return;
   let planned = 0;
   yield* eachRange(guarded.ranges(guard), (range) => {
     planned += guarded.canary.keys({ ...range, guard }).length;
   });
   if (planned === 0 || planned <= (yield* fewest(state, guard, { policy, planned }))) return;
-  const hashOf = hasher(meta, { run: run.id });
+  const seed = seedOf(mirror.name, review.canaries);
+  const hashOf = hasher(seed);
   const most = sliceSize(guard, policy, planned);
   const first = yield* firstOf(state, guard, { hashOf, most, among: () => true });
   const through = first.at(-1)?.hash ?? '';
   const begunAt = run.clock.now();
-  const slice = { because, run: run.id, begunAt, through, size: first.length, of: planned };
-  putCanary(state, guard, { ...slice, state: 'applying' });
+  const own = { because, run: run.id, seed, begunAt };
+  putCanary(state, guard, {
+    ...own,
+    through,
+    size: first.length,
+    of: planned,
+    state: 'applying',
+  });
 }
 
 /** Returns how many may be planned without a canary. */
@@ -150,14 +155,14 @@ function* passingOf(
   guard: AskedClass,
   canary: Canary,
 ): Generator<undefined, ReadonlySet<Key>> {
-  const { guarded, meta } = state.run.snapshot;
-  const isMember = memberOf(meta, canary);
+  const { guarded } = state.run.snapshot;
+  const isMember = memberOf(canary);
   const sent = guarded.canary.sent(guard, canary.run).map(({ key }) => key);
   const passing = new Set(sent.filter(isMember));
   const room = canary.size - passing.size;
   if (canary.state !== 'applying' || room <= 0) return passing;
   const next = yield* firstOf(state, guard, {
-    hashOf: hasher(meta, canary),
+    hashOf: hasher(canary.seed),
     most: room,
     among: (key) => isMember(key) && !passing.has(key),
   });

@@ -1,4 +1,5 @@
 /** Moves the canaries of a mirror on when a run ends. */
+import type { Canary } from '../../domain/canary.ts';
 import { guardRows } from '../../domain/guard-classes.ts';
 import { type AskedClass, askedClasses } from '../../domain/plan-rule.ts';
 import type { RecordType } from '../../records/record-type.ts';
@@ -19,12 +20,12 @@ export function closeCanaries(state: RunState): void {
     const type = state.parts.find(({ type: { name: of } }) => of === guardRows[guard].recordType);
     if (!canary || !type || !hasDoneAll(state, guard, type.type)) continue;
     if (canary.state === 'applying') {
-      const isMember = memberOf(run.snapshot.meta, canary);
+      const isMember = memberOf(canary);
       const sent = run.snapshot.guarded.canary.sent(guard, canary.run);
       const isApplied = sent.some(({ key }) => isMember(key));
       const event = isApplied ? { is: 'applied' as const, time: canaryNow(run) } : notApplied;
       moveCanary(state, guard, event);
-    } else if (!isAnyPlanned(state, guard)) {
+    } else if (!isAnyPlanned(state, guard, canary.state)) {
       moveCanary(state, guard, { is: canary.state === 'failed' ? 'nothing planned' : 'all made' });
     }
   }
@@ -46,12 +47,20 @@ function hasDoneAll(
   return journal.open(type.name).every((change) => change.guard !== guard);
 }
 
-/** Returns whether the run has planned anything of a class. Only a full run knows all of it. */
-function isAnyPlanned({ run, known }: RunState, guard: AskedClass): boolean {
+/**
+ * Returns whether the run has planned anything of a class. Only a full run knows all of it. What
+ * was rejected is in no plan, but a canary that has failed is not over while the CRM wants it.
+ */
+function isAnyPlanned(
+  { run, known }: RunState,
+  guard: AskedClass,
+  state: Canary['state'],
+): boolean {
   const { guarded, awaitingApproval } = run.snapshot;
   const { recordType } = guardRows[guard];
   const isWhole =
     run.mode === 'full' && findingsNamed(known, recordType).listing?.complete === true;
   const waiting = guarded.deferred.count(guard) + guarded.countWithheld(guard);
-  return !isWhole || waiting + awaitingApproval.refusedOps(recordType).length > 0;
+  const isRejected = state === 'failed' && awaitingApproval.refusedOps(recordType).length > 0;
+  return !isWhole || waiting > 0 || isRejected;
 }

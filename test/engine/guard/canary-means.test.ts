@@ -20,7 +20,8 @@ import {
   policy,
   watched,
 } from '../../support/engine/canary-stage.ts';
-import type { StageOptions } from '../../support/engine/engine-stage.ts';
+import { rejectPlan } from '../../../src/engine/guard/plan-decisions.ts';
+import { openStage, type StageOptions } from '../../support/engine/engine-stage.ts';
 
 describe('with other means', () => {
   test('a window that is closed begins no canary, and one that closes makes the slice wait', async () => {
@@ -149,6 +150,33 @@ async function interruptible() {
   });
   return { ...found, stopAfter: (n: number) => void (left = n) };
 }
+
+test('templates have a canary each time, although somebody has rejected one of them', async () => {
+  const many = { template: { percent: 100, floor: 100 } };
+  const options: StageOptions = { guards: many, policy: { templates: 'overwrite' } };
+  const stage = openStage(options);
+  const change = (subject: string, from: number, to: number) => {
+    for (let at = from; at < to; at += 1)
+      stage.templates[at] = { key: `l${at}`, name: `l${at}`, subject, status: 'draft' };
+    Object.assign(stage.certificate, { reading: `templates at ${stage.clock.now()}` });
+  };
+  change('one', 0, 20);
+  await stage.sync();
+  await stage.sync();
+  Object.assign(options, { guards: { template: { percent: 0, floor: 0 } } });
+  change('wrong', 0, 1);
+  const { plan } = await stage.sync();
+  const decision = { at: stage.clock.now(), by: 'anna', reason: 'a draft' };
+  rejectPlan(stage.snapshot, { plan, only: {}, decision });
+  Object.assign(options, { guards: many, canary: policy });
+  for (const subject of ['two', 'three']) {
+    change(subject, 1, 20);
+    expect((await stage.sync()).templates.applied['update']).toBe(2);
+    await stage.clock.advance(31 * minute);
+    expect((await stage.sync()).templates.applied['update']).toBe(17);
+    await stage.sync();
+  }
+});
 
 describe('what a guard withholds stays withheld', () => {
   test.each<[string, StageOptions]>([

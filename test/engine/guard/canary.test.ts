@@ -18,7 +18,7 @@ import {
   policy,
   watched,
 } from '../../support/engine/canary-stage.ts';
-import { openStage } from '../../support/engine/engine-stage.ts';
+import { openStage, type Stage, type StageOptions } from '../../support/engine/engine-stage.ts';
 
 describe('without an occasion', () => {
   test('nothing waits, and a mirror without the key has no canaries', async () => {
@@ -91,6 +91,29 @@ describe('after a change of the mapping', () => {
       contacts: { changes: { create: 5 } },
     });
     expect(storedCanaries(stage.snapshot.meta)).toBeUndefined();
+  });
+
+  test('a try with a few people before does not count', async () => {
+    const options: StageOptions = { manner: 'old' };
+    const stage = openStage(options);
+    stage.people.push(...range(0, 20));
+    await stage.sync();
+    Object.assign(options, { canary: policy, manner: 'new' });
+    exportOf(stage, range(0, 50));
+    await stage.sync({
+      onlyPeople: { file: 'a.txt', entries: [{ line: 1, word: person(0).email }] },
+    });
+    expect(await stage.sync()).toMatchObject({
+      deferred: { opt_in: 25 },
+      contacts: { applied: { create: 5 } },
+    });
+  });
+
+  test('another mirror of the same name, people and mapping has the same slice', async () => {
+    const emails = (stage: Stage) => created(stage).map(({ email }) => email);
+    const [{ stage }, { stage: other }] = [await begun(), await begun({ seed: 7 })];
+    expect(canaryOf(stage)?.run).not.toBe(canaryOf(other)?.run);
+    expect(emails(stage).toSorted()).toEqual(emails(other).toSorted());
   });
 
   test('people who unsubscribe make the rest await approval, with what was found', async () => {

@@ -25,6 +25,21 @@ async function ruled(rules: PlanRule[], more: StageOptions = {}) {
   return { stage, options };
 }
 
+test.each([false, true])(
+  '`mapping_changed` asks, whether or not a few people were tried before: %s',
+  async (isTried) => {
+    const { stage, options } = await ruled([rule('mapping_changed')], { manner: 'old' });
+    await stage.sync();
+    Object.assign(options, { manner: 'new' });
+    exportOf(stage, range(0, 25));
+    if (isTried)
+      await stage.sync({
+        onlyPeople: { file: 'a.txt', entries: [{ line: 1, word: person(0).email }] },
+      });
+    expect(await stage.sync()).toMatchObject({ status: 'held', contacts: { held: { opt_in: 5 } } });
+  },
+);
+
 describe('a rule that is true', () => {
   test('withholds its class until it is approved, and lets the rest pass', async () => {
     const { stage } = await ruled([rule('plan.opt_in > 3', ['opt_in'], 'Ask Ann')]);
