@@ -89,7 +89,9 @@ export function checkReleased(
     if (isDoubtful) continue;
     const asked = shown.filter(({ guard }) => only === undefined || only === `${kindOf(guard)}s`);
     const due = asked.filter((one) => !used.has(one) && isOpen(one));
-    const left = due.find((one) => held.some((now) => now.current && isSame(now, one)));
+    const left = due.find((one) =>
+      held.some((now) => now.current && !now.undoes && isSame(now, one)),
+    );
     const wrong = left && `${left.op} of ${left.key} ${left.part} is held, and approved in ${plan}`;
     judge('approved and shown changes are not held any more', wrong ?? false);
   }

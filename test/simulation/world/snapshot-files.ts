@@ -24,7 +24,8 @@ export interface Traces {
   /** Changes of the newest run. */
   newest: number;
   /** What guards hold, and what they held before: the newest last. */
-  held: (Shown & { current: boolean })[];
+  /** `undoes`: whether the plan is one of `undo`, so that no other run makes its changes. */
+  held: (Shown & { current: boolean; undoes: boolean })[];
   /** Stated opt-outs that are held from now on. */
   standing: { key: string; part: string }[];
   /** Opt-outs of people that a run let through and that were not done, and nothing since then. */
@@ -58,8 +59,8 @@ export function readFiles(path: string): Traces {
     const newest = db.prepare<[], { n: number }>(
       'select count(*) n from change where run = (select run from change order by seq desc limit 1)',
     );
-    const held = db.prepare<[], Shown & { current: number }>(
-      `select s.plan, s.current, h.guard, h.key, h.op, h.part, h.target, h.body
+    const held = db.prepare<[], Shown & { current: number; mode: string }>(
+      `select s.plan, s.current, s.mode, h.guard, h.key, h.op, h.part, h.target, h.body
        from held_plan s join held h on h.batch = s.batch order by s.current, s.at, s.plan`,
     );
     const standing = db.prepare<[], { key: string; part: string }>(
@@ -96,7 +97,11 @@ export function readFiles(path: string): Traces {
       hashOf: (key) => shortHash({ get: () => secret }, key),
       standing: standing.all(),
       undone: undone.all(),
-      held: held.all().map((row) => ({ ...row, current: row.current === 1 })),
+      held: held.all().map((row) => ({
+        ...row,
+        current: row.current === 1,
+        undoes: row.mode === 'undo',
+      })),
     };
   } finally {
     db.close();
