@@ -168,7 +168,8 @@ function* sift(
   const { guarded } = run.snapshot;
   const approvals = approvalsOf(context, of);
   // What a rule withholds may be exempt from the limit, or be stated by the CRM later.
-  const isAsked = !timedGuards.has(of) && askedBefore(run.snapshot.meta, of) !== undefined;
+  const canAsk = (run.rules.length > 0 || run.canary !== undefined) && !timedGuards.has(of);
+  const isAsked = canAsk && askedBefore(run.snapshot.meta, of) !== undefined;
   const standing = isAsked ? guarded.asked : guarded;
   const { exempt } = guardRows[of];
   const isExempt =
