@@ -99,15 +99,12 @@ export function latestNow({ clock, platformNow }: Pick<Mirror, 'clock' | 'platfo
 /** Smaller differences between the clocks may come from the resolution and the way of a `Date`. */
 const sameClockMs = 2_000;
 
-/** The resolution of a `Date` header, in milliseconds. */
-const dateMs = 1_000;
-
-/** Returns which time the platform's clock showed at a time of ours, as far as it is known. */
-export function byPlatform(
+/** Returns the latest time that the platform's clock may have shown at a time of ours. */
+export function latestByPlatform(
   { clock, platformNow }: Pick<Mirror, 'clock' | 'platformNow'>,
   at: number,
 ): number {
   const now = clock.now();
   const ahead = (platformNow() ?? now) - now;
-  return Math.abs(ahead) < sameClockMs ? at : at + ahead + dateMs;
+  return at + (Math.abs(ahead) < sameClockMs ? 0 : ahead) + sameClockMs;
 }

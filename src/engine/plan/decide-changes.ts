@@ -6,7 +6,7 @@ import type { Key, RecordedRow, RecordTypeName } from '../../domain/record.ts';
 import type { Decision, RecordType, States } from '../../records/record-type.ts';
 import { commitNow } from './commit-plan.ts';
 import { keptBackBy, type RunGate, type RunGateFacts } from './run-gates.ts';
-import { byPlatform } from '../context/platform-knowledge.ts';
+import { latestByPlatform } from '../context/platform-knowledge.ts';
 import { type RunContext, supersededKeys } from '../context/run-context.ts';
 import { displayNameOf, identityOf, noListChanges } from '../context/person-identity.ts';
 import type { Findings } from '../context/run-findings.ts';
@@ -114,7 +114,7 @@ function decisionOf(run: RunContext, type: RecordType, states: States): Decision
   const changes = undo.changesOf(type.name, states.key);
   if (changes.length === 0) return undefined;
   const at = undo.lastAt(type.name, states.key);
-  const doneAt = at === undefined ? undefined : byPlatform(run, at);
+  const doneAt = at === undefined ? undefined : latestByPlatform(run, at);
   const { decision, cannot } = type.undo(states, { run: undo.run, changes, doneAt });
   undo.note({ kind: type.name, key: states.key }, cannot);
   return decision;
