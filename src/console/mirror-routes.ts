@@ -16,9 +16,9 @@ import {
   type PageElsewhere,
   type Shown,
   type PageRequest,
+  html,
 } from './view/page.ts';
 import { pages } from './pages.ts';
-import { html } from './view/page.ts';
 import { csrfOf, sendPage } from './view/send-page.ts';
 
 interface MirrorRoutesOptions {

@@ -95,8 +95,8 @@ export function isClosed(
 }
 
 /**
- * Returns when a closed class is allowed again, as its window's clock and zone show it; undefined if
- * not within two weeks.
+ * Returns when a closed class is allowed again, as its window's clock and zone show it; undefined
+ * if not within two weeks.
  */
 export function opening(
   windows: readonly ChangeWindow[],

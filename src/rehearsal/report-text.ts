@@ -220,10 +220,19 @@ export function differenceLines(
     '',
     title,
     ...missingLines(other),
+    ...canaryNote(mine, other),
     ...moreMissing({ file, mine, against, other }),
     ...(differences.length === 0
       ? ['Both configurations do the same with every person.']
       : ['', ...titled(what, { all: differences.length, shown: most }, rows)]),
+  ];
+}
+
+/** States that a canary limits what is compared. */
+function canaryNote(...both: readonly Rehearsed[]): Line[] {
+  if (both.every(({ summary }) => (summary.canaries ?? []).length === 0)) return [];
+  return [
+    'A canary limits what a run changes: to compare everything, rehearse copies without policy.canary.',
   ];
 }
 
