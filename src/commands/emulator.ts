@@ -13,7 +13,7 @@ import { Invalid, renderProblem } from '../domain/errors.ts';
 import { forecast } from '../engine/report/duration-forecast.ts';
 import { subscription } from '../platform/request-schemas.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
-import { parseWhole } from '../cli/lookup/whole-number.ts';
+import { parseWhole } from '../cli/run/whole-number.ts';
 import { stopped } from '../cli/compose/stop-signals.ts';
 import { exitCode } from '../cli/output/exit-codes.ts';
 import { lasting } from '../cli/output/format-values.ts';

@@ -12,7 +12,7 @@ import { systemClock } from '../http/system-clock.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import { namesOf } from '../cli/lookup/person-names.ts';
 import { type LookFlags, namingOptions } from '../cli/lookup/snapshot-command.ts';
-import { parseWhole } from '../cli/lookup/whole-number.ts';
+import { parseWhole } from '../cli/run/whole-number.ts';
 import { codeOfStop, exitCode } from '../cli/output/exit-codes.ts';
 import { renderGroups, shownGroups } from '../cli/output/problem-groups.ts';
 import { onlyOf, readOnlyPeople } from '../cli/run/only-people.ts';

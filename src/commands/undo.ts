@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { Op } from '../domain/change.ts';
 import { Invalid } from '../domain/errors.ts';
-import { deferredCount } from '../domain/plan-rule.ts';
+import { deferredCount } from '../domain/guards/plan-rule.ts';
 import { counted } from '../domain/values/counted.ts';
 import { changeCount } from '../engine/report/run-summary.ts';
 import { deciderOf } from '../cli/run/decider-options.ts';

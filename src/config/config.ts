@@ -3,7 +3,7 @@
  * code trusts it. src/config/schema describes each field of the file.
  */
 import type { z } from 'zod';
-import type { CanaryPolicy } from '../domain/canary.ts';
+import type { CanaryPolicy } from '../domain/guards/canary.ts';
 import { byGuardKey, type GuardKey, type Limit } from '../domain/guard-classes.ts';
 import { milliseconds } from '../domain/values/config-value.ts';
 import type { fileSchema } from './schema/file-schema.ts';

@@ -23,7 +23,7 @@ import {
 import { answerLines } from './decision-notice.ts';
 import { pathOf } from './sign-in.ts';
 import type { CommandResult, ConsoleMirror } from './view/console-mirror.ts';
-import type { Job } from './view/jobs.ts';
+import type { Job } from './jobs/jobs.ts';
 import { formOf } from './view/form-values.ts';
 import { runBegun } from './view/layout.ts';
 import { linkTo } from './view/page.ts';

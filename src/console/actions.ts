@@ -4,7 +4,7 @@
  */
 import { z } from 'zod';
 import { Invalid } from '../domain/errors.ts';
-import { type JobKind, rehearsalSubject, undoSubject } from './view/jobs.ts';
+import { type JobKind, rehearsalSubject, undoSubject } from './jobs/jobs.ts';
 
 /** The values of a form. */
 export type FormValues = Readonly<Record<string, string | undefined>>;
@@ -151,7 +151,7 @@ export const actions: Readonly<Record<string, Action>> = {
 /** The action that stops a job; it is no command. */
 export const stopAction = 'stop';
 
-/** The actions that begin a job, whose page shows its progress and its answer (view/jobs.ts). */
+/** The actions that begin a job, whose page shows its progress and its answer (jobs/jobs.ts). */
 export const jobActions: Readonly<Record<string, JobAction>> = {
   rehearse: { kind: 'rehearse', isReading: true, subjectOf: () => rehearsalSubject },
   'undo-plan': { kind: 'undo-plan', isReading: true, subjectOf: undoSubjectOf },

@@ -31,7 +31,7 @@ import { createSignInAttempts } from './access/sign-in-attempts.ts';
 import { type AccessRules, type User, visitorOf } from './access/visitor.ts';
 import type { ConsoleMirror } from './view/console-mirror.ts';
 import { assetsAt } from './view/layout.ts';
-import { limitMirrors } from './view/work-limit.ts';
+import { limitMirrors } from './work-limit.ts';
 import { limitPages } from './live.ts';
 import { nothingHere, serveMirrors } from './mirror-routes.ts';
 import { type RefusedConfiguration, showMirrors } from './pages/mirrors.ts';

@@ -1,5 +1,5 @@
 /** Declares how a record type tells whether the platform still shows what was written. */
-import type { CanaryBound } from '../domain/canary.ts';
+import type { CanaryBound } from '../domain/guards/canary.ts';
 import type { Change } from '../domain/change.ts';
 import type { ObservedRow, RecordedRow } from '../domain/record.ts';
 

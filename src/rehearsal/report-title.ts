@@ -1,7 +1,7 @@
 /** Words the title of a rehearsal: what it did, and how it ended. All functions are pure. */
 import { doneGroups } from '../cli/output/change-groups.ts';
 import { lasting } from '../cli/output/format-values.ts';
-import { deferredCount } from '../domain/plan-rule.ts';
+import { deferredCount } from '../domain/guards/plan-rule.ts';
 import { counted, withCommas } from '../domain/values/counted.ts';
 import { heldIn, type Summary } from '../engine/report/run-summary.ts';
 import type { Rehearsed } from './rehearse-run.ts';

@@ -1,7 +1,7 @@
 /** Rules about a plan: what is said of a wrong one, and what a right one judges. */
 import { afterAll, describe, expect, it } from 'vitest';
 import { compileRule } from '../../src/config/schema/rule-condition.ts';
-import { askedBy, type PlanFacts } from '../../src/domain/plan-rule.ts';
+import { askedBy, type PlanFacts } from '../../src/domain/guards/plan-rule.ts';
 import { makeFolder, minimal } from '../support/config/config-folder.ts';
 
 const { load, mistakes, remove } = makeFolder();

@@ -7,8 +7,8 @@ import {
   type CanaryBook,
   type CanaryEvent,
   sliceSize,
-} from '../../src/domain/canary.ts';
-import { mended, waitedMs } from '../../src/domain/canary-time.ts';
+} from '../../src/domain/guards/canary.ts';
+import { mended, waitedMs } from '../../src/domain/guards/canary-time.ts';
 
 const slice = {
   because: 'mapping' as const,

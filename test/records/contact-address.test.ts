@@ -1,6 +1,6 @@
 /** What is taken for an address, and what is not. */
 import { describe, expect, test } from 'vitest';
-import { isAddress } from '../../src/records/contact/observe/email-address.ts';
+import { isAddress } from '../../src/records/contact/values/email-address.ts';
 import { wish } from '../support/records/person-facts.ts';
 
 describe('an address', () => {

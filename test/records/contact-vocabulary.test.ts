@@ -5,7 +5,7 @@ import {
   vocabulary,
   type OwnWords,
   type Use,
-} from '../../src/records/contact/observe/value-vocabulary.ts';
+} from '../../src/records/contact/values/value-vocabulary.ts';
 import { NOON } from '../support/records/record-stage.ts';
 
 const uses = ['subscription', 'unsubscribed', 'deleted'] as const;

@@ -16,6 +16,7 @@ const sourceFolders = readdirSync(join(import.meta.dirname, '../../src/sources')
 export const layers: readonly (readonly string[])[] = [
   ['domain/values'],
   ['domain'],
+  ['domain/guards'],
   ['http'],
   ['rate-limit'],
   ['rate-limit/shared/lua'],
@@ -27,6 +28,7 @@ export const layers: readonly (readonly string[])[] = [
   sourceFolders,
   ['platform'],
   ['records'],
+  ['records/contact/values'],
   ['records/contact/observe'],
   ['records/contact/consent'],
   ['records/contact/send'],
@@ -73,6 +75,7 @@ export const layers: readonly (readonly string[])[] = [
   ['cli/check'],
   ['cli/run'],
   ['console/access'],
+  ['console/jobs'],
   ['console/view'],
   [
     'console/pages/approvals',

@@ -2,8 +2,8 @@
 import type { Config } from '../../config/config.ts';
 import { traitsOf } from '../../config/schema/source-types.ts';
 import { systemClock } from '../../http/system-clock.ts';
-import { flagsIn, type ListedFlag } from '../../records/contact/observe/field-statement.ts';
-import { vocabulary } from '../../records/contact/observe/value-vocabulary.ts';
+import { flagsIn, type ListedFlag } from '../../records/contact/values/field-statement.ts';
+import { vocabulary } from '../../records/contact/values/value-vocabulary.ts';
 import { Invalid } from '../../domain/errors.ts';
 import { csvReturns } from '../../sources/csv/write-back.ts';
 import { csvSource } from '../../sources/csv/csv-source.ts';

@@ -2,7 +2,7 @@
 import { sayUnknown } from '../../domain/unknown-words.ts';
 import { wordOf } from '../../domain/values/record-field.ts';
 import { systemClock } from '../../http/system-clock.ts';
-import { type Use, vocabulary } from '../../records/contact/observe/value-vocabulary.ts';
+import { type Use, vocabulary } from '../../records/contact/values/value-vocabulary.ts';
 import { quoted } from '../../sources/shared/field-suggestions.ts';
 import type { Column, Value } from './sample/sample.ts';
 import { Undecided } from './sample/undecided.ts';

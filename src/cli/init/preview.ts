@@ -4,7 +4,7 @@ import { fieldAt, textOf, wordOf } from '../../domain/values/record-field.ts';
 import { systemClock } from '../../http/system-clock.ts';
 import { contactDesire } from '../../records/contact/observe/desired-contact.ts';
 import { decodeContact } from '../../records/contact/observe/contact-rows.ts';
-import { vocabulary } from '../../records/contact/observe/value-vocabulary.ts';
+import { vocabulary } from '../../records/contact/values/value-vocabulary.ts';
 import { table } from '../output/table.ts';
 import type { Chosen } from './column-words.ts';
 import { statementOf } from './mirror-file.ts';

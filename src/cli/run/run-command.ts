@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import type { Config } from '../../config/config.ts';
 import { loadConfig } from '../../config/load-config.ts';
 import { renderProblem } from '../../domain/errors.ts';
-import { deferredCount } from '../../domain/plan-rule.ts';
+import { deferredCount } from '../../domain/guards/plan-rule.ts';
 import type { FullCode } from '../../engine/report/full-reasons.ts';
 import { nothingDone, type Plan, type Summary } from '../../engine/report/run-summary.ts';
 import { renderGroups, shownGroups, type ShownGroup } from '../output/problem-groups.ts';

@@ -1,7 +1,7 @@
 /** Tells what the last run left to a later one because no window allowed it. */
 import { z } from 'zod';
-import { isClosed, opening } from '../../domain/change-window.ts';
-import { type AskedClass, askedClasses } from '../../domain/plan-rule.ts';
+import { isClosed, opening } from '../../domain/guards/change-window.ts';
+import { type AskedClass, askedClasses } from '../../domain/guards/plan-rule.ts';
 import { guardRows } from '../../domain/guard-classes.ts';
 import { waitWords } from '../../engine/report/guard-text.ts';
 import { openIn, storedCanaries } from '../../engine/guard/canary-book.ts';

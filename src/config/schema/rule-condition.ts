@@ -16,7 +16,7 @@ import {
   countedOps,
   type PlanCondition,
   type PlanFacts,
-} from '../../domain/plan-rule.ts';
+} from '../../domain/guards/plan-rule.ts';
 import type { Fault } from '../../domain/record.ts';
 import { fault } from '../../domain/schema-fault.ts';
 import type { Flaw } from './condition-bounds.ts';

@@ -1,7 +1,7 @@
 /** Defines the schema of `windows`: the hours in which classes of changes are made. */
 import { z } from 'zod';
-import { hoursOf } from '../../domain/change-window.ts';
-import { askedClasses } from '../../domain/plan-rule.ts';
+import { hoursOf } from '../../domain/guards/change-window.ts';
+import { askedClasses } from '../../domain/guards/plan-rule.ts';
 import { text } from './field-types.ts';
 import { timeZone } from './worker-schema.ts';
 

@@ -13,7 +13,7 @@ import { exitCode } from '../../cli/output/exit-codes.ts';
 import { renderLine } from '../../cli/output/text-style.ts';
 import type { Platform } from '../../platform/platform.ts';
 import type { User } from '../access/visitor.ts';
-import { createJobs, type Jobs } from './jobs.ts';
+import { createJobs, type Jobs } from '../jobs/jobs.ts';
 import { type PageStatus, readPageStatus } from './page-status.ts';
 
 /** A mirror that the console shows. */

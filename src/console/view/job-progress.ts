@@ -1,7 +1,7 @@
 /** Renders how far the work of a job is. The browser loads the page again when it has ended. */
 import { instant } from '../../cli/output/format-values.ts';
 import { actionForm } from './form.ts';
-import type { Job } from './jobs.ts';
+import type { Job } from '../jobs/jobs.ts';
 import { liveArea } from './live-area.ts';
 import { html, type Html, type PageRequest, timeOf } from './page.ts';
 

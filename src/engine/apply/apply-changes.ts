@@ -8,7 +8,7 @@ import type { Answer } from '../../domain/exchange.ts';
 import type { Key } from '../../domain/record.ts';
 import type { SendOutcome } from '../../records/record-type.ts';
 import { isFresh, isSuperseded, type RunContext, writeAuditLog } from '../context/run-context.ts';
-import { isTooLate } from '../context/change-windows.ts';
+import { isTooLate } from '../guard/change-windows.ts';
 import { type ApplyContext, isPastSlice, knownOf } from './apply-context.ts';
 import { each } from '../context/work-in-parts.ts';
 import { beginInFlight, endInFlight, isForbidden, rememberDeleted } from './in-flight.ts';

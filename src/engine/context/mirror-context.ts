@@ -1,10 +1,10 @@
 import type { Op } from '../../domain/change.ts';
 import type { Clock, Random } from '../../domain/clock.ts';
 import type { RecordType } from '../../records/record-type.ts';
-import type { CanaryPolicy } from '../../domain/canary.ts';
+import type { CanaryPolicy } from '../../domain/guards/canary.ts';
 import type { RouteLimit } from '../../domain/route-limit.ts';
-import type { ChangeWindow } from '../../domain/change-window.ts';
-import type { PlanRule } from '../../domain/plan-rule.ts';
+import type { ChangeWindow } from '../../domain/guards/change-window.ts';
+import type { PlanRule } from '../../domain/guards/plan-rule.ts';
 import type { AbsenceDue, Key } from '../../domain/record.ts';
 import type { FullCode } from '../report/full-reasons.ts';
 import type { Forecast } from '../report/duration-forecast.ts';

@@ -1,9 +1,9 @@
 /** Declares what every step of a run needs, and provides the lookups that steps use. */
 import { drain } from '../../audit/audit-trail.ts';
 import type { Problem } from '../../domain/errors.ts';
-import type { CanaryPolicy } from '../../domain/canary.ts';
-import type { ChangeWindow } from '../../domain/change-window.ts';
-import type { PlanRule } from '../../domain/plan-rule.ts';
+import type { CanaryPolicy } from '../../domain/guards/canary.ts';
+import type { ChangeWindow } from '../../domain/guards/change-window.ts';
+import type { PlanRule } from '../../domain/guards/plan-rule.ts';
 import type { JournaledChange } from '../../domain/change.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 import type { LearnedFacts, PlatformTime } from './platform-knowledge.ts';

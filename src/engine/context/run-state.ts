@@ -1,6 +1,6 @@
 /** Holds what is fixed when a run begins, and what the run has found so far. */
 import type { RecordType } from '../../records/record-type.ts';
-import type { CanaryBook } from '../../domain/canary.ts';
+import type { CanaryBook } from '../../domain/guards/canary.ts';
 import type { GuardClass } from '../../domain/guard-classes.ts';
 import {
   Busy,

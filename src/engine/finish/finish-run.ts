@@ -5,7 +5,7 @@ import type { RecordType } from '../../records/record-type.ts';
 import { weekMs } from '../report/guard-rules.ts';
 import { clearAnnouncement } from './announce-defaults.ts';
 import { closeApprovals, countAwaitingApproval } from '../guard/plan-approval.ts';
-import { sayDeferred } from '../context/change-windows.ts';
+import { sayDeferred } from '../guard/change-windows.ts';
 import { sayCanaries } from '../guard/tell-canaries.ts';
 import { closeCanaries } from '../guard/close-canaries.ts';
 import type { RunState } from '../context/run-state.ts';

@@ -20,7 +20,7 @@ import { guardNames, guardRows } from '../../domain/guard-classes.ts';
 import type { RecordTypeName } from '../../domain/record.ts';
 import type { Status } from '../report/run-summary.ts';
 import type { FullCode } from '../report/full-reasons.ts';
-import { hasDeferred } from '../context/change-windows.ts';
+import { hasDeferred } from '../guard/change-windows.ts';
 import type { RunState, Started } from '../context/run-state.ts';
 import {
   type Mirror,

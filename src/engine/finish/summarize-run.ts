@@ -8,7 +8,7 @@ import {
 } from '../../domain/errors.ts';
 import type { Stop } from '../../records/record-type.ts';
 import { canariesOf } from '../guard/tell-canaries.ts';
-import { countDeferred } from '../context/change-windows.ts';
+import { countDeferred } from '../guard/change-windows.ts';
 import type { RunState } from '../context/run-state.ts';
 import type { JournalTally } from '../../snapshot/tables/journal.ts';
 import { openChanges, type RunContext } from '../context/run-context.ts';

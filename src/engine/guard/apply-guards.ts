@@ -20,7 +20,7 @@ import { withoutYielding, yielding } from '../plan/commit-plan.ts';
 import type { RunState } from '../context/run-state.ts';
 import { isFirstLoad } from '../context/first-load.ts';
 import { beginHolds, endsOf } from './approval-holds.ts';
-import { isClosedNow } from '../context/change-windows.ts';
+import { isClosedNow } from './change-windows.ts';
 import { onlyKey } from '../context/mirror-context.ts';
 import { noteVolume, othersOf, populationOf } from './guard-population.ts';
 import { shapeOf } from './change-shape.ts';

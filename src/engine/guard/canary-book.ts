@@ -6,9 +6,9 @@ import {
   type CanaryBook,
   canaryBook,
   type CanaryEvent,
-} from '../../domain/canary.ts';
-import type { CanaryTime } from '../../domain/canary-time.ts';
-import { askedClasses, type AskedClass } from '../../domain/plan-rule.ts';
+} from '../../domain/guards/canary.ts';
+import type { CanaryTime } from '../../domain/guards/canary-time.ts';
+import { askedClasses, type AskedClass } from '../../domain/guards/plan-rule.ts';
 import { type Meta, metaValue } from '../../snapshot/database/meta-table.ts';
 import { isFirstLoad } from '../context/first-load.ts';
 import { onlyKey } from '../context/mirror-context.ts';

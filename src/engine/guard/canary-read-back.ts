@@ -3,11 +3,11 @@
  * full run finds the slice in its listing. A fast run reads the people one by one, if they are not
  * too many; otherwise the next full run does it.
  */
-import { type Canary, canaryBounds, type CanaryPolicy } from '../../domain/canary.ts';
-import { type CanaryTime, mended, waitedMs } from '../../domain/canary-time.ts';
+import { type Canary, canaryBounds, type CanaryPolicy } from '../../domain/guards/canary.ts';
+import { type CanaryTime, mended, waitedMs } from '../../domain/guards/canary-time.ts';
 import { Interrupted, isExpected } from '../../domain/errors.ts';
 import { guardRows } from '../../domain/guard-classes.ts';
-import type { AskedClass } from '../../domain/plan-rule.ts';
+import type { AskedClass } from '../../domain/guards/plan-rule.ts';
 import type { Key, ObservedRow } from '../../domain/record.ts';
 import type { RecordType } from '../../records/record-type.ts';
 import type { SentChange } from '../../snapshot/guards/canary-changes.ts';

@@ -4,9 +4,9 @@
  * run, in a plan before it without a snapshot too, and that another canary meets other people.
  */
 import { hash } from 'node:crypto';
-import { type Canary, type CanaryPolicy, seedOf, sliceSize } from '../../domain/canary.ts';
+import { type Canary, type CanaryPolicy, seedOf, sliceSize } from '../../domain/guards/canary.ts';
 import { type GuardClass, guardRows } from '../../domain/guard-classes.ts';
-import { askedClasses, type AskedClass } from '../../domain/plan-rule.ts';
+import { askedClasses, type AskedClass } from '../../domain/guards/plan-rule.ts';
 import type { Key } from '../../domain/record.ts';
 import type { ReviewState, RunState } from '../context/run-state.ts';
 import { eachRange } from '../context/work-in-parts.ts';

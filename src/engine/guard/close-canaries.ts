@@ -1,7 +1,7 @@
 /** Moves the canaries of a mirror on when a run ends. */
-import type { Canary } from '../../domain/canary.ts';
+import type { Canary } from '../../domain/guards/canary.ts';
 import { guardRows } from '../../domain/guard-classes.ts';
-import { type AskedClass, askedClasses } from '../../domain/plan-rule.ts';
+import { type AskedClass, askedClasses } from '../../domain/guards/plan-rule.ts';
 import type { RecordType } from '../../records/record-type.ts';
 import { findingsNamed } from '../context/run-findings.ts';
 import type { RunState } from '../context/run-state.ts';

@@ -12,7 +12,7 @@ import { withoutYielding, yielding } from '../plan/commit-plan.ts';
 import type { RunState, Started } from '../context/run-state.ts';
 import { endFirstLoad } from '../context/first-load.ts';
 import { addHolds, type Batch, batchOf, holdWithheld } from './approval-holds.ts';
-import { hasDeferred } from '../context/change-windows.ts';
+import { hasDeferred } from './change-windows.ts';
 import type { RunContext } from '../context/run-context.ts';
 import { modeName, type ToApprove } from '../context/mirror-context.ts';
 import { rejectedForMs } from '../report/approval-rules.ts';

@@ -8,7 +8,12 @@
  */
 import { z } from 'zod';
 import { type GuardClass, guardNames, guardRows } from '../../domain/guard-classes.ts';
-import { askedBy, askedClasses, type CountedOp, type PlanFacts } from '../../domain/plan-rule.ts';
+import {
+  askedBy,
+  askedClasses,
+  type CountedOp,
+  type PlanFacts,
+} from '../../domain/guards/plan-rule.ts';
 import { localTime } from '../../domain/values/local-time.ts';
 import { median } from '../../domain/values/median.ts';
 import type { HoldReason } from '../report/guard-rules.ts';

@@ -1,6 +1,6 @@
 /** Tells the canaries of a run to people and programs. */
 import type { Problem } from '../../domain/errors.ts';
-import { askedClasses } from '../../domain/plan-rule.ts';
+import { askedClasses } from '../../domain/guards/plan-rule.ts';
 import type { RunState } from '../context/run-state.ts';
 import { type ToldCanary, tellCanary, waitingWords } from '../report/canary-text.ts';
 

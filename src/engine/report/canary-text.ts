@@ -4,9 +4,9 @@ import {
   type CanaryBound,
   canaryBounds,
   type CanaryPolicy,
-} from '../../domain/canary.ts';
+} from '../../domain/guards/canary.ts';
 import { guardRows } from '../../domain/guard-classes.ts';
-import type { AskedClass } from '../../domain/plan-rule.ts';
+import type { AskedClass } from '../../domain/guards/plan-rule.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
 import { countWords } from './guard-text.ts';
 

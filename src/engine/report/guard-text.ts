@@ -1,7 +1,7 @@
 /** Describes what awaits approval, why it does, and how to approve it. */
 import type { Fault, RecordTypeName } from '../../domain/record.ts';
 import { guardRows, type Limit } from '../../domain/guard-classes.ts';
-import type { AskedClass } from '../../domain/plan-rule.ts';
+import type { AskedClass } from '../../domain/guards/plan-rule.ts';
 import { mostOf, type HoldReason, type ChangeVolume } from './guard-rules.ts';
 import { signing } from './approval-rules.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';

@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 import type { Change, Op } from '../../domain/change.ts';
 import { byGuard, type GuardClass } from '../../domain/guard-classes.ts';
-import type { AskedClass } from '../../domain/plan-rule.ts';
+import type { AskedClass } from '../../domain/guards/plan-rule.ts';
 import { canonicalJson, type RecordTypeName } from '../../domain/record.ts';
 import type { ProblemCode } from '../../domain/errors.ts';
 import type { RecordProblem } from '../../domain/record-problem.ts';

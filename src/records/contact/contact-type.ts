@@ -18,7 +18,7 @@ import { made } from './send/creation-answer.ts';
 import { contactDesire, type ContactFields, fieldNames } from './observe/desired-contact.ts';
 import { decidePerson, phase, reasonFor } from './consent/decide.ts';
 import { type PersonRules, rulesOf } from './consent/facts.ts';
-import { settle } from './consent/settle-conflict.ts';
+import { settle } from './settle-conflict.ts';
 import { release, unerased } from './consent/recorded-note.ts';
 import { leavingOf } from './observe/unsubscribe-listing.ts';
 import { outsOf } from './consent/platform-opt-outs.ts';

@@ -1,6 +1,6 @@
 /** Canaries beside guards, rules and windows, and what may happen to a slice. */
 import { describe, expect, test } from 'vitest';
-import { hoursOf } from '../../../src/domain/change-window.ts';
+import { hoursOf } from '../../../src/domain/guards/change-window.ts';
 import {
   approve,
   approving,

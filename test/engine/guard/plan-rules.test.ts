@@ -1,6 +1,6 @@
 /** What the rules of a configuration ask about: the whole engine against the whole emulator. */
 import { describe, expect, test } from 'vitest';
-import type { PlanRule } from '../../../src/domain/plan-rule.ts';
+import type { PlanRule } from '../../../src/domain/guards/plan-rule.ts';
 import {
   approve,
   deletes,

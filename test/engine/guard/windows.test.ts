@@ -1,7 +1,7 @@
 /** What windows leave to later runs: the whole engine against the whole emulator. */
 import { describe, expect, test } from 'vitest';
-import { type ChangeWindow, hoursOf } from '../../../src/domain/change-window.ts';
-import type { AskedClass } from '../../../src/domain/plan-rule.ts';
+import { type ChangeWindow, hoursOf } from '../../../src/domain/guards/change-window.ts';
+import type { AskedClass } from '../../../src/domain/guards/plan-rule.ts';
 import {
   approve,
   exportOf,

@@ -3,7 +3,7 @@
  * fast-check can draw and shrink: the same story is always the same world.
  */
 import fc from 'fast-check';
-import type { CanaryPolicy } from '../../../src/domain/canary.ts';
+import type { CanaryPolicy } from '../../../src/domain/guards/canary.ts';
 import { algorithms } from '../../../src/emulator/limits/algorithms.ts';
 import { quirks } from '../../../src/emulator/quirks/quirks.ts';
 import { letter } from '../../support/engine/template-letters.ts';

@@ -1,5 +1,5 @@
 /** A mirror with a canary, and one that is under way. */
-import type { CanaryPolicy } from '../../../src/domain/canary.ts';
+import type { CanaryPolicy } from '../../../src/domain/guards/canary.ts';
 import { storedCanaries } from '../../../src/engine/guard/canary-book.ts';
 import { exportOf, range } from './change-volume.ts';
 import { openStage, type Stage, type StageOptions } from './engine-stage.ts';

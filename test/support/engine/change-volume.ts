@@ -1,6 +1,6 @@
 /** A mirror whose guards hold changes of more than three people. */
 import { compileRule } from '../../../src/config/schema/rule-condition.ts';
-import type { AskedClass, PlanRule } from '../../../src/domain/plan-rule.ts';
+import type { AskedClass, PlanRule } from '../../../src/domain/guards/plan-rule.ts';
 import { expect } from 'vitest';
 import type { Send } from '../../../src/domain/exchange.ts';
 import { openStage, type Stage, type StageOptions } from './engine-stage.ts';

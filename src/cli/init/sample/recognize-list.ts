@@ -2,7 +2,7 @@
  * Recognizes in the first response of an API where its list of records is, and how the next pages
  * are asked for. A way of paging is proposed only if it was tried and brought other records.
  */
-import { isAddress } from '../../../records/contact/observe/email-address.ts';
+import { isAddress } from '../../../records/contact/values/email-address.ts';
 import { contactKey } from '../../../records/contact/observe/observed-contact.ts';
 import type { HttpOptions } from '../../../sources/http/options.ts';
 

@@ -1,6 +1,6 @@
 /** What `init` has to know of a source: its first records, and what its columns hold. */
 import { textOf, wordOf } from '../../../domain/values/record-field.ts';
-import { isAddress } from '../../../records/contact/observe/email-address.ts';
+import { isAddress } from '../../../records/contact/values/email-address.ts';
 import { contactKey } from '../../../records/contact/observe/observed-contact.ts';
 import type { Source, SourceRecord } from '../../../sources/source.ts';
 

@@ -1,6 +1,6 @@
 /** The refusal of what cannot be decided without a guess. On a terminal it becomes a question. */
 import { Invalid, type Problem } from '../../../domain/errors.ts';
-import type { Use } from '../../../records/contact/observe/value-vocabulary.ts';
+import type { Use } from '../../../records/contact/values/value-vocabulary.ts';
 import type { Column, Role, Value } from './sample.ts';
 
 /** What is to be decided: the column for a purpose, or the words of a column. */

@@ -1,7 +1,7 @@
 /** Reads what `rehearse --json` has answered. */
 import { z } from 'zod';
 import type { CommandAnswer } from '../../../cli/compose/separate-process.ts';
-import { documentIn, heldPeople } from '../../view/job-document.ts';
+import { documentIn, heldPeople } from '../../jobs/job-document.ts';
 
 const counts = z.record(z.string(), z.number());
 const state = z.object({ status: z.string(), channels: z.record(z.string(), z.string()) });

@@ -1,6 +1,6 @@
 /** Shows how a rehearsed run went: how long, what it did, and who ended otherwise. */
 import { guardNames, guardRows } from '../../../domain/guard-classes.ts';
-import { deferredCount } from '../../../domain/plan-rule.ts';
+import { deferredCount } from '../../../domain/guards/plan-rule.ts';
 import { counted, withCommas } from '../../../domain/values/counted.ts';
 import { limitWords } from '../../../engine/report/forecast-text.ts';
 import { countWords } from '../../../engine/report/guard-text.ts';

@@ -2,7 +2,7 @@
 import { instant } from '../../../cli/output/format-values.ts';
 import { actionForm } from '../../view/form.ts';
 import { jobSection } from '../../view/job-progress.ts';
-import { type Job, rehearsalSubject } from '../../view/jobs.ts';
+import { type Job, rehearsalSubject } from '../../jobs/jobs.ts';
 import { html, type Html, linkTo, type Page, type PageRequest, prose } from '../../view/page.ts';
 import { rehearsalIn } from './rehearsal-answer.ts';
 import { resultOf } from './rehearsal-result.ts';

@@ -1,6 +1,6 @@
 /** Reads what `undo --json` has answered: a plan, or what was sent. */
 import { z } from 'zod';
-import { documentIn, heldPeople } from '../../view/job-document.ts';
+import { documentIn, heldPeople } from '../../jobs/job-document.ts';
 import type { CommandAnswer } from '../../../cli/compose/separate-process.ts';
 
 const counts = z.record(z.string(), z.number());

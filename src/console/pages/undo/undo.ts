@@ -1,8 +1,8 @@
 /**
  * Undoes one run, for operators: first the plan, then a form that sends exactly this plan, then
- * what came of it. The plan and the undo are jobs (view/jobs.ts).
+ * what came of it. The plan and the undo are jobs (jobs/jobs.ts).
  */
-import { deferredCount } from '../../../domain/plan-rule.ts';
+import { deferredCount } from '../../../domain/guards/plan-rule.ts';
 import { counted, withCommas } from '../../../domain/values/counted.ts';
 import type { CommandAnswer } from '../../../cli/compose/separate-process.ts';
 import { exitCode } from '../../../cli/output/exit-codes.ts';
@@ -10,7 +10,7 @@ import { changeName } from '../../../cli/output/change-words.ts';
 import { instant } from '../../../cli/output/format-values.ts';
 import { actionForm } from '../../view/form.ts';
 import { jobSection } from '../../view/job-progress.ts';
-import { type Job, undoSubject } from '../../view/jobs.ts';
+import { type Job, undoSubject } from '../../jobs/jobs.ts';
 import {
   html,
   type Html,

@@ -2,8 +2,8 @@
 import { fieldAt, textOf } from '../../../domain/values/record-field.ts';
 import { consentReader, type ConsentTime } from './consent-time.ts';
 import { asksOf, type ContactFields } from './desired-contact.ts';
-import { isAddress } from './email-address.ts';
-import { type Ask, type Flag, namesIn, type StatedField } from './field-statement.ts';
+import { isAddress } from '../values/email-address.ts';
+import { type Ask, type Flag, namesIn, type StatedField } from '../values/field-statement.ts';
 import { contactKey } from './observed-contact.ts';
 
 /**

@@ -11,7 +11,7 @@ import {
 import type { ProblemCause } from '../../../domain/problem-causes.ts';
 import type { Subscription } from '../../../platform/request-schemas.ts';
 import type { RecordType } from '../../record-type.ts';
-import { isAddress, notAnAddress } from './email-address.ts';
+import { isAddress, notAnAddress } from '../values/email-address.ts';
 import { type ConsentReader, consentReader, type ConsentTime } from './consent-time.ts';
 import { contactKey } from './observed-contact.ts';
 import type { DesiredContact } from './contact-state.ts';
@@ -25,7 +25,7 @@ import {
   notAnAnswer,
   notEvaluated,
   type StatedField,
-} from './field-statement.ts';
+} from '../values/field-statement.ts';
 
 /** The fields of a CRM record that are read: column names or dotted paths, or a condition. */
 export interface ContactFields {

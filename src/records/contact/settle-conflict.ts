@@ -19,20 +19,20 @@
  *   CRM records of the address contradict each other                        accepted
  *   anything else                                                           refused
  */
-import type { Entry } from '../../../domain/do-not-contact.ts';
-import { canonicalJson, type RecordedRow } from '../../../domain/record.ts';
-import { mayBeDefault, type PlatformFacts } from '../../platform-facts.ts';
-import type { Settled, SettlementAsked } from '../../capabilities.ts';
-import { conflictOf } from './conflicts.ts';
-import { channelFacts, factsOf, type PersonFacts, type PersonRules } from './facts.ts';
-import { passGates } from './gates.ts';
-import { isOurs } from '../observe/channel-observation.ts';
-import { isDoubtful, optOutOf } from './platform-opt-outs.ts';
-import { decideChannel, type Verdict } from './rules.ts';
-import type { ContactStates } from '../observe/contact-rows.ts';
-import type { Membership, ObservedContact } from '../observe/contact-state.ts';
-import { contradict } from '../observe/strictest-consent.ts';
-import { statingIn } from '../observe/consent-statement.ts';
+import type { Entry } from '../../domain/do-not-contact.ts';
+import { canonicalJson, type RecordedRow } from '../../domain/record.ts';
+import { mayBeDefault, type PlatformFacts } from '../platform-facts.ts';
+import type { Settled, SettlementAsked } from '../capabilities.ts';
+import { conflictOf } from './consent/conflicts.ts';
+import { channelFacts, factsOf, type PersonFacts, type PersonRules } from './consent/facts.ts';
+import { passGates } from './consent/gates.ts';
+import { isOurs } from './observe/channel-observation.ts';
+import { isDoubtful, optOutOf } from './consent/platform-opt-outs.ts';
+import { decideChannel, type Verdict } from './consent/rules.ts';
+import type { ContactStates } from './observe/contact-rows.ts';
+import type { Membership, ObservedContact } from './observe/contact-state.ts';
+import { contradict } from './observe/strictest-consent.ts';
+import { statingIn } from './observe/consent-statement.ts';
 
 /** Returns what to record, or why the conflict cannot be settled this way. */
 export function settle(states: ContactStates, rules: PersonRules, asked: SettlementAsked): Settled {

@@ -3,11 +3,11 @@
  * They are hours of the local clock: an hour that a change to summer time skips never comes, and
  * one that is repeated comes twice.
  */
-import type { GuardClass } from './guard-classes.ts';
+import type { GuardClass } from '../guard-classes.ts';
 import { type AskedClass, askedClasses } from './plan-rule.ts';
-import type { Fault } from './record.ts';
-import { fault } from './schema-fault.ts';
-import { localTime, type LocalTime, type Weekday, weekdays } from './values/local-time.ts';
+import type { Fault } from '../record.ts';
+import { fault } from '../schema-fault.ts';
+import { localTime, type LocalTime, type Weekday, weekdays } from '../values/local-time.ts';
 
 /** Hours of some days. Those that end before they begin end on the following day. */
 export interface WeeklyHours {

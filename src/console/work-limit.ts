@@ -1,6 +1,6 @@
 /** Limits what the users of the console can have this machine do at once. */
-import { Busy } from '../../domain/errors.ts';
-import type { ConsoleMirror } from './console-mirror.ts';
+import { Busy } from '../domain/errors.ts';
+import type { ConsoleMirror } from './view/console-mirror.ts';
 
 /** How many processes, and how many questions to the CRM or the platform, go on at once. */
 const processesAtOnce = 2;

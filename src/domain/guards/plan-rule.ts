@@ -2,7 +2,7 @@
  * Rules of the configuration about a whole plan (docs/rules-and-windows.md). A rule can only ask
  * for an approval.
  */
-import { type GuardClass, guardNames, type GuardKey, timedGuards } from './guard-classes.ts';
+import { type GuardClass, guardNames, type GuardKey, timedGuards } from '../guard-classes.ts';
 
 /** The classes that a rule can withhold. Nothing withholds what the CRM states about one person. */
 export type AskedClass = Exclude<GuardClass, 'opt_out'>;

@@ -4,14 +4,14 @@
  * made at any time, and so are the opt-outs of `undo`. No run makes the other changes of an undo,
  * so that the command has to be called again.
  */
-import { isClosed, opening } from '../../domain/change-window.ts';
+import { isClosed, opening } from '../../domain/guards/change-window.ts';
 import type { JournaledChange } from '../../domain/change.ts';
 import type { Problem } from '../../domain/errors.ts';
 import { type GuardClass, guardRows } from '../../domain/guard-classes.ts';
-import { type AskedClass, askedClasses } from '../../domain/plan-rule.ts';
+import { type AskedClass, askedClasses } from '../../domain/guards/plan-rule.ts';
 import type { RecordTypeName } from '../../domain/record.ts';
 import { countWords, waitWords } from '../report/guard-text.ts';
-import type { RunContext } from './run-context.ts';
+import type { RunContext } from '../context/run-context.ts';
 
 type Windowed = Pick<RunContext, 'windows' | 'timezone' | 'clock' | 'snapshot' | 'undo'>;
 
