@@ -1,6 +1,11 @@
 /** Windows: when they are open, when they open next, and what is said of a wrong one. */
 import { afterAll, describe, expect, it } from 'vitest';
-import { type ChangeWindow, hoursOf, isClosed, opening } from '../../src/domain/guards/change-window.ts';
+import {
+  type ChangeWindow,
+  hoursOf,
+  isClosed,
+  opening,
+} from '../../src/domain/guards/change-window.ts';
 import { makeFolder, minimal } from '../support/config/config-folder.ts';
 
 const { load, mistakes, remove } = makeFolder();
