@@ -170,7 +170,7 @@ test('a browser gets a page for an address that does not exist', async () => {
   for (const [path, status] of [
     ['/nowhere', 404],
     ['/m/another', 404],
-    [`/m/world/runs/${'x'.repeat(600)}`, 414],
+    [`/m/world/runs/${'x'.repeat(600)}`, 404],
   ] as const) {
     const page = await fetch(running.url + path, { headers: { accept, cookie } });
     expect([path, page.status]).toEqual([path, status]);
