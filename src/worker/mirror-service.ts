@@ -50,7 +50,7 @@ export interface Served extends Watched {
   /** Returns what this process notices of Redis that needs attention. */
   faults(): readonly Attention[];
   /**
-   * Ends the service once the run in progress has ended; events are processed until then. If
+   * Ends the service once the run and the events in progress have ended. If
    * `isGone` then returns true, removes the schedule from Redis, unless another worker has the
    * mirror.
    */
@@ -127,6 +127,7 @@ export function serve(config: Workable, outer: Shell, options: ServeOptions): Se
       parts.isLeaving = true;
       await queue.rest();
       await parts.handed?.close();
+      await events?.rest();
       if (isGone() && home.isHere()) await unfollow(queue, config, outer);
       over.abort(new Interrupted('SIGTERM'));
       await closeAll();

@@ -44,8 +44,14 @@ const textOf = z.string().nullable();
 const namesOf = z.array(z.string());
 const pairsOf = z.record(z.string(), z.string());
 
-/** Reads the fleet in two or three commands. Throws Unavailable while Redis is away. */
-export async function readFleet({ redis, ask }: Quick): Promise<Fleet> {
+/**
+ * Reads the fleet in two or three commands: the mirrors that a worker knows, and `others`. Throws
+ * Unavailable while Redis is away.
+ */
+export async function readFleet(
+  { redis, ask }: Quick,
+  others: readonly string[] = [],
+): Promise<Fleet> {
   const found = await ask(async () => {
     const replies = await redis
       .multi()
@@ -69,7 +75,8 @@ export async function readFleet({ redis, ask }: Quick): Promise<Fleet> {
     const record = recordSchema.parse(parseJson(text));
     return [{ name, ...record, isDraining: draining.includes(name) }];
   });
-  const names = [...new Set(nodes.flatMap(({ mirrors }) => mirrors))].toSorted();
+  const known = nodes.flatMap(({ mirrors }) => mirrors);
+  const names = [...new Set([...known, ...others])].toSorted();
   const homes = await homesOf({ redis, ask }, names, listed);
   const mirrors = names.map((name) => {
     const counted = people[name];
