@@ -1,6 +1,6 @@
 /**
- * `npm run bench fleet [mirrors] [people] [files | workers]`: a worker of a folder of mirrors, or of
- * the same files named one by one, or several workers of the folder, as processes of their own:
+ * `npm run bench fleet [mirrors] [people] [files | workers]`: a worker of a folder of mirrors, or
+ * of the same files named one by one, or several workers of the folder, as processes of their own:
  * their connections to Redis, the commands while they are idle, their memory, and how late runs are
  * that are due at once. The platforms run here.
  */

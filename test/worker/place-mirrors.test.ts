@@ -1,4 +1,4 @@
-/** Which worker of a fleet serves which mirror: the table of src/worker/placement/place-mirrors.ts. */
+/** Which worker serves which mirror: the table of src/worker/placement/place-mirrors.ts. */
 import { describe, expect, test } from 'vitest';
 import { seeded } from '../../src/emulator/shared/seeded-random.ts';
 import {

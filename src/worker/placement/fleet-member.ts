@@ -136,7 +136,7 @@ function become(state: State, fleet: Fleet): void {
   state.moved((mirror) => (placed.get(mirror) ?? node.name) !== node.name);
 }
 
-/** Prints how the mirrors are shared, when that has changed. A worker that is alone has them all. */
+/** Prints how the mirrors are shared, when that has changed. A worker that is alone has all. */
 function say(state: State, { nodes, mirrors }: Fleet): void {
   const { placed, node, note, said } = state;
   if (nodes.length === 1 && said === '') return;

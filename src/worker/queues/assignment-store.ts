@@ -151,8 +151,8 @@ interface Asking {
 }
 
 /**
- * Returns the key of a mirror that contains who serves it: the name of a worker, followed by `@` and
- * the name of its process if that shows its life.
+ * Returns the key of a mirror that contains who serves it: the name of a worker, followed by `@`
+ * and the name of its process if that shows its life.
  */
 export function aliveKeyOf(mirror: string): string {
   return `${prefix}:${mirror}:{home}:alive`;
