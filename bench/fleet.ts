@@ -1,9 +1,11 @@
 /**
- * `npm run bench fleet [mirrors] [people] [files]`: a worker of a folder of mirrors, or of the same
- * files named one by one, as a process of its own: its connections to Redis, the commands while it
- * is idle, its memory, and how late runs are that are due at once. The platforms run here.
+ * `npm run bench fleet [mirrors] [people] [files | workers]`: a worker of a folder of mirrors, or
+ * of the same files named one by one, or several workers of the folder, as processes of their own:
+ * their connections to Redis, the commands while they are idle, their memory, and how late runs are
+ * that are due at once. The platforms run here.
  */
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -24,7 +26,6 @@ const never = '0 0 1 1 *';
 const folder = mkdtempSync(join(tmpdir(), 'crm-mirror-fleet-'));
 const redis = await ownRedis();
 const asking = new Redis(redis.url);
-const port = await freePort();
 const emulators = new Map<string, Emulator>();
 const platforms: Served[] = [];
 
@@ -38,7 +39,8 @@ function exported(name: string, subscribed: string): void {
 }
 
 function defaults(schedule: object): void {
-  const lines = { redis: redis.url, server: { port }, schedule, requests: { log: 'off' } };
+  const server = { port: '${PORT}' };
+  const lines = { redis: redis.url, server, schedule, requests: { log: 'off' } };
   writeFileSync(join(folder, 'defaults.yaml'), JSON.stringify(lines));
 }
 
@@ -70,17 +72,23 @@ defaults({ full: never });
 
 const files = [...emulators.keys()].map((mirror) => join(folder, `${mirror}.yaml`));
 const named = process.argv[4] === 'files' ? ['-c', ...files] : ['--mirrors', folder];
-const worker = spawn(process.execPath, [program, 'worker', ...named], {
-  stdio: ['ignore', 'ignore', 'pipe'],
-});
 let said = '';
-worker.stderr.on('data', (chunk: Buffer) => void (said += chunk.toString()));
+const workers = await Promise.all(
+  Array.from({ length: Number(process.argv[4]) || 1 }, async () => {
+    const env = { ...process.env, PORT: String(await freePort()) };
+    const args = [program, 'worker', ...named];
+    const worker = spawn(process.execPath, args, { env, stdio: ['ignore', 'ignore', 'pipe'] });
+    worker.stderr.on('data', (chunk: Buffer) => void (said += chunk.toString()));
+    return worker;
+  }),
+);
+const hasEnded = () => workers.some(({ exitCode }) => exitCode !== null);
 const count = (pattern: RegExp): number => said.match(pattern)?.length ?? 0;
 
-async function until(holds: () => boolean, what: string): Promise<number> {
+async function until(holds: () => boolean | Promise<boolean>, what: string): Promise<number> {
   const began = performance.now();
-  while (!holds()) {
-    if (worker.exitCode !== null) throw new Error(`the worker ended: ${said.slice(-2_000)}`);
+  while (!(await holds())) {
+    if (hasEnded()) throw new Error(`a worker ended: ${said.slice(-2_000)}`);
     if (performance.now() - began > 600_000) {
       throw new Error(`${what} took too long: ${said.slice(-2_000)}`);
     }
@@ -89,7 +97,7 @@ async function until(holds: () => boolean, what: string): Promise<number> {
   return (performance.now() - began) / 1_000;
 }
 
-/** The connections of the worker, and what Redis was asked in all. */
+/** The connections of the workers, and what Redis was asked in all. */
 async function ofRedis(): Promise<{ connections: number; calls: Map<string, number> }> {
   const stats = await asking.info('commandstats');
   const clients = (await asking.info('clients')).match(/connected_clients:(\d+)/)?.[1];
@@ -101,11 +109,31 @@ async function ofRedis(): Promise<{ connections: number; calls: Map<string, numb
 }
 
 function memory(): string {
-  const status = readFileSync(`/proc/${worker.pid}/status`, 'utf8');
-  return `${Math.round(Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024)} MB`;
+  const each = workers.map(({ pid }) => {
+    const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+    return `${Math.round(Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024)} MB`;
+  });
+  return each.join(', ');
 }
 
-const opened = await until(() => count(/worker serves/g) === mirrors, 'opening');
+/** The number of mirrors that each worker serves; a worker with `-c` is not counted. */
+async function shares(): Promise<number[]> {
+  const alive = await asking.keys('crm-mirror:*:{home}:alive');
+  const signs = alive.length === 0 ? [] : await asking.mget(alive);
+  return [...Map.groupBy(signs, (sign) => sign?.split('@')[1]).values()].map((all) => all.length);
+}
+
+async function areShared(): Promise<boolean> {
+  const sizes = await shares();
+  const sum = sizes.reduce((total, size) => total + size, 0);
+  const most = (mirrors / workers.length) * 1.1 + 1;
+  return sum === mirrors && sizes.every((size) => size <= most);
+}
+
+const opened = await until(
+  async () => count(/worker serves/g) >= mirrors && (workers.length === 1 || (await areShared())),
+  'opening',
+);
 const openMemory = memory();
 await pause(15_000);
 const before = await ofRedis();
@@ -118,6 +146,8 @@ const rates = [...after.calls]
 const all = rates.reduce((sum, [, rate]) => sum + rate, 0);
 console.table({
   mirrors,
+  workers: workers.length,
+  'mirrors of each': (await shares()).join(', '),
   'opened in': `${opened.toFixed(1)} s`,
   'connections to Redis': after.connections,
   'commands when idle': `${all.toFixed(1)}/s`,
@@ -129,8 +159,9 @@ console.table({
 // All are due in the same minute.
 const due = new Date(Date.now() + 120_000);
 due.setSeconds(0, 0);
+const servedBefore = count(/worker serves/g);
 defaults({ full: `${due.getUTCMinutes()} * * * *` });
-await until(() => count(/worker serves/g) === 2 * mirrors, 'opening anew');
+await until(() => count(/worker serves/g) >= servedBefore + mirrors, 'opening anew');
 await until(() => count(/"msg":"run done"/g) === mirrors, 'running');
 const begun = [...said.matchAll(/"run":"(\d{8}T\d{6})Z/g)].map(([, at = '']) =>
   Date.parse(at.replace(/(....)(..)(..)T(..)(..)(..)/, '$1-$2-$3T$4:$5:$6Z')),
@@ -143,8 +174,12 @@ console.table({
   'mirrors loaded': enrolled.length,
   'memory after': memory(),
 });
-worker.kill('SIGTERM');
-await until(() => worker.exitCode !== null, 'stopping').catch(() => undefined);
+await Promise.all(
+  workers.map(async (worker) => {
+    worker.kill('SIGTERM');
+    await once(worker, 'exit');
+  }),
+);
 asking.disconnect();
 await redis.close();
 await Promise.all(platforms.map(async ({ close }) => close()));

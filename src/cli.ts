@@ -57,6 +57,10 @@ const commands: Readonly<Record<string, Entry>> = {
     'keep running: every mirror by its schedule and by events; needs Redis',
     () => import('./commands/worker.ts'),
   ],
+  fleet: [
+    'status, drain: the workers of a folder of mirrors, and what each of them serves',
+    () => import('./commands/fleet.ts'),
+  ],
   console: ['look at mirrors in the browser, and act there', () => import('./commands/console.ts')],
   one: ['run for one person only, now', () => import('./commands/one.ts')],
   status: [

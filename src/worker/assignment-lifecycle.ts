@@ -16,6 +16,7 @@ import type { Complaints } from './notifications/blocked-notices.ts';
 import { createLanes, type Lanes } from './person-runs.ts';
 import type { Notifier } from './notifications/notifier.ts';
 import type { MirrorAssignment } from './mirror-assignment.ts';
+import type { Turns } from './placement/fleet-member.ts';
 import type { NodeHeartbeat } from './queues/node-heartbeat.ts';
 import { retrySchedules } from '../domain/retry-schedules.ts';
 
@@ -28,6 +29,8 @@ export interface HomeOptions {
   ended(summary: Summary): void;
   /** Tells when the assignment has to be checked; undefined: every few seconds. */
   node?: NodeHeartbeat | undefined;
+  /** Tells when the mirror has to be claimed; undefined: as soon as it can be. */
+  turns?: Turns | undefined;
   /** Reads the configuration again, because after a failure the API key may have changed. */
   load(): Config;
   /** The clock of notifications. */
@@ -117,8 +120,11 @@ export async function comeAgain(state: State): Promise<void> {
  * errors of `assemble`.
  */
 export async function taken(state: State): Promise<void> {
-  const { shell, complain } = state;
+  const { shell, complain, turns, config } = state;
   while (!shell.stop.aborted) {
+    if (turns?.isOthers(config.mirror)) state.owner = 'another';
+    await turns?.turn(config.mirror, shell.stop);
+    if (shell.stop.aborted) return;
     try {
       await come(state);
       return;

@@ -3,6 +3,7 @@
  * mirrors (served-mirrors.ts) and their server.
  */
 import { randomBytes } from 'node:crypto';
+import { hostname } from 'node:os';
 import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { shareLinks } from '../rate-limit/shared/shared-link.ts';
@@ -11,9 +12,10 @@ import type { Shell } from '../cli/compose/process-shell.ts';
 import { stopped } from '../cli/compose/stop-signals.ts';
 import { type FolderFiles, isRefused, openMirrorFolder } from './mirror-folder.ts';
 import { serve } from './mirror-service.ts';
-import { shareConnections } from './queues/shared-connections.ts';
-import { createServedMirrors } from './served-mirrors.ts';
-import { workable } from './workable-config.ts';
+import { createFleetMember, type FleetMember } from './placement/fleet-member.ts';
+import { shareConnections, type SharedConnections } from './queues/shared-connections.ts';
+import { createServedMirrors, type ServedMirrors } from './served-mirrors.ts';
+import { workable, type Workable } from './workable-config.ts';
 import { openServer, type WorkerServer } from './worker-server.ts';
 
 /**
@@ -28,14 +30,17 @@ export async function serveFolder(path: string, outer: Shell): Promise<void> {
     load: (file) => workable(loadConfig(file, shell.env)),
     note: shell.note,
   });
-  const connections = shareConnections(randomBytes(8).toString('hex'), systemClock);
+  const host = hostname();
+  const connections = shareConnections(`${host}-${randomBytes(4).toString('hex')}`, systemClock);
   let server: WorkerServer | undefined;
-  const mirrors = createServedMirrors({
+  const fleets = createFleets({ shell, connections, host }, (isLent) => mirrors.release(isLent));
+  const mirrors: ServedMirrors = createServedMirrors({
     shell,
     serve: (config) =>
       serve(config, shell, {
         acceptLost: false,
         connections: connections.to(config.redis),
+        turns: fleets.to(config.redis),
         // The folder tells of a changed file, or of a changed key.
         load: () => config,
         ended: (summary) => server?.ended(config.mirror, summary),
@@ -46,6 +51,7 @@ export async function serveFolder(path: string, outer: Shell): Promise<void> {
   const become = async (files: FolderFiles): Promise<void> => {
     mirrors.become(files);
     const configs = [...files.values()].flatMap((one) => (isRefused(one) ? [] : [one]));
+    fleets.join(configs);
     asked ??= configs.find((one) => one.server);
     differs(configs, asked);
     if (server || !asked) return;
@@ -62,9 +68,45 @@ export async function serveFolder(path: string, outer: Shell): Promise<void> {
     await followed;
   } finally {
     failed.promise.catch(() => undefined);
+    // The others know at once that they get the mirrors.
+    await fleets.quit();
     await Promise.all([server?.close(), mirrors.close()]);
     connections.close();
   }
+}
+
+interface FleetParts {
+  shell: Shell;
+  connections: SharedConnections;
+  host: string;
+}
+
+/** Creates this worker's part in the fleet of each Redis. */
+function createFleets(
+  { shell, connections, host }: FleetParts,
+  moved: (isLent: (mirror: string) => boolean) => void,
+) {
+  const known = new Map<string, FleetMember>();
+  const to = (url: string): FleetMember | undefined => {
+    const { node, quick } = connections.to(url);
+    const before = known.get(url);
+    if (before || !node) return before;
+    const parts = { node, quick: quick(), clock: systemClock, host };
+    const member = createFleetMember({ ...parts, note: shell.note, moved });
+    known.set(url, member);
+    return member;
+  };
+  return {
+    to,
+    join(configs: readonly Workable[]): void {
+      const urls = new Set([...known.keys(), ...configs.map(({ redis }) => redis)]);
+      for (const url of urls) {
+        const own = configs.filter(({ redis }) => redis === url);
+        to(url)?.join(own.map(({ mirror }) => mirror));
+      }
+    },
+    quit: async () => Promise.all([...known.values()].map(async (one) => one.quit())),
+  };
 }
 
 /** Prints once for each file that it asks for another server than the one that listens. */

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { Busy, isExpected } from '../domain/errors.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { AssignmentStore, Claim } from './queues/assignment-store.ts';
-import { aliveMs } from './queues/node-heartbeat.ts';
+import { aliveMs } from './queues/fleet-keys.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import { copiedAt } from '../cli/compose/snapshot-marks.ts';
 

@@ -153,6 +153,9 @@ async function runOnce(state: State, tick: RunTick): Promise<void> {
     if (alert.run === summary.run) state.log.alerted(alert);
   }
   state.ended(summary);
+  if (state.turns) {
+    void state.turns.counted(config.mirror, mirror.snapshot.recorded.count('contact'));
+  }
   state.complain.no();
   if (summary.status === 'failed') await comeAgain(state);
   // The notes about the opening remain valid until a run has read everything.

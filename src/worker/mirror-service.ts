@@ -5,7 +5,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Config } from '../config/config.ts';
 import type { Clock } from '../domain/clock.ts';
-import { Interrupted, Invalid, isExpected, renderProblem, Unavailable } from '../domain/errors.ts';
+import { Interrupted, Invalid, isExpected } from '../domain/errors.ts';
 import type { Summary } from '../engine/report/run-summary.ts';
 import { systemClock } from '../http/system-clock.ts';
 import { type AssignmentStore, homeRecord } from './queues/assignment-store.ts';
@@ -22,6 +22,8 @@ import type { Watched } from '../server/mirror-gauges.ts';
 import type { Webhook } from '../server/webhooks.ts';
 import { readKey } from '../do-not-contact/list-key.ts';
 import type { Workable } from './workable-config.ts';
+import { follow, unfollow } from './mirror-schedule.ts';
+import type { Turns } from './placement/fleet-member.ts';
 import { doHanded } from './remote-commands.ts';
 import { createMirrorHost, type Home } from './mirror-host.ts';
 import { lanesAtOnce } from './person-runs.ts';
@@ -29,11 +31,7 @@ import { assignmentIn } from './mirror-assignment.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 import type { Attention } from '../cli/status/attention-list.ts';
 import { redisAway, unreadable } from '../cli/status/process-faults.ts';
-import { explain } from '../cli/output/failure-report.ts';
 import { readCurrentStatus } from '../cli/status/current-status.ts';
-
-/** How long a mirror that leaves waits for Redis to remove its schedule. */
-const unfollowMs = 10_000;
 
 /** After this time without Redis, people are told of it. */
 const awayMs = 60_000;
@@ -45,12 +43,14 @@ export interface Served extends Watched {
   failed: Promise<never>;
   webhook: Webhook | undefined;
   queues: QueueView['queues'];
+  /** Returns whether this worker has the mirror. */
+  isHere(): boolean;
   /** Returns why Redis cannot be reached for the mirror, or undefined if it can. */
   away(): string | undefined;
   /** Returns what this process notices of Redis that needs attention. */
   faults(): readonly Attention[];
   /**
-   * Ends the service once the run in progress has ended; events are processed until then. If
+   * Ends the service once the run and the events in progress have ended. If
    * `isGone` then returns true, removes the schedule from Redis, unless another worker has the
    * mirror.
    */
@@ -65,6 +65,8 @@ export interface ServeOptions {
   acceptLost: boolean;
   /** Connections to share; by default the mirror opens its own. */
   connections?: Connections | undefined;
+  /** Tells when this worker of several has to claim the mirror; by default as soon as it can. */
+  turns?: Turns | undefined;
   /** Reads the configuration again, after a failure. */
   load(): Config;
   /** Called after every run, and after events have been processed. */
@@ -88,6 +90,8 @@ interface Parts {
   queue: RunQueue;
   redis: ReturnType<typeof watchRedis>;
   handed: ReturnType<typeof takeHanded> | undefined;
+  /** Whether the mirror waits for its turn. */
+  isPlaced: boolean;
   isLeaving: boolean;
 }
 
@@ -112,6 +116,7 @@ export function serve(config: Workable, outer: Shell, options: ServeOptions): Se
     failed: failed.promise,
     webhook: hook && events && { ...hook, events, deliveries: deliveriesOf(config, quick) },
     queues: view.queues,
+    isHere: home.isHere,
     away: redis.away,
     faults: () => redis.faults(0),
     standing: async () => statusOf(config),
@@ -122,6 +127,7 @@ export function serve(config: Workable, outer: Shell, options: ServeOptions): Se
       parts.isLeaving = true;
       await queue.rest();
       await parts.handed?.close();
+      await events?.rest();
       if (isGone() && home.isHere()) await unfollow(queue, config, outer);
       over.abort(new Interrupted('SIGTERM'));
       await closeAll();
@@ -153,7 +159,7 @@ function openParts(config: Workable, outer: Shell, options: ServeOptions): Parts
   const over = new AbortController();
   const shell = { ...outer, stop: AbortSignal.any([outer.stop, over.signal]) };
   const { mirror, redis: url, contacts } = config;
-  const { acceptLost, load, ended, clock = systemClock } = options;
+  const { acceptLost, load, ended, turns, clock = systemClock } = options;
   const { connections = ownConnections(url) } = options;
   const place = { url, mirror, clock: systemClock, connections };
   const failed = Promise.withResolvers<never>();
@@ -164,7 +170,8 @@ function openParts(config: Workable, outer: Shell, options: ServeOptions): Parts
   const assignment = assignmentIn(own, { mirror, acceptLost, clock: systemClock });
   const redis = watchRedis(mirror, shell, clock);
   const faults = () => redis.faults(awayMs);
-  const home = createMirrorHost({ config, shell, assignment, load, ended, clock, faults, node });
+  const told = { load, ended, clock, faults, node, turns };
+  const home = createMirrorHost({ config, shell, assignment, ...told });
   const hook = contacts?.webhook;
   const events = hook && openEventQueue({ ...place, notice: () => undefined });
   const queue: RunQueue = openRunQueue({
@@ -172,7 +179,8 @@ function openParts(config: Workable, outer: Shell, options: ServeOptions): Parts
     notice(lost) {
       redis.say(lost);
       // Redis may have lost its data while it was away.
-      if (lost === undefined) follow(queue, config).catch((error: unknown) => failed.reject(error));
+      if (lost !== undefined || (turns && !home.isHere())) return;
+      follow(queue, config).catch((error: unknown) => failed.reject(error));
     },
   });
   const parts = {
@@ -188,16 +196,17 @@ function openParts(config: Workable, outer: Shell, options: ServeOptions): Parts
     queue,
     redis,
   };
-  return { ...parts, handed: undefined, isLeaving: false };
+  return { ...parts, handed: undefined, isPlaced: turns !== undefined, isLeaving: false };
 }
 
 /** Waits until the mirror is assigned to this worker, then takes its jobs until it leaves. */
 async function begin(parts: Parts): Promise<void> {
   const { config, shell, failed, home, events, queue, redis } = parts;
   const { mirror, schedule } = config;
-  await follow(queue, config);
-  redis.answers();
+  // Of several workers, only the one that has the mirror writes the schedule.
+  if (!parts.isPlaced) await follow(queue, config);
   await parts.connections.node?.begun;
+  redis.answers();
   await home.taken();
   if (shell.stop.aborted || parts.isLeaving) return;
   // The worker that had the mirror before may have removed the schedule as it left.
@@ -212,49 +221,10 @@ async function begin(parts: Parts): Promise<void> {
 async function close({ failed, queue, handed, events, own, home, quick }: Parts): Promise<void> {
   failed.promise.catch(() => undefined);
   await Promise.all([queue.close(), handed?.close(), events?.close()]);
-  await own.leave().catch(() => undefined);
+  // Who hears that it is left can open the snapshot.
   await home.close();
+  await own.leave().catch(() => undefined);
   quick.close();
-}
-
-const nothingDue = { full: undefined, fast: undefined, templates: undefined, sentinel: undefined };
-
-/** Removes the schedule from Redis. Prints why if Redis does not do it in time. */
-async function unfollow(queue: RunQueue, { mirror }: Workable, shell: Shell): Promise<void> {
-  const late = new AbortController();
-  const given = systemClock.sleep(unfollowMs, AbortSignal.any([shell.stop, late.signal]));
-  const done = queue.follow({ patterns: nothingDue, timezone: 'UTC' }).then(() => true);
-  try {
-    if (await Promise.race([done, given.then(() => false)])) return;
-    shell.note(`crm-mirror: ${mirror}: ${staysWords('Redis is away')}`);
-  } catch (error) {
-    if (!shell.stop.aborted)
-      shell.note(`crm-mirror: ${mirror}: ${staysWords(explain(error).text)}`);
-  } finally {
-    done.catch(() => undefined);
-    late.abort();
-    given.catch(() => undefined);
-  }
-}
-
-function staysWords(why: string): string {
-  const reason = `the schedule stays in Redis (${why})`;
-  return renderProblem({ reason, fix: 'nothing is run by it: no worker serves this mirror' });
-}
-
-/** Stores this schedule in Redis. Throws Unavailable if Redis refuses it. */
-async function follow(queue: RunQueue, { file, schedule }: Workable): Promise<void> {
-  try {
-    await queue.follow(schedule);
-  } catch (error) {
-    if (isExpected(error)) throw error;
-    const why = error instanceof Error ? error.message : String(error);
-    throw new Unavailable(`${file}: Redis refuses the schedule (${why})`, {
-      fix: 'mend its access, then start again',
-      acted: 'no',
-      cause: error,
-    });
-  }
 }
 
 function dueWords(schedule: Schedule, events: EventQueue | undefined): string {

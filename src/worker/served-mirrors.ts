@@ -6,6 +6,8 @@
  *   another one now    served            leaves after its current run, and is served anew
  *   refused            served            leaves after its current run; its schedule stays in Redis
  *   gone               served            leaves after its current run, with its schedule
+ *   usable             served, but       leaves after its current run, and waits for its turn
+ *                      placed elsewhere
  *   usable             failed            closed; served again a minute later, or when the file
  *                                        changes
  *
@@ -30,6 +32,8 @@ export interface ServedMirrors {
   refused(): readonly RefusedFile[];
   /** Serves what the folder shows, and nothing else. */
   become(files: FolderFiles): void;
+  /** Releases the mirrors that this worker has, and of which `isLent` says that others have to. */
+  release(isLent: (mirror: string) => boolean): void;
   /** Stops to serve. Waits for work in progress, which the worker's `stop` interrupts. */
   close(): Promise<void>;
 }
@@ -45,6 +49,7 @@ interface Place {
   /** What the folder shows; undefined if the file is gone. */
   shown: Workable | RefusedFile | undefined;
   served: Served | undefined;
+  isLeaving: boolean;
   /** Why the mirror has failed; undefined while it is served. */
   failure: string | undefined;
   /** Takes one step at a time. */
@@ -74,6 +79,13 @@ export function createServedMirrors(parts: Parts): ServedMirrors {
         void place.turn(async () => move(state, place));
       }
     },
+    release(isLent) {
+      for (const place of places.values()) {
+        const { served: own, isLeaving } = place;
+        if (!own || isLeaving || !own.isHere() || !isLent(own.mirror)) continue;
+        void place.turn(async () => giveAway(state, place, own));
+      }
+    },
     async close() {
       // A mirror that is leaving has been interrupted, and leaves.
       await Promise.all([...places.values()].map(async ({ turn }) => turn(() => undefined)));
@@ -88,6 +100,7 @@ function placeIn({ places }: State, file: string): Place {
     file,
     shown: undefined,
     served: undefined,
+    isLeaving: false,
     failure: undefined,
     turn,
   };
@@ -107,7 +120,7 @@ function sayRefused({ shell }: State, { file, why }: RefusedFile): void {
 
 /** Moves a place to what the folder shows. Never throws. */
 async function move(state: State, place: Place): Promise<void> {
-  const { shell, served, places } = state;
+  const { shell, places } = state;
   while (!shell.stop.aborted) {
     const { shown } = place;
     const wanted = shown && !isRefused(shown) ? shown : undefined;
@@ -115,14 +128,28 @@ async function move(state: State, place: Place): Promise<void> {
     if (place.served) {
       const leaving = place.served;
       shell.note(`crm-mirror: ${leaving.mirror}: ${leavingWords(shown)}`);
-      await leaving.leave(() => isGone(place, leaving));
-      remove(served, leaving);
-      place.served = undefined;
+      await leave(state, place, leaving);
     } else if (wanted) {
       start(state, place, wanted);
     }
   }
   if (!place.shown && !place.served) places.delete(place.file);
+}
+
+async function leave({ served }: State, place: Place, leaving: Served): Promise<void> {
+  place.isLeaving = true;
+  await leaving.leave(() => isGone(place, leaving));
+  place.isLeaving = false;
+  remove(served, leaving);
+  place.served = undefined;
+}
+
+/** Releases a mirror once its run has ended, so that it waits for its turn. Never throws. */
+async function giveAway(state: State, place: Place, own: Served): Promise<void> {
+  if (place.served !== own || state.shell.stop.aborted) return;
+  state.shell.note(`crm-mirror: ${own.mirror}: another worker takes it once its run has ended`);
+  await leave(state, place, own);
+  await move(state, place);
 }
 
 /** Returns whether the file no longer names the mirror, so that its schedule has to go. */

@@ -144,7 +144,7 @@ test('another worker of the folder takes over when the first one is killed', asy
   const first = startFolder(folder, env);
   await isIn(world, 'ann');
   const second = startFolder(folder, { ...env, PORT: String(await freePort()) });
-  await second.said('another run holds this mirror');
+  await second.said('2 workers for 1 mirror');
   first.kill('SIGKILL');
   await second.said('acme: worker serves full');
   wanting(world, 'ann', 'bob');

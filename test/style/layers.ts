@@ -58,6 +58,7 @@ export const layers: readonly (readonly string[])[] = [
   ['config/schema'],
   ['config'],
   ['worker/queues'],
+  ['worker/placement'],
   ['server'],
   ['cli/output'],
   ['cli/completion'],

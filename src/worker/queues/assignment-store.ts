@@ -26,7 +26,8 @@
  * (node-heartbeat.ts). It learns from a set of the process which mirrors it has lost.
  */
 import { z } from 'zod';
-import { aliveMs, nodeKeys } from './node-heartbeat.ts';
+import { aliveMs, fleetChanged } from './fleet-keys.ts';
+import { nodeKeys } from './node-heartbeat.ts';
 import { prefix } from './queue-names.ts';
 import type { Quick } from './redis-connections.ts';
 
@@ -83,7 +84,7 @@ local function living(value)
 end
 `;
 
-const claimScript = `${livingScript}
+const claimScript = `${livingScript}${fleetChanged}
 local worker, snapshot = ARGV[1], ARGV[2]
 local generation, restored, accept = tonumber(ARGV[3]), ARGV[4] == '1', ARGV[5] == '1'
 local stoodBy, ms, file = ARGV[6] == '1', ARGV[7], ARGV[8]
@@ -110,6 +111,7 @@ end
 redis.call('HSET', KEYS[1], 'snapshot', snapshot, 'generation', generation, 'worker', worker,
   'file', file)
 redis.call('SET', KEYS[2], ARGV[9], 'PX', ms)
+fleetChanged()
 return cjson.encode({ is = 'home', generation = generation })
 `;
 
@@ -122,8 +124,11 @@ redis.call('SET', KEYS[2], ARGV[6], 'PX', ARGV[4])
 return 1
 `;
 
-const leaveScript = `
-if redis.call('GET', KEYS[2]) == ARGV[1] then redis.call('DEL', KEYS[2]) end
+const leaveScript = `${fleetChanged}
+if redis.call('GET', KEYS[2]) == ARGV[1] then
+  redis.call('DEL', KEYS[2])
+  fleetChanged()
+end
 return 1
 `;
 
@@ -145,6 +150,14 @@ interface Asking {
   node?: string | undefined;
 }
 
+/**
+ * Returns the key of a mirror that contains who serves it: the name of a worker, followed by `@`
+ * and the name of its process if that shows its life.
+ */
+export function aliveKeyOf(mirror: string): string {
+  return `${prefix}:${mirror}:{home}:alive`;
+}
+
 /** Creates the store. */
 export function homeRecord(
   { redis, ask }: Quick,
@@ -153,7 +166,7 @@ export function homeRecord(
   const sign = node === undefined ? worker : `${worker}@${node}`;
   const signMs = node === undefined ? aliveMs : namedMs;
   const record = `${prefix}:${mirror}:{home}`;
-  const alive = `${record}:alive`;
+  const alive = aliveKeyOf(mirror);
   const run = (script: string, ...values: (string | number)[]): Promise<unknown> =>
     ask(() => redis.eval(script, 2, record, alive, ...values));
   return {

@@ -88,6 +88,8 @@ export interface EventQueue {
   counts(): Promise<QueueCounts>;
   /** Returns the age of the oldest unfinished event, or undefined if there is none. */
   lagMs(): Promise<number | undefined>;
+  /** Takes no more events, and waits for the work in progress. Adding still works. */
+  rest(): Promise<void>;
   /** Takes no more events, waits for the work in progress, and closes its connections. */
   close(): Promise<void>;
 }
@@ -138,6 +140,10 @@ export function openEventQueue({
     async lagMs() {
       const since = await oldest(quick, queue);
       return since === undefined ? undefined : Math.max(0, clock.now() - since);
+    },
+    async rest() {
+      await served?.close();
+      served = undefined;
     },
     async close() {
       heard.ignore();

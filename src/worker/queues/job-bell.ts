@@ -15,7 +15,7 @@
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import type { Clock } from '../../domain/clock.ts';
-import { prefix } from './queue-names.ts';
+import { bellKeys, fleetMember } from './fleet-keys.ts';
 import type { Patient } from './redis-connections.ts';
 
 /** What a marker says: a job can be taken, or one is due at this time. */
@@ -55,6 +55,8 @@ export interface JobBellOptions {
   /** A name that is unique to this process. */
   name: string;
   clock: Clock;
+  /** Called when a script says that the fleet has changed. */
+  fleetChanged?: (() => void) | undefined;
 }
 
 interface State extends JobBellOptions {
@@ -83,7 +85,7 @@ const popped = z.tuple([z.string(), z.string(), z.string()]);
 /** Creates the bell. */
 export function createJobBell(options: JobBellOptions): JobBell {
   const { blocking, name } = options;
-  const own = `${prefix}:bell:${name}`;
+  const own = bellKeys + name;
   const ropes = new Map<string, Rope>();
   const begins = { isClosed: false, isWaking: false, begin: undefined };
   const state: State = { ...options, ropes, own, ...begins };
@@ -184,8 +186,9 @@ async function endHanging({ clock, blocking }: State, over: AbortSignal): Promis
   }
 }
 
-function tell({ ropes }: State, found: unknown): void {
+function tell({ ropes, own, fleetChanged }: State, found: unknown): void {
   const [marker, member, score] = popped.parse(found);
+  if (marker === own && member === fleetMember) fleetChanged?.();
   const rope = ropes.get(marker);
   if (!rope) return;
   const ring = { member, score: Number(score) };

@@ -8,20 +8,25 @@
  *   no key                   all assignments are checked: Redis was emptied, or this process stood
  *                            still so long that others may have taken its mirrors
  *   no Redis                 nothing: the key expires, and the next beat finds none
+ *
+ * A process that has joined the fleet is listed there with its record, and removes the processes
+ * that are dead. Every change in the fleet changes one value, which a beat returns: a process looks
+ * at the others only after that.
  */
 import { z } from 'zod';
 import type { Clock } from '../../domain/clock.ts';
+import { aliveMs, fleetChanged, fleetKeys } from './fleet-keys.ts';
 import { prefix } from './queue-names.ts';
 import type { Quick } from './redis-connections.ts';
 
-/** The period of silence after which a worker counts as dead. */
-export const aliveMs = 15_000;
 /** The keys of processes begin with this. */
 export const nodeKeys = `${prefix}:node:`;
 
 const beatMs = 5_000;
 /** How often an assignment is checked without a reason. */
 const checkMs = 300_000;
+/** How long to wait for further changes of the fleet. */
+const gatherMs = 200;
 
 /** The sign of life of a process. */
 export interface NodeHeartbeat {
@@ -31,18 +36,53 @@ export interface NodeHeartbeat {
   begun: Promise<void>;
   /** Waits until the assignment of the mirror has to be checked, or until `stop`. */
   due(mirror: string, stop: AbortSignal): Promise<void>;
+  /** Lists the process in the fleet with this record, or with another one than before. */
+  join(record: string): void;
+  /** Removes the process from the fleet. Its mirrors stay assigned to it until they are left. */
+  quit(): Promise<void>;
+  /** Calls `listener` after each beat with the value that differs after a change in the fleet. */
+  listen(listener: (changed: string) => void): void;
+  /** Beats soon, because the fleet has changed. */
+  wake(): void;
   close(): void;
 }
 
-const beatScript = `
+const beatScript = `${fleetChanged}
 local known = redis.call('EXISTS', KEYS[1])
 redis.call('SET', KEYS[1], 1, 'PX', ARGV[1])
 local lost = redis.call('SMEMBERS', KEYS[2])
 if #lost > 0 then redis.call('DEL', KEYS[2]) end
-return { known, lost }
+local name, record = ARGV[2], ARGV[3]
+if name == '' then return { known, lost, '', 0 } end
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local added = redis.call('ZADD', '${fleetKeys.nodes}', now, name)
+local dead = redis.call('ZRANGEBYSCORE', '${fleetKeys.nodes}', '-inf', now - ARGV[1])
+for _, one in ipairs(dead) do
+  redis.call('ZREM', '${fleetKeys.nodes}', one)
+  redis.call('HDEL', '${fleetKeys.records}', one)
+  redis.call('SREM', '${fleetKeys.draining}', one)
+end
+if record ~= '' then redis.call('HSET', '${fleetKeys.records}', name, record) end
+if record ~= '' or #dead > 0 then fleetChanged() end
+return { known, lost, redis.call('GET', '${fleetKeys.changed}') or '', added }
 `;
 
-const answer = z.tuple([z.number(), z.array(z.string())]);
+const quitScript = `${fleetChanged}
+redis.call('ZREM', '${fleetKeys.nodes}', ARGV[1])
+redis.call('HDEL', '${fleetKeys.records}', ARGV[1])
+redis.call('SREM', '${fleetKeys.draining}', ARGV[1])
+fleetChanged()
+`;
+
+const answer = z.tuple([z.number(), z.array(z.string()), z.string(), z.number()]);
+
+/** The process in the fleet. */
+interface Membership {
+  record: string;
+  /** Whether Redis has this record. */
+  isTold: boolean;
+}
 
 /** Begins to beat, until it is closed. `name` is unique to this process. */
 export function createNodeHeartbeat(
@@ -53,30 +93,67 @@ export function createNodeHeartbeat(
   const key = nodeKeys + name;
   const over = new AbortController();
   const begun = Promise.withResolvers<void>();
-  /** The mirrors to check when they wait again. */
-  const due = new Set<string>();
-  const waiting = new Map<string, AbortController>();
-  const check = (mirror: string): void => {
-    due.add(mirror);
-    waiting.get(mirror)?.abort();
-  };
+  let woken = new AbortController();
+  let member: Membership | undefined;
+  let listener: ((changed: string) => void) | undefined;
+  const checks = createChecks(clock);
   const beat = async (): Promise<void> => {
-    const found = await ask(() => redis.eval(beatScript, 2, key, `${key}:lost`, aliveMs));
-    const [known, lost] = answer.parse(found);
-    for (const mirror of known === 0 ? waiting.keys() : lost) check(mirror);
+    const own = member;
+    const told = [own ? name : '', own && !own.isTold ? own.record : ''];
+    const found = await ask(() => redis.eval(beatScript, 2, key, `${key}:lost`, aliveMs, ...told));
+    const [known, lost, changed, added] = answer.parse(found);
+    checks.due(known === 0 ? 'all' : lost);
     begun.resolve();
+    if (!own || own !== member) return;
+    const isForgotten = own.isTold && added === 1;
+    own.isTold = !isForgotten;
+    if (isForgotten) await beat();
+    else listener?.(changed);
   };
   const go = async (): Promise<void> => {
     while (!over.signal.aborted) {
+      woken = new AbortController();
       await beat().catch(() => undefined);
-      await clock.sleep(beatMs, over.signal).catch(() => undefined);
+      const ends = AbortSignal.any([over.signal, woken.signal]);
+      await clock.sleep(beatMs, ends).catch(() => undefined);
+      // Changes come in groups.
+      if (woken.signal.aborted) await clock.sleep(gatherMs, over.signal).catch(() => undefined);
     }
   };
   void go();
   return {
     name,
     begun: begun.promise,
-    async due(mirror, stop) {
+    due: checks.wait,
+    join(record) {
+      if (member?.record === record) return;
+      member = { record, isTold: false };
+      woken.abort();
+    },
+    async quit() {
+      member = undefined;
+      listener = undefined;
+      await ask(() => redis.eval(quitScript, 0, name));
+    },
+    listen: (heard) => void (listener = heard),
+    wake: () => woken.abort(),
+    close: () => over.abort(),
+  };
+}
+
+/** The waits of mirrors for the next check of their assignment. */
+function createChecks(clock: Clock) {
+  /** The mirrors to check when they wait again. */
+  const due = new Set<string>();
+  const waiting = new Map<string, AbortController>();
+  return {
+    due(mirrors: readonly string[] | 'all'): void {
+      for (const mirror of mirrors === 'all' ? waiting.keys() : mirrors) {
+        due.add(mirror);
+        waiting.get(mirror)?.abort();
+      }
+    },
+    async wait(mirror: string, stop: AbortSignal): Promise<void> {
       const woken = new AbortController();
       waiting.set(mirror, woken);
       const ends = AbortSignal.any([stop, woken.signal]);
@@ -84,6 +161,5 @@ export function createNodeHeartbeat(
       due.delete(mirror);
       if (stop.aborted) waiting.delete(mirror);
     },
-    close: () => over.abort(),
   };
 }

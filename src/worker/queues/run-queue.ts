@@ -111,11 +111,23 @@ async function followIn(
 ): Promise<void> {
   await queue.setGlobalConcurrency(1);
   const opts = { removeOnComplete: kept, removeOnFail: kept };
+  const stored = await queue.getJobSchedulers();
   for (const { tick, pattern } of wanted) {
+    const same = stored.find((one) => one.key === tick && one.pattern === pattern && one.tz === tz);
+    if (same && (await isPending(queue, tick, same.next))) continue;
     await queue.upsertJobScheduler(tick, { pattern, tz }, { name: tick, opts });
   }
   const names = new Set<string>(wanted.map(({ tick }) => tick));
-  for (const { key } of await queue.getJobSchedulers()) {
+  for (const { key } of stored) {
     if (!names.has(key)) await queue.removeJobScheduler(key);
   }
+}
+
+/**
+ * Returns whether the next run of an entry is stored. It may have been due while no worker had the
+ * mirror: storing the entry again would replace it by a later one.
+ */
+async function isPending(queue: Queue, tick: Tick, next: number | undefined): Promise<boolean> {
+  const job = await queue.getJob(`repeat:${tick}:${next}`);
+  return job !== undefined && job.finishedOn === undefined;
 }

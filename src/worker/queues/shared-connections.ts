@@ -40,8 +40,9 @@ export function shareConnections(name: string, clock: Clock): SharedConnections 
     const [quick, patient] = [connectQuickly(url), connectPatiently(url)];
     for (const { redis } of [quick, patient]) redis.setMaxListeners(mostListeners);
     const blocking = connectPatiently(url);
-    const bell = createJobBell({ blocking, asking: patient.redis, name, clock });
     const node = createNodeHeartbeat(quick, name, clock);
+    const asking = patient.redis;
+    const bell = createJobBell({ blocking, asking, name, clock, fleetChanged: node.wake });
     const connections = {
       quick: () => leaving(quick),
       patient: () => ({ ...patient, leave: () => undefined, close: () => undefined }),

@@ -1,0 +1,152 @@
+/**
+ * This worker's part in the fleet: which mirrors it has to claim, and which it has to give away.
+ *
+ *   the mirror is placed        its home is    result
+ *   here                        here, or none  claimed
+ *   here                        another one    waits until that one has released it
+ *   on another node             here           released once its run has ended
+ *   on another node, nowhere    any other      waits
+ *
+ * What Redis knows is read after a change, which the heartbeat notices, and each half minute: for
+ * all mirrors at once.
+ */
+import type { Clock } from '../../domain/clock.ts';
+import { counted } from '../../domain/values/counted.ts';
+import type { NodeHeartbeat } from '../queues/node-heartbeat.ts';
+import type { Quick } from '../queues/redis-connections.ts';
+import { type Fleet, readFleet, recordOf, weigh } from './fleet-store.ts';
+import { placeMirrors } from './place-mirrors.ts';
+
+/** How a mirror takes part in the placement. */
+export interface Turns {
+  /** Waits until this worker has to claim the mirror, or until `stop`. */
+  turn(mirror: string, stop: AbortSignal): Promise<void>;
+  /** Returns whether the mirror is known to be placed on another node, or to be at home there. */
+  isOthers(mirror: string): boolean;
+  /** Tells the others how many people the mirror has. Never throws. */
+  counted(mirror: string, people: number): Promise<void>;
+}
+
+/** This worker in the fleet. */
+export interface FleetMember extends Turns {
+  /** Joins the fleet with the mirrors that the folder shows now. */
+  join(mirrors: readonly string[]): void;
+  /** Leaves the fleet, so that others wait for the mirrors of this worker. Never throws. */
+  quit(): Promise<void>;
+}
+
+/** What a member needs. */
+export interface MemberOptions {
+  node: NodeHeartbeat;
+  quick: Quick;
+  clock: Clock;
+  host: string;
+  note(line: string): void;
+  /** Called when mirrors may have to be released: those that `isLent` returns true for. */
+  moved(isLent: (mirror: string) => boolean): void;
+}
+
+/** How often Redis is asked without a change. */
+const askMs = 30_000;
+
+interface State extends MemberOptions {
+  since: number;
+  fleet: Fleet | undefined;
+  askedAt: number;
+  isAsking: boolean;
+  /** The node of each mirror. */
+  placed: ReadonlyMap<string, string>;
+  /** The mirrors to claim. */
+  free: ReadonlySet<string>;
+  waiting: Map<string, () => void>;
+  people: Map<string, number>;
+  said: string;
+}
+
+/** Creates the member. It joins with `join`. */
+export function createFleetMember(options: MemberOptions): FleetMember {
+  const { node, clock, host } = options;
+  const state: State = {
+    ...options,
+    since: clock.now(),
+    fleet: undefined,
+    askedAt: Number.NEGATIVE_INFINITY,
+    isAsking: false,
+    placed: new Map(),
+    free: new Set(),
+    waiting: new Map(),
+    people: new Map(),
+    said: '',
+  };
+  node.listen((changed) => {
+    const isStale = clock.monotonic() - state.askedAt >= askMs;
+    if (changed !== state.fleet?.changed || isStale) void look(state);
+  });
+  return {
+    join: (mirrors) => node.join(recordOf({ host, since: state.since, mirrors })),
+    turn: async (mirror, stop) => turn(state, mirror, stop),
+    isOthers: (mirror) => !state.free.has(mirror) && state.fleet !== undefined,
+    async counted(mirror, people) {
+      const known = state.people.get(mirror);
+      const stored = await weigh(options.quick, mirror, { people, known }).catch(() => undefined);
+      if (stored !== undefined) state.people.set(mirror, stored);
+    },
+    quit: async () => node.quit().catch(() => undefined),
+  };
+}
+
+async function turn({ free, waiting }: State, mirror: string, stop: AbortSignal): Promise<void> {
+  if (free.has(mirror) || stop.aborted) return;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  waiting.set(mirror, resolve);
+  stop.addEventListener('abort', () => resolve(), { once: true });
+  await promise;
+  if (waiting.get(mirror) === resolve) waiting.delete(mirror);
+}
+
+/** Asks Redis, and acts on the answer. Never throws; the next beat asks again. */
+async function look(state: State): Promise<void> {
+  if (state.isAsking) return;
+  state.isAsking = true;
+  try {
+    become(state, await readFleet(state.quick));
+  } catch {
+    // Without Redis, everything stays as it is.
+  } finally {
+    state.isAsking = false;
+  }
+}
+
+function become(state: State, fleet: Fleet): void {
+  const { node, clock, waiting, people } = state;
+  state.fleet = fleet;
+  state.askedAt = clock.monotonic();
+  const ours = fleet.mirrors.filter(({ isElsewhere }) => !isElsewhere);
+  const placed = placeMirrors(fleet.nodes, ours);
+  state.placed = placed;
+  const free = ours.filter(
+    ({ name, home }) => placed.get(name) === node.name && (home ?? node.name) === node.name,
+  );
+  state.free = new Set(free.map(({ name }) => name));
+  for (const mirror of fleet.mirrors) {
+    if (mirror.people !== undefined) people.set(mirror.name, mirror.people);
+  }
+  say(state, fleet);
+  for (const { name } of free) waiting.get(name)?.();
+  state.moved((mirror) => (placed.get(mirror) ?? node.name) !== node.name);
+}
+
+/** Prints how the mirrors are shared, when that has changed. A worker that is alone has all. */
+function say(state: State, { nodes, mirrors }: Fleet): void {
+  const { placed, node, note, said } = state;
+  if (nodes.length === 1 && said === '') return;
+  const own = [...placed.values()].filter((name) => name === node.name).length;
+  const isDraining = nodes.some((one) => one.name === node.name && one.isDraining);
+  const who = `this one (${node.name}${isDraining ? ', draining' : ''})`;
+  const line =
+    `${counted(nodes.length, 'worker')} for ${counted(mirrors.length, 'mirror')}: ` +
+    `${who} is to serve ${own}`;
+  if (line === said) return;
+  state.said = line;
+  note(`crm-mirror: ${line}`);
+}

@@ -1,0 +1,161 @@
+/** Reads and writes what the workers of a folder know of each other in Redis. */
+import { z } from 'zod';
+import { parseJson } from '../../domain/values/lossless-json.ts';
+import { aliveKeyOf } from '../queues/assignment-store.ts';
+import { fleetChanged, fleetKeys } from '../queues/fleet-keys.ts';
+import { nodeKeys } from '../queues/node-heartbeat.ts';
+import type { Quick } from '../queues/redis-connections.ts';
+import { type PlacedMirror, type PlacedNode, weightOf } from './place-mirrors.ts';
+
+/** A worker that is alive. */
+export interface FleetNode extends PlacedNode {
+  host: string;
+  /** When it started, in milliseconds since the epoch. */
+  since: number;
+}
+
+/** A mirror that a worker of the fleet knows. */
+export interface FleetMirror extends PlacedMirror {
+  /** Whether a process has it that is not of the fleet. */
+  isElsewhere: boolean;
+}
+
+/** What Redis knows of the fleet. */
+export interface Fleet {
+  /** The value that differs after a change. */
+  changed: string;
+  nodes: FleetNode[];
+  mirrors: FleetMirror[];
+}
+
+const recordSchema = z.object({
+  host: z.string(),
+  since: z.number(),
+  mirrors: z.array(z.string()),
+});
+
+/** Returns the record with which a worker joins the fleet. */
+export function recordOf(node: Pick<FleetNode, 'host' | 'since' | 'mirrors'>): string {
+  const { host, since, mirrors } = node;
+  return JSON.stringify({ host, since, mirrors: mirrors.toSorted() });
+}
+
+const textOf = z.string().nullable();
+const namesOf = z.array(z.string());
+const pairsOf = z.record(z.string(), z.string());
+
+/**
+ * Reads the fleet in two or three commands: the mirrors that a worker knows, and `others`. Throws
+ * Unavailable while Redis is away.
+ */
+export async function readFleet(
+  { redis, ask }: Quick,
+  others: readonly string[] = [],
+): Promise<Fleet> {
+  const found = await ask(async () => {
+    const replies = await redis
+      .multi()
+      .get(fleetKeys.changed)
+      .zrange(fleetKeys.nodes, '0', '-1')
+      .hgetall(fleetKeys.records)
+      .smembers(fleetKeys.draining)
+      .hgetall(fleetKeys.people)
+      .exec();
+    return (replies ?? []).map(([error, value]) => {
+      if (error) throw error;
+      return value;
+    });
+  });
+  const [changed, listed, records, draining, people] = z
+    .tuple([textOf, namesOf, pairsOf, namesOf, pairsOf])
+    .parse(found);
+  const nodes = listed.flatMap((name) => {
+    const text = records[name];
+    if (text === undefined) return [];
+    const record = recordSchema.parse(parseJson(text));
+    return [{ name, ...record, isDraining: draining.includes(name) }];
+  });
+  const known = nodes.flatMap(({ mirrors }) => mirrors);
+  const names = [...new Set([...known, ...others])].toSorted();
+  const homes = await homesOf({ redis, ask }, names, listed);
+  const mirrors = names.map((name) => {
+    const counted = people[name];
+    const home = homes.get(name);
+    return {
+      name,
+      people: counted === undefined ? undefined : Number(counted),
+      home: home === 'elsewhere' ? undefined : home?.node,
+      isElsewhere: home === 'elsewhere',
+    };
+  });
+  return { changed: changed ?? '', nodes, mirrors };
+}
+
+type Home = { node: string } | 'elsewhere';
+
+/** Returns which process serves each mirror. Mirrors of dead processes are left out. */
+async function homesOf(
+  { redis, ask }: Pick<Quick, 'redis' | 'ask'>,
+  names: readonly string[],
+  listed: readonly string[],
+): Promise<Map<string, Home>> {
+  if (names.length === 0) return new Map();
+  const signs = await ask(() => redis.mget(names.map(aliveKeyOf)));
+  const nodes = signs.map((sign) => sign?.match(/@(.+)$/)?.[1]);
+  // A process that ends has left the fleet, but not its last mirrors.
+  const others = [...new Set(nodes)].flatMap((node) =>
+    node === undefined || listed.includes(node) ? [] : [node],
+  );
+  const alive = new Set(listed);
+  for (const node of others) {
+    if ((await ask(() => redis.exists(nodeKeys + node))) > 0) alive.add(node);
+  }
+  const homes = new Map<string, Home>();
+  for (const [at, name] of names.entries()) {
+    const node = nodes[at];
+    if (node !== undefined && alive.has(node)) homes.set(name, { node });
+    else if (node === undefined && typeof signs[at] === 'string') homes.set(name, 'elsewhere');
+  }
+  return homes;
+}
+
+const drainScript = `${fleetChanged}
+if not redis.call('ZSCORE', '${fleetKeys.nodes}', ARGV[1]) then return 0 end
+redis.call(ARGV[2], '${fleetKeys.draining}', ARGV[1])
+fleetChanged()
+return 1
+`;
+
+/**
+ * Says that a worker has to give all its mirrors away, or may have mirrors again. Returns whether
+ * the worker is alive.
+ */
+export async function drainNode(
+  { redis, ask }: Quick,
+  node: string,
+  isDraining: boolean,
+): Promise<boolean> {
+  const how = isDraining ? 'SADD' : 'SREM';
+  return (await ask(() => redis.eval(drainScript, 0, node, how))) === 1;
+}
+
+const peopleScript = `${fleetChanged}
+redis.call('HSET', '${fleetKeys.people}', ARGV[1], ARGV[2])
+fleetChanged()
+`;
+
+/**
+ * Stores how many people a mirror has, unless that makes little difference to what was stored:
+ * `known`. Returns what is stored now.
+ */
+export async function weigh(
+  { redis, ask }: Quick,
+  mirror: string,
+  { people, known }: { people: number; known: number | undefined },
+): Promise<number> {
+  const [before, now] = [weightOf({ people: known }), weightOf({ people })];
+  const isClose = Math.abs(now - before) < 0.1 * Math.max(now, before);
+  if (known !== undefined && isClose) return known;
+  await ask(() => redis.eval(peopleScript, 0, mirror, people));
+  return people;
+}
