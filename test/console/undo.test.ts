@@ -70,7 +70,7 @@ test('an operator sees the plan, confirms it with a reason, and the run is undon
   await page.getByRole('row', { name: `Undoes ${run}` }).waitFor();
   await page.goto('/m/world/audit?show=decisions');
   const decision = page.locator('.timeline > li').first();
-  expect(await decision.innerText()).toContain(`undid a run`);
+  expect(await decision.innerText()).toContain('undid a run');
   expect(await decision.innerText()).toContain('the wrong export');
   expect(await decision.innerText()).toContain('olga (console)');
   expect([complaints, running.failures]).toEqual([[], []]);
