@@ -62,7 +62,7 @@ export async function checkSnapshot(
 export async function checkRedis(url: string): Promise<Found> {
   // The module is loaded only if Redis is configured, because loading takes as long as everything
   // else together.
-  const { lookAtRedis } = await import('../../worker/queues/redis-check.ts');
+  const { lookAtRedis } = await import('./redis-check.ts');
   const { name, evictsBy } = await lookAtRedis(url);
   if (evictsBy === undefined) return { level: 'ok', found: `${name} answers` };
   const reason =

@@ -1,5 +1,5 @@
 /** Reads a Redis server's name, and checks whether it keeps stored data. */
-import { connectQuickly } from './redis-connections.ts';
+import { connectQuickly } from '../../worker/queues/redis-connections.ts';
 
 /** What a Redis server reports about itself. */
 export interface Looked {
