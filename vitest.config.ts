@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { configDefaults, defineConfig } from 'vitest/config';
 import { playsAll } from './test/support/extent.ts';
 
@@ -8,8 +9,8 @@ export default defineConfig({
     exclude: playsAll ? configDefaults.exclude : [...configDefaults.exclude, '**/*.long.test.ts'],
     // What a file changes for the whole process it puts back itself.
     isolate: false,
-    // Many tests wait for processes and time-outs: no core is kept back for the one that waits.
-    maxWorkers: '100%',
+    // Many tests wait for processes and time-outs, the long ones most: others run meanwhile.
+    maxWorkers: Math.ceil(availableParallelism() * (playsAll ? 1.5 : 1)),
     // Only what hangs for good reaches this, on a busy machine too.
     testTimeout: playsAll ? 1_800_000 : 300_000,
     hookTimeout: 300_000,

@@ -18,7 +18,7 @@ const pictures: Readonly<Record<string, (file: string) => void | Promise<void>>>
   'console-overview.png': takeConsole({ path: '', width: 1100, height: 1180 }),
   'console-approvals.png': takeConsole({ path: 'approvals' }),
   'console-person.png': takeConsole({
-    path: 'approvals',
+    path: 'people',
     follow: 'cara@example.com',
     width: 420,
     height: 860,
