@@ -208,9 +208,11 @@ async function begin(parts: Parts): Promise<void> {
   await parts.connections.node?.begun;
   redis.answers();
   await home.taken();
-  if (shell.stop.aborted || parts.isLeaving) return;
+  if (isEnding(parts)) return;
   // The worker that had the mirror before may have removed the schedule as it left.
   await follow(queue, config);
+  // What is served after `close` is never closed, and keeps the process alive.
+  if (isEnding(parts)) return;
   shell.note(`crm-mirror: ${mirror}: worker serves ${dueWords(schedule, events)}`);
   queue.serve(home.run);
   events?.serve(home.record, { concurrency: lanesAtOnce, failed: failed.reject });
@@ -218,7 +220,13 @@ async function begin(parts: Parts): Promise<void> {
   await home.stay();
 }
 
-async function close({ failed, queue, handed, events, own, home, quick }: Parts): Promise<void> {
+function isEnding({ shell, isLeaving }: Parts): boolean {
+  return shell.stop.aborted || isLeaving;
+}
+
+async function close(parts: Parts): Promise<void> {
+  const { failed, queue, handed, events, own, home, quick } = parts;
+  parts.isLeaving = true;
   failed.promise.catch(() => undefined);
   await Promise.all([queue.close(), handed?.close(), events?.close()]);
   // Who hears that it is left can open the snapshot.
