@@ -1,12 +1,27 @@
 import { availableParallelism } from 'node:os';
 import { configDefaults, defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { playsAll } from './test/support/extent.ts';
+
+/** Spreads the simulations, which keep every core busy, over the tests that wait. */
+class Spread extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files);
+    const isBusy = ({ moduleId }: TestSpecification) => moduleId.includes('/test/simulation/');
+    const [busy, others] = [sorted.filter(isBusy), sorted.filter((one) => !isBusy(one))];
+    const each = Math.ceil(others.length / Math.max(1, busy.length));
+    return busy
+      .flatMap((one, at) => [one, ...others.slice(at * each, (at + 1) * each)])
+      .concat(busy.length === 0 ? others : []);
+  }
+}
 
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     globalSetup: ['test/support/temporary-folder.ts'],
     exclude: playsAll ? configDefaults.exclude : [...configDefaults.exclude, '**/*.long.test.ts'],
+    sequence: { sequencer: Spread },
     // What a file changes for the whole process it puts back itself.
     isolate: false,
     // Many tests wait for processes and time-outs, the long ones most: others run meanwhile.

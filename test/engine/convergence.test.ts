@@ -47,7 +47,7 @@ describe('convergence over seeded worlds', () => {
           stage.close();
         },
       ),
-      { numRuns: extent(10, 200), seed: 20_261_120 },
+      { numRuns: extent(10, 80), seed: 20_261_120 },
     );
   });
 });

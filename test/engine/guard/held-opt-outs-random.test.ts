@@ -103,7 +103,7 @@ test('nobody waits for longer than holdFor, and nobody with a held opt-out is op
   const days = fc.array(day, { minLength: 4, maxLength: 14, size: 'max' });
   await fc.assert(fc.asyncProperty(days, live), {
     seed,
-    numRuns: extent(6, 40),
+    numRuns: extent(6, 20),
     endOnFailure: false,
   });
 });

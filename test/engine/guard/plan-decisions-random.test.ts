@@ -13,7 +13,7 @@ import { createStage, type Stage } from '../../support/engine/engine-stage.ts';
 import { hour, person } from '../../support/engine/change-volume.ts';
 import { extent } from '../../support/extent.ts';
 
-const seeds = extent(12, 400);
+const seeds = extent(12, 100);
 const steps = 40;
 const people = 6;
 const channels = ['ch_news', 'ch_product'] as const;

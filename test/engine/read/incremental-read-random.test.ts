@@ -14,7 +14,7 @@ import { extent, playsAll } from '../../support/extent.ts';
 
 const from = process.env['CHANGES_SEED'];
 const first = Number(from ?? 20_260_101);
-const seeds = Number(process.env['CHANGES_SEEDS'] ?? (from === undefined ? extent(4, 100) : 1));
+const seeds = Number(process.env['CHANGES_SEEDS'] ?? (from === undefined ? extent(4, 40) : 1));
 
 const addresses = ['ann@example.com', 'bob@example.com', 'cid@example.com'];
 const ids = ['1', '2', '3', '4', '5'];
