@@ -191,6 +191,8 @@ describe.each([false, true])('with faults first: %s', (faults) => {
       seed: 10_000 + 100 * at + nth,
       faults,
     }));
-    await tellAll(sampled([...alone, ...pairs], 40));
+    // A third of the pairs: each variant meets the others under other seeds, too.
+    const some = pairs.filter((_, nth) => (nth + at) % 3 === 0);
+    await tellAll(sampled([...alone, ...some], 40));
   });
 });

@@ -91,12 +91,14 @@ async function tell(played: readonly string[], seed: number): Promise<void> {
 }
 
 test.each(sampled(variants, 9))(
-  'nobody is opted back in under %s, alone and with each other quirk',
+  'nobody is opted back in under %s, alone and with a third of the others',
   async (first) => {
     const at = variants.indexOf(first);
     const others = variants.slice(at + 1).filter((second) => nameOf(second) !== nameOf(first));
     const each = [[first], ...others.map((second) => [first, second])];
-    for (const [nth, played] of sampled([...each.entries()], 4)) {
+    // A third of the pairs: each variant meets the others under other seeds, too.
+    const some = [...each.entries()].filter(([nth]) => nth === 0 || (nth + at) % 3 === 0);
+    for (const [nth, played] of sampled(some, 2)) {
       const seed = 1_000 * at + nth;
       await tell(played, seed).catch((error: unknown) => {
         throw new Error(`${played.join(' ')}, seed ${seed}`, { cause: error });
