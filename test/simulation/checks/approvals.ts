@@ -16,6 +16,8 @@ export interface Shown {
   target: string;
   /** What would be sent, as it was shown. */
   body: string;
+  /** Whether the plan is one of `undo`: only that command does it, and no other run ends it. */
+  undoes?: boolean;
 }
 
 /** A change that a guard is for, as it reached the platform. */
@@ -45,7 +47,7 @@ export interface Approvals {
   /** These are covered no more: they were rejected. */
   revoke(changes: readonly Shown[]): void;
   /** For a run that begins then, by the clock of the mirror. */
-  inForce(ourStart: number): Approval[];
+  inForce(ourStart: number, undoes: boolean): Approval[];
   /** How many have grown old by then. */
   countOld(ourStart: number): number;
   /** A full run has ended them, but those it could not do all of; answers whether it ended any. */
@@ -78,12 +80,15 @@ export function createApprovals(): Approvals {
         shown: one.shown.filter((change) => !isRevoked(change)),
       }));
     },
-    inForce: (ourStart) => approvals.filter((one) => !isOld(one, ourStart)),
+    inForce: (ourStart, undoes) =>
+      approvals.filter((one) => !isOld(one, ourStart) && (undoes || !isOfUndo(one))),
     countOld: (ourStart) => approvals.filter((one) => isOld(one, ourStart)).length,
     concluded({ only, named }) {
       const before = approvals.length;
       const hasTemplates = ({ shown }: Approval) => shown.some(({ guard }) => guard === 'template');
-      approvals = approvals.filter((one) => only === 'contacts' && hasTemplates(one));
+      approvals = approvals.filter(
+        (one) => isOfUndo(one) || (only === 'contacts' && hasTemplates(one)),
+      );
       if (named > 0) isLoaded = true;
       return approvals.length < before;
     },
@@ -96,6 +101,10 @@ export function createApprovals(): Approvals {
       isLoaded = false;
     },
   };
+}
+
+function isOfUndo({ shown }: Approval): boolean {
+  return shown.some(({ undoes }) => undoes);
 }
 
 function isAlike(one: Shown, other: Shown): boolean {

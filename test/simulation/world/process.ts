@@ -342,7 +342,7 @@ export function close(
 
 function outingOf(
   { world, last, aheadMs, keys, known }: Ground,
-  { reading, mode, only, key, chosen }: RunStep,
+  { reading, mode, only, key, chosen, undoes }: RunStep,
 ): Omit<Outing, 'forgets' | 'undoes'> {
   const now: Export = {
     people: structuredClone(world.people),
@@ -357,7 +357,7 @@ function outingOf(
     through: byGuard(() => new Set()),
     approved: new Set(),
     missed: new Set(),
-    approvals: known.approvals.inForce(ourStart),
+    approvals: known.approvals.inForce(ourStart, undoes !== undefined),
     rejected: known.rejections.all(),
     isLoaded: known.approvals.isLoaded(),
     mode,
