@@ -253,9 +253,7 @@ function remember(
   const current = files.held.filter((one) => one.current);
   // A run that is limited to some people ends no hold.
   const mode = step.chosen || outing.undoes ? 'fast' : step.mode;
-  // What an undo would do waits for no other run.
-  const waiting = current.filter((one) => !one.undoes);
-  const stay = standing.ended({ mode, killed: !summary }, waiting);
+  const stay = standing.ended({ mode, killed: !summary }, current);
   if (stay) stage.known.judge('held changes stay held until they are approved', false);
   rememberStated(stage, outing, { files, summary });
   memories.read(people, templates);

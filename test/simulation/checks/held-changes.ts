@@ -54,7 +54,8 @@ export function createStanding(): Standing {
   const nameOf = ({ key, part }: StatedHold): string => `${key} ${part}`;
   return {
     ended({ mode, killed }, held) {
-      const others = held.filter(({ guard }) => guard !== 'opt_out');
+      // What an undo would do waits for no other run.
+      const others = held.filter(({ guard, undoes }) => guard !== 'opt_out' && !undoes);
       const isBefore = others.some((one) => standing[one.guard].has(one.key));
       for (const guard of guardNames) {
         const now = new Set(others.filter((one) => one.guard === guard).map(({ key }) => key));
