@@ -23,8 +23,7 @@ export function canariesAbout(
   { key, sends }: { key: Key; sends: readonly Change[] },
 ): PersonCanary[] | undefined {
   if (!policy) return undefined;
-  const book = storedCanaries(meta);
-  return (book ? openIn(book) : []).flatMap(([guard, canary]) => {
+  return openIn(storedCanaries(meta)).flatMap(([guard, canary]) => {
     const own = sends.filter((change) => change.guard === guard && !isStated(change));
     if (own.length === 0) return [];
     // Until all of the slice is changed, nobody knows better than the hash.

@@ -107,8 +107,7 @@ export interface ToldDelays {
 function canariesOf({ meta }: Snapshot, { config }: Seen): Pick<ToldDelays, 'canaries'> {
   const { canary: policy } = config.policy;
   if (!policy) return {};
-  const book = storedCanaries(meta);
-  const open = book ? openIn(book) : [];
+  const open = openIn(storedCanaries(meta));
   return { canaries: open.map(([guard, canary]) => tellCanary(guard, canary, policy)) };
 }
 

@@ -41,8 +41,7 @@ export function waitsOf(
     .toSorted((a, b) => b.startedAt - a.startedAt)
     .map(({ summary }) => kept.parse(JSON.parse(summary ?? '{}')));
   // What waits for a canary is told with the canary.
-  const book = storedCanaries(meta);
-  const canaries = new Set((book ? openIn(book) : []).map(([of]) => of));
+  const canaries = new Set(openIn(storedCanaries(meta)).map(([of]) => of));
   const waiting = askedClasses.flatMap((of): ToldWait[] => {
     const other = guardRows[of].recordType === 'contact' ? 'templates' : 'contacts';
     const records = ended.find(({ only }) => only !== other)?.deferred[of] ?? 0;

@@ -73,10 +73,10 @@ export function canaryNow({ clock, platformNow }: RunContext): CanaryTime {
   return { at: clock.now(), platformAt: at === undefined ? null : Math.floor(at) };
 }
 
-/** Returns the canaries that are under way or have failed. */
-export function openIn({ classes }: CanaryBook): [AskedClass, Canary][] {
+/** Returns the canaries that are under way or have failed; none without a book. */
+export function openIn(book: CanaryBook | undefined): [AskedClass, Canary][] {
   return askedClasses.flatMap((guard): [AskedClass, Canary][] => {
-    const canary = classes[guard];
+    const canary = book?.classes[guard];
     return canary && canary.state !== 'passed' ? [[guard, canary]] : [];
   });
 }

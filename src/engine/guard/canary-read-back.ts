@@ -15,7 +15,7 @@ import { findingsOf, type RunState } from '../context/run-state.ts';
 import { each } from '../context/work-in-parts.ts';
 import { type CanaryFindings, judgeCanary } from '../report/canary-text.ts';
 import { canaryNow, moveCanary, openCanaries, openIn, putCanary } from './canary-book.ts';
-import { memberOf } from './canary-slice.ts';
+import { sentOf } from './canary-slice.ts';
 
 /** A fast run reads at most so many people; each costs a request or two. */
 const readAtMost = 500;
@@ -52,10 +52,7 @@ async function readBack(
     putCanary(state, guard, { ...canary, since });
   const afterMs = waitedMs(since, begun);
   if (afterMs < policy.waitMs) return;
-  const isMember = memberOf(canary);
-  const sent = run.snapshot.guarded.canary
-    .sent(guard, canary.run)
-    .filter(({ key }) => isMember(key));
+  const sent = sentOf(run.snapshot, guard, canary);
   const shown = await shownOf(state, type, sent);
   if (typeof shown === 'string') {
     state.notes.push({ code: 'note', reason: `the canary is not read back yet: ${shown}` });

@@ -8,6 +8,8 @@ import { type Canary, type CanaryPolicy, seedOf, sliceSize } from '../../domain/
 import { type GuardClass, guardRows } from '../../domain/guard-classes.ts';
 import { askedClasses, type AskedClass } from '../../domain/guards/plan-rule.ts';
 import type { Key } from '../../domain/record.ts';
+import type { Snapshot } from '../../snapshot/snapshot.ts';
+import type { SentChange } from '../../snapshot/guards/canary-changes.ts';
 import type { ReviewState, RunState } from '../context/run-state.ts';
 import { eachRange } from '../context/work-in-parts.ts';
 import { mostOf } from '../report/guard-rules.ts';
@@ -27,6 +29,16 @@ export function memberOf({
 }: Pick<Canary, 'seed' | 'through'>): (key: Key) => boolean {
   const hashOf = hasher(seed);
   return (key) => hashOf(key) <= through;
+}
+
+/** Returns the changes of a slice that have been sent and have an outcome. */
+export function sentOf(
+  { guarded }: Pick<Snapshot, 'guarded'>,
+  guard: AskedClass,
+  canary: Canary,
+): SentChange[] {
+  const isMember = memberOf(canary);
+  return guarded.canary.sent(guard, canary.run).filter(({ key }) => isMember(key));
 }
 
 function hasher(seed: string): Hash {
@@ -88,10 +100,11 @@ function* beginIfDue(
   const most = sliceSize(guard, policy, planned);
   const first = yield* firstOf(state, guard, { hashOf, most, among: () => true });
   const through = first.at(-1)?.hash ?? '';
-  const begunAt = run.clock.now();
-  const own = { because, run: run.id, seed, begunAt };
   putCanary(state, guard, {
-    ...own,
+    because,
+    run: run.id,
+    seed,
+    begunAt: run.clock.now(),
     through,
     size: first.length,
     of: planned,
@@ -155,10 +168,8 @@ function* passingOf(
   guard: AskedClass,
   canary: Canary,
 ): Generator<undefined, ReadonlySet<Key>> {
-  const { guarded } = state.run.snapshot;
   const isMember = memberOf(canary);
-  const sent = guarded.canary.sent(guard, canary.run).map(({ key }) => key);
-  const passing = new Set(sent.filter(isMember));
+  const passing = new Set(sentOf(state.run.snapshot, guard, canary).map(({ key }) => key));
   const room = canary.size - passing.size;
   if (canary.state !== 'applying' || room <= 0) return passing;
   const next = yield* firstOf(state, guard, {

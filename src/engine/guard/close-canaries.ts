@@ -6,7 +6,7 @@ import type { RecordType } from '../../records/record-type.ts';
 import { findingsNamed } from '../context/run-findings.ts';
 import type { RunState } from '../context/run-state.ts';
 import { canaryNow, moveCanary } from './canary-book.ts';
-import { memberOf } from './canary-slice.ts';
+import { sentOf } from './canary-slice.ts';
 
 /**
  * Moves the canaries on when a run ends: a slice whose changes have all been made begins to wait,
@@ -20,9 +20,7 @@ export function closeCanaries(state: RunState): void {
     const type = state.parts.find(({ type: { name: of } }) => of === guardRows[guard].recordType);
     if (!canary || !type || !hasDoneAll(state, guard, type.type)) continue;
     if (canary.state === 'applying') {
-      const isMember = memberOf(canary);
-      const sent = run.snapshot.guarded.canary.sent(guard, canary.run);
-      const isApplied = sent.some(({ key }) => isMember(key));
+      const isApplied = sentOf(run.snapshot, guard, canary).length > 0;
       const event = isApplied ? { is: 'applied' as const, time: canaryNow(run) } : notApplied;
       moveCanary(state, guard, event);
     } else if (!isAnyPlanned(state, guard, canary.state)) {
