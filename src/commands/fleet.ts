@@ -17,7 +17,7 @@ import {
 } from '../worker/placement/fleet-store.ts';
 import { weightOf } from '../worker/placement/place-mirrors.ts';
 import { connectQuickly, type Quick } from '../worker/queues/redis-connections.ts';
-import { workable, type Workable } from '../worker/workable-config.ts';
+import { namedTwice, workable, type Workable } from '../worker/workable-config.ts';
 
 /** The parts of `fleet`. */
 export const parts: readonly CommandPart[] = [
@@ -174,9 +174,7 @@ async function configsOf({ config, mirrors }: Flags, shell: Shell): Promise<read
     if (config === undefined) throw new Invalid('name a folder with --mirrors, or a file with -c');
     return [load(config)];
   }
-  if (config !== undefined) {
-    throw new Invalid('-c and --mirrors both name mirrors', { fix: 'keep one of the two' });
-  }
+  if (config !== undefined) throw namedTwice();
   const { note } = shell;
   const folder = openMirrorFolder({ folder: mirrors, clock: systemClock, load, note });
   const files = [...(await folder.read()).values()];

@@ -9,7 +9,7 @@ import { Invalid } from '../domain/errors.ts';
 import { codeOfStop } from '../cli/output/exit-codes.ts';
 import { serve } from '../worker/mirror-service.ts';
 import { serveFolder } from '../worker/folder-worker.ts';
-import { workable } from '../worker/workable-config.ts';
+import { namedTwice, workable } from '../worker/workable-config.ts';
 import { hushed } from '../cli/run/run-log.ts';
 import { type QuietFlags, quietOptions } from '../cli/output/verbosity.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
@@ -79,9 +79,7 @@ async function serveFiles(
 
 /** Throws Invalid for options that do not go with a folder. */
 function refuseBoth(command: Command, { acceptLostSnapshot }: Flags): void {
-  if (command.getOptionValueSource('config') === 'cli') {
-    throw new Invalid('-c and --mirrors both name mirrors', { fix: 'keep one of the two' });
-  }
+  if (command.getOptionValueSource('config') === 'cli') throw namedTwice();
   if (acceptLostSnapshot) {
     throw new Invalid('--accept-lost-snapshot would hold for every mirror of the folder', {
       fix: 'start a worker with -c for the one mirror, and stop it when that is well',

@@ -15,6 +15,11 @@ const nothingDue: Schedule = {
   timezone: 'UTC',
 };
 
+/** Returns the error for naming mirrors by a file and by a folder. */
+export function namedTwice(): Invalid {
+  return new Invalid('-c and --mirrors both name mirrors', { fix: 'keep one of the two' });
+}
+
 /**
  * Returns the configuration of a mirror that a worker can serve. Throws Invalid if it has no Redis,
  * nothing is due, or it reads standard input.

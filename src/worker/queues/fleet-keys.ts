@@ -21,6 +21,15 @@ export const fleetKeys = {
 export const bellKeys = `${prefix}:bell:`;
 export const fleetMember = 'fleet';
 
+/** The part of a script that removes a process from the fleet. */
+export const forgetNode = `
+local function forgetNode(name)
+  redis.call('ZREM', '${fleetKeys.nodes}', name)
+  redis.call('HDEL', '${fleetKeys.records}', name)
+  redis.call('SREM', '${fleetKeys.draining}', name)
+end
+`;
+
 /** The part of a script that says that the fleet has changed, and wakes those who wait for jobs. */
 export const fleetChanged = `
 local function fleetChanged()

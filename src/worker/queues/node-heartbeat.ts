@@ -15,7 +15,7 @@
  */
 import { z } from 'zod';
 import type { Clock } from '../../domain/clock.ts';
-import { aliveMs, fleetChanged, fleetKeys } from './fleet-keys.ts';
+import { aliveMs, fleetChanged, fleetKeys, forgetNode } from './fleet-keys.ts';
 import { prefix } from './queue-names.ts';
 import type { Quick } from './redis-connections.ts';
 
@@ -47,7 +47,7 @@ export interface NodeHeartbeat {
   close(): void;
 }
 
-const beatScript = `${fleetChanged}
+const beatScript = `${forgetNode}${fleetChanged}
 local known = redis.call('EXISTS', KEYS[1])
 redis.call('SET', KEYS[1], 1, 'PX', ARGV[1])
 local lost = redis.call('SMEMBERS', KEYS[2])
@@ -58,20 +58,14 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local added = redis.call('ZADD', '${fleetKeys.nodes}', now, name)
 local dead = redis.call('ZRANGEBYSCORE', '${fleetKeys.nodes}', '-inf', now - ARGV[1])
-for _, one in ipairs(dead) do
-  redis.call('ZREM', '${fleetKeys.nodes}', one)
-  redis.call('HDEL', '${fleetKeys.records}', one)
-  redis.call('SREM', '${fleetKeys.draining}', one)
-end
+for _, one in ipairs(dead) do forgetNode(one) end
 if record ~= '' then redis.call('HSET', '${fleetKeys.records}', name, record) end
 if record ~= '' or #dead > 0 then fleetChanged() end
 return { known, lost, redis.call('GET', '${fleetKeys.changed}') or '', added }
 `;
 
-const quitScript = `${fleetChanged}
-redis.call('ZREM', '${fleetKeys.nodes}', ARGV[1])
-redis.call('HDEL', '${fleetKeys.records}', ARGV[1])
-redis.call('SREM', '${fleetKeys.draining}', ARGV[1])
+const quitScript = `${forgetNode}${fleetChanged}
+forgetNode(ARGV[1])
 fleetChanged()
 `;
 
