@@ -9,10 +9,9 @@ class Spread extends BaseSequencer {
     const sorted = await super.sort(files);
     const isBusy = ({ moduleId }: TestSpecification) => moduleId.includes('/test/simulation/');
     const [busy, others] = [sorted.filter(isBusy), sorted.filter((one) => !isBusy(one))];
-    const each = Math.ceil(others.length / Math.max(1, busy.length));
-    return busy
-      .flatMap((one, at) => [one, ...others.slice(at * each, (at + 1) * each)])
-      .concat(busy.length === 0 ? others : []);
+    if (busy.length === 0) return others;
+    const each = Math.ceil(others.length / busy.length);
+    return busy.flatMap((one, at) => [one, ...others.slice(at * each, (at + 1) * each)]);
   }
 }
 
