@@ -26,7 +26,7 @@ export default defineConfig({
     // Many tests wait for processes and time-outs, the long ones most: others run meanwhile.
     maxWorkers: Math.ceil(availableParallelism() * (playsAll ? 1.5 : 1)),
     // Only what hangs for good reaches this, on a busy machine too.
-    testTimeout: playsAll ? 1_800_000 : 300_000,
+    testTimeout: playsAll ? 900_000 : 300_000,
     hookTimeout: 300_000,
     expect: { poll: { timeout: 280_000 } },
   },

@@ -122,9 +122,11 @@ export async function comeAgain(state: State): Promise<void> {
 export async function taken(state: State): Promise<void> {
   const { shell, complain, turns, config } = state;
   while (!shell.stop.aborted) {
-    if (turns?.isOthers(config.mirror)) state.owner = 'another';
-    await turns?.turn(config.mirror, shell.stop);
-    if (shell.stop.aborted) return;
+    if (turns) {
+      if (turns.isOthers(config.mirror)) state.owner = 'another';
+      await turns.turn(config.mirror, shell.stop);
+      if (shell.stop.aborted) return;
+    }
     try {
       await come(state);
       return;
