@@ -5,17 +5,9 @@ import { createMirrorHost } from '../../src/worker/mirror-host.ts';
 import type { MirrorAssignment } from '../../src/worker/mirror-assignment.ts';
 import { systemClock } from '../../src/http/system-clock.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
+import { silentShell } from '../support/commands/silent-shell.ts';
 import { createWorld } from '../support/engine/engine-world.ts';
 import { playsAll } from '../support/extent.ts';
-
-const silent = {
-  env: {},
-  print: () => undefined,
-  note: () => undefined,
-  progress: () => undefined,
-  terminal: false,
-  interactive: false,
-};
 
 async function homeOf(
   claim: () => Promise<void>,
@@ -27,7 +19,7 @@ async function homeOf(
   const stop = new AbortController();
   const said: string[] = [];
   const note = (line: string) => void said.push(line);
-  const shell = { ...silent, note, stop: stop.signal, abort: new AbortController().signal };
+  const shell = { ...silentShell, note, stop: stop.signal, abort: new AbortController().signal };
   const residence: MirrorAssignment = { claim, keep };
   return {
     stop,

@@ -18,6 +18,7 @@ import { receiver, reporting } from '../support/commands/notice-receivers.ts';
 import { systemClock } from '../../src/http/system-clock.ts';
 import { ownRedis } from '../support/redis.ts';
 import { untilHolds } from '../support/waiting.ts';
+import { silentShell } from '../support/commands/silent-shell.ts';
 
 /** A clock whose minutes pass when a test says so. */
 function handClock() {
@@ -177,12 +178,7 @@ describe('while the snapshot cannot be read', () => {
 describe('a command of the console of a worker', () => {
   const olga = { name: 'olga', role: 'operator', seesAddresses: true } as const;
   const silent = {
-    env: {},
-    print: () => undefined,
-    note: () => undefined,
-    progress: () => undefined,
-    terminal: false,
-    interactive: false,
+    ...silentShell,
     stop: new AbortController().signal,
     abort: new AbortController().signal,
     call: main,

@@ -10,6 +10,7 @@ import { serveConsole } from '../../../src/console/console-routes.ts';
 import { type ConsoleMirror, consoleMirror } from '../../../src/console/view/console-mirror.ts';
 import { systemClock } from '../../../src/http/system-clock.ts';
 import { createServer } from '../../../src/server/http-server.ts';
+import { silentShell } from '../commands/silent-shell.ts';
 
 const operator: User = { name: 'olga', role: 'operator', seesAddresses: true };
 export const viewer: User = { name: 'vera', role: 'viewer', seesAddresses: false };
@@ -36,12 +37,7 @@ export async function startConsole(
   const failed = (error: unknown): void => void failures.push(error);
   const stop = new AbortController();
   const shell = {
-    env: {},
-    print: () => undefined,
-    note: () => undefined,
-    progress: () => undefined,
-    terminal: false,
-    interactive: false,
+    ...silentShell,
     stop: stop.signal,
     abort: stop.signal,
     call: main,
