@@ -379,9 +379,9 @@ export interface Ended {
 export function launch(
   args: readonly string[],
   env: Record<string, string> = {},
+  program = join(import.meta.dirname, '../../../bin/crm-mirror.mjs'),
 ): { child: ChildProcess; ended: Promise<Ended> } {
-  const bin = join(import.meta.dirname, '../../../bin/crm-mirror.mjs');
-  const child = spawn(process.execPath, [bin, ...args], {
+  const child = spawn(process.execPath, [program, ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, ...env },
   });
