@@ -102,6 +102,7 @@ const series: Readonly<Record<string, string>> = {
   'crm_mirror_paused{mirror="new"}': '0x2000',
   'up{job="crm-mirror"}': '0x2000',
   'crm_mirror_configuration_refused{file="a.yaml"}': '1x2000',
+  'crm_mirror_fleet_unserved{}': '1x2000',
   'crm_mirror_opt_outs_refused{mirror="a"}': '2x2000',
   'crm_mirror_erasures_unfinished{mirror="a"}': '1x2000',
   'crm_mirror_quarantined{mirror="a"}': '1x2000',
@@ -111,7 +112,7 @@ const series: Readonly<Record<string, string>> = {
   'crm_mirror_returns_rejected{mirror="a"}': '1x2000',
   'crm_mirror_event_lag_seconds{mirror="a"}': '900x2000',
   'crm_mirror_alert{mirror="a",threshold="refused"}': '1x2000',
-  'crm_mirror_events_accepted_total{mirror="blind"}': '0x2000',
+  'crm_mirror_served{mirror="blind"}': '0x2000',
 };
 
 /** A mirror that is well, about which nothing fires. */
@@ -124,7 +125,7 @@ const calm: Readonly<Record<string, string>> = {
   'crm_mirror_runs_total{mirror="well",mode="fast",status="done"}': '0+1x2000',
   'crm_mirror_held{mirror="well",class="opt_in"}': '0x2000',
   'crm_mirror_alert{mirror="well",threshold="refused"}': '0x2000',
-  'crm_mirror_events_accepted_total{mirror="well"}': '0x2000',
+  'crm_mirror_served{mirror="well"}': '0x2000',
   'crm_mirror_queue_jobs{mirror="well",queue="run",state="waiting"}': '0x2000',
 };
 
@@ -149,15 +150,15 @@ test.runIf(promtool)(
 
 /** A worker of each kind of fault, whose figures stay the same for five days. */
 const vanished: Readonly<Record<string, string>> = {
-  'crm_mirror_events_accepted_total{mirror="damaged"}': '4x7200',
+  'crm_mirror_served{mirror="damaged"}': '4x7200',
   'crm_mirror_queue_jobs{mirror="damaged",queue="run",state="waiting"}': '0x7200',
-  'crm_mirror_events_accepted_total{mirror="no redis"}': '4x7200',
+  'crm_mirror_served{mirror="no redis"}': '4x7200',
   'crm_mirror_paused{mirror="no redis"}': '0x7200',
   'crm_mirror_last_proven_run_age_seconds{mirror="no redis"}': '3600x7200',
   // Another worker of the same mirror stands by, and can read its own copy.
-  'crm_mirror_events_accepted_total{mirror="shared",instance="a"}': '4x7200',
+  'crm_mirror_served{mirror="shared",instance="a"}': '4x7200',
   'crm_mirror_queue_jobs{mirror="shared",instance="a",queue="run",state="waiting"}': '0x7200',
-  'crm_mirror_events_accepted_total{mirror="shared",instance="b"}': '4x7200',
+  'crm_mirror_served{mirror="shared",instance="b"}': '4x7200',
   'crm_mirror_queue_jobs{mirror="shared",instance="b",queue="run",state="waiting"}': '0x7200',
   'crm_mirror_paused{mirror="shared",instance="b"}': '0x7200',
   'crm_mirror_last_proven_run_age_seconds{mirror="shared",instance="b"}': '3600x7200',

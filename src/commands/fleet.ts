@@ -14,6 +14,7 @@ import {
   type Fleet,
   type FleetNode,
   readFleet,
+  unserved,
 } from '../worker/placement/fleet-store.ts';
 import { weightOf } from '../worker/placement/place-mirrors.ts';
 import { connectQuickly, type Quick } from '../worker/queues/redis-connections.ts';
@@ -71,8 +72,11 @@ async function status(command: Command, shell: Shell): Promise<number> {
   const withoutHome: string[] = [];
   await withFleets(flags, shell, async (fleet, mirrors) => {
     nodes.push(...fleet.nodes.map((node) => rowOf(node, fleet)));
-    const free = fleet.mirrors.filter(({ home, isElsewhere }) => !home && !isElsewhere);
-    withoutHome.push(...free.map(({ name }) => name).filter((name) => mirrors.includes(name)));
+    withoutHome.push(
+      ...unserved(fleet)
+        .map(({ name }) => name)
+        .filter((name) => mirrors.includes(name)),
+    );
   });
   print({ document: { nodes, withoutHome }, lines: linesOf(nodes, withoutHome) }, flags, shell);
   return exitCode('done');

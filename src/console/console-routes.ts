@@ -2,6 +2,7 @@
  * Registers the console:
  *
  *   GET   /                          all mirrors
+ *   GET   /fleet, POST /fleet/drain  the workers that share the mirrors of a folder
  *   GET   /m/<mirror>/…              the pages of one (pages.ts)
  *   GET   /m/<mirror>/live           what is going on, as server-sent events
  *   POST  /m/<mirror>/do/<action>    what operators can do (actions.ts)
@@ -34,6 +35,7 @@ import { assetsAt } from './view/layout.ts';
 import { limitMirrors } from './work-limit.ts';
 import { limitPages } from './live.ts';
 import { nothingHere, serveMirrors } from './mirror-routes.ts';
+import { type ConsoleFleet, drainInFleet, showFleet } from './pages/fleet.ts';
 import { type RefusedConfiguration, showMirrors } from './pages/mirrors.ts';
 import { sendPage } from './view/send-page.ts';
 
@@ -43,6 +45,8 @@ export interface ConsoleOptions {
   mirrors(): readonly ConsoleMirror[];
   /** Returns the files whose mirrors are stopped because they cannot be used. */
   refused?: (() => readonly RefusedConfiguration[]) | undefined;
+  /** Returns the fleets in which this process serves mirrors. */
+  fleets?: (() => readonly ConsoleFleet[]) | undefined;
   access: AccessRules;
   clock: Clock;
   /** Signs the cookies: 32 unpredictable bytes in hexadecimal. */
@@ -123,7 +127,7 @@ function serveAssets(scope: FastifyInstance): void {
 }
 
 function serveAll(scope: FastifyInstance, options: ConsoleOptions): void {
-  const { refused = () => [], access, failed, beside } = options;
+  const { refused = () => [], fleets = () => [], access, failed, beside } = options;
   const mirrors = limitMirrors(options.mirrors);
   scope.decorateRequest('visitor');
   scope.addHook('onRequest', async (request, reply) => {
@@ -146,7 +150,18 @@ function serveAll(scope: FastifyInstance, options: ConsoleOptions): void {
   scope.register(async (inside) => {
     inside.addHook('onRequest', (request, reply) => letIn(request, reply, access));
     inside.get('/', async (request, reply) =>
-      showMirrors(request, reply, { mirrors: mirrors(), refused: refused() }),
+      showMirrors(request, reply, {
+        mirrors: mirrors(),
+        refused: refused(),
+        hasFleet: fleets().length > 0,
+        clock: options.clock,
+      }),
+    );
+    inside.get('/fleet', async (request, reply) =>
+      fleets().length === 0 ? nothingHere(request, reply) : showFleet(request, reply, fleets()),
+    );
+    inside.post('/fleet/drain', { preHandler: scope.csrfProtection }, async (request, reply) =>
+      drainInFleet(request, reply, fleets()),
     );
     serveMirrors(inside, { ...options, mirrors, livePages: limitPages() });
     inside.get('/m/*', nothingHere);

@@ -3,6 +3,7 @@
  * Prometheus scrapes them.
  */
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import type { Clock } from '../domain/clock.ts';
 import { byGuard } from '../domain/guard-classes.ts';
 import { heldIn, type KindSummary, type Summary } from '../engine/report/run-summary.ts';
 import { gaugesOf, type Watched } from './mirror-gauges.ts';
@@ -27,21 +28,30 @@ const prefix = 'crm_mirror_';
 const runSeconds = [1, 5, 15, 60, 300, 900, 3_600, 14_400, 86_400];
 const refusals = ['unsigned', 'old', 'forged', 'unnamed', 'duplicate', 'unavailable'] as const;
 
+/** What metrics tell besides the mirrors. */
+export interface MetricsOptions {
+  /** Returns the files of a folder whose mirrors are stopped. */
+  stopped?: (() => readonly { file: string }[]) | undefined;
+  /** Returns how many mirrors of a folder no worker serves; undefined if that is not known. */
+  unserved?: (() => Promise<number | undefined>) | undefined;
+  clock?: Pick<Clock, 'sleep'>;
+}
+
 /**
- * Creates the metrics. Their names begin with `crm_mirror_`, and all except the process metrics
- * have the label `mirror`, or `file` if they are about files that cannot be used. Both lists may
- * change.
+ * Creates the metrics. Their names begin with `crm_mirror_`, and all except those of the process
+ * and of a folder have the label `mirror`. The lists may change.
  */
 export function createMetrics(
   watched: readonly Watched[],
-  stopped: () => readonly { file: string }[] = () => [],
+  { stopped = () => [], unserved = async () => undefined, clock }: MetricsOptions = {},
 ): Metrics {
   const register = new Registry();
   collectDefaultMetrics({ register, prefix });
-  const ask = gaugesOf(register, watched);
+  const ask = gaugesOf(register, watched, clock);
   const { accepted, refused, follow } = countEvents(register);
   follow(watched);
   const tellStopped = gaugeStopped(register);
+  const tellUnserved = gaugeUnserved(register);
   return {
     ended: countRuns(register),
     accepted: (mirror, records) => accepted.inc({ mirror }, records),
@@ -51,6 +61,7 @@ export function createMetrics(
       follow(watched);
       await ask();
       tellStopped(stopped());
+      tellUnserved(await unserved());
       return register.metrics();
     },
   };
@@ -66,6 +77,19 @@ function gaugeStopped(register: Registry): (files: readonly { file: string }[]) 
   return (files) => {
     gauge.reset();
     for (const { file } of files) gauge.set({ file }, 1);
+  };
+}
+
+function gaugeUnserved(register: Registry): (mirrors: number | undefined) => void {
+  const gauge = new Gauge({
+    name: `${prefix}fleet_unserved`,
+    help: 'Mirrors of the folder that no worker serves; absent while Redis is away',
+    labelNames: [],
+    registers: [register],
+  });
+  return (mirrors) => {
+    gauge.remove();
+    if (mirrors !== undefined) gauge.set(mirrors);
   };
 }
 
@@ -86,10 +110,7 @@ function countEvents(register: Registry) {
   return {
     accepted,
     refused,
-    /**
-     * Begins to count for each of these mirrors, and forgets the others: the alerts take a mirror
-     * without other figures for one that cannot be read.
-     */
+    /** Begins to count for each of these mirrors, and forgets the others. */
     follow(watched: readonly Watched[]): void {
       for (const { mirror } of watched) {
         counted.add(mirror);

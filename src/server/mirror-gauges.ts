@@ -1,5 +1,6 @@
 /** Reads the state of each mirror at the moment when Prometheus scrapes the metrics. */
 import { Gauge, type Registry } from 'prom-client';
+import type { Clock } from '../domain/clock.ts';
 import { isExpected } from '../domain/errors.ts';
 import { guardNames, type GuardClass } from '../domain/guard-classes.ts';
 import type { RouteLimit } from '../domain/route-limit.ts';
@@ -33,6 +34,8 @@ export interface GaugedStatus {
  */
 export interface Watched {
   mirror: string;
+  /** Returns whether this worker tells the figures: of several workers, the one that has it. */
+  isTold(): boolean;
   standing(): Promise<GaugedStatus>;
   limits(): Readonly<Record<string, RouteLimit>>;
   depths(): Promise<readonly Depth[]>;
@@ -41,6 +44,7 @@ export interface Watched {
 }
 
 const help = {
+  served: '1 for each mirror whose state this worker has to tell, even if it cannot be read',
   last_proven_run_age_seconds: 'Since the last full run that ended well began; absent without one',
   records: 'Records on the platform that are ours',
   conflicts: 'Records on which the CRM and the platform disagree, and which are left alone',
@@ -69,8 +73,15 @@ const kinds = [
 type Name = keyof typeof help;
 type Told = [name: Name, value: number | undefined, labels?: Record<string, string>];
 
-/** Creates the gauges and returns the function that queries all mirrors and sets the gauges. */
-export function gaugesOf(register: Registry, watched: readonly Watched[]): () => Promise<void> {
+/**
+ * Creates the gauges and returns the function that queries all mirrors and sets the gauges. Other
+ * work of the process goes on meanwhile if there is a clock: hundreds of snapshots take seconds.
+ */
+export function gaugesOf(
+  register: Registry,
+  watched: readonly Watched[],
+  clock: Pick<Clock, 'sleep'> | undefined,
+): () => Promise<void> {
   const gaugeOf = (name: string, about: string) =>
     new Gauge({
       name: `crm_mirror_${name}`,
@@ -80,7 +91,11 @@ export function gaugesOf(register: Registry, watched: readonly Watched[]): () =>
     });
   const gauges = new Map(Object.entries(help).map(([name, about]) => [name, gaugeOf(name, about)]));
   return async () => {
-    const told = await Promise.all(watched.map(askAll));
+    const told: Awaited<ReturnType<typeof askAll>>[] = [];
+    for (const one of watched.filter(({ isTold }) => isTold())) {
+      told.push(await askAll(one));
+      await clock?.sleep(0);
+    }
     for (const gauge of gauges.values()) gauge.reset();
     for (const { mirror, all } of told) {
       for (const [name, value, more] of all) {
@@ -109,7 +124,7 @@ async function askAll(of: Watched): Promise<{ mirror: string; all: Told[] }> {
     unlessFailed(async () => (await of.depths()).flatMap(depth)),
     unlessFailed(async () => [lag(await of.lagMs())]),
   ]);
-  return { mirror: of.mirror, all: found.flat() };
+  return { mirror: of.mirror, all: [['served', 1], ...found.flat()] };
 }
 
 /**

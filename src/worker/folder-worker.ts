@@ -10,8 +10,10 @@ import { shareLinks } from '../rate-limit/shared/shared-link.ts';
 import { systemClock } from '../http/system-clock.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 import { stopped } from '../cli/compose/stop-signals.ts';
+import type { ConsoleFleet } from '../console/pages/fleet.ts';
 import { type FolderFiles, isRefused, openMirrorFolder } from './mirror-folder.ts';
 import { serve } from './mirror-service.ts';
+import { drainNode, readFleet } from './placement/fleet-store.ts';
 import { createFleetMember, type FleetMember } from './placement/fleet-member.ts';
 import { shareConnections, type SharedConnections } from './queues/shared-connections.ts';
 import { createServedMirrors, type ServedMirrors } from './served-mirrors.ts';
@@ -55,7 +57,7 @@ export async function serveFolder(path: string, outer: Shell): Promise<void> {
     asked ??= configs.find((one) => one.server);
     differs(configs, asked);
     if (server || !asked) return;
-    server = openServer(asked, mirrors, shell);
+    server = openServer(asked, { ...mirrors, fleets: fleets.known }, shell);
     await server?.listen();
   };
   const failed = Promise.withResolvers<never>();
@@ -86,18 +88,25 @@ function createFleets(
   { shell, connections, host }: FleetParts,
   moved: (isLent: (mirror: string) => boolean) => void,
 ) {
-  const known = new Map<string, FleetMember>();
+  const known = new Map<string, FleetMember & { fleet: ConsoleFleet }>();
   const to = (url: string): FleetMember | undefined => {
     const { node, quick } = connections.to(url);
     const before = known.get(url);
     if (before || !node) return before;
-    const parts = { node, quick: quick(), clock: systemClock, host };
+    const own = quick();
+    const parts = { node, quick: own, clock: systemClock, host };
     const member = createFleetMember({ ...parts, note: shell.note, moved });
-    known.set(url, member);
+    const fleet: ConsoleFleet = {
+      node: node.name,
+      read: async () => readFleet(own),
+      drain: async (name, isDraining) => drainNode(own, name, isDraining),
+    };
+    known.set(url, { ...member, fleet });
     return member;
   };
   return {
     to,
+    known: () => [...known.values()].map(({ fleet }) => fleet),
     join(configs: readonly Workable[]): void {
       const urls = new Set([...known.keys(), ...configs.map(({ redis }) => redis)]);
       for (const url of urls) {

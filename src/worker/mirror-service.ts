@@ -117,6 +117,7 @@ export function serve(config: Workable, outer: Shell, options: ServeOptions): Se
     webhook: hook && events && { ...hook, events, deliveries: deliveriesOf(config, quick) },
     queues: view.queues,
     isHere: home.isHere,
+    isTold: () => options.turns === undefined || home.isHere(),
     away: redis.away,
     faults: () => redis.faults(0),
     standing: async () => statusOf(config),

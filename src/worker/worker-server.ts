@@ -1,7 +1,7 @@
 /** Creates the server that a worker runs for all its mirrors, with the console. */
 import { randomBytes } from 'node:crypto';
 import type { Config } from '../config/config.ts';
-import { Invalid } from '../domain/errors.ts';
+import { Invalid, isExpected } from '../domain/errors.ts';
 import { systemClock } from '../http/system-clock.ts';
 import { createMetrics, type Metrics } from '../server/metrics.ts';
 import { createServer } from '../server/http-server.ts';
@@ -11,8 +11,10 @@ import { explain } from '../cli/output/failure-report.ts';
 import { accessRulesOf } from '../console/access/access-rules.ts';
 import { type ConsoleMirror, consoleMirror } from '../console/view/console-mirror.ts';
 import { pagesFor, serveConsole } from '../console/console-routes.ts';
+import type { ConsoleFleet } from '../console/pages/fleet.ts';
 import type { RefusedFile } from './mirror-folder.ts';
 import type { Served } from './mirror-service.ts';
+import { unserved } from './placement/fleet-store.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 
 /** The server of a worker. */
@@ -27,6 +29,8 @@ export interface Serving {
   served: readonly Served[];
   /** Returns the files of a folder whose mirrors are stopped; undefined without a folder. */
   refused?: (() => readonly RefusedFile[]) | undefined;
+  /** Returns the fleets in which this worker serves mirrors. */
+  fleets?: (() => readonly ConsoleFleet[]) | undefined;
 }
 
 /**
@@ -35,11 +39,15 @@ export interface Serving {
  */
 export function openServer(
   asked: Config | undefined,
-  { served, refused }: Serving,
+  { served, refused, fleets }: Serving,
   shell: Shell,
 ): WorkerServer | undefined {
   if (!asked?.server) return undefined;
-  const metrics = createMetrics(served, refused);
+  const metrics = createMetrics(served, {
+    stopped: refused,
+    unserved: async () => unservedIn(fleets?.() ?? []),
+    clock: systemClock,
+  });
   const access = accessRulesOf(asked);
   const failed = (error: unknown): void => shell.note(`crm-mirror: server: ${explain(error).text}`);
   const { host, port, token, publicUrl } = asked.server;
@@ -69,6 +77,7 @@ export function openServer(
       serveConsole(app, {
         mirrors,
         refused,
+        fleets,
         access,
         clock: systemClock,
         secret,
@@ -122,4 +131,16 @@ export function serverIn(configs: readonly Config[]): Config | undefined {
     );
   }
   return first;
+}
+
+/** Returns how many mirrors nobody serves; undefined without a fleet, or while Redis is away. */
+async function unservedIn(fleets: readonly ConsoleFleet[]): Promise<number | undefined> {
+  if (fleets.length === 0) return undefined;
+  try {
+    const seen = await Promise.all(fleets.map(async ({ read }) => read()));
+    return seen.reduce((sum, fleet) => sum + unserved(fleet).length, 0);
+  } catch (error) {
+    if (isExpected(error)) return undefined;
+    throw error;
+  }
 }

@@ -34,6 +34,7 @@ const calm: GaugedStatus = {
 function watched(of: Partial<Watched> = {}, standing: Partial<GaugedStatus> = {}): Watched {
   return {
     mirror: 'acme',
+    isTold: () => true,
     standing: async () => ({ ...calm, ...standing }),
     limits: () => ({}),
     depths: async () => [],
@@ -239,4 +240,17 @@ test('every metric begins with the same word, and the process is among them', as
   const names = [...text.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name);
   expect(names.filter((name) => !name?.startsWith('crm_mirror_'))).toEqual([]);
   expect(names).toContain('crm_mirror_process_resident_memory_bytes');
+});
+
+test('of several workers, the one that has a mirror tells its state', async () => {
+  const here = { mirror: 'here', isTold: () => true };
+  const there = { mirror: 'there', isTold: () => false };
+  const unserved = async () => 3;
+  const metrics = createMetrics([watched(here), watched(there)], { unserved });
+  const lines = await told(metrics);
+  expect(lines).toContain('crm_mirror_fleet_unserved 3');
+  expect(lines).toContain('crm_mirror_served{mirror="here"} 1');
+  expect(lines.filter((line) => line.includes('"there"') && !line.includes('_events_'))).toEqual(
+    [],
+  );
 });

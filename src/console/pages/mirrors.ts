@@ -1,6 +1,7 @@
 /** Shows all mirrors, those that need attention first. */
 import { basename } from 'node:path';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Clock } from '../../domain/clock.ts';
 import type { ConsoleMirror } from '../view/console-mirror.ts';
 import { html, linkTo, prose } from '../view/page.ts';
 import type { PageStatus } from '../view/page-status.ts';
@@ -17,20 +18,28 @@ export interface RefusedConfiguration {
 interface AllMirrors {
   mirrors: readonly ConsoleMirror[];
   refused: readonly RefusedConfiguration[];
+  /** Whether workers share the mirrors, and the console shows them. */
+  hasFleet: boolean;
+  clock: Clock;
 }
 
 /** Sends the page of all mirrors; if there is only one, the browser is sent to its page. */
 export async function showMirrors(
   request: FastifyRequest,
   reply: FastifyReply,
-  { mirrors, refused }: AllMirrors,
+  { mirrors, refused, hasFleet, clock }: AllMirrors,
 ): Promise<void> {
   const [only, ...others] = mirrors;
-  if (only && others.length === 0 && refused.length === 0) {
+  if (only && others.length === 0 && refused.length === 0 && !hasFleet) {
     await reply.redirect(linkTo({ mirror: only }), 303);
     return;
   }
-  const seen = mirrors.map((mirror) => ({ mirror, seen: mirror.status() }));
+  const seen: { mirror: ConsoleMirror; seen: PageStatus }[] = [];
+  for (const mirror of mirrors) {
+    seen.push({ mirror, seen: mirror.status() });
+    // Hundreds of snapshots take seconds, in which this process has other things to do.
+    await clock.sleep(0);
+  }
   const ordered = seen.toSorted((a, b) => urgency(b.seen) - urgency(a.seen));
   const cards = ordered.map(({ mirror, seen: { status, attention } }) => {
     const state = stateOf({ status, attention });
@@ -52,9 +61,10 @@ export async function showMirrors(
   const title = urgentWords(refused.length + urgent);
   await sendPage(request, reply, {
     title,
-    body: html`<ul class="cards">
-      ${stopped} ${cards}
-    </ul>`,
+    body: html`${hasFleet ? html`<p><a href="/fleet">The workers that serve them</a></p>` : ''}
+      <ul class="cards">
+        ${stopped} ${cards}
+      </ul>`,
   });
 }
 

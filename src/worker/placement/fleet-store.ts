@@ -91,6 +91,11 @@ export async function readFleet(
   return { changed: changed ?? '', nodes, mirrors };
 }
 
+/** Returns the mirrors that no process serves. */
+export function unserved({ mirrors }: Fleet): FleetMirror[] {
+  return mirrors.filter(({ home, isElsewhere }) => home === undefined && !isElsewhere);
+}
+
 type Home = { node: string } | 'elsewhere';
 
 /** Returns which process serves each mirror. Mirrors of dead processes are left out. */

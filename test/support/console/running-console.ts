@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { main } from '../../../src/cli.ts';
 import { loadConfig } from '../../../src/config/load-config.ts';
 import type { AccessRules, User } from '../../../src/console/access/visitor.ts';
+import type { ConsoleFleet } from '../../../src/console/pages/fleet.ts';
 import { serveConsole } from '../../../src/console/console-routes.ts';
 import { type ConsoleMirror, consoleMirror } from '../../../src/console/view/console-mirror.ts';
 import { systemClock } from '../../../src/http/system-clock.ts';
@@ -31,6 +32,7 @@ export interface RunningConsole {
 export async function startConsole(
   files: readonly string[],
   access: Partial<AccessRules> & { user?: User } = {},
+  fleets: readonly ConsoleFleet[] = [],
 ): Promise<RunningConsole> {
   const failures: unknown[] = [];
   const routes: string[] = [];
@@ -58,6 +60,7 @@ export async function startConsole(
       });
       serveConsole(app, {
         mirrors: () => mirrors,
+        fleets: () => fleets,
         access: {
           users: undefined,
           proxy: undefined,

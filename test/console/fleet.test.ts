@@ -1,0 +1,89 @@
+/** The page of the workers that share the mirrors of a folder, in a real browser. */
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { systemClock } from '../../src/http/system-clock.ts';
+import { homeRecord } from '../../src/worker/queues/assignment-store.ts';
+import { createNodeHeartbeat } from '../../src/worker/queues/node-heartbeat.ts';
+import { connectQuickly } from '../../src/worker/queues/redis-connections.ts';
+import { drainNode, readFleet, recordOf, weigh } from '../../src/worker/placement/fleet-store.ts';
+import { mirrored } from '../support/commands/mirrored-contacts.ts';
+import {
+  closeBrowser,
+  faultsOf,
+  look,
+  startConsole,
+  viewer,
+} from '../support/console/running-console.ts';
+import { ownRedis, type TestRedis } from '../support/redis.ts';
+
+let redis: TestRedis;
+beforeAll(async () => void (redis = await ownRedis()));
+afterAll(async () => redis.close());
+afterAll(closeBrowser);
+
+/** Two workers of three mirrors, one of which nobody serves. */
+async function twoWorkers() {
+  const quick = connectQuickly(redis.url);
+  onTestFinished(() => quick.close());
+  for (const [node, mirror] of [
+    ['web1-aaaa', 'acme'],
+    ['web2-bbbb', 'beta'],
+  ] as const) {
+    const beat = createNodeHeartbeat(quick, node, systemClock);
+    onTestFinished(() => beat.close());
+    await beat.begun;
+    const mirrors = ['acme', 'beta', 'gamma'];
+    beat.join(recordOf({ host: node.slice(0, 4), since: Date.UTC(2026, 0, 5, 10), mirrors }));
+    const home = homeRecord(quick, { mirror, worker: node, node });
+    await home.keep({ snapshot: mirror, generation: 1, file: '1' });
+  }
+  await expect.poll(async () => (await readFleet(quick)).nodes.length).toBe(2);
+  await weigh(quick, 'beta', { people: 12_345, known: undefined });
+  return {
+    quick,
+    fleet: {
+      node: 'web1-aaaa',
+      read: async () => readFleet(quick),
+      drain: async (node: string, isDraining: boolean) => drainNode(quick, node, isDraining),
+    },
+  };
+}
+
+test('an operator sees the workers and their mirrors, and drains one', async () => {
+  const { fleet, quick } = await twoWorkers();
+  const running = await startConsole([(await mirrored()).file], {}, [fleet]);
+  const { page, complaints } = await look(running, { width: 390 });
+  await page.getByRole('link', { name: 'The workers that serve them' }).click();
+  expect(await page.locator('h1').innerText()).toBe('2 workers');
+  expect(await page.getByText('Nobody serves 1 mirror: gamma').count()).toBe(1);
+  const rows = page.locator('tbody tr');
+  expect(await rows.nth(0).innerText()).toContain('this one');
+  expect(await rows.nth(1).innerText()).toMatch(/web2-bbbb\s+web2\s+.*12,345/s);
+  await page.getByText('Mirrors of web2-bbbb').click();
+  expect(await page.getByRole('link', { name: 'beta' }).isVisible()).toBe(true);
+  expect(await faultsOf(page)).toEqual([]);
+  await rows.nth(1).getByRole('button', { name: 'Drain' }).click();
+  expect(await page.getByRole('status').innerText()).toBe('web2-bbbb gives its mirrors away.');
+  expect(await rows.nth(1).innerText()).toContain('Gives its mirrors away');
+  // The last one keeps what it has.
+  expect(await rows.nth(0).getByRole('button').count()).toBe(0);
+  const { nodes } = await readFleet(quick);
+  expect(nodes.map(({ isDraining }) => isDraining)).toEqual([false, true]);
+  await rows.nth(1).getByRole('button', { name: 'Let it have mirrors' }).click();
+  expect((await readFleet(quick)).nodes.some(({ isDraining }) => isDraining)).toBe(false);
+  expect(complaints).toEqual([]);
+  expect(running.failures).toEqual([]);
+});
+
+test('a viewer drains nobody, and neither does a forged request', async () => {
+  const { fleet, quick } = await twoWorkers();
+  const running = await startConsole([(await mirrored()).file], { user: viewer }, [fleet]);
+  const { page } = await look(running);
+  await page.goto('/fleet');
+  expect(await page.getByRole('button', { name: 'Drain' }).count()).toBe(0);
+  const status = await page.evaluate(async () => {
+    const body = new URLSearchParams({ node: 'web2-bbbb', undo: 'no', csrf: 'x' });
+    return (await fetch('/fleet/drain', { method: 'POST', body })).status;
+  });
+  expect(status).toBe(403);
+  expect((await readFleet(quick)).nodes.some(({ isDraining }) => isDraining)).toBe(false);
+});
