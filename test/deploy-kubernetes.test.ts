@@ -59,9 +59,9 @@ test('a mistake in a manifest is found', () => {
 
 describe('the fleet', () => {
   const documents = manifest('kubernetes-fleet.yaml');
-  const [set] = documents.filter((one) => one instanceof StatefulSet);
-  const [budget] = documents.filter((one) => one instanceof PodDisruptionBudget);
-  const [map] = documents.filter((one) => one instanceof ConfigMap);
+  const set = documents.find((one) => one instanceof StatefulSet);
+  const budget = documents.find((one) => one instanceof PodDisruptionBudget);
+  const map = documents.find((one) => one instanceof ConfigMap);
   const [environment, files] = documents.filter((one) => one instanceof Secret);
   const { folder, write, load, remove } = makeFolder();
   afterAll(remove);
