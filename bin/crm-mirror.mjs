@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 // Runs the command line on a Node that is new enough: this one, or else the one packaged with the
 // project. This file is plain JavaScript, so that an old Node can run it and say what is missing.
-import { spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
+// The help is printed from a file (`npm run docs` writes it), by any Node and at once.
+import { existsSync, readFileSync } from 'node:fs';
 import * as module from 'node:module';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -10,8 +10,11 @@ import { setFlagsFromString } from 'node:v8';
 
 const here = dirname(fileURLToPath(import.meta.url));
 const [major, minor] = process.versions.node.split('.').map(Number);
+const [word, ...more] = process.argv.slice(2);
 
-if (major > 22 || (major === 22 && minor >= 20)) {
+if (more.length === 0 && (word === '--help' || word === '-h')) {
+  process.stdout.write(readFileSync(join(here, 'help.txt')));
+} else if (major > 22 || (major === 22 && minor >= 20)) {
   // Records stay in memory until their batch is written. If V8 measures at such a moment, it treats
   // all of them as long-lived, and about every second large run needs up to 50 % more memory. Newer
   // versions of Node are excluded because V8 may not recognize the option there.
@@ -29,7 +32,7 @@ if (major > 22 || (major === 22 && minor >= 20)) {
     process.exitCode = 1;
   }
 } else {
-  delegate(packagedNode());
+  await delegate(packagedNode());
 }
 
 async function run(program) {
@@ -49,7 +52,8 @@ function packagedNode() {
   }
 }
 
-function delegate(node) {
+async function delegate(node) {
+  const { spawn } = await import('node:child_process');
   const bin = join(here, '../node_modules/.bin');
   const env = { ...process.env, PATH: [dirname(node), bin, process.env.PATH].join(delimiter) };
   const args = [fileURLToPath(import.meta.url), ...process.argv.slice(2)];

@@ -1,8 +1,9 @@
 /** What the pages say about the code is what the code says: `npm run docs` writes it. */
+import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { readPages } from '../support/docs/code-blocks.ts';
 import { partsIn, withParts } from '../support/docs/generated-parts.ts';
-import { allParts } from '../support/docs/write-docs.ts';
+import { allParts, helpFile, helpText } from '../support/docs/write-docs.ts';
 
 const parts = await allParts();
 const pages = readPages();
@@ -19,6 +20,10 @@ describe('the generated parts', () => {
     const used = pages.flatMap(partsIn);
     expect(used.toSorted()).toEqual(Object.keys(parts).toSorted());
   });
+});
+
+test('the help that the program prints at once is current', async () => {
+  expect(readFileSync(helpFile, 'utf8')).toBe(await helpText());
 });
 
 describe('a page', () => {

@@ -82,7 +82,8 @@ async function namesInHelp(): Promise<string[]> {
   });
 }
 
-async function helpOf(name: string): Promise<string[]> {
+/** Returns the lines of the help of a command, or of the program. */
+export async function helpOf(name: string): Promise<string[]> {
   const lines: string[] = [];
   const { signal } = new AbortController();
   const print = (line: unknown): void => void lines.push(String(line));

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { readPages } from './code-blocks.ts';
 import { commandParts } from './command-parts.ts';
-import { completionFile, completionTable } from './completion-table.ts';
+import { completionFile, completionTable, helpOf } from './completion-table.ts';
 import { configurationParts } from './configuration-parts.ts';
 import { consentParts } from './consent-tables.ts';
 import { exitCodeParts } from './exit-code-parts.ts';
@@ -14,6 +14,14 @@ export async function allParts(): Promise<Parts> {
   return { ...consentParts, ...configurationParts(), ...(await commandParts()), ...exitCodeParts };
 }
 
+/** What `crm-mirror --help` prints without loading anything (bin/crm-mirror.mjs). */
+export const helpFile = new URL('../../../bin/help.txt', import.meta.url);
+
+/** Returns the text of that file. */
+export async function helpText(): Promise<string> {
+  return `${(await helpOf('')).join('\n')}\n`;
+}
+
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const parts = await allParts();
   for (const page of readPages()) {
@@ -22,4 +30,5 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     if (text !== page.text) writeFileSync(file, text);
   }
   writeFileSync(completionFile, await completionTable());
+  writeFileSync(helpFile, await helpText());
 }
