@@ -291,7 +291,9 @@ function checkOptOut(
   const absent = !wanted && !moved && (policy === 'opt_out' || deletes !== 'off');
   const unwanted = !wanted && !moved && !absent && `${what}, and the CRM does not want that`;
   judge('people are opted out only as the CRM wants', unwanted);
-  checkLimited(what, absent, { outing, known });
+  // Who is flagged as deleted is opted out by the word of the CRM, not for absence.
+  const isFlagged = keys.some((one) => known.absences.isFlagged(one, outing));
+  checkLimited(what, absent && !isFlagged, { outing, known });
   if (absent) checkAbsence(what, keys, { outing, known });
   // Who is not opted out for absence is opted out before the delete alone.
   if (absent && policy === 'keep') checkWait(what, person, { keys, outing, known });
