@@ -3,7 +3,7 @@
  * program is here, and the two take turns.
  */
 import { join } from 'node:path';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import Database from 'better-sqlite3';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -14,7 +14,9 @@ import {
 } from '../../src/snapshot/database/expansions.ts';
 import { migrate, migrations } from '../../src/snapshot/database/migrations.ts';
 import { statementsOf } from '../../src/snapshot/database/prepared-statements.ts';
+import { takeLease } from '../../src/snapshot/database/writer-lease.ts';
 import { openSnapshot } from '../../src/snapshot/snapshot.ts';
+import { mirrored as mirroredContacts } from '../support/commands/mirrored-contacts.ts';
 import {
   approve,
   deletes,
@@ -138,5 +140,50 @@ describe('expansions of a newer program', () => {
     expect(prepare('select * from moods').all()).toEqual([]);
     expect(schemaOf(db)).toEqual(schema);
     expect(standInForMissing(opened(path, { readonly: true }), after)).toBe(false);
+  });
+});
+
+describe('a snapshot of an earlier program, without the expansions of this one', () => {
+  const columns = expansions.filter((step) => step.adds === 'column');
+  /** Twelve people have left and await approval, beside an earlier program that has the mirror. */
+  async function earlier() {
+    const world = await mirroredContacts({
+      lines: { guards: { absentReadings: 1, absentFor: '0s', deletes: { percent: 0, floor: 1 } } },
+    });
+    const people = Array.from({ length: 14 }, (_, at) => ({ email: `p${at}@example.com` }));
+    world.people(people.map((one) => ({ ...one, news: 'yes' })));
+    await world.call('sync');
+    world.people(people.slice(12).map((one) => ({ ...one, news: 'yes' })));
+    const { plan } = (await world.call('sync', '--json')).json;
+    const db = opened(world.path);
+    for (const { table, name } of columns) db.exec(`alter table ${table} drop column ${name}`);
+    return { world, db, plan, schema: schemaOf(db) };
+  }
+
+  test('is read as it is, even while its program has it', async () => {
+    const { world, db, plan, schema } = await earlier();
+    const lease = takeLease(world.path);
+    onTestFinished(() => lease.release());
+    const held = [{ plan, delete: 12 }];
+    expect((await world.call('status', '--json')).json).toMatchObject({ held });
+    for (const words of [['plan'], ['runs'], ['explain', 'p1@example.com'], ['problems']])
+      expect((await world.call(...words)).err).not.toMatch(/no such column|bug/);
+    expect((await world.call('backup', `${world.folder}/copy`)).code).toBe(0);
+    expect(schemaOf(db)).toEqual(schema);
+    expect(schemaOf(opened(`${world.folder}/copy`))).toEqual(schema);
+  });
+
+  test('is written by this program, and what it holds is treated as before', async () => {
+    const { world, db, plan } = await earlier();
+    const reject = ['reject', plan, '--people', `${world.folder}/few.txt`, '--reason', 'they stay'];
+    writeFileSync(`${world.folder}/few.txt`, 'p1@example.com\n');
+    expect(await world.call(...reject)).toMatchObject({ code: 0 });
+    for (const { table, name } of columns)
+      expect(db.prepare(`select distinct ${name} "is" from ${table}`).all()).toEqual([
+        { is: null },
+      ]);
+    expect((await world.call('sync', '--json')).json).toMatchObject({
+      contacts: { held: { delete: 11 }, applied: { opt_out: 0 } },
+    });
   });
 });

@@ -25,7 +25,11 @@ export type Expansion = { after: number } & (
 );
 
 /** The expansions, oldest first. A new one is added at the end, after all migrations. */
-export const expansions: readonly Expansion[] = [];
+export const expansions: readonly Expansion[] = [
+  // Whether the CRM stated what was withheld about this person, or the mirror concluded it.
+  { after: 22, adds: 'column', table: 'held', name: 'stated', type: 'integer' },
+  { after: 22, adds: 'column', table: 'standing', name: 'stated', type: 'integer' },
+];
 
 /** Returns the expansions that follow `version` migrations and that the database lacks. */
 export function missingIn(
