@@ -4,7 +4,8 @@
  *
  *   entry                        is created for                  forbids         ends when
  *   opt_out of a channel,        recorded: out, by the person    create, opt_in  the same contact
- *   doubtful                                                     in the channel  is subscribed
+ *   doubtful                       or shown by a contact of      in the channel  is subscribed
+ *                                  ours with another address
  *   unsubscribed, blocked,       recorded: the contact shows it  create, opt_in  the same contact
  *   bounce, complaint,                                                           is there, and gets
  *   suppressed: all channels                                                     mail again
@@ -46,7 +47,8 @@ export function memoriesOf(row: RecordedContactRow): RememberedOptOut[] {
   return [...outs, ...left, { part: all, cause: 'vanished', contact, after: null, by }];
 }
 
-function causesOf({ left, causes }: ObservedContact) {
+/** Returns why a contact receives no mail at all. */
+export function causesOf({ left, causes }: ObservedContact) {
   if (!left) return [];
   return causes ?? (['suppressed'] as const);
 }
@@ -65,16 +67,31 @@ function contactOf(
   return (shows ?? ours ?? contacts[0])?.id ?? null;
 }
 
+/** What the renamed contacts of a person tell, as now read (renamed-contact.ts). */
+interface Elsewhere {
+  said: readonly RememberedOptOut[];
+  subscribed: readonly ObservedContact[];
+}
+
 /** Returns the changes to the list after the platform was read; `shown` is what it showed. */
 export function newsOfSight(
   row: RecordedContactRow | undefined,
   shown: readonly ObservedContact[],
   entries: readonly Entry[],
+  { said, subscribed }: Elsewhere = { said: [], subscribed: [] },
 ): ListChanges {
-  const over = entries.filter((entry) => isOver(entry, shown));
+  const isBack = (entry: Entry) => isOfChannel(entry.cause) && isOver(entry, subscribed);
+  const over = entries.filter((entry) => isOver(entry, shown) || isBack(entry));
   const ends = over.map(({ seq }) => ({ seq, why: 'taken back on the platform' }));
   const standing = entries.filter((entry) => !over.includes(entry));
-  return { adds: newTo(standing, row ? memoriesOf(row) : []), ends };
+  const isKnown = (memory: RememberedOptOut) =>
+    standing.some(
+      (entry) =>
+        entry.through === 'address' &&
+        (isSame(entry, memory) || (isOfChannel(entry.cause) && isAlike(entry, memory))),
+    );
+  const news = said.filter((memory) => !isKnown(memory));
+  return { adds: newTo(standing, [...(row ? memoriesOf(row) : []), ...news]), ends };
 }
 
 /** Returns whether the address was erased on request. */
@@ -145,8 +162,12 @@ function newTo(
   return [...memories.filter(isNew), ...bare];
 }
 
-function isSame(entry: Entry, { part, cause, contact }: RememberedOptOut): boolean {
-  return entry.part === part && entry.cause === cause && entry.contact === contact;
+function isSame(entry: Entry, memory: RememberedOptOut): boolean {
+  return entry.cause === memory.cause && isAlike(entry, memory);
+}
+
+function isAlike(entry: Entry, { part, contact }: RememberedOptOut): boolean {
+  return entry.part === part && entry.contact === contact;
 }
 
 /** Returns whether the entry is about one channel. */
