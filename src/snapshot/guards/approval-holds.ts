@@ -121,16 +121,19 @@ export function waitsStill(table: string, unknown: 0 | 1): string {
   return standsOf(table, `not (${isNew})`);
 }
 
+/**
+ * Selects the former keys of the record of a row `w`. With a plain join, SQLite would scan all ids.
+ */
+const formerKeys = `
+  select o.key from temp.staged d cross join origin o on o.kind = d.kind and o.id = d.id
+  where d.kind = w.kind and d.key = w.key and d.id <> ''
+  union
+  select r.key from recorded r indexed by recorded_by_id where r.kind = w.kind and r.id = w.target
+  union
+  select n.key from renamed n where n.kind = w.kind and n.id = w.target`;
+
 /** Prepares the statements about records that await approval. */
 export function approvalHoldsIn(db: Statements): ApprovalHolds {
-  // With a plain join, SQLite would scan all ids.
-  const formerKeys = `
-    select o.key from temp.staged d cross join origin o on o.kind = d.kind and o.id = d.id
-    where d.kind = w.kind and d.key = w.key and d.id <> ''
-    union
-    select r.key from recorded r indexed by recorded_by_id where r.kind = w.kind and r.id = w.target
-    union
-    select n.key from renamed n where n.kind = w.kind and n.id = w.target`;
   const stand = db.prepare<Guarded & HeldSince & { byPart: number }>(
     `insert into standing (guard, kind, key, part, at, platform_at, stated)
      select w.guard, w.kind, w.key, w.held, min(@at, coalesce(min(s.at), @at)),

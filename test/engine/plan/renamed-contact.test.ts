@@ -309,7 +309,7 @@ describe('who said no under the new address is not created again once that conta
   type Happens = (stage: Stage) => void;
   const leaves: Happens = ({ emulator }) => void emulator.dashboard.leave(NEW, 'ch_news');
 
-  /** Lea is renamed, something happens under the new address, a run sees it; then all is deleted. */
+  /** Lea is renamed, something happens under the new address, a run sees it, all is deleted. */
   async function gone(happens: Happens, { isLost = false, ...options }: Going = {}) {
     const stage = await renamed({ policy: { missing: 'recreate' }, ...options });
     await stage.sync();

@@ -26,6 +26,7 @@ import {
 } from '../../../domain/do-not-contact.ts';
 import type { ConsentPolicy } from './rules.ts';
 import type { ContactChange, RecordedContactRow } from '../observe/contact-rows.ts';
+import type { Elsewhere } from './renamed-contact.ts';
 import type { ObservedContact, RecordedContact } from '../observe/contact-state.ts';
 
 /** Returns what the list must remember about a recorded person. */
@@ -47,8 +48,7 @@ export function memoriesOf(row: RecordedContactRow): RememberedOptOut[] {
   return [...outs, ...left, { part: all, cause: 'vanished', contact, after: null, by }];
 }
 
-/** Returns why a contact receives no mail at all. */
-export function causesOf({ left, causes }: ObservedContact) {
+function causesOf({ left, causes }: ObservedContact) {
   if (!left) return [];
   return causes ?? (['suppressed'] as const);
 }
@@ -67,19 +67,16 @@ function contactOf(
   return (shows ?? ours ?? contacts[0])?.id ?? null;
 }
 
-/** What the renamed contacts of a person tell, as now read (renamed-contact.ts). */
-interface Elsewhere {
-  said: readonly RememberedOptOut[];
-  subscribed: readonly ObservedContact[];
-}
-
-/** Returns the changes to the list after the platform was read; `shown` is what it showed. */
+/**
+ * Returns the changes to the list after the platform was read; `shown` is what it showed under the
+ * address, `elsewhere` what renamed contacts showed.
+ */
 export function newsOfSight(
   row: RecordedContactRow | undefined,
   shown: readonly ObservedContact[],
-  entries: readonly Entry[],
-  { said, subscribed }: Elsewhere = { said: [], subscribed: [] },
+  { entries, elsewhere }: { entries: readonly Entry[]; elsewhere?: Elsewhere | undefined },
 ): ListChanges {
+  const { said, subscribed } = elsewhere ?? { said: [], subscribed: [] };
   const isBack = (entry: Entry) => isOfChannel(entry.cause) && isOver(entry, subscribed);
   const over = entries.filter((entry) => isOver(entry, shown) || isBack(entry));
   const ends = over.map(({ seq }) => ({ seq, why: 'taken back on the platform' }));
