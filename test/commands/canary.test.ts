@@ -104,11 +104,7 @@ test('people of the canary who unsubscribe are a question, which an approval ans
 });
 
 test.each([
-  [
-    'replaced',
-    { ...lines, contacts: { unsubscribed: 'product' } },
-    'ended by another mapping at',
-  ],
+  ['replaced', { ...lines, contacts: { unsubscribed: 'product' } }, 'ended by another mapping at'],
   ['unwanted', lines, 'ended, because no run plans the rest any more, at'],
 ])('a canary out of bounds is %s', async (ended, after, words) => {
   const world = await mirrored({ lines });

@@ -74,12 +74,8 @@ export function standInForMissing(
 }
 
 function statementOf(step: Expansion, schema: 'main' | 'temp'): string {
-  switch (step.adds) {
-    case 'column':
-      return `alter table ${schema}.${step.table} add column ${step.name} ${step.type}`;
-    case 'table':
-      return `create table ${schema}.${step.name} (${step.columns})`;
-    case 'index':
-      return `create index ${schema}.${step.name} on ${step.on}`;
-  }
+  if (step.adds === 'column')
+    return `alter table ${schema}.${step.table} add column ${step.name} ${step.type}`;
+  if (step.adds === 'table') return `create table ${schema}.${step.name} (${step.columns})`;
+  return `create index ${schema}.${step.name} on ${step.on}`;
 }
