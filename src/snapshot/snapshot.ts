@@ -11,7 +11,7 @@ import { Busy } from '../domain/errors.ts';
 import { type Absences, absencesIn } from './tables/absence-counts.ts';
 import { type BackupPart, copyOf } from './database/database-backup.ts';
 import { check, damaged, isCheckDue, isDamage, noteChecked, setAside } from './damage-check.ts';
-import { openToWrite } from './database/open-to-write.ts';
+import { openToWrite, setPragmas } from './database/open-to-write.ts';
 import { refuseNoPlace } from './database/snapshot-folder.ts';
 import { type LookOptions, openToLook, type Wait, waiterFor } from './database/database-access.ts';
 import { fenceIn, isLeased, type Token } from './database/writer-lease.ts';
@@ -27,6 +27,7 @@ import {
   runsIn,
 } from './tables/run-history.ts';
 import { type Meta, metaIn } from './database/meta-table.ts';
+import { standInForMissing } from './database/expansions.ts';
 import { migrate, migrations, versionOf } from './database/migrations.ts';
 import { type RetryLater, retryLaterIn } from './tables/retry-later.ts';
 import { type Problems, problemsIn } from './tables/known-problems.ts';
@@ -146,17 +147,12 @@ interface Opening {
 
 type Admit = (snapshot: Snapshot) => void;
 
-const safe = ['journal_mode = WAL', 'synchronous = FULL'];
-/** No other connection uses the file, and no crash has to leave it whole. */
-const fast = ['locking_mode = EXCLUSIVE', 'journal_mode = MEMORY', 'synchronous = OFF'];
-
 function open(path: string, { inMemory, checkedAt, admit, isThrowaway }: Opening): Snapshot {
   const db = inMemory ? new Database(':memory:') : openToWrite(path, 'the snapshot');
   const patiently = waiterFor(db, path, { what: 'snapshot' });
   try {
     return patiently(() => {
-      for (const pragma of isThrowaway ? fast : safe) db.pragma(pragma);
-      db.pragma('foreign_keys = ON');
+      setPragmas(db, isThrowaway);
       migrate(db, path);
       const snapshot = snapshotOf(db, { path, patiently });
       admit?.(snapshot);
@@ -182,7 +178,7 @@ function undamaged<T>(path: string, work: () => T): T {
 /**
  * Opens the snapshot at `path` read-only, while another process may write it. Returns undefined if
  * there is none yet, or if it is just being created. A snapshot of an older version is migrated
- * first. Throws as `openSnapshot` does.
+ * first; one that only lacks expansions is read as it is. Throws as `openSnapshot` does.
  */
 export function lookInto(path: string, options: LookOptions = {}): Snapshot | undefined {
   if (existsSync(path)) return undamaged(path, () => lookAt(path, options));
@@ -197,7 +193,8 @@ function lookAt(path: string, { checkedAt, timeoutMs }: LookOptions): Snapshot |
     const version = patiently(() => versionOf(db, path));
     if (version === migrations.length) {
       if (checkedAt !== undefined && isCheckDue(db, checkedAt)) check(db);
-      return patiently(() => snapshotOf(db, { path, patiently }));
+      const isFree = patiently(() => standInForMissing(db, version));
+      return patiently(() => snapshotOf(db, { path, patiently, isFree }));
     }
     db.close();
     return version === 0 ? undefined : renewed(path);
@@ -215,12 +212,19 @@ function renewed(path: string): Snapshot {
   });
 }
 
+interface Opened {
+  path: string;
+  patiently: Wait;
+  token?: Token;
+  isFree?: boolean;
+}
+
 function snapshotOf(
   db: Database.Database,
-  { path, patiently, token = { own: undefined } }: { path: string; patiently: Wait; token?: Token },
+  { path, patiently, token = { own: undefined }, isFree }: Opened,
 ): Snapshot {
   db.exec(stagingTables);
-  const statements = statementsOf(db);
+  const statements = statementsOf(db, { isFree });
   const staging = stagingIn(statements);
   const fence = fenceIn(db, path, token);
   // Within another transaction the work is part of that transaction: a failure undoes everything.
@@ -287,8 +291,7 @@ function standBeside(path: string, token: Token): Snapshot {
   const db = openToWrite(path, 'the snapshot');
   try {
     const patiently = waiterFor(db, path, { what: 'snapshot' });
-    db.pragma('synchronous = FULL');
-    db.pragma('foreign_keys = ON');
+    setPragmas(db);
     return snapshotOf(db, { path, patiently, token });
   } catch (error) {
     db.close();

@@ -58,7 +58,18 @@ describe.each(['backfill', 'sync'])('a first load by %s', (command) => {
       reasons: [],
       contacts: { applied: { create: 1 } },
     });
-    expect((await call('status')).out).toContain('none is under way');
+    const { out } = await call('status');
+    expect(out).toContain('none is under way');
+    const { lastCanary } = (await call('status', '--json')).json;
+    expect(lastCanary).toMatchObject({
+      class: 'opt_in',
+      ended: 'passed',
+      size: 1,
+      of: 2,
+      found: null,
+    });
+    const slice = '1 person of 2 to be created or opted in';
+    expect(out).toContain(`a canary of ${slice} was within bounds at ${lastCanary.at}`);
   });
 });
 
@@ -73,9 +84,42 @@ test('people of the canary who unsubscribe are a question, which an approval ans
   expect(run.code).toBe(3);
   const found = '1 of 1 person of the canary unsubscribed or was blocked within 60 minutes';
   expect(run.json.problems[0].reason).toContain(found);
-  expect((await call('status')).out).toContain(`is out of bounds: ${found}`);
+  const status = (await call('status', '--json')).json;
+  const counts = { unsubscribed: 1, refused: 0, drift: 0, of: 1 };
+  expect(status).toMatchObject({ canaries: [{ state: 'failed', counts }], lastCanary: null });
+  const [{ run: slice }] = status.canaries;
+  expect((await call('runs', slice)).out).toContain('create');
+  const command = (words: string) => `\`crm-mirror ${words} -c ${world.file}\``;
+  expect((await call('status')).out).toContain(
+    `is out of bounds: ${found} (unsubscribed 1, refused 0, drift 0): ` +
+      `${command(`runs ${slice}`)} lists the slice, ${command('explain PERSON')} says what became of one`,
+  );
   expect((await call('approve', run.json.plan)).code).toBe(0);
   expect((await call('sync', '--json')).json.contacts.applied).toMatchObject({ create: 1 });
+  const { lastCanary } = (await call('status', '--json')).json;
+  expect(lastCanary).toMatchObject({ ended: 'approved', found, run: slice });
+  expect((await call('status')).out).toContain(
+    `was out of bounds: ${found}; approved at ${lastCanary.at}`,
+  );
+});
+
+test.each([
+  ['replaced', { ...lines, contacts: { unsubscribed: 'product' } }, 'ended by another mapping at'],
+  ['unwanted', lines, 'ended, because no run plans the rest any more, at'],
+])('a canary out of bounds is %s', async (ended, after, words) => {
+  const world = await mirrored({ lines });
+  const { call, emulator } = world;
+  await call('backfill');
+  const [first] = emulator.world.contacts();
+  emulator.dashboard.unsubscribe(first?.id ?? '');
+  letAnHourPass(world);
+  await call('sync');
+  world.config(after);
+  if (ended === 'unwanted') world.people([{ email: first?.email ?? '', news: 'yes' }]);
+  await call('sync');
+  const status = (await call('status', '--json')).json;
+  expect(status.lastCanary).toMatchObject({ ended, counts: { unsubscribed: 1 } });
+  expect((await call('status')).out).toContain(words);
 });
 
 test('a rehearsal shows the slice, and says that the rest would wait', async () => {

@@ -1,7 +1,6 @@
 /**
  * Reads the current status of a mirror, as data and as text for the console and the terminal.
  */
-import { canaryWords } from '../../engine/report/canary-text.ts';
 import { sayPending } from '../../engine/report/approval-rules.ts';
 import { renderProblem } from '../../domain/errors.ts';
 import type { Config } from '../../config/config.ts';
@@ -12,6 +11,7 @@ import { heldWords } from './attention-list.ts';
 import { byWords } from '../output/decision-words.ts';
 import { progressWords } from './run-progress.ts';
 import { statusWords, type ToldRun, tookWords } from './run-history.ts';
+import { canaryEndWords, canaryRow } from './canary-rows.ts';
 import { windowWords } from './window-waits.ts';
 import { see, type Seen } from '../lookup/snapshot-command.ts';
 import { missingWords } from '../lookup/missing-people.ts';
@@ -84,6 +84,7 @@ export function rowsOf(
     ['invalid', perKind(invalid)],
     ['awaiting approval', heldRow(standing)],
     ...(standing.canaries ? [['canary', canaryRow(standing.canaries)]] : []),
+    ...(standing.lastCanary ? [['last canary', canaryEndWords(standing.lastCanary)]] : []),
     ...(standing.waiting
       ? [['windows', windowWords(standing.waiting).join('; ') || 'nobody waits for one']]
       : []),
@@ -112,10 +113,6 @@ function heldRow({ held, signatures }: CurrentStatus): string {
     ...(signatures?.pending.map((one) => `${one.part}: ${sayPending(one)}`) ?? []),
   ];
   return told.join('; ') || 'nobody';
-}
-
-function canaryRow(canaries: NonNullable<CurrentStatus['canaries']>): string {
-  return canaries.map(canaryWords).join('; ') || 'none is under way';
 }
 
 function decidedWords(one: CurrentStatus['held'][number]): string {

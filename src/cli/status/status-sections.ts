@@ -13,6 +13,7 @@ import {
 } from '../../engine/guard/signed-approvals.ts';
 import { openIn, storedCanaries } from '../../engine/guard/canary-book.ts';
 import { tellCanary, type ToldCanary } from '../../engine/report/canary-text.ts';
+import { tellCanaryEnd, type ToldCanaryEnd } from './canary-rows.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import { quarantineOf } from '../../engine/context/platform-quarantine.ts';
 import { pastLimit } from '../../engine/guard/guard-population.ts';
@@ -101,14 +102,18 @@ export function decisionsOf(snapshot: Snapshot, seen: Seen) {
 /** What waits, if the configuration has canaries or windows. */
 export interface ToldDelays {
   canaries?: ToldCanary[];
+  lastCanary?: ToldCanaryEnd | null;
   waiting?: ToldWait[];
 }
 
-function canariesOf({ meta }: Snapshot, { config }: Seen): Pick<ToldDelays, 'canaries'> {
+function canariesOf({ meta }: Snapshot, { config }: Seen): Omit<ToldDelays, 'waiting'> {
   const { canary: policy } = config.policy;
   if (!policy) return {};
-  const open = openIn(storedCanaries(meta));
-  return { canaries: open.map(([guard, canary]) => tellCanary(guard, canary, policy)) };
+  const book = storedCanaries(meta);
+  return {
+    canaries: openIn(book).map(([guard, canary]) => tellCanary(guard, canary, policy)),
+    lastCanary: book?.last ? tellCanaryEnd(book.last) : null,
+  };
 }
 
 /** How many approvers have to sign, and the parts that too few of them have signed. */

@@ -19,6 +19,7 @@
  * and the platform's, show; a clock that is set back only makes the wait longer.
  */
 import { z } from 'zod';
+import { type CanaryCounts, canaryCounts, canaryEnd, endOf } from './canary-end.ts';
 import { canaryTime, type CanaryTime } from './canary-time.ts';
 import type { AskedClass } from './plan-rule.ts';
 
@@ -57,8 +58,15 @@ const canary = z.discriminatedUnion('state', [
   z.object({ ...slice, state: z.literal('applying') }),
   z.object({ ...slice, state: z.literal('waiting'), since: canaryTime }),
   z.object({ ...slice, state: z.literal('passed') }),
-  // `at` is when that was found, by our clock, in milliseconds since the epoch.
-  z.object({ ...slice, state: z.literal('failed'), says: z.string(), at: z.number().default(0) }),
+  z.object({
+    ...slice,
+    state: z.literal('failed'),
+    says: z.string(),
+    // Earlier versions did not store the numbers by cause.
+    counts: canaryCounts.optional(),
+    /** When that was found, by our clock, in milliseconds since the epoch. */
+    at: z.number().default(0),
+  }),
 ]);
 export type Canary = z.infer<typeof canary>;
 
@@ -77,6 +85,8 @@ export const canaryBook = z.object({
     opt_in: canary.optional(),
     template: canary.optional(),
   }),
+  /** How the last one ended; undefined if none has, or an earlier version was there since. */
+  last: canaryEnd.optional(),
 });
 export type CanaryBook = z.infer<typeof canaryBook>;
 
@@ -110,11 +120,21 @@ export function bookOf(before: CanaryBook | undefined, facts: MappingFacts): Can
   const { template } = known.classes;
   if (known.mapping !== mapping) {
     const occasion = isFirstLoad ? 'first load' : 'mapping';
-    return { mapping, occasion, since: at, begun, classes: { template } };
+    const last = replacedIn(known, at) ?? known.last;
+    return { mapping, occasion, since: at, begun, classes: { template }, last };
   }
   if (isFirstLoad) return { ...known, occasion: known.occasion ?? 'first load' };
   const isOld = known.occasion === 'first load' || at - known.since > occasionMs;
   return isOld && !isAnyOpen(known) ? { ...known, occasion: null, classes: { template } } : known;
+}
+
+/** Returns the end of a canary about people that has failed, and ends by another mapping. */
+function replacedIn({ classes }: CanaryBook, at: number): CanaryBook['last'] {
+  const ends = (['delete', 'opt_in'] as const).flatMap((guard) => {
+    const before = classes[guard];
+    return before ? (endOf({ guard, before, after: undefined, at }, 'replaced') ?? []) : [];
+  });
+  return ends.at(-1);
 }
 
 function isAnyOpen({ classes }: CanaryBook): boolean {
@@ -142,7 +162,7 @@ export function sliceSize(
 /** What happens to a canary; see the table above. */
 export type CanaryEvent =
   | { is: 'applied'; time: CanaryTime }
-  | { is: 'read'; says: string | undefined; at: number }
+  | { is: 'read'; says: string | undefined; counts?: CanaryCounts; at: number }
   | { is: 'approved' | 'not applied' | 'nothing planned' | 'all made' };
 
 /** Returns the canary after an event; undefined if there is none any more. */
@@ -157,7 +177,7 @@ export function advance(before: Canary, event: CanaryEvent): Canary | undefined 
       if (event.is !== 'read') return before;
       return event.says === undefined
         ? { ...same, state: 'passed' }
-        : { ...same, state: 'failed', says: event.says, at: event.at };
+        : { ...same, state: 'failed', says: event.says, counts: event.counts, at: event.at };
     case 'failed':
       if (event.is === 'nothing planned') return undefined;
       return event.is === 'approved' ? { ...same, state: 'passed' } : before;

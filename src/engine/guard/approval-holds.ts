@@ -43,13 +43,15 @@ export interface Batch {
 /** Names and counts the changes that a run withholds. */
 export function* batchOf({ snapshot }: RunContext): Generator<undefined, Batch> {
   const content = planning();
+  const stated = planning();
   let size = 0;
   yield* eachWithheld(snapshot, (guarded) => {
     const changes = snapshot.guarded.withheld(guarded);
     content.add(changes);
+    stated.add(changes.filter((change) => change.stated === 1));
     size += changes.length;
   });
-  return { name: content.done().hash, size };
+  return { name: `${content.done().hash}-${stated.done().hash}`, size };
 }
 
 function* eachWithheld(

@@ -7,6 +7,7 @@ import {
   canaryBook,
   type CanaryEvent,
 } from '../../domain/guards/canary.ts';
+import { endOf } from '../../domain/guards/canary-end.ts';
 import type { CanaryTime } from '../../domain/guards/canary-time.ts';
 import { askedClasses, type AskedClass } from '../../domain/guards/plan-rule.ts';
 import { type Meta, metaValue } from '../../snapshot/database/meta-table.ts';
@@ -63,8 +64,13 @@ export function putCanary(state: RunState, guard: AskedClass, canary: Canary | u
 
 /** Moves the canary of a class, if there is one, to its next state. */
 export function moveCanary(state: RunState, guard: AskedClass, event: CanaryEvent): void {
-  const canary = state.review.canaries?.classes[guard];
-  if (canary) putCanary(state, guard, advance(canary, event));
+  const { run, review } = state;
+  const before = review.canaries?.classes[guard];
+  if (!before || !review.canaries) return;
+  const after = advance(before, event);
+  const end = endOf({ guard, before, after, at: run.clock.now() }, 'unwanted');
+  if (end) review.canaries = { ...review.canaries, last: end };
+  putCanary(state, guard, after);
 }
 
 /** Returns the current time by both clocks; the platform's is known from its last answer. */

@@ -4,6 +4,7 @@
  * too many; otherwise the next full run does it.
  */
 import { type Canary, canaryBounds, type CanaryPolicy } from '../../domain/guards/canary.ts';
+import type { CanaryCounts } from '../../domain/guards/canary-end.ts';
 import { type CanaryTime, mended, waitedMs } from '../../domain/guards/canary-time.ts';
 import { Interrupted, isExpected } from '../../domain/errors.ts';
 import { guardRows } from '../../domain/guard-classes.ts';
@@ -13,7 +14,7 @@ import type { RecordType } from '../../records/record-type.ts';
 import type { SentChange } from '../../snapshot/guards/canary-changes.ts';
 import { findingsOf, type RunState } from '../context/run-state.ts';
 import { each } from '../context/work-in-parts.ts';
-import { type CanaryFindings, judgeCanary } from '../report/canary-text.ts';
+import { judgeCanary } from '../report/canary-text.ts';
 import { canaryNow, moveCanary, openCanaries, openIn, putCanary } from './canary-book.ts';
 import { sentOf } from './canary-slice.ts';
 
@@ -60,7 +61,7 @@ async function readBack(
   }
   const found = findingsIn(state, type, { sent, shown });
   const says = judgeCanary(guard, found, { ...policy, afterMs });
-  moveCanary(state, guard, { is: 'read', says, at: run.clock.now() });
+  moveCanary(state, guard, { is: 'read', says, counts: found, at: run.clock.now() });
 }
 
 /** Returns when the run began, because everything that it has read is at least as new as that. */
@@ -105,8 +106,8 @@ function findingsIn(
   { run: { snapshot } }: RunState,
   type: RecordType,
   { sent, shown }: { sent: readonly SentChange[]; shown: Shown },
-): CanaryFindings {
-  const found: CanaryFindings = { unsubscribed: 0, refused: 0, drift: 0, of: 0 };
+): CanaryCounts {
+  const found: CanaryCounts = { unsubscribed: 0, refused: 0, drift: 0, of: 0 };
   for (const [key, changes] of Map.groupBy(sent, (change) => change.key)) {
     const rows = shown(key);
     const recorded = snapshot.recorded.get(type.name, key);

@@ -5,13 +5,11 @@ import {
   canaryBounds,
   type CanaryPolicy,
 } from '../../domain/guards/canary.ts';
+import type { CanaryCounts } from '../../domain/guards/canary-end.ts';
 import { guardRows } from '../../domain/guard-classes.ts';
 import type { AskedClass } from '../../domain/guards/plan-rule.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
 import { countWords } from './guard-text.ts';
-
-/** The records of a slice that were read back, and how many of them are out of line. */
-export type CanaryFindings = Record<CanaryBound, number> & { of: number };
 
 const words: Record<CanaryBound, (n: number) => string> = {
   unsubscribed: (n) => `unsubscribed or ${isOrAre(n, 'was', 'were')} blocked`,
@@ -29,7 +27,7 @@ function isOrAre(n: number, one: string, many: string): string {
  */
 export function judgeCanary(
   guard: AskedClass,
-  found: CanaryFindings,
+  found: CanaryCounts,
   { bounds, afterMs }: Pick<CanaryPolicy, 'bounds'> & { afterMs: number },
 ): string | undefined {
   const isAboutPeople = guardRows[guard].recordType === 'contact';
@@ -56,6 +54,8 @@ export interface ToldCanary {
   class: AskedClass;
   state: Canary['state'];
   because: Canary['because'];
+  /** The run that began it, and lists the slice. */
+  run: string;
   /** The people or templates of the slice, and of all that were planned. */
   size: number;
   of: number;
@@ -64,6 +64,8 @@ export interface ToldCanary {
   readFrom: string | null;
   /** What was found out of bounds; null if nothing was. */
   found: string | null;
+  /** How many of a slice that is out of bounds count for each cause; null if that is not known. */
+  counts: CanaryCounts | null;
 }
 
 /** Returns a canary as programs read it. */
@@ -72,10 +74,12 @@ export function tellCanary(
   canary: Canary,
   { waitMs }: Pick<CanaryPolicy, 'waitMs'>,
 ): ToldCanary {
-  const { state, because, size, of, begunAt } = canary;
+  const { state, because, run, size, of, begunAt } = canary;
   const readFrom = state === 'waiting' ? instant(canary.since.at + waitMs) : null;
   const found = state === 'failed' ? canary.says : null;
-  return { class: guard, state, because, size, of, since: instant(begunAt), readFrom, found };
+  const counts = (state === 'failed' && canary.counts) || null;
+  const since = instant(begunAt);
+  return { class: guard, state, because, run, size, of, since, readFrom, found, counts };
 }
 
 function instant(at: number): string {
@@ -88,10 +92,18 @@ const reasons: Record<Canary['because'], string> = {
   templates: 'many templates change',
 };
 
-/** States what a canary is about, and how far it is. */
-export function canaryWords({ class: of, ...told }: ToldCanary): string {
+/** Names a slice and all that were planned. */
+export function sliceWords({
+  class: of,
+  ...told
+}: Pick<ToldCanary, 'class' | 'size' | 'of'>): string {
   const { recordType, words: about } = guardRows[of];
-  const slice = `a canary of ${countWords(recordType, told.size)} of ${withCommas(told.of)} ${about.planned}`;
+  return `a canary of ${countWords(recordType, told.size)} of ${withCommas(told.of)} ${about.planned}`;
+}
+
+/** States what a canary is about, and how far it is. */
+export function canaryWords(told: ToldCanary): string {
+  const slice = sliceWords(told);
   const why = reasons[told.because];
   switch (told.state) {
     case 'applying':

@@ -86,8 +86,8 @@ function peopleIn(
     isOpen.has(key) ||
     journal.isPlanned(type.name, key);
   for (const row of rows) {
-    const renamed = recorded.ofId(type.name, row.id, row.alias);
-    const keys = [...(isKnown(row.alias) ? [row.alias] : []), ...(renamed ? [renamed.key] : [])];
+    const renamed = recorded.everOfId(type.name, row.id, row.alias);
+    const keys = [...(isKnown(row.alias) ? [row.alias] : []), ...renamed.map((one) => one.key)];
     for (const key of keys) people.set(key, [...(people.get(key) ?? []), row]);
   }
   return people;

@@ -38,5 +38,5 @@ export function restoring(
   const channels = { ...value.channels, ...Object.fromEntries(optOuts) };
   const body = canonicalJson({ ...value, channels } satisfies RecordedContact);
   const row = { ...note, body };
-  return { note: row, news: newsOfSight(decodeContact.recorded(row), seen, states.entries) };
+  return { note: row, news: newsOfSight(decodeContact.recorded(row), seen, states) };
 }

@@ -1,9 +1,12 @@
 import type Database from 'better-sqlite3';
 import { Invalid } from '../../domain/errors.ts';
+import { expand, type Expansion, expansions, missingIn } from './expansions.ts';
 
 /**
  * The steps that create the snapshot's tables. The number of steps applied to a file is its version
- * (`pragma user_version`). A released step is never edited; a change is another step at the end.
+ * (`pragma user_version`), and an earlier program refuses a file of a later version. A released
+ * step is never edited; a change is another step at the end. What an earlier program can live with
+ * is added by an expansion instead (expansions.ts).
  */
 export const migrations: readonly string[] = [
   `create table meta (name text primary key, value text not null) without rowid;
@@ -227,15 +230,33 @@ export const migrations: readonly string[] = [
   'alter table change add column before text;',
 ];
 
-/** Brings the tables of a database up to date. Throws Invalid for a newer version. */
-export function migrate(db: Database.Database, path: string): void {
-  if (versionOf(db, path) === migrations.length) return;
+/**
+ * Brings the tables of a database up to date: by the migrations, each after the expansions that
+ * were there before it, and by the expansions after the last. Throws Invalid for a newer version.
+ */
+export function migrate(
+  db: Database.Database,
+  path: string,
+  steps: readonly Expansion[] = expansions,
+): void {
+  if (isCurrent(db, path, steps)) return;
   db.transaction(() => {
     // The version is read again, because another process may have migrated the file in the
     // meantime.
-    for (const step of migrations.slice(versionOf(db, path))) db.exec(step);
+    const version = versionOf(db, path);
+    for (const [at, step] of migrations.entries()) {
+      if (at < version) continue;
+      expand(db, missingIn(db, at, steps));
+      db.exec(step);
+    }
+    expand(db, missingIn(db, migrations.length, steps));
     db.pragma(`user_version = ${migrations.length}`);
   }).exclusive();
+}
+
+function isCurrent(db: Database.Database, path: string, steps: readonly Expansion[]): boolean {
+  if (versionOf(db, path) < migrations.length) return false;
+  return missingIn(db, migrations.length, steps).length === 0;
 }
 
 /** Returns how many migrations were applied to a database. Throws Invalid for a newer version. */

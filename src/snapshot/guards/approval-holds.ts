@@ -1,5 +1,5 @@
 import type { Statements } from '../database/prepared-statements.ts';
-import type { GuardClass } from '../../domain/guard-classes.ts';
+import { type GuardClass, guardRows } from '../../domain/guard-classes.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 import { isGuarded, rangesBy, type Guarded, type KeyRange } from '../database/key-range.ts';
 
@@ -100,24 +100,51 @@ export function standsOf(table: string, also = 'true'): string {
       and s.part in ('', ${table}.part) and ${also})`;
 }
 
+/**
+ * Selects the rows of a table of changes that the CRM states about one person, and that therefore
+ * only the limits of guards hold: stated opt-outs, flagged people, and people who were erased.
+ */
+export function isStated(table: string): string {
+  return `(${table}.guard = '${guardRows.opt_out.id}'
+    or (${table}.op = 'opt_out' and ${table}.body ->> '$.cause' in ('stated', 'flag'))
+    or (${table}.op = 'delete' and (coalesce(${table}.why ->> '$.says', '') = 'deleted'
+      or ${table}.body ->> '$.shown' is not null)))`;
+}
+
+/**
+ * Returns an SQL condition: the change in a row of `table` still waits. What the CRM states about a
+ * person does not wait because of what was concluded before. `unknown` is 1 if it does where an
+ * earlier program did not store which of them was withheld, otherwise 0.
+ */
+export function waitsStill(table: string, unknown: 0 | 1): string {
+  const isNew = `coalesce(${isStated(table)}, 0) and not coalesce(s.stated, ${unknown})`;
+  return standsOf(table, `not (${isNew})`);
+}
+
+/**
+ * Selects the former keys of the record of a row `w`. With a plain join, SQLite would scan all ids.
+ */
+const formerKeys = `
+  select o.key from temp.staged d cross join origin o on o.kind = d.kind and o.id = d.id
+  where d.kind = w.kind and d.key = w.key and d.id <> ''
+  union
+  select r.key from recorded r indexed by recorded_by_id where r.kind = w.kind and r.id = w.target
+  union
+  select n.key from renamed n where n.kind = w.kind and n.id = w.target`;
+
 /** Prepares the statements about records that await approval. */
 export function approvalHoldsIn(db: Statements): ApprovalHolds {
-  // With a plain join, SQLite would scan all ids.
-  const formerKeys = `
-    select o.key from temp.staged d cross join origin o on o.kind = d.kind and o.id = d.id
-    where d.kind = w.kind and d.key = w.key and d.id <> ''
-    union
-    select r.key from recorded r indexed by recorded_by_id where r.kind = w.kind and r.id = w.target
-    union
-    select n.key from renamed n where n.kind = w.kind and n.id = w.target`;
   const stand = db.prepare<Guarded & HeldSince & { byPart: number }>(
-    `insert or ignore into standing (guard, kind, key, part, at, platform_at)
+    `insert into standing (guard, kind, key, part, at, platform_at, stated)
      select w.guard, w.kind, w.key, w.held, min(@at, coalesce(min(s.at), @at)),
-       coalesce(min(@platformAt, min(s.platform_at)), @platformAt, min(s.platform_at))
+       coalesce(min(@platformAt, min(s.platform_at)), @platformAt, min(s.platform_at)),
+       max(w.stated)
      from (select *, iif(@byPart, part, '') held from temp.withheld where ${isGuarded}) w
        left join standing s on s.guard = w.guard and s.kind = w.kind
          and s.part in ('', w.held) and s.key in (${formerKeys})
-     group by w.guard, w.kind, w.key, w.held`,
+     group by w.guard, w.kind, w.key, w.held
+     on conflict do update set stated = excluded.stated
+       where excluded.stated > coalesce(standing.stated, 0)`,
   );
   const ranges = rangesBy(db, {
     column: 'key',

@@ -95,10 +95,10 @@ export function awaitingApprovalIn(db: Statements): PlansAwaitingApproval {
        and not ${hasAny('held_plan.batch')}`,
   );
   const keepBatch = db.prepare(
-    `insert or ignore into held (batch, kind, key, op, part, target, guard, body, ids)
+    `insert or ignore into held (batch, kind, key, op, part, target, guard, body, ids, stated)
      select ?, kind, key, op, part, coalesce(target, ''), guard, iif(kind = 'template', body, ''),
        (select json_group_array(s.id) from temp.staged s
-        where s.kind = withheld.kind and s.key = withheld.key and s.id <> '')
+        where s.kind = withheld.kind and s.key = withheld.key and s.id <> ''), stated
      from temp.withheld`,
   );
   const count = db.prepare<[string], { n: number }>('select count(*) n from held where batch = ?');

@@ -4,7 +4,7 @@ import type { GuardClass } from '../../domain/guard-classes.ts';
 import type { Key } from '../../domain/record.ts';
 import { isGuarded, type Guarded } from '../database/key-range.ts';
 import type { Statements } from '../database/prepared-statements.ts';
-import { isStated } from './guarded-asked.ts';
+import { isStated } from './approval-holds.ts';
 
 /** A change of an earlier run, and whether the platform accepted it. */
 export interface SentChange {

@@ -7,7 +7,7 @@ import type { GuardClass } from '../../domain/guard-classes.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 import { isGuarded, type Guarded } from '../database/key-range.ts';
 import type { Statements } from '../database/prepared-statements.ts';
-import { isStated } from './guarded-asked.ts';
+import { isStated } from './approval-holds.ts';
 
 /** What a change waits for. */
 export type Deferral = 'window' | 'canary';

@@ -2,10 +2,9 @@
  * Queries and withholds the changes for which a rule of the configuration can ask for an approval.
  * Opt-outs that the source states, deletions that it flags, and erasures are never among them.
  */
-import { guardRows } from '../../domain/guard-classes.ts';
 import type { Op } from '../../domain/change.ts';
 import { isUnpassed, withholding } from './guarded-changes.ts';
-import { standsOf } from './approval-holds.ts';
+import { isStated, waitsStill } from './approval-holds.ts';
 import { isGuarded, type Guarded } from '../database/key-range.ts';
 import type { Statements } from '../database/prepared-statements.ts';
 
@@ -21,19 +20,9 @@ export interface AskedChanges {
   withholdStanding(guarded: Guarded): boolean;
 }
 
-/**
- * Selects the rows of a table of changes that the CRM states about one person, and that therefore
- * only the limits of guards hold: stated opt-outs, flagged people, and people who were erased.
- */
-export function isStated(table: string): string {
-  return `(${table}.guard = '${guardRows.opt_out.id}'
-    or (${table}.op = 'opt_out' and ${table}.body ->> '$.cause' in ('stated', 'flag'))
-    or (${table}.op = 'delete' and (coalesce(${table}.why ->> '$.says', '') = 'deleted'
-      or ${table}.body ->> '$.shown' is not null)))`;
-}
-
 /** A first load is exempt from the limit of a guard, and not from a rule. */
-const canAsk = `(approved is null or approved = 'exempt') and ${isUnpassed} and not ${isStated('planned')}`;
+const canWait = `(approved is null or approved = 'exempt') and ${isUnpassed}`;
+const canAsk = `${canWait} and not ${isStated('planned')}`;
 
 /** Prepares the queries about changes that a rule can withhold. */
 export function askedChangesIn(db: Statements): AskedChanges {
@@ -50,7 +39,7 @@ export function askedChangesIn(db: Statements): AskedChanges {
        and (body ->> '$.wanted.status' = 'published' or body ->> '$.publish' = 'next')`,
   );
   const withhold = withholding(db, canAsk);
-  const standing = withholding(db, `${canAsk} and ${standsOf('planned')}`);
+  const standing = withholding(db, `${canWait} and ${waitsStill('planned', 0)}`);
   return {
     counts: (guarded) => ({ records: records.get(guarded)?.n ?? 0, ops: ops.all(guarded) }),
     published: () => published.get()?.n ?? 0,

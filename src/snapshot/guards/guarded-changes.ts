@@ -3,7 +3,7 @@ import type { Change } from '../../domain/change.ts';
 import type { GuardClass } from '../../domain/guard-classes.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 import { isGuarded, rangesBy, type Guarded, type KeyRange } from '../database/key-range.ts';
-import { isOver, standsOf, type Ends } from './approval-holds.ts';
+import { isOver, isStated, standsOf, type Ends, waitsStill } from './approval-holds.ts';
 import { family } from './plan-approvals.ts';
 
 /**
@@ -66,7 +66,7 @@ export interface GuardedChanges {
   /** Yields the key ranges of the withheld changes of a class. */
   withheldRanges(guard: GuardClass): Iterable<KeyRange>;
   /** Returns the withheld changes of a range, in key order. */
-  withheld(guarded: Guarded): Change[];
+  withheld(guarded: Guarded): WithheldChange[];
   /** Counts the withheld changes of all classes. */
   countChanges(): number;
   /** Counts the records with a withheld change of a class. */
@@ -78,6 +78,9 @@ export interface GuardedChanges {
   /** Drops the withheld changes of a record for which a new decision is made. */
   forget(kind: RecordTypeName, key: Key): void;
 }
+
+/** A withheld change; `stated` is 1 if the CRM states it about this person, otherwise 0. */
+type WithheldChange = Change & { stated: 0 | 1 };
 
 /** Selects the rows of `planned` that are neither withheld, nor released earlier in this run. */
 export const isUnpassed = `held = 0 and not exists (
@@ -228,7 +231,8 @@ const columns = 'kind, key, op, part, target, body, phase, guard';
 /** Returns a function that withholds the changes that match a condition, and counts them. */
 export function withholding(db: Statements, which: string): (guarded: Guarded) => number {
   const copy = db.prepare<Guarded>(
-    `insert into temp.withheld (${columns}) select ${columns} from temp.planned
+    `insert into temp.withheld (${columns}, stated)
+     select ${columns}, coalesce(${isStated('planned')}, 0) from temp.planned
      where ${isGuarded} and ${which}`,
   );
   const mark = db.prepare<Guarded>(
@@ -244,7 +248,7 @@ type Withheld = Omit<GuardedChanges, keyof (Approved & Counts) | 'ranges' | 'ask
 
 function withheldIn(db: Statements): Withheld {
   const fresh = withholding(db, isNew);
-  const standing = withholding(db, `${isNew} and ${standsOf('planned')}`);
+  const standing = withholding(db, `${isNew} and ${waitsStill('planned', 1)}`);
   const pass = db.prepare<Guarded>(
     `insert or ignore into temp.passed (guard, kind, key, part, approved, withdraws)
      select guard, kind, key, part, max(approved), max(${withdraws('planned')}) from temp.planned
@@ -252,8 +256,8 @@ function withheldIn(db: Statements): Withheld {
   );
   const free = db.prepare('update temp.planned set held = 0, approved = ? where held = 1');
   const empty = db.prepare('delete from temp.withheld');
-  const all = db.prepare<Guarded, Omit<Change, 'target'> & { target: string | null }>(
-    `select ${columns} from temp.withheld
+  const all = db.prepare<Guarded, Omit<WithheldChange, 'target'> & { target: string | null }>(
+    `select ${columns}, stated from temp.withheld
      where ${isGuarded} order by key, kind, phase, rowid`,
   );
   const ranges = rangesBy(db, { column: 'key', of: ['temp.withheld'], where: 'guard = @guard' });

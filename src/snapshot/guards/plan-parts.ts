@@ -37,6 +37,10 @@ export interface HeldChange {
   body: string;
   /** The ids of the source's records with this key, as a JSON list. */
   ids: string;
+  /**
+   * Whether the CRM states it about this person; null if an earlier program stored the change.
+   */
+  stated: 0 | 1 | null;
   /** Whether another change of the plan creates the person that it opts in. */
   isFurther: 0 | 1;
 }
@@ -140,8 +144,9 @@ function refusedIn(db: Statements): Pick<PlanParts, 'refuse' | 'refusedOps'> {
 
 function keepingIn(db: Statements): PlanParts['keepPart'] {
   const add = db.prepare<HeldChange & { batch: string }>(
-    `insert or ignore into held (batch, kind, key, op, part, target, guard, body, ids)
-     values (@batch, @kind, @key, @op, @part, @target, @guard, @body, @ids)`,
+    `insert into held (batch, kind, key, op, part, target, guard, body, ids, stated)
+     values (@batch, @kind, @key, @op, @part, @target, @guard, @body, @ids, @stated)
+     on conflict do update set stated = excluded.stated`,
   );
   const keep = db.prepare<{ part: string; plan: string; at: number }>(
     `insert into held_plan (plan, batch, mode, at, current, whole)
@@ -161,7 +166,8 @@ export function partHash(
   plan: string,
   { is, changes }: { is: 'approved' | 'rejected'; changes: readonly HeldChange[] },
 ): string {
-  const rows = changes.map(({ isFurther: _, ...row }) => Object.values(row));
+  // An earlier program, which does not store what was stated, computes the same hash.
+  const rows = changes.map(({ isFurther: _, stated: __, ...row }) => Object.values(row));
   return hash('sha256', JSON.stringify([is, plan, rows])).slice(0, 16);
 }
 

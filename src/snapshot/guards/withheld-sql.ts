@@ -1,14 +1,24 @@
 /** The SQL that selects withheld changes: which of them still wait, and which are rejected. */
-import { standsOf, wishIn } from './approval-holds.ts';
+import { isStated, standsOf, wishIn } from './approval-holds.ts';
 
-/** Returns an SQL condition: somebody has rejected the change in a row of `table`. */
-export function isRejected(table: string): string {
+/**
+ * Returns an SQL condition: somebody has rejected the change in a row of `planned` or of `held h`.
+ * A rejection of what was concluded does not cover what the CRM states later.
+ *
+ *   rejected was   concluded   stated     not stored (by an earlier program)
+ *   concluded      rejected    rejected   rejected
+ *   stated         open        rejected   rejected
+ *   not stored     rejected    rejected   rejected
+ */
+export function isRejected(table: 'planned' | 'h'): string {
+  const stated = table === 'h' ? 'h.stated' : isStated(table);
   return `exists (
     select 1 from rejection j join held_plan n on n.plan = j.plan join held r on r.batch = n.batch
     where r.kind = ${table}.kind and r.key = ${table}.key
       and ${wishIn('r')} = ${wishIn(table)} and r.part = ${table}.part and r.guard = ${table}.guard
       and r.body in ('', ${table}.body)
-      and r.target in ('', coalesce(${table}.target, '')))`;
+      and r.target in ('', coalesce(${table}.target, ''))
+      and coalesce(r.stated, 1) >= coalesce(${stated}, 0))`;
 }
 
 /**
@@ -26,7 +36,7 @@ export const isLeft = `(s.mode = 'undo' or ${standsOf('h')}) and not exists (
 /** Selects the rows that nobody has rejected. All rows of a rejected part can be approved. */
 export const isOpen = `(not ${isRejected('h')} or exists (select 1 from rejection j where j.plan = @plan))`;
 
-const columns = 'h.kind, h.key, h.op, h.part, h.target, h.guard, h.body, h.ids';
+const columns = 'h.kind, h.key, h.op, h.part, h.target, h.guard, h.body, h.ids, h.stated';
 
 /** An SQL expression: the row of `held h` is a further channel of a person of this plan. */
 export const further = `h.op = 'opt_in' and exists (select 1 from held c where c.batch = h.batch

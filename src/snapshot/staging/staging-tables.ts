@@ -86,7 +86,8 @@ export const stagingTables = `
   create index temp.planned_by_guard on planned (guard, key) where guard is not null;
   create temp table withheld (
     kind text not null, key text not null, op text not null, part text not null,
-    target text, body text not null, phase integer not null, guard text not null
+    target text, body text not null, phase integer not null, guard text not null,
+    stated integer not null
   );
   create index temp.withheld_by_guard on withheld (guard, key, kind);
   create index temp.withheld_by_key on withheld (kind, key);

@@ -322,6 +322,49 @@ describe('a rejected change', () => {
     expect(stage.snapshot.awaitingApproval.rejections()).toEqual([]);
   });
 
+  test.each([
+    ['flags the people as deleted', flagged(0, 1), { opt_out: 2, delete: 2 }],
+    [
+      'states an opt-out of theirs',
+      range(0, 20).map((one, at) => (at < 2 ? { ...one, ch_news: 'no' } : one)),
+      { opt_out: 2, delete: 0 },
+    ],
+  ])('for absence does not hold what the CRM %s later', async (_, people, applied) => {
+    const stage = await mirrored();
+    await leave(stage, range(4, 20));
+    const { plan } = await stage.sync();
+    reject(stage, plan);
+    expect((await stage.sync()).contacts.applied).toMatchObject({ opt_out: 0, delete: 0 });
+    exportOf(stage, people);
+    const after = await stage.sync();
+    expect(after).toMatchObject({ status: 'done', contacts: { applied, held: { delete: 0 } } });
+  });
+
+  test('of flagged people holds them, also if they are missing later', async () => {
+    const stage = await mirrored({ absence: { absentReadings: 1, absentForMs: 0 } });
+    exportOf(stage, flagged(0, 1, 2, 3));
+    const { plan } = await stage.sync();
+    reject(stage, plan);
+    for (const people of [flagged(0, 1), range(2, 20)]) {
+      exportOf(stage, people);
+      expect(await stage.sync()).toMatchObject({ status: 'done' });
+      expect(deletes(stage)).toBe(0);
+    }
+  });
+
+  test('for absence can be rejected again once the CRM flags the people', async () => {
+    const stage = await mirrored();
+    await leave(stage, range(4, 20));
+    const absent = await stage.sync();
+    reject(stage, absent.plan);
+    exportOf(stage, flagged(0, 1, 2, 3));
+    const again = await stage.sync();
+    expect(again).toMatchObject({ status: 'held', contacts: { held: { delete: 4 } } });
+    expect(reject(stage, again.plan).held.delete).toBe(4);
+    expect(await stage.sync()).toMatchObject({ status: 'done' });
+    expect(deletes(stage)).toBe(0);
+  });
+
   test('leaves no trace of a person who is erased', async () => {
     const { stage, plan } = await newcomers();
     reject(stage, plan);

@@ -117,6 +117,20 @@ describe('a rule that is true', () => {
     });
   });
 
+  test('releases no flagged people whom the limit holds', async () => {
+    const asks = rule('plan.delete > 0 || plan.opt_out > 1', ['delete']);
+    const { stage } = await ruled([asks], { guards: { delete: { percent: 0, floor: 3 } } });
+    await leave(stage, range(2, 20));
+    expect(await stage.sync()).toMatchObject({ contacts: { held: { delete: 2 } } });
+    exportOf(stage, [...[2, 3, 4, 5].map(flag), ...range(6, 20)]);
+    expect(await stage.sync()).toMatchObject({ contacts: { held: { delete: 6 } } });
+    // Of the four, two are flagged no more: the others are few, and wait for an approval.
+    exportOf(stage, [flag(2), ...range(3, 20)]);
+    await stage.clock.advance(hour);
+    expect(await stage.sync()).toMatchObject({ contacts: { applied: { opt_out: 0, delete: 0 } } });
+    expect(deletes(stage)).toBe(0);
+  });
+
   test('withholds changes of templates, and not new templates', async () => {
     const { stage } = await ruled([rule('templates_published > 0', ['template'])]);
     const letter = (at: number, subject: string) => ({

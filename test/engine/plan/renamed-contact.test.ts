@@ -304,3 +304,92 @@ describe('after a full run has seen a rename, the origin of an opt-out stays kno
     expect(JSON.parse(row?.body ?? '').channels.ch_news).toMatchObject({ is: 'opt_in' });
   });
 });
+
+describe('who said no under the new address is not created again once that contact is deleted', () => {
+  type Happens = (stage: Stage) => void;
+  const leaves: Happens = ({ emulator }) => void emulator.dashboard.leave(NEW, 'ch_news');
+
+  /** Lea is renamed, something happens under the new address, a run sees it, all is deleted. */
+  async function gone(happens: Happens, { isLost = false, ...options }: Going = {}) {
+    const stage = await renamed({ policy: { missing: 'recreate' }, ...options });
+    await stage.sync();
+    happens(stage);
+    await stage.sync();
+    if (isLost) stage.loseSnapshot();
+    stage.emulator.dashboard.deleteContact(NEW);
+    stage.writes();
+    const summary = await stage.sync();
+    return { stage, summary, news: sent(stage) };
+  }
+  type Going = StageOptions & { isLost?: boolean };
+  const back = (...channels: string[]) => channels.map((id) => `opt_in ${OLD} ${id}`);
+
+  test.each<[string, Happens, string[]]>([
+    ['nothing', () => undefined, back('ch_news', 'ch_product')],
+    ['unsubscribes from a channel', leaves, back('ch_product')],
+    ['unsubscribes from all mail', ({ emulator }) => emulator.dashboard.unsubscribe(NEW), []],
+    ['complains', ({ emulator }) => emulator.dashboard.suppress(NEW, 'complaint'), []],
+    [
+      'has an address that bounces',
+      ({ emulator }) => emulator.dashboard.suppress(NEW, 'bounce'),
+      back('ch_news', 'ch_product'),
+    ],
+    [
+      'is opted out by the record of the new address',
+      (stage) => stage.people.push({ id: '2', email: NEW, ch_news: 'no', ch_product: '' }),
+      back('ch_product'),
+    ],
+    [
+      'unsubscribes, although another record has the new address',
+      (stage) => {
+        leaves(stage);
+        stage.people.push({ id: '2', email: NEW, ch_news: 'yes', ch_product: '' });
+      },
+      back('ch_product'),
+    ],
+  ])('%s', async (_what, happens, news) => {
+    const found = await gone(happens);
+    expect(found.news.filter((line) => line.includes(OLD))).toEqual(news);
+    expect((await found.stage.sync()).contacts.applied).toMatchObject({ create: 0, opt_in: 0 });
+  });
+
+  test('after the snapshot was lost, too', async () => {
+    expect((await gone(leaves, { isLost: true })).news).toEqual(back('ch_product'));
+  });
+
+  test('also if only the sentinel has seen it', async () => {
+    const stage = await renamed({ policy: { missing: 'recreate' }, path: pathOf() });
+    await stage.sync();
+    await stage.clock.run(stage.look());
+    stage.emulator.dashboard.unsubscribe(NEW);
+    await stage.clock.run(stage.look());
+    stage.emulator.dashboard.deleteContact(NEW);
+    stage.writes();
+    await stage.sync();
+    expect(sent(stage)).toEqual([]);
+  });
+
+  test('unless the person subscribed again there', async () => {
+    const stage = await renamed({ policy: { missing: 'recreate' } });
+    await stage.sync();
+    leaves(stage);
+    await stage.sync();
+    stage.emulator.dashboard.signUp({ email: NEW, channels: ['ch_news'] });
+    await stage.sync();
+    stage.emulator.dashboard.deleteContact(NEW);
+    stage.writes();
+    await stage.sync();
+    expect(sent(stage)).toEqual(back('ch_news', 'ch_product'));
+  });
+
+  test('and a record that gets the new address takes its own opt-out back', async () => {
+    const stage = await renamed({ policy: { missing: 'recreate' } });
+    await stage.sync();
+    stage.people[0] = { ...out, email: NEW };
+    await stage.sync();
+    stage.people[0] = { ...lea, email: NEW };
+    stage.writes();
+    await stage.sync();
+    expect(sent(stage)).toEqual([`opt_in ${NEW} ch_news`, `opt_in ${NEW} ch_product`]);
+  });
+});

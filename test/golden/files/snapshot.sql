@@ -37,7 +37,7 @@ CREATE TABLE change (
    , guard text, approved text, why text, before text);
 CREATE TABLE held (
      batch text not null, kind text not null, key text not null,
-     op text not null, part text not null, target text not null, guard text not null, body text not null default '', ids text not null default '[]',
+     op text not null, part text not null, target text not null, guard text not null, body text not null default '', ids text not null default '[]', stated integer,
      primary key (batch, kind, key, op, part, target)
    ) without rowid;
 CREATE TABLE held_plan (
@@ -92,7 +92,7 @@ CREATE TABLE run_figures (
 CREATE TABLE sqlite_sequence(name,seq);
 CREATE TABLE "standing" (
      guard text not null, kind text not null, key text not null, part text not null default '',
-     at integer, platform_at integer,
+     at integer, platform_at integer, stated integer,
      primary key (guard, kind, key, part)
    ) without rowid;
 CREATE TABLE twin (

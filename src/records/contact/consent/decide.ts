@@ -14,7 +14,7 @@ import { gates, passGates } from './gates.ts';
 import { overriddenBy, statingOut, withdrawsStated } from './own-opt-outs.ts';
 import { isDoubtful } from './platform-opt-outs.ts';
 import { isIrrelevant, isToRecord, noteOf } from './recorded-note.ts';
-import { renamedTargets } from './renamed-contact.ts';
+import { elsewhereOf, renamedTargets } from './renamed-contact.ts';
 import { isOperators, laterWill } from './settlements.ts';
 import { decideChannel, rules as table, type Verdict } from './rules.ts';
 import { type ContactStates, decodeContact } from '../observe/contact-rows.ts';
@@ -57,7 +57,9 @@ export function decidePerson(states: ContactStates, rules: PersonRules): Decisio
     decision.adopts = before === 'noted' && decision.note.ownership !== 'noted';
   }
   const note = decision.note && decodeContact.recorded(decision.note);
-  decision.news = newsOfSight(note, facts.seen, states.entries);
+  const isNamed = note !== undefined && states.desired.length > 0;
+  const elsewhere = isNamed ? elsewhereOf(facts.renamed, facts.recorded, states.latest) : undefined;
+  decision.news = newsOfSight(note, facts.seen, { entries: states.entries, elsewhere });
   if (states.unchosen && isIrrelevant(facts, decision)) decision.note = undefined;
   return decision;
 }

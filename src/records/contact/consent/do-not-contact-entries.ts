@@ -4,7 +4,8 @@
  *
  *   entry                        is created for                  forbids         ends when
  *   opt_out of a channel,        recorded: out, by the person    create, opt_in  the same contact
- *   doubtful                                                     in the channel  is subscribed
+ *   doubtful                       or shown by a contact of      in the channel  is subscribed
+ *                                  ours with another address
  *   unsubscribed, blocked,       recorded: the contact shows it  create, opt_in  the same contact
  *   bounce, complaint,                                                           is there, and gets
  *   suppressed: all channels                                                     mail again
@@ -25,6 +26,7 @@ import {
 } from '../../../domain/do-not-contact.ts';
 import type { ConsentPolicy } from './rules.ts';
 import type { ContactChange, RecordedContactRow } from '../observe/contact-rows.ts';
+import type { Elsewhere } from './renamed-contact.ts';
 import type { ObservedContact, RecordedContact } from '../observe/contact-state.ts';
 
 /** Returns what the list must remember about a recorded person. */
@@ -65,16 +67,28 @@ function contactOf(
   return (shows ?? ours ?? contacts[0])?.id ?? null;
 }
 
-/** Returns the changes to the list after the platform was read; `shown` is what it showed. */
+/**
+ * Returns the changes to the list after the platform was read; `shown` is what it showed under the
+ * address, `elsewhere` what renamed contacts showed.
+ */
 export function newsOfSight(
   row: RecordedContactRow | undefined,
   shown: readonly ObservedContact[],
-  entries: readonly Entry[],
+  { entries, elsewhere }: { entries: readonly Entry[]; elsewhere?: Elsewhere | undefined },
 ): ListChanges {
-  const over = entries.filter((entry) => isOver(entry, shown));
+  const { said, subscribed } = elsewhere ?? { said: [], subscribed: [] };
+  const isBack = (entry: Entry) => isOfChannel(entry.cause) && isOver(entry, subscribed);
+  const over = entries.filter((entry) => isOver(entry, shown) || isBack(entry));
   const ends = over.map(({ seq }) => ({ seq, why: 'taken back on the platform' }));
   const standing = entries.filter((entry) => !over.includes(entry));
-  return { adds: newTo(standing, row ? memoriesOf(row) : []), ends };
+  const isKnown = (memory: RememberedOptOut) =>
+    standing.some(
+      (entry) =>
+        entry.through === 'address' &&
+        (isSame(entry, memory) || (isOfChannel(entry.cause) && isAlike(entry, memory))),
+    );
+  const news = said.filter((memory) => !isKnown(memory));
+  return { adds: newTo(standing, [...(row ? memoriesOf(row) : []), ...news]), ends };
 }
 
 /** Returns whether the address was erased on request. */
@@ -145,8 +159,12 @@ function newTo(
   return [...memories.filter(isNew), ...bare];
 }
 
-function isSame(entry: Entry, { part, cause, contact }: RememberedOptOut): boolean {
-  return entry.part === part && entry.cause === cause && entry.contact === contact;
+function isSame(entry: Entry, memory: RememberedOptOut): boolean {
+  return entry.cause === memory.cause && isAlike(entry, memory);
+}
+
+function isAlike(entry: Entry, { part, contact }: RememberedOptOut): boolean {
+  return entry.part === part && entry.contact === contact;
 }
 
 /** Returns whether the entry is about one channel. */

@@ -9,6 +9,7 @@
  *
  * A CRM record with the former address never opts the contact in under the new one.
  */
+import { all, type RememberedOptOut } from '../../../domain/do-not-contact.ts';
 import { isForbidden } from './changed-address.ts';
 import type { ContactRenamed, ContactStates, RecordedContactRow } from '../observe/contact-rows.ts';
 import type {
@@ -99,6 +100,63 @@ export function renamedTargets(
     ({ wants }) => !['opt_in', 'opt_out'].includes(`${wants(channel)}`),
   );
   return { contacts: free.map(({ contact }) => contact), isClaimed: wishes.has('opt_in') };
+}
+
+/** What the renamed contacts of a person tell the do-not-contact list. */
+export interface Elsewhere {
+  said: readonly RememberedOptOut[];
+  /** The contacts as far as nobody but the person can have subscribed them again. */
+  subscribed: readonly ObservedContact[];
+}
+
+/**
+ * Returns what the renamed contacts tell about a person whom the CRM still has under the former
+ * address. Once such a contact is deleted, nothing else keeps the person from being created again.
+ * `by`: when the contacts were observed.
+ *
+ *   the contact shows in a channel   the CRM wants for    the list
+ *                                    the new address
+ *   an opt-out, and was subscribed   no opinion, gone     opt_out
+ *     under the former address       in                   doubtful: may be somebody else's
+ *   an opt-out otherwise             anything but out     doubtful: may have been there before
+ *   an opt-out                       out                  nothing: that address has its own opt-out
+ *   an opt-out that we made          anything             nothing
+ *   a subscription                   anything but in      the entry of this contact ends
+ *   that it left all mail            anything             the causes, except bounces
+ */
+export function elsewhereOf(
+  renamed: readonly RenamedContact[],
+  recorded: RecordedContact | undefined,
+  by: number,
+): Elsewhere {
+  return {
+    said: renamed.flatMap((one) => saidIn(one, recorded, by)),
+    subscribed: renamed.map(({ contact, wants }) => {
+      const own = Object.entries(contact.channels).filter(([part]) => wants(part) !== 'opt_in');
+      return { ...contact, channels: Object.fromEntries(own) };
+    }),
+  };
+}
+
+function saidIn(
+  { contact, wants }: RenamedContact,
+  recorded: RecordedContact | undefined,
+  by: number,
+): RememberedOptOut[] {
+  const { id, channels, outByUs = [], left } = contact;
+  const said = { contact: id, after: null, by };
+  const wasHere = recorded?.contacts.some((one) => one.id === id) === true;
+  const outs = Object.keys(channels)
+    .filter((part) => channels[part] === 'opt_out' && !outByUs.includes(part))
+    .filter((part) => wants(part) !== 'opt_out')
+    .map((part): RememberedOptOut => {
+      const wasIn = wasHere && recorded.channels[part]?.is === 'opt_in';
+      const isClaimed = wants(part) === 'opt_in';
+      return { ...said, part, cause: wasIn && !isClaimed ? 'opt_out' : 'doubtful' };
+    });
+  const causes = left ? (contact.causes ?? ['suppressed' as const]) : [];
+  const own = causes.filter((cause) => cause !== 'bounce');
+  return [...outs, ...own.map((cause) => ({ ...said, part: all, cause }))];
 }
 
 /**
