@@ -1,7 +1,7 @@
 /** Learns from the responses of one route. route-budget.ts describes states and conclusions. */
 import type { Random } from '../domain/clock.ts';
 import type { Observation } from '../http/rate-limit-headers.ts';
-import type { Usage } from './request-usage.ts';
+import { isAlone, type LearnedLimits, type Ticket, units } from './learned-limits.ts';
 
 const COMPANY_WINDOWS = 10;
 /** More than the number of requests that are ever in flight. */
@@ -14,63 +14,6 @@ const JITTER_MS = 50;
 /** The shortest wait if nothing better is known. */
 export const LEAST_WAIT_MS = 1000;
 const UNKNOWN_WINDOW_MS = 60_000;
-
-/** Everything that a budget knows. Times are monotonic milliseconds. */
-export interface LearnedLimits {
-  limit: number | undefined;
-  /** Whether headers stated the limit; otherwise it is a guess. */
-  isTold: boolean;
-  /** The share of each window left to other programs, from 0 to 1. */
-  readonly reserve: number;
-  readonly usage: Usage;
-  /** The requests in flight, in the order in which they left. */
-  flights: Set<Ticket>;
-  /** The number of requests that have left so far. */
-  sent: number;
-  /** The number of responses that have arrived so far. */
-  answers: number;
-  /** The slow start: at most `inFlight`; `round` counts the clean responses since that grew. */
-  pace: { inFlight: number; round: number; readonly slow: number; readonly ceiling: number };
-  mark: Mark | undefined;
-  /** The remaining numbers stated by the latest responses. */
-  recent: { at: number; shown: number }[];
-  /** `short`: it opened with less than half of the limit; `before`: used when first observed. */
-  window: { openedMs: number; own: number; short: boolean; before: number };
-  /** The share of the limit used by others, in this window and the previous one, from 0 to 1. */
-  foreign: { now: number; before: number };
-  companyUntilMs: number;
-  readonly sharers: (() => number) | undefined;
-  trickle: boolean;
-  blocked: { sinceMs: number; untilMs: number; at: number } | undefined;
-  /** The number of consecutive refusals. */
-  refusals: number;
-  /** The single request in flight that probes whether capacity is back. */
-  probe: Ticket | undefined;
-}
-
-/** The remaining number stated by response number `at`. */
-interface Mark {
-  left: number;
-  /** How many have been subtracted from `left` since then, for responses that never arrived. */
-  lost: number;
-  at: number;
-  ms: number;
-  /** The number of our own requests that counted at that time. */
-  counted: number;
-  resetAtMs: number | undefined;
-  /** When the next whole window of the server's clock begins, at most one second late. */
-  beatMs: number | undefined;
-}
-
-/** Taken when a request leaves, returned with its response. */
-export interface Ticket {
-  readonly sentMs: number;
-  /** The responses that had arrived by then, and the requests that had left, including this one. */
-  readonly answers: number;
-  readonly sent: number;
-  /** The minimum that is left when the request arrives, if no other client sends. */
-  readonly least: number;
-}
 
 /** A response that arrived. */
 interface Event {
@@ -151,16 +94,6 @@ export function miss(memory: LearnedLimits, { sentMs }: Ticket, nowMs: number): 
   mark.lost += 1;
 }
 
-/** Returns the units of the limit that this process may use. */
-export function units({ limit = 1, reserve }: LearnedLimits): number {
-  return Math.max(1, limit - Math.floor(limit * reserve));
-}
-
-/** Returns whether no other client was detected for ten windows; without headers, none ever is. */
-export function isAlone({ companyUntilMs, mark }: LearnedLimits, nowMs: number): boolean {
-  return !mark || nowMs >= companyUntilMs;
-}
-
 function usable(memory: LearnedLimits, { remaining }: Observation): number | undefined {
   const { limit } = memory;
   if (remaining === undefined || limit === undefined) return undefined;
@@ -201,7 +134,11 @@ function believe(memory: LearnedLimits, event: Event, left: number): void {
     memory.window.short = false;
     memory.pace.inFlight = memory.pace.slow;
   } else if (isDue && gain > 0) turn(memory, nowMs);
-  else if (gain <= 0 && isLate(memory, nowMs - mark.ms)) memory.trickle = false;
+  else if (gain <= 0 && isLate(memory, nowMs - mark.ms)) {
+    memory.trickle = false;
+    const { windowMs = 0 } = memory.usage.pace;
+    if (!isAlone(memory, nowMs)) memory.rigidUntilMs = nowMs + COMPANY_WINDOWS * windowMs;
+  }
   put(memory, event, left);
 }
 
@@ -281,6 +218,7 @@ function block(memory: LearnedLimits, { ticket, seen, nowMs, random }: Event): v
   }
   memory.trickle = false;
   meetCompany(memory, nowMs);
+  memory.rigidUntilMs = 0;
   const { windowMs } = memory.usage.pace;
   const asked = seen.retryAfterMs || LEAST_WAIT_MS;
   const doubled = LEAST_WAIT_MS * 2 ** Math.max(0, memory.refusals - 1);

@@ -21,7 +21,7 @@ import {
   type StuckWatch,
   watchStuck,
 } from './route-queue.ts';
-import type { Ticket } from './limit-learning.ts';
+import type { Ticket } from './learned-limits.ts';
 import { type Observation, observe } from '../http/rate-limit-headers.ts';
 import { anySignal } from '../http/retry.ts';
 

@@ -18,7 +18,8 @@
  *     other clients          → a window after the first response of this one, then one request. A
  *                              window that opened with less than half gives back no whole window;
  *                              while anything is left of it, the time is when a few of our own
- *                              requests no longer count
+ *                              requests no longer count; where nothing came back bit by bit, it is
+ *                              when one of them and what others use leave room
  *     sliding refill         → as long as the missing units take to come back, then one request
  *
  * BLOCKED  nothing leaves before the demanded wait is over, whose end never moves to an earlier
@@ -47,17 +48,10 @@
  */
 import type { Random } from '../domain/clock.ts';
 import type { RouteLimit } from '../domain/route-limit.ts';
-import {
-  isAlone,
-  learn,
-  LEAST_WAIT_MS,
-  type LearnedLimits,
-  miss,
-  SHORT_MS,
-  type Ticket,
-  units,
-} from './limit-learning.ts';
+import { learn, LEAST_WAIT_MS, miss, SHORT_MS } from './limit-learning.ts';
+import { isAlone, type LearnedLimits, type Ticket, units } from './learned-limits.ts';
 import type { Observation } from '../http/rate-limit-headers.ts';
+import { ownBackAt, sensorsOf, someBackAt } from './return-times.ts';
 import { createUsage, MARGIN_MS } from './request-usage.ts';
 
 /** The maximum number of requests in flight on one route. */
@@ -116,6 +110,7 @@ export function createBudget(options: BudgetOptions): Budget {
     window: { openedMs: 0, own: 0, short: false, before: 0 },
     foreign: { now: 0, before: 0 },
     companyUntilMs: sharers ? NEVER : 0,
+    rigidUntilMs: 0,
     sharers,
     trickle: false,
     blocked: undefined,
@@ -253,10 +248,6 @@ function heldBack(
   return waiting + flights.size <= all ? 0 : sensors;
 }
 
-function sensorsOf(limit: number): number {
-  return Math.min(4, Math.max(1, Math.round(limit * 0.02)));
-}
-
 /** Returns when to send the next request if none is in flight and all that is left is held back. */
 function backAt(memory: LearnedLimits, nowMs: number, all: number): number {
   const { mark, usage, window, limit = 1, trickle } = memory;
@@ -270,21 +261,19 @@ function backAt(memory: LearnedLimits, nowMs: number, all: number): number {
     const missing = held + 1 - Math.max(0, all);
     const unitMs = markMs + Math.min(windowMs, (missing * windowMs) / limit) + MARGIN_MS;
     const isSpent = ours(memory, nowMs) <= held;
-    return isSpent ? Math.max(unitMs, usage.downTo(units(memory) - held - 1)) : unitMs;
+    const atMs = isSpent ? Math.max(unitMs, usage.downTo(units(memory) - held - 1)) : unitMs;
+    return alone ? atMs : Math.min(atMs, ownBackAt(memory, nowMs));
   }
-  if (!alone) return Math.min(usage.backMs(window.openedMs), someBackAt(memory));
+  if (!alone) {
+    const turnMs = usage.backMs(window.openedMs);
+    return Math.min(turnMs, someBackAt(memory), ownBackAt(memory, nowMs));
+  }
   const openMs = usage.downTo(units(memory) - 1 - all);
   if (all <= 0) return openMs;
   const spacedMs = markMs + (openMs - markMs) / (all + 1);
   const beatMs = mark?.beatMs ?? NEVER;
   // The last sensor waits for the single moment at which the server's clock may begin a window.
   return Math.min(openMs, all === 1 && beatMs < openMs ? beatMs : Math.min(spacedMs, beatMs));
-}
-
-/** Returns when some of our own no longer count, with others and a window that opened short. */
-function someBackAt({ window, usage, mark, limit = 1 }: LearnedLimits): number {
-  if (!window.short || !mark || mark.left === 0) return NEVER;
-  return usage.downTo(Math.max(0, mark.counted - Math.max(2, sensorsOf(limit))));
 }
 
 function known(memory: LearnedLimits): RouteLimit {

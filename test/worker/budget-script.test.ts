@@ -140,6 +140,30 @@ test('a trickle of units, even one a window, keeps nobody waiting longer', async
   expect(wait).toBeLessThan(LIMIT.window + 50);
 });
 
+test('beside others, a log is asked again when our own requests no longer count', async () => {
+  const { ask, lease, report } = route();
+  const use = async (requests: number, left: number): Promise<void> => {
+    for (let at = requests - 1; at >= 0; at -= 1) {
+      const { lease: id } = await lease('a', 1);
+      await report('a', answer(id, { limit: 20, remaining: left + at }));
+    }
+  };
+  await use(8, 12);
+  pass(150);
+  // Others take five.
+  await use(7, 0);
+  pass(150);
+  // A window after the first requests eight are free again, and are used.
+  await use(8, 1);
+  // Nothing comes back bit by bit.
+  pass(130);
+  await use(1, 0);
+  const { n, wait } = await ask('a', { want: 16 });
+  expect(n).toBe(0);
+  // The seven of the middle count no more after 300 ms; three units would take 45 ms to come back.
+  expect(wait).toBeLessThan(20);
+});
+
 test('a second answer counts although answers are slower than a lease', async () => {
   const { lease, report } = route();
   const trip = TTL + 100;

@@ -10,7 +10,7 @@
 import { createHmac } from 'node:crypto';
 import { CEILING, createBudget, rest, type Budget, type Allowance } from '../route-budget.ts';
 import type { BudgetOf } from '../request-gate.ts';
-import type { Ticket } from '../limit-learning.ts';
+import type { Ticket } from '../learned-limits.ts';
 import type { Observation } from '../../http/rate-limit-headers.ts';
 import type { Clock, Random } from '../../domain/clock.ts';
 import type { RouteLimit } from '../../domain/route-limit.ts';

@@ -7,6 +7,8 @@
  */
 export const decide = `
 local LEAST_FOR_SENSORS = 8
+local MOST_FOREIGN = 0.34
+local SPARE = 2
 local MARGIN = 2
 local LONGEST_ROUND = 500
 local UNKNOWN_TRIP = 25
@@ -60,6 +62,14 @@ local function some_back(m)
   return down_to(m, math.max(0, m.mark.counts - math.max(2, sensors_of(m.limit or 1))))
 end
 
+-- Where nothing comes back bit by bit: when our own requests and what others use leave room.
+local function own_back(m, now)
+  local share = math.max(foreign_share(m), m.foreign or 0)
+  if not m.opened.short or share > MOST_FOREIGN or now >= (m.rigid or 0) then return HUGE end
+  local others = math.ceil(share * (m.limit or 1)) + SPARE
+  return down_to(m, math.max(0, units(m) - others - 1))
+end
+
 -- When nothing is out, and all that is left is held back: when to send the next one.
 local function back_when(m, now, all)
   local at = m.mark and m.mark.ms or now
@@ -69,10 +79,12 @@ local function back_when(m, now, all)
     local held = math.max(1, held_back(m, now, HUGE, all))
     local missing = held + 1 - math.max(0, all)
     local unit = at + math.min(m.window, missing * m.window / (m.limit or 1)) + MARGIN
-    if ours(m, now) > held then return unit end
-    return math.max(unit, down_to(m, units(m) - held - 1))
+    if ours(m, now) <= held then unit = math.max(unit, down_to(m, units(m) - held - 1)) end
+    return alone(m, now) and unit or math.min(unit, own_back(m, now))
   end
-  if not alone(m, now) then return math.min(back_at(m, m.opened.ms), some_back(m)) end
+  if not alone(m, now) then
+    return math.min(back_at(m, m.opened.ms), some_back(m), own_back(m, now))
+  end
   local open = down_to(m, units(m) - 1 - all)
   if all <= 0 then return open end
   local spaced = at + (open - at) / (all + 1)

@@ -132,6 +132,7 @@ local function believe(m, e, left)
     turn(m, e)
   elseif gain <= 0 and late(m, e.at - mark.ms) then
     m.trickle = false
+    if not alone(m, e.at) then m.rigid = e.at + COMPANY_WINDOWS * (m.window or 0) end
   end
   put(m, e, left)
 end
@@ -145,6 +146,7 @@ local function block(m, e, jitter)
     m.pace = math.max(1, math.floor(m.pace / 2))
   end
   m.trickle = false
+  m.rigid = nil
   meet_company(m, e.at, COMPANY_WINDOWS)
   local asked = LEAST_WAIT
   if e.retryAfter and e.retryAfter > 0 then asked = e.retryAfter end
