@@ -1,4 +1,4 @@
-/** What the budget of one route knows. limit-learning.ts changes it, route-budget.ts decides by it. */
+/** What is known of one route: limit-learning.ts changes it, and route-budget.ts decides by it. */
 import type { Usage } from './request-usage.ts';
 
 /** Everything that a budget knows. Times are monotonic milliseconds. */
