@@ -12,9 +12,11 @@ import { isRefused, openMirrorFolder } from '../worker/mirror-folder.ts';
 import {
   drainNode,
   type Fleet,
+  type FleetMirror,
   type FleetNode,
   readFleet,
 } from '../worker/placement/fleet-store.ts';
+import { mirrorsWithoutDisk, missingDiskWords } from '../worker/placement/missing-disks.ts';
 import { weightOf } from '../worker/placement/place-mirrors.ts';
 import { connectQuickly, type Quick } from '../worker/queues/redis-connections.ts';
 import { namedTwice, workable, type Workable } from '../worker/workable-config.ts';
@@ -69,12 +71,16 @@ async function status(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<Flags>();
   const nodes: Row[] = [];
   const withoutHome: string[] = [];
+  const missing: FleetMirror[] = [];
   await withFleets(flags, shell, async (fleet, mirrors) => {
     nodes.push(...fleet.nodes.map((node) => rowOf(node, fleet)));
     const free = fleet.mirrors.filter(({ home, isElsewhere }) => !home && !isElsewhere);
     withoutHome.push(...free.map(({ name }) => name).filter((name) => mirrors.includes(name)));
+    missing.push(...mirrorsWithoutDisk(fleet).filter(({ name }) => mirrors.includes(name)));
   });
-  print({ document: { nodes, withoutHome }, lines: linesOf(nodes, withoutHome) }, flags, shell);
+  const withoutDisk = missing.map(({ name, diskHost: host }) => ({ mirror: name, host }));
+  const lines = [...linesOf(nodes, withoutHome), ...missingDiskWords(missing)];
+  print({ document: { nodes, withoutHome, withoutDisk }, lines }, flags, shell);
   return exitCode('done');
 }
 

@@ -102,7 +102,7 @@ function createFleets(
       const urls = new Set([...known.keys(), ...configs.map(({ redis }) => redis)]);
       for (const url of urls) {
         const own = configs.filter(({ redis }) => redis === url);
-        to(url)?.join(own.map(({ mirror }) => mirror));
+        to(url)?.join(own);
       }
     },
     quit: async () => Promise.all([...known.values()].map(async (one) => one.quit())),

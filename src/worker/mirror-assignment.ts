@@ -1,9 +1,12 @@
 /** Claims a mirror for this worker in Redis (worker/queues/assignment-store.ts). */
 import { randomBytes } from 'node:crypto';
+import { hostname } from 'node:os';
+import { dirname } from 'node:path';
 import { Busy, isExpected } from '../domain/errors.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { AssignmentStore, Claim } from './queues/assignment-store.ts';
 import { aliveMs } from './queues/fleet-keys.ts';
+import { diskOf } from '../snapshot/database/snapshot-disk.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import { copiedAt } from '../cli/compose/snapshot-marks.ts';
 
@@ -35,16 +38,26 @@ const why: Record<Exclude<Claim['is'], 'home'>, (mirror: string) => Busy> = {
         'start the worker where that one is, put a backup of it back, or give it up aloud with ' +
         '`worker --accept-lost-snapshot`',
     }),
+  apart: (mirror) =>
+    new Busy(`the snapshot of ${mirror} is on another disk`, {
+      fix: 'this one stands by, until the mirror is moved to it',
+    }),
 };
+
+/** This worker's side of one mirror. */
+interface Side {
+  mirror: string;
+  path: string;
+  acceptLost: boolean;
+  clock: Clock;
+}
 
 /**
  * Creates this worker's side of the assignment. With `acceptLost`, claims succeed with any snapshot
- * while no other worker is alive.
+ * while no other worker is alive. `path` is that of the snapshot.
  */
-export function assignmentIn(
-  record: AssignmentStore,
-  { mirror, acceptLost, clock }: { mirror: string; acceptLost: boolean; clock: Clock },
-): MirrorAssignment {
+export function assignmentIn(record: AssignmentStore, own: Side): MirrorAssignment {
+  const { mirror, path, acceptLost, clock } = own;
   let refusedAt = Number.NEGATIVE_INFINITY;
   return {
     async claim(snapshot) {
@@ -57,6 +70,7 @@ export function assignmentIn(
         restored,
         acceptLost,
         stoodBy: clock.monotonic() - refusedAt < aliveMs,
+        disk: diskHere(path),
       });
       if (claim.is === 'home') {
         if (claim.generation > generation) snapshot.fence(claim.generation);
@@ -71,13 +85,20 @@ export function assignmentIn(
       try {
         const generation = snapshot.generation();
         const file = snapshot.fileNumber();
-        return await record.keep({ snapshot: idOf(snapshot), generation, file });
+        const disk = diskHere(path);
+        return await record.keep({ snapshot: idOf(snapshot), generation, file, disk });
       } catch (error) {
         if (!isExpected(error)) throw error;
         return true;
       }
     },
   };
+}
+
+/** Returns the disk of the snapshot at `path`, with the name of this machine. */
+function diskHere(path: string): string {
+  const id = diskOf(dirname(path));
+  return id === undefined ? '' : `${id}@${hostname()}`;
 }
 
 /**

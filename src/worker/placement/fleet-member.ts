@@ -15,6 +15,8 @@ import { counted } from '../../domain/values/counted.ts';
 import type { NodeHeartbeat } from '../queues/node-heartbeat.ts';
 import type { Quick } from '../queues/redis-connections.ts';
 import { type Fleet, readFleet, recordOf, weigh } from './fleet-store.ts';
+import { type LocalMirror, surveyDisks } from './local-disks.ts';
+import { mirrorsWithoutDisk, missingDiskWords } from './missing-disks.ts';
 import { placeMirrors } from './place-mirrors.ts';
 
 /** How a mirror takes part in the placement. */
@@ -30,7 +32,7 @@ export interface Turns {
 /** This worker in the fleet. */
 export interface FleetMember extends Turns {
   /** Joins the fleet with the mirrors that the folder shows now. */
-  join(mirrors: readonly string[]): void;
+  join(mirrors: readonly LocalMirror[]): void;
   /** Leaves the fleet, so that others wait for the mirrors of this worker. Never throws. */
   quit(): Promise<void>;
 }
@@ -51,6 +53,8 @@ const askMs = 30_000;
 
 interface State extends MemberOptions {
   since: number;
+  /** The mirrors in the folder. */
+  mirrors: readonly LocalMirror[];
   fleet: Fleet | undefined;
   askedAt: number;
   isAsking: boolean;
@@ -61,14 +65,17 @@ interface State extends MemberOptions {
   waiting: Map<string, () => void>;
   people: Map<string, number>;
   said: string;
+  /** The mirrors whose disk was missing when that was last looked for. */
+  missing: ReadonlySet<string>;
 }
 
 /** Creates the member. It joins with `join`. */
 export function createFleetMember(options: MemberOptions): FleetMember {
-  const { node, clock, host } = options;
+  const { node, clock } = options;
   const state: State = {
     ...options,
     since: clock.now(),
+    mirrors: [],
     fleet: undefined,
     askedAt: Number.NEGATIVE_INFINITY,
     isAsking: false,
@@ -77,13 +84,17 @@ export function createFleetMember(options: MemberOptions): FleetMember {
     waiting: new Map(),
     people: new Map(),
     said: '',
+    missing: new Set(),
   };
   node.listen((changed) => {
     const isStale = clock.monotonic() - state.askedAt >= askMs;
     if (changed !== state.fleet?.changed || isStale) void look(state);
   });
   return {
-    join: (mirrors) => node.join(recordOf({ host, since: state.since, mirrors })),
+    join(mirrors) {
+      state.mirrors = mirrors;
+      tell(state);
+    },
     turn: async (mirror, stop) => turn(state, mirror, stop),
     isOthers: (mirror) => !state.free.has(mirror) && state.fleet !== undefined,
     async counted(mirror, people) {
@@ -104,12 +115,19 @@ async function turn({ free, waiting }: State, mirror: string, stop: AbortSignal)
   if (waiting.get(mirror) === resolve) waiting.delete(mirror);
 }
 
+/** Tells the others which mirrors this worker has on which disk, unless they know. */
+function tell({ node, host, since, mirrors }: State): void {
+  node.join(recordOf({ host, since, disks: surveyDisks(mirrors) }));
+}
+
 /** Asks Redis, and acts on the answer. Never throws; the next beat asks again. */
 async function look(state: State): Promise<void> {
   if (state.isAsking) return;
   state.isAsking = true;
   try {
     become(state, await readFleet(state.quick));
+    // A snapshot may have been made, or a disk mounted.
+    tell(state);
   } catch {
     // Without Redis, everything stays as it is.
   } finally {
@@ -132,6 +150,7 @@ function become(state: State, fleet: Fleet): void {
     if (mirror.people !== undefined) people.set(mirror.name, mirror.people);
   }
   say(state, fleet);
+  sayMissing(state, fleet);
   for (const { name } of free) waiting.get(name)?.();
   state.moved((mirror) => (placed.get(mirror) ?? node.name) !== node.name);
 }
@@ -149,4 +168,12 @@ function say(state: State, { nodes, mirrors }: Fleet): void {
   if (line === said) return;
   state.said = line;
   note(`crm-mirror: ${line}`);
+}
+
+/** Prints once which mirrors nobody can serve, because their disk is missing. */
+function sayMissing(state: State, fleet: Fleet): void {
+  const missing = mirrorsWithoutDisk(fleet);
+  const news = missing.filter(({ name }) => !state.missing.has(name));
+  state.missing = new Set(missing.map(({ name }) => name));
+  for (const line of missingDiskWords(news)) state.note(`crm-mirror: ${line}`);
 }

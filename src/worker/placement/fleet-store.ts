@@ -5,7 +5,7 @@ import { aliveKeyOf } from '../queues/assignment-store.ts';
 import { fleetChanged, fleetKeys } from '../queues/fleet-keys.ts';
 import { nodeKeys } from '../queues/node-heartbeat.ts';
 import type { Quick } from '../queues/redis-connections.ts';
-import { type PlacedMirror, type PlacedNode, weightOf } from './place-mirrors.ts';
+import { type Disks, type PlacedMirror, type PlacedNode, weightOf } from './place-mirrors.ts';
 
 /** A worker that is alive. */
 export interface FleetNode extends PlacedNode {
@@ -18,6 +18,8 @@ export interface FleetNode extends PlacedNode {
 export interface FleetMirror extends PlacedMirror {
   /** Whether a process has it that is not of the fleet. */
   isElsewhere: boolean;
+  /** A machine that has its disk; undefined if the disk is not known. */
+  diskHost: string | undefined;
 }
 
 /** What Redis knows of the fleet. */
@@ -28,20 +30,25 @@ export interface Fleet {
   mirrors: FleetMirror[];
 }
 
+const names = z.array(z.string());
+
 const recordSchema = z.object({
   host: z.string(),
   since: z.number(),
-  mirrors: z.array(z.string()),
+  disks: z.record(z.string(), z.object({ begun: names, bare: names })),
 });
 
 /** Returns the record with which a worker joins the fleet. */
-export function recordOf(node: Pick<FleetNode, 'host' | 'since' | 'mirrors'>): string {
-  const { host, since, mirrors } = node;
-  return JSON.stringify({ host, since, mirrors: mirrors.toSorted() });
+export function recordOf({ host, since, disks }: Omit<FleetNode, 'name' | 'isDraining'>): string {
+  return JSON.stringify({ host, since, disks });
+}
+
+/** Returns the names of the mirrors in a node's folder. */
+export function mirrorsOf({ disks }: { disks: Disks }): string[] {
+  return Object.values(disks).flatMap(({ begun, bare }) => [...begun, ...bare]);
 }
 
 const textOf = z.string().nullable();
-const namesOf = z.array(z.string());
 const pairsOf = z.record(z.string(), z.string());
 
 /**
@@ -60,14 +67,15 @@ export async function readFleet(
       .hgetall(fleetKeys.records)
       .smembers(fleetKeys.draining)
       .hgetall(fleetKeys.people)
+      .hgetall(fleetKeys.disks)
       .exec();
     return (replies ?? []).map(([error, value]) => {
       if (error) throw error;
       return value;
     });
   });
-  const [changed, listed, records, draining, people] = z
-    .tuple([textOf, namesOf, pairsOf, namesOf, pairsOf])
+  const [changed, listed, records, draining, people, disks] = z
+    .tuple([textOf, names, pairsOf, names, pairsOf, pairsOf])
     .parse(found);
   const nodes = listed.flatMap((name) => {
     const text = records[name];
@@ -75,17 +83,19 @@ export async function readFleet(
     const record = recordSchema.parse(parseJson(text));
     return [{ name, ...record, isDraining: draining.includes(name) }];
   });
-  const known = nodes.flatMap(({ mirrors }) => mirrors);
-  const names = [...new Set([...known, ...others])].toSorted();
-  const homes = await homesOf({ redis, ask }, names, listed);
-  const mirrors = names.map((name) => {
+  const all = [...new Set([...nodes.flatMap(mirrorsOf), ...others])].toSorted();
+  const homes = await homesOf({ redis, ask }, all, listed);
+  const mirrors = all.map((name) => {
     const counted = people[name];
     const home = homes.get(name);
+    const [disk, diskHost] = disks[name]?.split('@') ?? [];
     return {
       name,
       people: counted === undefined ? undefined : Number(counted),
       home: home === 'elsewhere' ? undefined : home?.node,
       isElsewhere: home === 'elsewhere',
+      disk,
+      diskHost,
     };
   });
   return { changed: changed ?? '', nodes, mirrors };

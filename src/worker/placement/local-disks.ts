@@ -1,0 +1,36 @@
+/** Finds out on which disk of this machine the snapshot of each mirror is, or would be. */
+import { readdirSync } from 'node:fs';
+import { basename, dirname } from 'node:path';
+import { diskOf } from '../../snapshot/database/snapshot-disk.ts';
+import type { Disks } from './place-mirrors.ts';
+
+/** A mirror and the file of its snapshot. */
+export interface LocalMirror {
+  mirror: string;
+  snapshot: string;
+}
+
+/** Returns the disks of these mirrors. Those in a folder without an id are listed under ''. */
+export function surveyDisks(mirrors: readonly LocalMirror[]): Disks {
+  const disks: Record<string, { begun: string[]; bare: string[] }> = {};
+  for (const [folder, own] of Map.groupBy(mirrors, ({ snapshot }) => dirname(snapshot))) {
+    const disk = (disks[diskOf(folder) ?? ''] ??= { begun: [], bare: [] });
+    const files = new Set(namesIn(folder));
+    for (const { mirror, snapshot } of own.toSorted(byMirror)) {
+      (files.has(basename(snapshot)) ? disk.begun : disk.bare).push(mirror);
+    }
+  }
+  return disks;
+}
+
+function byMirror(a: LocalMirror, b: LocalMirror): number {
+  return a.mirror < b.mirror ? -1 : 1;
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return [];
+  }
+}
