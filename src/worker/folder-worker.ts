@@ -18,6 +18,8 @@ import { createServedMirrors, type ServedMirrors } from './served-mirrors.ts';
 import { workable, type Workable } from './workable-config.ts';
 import { openServer, type WorkerServer } from './worker-server.ts';
 
+const randomHex = (bytes: number): string => randomBytes(bytes).toString('hex');
+
 /**
  * Serves the folder. Throws Invalid if the folder cannot be read, or its server cannot listen. A
  * file that cannot be used stops only its mirror.
@@ -31,7 +33,7 @@ export async function serveFolder(path: string, outer: Shell): Promise<void> {
     note: shell.note,
   });
   const host = hostname();
-  const connections = shareConnections(`${host}-${randomBytes(4).toString('hex')}`, systemClock);
+  const connections = shareConnections(`${host}-${randomHex(4)}`, systemClock);
   let server: WorkerServer | undefined;
   const fleets = createFleets({ shell, connections, host }, (isLent) => mirrors.release(isLent));
   const mirrors: ServedMirrors = createServedMirrors({
@@ -91,7 +93,7 @@ function createFleets(
     const { node, quick } = connections.to(url);
     const before = known.get(url);
     if (before || !node) return before;
-    const parts = { node, quick: quick(), clock: systemClock, host };
+    const parts = { node, quick: quick(), clock: systemClock, randomHex, host };
     const member = createFleetMember({ ...parts, note: shell.note, moved });
     known.set(url, member);
     return member;

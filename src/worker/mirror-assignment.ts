@@ -22,6 +22,8 @@ export interface MirrorAssignment {
 
 const name = 'snapshot-id';
 
+const randomHex = (bytes: number): string => randomBytes(bytes).toString('hex');
+
 /** The error for each refused claim. */
 const why: Record<Exclude<Claim['is'], 'home'>, (mirror: string) => Busy> = {
   taken: (mirror) =>
@@ -97,7 +99,7 @@ export function assignmentIn(record: AssignmentStore, own: Side): MirrorAssignme
 
 /** Returns the disk of the snapshot at `path`, with the name of this machine. */
 function diskHere(path: string): string {
-  const id = diskOf(dirname(path));
+  const id = diskOf(dirname(path), randomHex);
   return id === undefined ? '' : `${id}@${hostname()}`;
 }
 
@@ -107,7 +109,7 @@ function diskHere(path: string): string {
 function idOf({ meta, transaction }: Snapshot): string {
   const known = meta.get(name);
   if (known !== undefined) return known;
-  const id = randomBytes(8).toString('hex');
+  const id = randomHex(8);
   transaction(() => meta.set(name, id));
   return id;
 }

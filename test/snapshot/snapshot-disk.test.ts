@@ -1,11 +1,15 @@
 /** The id by which the folders of snapshots are told apart. */
 import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { chmodSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
-import { diskOf } from '../../src/snapshot/database/snapshot-disk.ts';
+import { diskOf as diskIn } from '../../src/snapshot/database/snapshot-disk.ts';
 import { scratch } from '../support/sources/source-reading.ts';
+
+const randomHex = (bytes: number) => randomBytes(bytes).toString('hex');
+const diskOf = (folder: string) => diskIn(folder, randomHex);
 
 test('a folder keeps its id, and other folders have other ids', async () => {
   const folder = await scratch();
@@ -20,7 +24,9 @@ test('a folder keeps its id, and other folders have other ids', async () => {
 test('processes that begin at once agree on the id, and leave no other file', async () => {
   const folder = await scratch();
   const module = new URL('../../src/snapshot/database/snapshot-disk.ts', import.meta.url).href;
-  const code = `import { diskOf } from '${module}'; console.log(diskOf(process.argv[1]));`;
+  const code = `import { diskOf } from '${module}';
+    import { randomBytes } from 'node:crypto';
+    console.log(diskOf(process.argv[1], (n) => randomBytes(n).toString('hex')));`;
   const args = ['--input-type=module', '-e', code, folder];
   const run = async () => promisify(execFile)(process.execPath, args);
   const told = await Promise.all(Array.from({ length: 8 }, run));

@@ -2,10 +2,11 @@
  * Tells the folders of snapshots apart. Each has an id in a file of its own: machines that mount
  * the same folder read the same id, and folders on local disks have different ones.
  */
-import { randomBytes } from 'node:crypto';
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { makeFolderOf } from './snapshot-folder.ts';
+
+type RandomHex = (bytes: number) => string;
 
 const idFile = '.crm-mirror-disk';
 const idPattern = /^[0-9a-f]{16}$/;
@@ -13,12 +14,13 @@ const idPattern = /^[0-9a-f]{16}$/;
 /**
  * Returns the id of the folder. Creates the folder and its id if there is none; of several
  * processes that do so at once, all return the same id. Returns undefined if that is not possible.
+ * `randomHex` returns random bytes as hexadecimal digits.
  */
-export function diskOf(folder: string): string | undefined {
+export function diskOf(folder: string, randomHex: RandomHex): string | undefined {
   const file = join(folder, idFile);
   try {
     makeFolderOf(file);
-    return idIn(file) ?? create(file);
+    return idIn(file) ?? create(file, randomHex(8));
   } catch {
     return undefined;
   }
@@ -35,8 +37,7 @@ function idIn(file: string): string | undefined {
 }
 
 /** Creates the file with its whole content at once, unless another process was faster. */
-function create(file: string): string | undefined {
-  const id = randomBytes(8).toString('hex');
+function create(file: string, id: string): string | undefined {
   const part = `${file}.${id}`;
   writeFileSync(part, `${id}\n`, { flag: 'wx' });
   try {

@@ -42,6 +42,8 @@ export interface MemberOptions {
   node: NodeHeartbeat;
   quick: Quick;
   clock: Clock;
+  /** Returns random bytes as hexadecimal digits. */
+  randomHex(bytes: number): string;
   host: string;
   note(line: string): void;
   /** Called when mirrors may have to be released: those that `isLent` returns true for. */
@@ -116,8 +118,8 @@ async function turn({ free, waiting }: State, mirror: string, stop: AbortSignal)
 }
 
 /** Tells the others which mirrors this worker has on which disk, unless they know. */
-function tell({ node, host, since, mirrors }: State): void {
-  node.join(recordOf({ host, since, disks: surveyDisks(mirrors) }));
+function tell({ node, host, since, mirrors, randomHex }: State): void {
+  node.join(recordOf({ host, since, disks: surveyDisks(mirrors, randomHex) }));
 }
 
 /** Asks Redis, and acts on the answer. Never throws; the next beat asks again. */

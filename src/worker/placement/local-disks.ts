@@ -11,10 +11,13 @@ export interface LocalMirror {
 }
 
 /** Returns the disks of these mirrors. Those in a folder without an id are listed under ''. */
-export function surveyDisks(mirrors: readonly LocalMirror[]): Disks {
+export function surveyDisks(
+  mirrors: readonly LocalMirror[],
+  randomHex: (bytes: number) => string,
+): Disks {
   const disks: Record<string, { begun: string[]; bare: string[] }> = {};
   for (const [folder, own] of Map.groupBy(mirrors, ({ snapshot }) => dirname(snapshot))) {
-    const disk = (disks[diskOf(folder) ?? ''] ??= { begun: [], bare: [] });
+    const disk = (disks[diskOf(folder, randomHex) ?? ''] ??= { begun: [], bare: [] });
     const files = new Set(namesIn(folder));
     for (const { mirror, snapshot } of own.toSorted(byMirror)) {
       (files.has(basename(snapshot)) ? disk.begun : disk.bare).push(mirror);
