@@ -12,6 +12,7 @@ import type { Shell } from '../cli/compose/process-shell.ts';
 import { stopped } from '../cli/compose/stop-signals.ts';
 import { type FolderFiles, isRefused, openMirrorFolder } from './mirror-folder.ts';
 import { serve } from './mirror-service.ts';
+import { createMirrorMoves, type MirrorMoves } from './moves/mirror-moves.ts';
 import { createFleetMember, type FleetMember } from './placement/fleet-member.ts';
 import { shareConnections, type SharedConnections } from './queues/shared-connections.ts';
 import { createServedMirrors, type ServedMirrors } from './served-mirrors.ts';
@@ -89,25 +90,39 @@ function createFleets(
   moved: (isLent: (mirror: string) => boolean) => void,
 ) {
   const known = new Map<string, FleetMember>();
+  const moves: MirrorMoves[] = [];
+  let files = new Map<string, Workable>();
   const to = (url: string): FleetMember | undefined => {
     const { node, quick } = connections.to(url);
     const before = known.get(url);
     if (before || !node) return before;
-    const parts = { node, quick: quick(), clock: systemClock, randomHex, host };
-    const member = createFleetMember({ ...parts, note: shell.note, moved });
+    const parts = { quick: quick(), clock: systemClock, randomHex, note: shell.note };
+    const own = createMirrorMoves({
+      ...parts,
+      node: node.name,
+      stop: shell.stop,
+      configOf: (mirror) => files.get(mirror),
+      mirrors: () => files.keys(),
+    });
+    const member = createFleetMember({ ...parts, node, host, moved, seen: own.act });
     known.set(url, member);
+    moves.push(own);
     return member;
   };
   return {
     to,
     join(configs: readonly Workable[]): void {
+      files = new Map(configs.map((config) => [config.mirror, config]));
       const urls = new Set([...known.keys(), ...configs.map(({ redis }) => redis)]);
       for (const url of urls) {
         const own = configs.filter(({ redis }) => redis === url);
         to(url)?.join(own);
       }
     },
-    quit: async () => Promise.all([...known.values()].map(async (one) => one.quit())),
+    async quit() {
+      await Promise.all(moves.map(async (one) => one.close()));
+      await Promise.all([...known.values()].map(async (one) => one.quit()));
+    },
   };
 }
 

@@ -40,6 +40,10 @@ const why: Record<Exclude<Claim['is'], 'home'>, (mirror: string) => Busy> = {
         'start the worker where that one is, put a backup of it back, or give it up aloud with ' +
         '`worker --accept-lost-snapshot`',
     }),
+  moving: (mirror) =>
+    new Busy(`${mirror} is being moved to another disk`, {
+      fix: 'this one waits until it is over',
+    }),
   apart: (mirror) =>
     new Busy(`the snapshot of ${mirror} is on another disk`, {
       fix: 'this one stands by, until the mirror is moved to it',

@@ -22,8 +22,7 @@ if (data) parentPort?.postMessage(check(data.checkedFile), []);
 export async function checkFile(path: string): Promise<void> {
   const workerData: z.infer<typeof task> = { checkedFile: path };
   const worker = new Worker(new URL(import.meta.url), { workerData });
-  const [message] = await once(worker, 'message');
-  const { found, code } = answer.parse(message);
+  const [{ found, code }] = z.tuple([answer]).parse(await once(worker, 'message'));
   if (found !== 'ok') throw new Database.SqliteError(found, code);
 }
 

@@ -17,6 +17,7 @@ import type { Quick } from '../queues/redis-connections.ts';
 import { type Fleet, readFleet, recordOf, weigh } from './fleet-store.ts';
 import { type LocalMirror, surveyDisks } from './local-disks.ts';
 import { mirrorsWithoutDisk, missingDiskWords } from './missing-disks.ts';
+import { isUnderway } from './move-store.ts';
 import { placeMirrors } from './place-mirrors.ts';
 
 /** How a mirror takes part in the placement. */
@@ -48,6 +49,8 @@ export interface MemberOptions {
   note(line: string): void;
   /** Called when mirrors may have to be released: those that `isLent` returns true for. */
   moved(isLent: (mirror: string) => boolean): void;
+  /** Called with what Redis knows, each time that it was read. */
+  seen(fleet: Fleet): void;
 }
 
 /** How often Redis is asked without a change. */
@@ -60,6 +63,8 @@ interface State extends MemberOptions {
   fleet: Fleet | undefined;
   askedAt: number;
   isAsking: boolean;
+  /** Whether something changed while Redis was asked. */
+  isOutdated: boolean;
   /** The node of each mirror. */
   placed: ReadonlyMap<string, string>;
   /** The mirrors to claim. */
@@ -81,6 +86,7 @@ export function createFleetMember(options: MemberOptions): FleetMember {
     fleet: undefined,
     askedAt: Number.NEGATIVE_INFINITY,
     isAsking: false,
+    isOutdated: false,
     placed: new Map(),
     free: new Set(),
     waiting: new Map(),
@@ -124,12 +130,16 @@ function tell({ node, host, since, mirrors, randomHex }: State): void {
 
 /** Asks Redis, and acts on the answer. Never throws; the next beat asks again. */
 async function look(state: State): Promise<void> {
+  state.isOutdated = true;
   if (state.isAsking) return;
   state.isAsking = true;
   try {
-    become(state, await readFleet(state.quick));
-    // A snapshot may have been made, or a disk mounted.
-    tell(state);
+    while (state.isOutdated) {
+      state.isOutdated = false;
+      become(state, await readFleet(state.quick));
+      // A snapshot may have been made, or a disk mounted.
+      tell(state);
+    }
   } catch {
     // Without Redis, everything stays as it is.
   } finally {
@@ -144,9 +154,11 @@ function become(state: State, fleet: Fleet): void {
   const ours = fleet.mirrors.filter(({ isElsewhere }) => !isElsewhere);
   const placed = placeMirrors(fleet.nodes, ours);
   state.placed = placed;
-  const free = ours.filter(
-    ({ name, home }) => placed.get(name) === node.name && (home ?? node.name) === node.name,
-  );
+  const moving = new Map([...fleet.moves].filter(([, move]) => isUnderway(move)));
+  const free = ours.filter(({ name, home }) => {
+    const isOurs = placed.get(name) === node.name && (home ?? node.name) === node.name;
+    return isOurs && !moving.has(name);
+  });
   state.free = new Set(free.map(({ name }) => name));
   for (const mirror of fleet.mirrors) {
     if (mirror.people !== undefined) people.set(mirror.name, mirror.people);
@@ -154,7 +166,10 @@ function become(state: State, fleet: Fleet): void {
   say(state, fleet);
   sayMissing(state, fleet);
   for (const { name } of free) waiting.get(name)?.();
-  state.moved((mirror) => (placed.get(mirror) ?? node.name) !== node.name);
+  state.moved((mirror) => {
+    return moving.has(mirror) || (placed.get(mirror) ?? node.name) !== node.name;
+  });
+  state.seen(fleet);
 }
 
 /** Prints how the mirrors are shared, when that has changed. A worker that is alone has all. */

@@ -5,6 +5,7 @@ import { aliveKeyOf } from '../queues/assignment-store.ts';
 import { fleetChanged, fleetKeys } from '../queues/fleet-keys.ts';
 import { nodeKeys } from '../queues/node-heartbeat.ts';
 import type { Quick } from '../queues/redis-connections.ts';
+import { type Move, movesIn } from './move-store.ts';
 import { type Disks, type PlacedMirror, type PlacedNode, weightOf } from './place-mirrors.ts';
 
 /** A worker that is alive. */
@@ -28,6 +29,8 @@ export interface Fleet {
   changed: string;
   nodes: FleetNode[];
   mirrors: FleetMirror[];
+  /** The mirrors that are being moved to another disk. */
+  moves: ReadonlyMap<string, Move>;
 }
 
 const names = z.array(z.string());
@@ -68,14 +71,15 @@ export async function readFleet(
       .smembers(fleetKeys.draining)
       .hgetall(fleetKeys.people)
       .hgetall(fleetKeys.disks)
+      .hgetall(fleetKeys.moves)
       .exec();
     return (replies ?? []).map(([error, value]) => {
       if (error) throw error;
       return value;
     });
   });
-  const [changed, listed, records, draining, people, disks] = z
-    .tuple([textOf, names, pairsOf, names, pairsOf, pairsOf])
+  const [changed, listed, records, draining, people, disks, moves] = z
+    .tuple([textOf, names, pairsOf, names, pairsOf, pairsOf, pairsOf])
     .parse(found);
   const nodes = listed.flatMap((name) => {
     const text = records[name];
@@ -98,7 +102,7 @@ export async function readFleet(
       diskHost,
     };
   });
-  return { changed: changed ?? '', nodes, mirrors };
+  return { changed: changed ?? '', nodes, mirrors, moves: movesIn(moves) };
 }
 
 type Home = { node: string } | 'elsewhere';

@@ -17,7 +17,9 @@ export function surveyDisks(
 ): Disks {
   const disks: Record<string, { begun: string[]; bare: string[] }> = {};
   for (const [folder, own] of Map.groupBy(mirrors, ({ snapshot }) => dirname(snapshot))) {
-    const disk = (disks[diskOf(folder, randomHex) ?? ''] ??= { begun: [], bare: [] });
+    const id = diskOf(folder, randomHex) ?? '';
+    const disk = disks[id] ?? { begun: [], bare: [] };
+    disks[id] = disk;
     const files = new Set(namesIn(folder));
     for (const { mirror, snapshot } of own.toSorted(byMirror)) {
       (files.has(basename(snapshot)) ? disk.begun : disk.bare).push(mirror);

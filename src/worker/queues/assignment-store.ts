@@ -17,6 +17,7 @@
  *                                                                         becomes the latest
  *                                             else                        older
  *   another snapshot                          any                         older
+ *   that the snapshot is being moved          any                         moving
  *   that the snapshot is on another disk      any, and is a worker of a   apart
  *                                             folder, which is placed
  *
@@ -56,6 +57,8 @@ export type Claim =
   | { is: 'home'; generation: number }
   | { is: 'taken' }
   | { is: 'older'; generation: number }
+  /** The snapshot is being copied to another disk. */
+  | { is: 'moving' }
   /** The snapshot of the mirror is on the disk of other workers. */
   | { is: 'apart' }
   /** Redis is empty, so the previous home gets time to register again. */
@@ -113,6 +116,10 @@ if another and (restored or not (mine and there == file and generation > latest)
   return cjson.encode({ is = 'taken' })
 end
 if not known and stoodBy then return cjson.encode({ is = 'untold' }) end
+local move = redis.call('HGET', '${fleetKeys.moves}', mirror)
+if move and cjson.decode(move).state == 'sending' and not accept then
+  return cjson.encode({ is = 'moving' })
+end
 local its = idOf(redis.call('HGET', '${fleetKeys.disks}', mirror))
 if isPlaced and not accept and its and its ~= idOf(disk) then
   return cjson.encode({ is = 'apart' })
@@ -161,6 +168,7 @@ const answer = z.discriminatedUnion('is', [
   z.object({ is: z.literal('home'), generation: z.number() }),
   z.object({ is: z.literal('taken') }),
   z.object({ is: z.literal('untold') }),
+  z.object({ is: z.literal('moving') }),
   z.object({ is: z.literal('apart') }),
   z.object({ is: z.literal('older'), generation: z.number() }),
 ]);
