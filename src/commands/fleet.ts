@@ -154,16 +154,20 @@ async function drain(command: Command, shell: Shell): Promise<number> {
   const isDraining = flags.undo !== true;
   let others = 0;
   const found: string[] = [];
-  await withFleets(flags, shell, async ({ nodes }, _, quick) => {
+  const stay: string[] = [];
+  await withFleets(flags, shell, async (fleet, _, quick) => {
+    const { nodes } = fleet;
     const node = nodeNamed(asked, nodes);
     if (!node || !(await drainNode(quick, node.name, isDraining))) return;
     found.push(node.name);
-    others = nodes.filter((one) => one.name !== node.name && !one.isDraining).length;
+    const takers = nodes.filter((one) => one.name !== node.name && !one.isDraining);
+    others += takers.length;
+    stay.push(...boundTo(node.name, takers, fleet));
   });
   const [node] = found;
   if (node === undefined) throw noNode(asked);
-  const lines = [isDraining ? drainWords(node, others) : `${node} may have mirrors again.`];
-  print({ document: { node, draining: isDraining, others }, lines }, flags, shell);
+  const lines = isDraining ? drainWords(node, others, stay) : [`${node} may have mirrors again.`];
+  print({ document: { node, draining: isDraining, others, stay }, lines }, flags, shell);
   return exitCode('done');
 }
 
@@ -180,12 +184,23 @@ function noNode(asked: string): Invalid {
   return new Invalid(`no living worker is named ${asked}`, { fix: 'look at `fleet status`' });
 }
 
-function drainWords(node: string, others: number): string {
-  if (others > 0) {
-    return `${node} gives its mirrors away, each after its current run, and takes none.`;
+function drainWords(node: string, others: number, stay: readonly string[]): string[] {
+  if (others === 0) {
+    const reason = `${node} takes no more mirrors, but keeps those it has: no other worker takes them`;
+    return [renderProblem({ reason, fix: 'start another worker' })];
   }
-  const reason = `${node} takes no more mirrors, but keeps those it has: no other worker takes them`;
-  return renderProblem({ reason, fix: 'start another worker' });
+  const gives = `${node} gives its mirrors away, each after its current run, and takes none.`;
+  if (stay.length === 0) return [gives];
+  const reason = `it keeps ${stay.join(', ')}: no other worker has their disk`;
+  return [gives, renderProblem({ reason, fix: 'move them with `fleet move`' })];
+}
+
+/** Returns the mirrors of a worker whose disk none of the others has. */
+function boundTo(node: string, others: readonly FleetNode[], { mirrors }: Fleet): string[] {
+  const disks = new Set(others.flatMap(({ disks: own }) => Object.keys(own)));
+  const own = mirrors.filter(({ home }) => home === node);
+  const bound = own.filter(({ disk }) => disk !== undefined && !disks.has(disk));
+  return bound.map(({ name }) => name);
 }
 
 async function move(command: Command, shell: Shell): Promise<number> {

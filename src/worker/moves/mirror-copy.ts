@@ -1,5 +1,7 @@
 /** Copies the files of a mirror, and proves that a copy is whole. */
-import { existsSync, readFileSync, statSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { createReadStream, existsSync, readFileSync, statSync } from 'node:fs';
+import { pipeline } from 'node:stream/promises';
 import { z } from 'zod';
 import type { Config } from '../../config/config.ts';
 import { Invalid } from '../../domain/errors.ts';
@@ -9,7 +11,7 @@ import { auditLogOf } from '../../cli/compose/audit-trail.ts';
 import { backUp, type BackupPart, copyOfText } from '../../snapshot/database/database-backup.ts';
 import { checkFile } from '../../snapshot/database/file-check.ts';
 import { lookInto, type Snapshot } from '../../snapshot/snapshot.ts';
-import { filesOf, hashOf, type Places } from './move-files.ts';
+import { filesOf, type Places } from './move-files.ts';
 
 /** What a copy has to be. */
 export const manifestSchema = z.object({
@@ -114,4 +116,11 @@ function countsIn(snapshot: Snapshot, place: Config['ledger']) {
   } finally {
     list.close();
   }
+}
+
+/** Returns the SHA-256 of a file in hexadecimal. */
+async function hashOf(path: string): Promise<string> {
+  const hash = createHash('sha256');
+  await pipeline(createReadStream(path), hash);
+  return hash.digest('hex');
 }

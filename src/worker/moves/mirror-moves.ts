@@ -26,7 +26,8 @@ import { type Move, type MoveNews, moveStore } from '../placement/move-store.ts'
 import type { Quick } from '../queues/redis-connections.ts';
 import { finishMove } from './move-files.ts';
 import { agree, receiveMirror } from './receive-mirror.ts';
-import { checkKey, type MoveSide, sendMirror } from './send-mirror.ts';
+import type { MoveSide } from './move-side.ts';
+import { checkKey, sendMirror } from './send-mirror.ts';
 
 /** The moves of a worker in one fleet. */
 export interface MirrorMoves {
@@ -111,13 +112,13 @@ function begin(
   { mirror, move }: Moving,
   act: (side: MoveSide) => Promise<void>,
 ): void {
-  const { quick, clock, stop, note, working, failed, configOf } = state;
+  const { quick, clock, stop, randomHex, note, working, failed, configOf } = state;
   const store = moveStore(quick, mirror, move.id);
   const work = async (): Promise<void> => {
     try {
       const config = configOf(mirror);
       if (!config) throw new Invalid(`${state.node} has no file of ${mirror}`);
-      await act({ config, move, store, clock, stop, note });
+      await act({ config, move, store, clock, stop, randomHex, note });
     } catch (error) {
       const { reason, fix } = explain(error).problem;
       const isRefused = error instanceof Invalid && move.state !== 'sending';

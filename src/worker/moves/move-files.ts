@@ -9,9 +9,7 @@
  *                                                    their place
  *   any              on no known disk                everything stays, until that is known
  */
-import { createHash } from 'node:crypto';
-import { createReadStream, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { pipeline } from 'node:stream/promises';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { z } from 'zod';
 import type { Config } from '../../config/config.ts';
 import { Busy } from '../../domain/errors.ts';
@@ -127,11 +125,4 @@ function takenLease({ snapshot }: Places) {
     if (error instanceof Busy) return undefined;
     throw error;
   }
-}
-
-/** Returns the SHA-256 of a file in hexadecimal. */
-export async function hashOf(path: string): Promise<string> {
-  const hash = createHash('sha256');
-  await pipeline(createReadStream(path), hash);
-  return hash.digest('hex');
 }

@@ -22,14 +22,15 @@ import {
   patienceMs,
   sealFor,
   unlessUnavailable,
-} from './send-mirror.ts';
+} from './move-side.ts';
 
 /** The error for a move that is over before everything was taken. Somebody else has said why. */
 class Over extends Error {}
 
 /** Agrees to receive a mirror. Throws Invalid if this worker cannot. */
-export async function agree({ config, move, store }: MoveSide): Promise<void> {
-  const seal = sealFor(config, move.to);
+export async function agree(side: MoveSide): Promise<void> {
+  const { config, move, store } = side;
+  const seal = sealFor(side, move.to);
   refuseOthers(config, move.to);
   const proof = seal.closeBytes(Buffer.from(move.id), partPurpose(move, 'proof'));
   await store.step('asked', 'ready', proof.toString('base64'));
@@ -135,9 +136,10 @@ async function takePart(side: MoveSide, part: number): Promise<Buffer> {
   throw new Unavailable(`${move.from} sends nothing of ${config.mirror} any more`, { acted: 'no' });
 }
 
-function opened({ config, move }: MoveSide, part: number, sealed: Buffer): Buffer {
+function opened(side: MoveSide, part: number, sealed: Buffer): Buffer {
+  const { config, move } = side;
   try {
-    return sealFor(config, move.to).openBytes(sealed, partPurpose(move, part));
+    return sealFor(side, move.to).openBytes(sealed, partPurpose(move, part));
   } catch (error) {
     throw new Invalid(`part ${part} of ${config.mirror} was damaged on its way to ${move.to}`, {
       fix: 'move it again',

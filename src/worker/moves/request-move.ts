@@ -102,8 +102,8 @@ interface Moved extends Extract<MoveNews, { is: 'moved' }> {
 }
 
 /**
- * Waits until the move is over. `tell` receives what is sent. Throws Invalid if a worker has refused
- * it, Unavailable if it has failed, and the reason of `stop`; then the move goes on.
+ * Waits until the move is over. `tell` receives what is sent. Throws Invalid if a worker has
+ * refused it, Unavailable if it has failed, and the reason of `stop`; then the move goes on.
  */
 export async function followMove(
   store: MoveStore,

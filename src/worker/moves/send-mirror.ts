@@ -1,54 +1,28 @@
 /** The source's part of a move: copies the mirror, and sends the copy through Redis. */
-import { randomBytes } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import type { Config } from '../../config/config.ts';
-import type { Clock } from '../../domain/clock.ts';
 import { Invalid, Unavailable } from '../../domain/errors.ts';
-import { readKey } from '../../do-not-contact/list-key.ts';
 import { takeLease } from '../../snapshot/database/writer-lease.ts';
-import type { Move, MoveStore } from '../placement/move-store.ts';
-import { type Seal, sealOf } from '../queues/payload-encryption.ts';
 import { copyMirror, type Manifest } from './mirror-copy.ts';
 import { filesOf, removeCopies, renameMoved, writeMark } from './move-files.ts';
+import {
+  lookMs,
+  type MoveSide,
+  partPurpose,
+  patienceMs,
+  sealFor,
+  unlessUnavailable,
+} from './move-side.ts';
 
-/** One side of a move. */
-export interface MoveSide {
-  config: Config;
-  move: Move;
-  store: MoveStore;
-  clock: Clock;
-  /** Aborted when the worker is asked to stop. */
-  stop: AbortSignal;
-  note(line: string): void;
-}
-
-/** How long a side waits for the other one to send or take a part. */
-export const patienceMs = 60_000;
-/** How often it looks. */
-export const lookMs = 25;
 /** How often Redis is asked whether the move is over. */
 const overMs = 250;
 /** The size of a part. */
 const partBytes = 256 * 1024;
 
-/** Returns the seal with the key of the mirror's do-not-contact list. Throws Invalid. */
-export function sealFor({ mirror, ledger }: Config, node: string): Seal {
-  const key = readKey(ledger.keyFile);
-  if (key !== undefined) return sealOf(key, randomBytes);
-  throw new Invalid(
-    `${node} has no key of the do-not-contact list of ${mirror} in ${ledger.keyFile}`,
-    { fix: 'copy the file with the key (ledgerKeyFile) there from the worker that has the mirror' },
-  );
-}
-
-/** Returns what a part is sealed for, so that it cannot take the place of another one. */
-export function partPurpose({ id }: Move, part: number | 'proof'): string {
-  return `crm-mirror move ${id} ${part}`;
-}
-
 /** Has the mirror released if both workers have the same key. Throws Invalid. */
-export async function checkKey({ config, move, store }: MoveSide): Promise<void> {
-  const seal = sealFor(config, move.from);
+export async function checkKey(side: MoveSide): Promise<void> {
+  const { config, move, store } = side;
+  const seal = sealFor(side, move.from);
   try {
     seal.openBytes(Buffer.from(move.proof, 'base64'), partPurpose(move, 'proof'));
   } catch (error) {
@@ -93,7 +67,7 @@ export async function sendMirror(side: MoveSide): Promise<void> {
 /** Sends the manifest, and then the files. Returns false if the move is over before. */
 async function sendParts(side: MoveSide, manifest: Manifest): Promise<boolean> {
   const { config, move } = side;
-  const seal = sealFor(config, move.from);
+  const seal = sealFor(side, move.from);
   const total = manifest.files.reduce((sum, { bytes }) => sum + bytes, 0);
   let [part, sent] = [0, 0];
   for await (const bytes of partsOf(config, manifest)) {
@@ -142,9 +116,4 @@ async function untilOver({ store, clock, stop, move }: MoveSide) {
     }
     await clock.sleep(overMs, stop);
   }
-}
-
-/** Returns undefined for the error that Redis is away, and throws every other one. */
-export function unlessUnavailable(error: unknown): undefined {
-  if (!(error instanceof Unavailable)) throw error;
 }

@@ -14,6 +14,7 @@ import type { Clock } from '../../domain/clock.ts';
 import { counted } from '../../domain/values/counted.ts';
 import type { NodeHeartbeat } from '../queues/node-heartbeat.ts';
 import type { Quick } from '../queues/redis-connections.ts';
+import { createDiskLocks, type DiskLocks } from './disk-locks.ts';
 import { type Fleet, readFleet, recordOf, weigh } from './fleet-store.ts';
 import { type LocalMirror, surveyDisks } from './local-disks.ts';
 import { mirrorsWithoutDisk, missingDiskWords } from './missing-disks.ts';
@@ -57,6 +58,9 @@ export interface MemberOptions {
 const askMs = 30_000;
 
 interface State extends MemberOptions {
+  locks: DiskLocks;
+  /** Whether a lock has to be looked for with each beat. */
+  isWatching: boolean;
   since: number;
   /** The mirrors in the folder. */
   mirrors: readonly LocalMirror[];
@@ -79,9 +83,12 @@ interface State extends MemberOptions {
 /** Creates the member. It joins with `join`. */
 export function createFleetMember(options: MemberOptions): FleetMember {
   const { node, clock } = options;
+  const since = clock.now();
   const state: State = {
     ...options,
-    since: clock.now(),
+    locks: createDiskLocks({ node: node.name, since, note: options.note }),
+    isWatching: false,
+    since,
     mirrors: [],
     fleet: undefined,
     askedAt: Number.NEGATIVE_INFINITY,
@@ -96,7 +103,7 @@ export function createFleetMember(options: MemberOptions): FleetMember {
   };
   node.listen((changed) => {
     const isStale = clock.monotonic() - state.askedAt >= askMs;
-    if (changed !== state.fleet?.changed || isStale) void look(state);
+    if (changed !== state.fleet?.changed || isStale || state.isWatching) void look(state);
   });
   return {
     join(mirrors) {
@@ -110,7 +117,10 @@ export function createFleetMember(options: MemberOptions): FleetMember {
       const stored = await weigh(options.quick, mirror, { people, known }).catch(() => undefined);
       if (stored !== undefined) state.people.set(mirror, stored);
     },
-    quit: async () => node.quit().catch(() => undefined),
+    async quit() {
+      await node.quit().catch(() => undefined);
+      state.locks.close();
+    },
   };
 }
 
@@ -124,8 +134,12 @@ async function turn({ free, waiting }: State, mirror: string, stop: AbortSignal)
 }
 
 /** Tells the others which mirrors this worker has on which disk, unless they know. */
-function tell({ node, host, since, mirrors, randomHex }: State): void {
-  node.join(recordOf({ host, since, disks: surveyDisks(mirrors, randomHex) }));
+function tell({ node, host, since, mirrors, randomHex, locks }: State): void {
+  const { disks, folders } = surveyDisks(mirrors, randomHex);
+  locks.hold(folders);
+  const kept = Object.entries(disks).filter(([disk]) => !locks.left.has(disk));
+  const left = [...locks.left];
+  node.join(recordOf({ host, since, disks: Object.fromEntries(kept), left }));
 }
 
 /** Asks Redis, and acts on the answer. Never throws; the next beat asks again. */
@@ -151,6 +165,7 @@ function become(state: State, fleet: Fleet): void {
   const { node, clock, waiting, people } = state;
   state.fleet = fleet;
   state.askedAt = clock.monotonic();
+  state.isWatching = state.locks.check(fleet.nodes);
   const ours = fleet.mirrors.filter(({ isElsewhere }) => !isElsewhere);
   const placed = placeMirrors(fleet.nodes, ours);
   state.placed = placed;

@@ -13,6 +13,10 @@ export interface FleetNode extends PlacedNode {
   host: string;
   /** When it started, in milliseconds since the epoch. */
   since: number;
+  /** The disks that it has, but has left because locks do not work there (disk-locks.ts). */
+  left: readonly string[];
+  /** When it last showed that it is alive, in milliseconds since the epoch by Redis' clock. */
+  beatAt: number;
 }
 
 /** A mirror that a worker of the fleet knows. */
@@ -39,15 +43,17 @@ const recordSchema = z.object({
   host: z.string(),
   since: z.number(),
   disks: z.record(z.string(), z.object({ begun: names, bare: names })),
+  left: names,
 });
 
 /** Returns the record with which a worker joins the fleet. */
-export function recordOf({ host, since, disks }: Omit<FleetNode, 'name' | 'isDraining'>): string {
-  return JSON.stringify({ host, since, disks });
+export function recordOf(node: Omit<FleetNode, 'name' | 'isDraining' | 'beatAt'>): string {
+  const { host, since, disks, left } = node;
+  return JSON.stringify({ host, since, disks, left });
 }
 
 /** Returns the names of the mirrors in a node's folder. */
-export function mirrorsOf({ disks }: { disks: Disks }): string[] {
+function mirrorsOf({ disks }: { disks: Disks }): string[] {
   return Object.values(disks).flatMap(({ begun, bare }) => [...begun, ...bare]);
 }
 
@@ -66,7 +72,7 @@ export async function readFleet(
     const replies = await redis
       .multi()
       .get(fleetKeys.changed)
-      .zrange(fleetKeys.nodes, '0', '-1')
+      .zrange(fleetKeys.nodes, '0', '-1', 'WITHSCORES')
       .hgetall(fleetKeys.records)
       .smembers(fleetKeys.draining)
       .hgetall(fleetKeys.people)
@@ -78,14 +84,16 @@ export async function readFleet(
       return value;
     });
   });
-  const [changed, listed, records, draining, people, disks, moves] = z
+  const [changed, beats, records, draining, people, disks, moves] = z
     .tuple([textOf, names, pairsOf, names, pairsOf, pairsOf, pairsOf])
     .parse(found);
-  const nodes = listed.flatMap((name) => {
+  const listed = beats.filter((_, at) => at % 2 === 0);
+  const nodes = listed.flatMap((name, at) => {
     const text = records[name];
+    const beatAt = Number(beats[2 * at + 1]);
     if (text === undefined) return [];
     const record = recordSchema.parse(parseJson(text));
-    return [{ name, ...record, isDraining: draining.includes(name) }];
+    return [{ name, ...record, beatAt, isDraining: draining.includes(name) }];
   });
   const all = [...new Set([...nodes.flatMap(mirrorsOf), ...others])].toSorted();
   const homes = await homesOf({ redis, ask }, all, listed);

@@ -2,7 +2,6 @@
 import { readdirSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { diskOf } from '../../snapshot/database/snapshot-disk.ts';
-import type { Disks } from './place-mirrors.ts';
 
 /** A mirror and the file of its snapshot. */
 export interface LocalMirror {
@@ -10,22 +9,32 @@ export interface LocalMirror {
   snapshot: string;
 }
 
-/** Returns the disks of these mirrors. Those in a folder without an id are listed under ''. */
+/** The disks of a worker. */
+interface Survey {
+  /** Mirrors in a folder without an id are listed under ''. */
+  disks: Record<string, { begun: string[]; bare: string[] }>;
+  /** The folder of each disk that has an id. */
+  folders: Map<string, string>;
+}
+
+/** Returns the disks of these mirrors. */
 export function surveyDisks(
   mirrors: readonly LocalMirror[],
   randomHex: (bytes: number) => string,
-): Disks {
-  const disks: Record<string, { begun: string[]; bare: string[] }> = {};
+): Survey {
+  const disks: Survey['disks'] = {};
+  const folders: Survey['folders'] = new Map();
   for (const [folder, own] of Map.groupBy(mirrors, ({ snapshot }) => dirname(snapshot))) {
-    const id = diskOf(folder, randomHex) ?? '';
-    const disk = disks[id] ?? { begun: [], bare: [] };
-    disks[id] = disk;
+    const id = diskOf(folder, randomHex);
+    if (id !== undefined) folders.set(id, folder);
+    const disk = disks[id ?? ''] ?? { begun: [], bare: [] };
+    disks[id ?? ''] = disk;
     const files = new Set(namesIn(folder));
     for (const { mirror, snapshot } of own.toSorted(byMirror)) {
       (files.has(basename(snapshot)) ? disk.begun : disk.bare).push(mirror);
     }
   }
-  return disks;
+  return { disks, folders };
 }
 
 function byMirror(a: LocalMirror, b: LocalMirror): number {
