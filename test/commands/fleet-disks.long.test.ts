@@ -108,3 +108,22 @@ test('a copy of a disk is not taken for the disk', async () => {
   await two.said(`${stateOf('two')} has the id of another disk, which ${one.node} has`);
   for (const mirror of ['m0', 'm1']) await until(async () => (await homeOf(mirror)) === one.node);
 });
+
+test('while Redis has lost the disks, no other machine begins with an empty snapshot', async () => {
+  const staged = await twoMachines({ redis: redis.url, mirrors: ['m0', 'm1'] });
+  const { start, stateOf, homeOf, look } = staged;
+  const one = await start('one');
+  for (const mirror of ['m0', 'm1']) await until(async () => (await homeOf(mirror)) === one.node);
+  const two = await start('two');
+  await two.said('2 workers for 2 mirrors');
+  one.kill('SIGSTOP');
+  await redis.kill();
+  await redis.start();
+  await until(async () => (await look().catch(() => undefined))?.nodes[0]?.name === two.node);
+  // The one worker that Redis knows has looked at the fleet.
+  await two.said('1 worker for 2 mirrors');
+  one.kill('SIGCONT');
+  for (const mirror of ['m0', 'm1']) await until(async () => (await homeOf(mirror)) === one.node);
+  expect(existsSync(join(stateOf('two'), 'm0.sqlite'))).toBe(false);
+  expect(two.heard()).not.toContain('worker serves');
+});

@@ -76,6 +76,11 @@ interface State extends MemberOptions {
   waiting: Map<string, () => void>;
   people: Map<string, number>;
   said: string;
+  /**
+   * The last known disk of each mirror. A Redis that lost its data learns the disks again from the
+   * workers that have them, and until then no other worker may begin with an empty snapshot.
+   */
+  disks: Map<string, string>;
   /** The mirrors whose disk was missing when that was last looked for. */
   missing: ReadonlySet<string>;
 }
@@ -99,6 +104,7 @@ export function createFleetMember(options: MemberOptions): FleetMember {
     waiting: new Map(),
     people: new Map(),
     said: '',
+    disks: new Map(),
     missing: new Set(),
   };
   node.listen((changed) => {
@@ -166,7 +172,10 @@ function become(state: State, fleet: Fleet): void {
   state.fleet = fleet;
   state.askedAt = clock.monotonic();
   state.isWatching = state.locks.check(fleet.nodes);
-  const ours = fleet.mirrors.filter(({ isElsewhere }) => !isElsewhere);
+  const ours = fleet.mirrors
+    .filter(({ isElsewhere }) => !isElsewhere)
+    .map((mirror) => ({ ...mirror, disk: mirror.disk ?? state.disks.get(mirror.name) }));
+  for (const { name, disk } of ours) if (disk !== undefined) state.disks.set(name, disk);
   const placed = placeMirrors(fleet.nodes, ours);
   state.placed = placed;
   const moving = new Map([...fleet.moves].filter(([, move]) => isUnderway(move)));
