@@ -58,7 +58,7 @@ const commands: Readonly<Record<string, Entry>> = {
     () => import('./commands/worker.ts'),
   ],
   fleet: [
-    'status, drain: the workers of a folder of mirrors, and what each of them serves',
+    'status, drain, move: the workers of a folder of mirrors, and what each of them serves',
     () => import('./commands/fleet.ts'),
   ],
   console: ['look at mirrors in the browser, and act there', () => import('./commands/console.ts')],

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import type { Command } from 'commander';
 import type { CommandPart, Shell } from '../cli/compose/process-shell.ts';
 import { print } from '../cli/lookup/snapshot-command.ts';
@@ -8,14 +9,25 @@ import { loadConfig } from '../config/load-config.ts';
 import { Invalid, renderProblem } from '../domain/errors.ts';
 import { counted } from '../domain/values/counted.ts';
 import { systemClock } from '../http/system-clock.ts';
+import {
+  askToMove,
+  followMove,
+  movedWords,
+  type MovePlan,
+  movingWords,
+  planMove,
+} from '../worker/moves/request-move.ts';
 import { isRefused, openMirrorFolder } from '../worker/mirror-folder.ts';
 import {
   drainNode,
   type Fleet,
+  type FleetMirror,
   type FleetNode,
   readFleet,
   unserved,
 } from '../worker/placement/fleet-store.ts';
+import { mirrorsWithoutDisk, missingDiskWords } from '../worker/placement/missing-disks.ts';
+import { moveStore } from '../worker/placement/move-store.ts';
 import { weightOf } from '../worker/placement/place-mirrors.ts';
 import { connectQuickly, type Quick } from '../worker/queues/redis-connections.ts';
 import { namedTwice, workable, type Workable } from '../worker/workable-config.ts';
@@ -34,6 +46,12 @@ export const parts: readonly CommandPart[] = [
     options: drainOptions,
     run: drain,
   },
+  {
+    name: 'move',
+    summary: 'copy a mirror to the disk of another worker, which serves it from then on',
+    options: moveOptions,
+    run: move,
+  },
 ];
 
 interface Flags {
@@ -41,6 +59,7 @@ interface Flags {
   mirrors?: string;
   json?: true;
   undo?: true;
+  to?: string;
 }
 
 function fleetOptions(command: Command): void {
@@ -54,6 +73,12 @@ function drainOptions(command: Command): void {
   command.argument('<node>', 'the name of a worker in `fleet status`, or how it begins');
   fleetOptions(command);
   command.option('--undo', 'let it have mirrors again');
+}
+
+function moveOptions(command: Command): void {
+  command.argument('<mirror>', 'the name of a mirror');
+  fleetOptions(command);
+  command.requiredOption('--to <node>', 'the name of a worker in `fleet status`, or how it begins');
 }
 
 interface Row {
@@ -70,15 +95,22 @@ async function status(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<Flags>();
   const nodes: Row[] = [];
   const withoutHome: string[] = [];
+  const missing: FleetMirror[] = [];
+  const moves: { mirror: string; from: string; to: string; state: string }[] = [];
   await withFleets(flags, shell, async (fleet, mirrors) => {
     nodes.push(...fleet.nodes.map((node) => rowOf(node, fleet)));
-    withoutHome.push(
-      ...unserved(fleet)
-        .map(({ name }) => name)
-        .filter((name) => mirrors.includes(name)),
-    );
+    const free = unserved(fleet).map(({ name }) => name);
+    withoutHome.push(...free.filter((name) => mirrors.includes(name)));
+    missing.push(...mirrorsWithoutDisk(fleet).filter(({ name }) => mirrors.includes(name)));
+    for (const [mirror, { from, to, state }] of fleet.moves)
+      moves.push({ mirror, from, to, state });
   });
-  print({ document: { nodes, withoutHome }, lines: linesOf(nodes, withoutHome) }, flags, shell);
+  const withoutDisk = missing.map(({ name, diskHost: host }) => ({ mirror: name, host }));
+  const going = moves.map(
+    ({ mirror, from, to }) => `${mirror} is being moved from ${from} to ${to}.`,
+  );
+  const lines = [...linesOf(nodes, withoutHome), ...missingDiskWords(missing), ...going];
+  print({ document: { nodes, withoutHome, withoutDisk, moves }, lines }, flags, shell);
   return exitCode('done');
 }
 
@@ -123,34 +155,102 @@ async function drain(command: Command, shell: Shell): Promise<number> {
   const isDraining = flags.undo !== true;
   let others = 0;
   const found: string[] = [];
-  await withFleets(flags, shell, async ({ nodes }, _, quick) => {
-    const named = nodes.filter(({ name }) => name === asked);
-    const [node, ...more] = named.length > 0 ? named : nodes.filter(startsWith(asked));
-    if (more.length > 0) throw new Invalid(`${asked} is the beginning of several workers' names`);
+  const stay: string[] = [];
+  await withFleets(flags, shell, async (fleet, _, quick) => {
+    const { nodes } = fleet;
+    const node = nodeNamed(asked, nodes);
     if (!node || !(await drainNode(quick, node.name, isDraining))) return;
     found.push(node.name);
-    others = nodes.filter((one) => one.name !== node.name && !one.isDraining).length;
+    const takers = nodes.filter((one) => one.name !== node.name && !one.isDraining);
+    others += takers.length;
+    stay.push(...boundTo(node.name, takers, fleet));
   });
   const [node] = found;
-  if (node === undefined) {
-    throw new Invalid(`no living worker is named ${asked}`, { fix: 'look at `fleet status`' });
-  }
-  const lines = [isDraining ? drainWords(node, others) : `${node} may have mirrors again.`];
-  print({ document: { node, draining: isDraining, others }, lines }, flags, shell);
+  if (node === undefined) throw noNode(asked);
+  const lines = isDraining ? drainWords(node, others, stay) : [`${node} may have mirrors again.`];
+  print({ document: { node, draining: isDraining, others, stay }, lines }, flags, shell);
   return exitCode('done');
 }
 
-const startsWith =
-  (beginning: string) =>
-  ({ name }: FleetNode): boolean =>
-    beginning !== '' && name.startsWith(beginning);
+/** Returns the node with this name, or whose name begins so. Throws Invalid if several do. */
+function nodeNamed(asked: string, nodes: readonly FleetNode[]): FleetNode | undefined {
+  const named = nodes.filter(({ name }) => name === asked);
+  const like = nodes.filter(({ name }) => asked !== '' && name.startsWith(asked));
+  const [node, ...more] = named.length > 0 ? named : like;
+  if (more.length === 0) return node;
+  throw new Invalid(`${asked} is the beginning of several workers' names`);
+}
 
-function drainWords(node: string, others: number): string {
-  if (others > 0) {
-    return `${node} gives its mirrors away, each after its current run, and takes none.`;
+function noNode(asked: string): Invalid {
+  return new Invalid(`no living worker is named ${asked}`, { fix: 'look at `fleet status`' });
+}
+
+function drainWords(node: string, others: number, stay: readonly string[]): string[] {
+  if (others === 0) {
+    const reason = `${node} takes no more mirrors, but keeps those it has: no other worker takes them`;
+    return [renderProblem({ reason, fix: 'start another worker' })];
   }
-  const reason = `${node} takes no more mirrors, but keeps those it has: no other worker takes them`;
-  return renderProblem({ reason, fix: 'start another worker' });
+  const gives = `${node} gives its mirrors away, each after its current run, and takes none.`;
+  if (stay.length === 0) return [gives];
+  const reason = `it keeps ${stay.join(', ')}: no other worker has their disk`;
+  return [gives, renderProblem({ reason, fix: 'move them with `fleet move`' })];
+}
+
+/** Returns the mirrors of a worker whose disk none of the others has. */
+function boundTo(node: string, others: readonly FleetNode[], { mirrors }: Fleet): string[] {
+  const disks = new Set(others.flatMap(({ disks: own }) => Object.keys(own)));
+  const own = mirrors.filter(({ home }) => home === node);
+  const bound = own.filter(({ disk }) => disk !== undefined && !disks.has(disk));
+  return bound.map(({ name }) => name);
+}
+
+async function move(command: Command, shell: Shell): Promise<number> {
+  const flags = command.opts<Flags>();
+  const [mirror = ''] = command.args;
+  const { to = '' } = flags;
+  const configs = await configsOf(flags, shell);
+  const config = configs.find((one) => one.mirror === mirror);
+  if (!config) {
+    throw new Invalid(`no usable file names the mirror ${mirror}`, {
+      fix: 'name one of the mirrors in the folder',
+    });
+  }
+  const quick = connectQuickly(config.redis);
+  try {
+    const fleet = await readFleet(quick, [mirror]);
+    const node = nodeNamed(to, fleet.nodes);
+    if (!node) throw noNode(to);
+    const plan = planMove(fleet, mirror, node);
+    if (plan) await moveBy(plan, mirror, { flags, shell, quick });
+    else {
+      const document = { mirror, from: node.name, to: node.name, moved: false };
+      print({ document, lines: [`${mirror} is on ${node.name} already.`] }, flags, shell);
+    }
+    return exitCode('done');
+  } finally {
+    quick.close();
+  }
+}
+
+async function moveBy(
+  plan: MovePlan,
+  mirror: string,
+  { flags, shell, quick }: { flags: Flags; shell: Shell; quick: Quick },
+): Promise<void> {
+  const began = systemClock.monotonic();
+  const id = randomBytes(8).toString('hex');
+  const { from, to } = plan;
+  await askToMove(quick, { mirror, id, plan });
+  shell.note(`crm-mirror: ${mirror}: ${from} sends it to ${to}, once its current run has ended`);
+  const told = await followMove(moveStore(quick, mirror, id), {
+    clock: systemClock,
+    stop: shell.stop,
+    tell: (news) => shell.progress(movingWords(mirror, news)),
+  });
+  const ms = Math.round(systemClock.monotonic() - began);
+  const { people, entries, files, kept = null } = told;
+  const document = { mirror, from, to, moved: true, people, entries, files, kept, ms };
+  print({ document, lines: movedWords(document) }, flags, shell);
 }
 
 /** Calls `act` with the fleet of each Redis that the configurations name. */

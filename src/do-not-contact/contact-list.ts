@@ -35,6 +35,8 @@ export interface DoNotContactList {
   reached(): number;
   /** Returns the number of the newest entry; later entries have greater numbers. */
   newest(): number;
+  /** Returns the number of entries, ended ones included. */
+  size(): number;
   /** After every later write, once it is on disk, calls `told` with the number of writes. */
   follow(told: (reached: number) => void): void;
   /**
@@ -98,6 +100,7 @@ export function ledgerIn(
   const newest = newestIn(statements);
   const erased = erasuresIn(statements, newest);
   const first = statements.prepare<[], { one: 1 }>('select 1 one from entry limit 1');
+  const size = statements.prepare<[], { n: number }>('select count(*) n from entry');
   const isEmpty = (): boolean => first.get() === undefined;
   const shared = {
     id,
@@ -105,6 +108,7 @@ export function ledgerIn(
     concerning: (who: Identity) => patiently(() => (isEmpty() ? [] : concerning(hashes(who)))),
     reached: () => patiently(reached),
     newest: () => patiently(newest),
+    size: () => patiently(() => size.get()?.n ?? 0),
     copy: async (file: string, signal: AbortSignal) => copyOf(db, file, { signal }),
     erased: () => {
       const isErased = patiently(erased);

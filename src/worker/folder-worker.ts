@@ -14,11 +14,14 @@ import type { ConsoleFleet } from '../console/pages/fleet.ts';
 import { type FolderFiles, isRefused, openMirrorFolder } from './mirror-folder.ts';
 import { serve } from './mirror-service.ts';
 import { drainNode, readFleet } from './placement/fleet-store.ts';
+import { createMirrorMoves, type MirrorMoves } from './moves/mirror-moves.ts';
 import { createFleetMember, type FleetMember } from './placement/fleet-member.ts';
 import { shareConnections, type SharedConnections } from './queues/shared-connections.ts';
 import { createServedMirrors, type ServedMirrors } from './served-mirrors.ts';
 import { workable, type Workable } from './workable-config.ts';
 import { openServer, type WorkerServer } from './worker-server.ts';
+
+const randomHex = (bytes: number): string => randomBytes(bytes).toString('hex');
 
 /**
  * Serves the folder. Throws Invalid if the folder cannot be read, or its server cannot listen. A
@@ -33,7 +36,7 @@ export async function serveFolder(path: string, outer: Shell): Promise<void> {
     note: shell.note,
   });
   const host = hostname();
-  const connections = shareConnections(`${host}-${randomBytes(4).toString('hex')}`, systemClock);
+  const connections = shareConnections(`${host}-${randomHex(4)}`, systemClock);
   let server: WorkerServer | undefined;
   const fleets = createFleets({ shell, connections, host }, (isLent) => mirrors.release(isLent));
   const mirrors: ServedMirrors = createServedMirrors({
@@ -89,32 +92,45 @@ function createFleets(
   moved: (isLent: (mirror: string) => boolean) => void,
 ) {
   const known = new Map<string, FleetMember & { fleet: ConsoleFleet }>();
+  const moves: MirrorMoves[] = [];
+  let files = new Map<string, Workable>();
   const to = (url: string): FleetMember | undefined => {
     const { node, quick } = connections.to(url);
     const before = known.get(url);
     if (before || !node) return before;
-    const own = quick();
-    const parts = { node, quick: own, clock: systemClock, host };
-    const member = createFleetMember({ ...parts, note: shell.note, moved });
+    const parts = { quick: quick(), clock: systemClock, randomHex, note: shell.note };
+    const own = createMirrorMoves({
+      ...parts,
+      node: node.name,
+      stop: shell.stop,
+      configOf: (mirror) => files.get(mirror),
+      mirrors: () => files.keys(),
+    });
+    const member = createFleetMember({ ...parts, node, host, moved, seen: own.act });
     const fleet: ConsoleFleet = {
       node: node.name,
-      read: async () => readFleet(own),
-      drain: async (name, isDraining) => drainNode(own, name, isDraining),
+      read: async () => readFleet(parts.quick),
+      drain: async (name, isDraining) => drainNode(parts.quick, name, isDraining),
     };
     known.set(url, { ...member, fleet });
+    moves.push(own);
     return member;
   };
   return {
     to,
     known: () => [...known.values()].map(({ fleet }) => fleet),
     join(configs: readonly Workable[]): void {
+      files = new Map(configs.map((config) => [config.mirror, config]));
       const urls = new Set([...known.keys(), ...configs.map(({ redis }) => redis)]);
       for (const url of urls) {
         const own = configs.filter(({ redis }) => redis === url);
-        to(url)?.join(own.map(({ mirror }) => mirror));
+        to(url)?.join(own);
       }
     },
-    quit: async () => Promise.all([...known.values()].map(async (one) => one.quit())),
+    async quit() {
+      await Promise.all(moves.map(async (one) => one.close()));
+      await Promise.all([...known.values()].map(async (one) => one.quit()));
+    },
   };
 }
 

@@ -1,9 +1,12 @@
 /** Claims a mirror for this worker in Redis (worker/queues/assignment-store.ts). */
 import { randomBytes } from 'node:crypto';
+import { hostname } from 'node:os';
+import { dirname } from 'node:path';
 import { Busy, isExpected } from '../domain/errors.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { AssignmentStore, Claim } from './queues/assignment-store.ts';
 import { aliveMs } from './queues/fleet-keys.ts';
+import { diskOf } from '../snapshot/database/snapshot-disk.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import { copiedAt } from '../cli/compose/snapshot-marks.ts';
 
@@ -18,6 +21,8 @@ export interface MirrorAssignment {
 }
 
 const name = 'snapshot-id';
+
+const randomHex = (bytes: number): string => randomBytes(bytes).toString('hex');
 
 /** The error for each refused claim. */
 const why: Record<Exclude<Claim['is'], 'home'>, (mirror: string) => Busy> = {
@@ -35,16 +40,30 @@ const why: Record<Exclude<Claim['is'], 'home'>, (mirror: string) => Busy> = {
         'start the worker where that one is, put a backup of it back, or give it up aloud with ' +
         '`worker --accept-lost-snapshot`',
     }),
+  moving: (mirror) =>
+    new Busy(`${mirror} is being moved to another disk`, {
+      fix: 'this one waits until it is over',
+    }),
+  apart: (mirror) =>
+    new Busy(`the snapshot of ${mirror} is on another disk`, {
+      fix: 'this one stands by, until the mirror is moved to it',
+    }),
 };
+
+/** This worker's side of one mirror. */
+interface Side {
+  mirror: string;
+  path: string;
+  acceptLost: boolean;
+  clock: Clock;
+}
 
 /**
  * Creates this worker's side of the assignment. With `acceptLost`, claims succeed with any snapshot
- * while no other worker is alive.
+ * while no other worker is alive. `path` is that of the snapshot.
  */
-export function assignmentIn(
-  record: AssignmentStore,
-  { mirror, acceptLost, clock }: { mirror: string; acceptLost: boolean; clock: Clock },
-): MirrorAssignment {
+export function assignmentIn(record: AssignmentStore, own: Side): MirrorAssignment {
+  const { mirror, path, acceptLost, clock } = own;
   let refusedAt = Number.NEGATIVE_INFINITY;
   return {
     async claim(snapshot) {
@@ -57,6 +76,7 @@ export function assignmentIn(
         restored,
         acceptLost,
         stoodBy: clock.monotonic() - refusedAt < aliveMs,
+        disk: diskHere(path),
       });
       if (claim.is === 'home') {
         if (claim.generation > generation) snapshot.fence(claim.generation);
@@ -71,7 +91,8 @@ export function assignmentIn(
       try {
         const generation = snapshot.generation();
         const file = snapshot.fileNumber();
-        return await record.keep({ snapshot: idOf(snapshot), generation, file });
+        const disk = diskHere(path);
+        return await record.keep({ snapshot: idOf(snapshot), generation, file, disk });
       } catch (error) {
         if (!isExpected(error)) throw error;
         return true;
@@ -80,13 +101,19 @@ export function assignmentIn(
   };
 }
 
+/** Returns the disk of the snapshot at `path`, with the name of this machine. */
+function diskHere(path: string): string {
+  const id = diskOf(dirname(path), randomHex);
+  return id === undefined ? '' : `${id}@${hostname()}`;
+}
+
 /**
  * Returns the name of the snapshot, which all its copies share. Creates a name if there is none.
  */
 function idOf({ meta, transaction }: Snapshot): string {
   const known = meta.get(name);
   if (known !== undefined) return known;
-  const id = randomBytes(8).toString('hex');
+  const id = randomHex(8);
   transaction(() => meta.set(name, id));
   return id;
 }

@@ -168,7 +168,12 @@ function openParts(config: Workable, outer: Shell, options: ServeOptions): Parts
   const { node } = connections;
   const worker = randomBytes(8).toString('hex');
   const own = homeRecord(quick, { mirror, worker, node: node?.name });
-  const assignment = assignmentIn(own, { mirror, acceptLost, clock: systemClock });
+  const assignment = assignmentIn(own, {
+    mirror,
+    path: config.snapshot,
+    acceptLost,
+    clock: systemClock,
+  });
   const redis = watchRedis(mirror, shell, clock);
   const faults = () => redis.faults(awayMs);
   const told = { load, ended, clock, faults, node, turns };

@@ -31,10 +31,11 @@ async function twoWorkers() {
     const beat = createNodeHeartbeat(quick, node, systemClock);
     onTestFinished(() => beat.close());
     await beat.begun;
-    const mirrors = ['acme', 'beta', 'gamma'];
-    beat.join(recordOf({ host: node.slice(0, 4), since: Date.UTC(2026, 0, 5, 10), mirrors }));
+    const disks = { shared: { begun: ['acme', 'beta', 'gamma'], bare: [] } };
+    const since = Date.UTC(2026, 0, 5, 10);
+    beat.join(recordOf({ host: node.slice(0, 4), since, disks, left: [] }));
     const home = homeRecord(quick, { mirror, worker: node, node });
-    await home.keep({ snapshot: mirror, generation: 1, file: '1' });
+    await home.keep({ snapshot: mirror, generation: 1, file: '1', disk: '' });
   }
   await expect.poll(async () => (await readFleet(quick)).nodes.length).toBe(2);
   await weigh(quick, 'beta', { people: 12_345, known: undefined });

@@ -87,6 +87,7 @@ export const layers: readonly (readonly string[])[] = [
   ['console/pages'],
   ['console'],
   ['worker/notifications'],
+  ['worker/moves'],
   ['worker'],
   ['emulator/shared'],
   ['emulator/store'],

@@ -53,6 +53,7 @@ const first: Candidate = {
   restored: false,
   acceptLost: false,
   stoodBy: false,
+  disk: 'd1@web1',
 };
 
 describe.each([
@@ -157,6 +158,36 @@ test('a process that stood still finds its key gone, and checks its mirrors', as
   expect(await quick.redis.exists('crm-mirror:node:slow')).toBe(1);
 });
 
+describe('a mirror whose snapshot is on another disk', () => {
+  const other = { ...first, generation: 6, disk: 'd2@web2' };
+
+  test('is refused to a worker of a folder, which is placed, even with a later generation', async () => {
+    await inProcess('one').claim(first);
+    await inProcess('one').leave();
+    expect(await inProcess('two').claim(other)).toEqual({ is: 'apart' });
+    expect((await inProcess('two').claim({ ...other, disk: 'd1@web3' })).is).toBe('home');
+  });
+
+  test.each([
+    ['a worker of one mirror, where the files were moved to', worker, {}],
+    ['a worker that is told that the snapshot is lost', inProcess, { acceptLost: true }],
+  ])('is given to %s, and with it the disk', async (_, kind, change) => {
+    await inProcess('one').claim(first);
+    await inProcess('one').leave();
+    expect((await kind('two').claim({ ...other, ...change })).is).toBe('home');
+    await kind('two').leave();
+    expect(await inProcess('one').claim({ ...first, generation: 9 })).toEqual({ is: 'apart' });
+  });
+
+  test('is known again after Redis was emptied', async () => {
+    await inProcess('one').claim(first);
+    await redis.flush();
+    await inProcess('one').keep(first);
+    await inProcess('one').leave();
+    expect(await inProcess('two').claim(other)).toEqual({ is: 'apart' });
+  });
+});
+
 test('an emptied Redis receives the assignment again', async () => {
   await worker('one').claim(first);
   await redis.flush();
@@ -193,7 +224,12 @@ test('a worker on a copy of the snapshot never displaces the worker that serves 
     return opened;
   };
   const side = (name: string) =>
-    assignmentIn(worker(name), { mirror: 'acme', acceptLost: false, clock: systemClock });
+    assignmentIn(worker(name), {
+      mirror: 'acme',
+      path: join(folder, 'used.sqlite'),
+      acceptLost: false,
+      clock: systemClock,
+    });
   const [one, two] = [side('one'), side('two')];
   const used = open('used.sqlite');
   await one.claim(used);

@@ -16,11 +16,12 @@ const shuffled = <T>(list: readonly T[]): T[] =>
     .map(({ one }) => one);
 
 const mirrorsOf = (people: readonly (number | undefined)[]): PlacedMirror[] =>
-  people.map((n, at) => ({ name: `m${at}`, people: n, home: undefined }));
+  people.map((n, at) => ({ name: `m${at}`, people: n, home: undefined, disk: undefined }));
+/** The nodes have one disk in common, where no mirror has a snapshot yet. */
 const nodesOf = (names: string, mirrors: readonly PlacedMirror[], draining = ''): PlacedNode[] =>
   names.split('').map((name) => ({
     name,
-    mirrors: mirrors.map((one) => one.name),
+    disks: { d: { begun: [], bare: mirrors.map((one) => one.name) } },
     isDraining: draining.includes(name),
   }));
 /** The mirrors when what was decided has been done. */
@@ -113,10 +114,110 @@ test('a draining node gives all away and takes none, unless there is no other', 
 test('a mirror is placed only on nodes that know it', () => {
   const mirrors = mirrorsOf(same(4));
   const nodes = [
-    { name: 'a', mirrors: ['m0', 'm1', 'm2', 'm3'], isDraining: false },
-    { name: 'b', mirrors: ['m0'], isDraining: false },
+    { name: 'a', disks: { d: { begun: [], bare: ['m0', 'm1', 'm2', 'm3'] } }, isDraining: false },
+    { name: 'b', disks: { d: { begun: [], bare: ['m0'] } }, isDraining: false },
   ];
   const placed = placeMirrors(nodes, mirrors);
   expect(['m1', 'm2', 'm3'].map((name) => placed.get(name))).toEqual(['a', 'a', 'a']);
   expect(placed.get('m0')).toBe('b');
+});
+
+describe('a mirror is placed only where its snapshot is', () => {
+  const disk = (begun: string, bare = '') => ({
+    begun: begun.split('').filter(Boolean),
+    bare: bare.split('').filter(Boolean),
+  });
+  const node = (name: string, disks: PlacedNode['disks'], isDraining = false): PlacedNode => ({
+    name,
+    disks,
+    isDraining,
+  });
+  const of = (known: Partial<PlacedMirror>): PlacedMirror => ({
+    name: 'm',
+    people: undefined,
+    home: undefined,
+    disk: undefined,
+    ...known,
+  });
+  test.each([
+    [
+      'on the one node with its disk',
+      { disk: 'x' },
+      [node('a', { x: disk('m') }), node('b', { y: disk('', 'm') })],
+      'a',
+    ],
+    [
+      'there, too, if another node has a copy',
+      { disk: 'y' },
+      [node('a', { x: disk('m') }), node('b', { y: disk('m') })],
+      'b',
+    ],
+    [
+      'there, too, if that lost the snapshot',
+      { disk: 'y' },
+      [node('a', { x: disk('m') }), node('b', { y: disk('', 'm') })],
+      'b',
+    ],
+    [
+      'away from a home with another disk',
+      { disk: 'y', home: 'a' },
+      [node('a', { x: disk('m') }), node('b', { y: disk('m') })],
+      'b',
+    ],
+    [
+      'nowhere, if no node has its disk',
+      { disk: 'z' },
+      [node('a', { x: disk('m') }), node('b', { y: disk('m') })],
+      undefined,
+    ],
+    [
+      'at its draining home, if no other node has its disk',
+      { disk: 'x', home: 'a' },
+      [node('a', { x: disk('m') }, true), node('b', { y: disk('', 'm') })],
+      'a',
+    ],
+    [
+      'on another node with the disk of a draining one',
+      { disk: 'x', home: 'a' },
+      [
+        node('a', { x: disk('m') }, true),
+        node('b', { y: disk('', 'm') }),
+        node('c', { x: disk('m') }),
+      ],
+      'c',
+    ],
+    [
+      'where a snapshot is, if no disk is known',
+      {},
+      [node('a', { x: disk('', 'm') }), node('b', { y: disk('m') })],
+      'b',
+    ],
+    ['on a node of which no disk is known', {}, [node('a', { '': disk('', 'm') })], 'a'],
+    [
+      'not on a node whose folder has no id, if a disk is known',
+      { disk: 'x' },
+      [node('a', { '': disk('m') })],
+      undefined,
+    ],
+  ] as const)('%s', (_, known, nodes, expected) => {
+    expect(placeMirrors(nodes, [of(known)]).get('m')).toBe(expected);
+  });
+
+  test('on any node, as long as it has none: the nodes get the same number', () => {
+    const mirrors = mirrorsOf(same(12));
+    const names = mirrors.map(({ name }) => name);
+    const bare = { begun: [], bare: names };
+    const nodes = [node('a', { x: bare }), node('b', { y: bare }), node('c', { z: bare })];
+    expect(loads(mirrors, placeMirrors(nodes, mirrors))).toEqual({ a: 4, b: 4, c: 4 });
+  });
+
+  test('on a node that has too much, if no other has its disk', () => {
+    const mirrors = mirrorsOf(same(6)).map((one) => ({ ...one, disk: 'x', home: 'a' }));
+    const names = mirrors.map(({ name }) => name);
+    const nodes = [
+      node('a', { x: { begun: names, bare: [] } }),
+      node('b', { y: { begun: [], bare: names } }),
+    ];
+    expect(loads(mirrors, placeMirrors(nodes, mirrors))).toEqual({ a: 6 });
+  });
 });

@@ -11,6 +11,7 @@ import {
 import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { Invalid } from '../../domain/errors.ts';
+import { checkFile } from './file-check.ts';
 
 const pagesAtOnce = 1_000;
 
@@ -59,7 +60,7 @@ export async function copyOf(
       return pagesAtOnce;
     };
     await db.backup(`${file}.part`, { progress });
-    finish(`${file}.part`, note);
+    await finish(`${file}.part`, note);
     return part;
   } catch (error) {
     part.drop();
@@ -94,17 +95,20 @@ function partOf(file: string): BackupPart {
 }
 
 /** Converts the copy to a single file without WAL, and checks it. */
-function finish(part: string, note: (copy: Database.Database) => void = () => undefined): void {
+async function finish(part: string, note?: (copy: Database.Database) => void): Promise<void> {
+  change(part, (copy) => copy.pragma('journal_mode = delete'));
+  await checkFile(part);
+  if (note) change(part, note);
+  chmodSync(part, 0o600);
+}
+
+function change(part: string, act: (copy: Database.Database) => void): void {
   const copy = new Database(part);
   try {
-    copy.pragma('journal_mode = delete');
-    const found = String(copy.pragma('integrity_check(1)', { simple: true }));
-    if (found !== 'ok') throw new Database.SqliteError(found, 'SQLITE_CORRUPT');
-    note(copy);
+    act(copy);
   } finally {
     copy.close();
   }
-  chmodSync(part, 0o600);
 }
 
 /**

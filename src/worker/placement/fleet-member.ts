@@ -14,7 +14,11 @@ import type { Clock } from '../../domain/clock.ts';
 import { counted } from '../../domain/values/counted.ts';
 import type { NodeHeartbeat } from '../queues/node-heartbeat.ts';
 import type { Quick } from '../queues/redis-connections.ts';
+import { createDiskLocks, type DiskLocks } from './disk-locks.ts';
 import { type Fleet, readFleet, recordOf, weigh } from './fleet-store.ts';
+import { type LocalMirror, surveyDisks } from './local-disks.ts';
+import { mirrorsWithoutDisk, missingDiskWords } from './missing-disks.ts';
+import { isUnderway } from './move-store.ts';
 import { placeMirrors } from './place-mirrors.ts';
 
 /** How a mirror takes part in the placement. */
@@ -30,7 +34,7 @@ export interface Turns {
 /** This worker in the fleet. */
 export interface FleetMember extends Turns {
   /** Joins the fleet with the mirrors that the folder shows now. */
-  join(mirrors: readonly string[]): void;
+  join(mirrors: readonly LocalMirror[]): void;
   /** Leaves the fleet, so that others wait for the mirrors of this worker. Never throws. */
   quit(): Promise<void>;
 }
@@ -40,20 +44,31 @@ export interface MemberOptions {
   node: NodeHeartbeat;
   quick: Quick;
   clock: Clock;
+  /** Returns random bytes as hexadecimal digits. */
+  randomHex(bytes: number): string;
   host: string;
   note(line: string): void;
   /** Called when mirrors may have to be released: those that `isLent` returns true for. */
   moved(isLent: (mirror: string) => boolean): void;
+  /** Called with what Redis knows, each time that it was read. */
+  seen(fleet: Fleet): void;
 }
 
 /** How often Redis is asked without a change. */
 const askMs = 30_000;
 
 interface State extends MemberOptions {
+  locks: DiskLocks;
+  /** Whether a lock has to be looked for with each beat. */
+  isWatching: boolean;
   since: number;
+  /** The mirrors in the folder. */
+  mirrors: readonly LocalMirror[];
   fleet: Fleet | undefined;
   askedAt: number;
   isAsking: boolean;
+  /** Whether something changed while Redis was asked. */
+  isOutdated: boolean;
   /** The node of each mirror. */
   placed: ReadonlyMap<string, string>;
   /** The mirrors to claim. */
@@ -61,29 +76,46 @@ interface State extends MemberOptions {
   waiting: Map<string, () => void>;
   people: Map<string, number>;
   said: string;
+  /**
+   * The last known disk of each mirror. A Redis that lost its data learns the disks again from the
+   * workers that have them, and until then no other worker may begin with an empty snapshot.
+   */
+  disks: Map<string, string>;
+  /** The mirrors whose disk was missing when that was last looked for. */
+  missing: ReadonlySet<string>;
 }
 
 /** Creates the member. It joins with `join`. */
 export function createFleetMember(options: MemberOptions): FleetMember {
-  const { node, clock, host } = options;
+  const { node, clock } = options;
+  const since = clock.now();
   const state: State = {
     ...options,
-    since: clock.now(),
+    locks: createDiskLocks({ node: node.name, since, note: options.note }),
+    isWatching: false,
+    since,
+    mirrors: [],
     fleet: undefined,
     askedAt: Number.NEGATIVE_INFINITY,
     isAsking: false,
+    isOutdated: false,
     placed: new Map(),
     free: new Set(),
     waiting: new Map(),
     people: new Map(),
     said: '',
+    disks: new Map(),
+    missing: new Set(),
   };
   node.listen((changed) => {
     const isStale = clock.monotonic() - state.askedAt >= askMs;
-    if (changed !== state.fleet?.changed || isStale) void look(state);
+    if (changed !== state.fleet?.changed || isStale || state.isWatching) void look(state);
   });
   return {
-    join: (mirrors) => node.join(recordOf({ host, since: state.since, mirrors })),
+    join(mirrors) {
+      state.mirrors = mirrors;
+      tell(state);
+    },
     turn: async (mirror, stop) => turn(state, mirror, stop),
     isOthers: (mirror) => !state.free.has(mirror) && state.fleet !== undefined,
     async counted(mirror, people) {
@@ -91,7 +123,10 @@ export function createFleetMember(options: MemberOptions): FleetMember {
       const stored = await weigh(options.quick, mirror, { people, known }).catch(() => undefined);
       if (stored !== undefined) state.people.set(mirror, stored);
     },
-    quit: async () => node.quit().catch(() => undefined),
+    async quit() {
+      await node.quit().catch(() => undefined);
+      state.locks.close();
+    },
   };
 }
 
@@ -104,12 +139,27 @@ async function turn({ free, waiting }: State, mirror: string, stop: AbortSignal)
   if (waiting.get(mirror) === resolve) waiting.delete(mirror);
 }
 
+/** Tells the others which mirrors this worker has on which disk, unless they know. */
+function tell({ node, host, since, mirrors, randomHex, locks }: State): void {
+  const { disks, folders } = surveyDisks(mirrors, randomHex);
+  locks.hold(folders);
+  const kept = Object.entries(disks).filter(([disk]) => !locks.left.has(disk));
+  const left = [...locks.left];
+  node.join(recordOf({ host, since, disks: Object.fromEntries(kept), left }));
+}
+
 /** Asks Redis, and acts on the answer. Never throws; the next beat asks again. */
 async function look(state: State): Promise<void> {
+  state.isOutdated = true;
   if (state.isAsking) return;
   state.isAsking = true;
   try {
-    become(state, await readFleet(state.quick));
+    while (state.isOutdated) {
+      state.isOutdated = false;
+      become(state, await readFleet(state.quick));
+      // A snapshot may have been made, or a disk mounted.
+      tell(state);
+    }
   } catch {
     // Without Redis, everything stays as it is.
   } finally {
@@ -121,19 +171,29 @@ function become(state: State, fleet: Fleet): void {
   const { node, clock, waiting, people } = state;
   state.fleet = fleet;
   state.askedAt = clock.monotonic();
-  const ours = fleet.mirrors.filter(({ isElsewhere }) => !isElsewhere);
+  state.isWatching = state.locks.check(fleet.nodes);
+  const ours = fleet.mirrors
+    .filter(({ isElsewhere }) => !isElsewhere)
+    .map((mirror) => ({ ...mirror, disk: mirror.disk ?? state.disks.get(mirror.name) }));
+  for (const { name, disk } of ours) if (disk !== undefined) state.disks.set(name, disk);
   const placed = placeMirrors(fleet.nodes, ours);
   state.placed = placed;
-  const free = ours.filter(
-    ({ name, home }) => placed.get(name) === node.name && (home ?? node.name) === node.name,
-  );
+  const moving = new Map([...fleet.moves].filter(([, move]) => isUnderway(move)));
+  const free = ours.filter(({ name, home }) => {
+    const isOurs = placed.get(name) === node.name && (home ?? node.name) === node.name;
+    return isOurs && !moving.has(name);
+  });
   state.free = new Set(free.map(({ name }) => name));
   for (const mirror of fleet.mirrors) {
     if (mirror.people !== undefined) people.set(mirror.name, mirror.people);
   }
   say(state, fleet);
+  sayMissing(state, fleet);
   for (const { name } of free) waiting.get(name)?.();
-  state.moved((mirror) => (placed.get(mirror) ?? node.name) !== node.name);
+  state.moved((mirror) => {
+    return moving.has(mirror) || (placed.get(mirror) ?? node.name) !== node.name;
+  });
+  state.seen(fleet);
 }
 
 /** Prints how the mirrors are shared, when that has changed. A worker that is alone has all. */
@@ -149,4 +209,12 @@ function say(state: State, { nodes, mirrors }: Fleet): void {
   if (line === said) return;
   state.said = line;
   note(`crm-mirror: ${line}`);
+}
+
+/** Prints once which mirrors nobody can serve, because their disk is missing. */
+function sayMissing(state: State, fleet: Fleet): void {
+  const missing = mirrorsWithoutDisk(fleet);
+  const news = missing.filter(({ name }) => !state.missing.has(name));
+  state.missing = new Set(missing.map(({ name }) => name));
+  for (const line of missingDiskWords(news)) state.note(`crm-mirror: ${line}`);
 }

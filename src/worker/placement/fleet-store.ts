@@ -5,19 +5,26 @@ import { aliveKeyOf } from '../queues/assignment-store.ts';
 import { fleetChanged, fleetKeys } from '../queues/fleet-keys.ts';
 import { nodeKeys } from '../queues/node-heartbeat.ts';
 import type { Quick } from '../queues/redis-connections.ts';
-import { type PlacedMirror, type PlacedNode, weightOf } from './place-mirrors.ts';
+import { type Move, movesIn } from './move-store.ts';
+import { type Disks, type PlacedMirror, type PlacedNode, weightOf } from './place-mirrors.ts';
 
 /** A worker that is alive. */
 export interface FleetNode extends PlacedNode {
   host: string;
   /** When it started, in milliseconds since the epoch. */
   since: number;
+  /** The disks that it has, but has left because locks do not work there (disk-locks.ts). */
+  left: readonly string[];
+  /** When it last showed that it is alive, in milliseconds since the epoch by Redis' clock. */
+  beatAt: number;
 }
 
 /** A mirror that a worker of the fleet knows. */
 export interface FleetMirror extends PlacedMirror {
   /** Whether a process has it that is not of the fleet. */
   isElsewhere: boolean;
+  /** A machine that has its disk; undefined if the disk is not known. */
+  diskHost: string | undefined;
 }
 
 /** What Redis knows of the fleet. */
@@ -26,22 +33,31 @@ export interface Fleet {
   changed: string;
   nodes: FleetNode[];
   mirrors: FleetMirror[];
+  /** The mirrors that are being moved to another disk. */
+  moves: ReadonlyMap<string, Move>;
 }
+
+const names = z.array(z.string());
 
 const recordSchema = z.object({
   host: z.string(),
   since: z.number(),
-  mirrors: z.array(z.string()),
+  disks: z.record(z.string(), z.object({ begun: names, bare: names })),
+  left: names,
 });
 
 /** Returns the record with which a worker joins the fleet. */
-export function recordOf(node: Pick<FleetNode, 'host' | 'since' | 'mirrors'>): string {
-  const { host, since, mirrors } = node;
-  return JSON.stringify({ host, since, mirrors: mirrors.toSorted() });
+export function recordOf(node: Omit<FleetNode, 'name' | 'isDraining' | 'beatAt'>): string {
+  const { host, since, disks, left } = node;
+  return JSON.stringify({ host, since, disks, left });
+}
+
+/** Returns the names of the mirrors in a node's folder. */
+function mirrorsOf({ disks }: { disks: Disks }): string[] {
+  return Object.values(disks).flatMap(({ begun, bare }) => [...begun, ...bare]);
 }
 
 const textOf = z.string().nullable();
-const namesOf = z.array(z.string());
 const pairsOf = z.record(z.string(), z.string());
 
 /**
@@ -56,39 +72,45 @@ export async function readFleet(
     const replies = await redis
       .multi()
       .get(fleetKeys.changed)
-      .zrange(fleetKeys.nodes, '0', '-1')
+      .zrange(fleetKeys.nodes, '0', '-1', 'WITHSCORES')
       .hgetall(fleetKeys.records)
       .smembers(fleetKeys.draining)
       .hgetall(fleetKeys.people)
+      .hgetall(fleetKeys.disks)
+      .hgetall(fleetKeys.moves)
       .exec();
     return (replies ?? []).map(([error, value]) => {
       if (error) throw error;
       return value;
     });
   });
-  const [changed, listed, records, draining, people] = z
-    .tuple([textOf, namesOf, pairsOf, namesOf, pairsOf])
+  const [changed, beats, records, draining, people, disks, moves] = z
+    .tuple([textOf, names, pairsOf, names, pairsOf, pairsOf, pairsOf])
     .parse(found);
-  const nodes = listed.flatMap((name) => {
+  const listed = beats.filter((_, at) => at % 2 === 0);
+  const nodes = listed.flatMap((name, at) => {
     const text = records[name];
+    const beatAt = Number(beats[2 * at + 1]);
     if (text === undefined) return [];
     const record = recordSchema.parse(parseJson(text));
-    return [{ name, ...record, isDraining: draining.includes(name) }];
+    return [{ name, ...record, beatAt, isDraining: draining.includes(name) }];
   });
-  const known = nodes.flatMap(({ mirrors }) => mirrors);
-  const names = [...new Set([...known, ...others])].toSorted();
-  const homes = await homesOf({ redis, ask }, names, listed);
-  const mirrors = names.map((name) => {
+  const all = [...new Set([...nodes.flatMap(mirrorsOf), ...others])].toSorted();
+  const homes = await homesOf({ redis, ask }, all, listed);
+  const mirrors = all.map((name) => {
     const counted = people[name];
     const home = homes.get(name);
+    const [disk, diskHost] = disks[name]?.split('@') ?? [];
     return {
       name,
       people: counted === undefined ? undefined : Number(counted),
       home: home === 'elsewhere' ? undefined : home?.node,
       isElsewhere: home === 'elsewhere',
+      disk,
+      diskHost,
     };
   });
-  return { changed: changed ?? '', nodes, mirrors };
+  return { changed: changed ?? '', nodes, mirrors, moves: movesIn(moves) };
 }
 
 /** Returns the mirrors that no process serves. */

@@ -12,6 +12,12 @@
  *   or does not know the mirror)
  *   that no node may serve               where it is at home, if that node is alive
  *
+ * A node may serve a mirror that it knows, unless it is draining, and
+ *
+ *   the snapshot of the mirror is        if
+ *   on a known disk                      the node has this disk
+ *   on no known disk                     the node has a snapshot of it, or no node has one
+ *
  * The best node is the one with the highest random weight for the mirror (rendezvous hashing). A
  * node has room for a mirror as long as it is not overfull with it: as its share of the weight of
  * all mirrors does not exceed the mean by more than a tenth. The result, once it is true, is placed
@@ -22,9 +28,17 @@ import { createHash } from 'node:crypto';
 /** A worker that is alive. */
 export interface PlacedNode {
   name: string;
-  /** The names of the mirrors in its folder. */
-  mirrors: readonly string[];
+  disks: Disks;
   isDraining: boolean;
+}
+
+/** The mirrors in the folder of a node, by the id of the disk that their snapshots are on. */
+export type Disks = Readonly<Record<string, MirrorsOnDisk>>;
+
+/** The names of the mirrors that have a snapshot there, and of those that have none yet. */
+interface MirrorsOnDisk {
+  begun: readonly string[];
+  bare: readonly string[];
 }
 
 /** What is known of a mirror. */
@@ -34,6 +48,8 @@ export interface PlacedMirror {
   people: number | undefined;
   /** The name of the node that serves it; undefined if none does. */
   home: string | undefined;
+  /** The id of the disk that its snapshot is on; undefined if that is not known. */
+  disk: string | undefined;
 }
 
 /** How much a node may have more than the mean. */
@@ -64,8 +80,8 @@ export function placeMirrors(
   mirrors: readonly PlacedMirror[],
 ): Map<string, string> {
   const takers = nodes.filter(({ isDraining }) => !isDraining).toSorted(byName);
-  const knowing = new Map(takers.map((node) => [node.name, new Set(node.mirrors)]));
-  const all = mirrors.map((mirror) => candidateOf(mirror, knowing)).toSorted(heaviestFirst);
+  const places = placesOn(takers);
+  const all = mirrors.map((mirror) => candidateOf(mirror, places)).toSorted(heaviestFirst);
   const placeable = all.filter((one) => one.nodes.length > 0);
   const total = placeable.reduce((sum, { weight }) => sum + weight, 0);
   const most = (total / Math.max(1, takers.length)) * bound;
@@ -84,15 +100,41 @@ export function placeMirrors(
   return state.placed;
 }
 
-function candidateOf(
-  mirror: PlacedMirror,
-  knowing: ReadonlyMap<string, ReadonlySet<string>>,
-): Candidate {
-  const nodes = [...knowing]
-    .filter(([, known]) => known.has(mirror.name))
-    .map(([node]) => ({ node, score: scoreOf(mirror.name, node) }))
+/** Where a node has the snapshot of a mirror, or would have it. */
+interface Place {
+  node: string;
+  disk: string;
+  isBegun: boolean;
+}
+
+/** Returns the places of each mirror on these nodes. */
+function placesOn(nodes: readonly PlacedNode[]): Map<string, Place[]> {
+  const places = new Map<string, Place[]>();
+  const add = (mirror: string, place: Place): void => {
+    const known = places.get(mirror);
+    if (known) known.push(place);
+    else places.set(mirror, [place]);
+  };
+  for (const { name: node, disks } of nodes) {
+    for (const [disk, { begun, bare }] of Object.entries(disks)) {
+      for (const mirror of begun) add(mirror, { node, disk, isBegun: true });
+      for (const mirror of bare) add(mirror, { node, disk, isBegun: false });
+    }
+  }
+  return places;
+}
+
+function candidateOf(mirror: PlacedMirror, places: ReadonlyMap<string, Place[]>): Candidate {
+  const nodes = allowed(mirror, places.get(mirror.name) ?? [])
+    .map(({ node }) => ({ node, score: scoreOf(mirror.name, node) }))
     .toSorted((a, b) => (a.score < b.score ? 1 : -1));
   return { ...mirror, weight: weightOf(mirror), nodes: nodes.map(({ node }) => node) };
+}
+
+function allowed({ disk }: PlacedMirror, places: readonly Place[]): readonly Place[] {
+  if (disk !== undefined) return places.filter((place) => place.disk === disk);
+  const begun = places.filter(({ isBegun }) => isBegun);
+  return begun.length > 0 ? begun : places;
 }
 
 function byName(a: { name: string }, b: { name: string }): number {

@@ -17,6 +17,9 @@
  *                                                                         becomes the latest
  *                                             else                        older
  *   another snapshot                          any                         older
+ *   that the snapshot is being moved          any                         moving
+ *   that the snapshot is on another disk      any, and is a worker of a   apart
+ *                                             folder, which is placed
  *
  * A worker that has been silent for fifteen seconds counts as dead. With `acceptLost`, a worker
  * becomes the home in every case in which no other worker is alive.
@@ -26,7 +29,7 @@
  * (node-heartbeat.ts). It learns from a set of the process which mirrors it has lost.
  */
 import { z } from 'zod';
-import { aliveMs, fleetChanged } from './fleet-keys.ts';
+import { aliveMs, fleetChanged, fleetKeys } from './fleet-keys.ts';
 import { nodeKeys } from './node-heartbeat.ts';
 import { prefix } from './queue-names.ts';
 import type { Quick } from './redis-connections.ts';
@@ -44,6 +47,8 @@ export interface Candidate {
   acceptLost: boolean;
   /** Whether this worker was told to stand by within the last fifteen seconds. */
   stoodBy: boolean;
+  /** The disk of the snapshot, as fleet-keys.ts describes it; '' if its folder has no id. */
+  disk: string;
 }
 
 /** The result of a claim. `home` means that the mirror is assigned to this worker. */
@@ -52,6 +57,10 @@ export type Claim =
   | { is: 'home'; generation: number }
   | { is: 'taken' }
   | { is: 'older'; generation: number }
+  /** The snapshot is being copied to another disk. */
+  | { is: 'moving' }
+  /** The snapshot of the mirror is on the disk of other workers. */
+  | { is: 'apart' }
   /** Redis is empty, so the previous home gets time to register again. */
   | { is: 'untold' };
 
@@ -64,7 +73,7 @@ export interface AssignmentStore {
    * seconds, or when the heartbeat of the process says so. If Redis was emptied, stores the
    * assignment again.
    */
-  keep(own: Pick<Candidate, 'snapshot' | 'generation' | 'file'>): Promise<boolean>;
+  keep(own: Pick<Candidate, 'snapshot' | 'generation' | 'file' | 'disk'>): Promise<boolean>;
   /** Releases the mirror, so that another worker can claim it immediately. */
   leave(): Promise<void>;
   /** Returns whether any worker is alive. */
@@ -84,10 +93,19 @@ local function living(value)
 end
 `;
 
-const claimScript = `${livingScript}${fleetChanged}
+/** Stores the disk of a mirror, and compares it with another one. */
+const diskScript = `
+local function idOf(disk) return disk and string.match(disk, '^[^@]+') end
+local function onDisk(mirror, disk)
+  if disk ~= '' then redis.call('HSET', '${fleetKeys.disks}', mirror, disk) end
+end
+`;
+
+const claimScript = `${livingScript}${diskScript}${fleetChanged}
 local worker, snapshot = ARGV[1], ARGV[2]
 local generation, restored, accept = tonumber(ARGV[3]), ARGV[4] == '1', ARGV[5] == '1'
 local stoodBy, ms, file = ARGV[6] == '1', ARGV[7], ARGV[8]
+local mirror, disk, isPlaced = ARGV[10], ARGV[11], nodeIn(ARGV[9])
 local known = redis.call('HGET', KEYS[1], 'snapshot')
 local latest = tonumber(redis.call('HGET', KEYS[1], 'generation') or '0')
 local mine = known == snapshot
@@ -98,6 +116,14 @@ if another and (restored or not (mine and there == file and generation > latest)
   return cjson.encode({ is = 'taken' })
 end
 if not known and stoodBy then return cjson.encode({ is = 'untold' }) end
+local move = redis.call('HGET', '${fleetKeys.moves}', mirror)
+if move and cjson.decode(move).state == 'sending' and not accept then
+  return cjson.encode({ is = 'moving' })
+end
+local its = idOf(redis.call('HGET', '${fleetKeys.disks}', mirror))
+if isPlaced and not accept and its and its ~= idOf(disk) then
+  return cjson.encode({ is = 'apart' })
+end
 if known and not accept and not (mine and (generation > latest or restored)) then
   return cjson.encode({ is = 'older', generation = latest })
 end
@@ -105,22 +131,24 @@ if mine and generation <= latest then generation = latest + 1 end
 local node = another and nodeIn(alive)
 if node then
   local lost = '${nodeKeys}' .. node .. ':lost'
-  redis.call('SADD', lost, ARGV[10])
+  redis.call('SADD', lost, mirror)
   redis.call('PEXPIRE', lost, ms)
 end
 redis.call('HSET', KEYS[1], 'snapshot', snapshot, 'generation', generation, 'worker', worker,
   'file', file)
 redis.call('SET', KEYS[2], ARGV[9], 'PX', ms)
+onDisk(mirror, disk)
 fleetChanged()
 return cjson.encode({ is = 'home', generation = generation })
 `;
 
-const keepScript = `
+const keepScript = `${diskScript}
 local worker = redis.call('HGET', KEYS[1], 'worker')
 if worker and worker ~= ARGV[1] then return 0 end
 redis.call('HSET', KEYS[1], 'snapshot', ARGV[2], 'generation', ARGV[3], 'worker', ARGV[1],
   'file', ARGV[5])
 redis.call('SET', KEYS[2], ARGV[6], 'PX', ARGV[4])
+onDisk(ARGV[7], ARGV[8])
 return 1
 `;
 
@@ -140,6 +168,8 @@ const answer = z.discriminatedUnion('is', [
   z.object({ is: z.literal('home'), generation: z.number() }),
   z.object({ is: z.literal('taken') }),
   z.object({ is: z.literal('untold') }),
+  z.object({ is: z.literal('moving') }),
+  z.object({ is: z.literal('apart') }),
   z.object({ is: z.literal('older'), generation: z.number() }),
 ]);
 
@@ -170,14 +200,16 @@ export function homeRecord(
   const run = (script: string, ...values: (string | number)[]): Promise<unknown> =>
     ask(() => redis.eval(script, 2, record, alive, ...values));
   return {
-    async claim({ snapshot, generation, file, restored, acceptLost, stoodBy }) {
+    async claim({ snapshot, generation, file, restored, acceptLost, stoodBy, disk }) {
       const flags = [restored, acceptLost, stoodBy].map(Number);
-      const own = [worker, snapshot, generation, ...flags, signMs, file, sign, mirror];
+      const own = [worker, snapshot, generation, ...flags, signMs, file, sign, mirror, disk];
       const told = await run(claimScript, ...own);
       return answer.parse(JSON.parse(String(told)));
     },
-    keep: async ({ snapshot, generation, file }) =>
-      (await run(keepScript, worker, snapshot, generation, signMs, file, sign)) === 1,
+    async keep({ snapshot, generation, file, disk }) {
+      const own = [worker, snapshot, generation, signMs, file, sign, mirror, disk];
+      return (await run(keepScript, ...own)) === 1;
+    },
     leave: async () => void (await run(leaveScript, sign)),
     isServed: async () => (await run(servedScript)) === 1,
   };

@@ -156,9 +156,10 @@ function changed(state: State): void {
 
 /** Reads until the bell is closed. */
 async function listen(state: State): Promise<void> {
-  const { ropes, blocking, own, clock } = state;
+  const { ropes, blocking, own, clock, fleetChanged } = state;
   while (!state.isClosed) {
-    if (ropes.size === 0) {
+    // A worker of a fleet without mirrors waits for changes in it.
+    if (ropes.size === 0 && !fleetChanged) {
       await new Promise<void>((resolve) => (state.begin = resolve));
       state.begin = undefined;
       continue;

@@ -6,11 +6,16 @@
 import { createCipheriv, createDecipheriv, hkdfSync } from 'node:crypto';
 import { Invalid } from '../../domain/errors.ts';
 
-/** Encrypts and decrypts texts, in Base64. */
+/** Encrypts and decrypts. Both `open` functions throw Invalid. */
 export interface Seal {
+  /** Encrypts a text; the result is in Base64. */
   close(text: string): string;
-  /** Decrypts a text. Throws Invalid if the text was encrypted with another key or was modified. */
+  /** Decrypts a text, unless it was encrypted with another key or was modified. */
   open(sealed: string): string;
+  /** Encrypts bytes. They can be decrypted only for the same `purpose`. */
+  closeBytes(bytes: Uint8Array, purpose: string): Buffer;
+  /** Decrypts bytes, unless the key or the purpose was another one, or they were modified. */
+  openBytes(sealed: Uint8Array, purpose: string): Buffer;
 }
 
 const cipher = 'aes-256-gcm';
@@ -25,28 +30,30 @@ export function sealOf(key: string, random: (bytes: number) => Uint8Array): Seal
   const secret = Buffer.from(
     hkdfSync('sha256', Buffer.from(key, 'hex'), '', 'crm-mirror seal 1', 32),
   );
+  const closeBytes = (bytes: Uint8Array, purpose: string): Buffer => {
+    const nonce = random(nonceBytes);
+    const closing = createCipheriv(cipher, secret, nonce).setAAD(Buffer.from(purpose));
+    const body = Buffer.concat([closing.update(bytes), closing.final()]);
+    return Buffer.concat([nonce, closing.getAuthTag(), body]);
+  };
+  const openBytes = (bytes: Uint8Array, purpose: string): Buffer => {
+    const body = nonceBytes + tagBytes;
+    try {
+      const opening = createDecipheriv(cipher, secret, bytes.subarray(0, nonceBytes));
+      opening.setAAD(Buffer.from(purpose));
+      opening.setAuthTag(bytes.subarray(nonceBytes, body));
+      return Buffer.concat([opening.update(bytes.subarray(body)), opening.final()]);
+    } catch (error) {
+      throw new Invalid('this was encrypted with the key of another do-not-contact list', {
+        fix: 'let the configurations of caller and worker name the same ledgerKeyFile',
+        cause: error,
+      });
+    }
+  };
   return {
-    close(text) {
-      const nonce = random(nonceBytes);
-      const closing = createCipheriv(cipher, secret, nonce);
-      const body = Buffer.concat([closing.update(text, 'utf8'), closing.final()]);
-      return Buffer.concat([nonce, closing.getAuthTag(), body]).toString('base64');
-    },
-    open(sealed) {
-      const bytes = Buffer.from(sealed, 'base64');
-      const body = nonceBytes + tagBytes;
-      try {
-        const opening = createDecipheriv(cipher, secret, bytes.subarray(0, nonceBytes));
-        opening.setAuthTag(bytes.subarray(nonceBytes, body));
-        return Buffer.concat([opening.update(bytes.subarray(body)), opening.final()]).toString(
-          'utf8',
-        );
-      } catch (error) {
-        throw new Invalid('this was encrypted with the key of another do-not-contact list', {
-          fix: 'let the configurations of caller and worker name the same ledgerKeyFile',
-          cause: error,
-        });
-      }
-    },
+    close: (text) => closeBytes(Buffer.from(text, 'utf8'), '').toString('base64'),
+    open: (sealed) => openBytes(Buffer.from(sealed, 'base64'), '').toString('utf8'),
+    closeBytes,
+    openBytes,
   };
 }

@@ -1,0 +1,126 @@
+/** Copies the files of a mirror, and proves that a copy is whole. */
+import { createHash } from 'node:crypto';
+import { createReadStream, existsSync, readFileSync, statSync } from 'node:fs';
+import { pipeline } from 'node:stream/promises';
+import { z } from 'zod';
+import type { Config } from '../../config/config.ts';
+import { Invalid } from '../../domain/errors.ts';
+import { readDoNotContactList } from '../../do-not-contact/list-file.ts';
+import { boundDoNotContactList } from '../../engine/context/do-not-contact-binding.ts';
+import { auditLogOf } from '../../cli/compose/audit-trail.ts';
+import { backUp, type BackupPart, copyOfText } from '../../snapshot/database/database-backup.ts';
+import { checkFile } from '../../snapshot/database/file-check.ts';
+import { lookInto, type Snapshot } from '../../snapshot/snapshot.ts';
+import { filesOf, type Places } from './move-files.ts';
+
+/** What a copy has to be. */
+export const manifestSchema = z.object({
+  people: z.number(),
+  entries: z.number(),
+  files: z.array(
+    z.object({
+      name: z.enum(['snapshot', 'ledger', 'audit', 'audit-key']),
+      bytes: z.number(),
+      sha256: z.string(),
+    }),
+  ),
+});
+export type Manifest = z.infer<typeof manifestSchema>;
+
+/** Copies the files, and returns what the original is. The caller holds the lease. */
+export async function copyMirror(config: Config, signal: AbortSignal): Promise<Manifest> {
+  const snapshot = lookInto(config.snapshot);
+  if (!snapshot) throw new Invalid(`${config.snapshot}: there is no snapshot to move`);
+  try {
+    const counts = countsIn(snapshot, config.ledger);
+    await backUp(copiesOf(config, snapshot, signal));
+    return { ...counts, files: await describe(config) };
+  } finally {
+    snapshot.close();
+  }
+}
+
+async function* copiesOf(
+  config: Config,
+  snapshot: Snapshot,
+  signal: AbortSignal,
+): AsyncGenerator<BackupPart> {
+  const copyTo = new Map(filesOf(config).map(({ name, copy }) => [name, copy]));
+  const to = (name: 'snapshot' | 'ledger' | 'audit'): string => copyTo.get(name) ?? '';
+  yield snapshot.copy(to('snapshot'), { signal });
+  if (existsSync(config.ledger.path)) {
+    const list = readDoNotContactList(config.ledger, boundDoNotContactList(snapshot.meta));
+    try {
+      yield list.copy(to('ledger'), signal);
+    } finally {
+      list.close();
+    }
+  }
+  const log = auditLogOf(config);
+  if (!log) return;
+  try {
+    yield log.copy(to('audit'), signal);
+  } finally {
+    log.close();
+  }
+  const keyCopy = copyTo.get('audit-key');
+  if (keyCopy !== undefined && existsSync(config.audit.keyFile)) {
+    yield copyOfText(readFileSync(config.audit.keyFile, 'utf8'), keyCopy);
+  }
+}
+
+async function describe(places: Places): Promise<Manifest['files']> {
+  const files: Manifest['files'] = [];
+  for (const { name, copy } of filesOf(places)) {
+    if (!existsSync(copy)) continue;
+    files.push({ name, bytes: statSync(copy).size, sha256: await hashOf(copy) });
+  }
+  return files;
+}
+
+/**
+ * Compares copies with what the original is: their bytes, their structure, and how many people and
+ * entries they have. Throws Invalid.
+ */
+export async function proveCopy(config: Config, wanted: Manifest): Promise<void> {
+  const copies = new Map(filesOf(config).map(({ name, copy }) => [name, copy]));
+  const copyOf = (name: 'snapshot' | 'ledger'): string => copies.get(name) ?? '';
+  for (const { name, sha256 } of wanted.files) {
+    const copy = copies.get(name);
+    if (copy === undefined) {
+      throw new Invalid(`the ${name} has no place here`, {
+        fix: 'let both configurations name the same audit.keyFile',
+      });
+    }
+    if ((await hashOf(copy)) !== sha256) throw new Invalid(`the copy of the ${name} is damaged`);
+    if (name !== 'audit-key') await checkFile(copy);
+  }
+  const snapshot = lookInto(copyOf('snapshot'));
+  if (!snapshot) throw new Invalid('the copy of the snapshot is empty');
+  try {
+    const place = { path: copyOf('ledger'), keyFile: config.ledger.keyFile };
+    const { people, entries } = countsIn(snapshot, place);
+    if (people === wanted.people && entries === wanted.entries) return;
+    throw new Invalid(
+      `the copy has ${people} people and ${entries} entries instead of ${wanted.people} and ${wanted.entries}`,
+    );
+  } finally {
+    snapshot.close();
+  }
+}
+
+function countsIn(snapshot: Snapshot, place: Config['ledger']) {
+  const list = readDoNotContactList(place, boundDoNotContactList(snapshot.meta));
+  try {
+    return { people: snapshot.recorded.count('contact'), entries: list.size() };
+  } finally {
+    list.close();
+  }
+}
+
+/** Returns the SHA-256 of a file in hexadecimal. */
+async function hashOf(path: string): Promise<string> {
+  const hash = createHash('sha256');
+  await pipeline(createReadStream(path), hash);
+  return hash.digest('hex');
+}

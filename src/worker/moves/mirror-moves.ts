@@ -1,0 +1,149 @@
+/**
+ * This worker's part in the moves of mirrors from disk to disk. It acts on what Redis shows of the
+ * fleet (placement/move-store.ts):
+ *
+ *   the move is    this worker is   it
+ *   asked          the target       agrees, or refuses
+ *   ready          the source       refuses if the keys differ
+ *   leaving        the source       sends the mirror once it is released
+ *   sending        the target       receives it
+ *   any, but       either           ends the move: its own part has failed before
+ *   failed here
+ *   any, and one   any              ends the move
+ *   side is dead
+ *
+ * What a move that was interrupted has left on the disk (move-files.ts) is finished as soon as
+ * Redis says where the mirror is.
+ */
+import { dirname } from 'node:path';
+import type { Config } from '../../config/config.ts';
+import type { Clock } from '../../domain/clock.ts';
+import { Interrupted, Invalid } from '../../domain/errors.ts';
+import { explain } from '../../cli/output/failure-report.ts';
+import { diskOf } from '../../snapshot/database/snapshot-disk.ts';
+import type { Fleet } from '../placement/fleet-store.ts';
+import { type Move, type MoveNews, moveStore } from '../placement/move-store.ts';
+import type { Quick } from '../queues/redis-connections.ts';
+import { finishMove } from './move-files.ts';
+import { agree, receiveMirror } from './receive-mirror.ts';
+import type { MoveSide } from './move-side.ts';
+import { checkKey, sendMirror } from './send-mirror.ts';
+
+/** The moves of a worker in one fleet. */
+export interface MirrorMoves {
+  /** Does what the fleet asks of this worker. Never throws. */
+  act(fleet: Fleet): void;
+  /** Waits for what is in progress, which the worker's `stop` interrupts. */
+  close(): Promise<void>;
+}
+
+/** What the moves need. */
+export interface MovesOptions {
+  /** The name of this worker. */
+  node: string;
+  quick: Quick;
+  clock: Clock;
+  stop: AbortSignal;
+  randomHex(bytes: number): string;
+  note(line: string): void;
+  /** Returns the configuration of a mirror; undefined if the folder has none. */
+  configOf(mirror: string): Config | undefined;
+  /** Returns the names of the mirrors in the folder. */
+  mirrors(): Iterable<string>;
+}
+
+interface State extends MovesOptions {
+  /** What is in progress, by the id of the move. */
+  working: Map<string, Promise<void>>;
+  /** The moves whose part here has failed, and why. */
+  failed: Map<string, MoveNews>;
+  /** The mirrors that may have left something on the disk. */
+  suspects: Set<string> | undefined;
+}
+
+/** Creates the moves of this worker. */
+export function createMirrorMoves(options: MovesOptions): MirrorMoves {
+  const state: State = { ...options, working: new Map(), failed: new Map(), suspects: undefined };
+  return {
+    act(fleet) {
+      state.suspects ??= new Set(options.mirrors());
+      for (const [mirror, move] of fleet.moves) {
+        state.suspects.add(mirror);
+        actOn(state, fleet, { mirror, move });
+      }
+      for (const mirror of state.suspects) finish(state, fleet, mirror);
+    },
+    close: async () => void (await Promise.all(state.working.values())),
+  };
+}
+
+interface Moving {
+  mirror: string;
+  move: Move;
+}
+
+function actOn(state: State, fleet: Fleet, { mirror, move }: Moving): void {
+  const { node, working, failed, quick } = state;
+  const alive = new Set(fleet.nodes.map(({ name }) => name));
+  const dead = [move.from, move.to].find((name) => !alive.has(name));
+  const reason = `${dead} is gone; the move of ${mirror} has ended where it was`;
+  const died: MoveNews = { is: 'failed', reason, isRefused: false };
+  const failure = failed.get(move.id) ?? (dead === undefined ? undefined : died);
+  if (failure) {
+    const { fail } = moveStore(quick, mirror, move.id);
+    void fail(failure).catch(() => undefined);
+    return;
+  }
+  if (working.has(move.id)) return;
+  const home = fleet.mirrors.find(({ name }) => name === mirror)?.home;
+  if (move.to === node && move.state === 'asked') begin(state, { mirror, move }, agree);
+  else if (move.to === node && move.state === 'sending') {
+    begin(state, { mirror, move }, receiveMirror);
+  } else if (move.from === node && move.state === 'ready') {
+    begin(state, { mirror, move }, checkKey);
+  } else if (move.from === node && move.state === 'leaving' && home === undefined) {
+    begin(state, { mirror, move }, sendMirror);
+  }
+}
+
+/** Does one part of a move, unless it fails: then ends the move. */
+function begin(
+  state: State,
+  { mirror, move }: Moving,
+  act: (side: MoveSide) => Promise<void>,
+): void {
+  const { quick, clock, stop, randomHex, note, working, failed, configOf } = state;
+  const store = moveStore(quick, mirror, move.id);
+  const work = async (): Promise<void> => {
+    try {
+      const config = configOf(mirror);
+      if (!config) throw new Invalid(`${state.node} has no file of ${mirror}`);
+      await act({ config, move, store, clock, stop, randomHex, note });
+    } catch (error) {
+      const { reason, fix } = explain(error).problem;
+      const isRefused = error instanceof Invalid && move.state !== 'sending';
+      const news: MoveNews = { is: 'failed', reason, ...(fix !== undefined && { fix }), isRefused };
+      if (!(error instanceof Interrupted)) note(`crm-mirror: ${mirror}: not moved: ${reason}`);
+      failed.set(move.id, news);
+      await store.fail(news).catch(() => undefined);
+    }
+  };
+  working.set(
+    move.id,
+    work().finally(() => working.delete(move.id)),
+  );
+}
+
+/** Finishes what an earlier move has left. What cannot be finished yet is tried again. */
+function finish({ suspects, randomHex, configOf, working }: State, fleet: Fleet, mirror: string) {
+  const config = configOf(mirror);
+  if (fleet.moves.has(mirror) || working.size > 0) return;
+  const disk = fleet.mirrors.find(({ name }) => name === mirror)?.disk;
+  const here = config && diskOf(dirname(config.snapshot), randomHex);
+  const isHere = disk === undefined ? undefined : disk === here;
+  try {
+    if (!config || finishMove(config, isHere)) suspects?.delete(mirror);
+  } catch {
+    // The disk cannot be written; the next look tries again.
+  }
+}

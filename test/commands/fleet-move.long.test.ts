@@ -1,0 +1,207 @@
+/** Moves of mirrors between workers with local disks: real processes on a real Redis. */
+import { randomBytes } from 'node:crypto';
+import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { ownRedis, type TestRedis } from '../support/redis.ts';
+import { until } from '../support/commands/worker-processes.ts';
+import { twoMachines } from '../support/worker/two-machines.ts';
+
+let redis: TestRedis;
+beforeAll(async () => void (redis = await ownRedis()));
+beforeEach(async () => redis.flush());
+afterAll(async () => redis.close());
+
+/** A mirror on the first machine, whose key the second one has, too. */
+async function stage() {
+  const staged = await twoMachines({ redis: redis.url, mirrors: ['acme'] });
+  const { start, stateOf, homeOf, worlds } = staged;
+  const world = worlds.get('acme');
+  if (!world) throw new Error('the mirror has a world');
+  const file = (machine: 'one' | 'two', end: string) => join(stateOf(machine), `acme.${end}`);
+  const one = await start('one');
+  await until(async () => (await homeOf('acme')) === one.node);
+  await until(() => world.shown('ann@acme.example')?.['ch_news'] === 'opt_in');
+  const two = await start('two');
+  return {
+    ...staged,
+    world,
+    one,
+    two,
+    file,
+    copyKey(): void {
+      mkdirSync(stateOf('two'), { recursive: true });
+      copyFileSync(file('one', 'key'), file('two', 'key'));
+    },
+    isServedBy: async (node: string) => until(async () => (await homeOf('acme')) === node),
+    /** What is there of the mirror on a machine, without locks and logs. */
+    left: (machine: 'one' | 'two') =>
+      readdirSync(stateOf(machine)).filter((name) =>
+        /^acme\.sqlite(?!\.requests).*(?<!-lease|-wal|-shm|-journal)$/.test(name),
+      ),
+  };
+}
+
+test('a mirror moves with its do-not-contact list and its audit log, and goes on there', async () => {
+  const staged = await stage();
+  const { one, two, fleet, world, file, left, isServedBy, copyKey } = staged;
+  copyKey();
+  const moved = await fleet('move', 'acme', '--to', two.node, '--json');
+  expect({ code: moved.code, err: moved.stderr }).toMatchObject({ code: 0 });
+  const told = JSON.parse(moved.stdout);
+  expect(told).toMatchObject({ mirror: 'acme', from: one.node, to: two.node, people: 1 });
+  await isServedBy(two.node);
+  expect(left('one').every((name) => name.includes('.moved-to-'))).toBe(true);
+  expect(left('two')).toEqual([
+    'acme.sqlite',
+    'acme.sqlite-audit',
+    'acme.sqlite-audit-key',
+    'acme.sqlite-ledger',
+  ]);
+  expect(existsSync(file('one', 'sqlite'))).toBe(false);
+  world.people([
+    { email: 'ann@acme.example', news: 'yes' },
+    { email: 'bob@acme.example', news: 'yes' },
+  ]);
+  await until(() => world.shown('bob@acme.example')?.['ch_news'] === 'opt_in');
+  // Back again, where the old files are under other names.
+  const back = await fleet('move', 'acme', '--to', one.node);
+  expect(back.stdout).toContain('2 people and');
+  await isServedBy(one.node);
+  expect((await fleet('move', 'acme', '--to', one.node)).stdout).toContain('is on');
+});
+
+/** A mirror in the middle of a move: the target stands still, and not everything is sent. */
+async function inTheMiddle() {
+  const staged = await stage();
+  const { one, two, file, copyKey, look, fleet, quick } = staged;
+  copyKey();
+  const snapshot = new Database(file('one', 'sqlite'));
+  snapshot.exec('create table filler (bytes blob)');
+  snapshot.prepare('insert into filler values (?)').run(randomBytes(32 * 1024 * 1024));
+  snapshot.close();
+  const command = fleet('move', 'acme', '--to', two.node);
+  await until(async () => (await look()).moves.get('acme')?.state === 'ready');
+  two.kill('SIGSTOP');
+  let parts = '';
+  await until(async () => {
+    const { id } = (await look()).moves.get('acme') ?? {};
+    parts = `crm-mirror:move:${id}:parts`;
+    return (await quick.redis.hlen(parts)) === 8;
+  });
+  expect(await quick.redis.memory('USAGE', parts)).toBeLessThan(4 * 1024 * 1024);
+  return { ...staged, command, parts, one, two };
+}
+
+test('a damaged part ends the move where it began, and the mirror can be moved again', async () => {
+  const { command, parts, quick, one, two, left, isServedBy, fleet } = await inTheMiddle();
+  const sealed = await quick.redis.hgetBuffer(parts, '3');
+  sealed?.writeUInt8(sealed.readUInt8(100) ^ 1, 100);
+  await quick.redis.hset(parts, '3', sealed ?? '');
+  two.kill('SIGCONT');
+  const { code, stderr } = await command;
+  expect({ code, said: stderr.includes('part 3 of acme was damaged on its way') }).toEqual({
+    code: 1,
+    said: true,
+  });
+  await isServedBy(one.node);
+  expect([left('two'), left('one').includes('acme.sqlite')]).toEqual([[], true]);
+  expect(await quick.redis.keys('crm-mirror:move:*:parts')).toEqual([]);
+  expect((await fleet('move', 'acme', '--to', two.node)).code).toBe(0);
+  await isServedBy(two.node);
+});
+
+test('after the source was killed in the middle, the mirror is served by its next worker', async () => {
+  const { command, one, two, left, isServedBy, start } = await inTheMiddle();
+  one.kill('SIGKILL');
+  two.kill('SIGCONT');
+  const again = await start('one');
+  expect((await command).stderr).toContain(`${one.node} is gone`);
+  await isServedBy(again.node);
+  await until(() => left('two').length === 0);
+  expect(left('one').filter((name) => name.includes('mov'))).toEqual([]);
+});
+
+test('after the target was killed in the middle, the source goes on; nothing stays there', async () => {
+  const { command, one, two, left, isServedBy, start, world } = await inTheMiddle();
+  two.kill('SIGCONT');
+  await until(() => left('two').length > 0);
+  two.kill('SIGKILL');
+  expect((await command).stderr).toContain(`${two.node} is gone`);
+  await isServedBy(one.node);
+  expect(left('two')).not.toEqual([]);
+  const again = await start('two');
+  await until(() => left('two').length === 0);
+  world.people([{ email: 'bob@acme.example', news: 'yes' }]);
+  await until(() => world.shown('bob@acme.example')?.['ch_news'] === 'opt_in');
+  expect(again.heard()).not.toContain('worker serves');
+});
+
+test('after Redis lost everything in the middle, the source goes on', async () => {
+  const { command, one, two, left, isServedBy } = await inTheMiddle();
+  await redis.kill();
+  await redis.start();
+  two.kill('SIGCONT');
+  const { code, stderr } = await command;
+  expect({ code, said: stderr.includes('Redis was emptied meanwhile') }).toEqual({
+    code: 1,
+    said: true,
+  });
+  await isServedBy(one.node);
+  await until(() => left('two').length === 0);
+});
+
+test('a source that was killed after the move renames its files at its next start', async () => {
+  const { one, two, copyKey, fleet, look, quick, left, isServedBy, start } = await stage();
+  copyKey();
+  const command = fleet('move', 'acme', '--to', two.node);
+  await until(async () => (await look()).moves.get('acme')?.state === 'ready');
+  two.kill('SIGSTOP');
+  // The manifest and four files.
+  await until(async () => {
+    const [parts = ''] = await quick.redis.keys('crm-mirror:move:*:parts');
+    return (await quick.redis.hlen(parts)) === 5;
+  });
+  one.kill('SIGSTOP');
+  two.kill('SIGCONT');
+  await isServedBy(two.node);
+  one.kill('SIGKILL');
+  expect((await command).stdout).toContain(`${one.node} renames its files as soon as it can`);
+  expect(left('one')).toContain('acme.sqlite');
+  const again = await start('one');
+  await until(() => left('one').every((name) => name.includes('.moved-to-')));
+  await again.said('2 workers for 1 mirror');
+  await isServedBy(two.node);
+});
+
+test('what cannot be moved is refused in one line, and nothing is interrupted', async () => {
+  const { one, two, fleet, isServedBy, copyKey, file, left } = await stage();
+  const refused = async (words: string[], said: string, code = 2) => {
+    const told = await fleet('move', ...words);
+    expect({ code: told.code, said: told.stderr.includes(said), told }).toMatchObject({
+      code,
+      said: true,
+    });
+    expect(
+      told.stderr
+        .trim()
+        .split('\n')
+        .filter((line) => line.includes('→')),
+    ).toHaveLength(1);
+  };
+  const to = ['acme', '--to', two.node];
+  await refused(to, `${two.node} has no key of the do-not-contact list of acme`);
+  writeFileSync(file('two', 'key'), `${'ab'.repeat(32)}\n`);
+  await refused(to, `${two.node} has another key of the do-not-contact list of acme`);
+  copyKey();
+  writeFileSync(file('two', 'sqlite-ledger'), '');
+  await refused(to, `has a file at ${file('two', 'sqlite-ledger')} already`);
+  rmSync(file('two', 'sqlite-ledger'));
+  await refused(['beta', '--to', two.node], 'no usable file names the mirror beta');
+  await refused(['acme', '--to', 'nobody'], 'no living worker is named nobody');
+  expect((await fleet('drain', two.node)).code).toBe(0);
+  await refused(to, `${two.node} is draining, and takes no mirror`);
+  await isServedBy(one.node);
+  expect([left('two'), one.heard().includes('another worker takes it')]).toEqual([[], false]);
+});
