@@ -15,6 +15,7 @@ import { serve } from './mirror-service.ts';
 import { createFleetMember, type FleetMember } from './placement/fleet-member.ts';
 import { shareConnections, type SharedConnections } from './queues/shared-connections.ts';
 import { createServedMirrors, type ServedMirrors } from './served-mirrors.ts';
+import { createCapacity } from './worker-capacity.ts';
 import { workable, type Workable } from './workable-config.ts';
 import { openServer, type WorkerServer } from './worker-server.ts';
 
@@ -32,6 +33,7 @@ export async function serveFolder(path: string, outer: Shell): Promise<void> {
   });
   const host = hostname();
   const connections = shareConnections(`${host}-${randomBytes(4).toString('hex')}`, systemClock);
+  const capacity = createCapacity(systemClock);
   let server: WorkerServer | undefined;
   const fleets = createFleets({ shell, connections, host }, (isLent) => mirrors.release(isLent));
   const mirrors: ServedMirrors = createServedMirrors({
@@ -41,6 +43,7 @@ export async function serveFolder(path: string, outer: Shell): Promise<void> {
         acceptLost: false,
         connections: connections.to(config.redis),
         turns: fleets.to(config.redis),
+        capacity,
         // The folder tells of a changed file, or of a changed key.
         load: () => config,
         ended: (summary) => server?.ended(config.mirror, summary),

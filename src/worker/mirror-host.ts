@@ -1,5 +1,5 @@
 /**
- * Hosts one mirror in a worker: its snapshot, do-not-contact list and lease. A failure at startup
+ * Hosts one mirror in a worker: what is done in it. assignment-lifecycle.ts opens it. A failure at startup
  * ends the worker. A later failure ends a run and is printed, and the next tick tries again.
  *
  *   another process has the lease     stands by: printed once, claimed soon after release
@@ -11,10 +11,11 @@
  *   a bug, or a damaged file          printed; everything is closed, and the next tick reopens it
  *
  * Runs about all people are sequential. Events, commands about one person, and the sentinel run in
- * parallel with them.
+ * parallel with them. In a worker of a folder, scheduled runs of all mirrors share a few slots
+ * (worker-capacity.ts), for which nothing else waits.
  */
 import pLimit from 'p-limit';
-import { Busy, Interrupted, isExpected } from '../domain/errors.ts';
+import { Busy, Interrupted, isExpected, Unavailable } from '../domain/errors.ts';
 import type { RouteLimit } from '../domain/route-limit.ts';
 import type { Summary } from '../engine/report/run-summary.ts';
 import type { Heard, Worked } from './queues/event-queue.ts';
@@ -28,21 +29,27 @@ import { alertsIn } from '../cli/status/alert-thresholds.ts';
 import { createLog } from '../cli/run/run-log.ts';
 import { createNotifier } from './notifications/notifier.ts';
 import { runNow } from '../cli/run/run-command.ts';
+import type { RunSlots } from './run-slots.ts';
 import { copiedAt } from '../cli/compose/snapshot-marks.ts';
 import { refusePaused } from '../cli/compose/pause-mark.ts';
 import {
   close,
-  come,
   comeAgain,
   type HomeOptions,
+  isAssigned,
+  type Opened,
   shellOf,
   type State,
   stay,
   taken,
+  use,
 } from './assignment-lifecycle.ts';
 
 /** A tick that starts a run. */
 type RunTick = Exclude<Tick, 'sentinel'>;
+
+/** What has become of a tick; `elsewhere`: it is offered again, here or to another process. */
+type Ran = 'over' | 'elsewhere';
 
 /** A mirror hosted by a worker. */
 export interface Home {
@@ -54,10 +61,10 @@ export interface Home {
   /** Checks periodically whether it is still assigned. If not, closes it and waits again. */
   stay(): Promise<void>;
   /**
-   * Runs what is due. Never throws. `elsewhere` means that the mirror is now assigned to another
-   * worker.
+   * Runs what was due at `dueMs`, in milliseconds since the epoch. Never throws. `elsewhere` means
+   * that it cannot run here now, for example because the mirror is assigned to another worker.
    */
-  run(tick: Tick): Promise<'over' | 'elsewhere'>;
+  run(tick: Tick, dueMs: number): Promise<Ran>;
   /**
    * Updates the person with this id in the source. If the CRM has erased the record, forgets every
    * person who had the id. Never throws.
@@ -71,9 +78,11 @@ export interface Home {
     how: 'beside' | 'alone',
     work: (held: Assembled, stop: AbortSignal) => Promise<T>,
   ): Promise<T>;
-  /** Returns whether the mirror is open here, so that no other worker has it. */
+  /** Begins no more runs. Those that wait for a slot end as `elsewhere`. */
+  rest(): void;
+  /** Returns whether the mirror is assigned to this worker, so that no other one has it. */
   isHere(): boolean;
-  /** Reopens everything with the current configuration once nothing runs. */
+  /** Opens everything anew with the current configuration once nothing runs. */
   again(): Promise<void>;
   /** Returns the rate limits by route, as shown by the platform's responses. */
   limits(): Record<string, RouteLimit>;
@@ -89,6 +98,10 @@ export function createMirrorHost(options: HomeOptions): Home {
     ...options,
     opened: undefined,
     coming: undefined,
+    closing: undefined,
+    users: 0,
+    woken: () => undefined,
+    known: { limits: {}, notes: [] },
     left: new AbortController(),
     complain: complaintsOf(config.mirror, shell),
     log,
@@ -104,16 +117,27 @@ export function createMirrorHost(options: HomeOptions): Home {
     }),
   };
   state.notifier?.watch();
+  const resting = new AbortController();
   return {
     taken: async () => taken(state),
     stay: async () => stay(state),
-    run: async (tick) =>
-      tick === 'sentinel' ? look(state) : state.alone(() => runTick(state, tick)),
-    record: async (id, heard) => (heard === 'erased' ? erase : record)(state, id),
+    async run(tick, dueMs) {
+      const { capacity, left } = state;
+      const stop = AbortSignal.any([shell.stop, left.signal, resting.signal]);
+      const inSlot = async (slots: RunSlots | undefined, work: () => Promise<Ran>) =>
+        slots ? ((await slots.run({ dueMs, stop }, work)) ?? 'elsewhere') : work();
+      if (tick === 'sentinel') return inSlot(capacity?.checks, () => look(state));
+      return state.alone(() => inSlot(capacity?.runs, () => runTick(state, tick)));
+    },
+    record: async (id, heard) => {
+      const work = heard === 'erased' ? erase : record;
+      return heardOf(state, (opened) => work(state, id, opened));
+    },
     hold: async (how, work) => hold(state, how, work),
-    isHere: () => state.opened !== undefined,
+    rest: () => resting.abort(),
+    isHere: () => isAssigned(state),
     again: async () => state.alone(() => comeAgain(state)),
-    limits: () => state.opened?.mirror.limits() ?? {},
+    limits: () => state.opened?.mirror.limits() ?? state.known.limits,
     close: async () => {
       await state.notifier?.close();
       await close(state);
@@ -122,13 +146,17 @@ export function createMirrorHost(options: HomeOptions): Home {
 }
 
 /** Runs a tick and handles its failures as described in the table above. */
-async function runTick(state: State, tick: RunTick): Promise<'over' | 'elsewhere'> {
+async function runTick(state: State, tick: RunTick): Promise<Ran> {
   if (state.shell.stop.aborted) return 'elsewhere';
+  let isOpen = false;
   try {
-    await runOnce(state, tick);
+    await use(state, async (opened) => {
+      isOpen = true;
+      await runOnce(state, tick, opened);
+    });
   } catch (error) {
     state.complain.of(error);
-    if (error instanceof Busy && !state.opened) return 'elsewhere';
+    if (!isOpen && isPassing(error)) return 'elsewhere';
     if (!isExpected(error)) await close(state, error);
     else if (!(error instanceof Busy)) await comeAgain(state);
   }
@@ -136,8 +164,12 @@ async function runTick(state: State, tick: RunTick): Promise<'over' | 'elsewhere
   return 'over';
 }
 
-async function runOnce(state: State, tick: RunTick): Promise<void> {
-  const { mirror } = await come(state);
+/** Returns whether a mirror that could not be opened can be, soon: here, or in another process. */
+function isPassing(error: unknown): boolean {
+  return error instanceof Busy || error instanceof Unavailable;
+}
+
+async function runOnce(state: State, tick: RunTick, { mirror }: Opened): Promise<void> {
   refusePaused(mirror.snapshot.meta, state.config);
   const { config, shell } = state;
   const options = optionsOf(tick);
@@ -165,22 +197,25 @@ async function runOnce(state: State, tick: RunTick): Promise<void> {
 }
 
 /** Runs the sentinel. If it fails, reopens everything, unless a run is in progress. */
-async function look(state: State): Promise<'over' | 'elsewhere'> {
+async function look(state: State): Promise<Ran> {
   const { shell, complain, alone } = state;
   if (shell.stop.aborted) return 'elsewhere';
+  let isOpen = false;
   try {
-    await lookOnce(state);
+    await use(state, async (opened) => {
+      isOpen = true;
+      await lookOnce(state, opened);
+    });
   } catch (error) {
     if (error instanceof Interrupted) return 'over';
     complain.of(error);
-    if (error instanceof Busy) return state.opened ? 'over' : 'elsewhere';
-    if (alone.activeCount === 0) await alone(() => comeAgain(state));
+    if (!isOpen && isPassing(error)) return 'elsewhere';
+    if (!(error instanceof Busy) && alone.activeCount === 0) await alone(() => comeAgain(state));
   }
   return 'over';
 }
 
-async function lookOnce(state: State): Promise<void> {
-  const { mirror, lanes } = await come(state);
+async function lookOnce(state: State, { mirror, lanes }: Opened): Promise<void> {
   const { meta } = mirror.snapshot;
   refusePaused(meta, state.config);
   const { stop, abort } = shellOf(state);
@@ -189,53 +224,52 @@ async function lookOnce(state: State): Promise<void> {
   state.complain.no();
 }
 
-/** Runs for the person of one record, in parallel with other runs. */
-async function record(state: State, id: string): Promise<Worked> {
-  const { shell, config, complain, log } = state;
-  if (shell.stop.aborted || state.coming) return 'elsewhere';
+/** Works on an event in the open mirror. */
+async function heardOf(state: State, work: (opened: Opened) => Promise<Worked>): Promise<Worked> {
+  const { shell, config, complain } = state;
+  if (shell.stop.aborted || (state.coming && !isAssigned(state))) return 'elsewhere';
+  let isOpen = false;
   try {
-    const opened = await come(state);
-    refusePaused(opened.mirror.snapshot.meta, config);
-    const by = { by: 'event' } as const;
-    const options = { ...quietly, by, mode: { record: id }, only: 'contacts' } as const;
-    const inner = shellOf(state);
-    const summary = await opened.lanes.run((mirror) => runNow(mirror, inner, options));
-    if (isWorthTelling(summary)) {
-      log.ended(summary, 'event');
-      state.ended(summary);
-    }
-    return isOver(summary) ? 'done' : 'again';
+    return await use(state, async (opened) => {
+      isOpen = true;
+      refusePaused(opened.mirror.snapshot.meta, config);
+      return work(opened);
+    });
   } catch (error) {
+    if (error instanceof Interrupted) return 'again';
     complain.of(error);
-    return state.opened ? 'again' : 'elsewhere';
+    return isOpen || !isPassing(error) ? 'again' : 'elsewhere';
   }
+}
+
+/** Runs for the person of one record, in parallel with other runs. */
+async function record(state: State, id: string, { lanes }: Opened): Promise<Worked> {
+  const by = { by: 'event' } as const;
+  const options = { ...quietly, by, mode: { record: id }, only: 'contacts' } as const;
+  const inner = shellOf(state);
+  const summary = await lanes.run((mirror) => runNow(mirror, inner, options));
+  if (isWorthTelling(summary)) {
+    state.log.ended(summary, 'event');
+    state.ended(summary);
+  }
+  return isOver(summary) ? 'done' : 'again';
 }
 
 /**
  * Processes the privacy deletion of a record. The remainder of the event is handled as a change.
  */
-async function erase(state: State, id: string): Promise<Worked> {
-  const { shell, config, complain, log, notifier } = state;
-  if (shell.stop.aborted || state.coming) return 'elsewhere';
-  try {
-    const { mirror, lanes } = await come(state);
-    refusePaused(mirror.snapshot.meta, config);
-    const { stop: signal, abort } = shellOf(state);
-    const { rest, people } = await lanes.sibling(async (own) =>
-      eraseTold(own.mirror, id, { signal, abort }),
-    );
-    for (const one of people) {
-      log.erased(one);
-      if (one.is === 'failed') complain.of(one.told.failure);
-      if (one.is === 'held') notifier?.ran();
-    }
-    if (rest === 'event') return await record(state, id);
-    return rest === 'again' ? 'again' : 'done';
-  } catch (error) {
-    if (error instanceof Interrupted) return 'again';
-    complain.of(error);
-    return state.opened ? 'again' : 'elsewhere';
+async function erase(state: State, id: string, opened: Opened): Promise<Worked> {
+  const { stop: signal, abort } = shellOf(state);
+  const { rest, people } = await opened.lanes.sibling(async (own) =>
+    eraseTold(own.mirror, id, { signal, abort }),
+  );
+  for (const one of people) {
+    state.log.erased(one);
+    if (one.is === 'failed') state.complain.of(one.told.failure);
+    if (one.is === 'held') state.notifier?.ran();
   }
+  if (rest === 'event') return record(state, id, opened);
+  return rest === 'again' ? 'again' : 'done';
 }
 
 async function hold<T>(
@@ -243,14 +277,11 @@ async function hold<T>(
   how: 'beside' | 'alone',
   work: (held: Assembled, stop: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  if (how === 'alone') {
-    return state.alone(async () => {
-      const held = { ...(await come(state)), close: async () => undefined };
-      return work(held, shellOf(state).stop);
-    });
-  }
-  const { lanes } = await come(state);
-  return lanes.sibling((held) => work(held, shellOf(state).stop));
+  const held = async (opened: Assembled): Promise<T> => work(opened, shellOf(state).stop);
+  if (how === 'beside') return use(state, async ({ lanes }) => lanes.sibling(held));
+  return state.alone(() =>
+    use(state, (opened) => held({ ...opened, close: async () => undefined })),
+  );
 }
 
 const quietly = { writes: true, progress: () => undefined };

@@ -1,0 +1,74 @@
+/**
+ * What the mirrors of one worker share, so that hundreds of them need the memory of a few: a mirror
+ * is open only while something is done in it, and shortly afterwards.
+ *
+ *   how much at once        the limit                       why
+ *   runs                    two for each core, in the       a run reads, compares and sends: more
+ *                           order in which they were due    at once would not be done earlier
+ *   unsubscribe checks      as many, beside the runs        they are due in the same second
+ *   claims                  two                             a worker that starts, or takes over from
+ *                                                           another, claims all its mirrors at once
+ *   events, commands        none beyond that of a mirror    they wait for nobody else
+ *   mirrors that are open   sixteen, for seven seconds      events often come in groups
+ *   and have nothing to do
+ */
+import { availableParallelism } from 'node:os';
+import pLimit from 'p-limit';
+import type { Clock } from '../domain/clock.ts';
+import { createRunSlots, type RunSlots } from './run-slots.ts';
+
+/** What the mirrors of a worker share. */
+export interface Capacity {
+  runs: RunSlots;
+  /** The unsubscribe checks. */
+  checks: RunSlots;
+  /** Limits the mirrors that are claimed at a time. */
+  claims: ReturnType<typeof pLimit>;
+  /**
+   * Calls `close` when the mirror has had nothing to do for a while, or earlier if many have not.
+   * Returns what to call when it has something to do again.
+   */
+  idle(close: () => void): () => void;
+}
+
+const runsPerCore = 2;
+/** How many long runs do not count for each one that does. */
+const longPerRun = 8;
+const claimsAtOnce = 2;
+/** The longest time that a mirror stays open without anything to do, in milliseconds. */
+export const idleMs = 7_000;
+/** How many mirrors stay open for that time. */
+export const idleAtMost = 16;
+
+/** Creates what the mirrors of a worker share. */
+export function createCapacity(clock: Clock, cores = availableParallelism()): Capacity {
+  const atOnce = runsPerCore * cores;
+  const counts = { atOnce, long: longPerRun * atOnce };
+  return {
+    runs: createRunSlots(counts, clock),
+    checks: createRunSlots(counts, clock),
+    claims: pLimit(claimsAtOnce),
+    idle: createIdle(clock),
+  };
+}
+
+function createIdle(clock: Clock): Capacity['idle'] {
+  /** How to close those that have nothing to do, the one that has waited longest first. */
+  const waiting = new Set<() => void>();
+  return (close) => {
+    const over = new AbortController();
+    const leave = (): void => {
+      waiting.delete(end);
+      over.abort();
+    };
+    const end = (): void => {
+      leave();
+      close();
+    };
+    waiting.add(end);
+    clock.sleep(idleMs, over.signal).then(end, () => undefined);
+    const [first] = waiting;
+    if (waiting.size > idleAtMost) first?.();
+    return leave;
+  };
+}
