@@ -272,7 +272,7 @@ console.table({
   'events around the kill': lateOf('events around the kill'),
   'to be sent once': writes.length,
   'sent never, twice': `${writes.filter((n) => n === 0).length}, ${writes.filter((n) => n > 1).length}`,
-  'of the first load': `${agency.customers.get('newcomer')?.writes.size ?? 0} sent`,
+  'of the first load': `${agency.customers.get('newcomer')?.others} sent`,
   'memory, MB': memory(),
   'memory at most, MB': memory('VmHWM'),
 });

@@ -24,8 +24,10 @@ export interface Customer {
   people: Person[];
   /** When its CRM was last listed, by Date.now(). */
   listedAt: number;
-  /** When each write of a contact came, by the id of the person. */
+  /** When each write of a known contact came, by the id of the person. */
   writes: Map<string, number[]>;
+  /** How many other writes came: of a first load. */
+  others: number;
   /** Has a person say no to the news, from now on. */
   optOut(id: string): void;
 }
@@ -105,7 +107,7 @@ export async function openAgency(): Promise<Agency> {
         if (person) person.news = 'no';
         lists.delete(name);
       };
-      const customer = { name, people, listedAt: 0, writes: new Map(), optOut };
+      const customer = { name, people, listedAt: 0, writes: new Map(), others: 0, optOut };
       customers.set(name, customer);
       return customer;
     },
@@ -128,6 +130,7 @@ export async function openAgency(): Promise<Agency> {
 
 function note(customer: Customer | undefined, body: string): void {
   const id = /"con_(\d+)"/.exec(body)?.[1];
-  if (!customer || id === undefined) return;
-  customer.writes.set(id, [...(customer.writes.get(id) ?? []), Date.now()]);
+  if (!customer) return;
+  if (id === undefined) customer.others += 1;
+  else customer.writes.set(id, [...(customer.writes.get(id) ?? []), Date.now()]);
 }

@@ -105,14 +105,18 @@ export interface State extends HomeOptions {
 /** Closes the mirror if it is open. `failure` is the error that caused the closing, if any. */
 export async function close(state: State, failure?: unknown): Promise<void> {
   await state.coming?.catch(() => undefined);
-  state.woken();
   shut(state, failure);
   await state.closing;
 }
 
+export const nothing = (): void => undefined;
+
 /** Begins to close the mirror if it is open. */
 function shut(state: State, failure?: unknown): void {
   const { opened } = state;
+  state.woken();
+  // It holds everything that is closed now.
+  state.woken = nothing;
   if (!opened) return;
   state.opened = undefined;
   state.known = { limits: opened.mirror.limits(), notes: opened.mirror.notes };
