@@ -3,8 +3,9 @@
  * is open only while something is done in it, and shortly afterwards.
  *
  *   how much at once        the limit                       why
- *   runs                    two for each core, in the       a run reads, compares and sends: more
- *                           order in which they were due    at once would not be done earlier
+ *   runs                    four, and up to 24 while the    a process computes on one core: if it
+ *                           process has time left, in the   has no time left, more runs at once
+ *                           order in which they were due    would not be done earlier
  *   unsubscribe checks      as many, beside the runs        they are due in the same second
  *   claims                  two                             a worker that starts, or takes over from
  *                                                           another, claims all its mirrors at once
@@ -12,7 +13,7 @@
  *   mirrors that are open   sixteen, for seven seconds      events often come in groups
  *   and have nothing to do
  */
-import { availableParallelism } from 'node:os';
+import { performance } from 'node:perf_hooks';
 import pLimit from 'p-limit';
 import type { Clock } from '../domain/clock.ts';
 import { createRunSlots, type RunSlots } from './run-slots.ts';
@@ -31,9 +32,9 @@ export interface Capacity {
   idle(close: () => void): () => void;
 }
 
-const runsPerCore = 2;
-/** How many long runs do not count for each one that does. */
-const longPerRun = 8;
+const slots = { atOnce: 4, most: 24, long: 32 };
+/** The share of the time in which a process that has time left is busy. */
+const busyShare = 0.7;
 const claimsAtOnce = 2;
 /** The longest time that a mirror stays open without anything to do, in milliseconds. */
 export const idleMs = 7_000;
@@ -41,14 +42,24 @@ export const idleMs = 7_000;
 export const idleAtMost = 16;
 
 /** Creates what the mirrors of a worker share. */
-export function createCapacity(clock: Clock, cores = availableParallelism()): Capacity {
-  const atOnce = runsPerCore * cores;
-  const counts = { atOnce, long: longPerRun * atOnce };
+export function createCapacity(clock: Clock): Capacity {
+  const slotsOf = () => createRunSlots({ ...slots, hasTime: createTimeCheck(), clock });
   return {
-    runs: createRunSlots(counts, clock),
-    checks: createRunSlots(counts, clock),
+    runs: slotsOf(),
+    checks: slotsOf(),
     claims: pLimit(claimsAtOnce),
     idle: createIdle(clock),
+  };
+}
+
+/** Returns a function that returns whether the process had time left since the last call. */
+function createTimeCheck(): () => boolean {
+  let last = performance.eventLoopUtilization();
+  return () => {
+    const now = performance.eventLoopUtilization();
+    const { utilization } = performance.eventLoopUtilization(now, last);
+    last = now;
+    return utilization < busyShare;
   };
 }
 

@@ -7,7 +7,9 @@ import { virtualClock } from '../support/clock.ts';
 /** Slots for two runs, and one long run beside them. */
 function stage() {
   const clock = virtualClock();
-  const slots = createRunSlots({ atOnce: 2, long: 1 }, clock);
+  const state = { hasTime: false };
+  const counts = { atOnce: 2, most: 4, long: 1 };
+  const slots = createRunSlots({ ...counts, hasTime: () => state.hasTime, clock });
   const begun: string[] = [];
   const begin = (name: string, dueMs: number, stop = new AbortController().signal) => {
     const { promise, resolve } = Promise.withResolvers<string>();
@@ -17,7 +19,7 @@ function stage() {
     });
     return { end: () => resolve(name), ended };
   };
-  return { clock, begin, begun };
+  return { clock, state, begin, begun };
 }
 
 test('of the runs that wait, the one that was due first begins when one ends', async () => {
@@ -50,7 +52,7 @@ test('a run that is stopped while it waits does not begin, and one that fails fr
   for (const one of [a, b]) one.end();
   await Promise.all([a.ended, b.ended]);
   expect(begun).toEqual(['a', 'b']);
-  const slots = createRunSlots({ atOnce: 1, long: 0 }, clock);
+  const slots = createRunSlots({ atOnce: 1, most: 1, long: 0, hasTime: () => true, clock });
   const place = { dueMs: 0, stop: new AbortController().signal };
   const failing = slots.run(place, async () => Promise.reject(new Error('failed')));
   await expect(failing).rejects.toThrow('failed');
@@ -74,9 +76,32 @@ test('a run that takes long frees its slot, as long as few have done so', async 
   await Promise.all([b.ended, c.ended, d.ended]);
 });
 
+test('more runs begin while the process has time left, one after the other', async () => {
+  const { begin, begun, clock, state } = stage();
+  const all = Array.from({ length: 6 }, (_, at) => begin(String(at), at));
+  await clock.advance(10_000);
+  expect(begun).toHaveLength(2);
+  state.hasTime = true;
+  await clock.advance(200);
+  expect(begun).toHaveLength(3);
+  await clock.advance(10_000);
+  expect(begun).toHaveLength(4);
+  // A run that ends does not let another one begin when there is no time left.
+  state.hasTime = false;
+  all[0]?.end();
+  await all[0]?.ended;
+  await clock.advance(10_000);
+  expect(begun).toHaveLength(4);
+  state.hasTime = true;
+  for (const { end } of all) end();
+  await clock.advance(1_000);
+  await Promise.all(all.map(async ({ ended }) => ended));
+  expect(begun).toEqual(['0', '1', '2', '3', '4', '5']);
+});
+
 test('a mirror without work is closed after a while, or when many have none', async () => {
   const clock = virtualClock();
-  const { idle } = createCapacity(clock, 1);
+  const { idle } = createCapacity(clock);
   const closed: number[] = [];
   const woken = Array.from({ length: idleAtMost }, (_, at) => idle(() => closed.push(at)));
   woken[1]?.();
