@@ -15,7 +15,7 @@ import { serve } from './mirror-service.ts';
 import { createFleetMember, type FleetMember } from './placement/fleet-member.ts';
 import { shareConnections, type SharedConnections } from './queues/shared-connections.ts';
 import { createServedMirrors, type ServedMirrors } from './served-mirrors.ts';
-import { createCapacity } from './worker-capacity.ts';
+import { createCapacity } from './capacity/worker-capacity.ts';
 import { workable, type Workable } from './workable-config.ts';
 import { openServer, type WorkerServer } from './worker-server.ts';
 

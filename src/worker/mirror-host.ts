@@ -1,5 +1,5 @@
 /**
- * Hosts one mirror in a worker: what is done in it. assignment-lifecycle.ts opens it. A failure at startup
+ * Hosts one mirror in a worker: what is done in it. open-mirror.ts opens it. A failure at startup
  * ends the worker. A later failure ends a run and is printed, and the next tick tries again.
  *
  *   another process has the lease     stands by: printed once, claimed soon after release
@@ -12,15 +12,13 @@
  *
  * Runs about all people are sequential. Events, commands about one person, and the sentinel run in
  * parallel with them. In a worker of a folder, scheduled runs of all mirrors share a few slots
- * (worker-capacity.ts), for which nothing else waits.
+ * (capacity/worker-capacity.ts), for which nothing else waits.
  */
 import pLimit from 'p-limit';
-import { Busy, Interrupted, isExpected, Unavailable } from '../domain/errors.ts';
+import { Busy, Interrupted, isExpected } from '../domain/errors.ts';
 import type { RouteLimit } from '../domain/route-limit.ts';
-import type { Summary } from '../engine/report/run-summary.ts';
 import type { Heard, Worked } from './queues/event-queue.ts';
 import type { Tick } from './queues/run-schedule.ts';
-import { eraseTold } from '../erasure/privacy-deletions.ts';
 import { watch } from '../engine/watch/unsubscribe-watch.ts';
 import type { Assembled } from '../cli/compose/process-shell.ts';
 import { complaintsOf } from './notifications/blocked-notices.ts';
@@ -29,22 +27,22 @@ import { alertsIn } from '../cli/status/alert-thresholds.ts';
 import { createLog } from '../cli/run/run-log.ts';
 import { createNotifier } from './notifications/notifier.ts';
 import { runNow } from '../cli/run/run-command.ts';
-import type { RunSlots } from './run-slots.ts';
+import type { RunSlots } from './capacity/run-slots.ts';
 import { copiedAt } from '../cli/compose/snapshot-marks.ts';
 import { refusePaused } from '../cli/compose/pause-mark.ts';
+import { stay, taken } from './assignment-lifecycle.ts';
+import { workOn } from './mirror-events.ts';
 import {
   close,
   comeAgain,
   type HomeOptions,
   isAssigned,
-  nothing,
+  isPassing,
   type Opened,
   shellOf,
   type State,
-  stay,
-  taken,
   use,
-} from './assignment-lifecycle.ts';
+} from './open-mirror.ts';
 
 /** A tick that starts a run. */
 type RunTick = Exclude<Tick, 'sentinel'>;
@@ -101,7 +99,7 @@ export function createMirrorHost(options: HomeOptions): Home {
     coming: undefined,
     closing: undefined,
     users: 0,
-    woken: nothing,
+    woken: () => undefined,
     known: { limits: {}, notes: [] },
     left: new AbortController(),
     complain: complaintsOf(config.mirror, shell),
@@ -130,10 +128,7 @@ export function createMirrorHost(options: HomeOptions): Home {
       if (tick === 'sentinel') return inSlot(capacity?.checks, () => look(state));
       return state.alone(() => inSlot(capacity?.runs, () => runTick(state, tick)));
     },
-    record: async (id, heard) => {
-      const work = heard === 'erased' ? erase : record;
-      return heardOf(state, (opened) => work(state, id, opened));
-    },
+    record: async (id, heard) => workOn(state, id, heard),
     hold: async (how, work) => hold(state, how, work),
     rest: () => resting.abort(),
     isHere: () => isAssigned(state),
@@ -163,11 +158,6 @@ async function runTick(state: State, tick: RunTick): Promise<Ran> {
   }
   state.notifier?.ran();
   return 'over';
-}
-
-/** Returns whether a mirror that could not be opened can be, soon: here, or in another process. */
-function isPassing(error: unknown): boolean {
-  return error instanceof Busy || error instanceof Unavailable;
 }
 
 async function runOnce(state: State, tick: RunTick, { mirror }: Opened): Promise<void> {
@@ -225,54 +215,6 @@ async function lookOnce(state: State, { mirror, lanes }: Opened): Promise<void> 
   state.complain.no();
 }
 
-/** Works on an event in the open mirror. */
-async function heardOf(state: State, work: (opened: Opened) => Promise<Worked>): Promise<Worked> {
-  const { shell, config, complain } = state;
-  if (shell.stop.aborted || (state.coming && !isAssigned(state))) return 'elsewhere';
-  let isOpen = false;
-  try {
-    return await use(state, async (opened) => {
-      isOpen = true;
-      refusePaused(opened.mirror.snapshot.meta, config);
-      return work(opened);
-    });
-  } catch (error) {
-    if (error instanceof Interrupted) return 'again';
-    complain.of(error);
-    return isOpen || !isPassing(error) ? 'again' : 'elsewhere';
-  }
-}
-
-/** Runs for the person of one record, in parallel with other runs. */
-async function record(state: State, id: string, { lanes }: Opened): Promise<Worked> {
-  const by = { by: 'event' } as const;
-  const options = { ...quietly, by, mode: { record: id }, only: 'contacts' } as const;
-  const inner = shellOf(state);
-  const summary = await lanes.run((mirror) => runNow(mirror, inner, options));
-  if (isWorthTelling(summary)) {
-    state.log.ended(summary, 'event');
-    state.ended(summary);
-  }
-  return isOver(summary) ? 'done' : 'again';
-}
-
-/**
- * Processes the privacy deletion of a record. The remainder of the event is handled as a change.
- */
-async function erase(state: State, id: string, opened: Opened): Promise<Worked> {
-  const { stop: signal, abort } = shellOf(state);
-  const { rest, people } = await opened.lanes.sibling(async (own) =>
-    eraseTold(own.mirror, id, { signal, abort }),
-  );
-  for (const one of people) {
-    state.log.erased(one);
-    if (one.is === 'failed') state.complain.of(one.told.failure);
-    if (one.is === 'held') state.notifier?.ran();
-  }
-  if (rest === 'event') return record(state, id, opened);
-  return rest === 'again' ? 'again' : 'done';
-}
-
 async function hold<T>(
   state: State,
   how: 'beside' | 'alone',
@@ -295,19 +237,4 @@ function optionsOf(tick: RunTick) {
     because: ['schedule'],
     only: tick === 'templates' ? 'templates' : undefined,
   } as const;
-}
-
-/** Returns whether a run for one event is logged. It is not if it changed nothing. */
-function isWorthTelling({ status, contacts }: Summary): boolean {
-  return status !== 'done' || Object.values(contacts.applied).some((n) => n > 0);
-}
-
-/**
- * Returns whether an event is done. It also counts as done if the run failed because of the
- * quarantine: an opt-in that waits for the end of the quarantine is left to the next run about all
- * people.
- */
-function isOver({ status, reasonCodes }: Summary): boolean {
-  if (status === 'interrupted') return false;
-  return status !== 'failed' || reasonCodes.every((code) => code === 'quarantined');
 }

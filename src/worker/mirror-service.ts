@@ -27,7 +27,7 @@ import type { Turns } from './placement/fleet-member.ts';
 import { doHanded } from './remote-commands.ts';
 import { createMirrorHost, type Home } from './mirror-host.ts';
 import { lanesAtOnce } from './person-runs.ts';
-import type { Capacity } from './worker-capacity.ts';
+import type { Capacity } from './capacity/worker-capacity.ts';
 import { assignmentIn } from './mirror-assignment.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 import type { Attention } from '../cli/status/attention-list.ts';
@@ -231,6 +231,7 @@ function isEnding({ shell, isLeaving }: Parts): boolean {
 async function close(parts: Parts): Promise<void> {
   const { failed, queue, handed, events, own, home, quick } = parts;
   parts.isLeaving = true;
+  home.rest();
   failed.promise.catch(() => undefined);
   await Promise.all([queue.close(), handed?.close(), events?.close()]);
   // Who hears that it is left can open the snapshot.

@@ -11,7 +11,7 @@ import { createMirrorHost } from '../../src/worker/mirror-host.ts';
 import { homeRecord } from '../../src/worker/queues/assignment-store.ts';
 import { createNodeHeartbeat } from '../../src/worker/queues/node-heartbeat.ts';
 import { connectQuickly } from '../../src/worker/queues/redis-connections.ts';
-import { createCapacity, idleMs } from '../../src/worker/worker-capacity.ts';
+import { createCapacity, idleMs } from '../../src/worker/capacity/worker-capacity.ts';
 import { virtualClock } from '../support/clock.ts';
 import { silentShell } from '../support/commands/silent-shell.ts';
 import { createWorld, launch } from '../support/engine/engine-world.ts';

@@ -12,7 +12,7 @@
  * A run that takes so long mostly waits for the platform's limits. If it kept its slot, a few first
  * loads would delay the schedules of all other mirrors for hours.
  */
-import type { Clock } from '../domain/clock.ts';
+import type { Clock } from '../../domain/clock.ts';
 
 /** When a run is due, and what ends its wait. */
 export interface Place {

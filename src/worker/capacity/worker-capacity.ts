@@ -15,7 +15,7 @@
  */
 import { performance } from 'node:perf_hooks';
 import pLimit from 'p-limit';
-import type { Clock } from '../domain/clock.ts';
+import type { Clock } from '../../domain/clock.ts';
 import { createRunSlots, type RunSlots } from './run-slots.ts';
 
 /** What the mirrors of a worker share. */
