@@ -29,7 +29,7 @@ const mirrors = Number(process.argv[2] ?? 60);
 const [fewest = 200, most = fewest] = (process.argv[3] ?? '200-5000').split('-').map(Number);
 const count = Number(process.argv[4] ?? 3);
 const minutes = Number(process.argv[5] ?? 2);
-const eventsPerSecond = Number(process.argv[6] ?? 10);
+const eventsPerSecond = Number(process.argv[6] ?? 5);
 const newcomers = 20_000;
 const sizes = 8;
 
@@ -72,7 +72,7 @@ const sizeOf = (at: number): number =>
 
 console.log(`staging ${mirrors} mirrors`);
 for (const [at, name] of names.entries()) {
-  agency.add({ name, people: sizeOf(at), isLoaded: true });
+  agency.add({ name, people: sizeOf(at), isLoaded: true, limit: 1_000 });
   configure(name);
   mkdirSync(join(folder, 'state'), { recursive: true });
   // Without Redis, as it is not to know them yet.
@@ -223,27 +223,24 @@ console.table({
 const due = nextDue();
 change(due, 'runs');
 await pause(due - Date.now() - 10_000);
-agency.add({ name: 'newcomer', people: newcomers, isLoaded: false });
+agency.add({ name: 'newcomer', people: newcomers, isLoaded: false, limit: 100 });
 configure('newcomer');
 const told = telling();
 await pause(due - Date.now());
-const usedBefore = workers.map(({ child }) => costs.processorOf(child.pid));
-const ownBefore = process.cpuUsage();
+const pids = [process.pid, await costs.pidOf(asking), ...workers.map(({ child }) => child.pid)];
+const processors = costs.watchProcessors(pids);
 const isInTime = await until(() => isDone('runs'), periodMs - 20_000);
 const seconds = (Date.now() - due) / 1_000;
-const own = process.cpuUsage(ownBefore);
+const [platforms, ofRedis, ...ofWorkers] = processors.used();
 const begunLate = names.map((name) => (agency.customers.get(name)?.listedAt ?? 0) - due);
 console.table({
   'runs due at once': mirrors,
   'begun late: p50 / p99 / most': lateness(begunLate),
   'sent late': lateOf('runs'),
   'all done': isInTime ? `${seconds.toFixed(1)} s` : 'no',
-  'processors of workers meanwhile': workers
-    .map(({ child }, index) =>
-      ((costs.processorOf(child.pid) - (usedBefore[index] ?? 0)) / seconds).toFixed(2),
-    )
-    .join(', '),
-  'processors of the platforms': ((own.user + own.system) / 1e6 / seconds).toFixed(2),
+  'processors of the workers': ofWorkers.join(', '),
+  'of the platforms, of Redis': `${platforms}, ${ofRedis}`,
+  'of everything else, idle': processors.rest(),
   'memory, MB': memory(),
   'memory at most, MB': memory('VmHWM'),
 });

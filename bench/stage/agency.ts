@@ -38,6 +38,8 @@ export interface Size {
   people: number;
   /** Whether the platform knows the people already. */
   isLoaded: boolean;
+  /** How many requests the platform allows in a second. */
+  limit: number;
 }
 
 /** The customers of an agency. */
@@ -87,13 +89,13 @@ export async function openAgency(): Promise<Agency> {
   const url = `http://127.0.0.1:${port}/people`;
   return {
     customers,
-    add({ name, people: count, isLoaded }) {
+    add({ name, people: count, isLoaded, limit }) {
       const emulator = createEmulator({
         clock: { now: Date.now, monotonic: () => performance.now() },
         random: seeded(1),
         apiKey: name,
         channels: [{ id: 'ch_news', name: 'Newsletter' }],
-        limits: ['*=1000000/1'],
+        limits: [`*=${limit}/1`],
       });
       platforms.set(name, emulator);
       const people = Array.from({ length: count }, (_, at): Person => {

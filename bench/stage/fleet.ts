@@ -49,8 +49,32 @@ export function memoryOf(pid: number | undefined, which: 'VmRSS' | 'VmHWM' = 'Vm
   }
 }
 
+/** The process of this Redis. */
+export async function pidOf(redis: Redis): Promise<number> {
+  return Number(/process_id:(\d+)/.exec(await redis.info('server'))?.[1]);
+}
+
+/** Watches how many processors these processes use from now on. */
+export function watchProcessors(pids: readonly (number | undefined)[]) {
+  const began = performance.now();
+  const before = { own: pids.map(usedBy), all: usedByAll() };
+  const each = (now: number, then: number | undefined): number =>
+    (now - (then ?? 0)) / ((performance.now() - began) / 1_000);
+  const used = () => pids.map((pid, at) => each(usedBy(pid), before.own[at]));
+  return {
+    used: () => used().map((number) => number.toFixed(2)),
+    /** What is used by other processes of this machine, and by none. */
+    rest(): string {
+      const all = usedByAll();
+      const own = used().reduce((sum, number) => sum + number, 0);
+      const others = each(all.busy, before.all.busy) - own;
+      return `${others.toFixed(2)}, ${each(all.idle, before.all.idle).toFixed(2)}`;
+    },
+  };
+}
+
 /** Seconds of processor time that a process has used; 0 if it is gone. */
-export function processorOf(pid: number | undefined): number {
+function usedBy(pid: number | undefined): number {
   try {
     const [, rest = ''] = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ');
     const [user, system] = rest.split(' ').slice(11, 13).map(Number);
@@ -58,6 +82,16 @@ export function processorOf(pid: number | undefined): number {
   } catch {
     return 0;
   }
+}
+
+/** Seconds of processor time that all processes have used, and none. */
+function usedByAll(): { busy: number; idle: number } {
+  const [line = ''] = readFileSync('/proc/stat', 'utf8').split('\n', 1);
+  const [user = 0, nice = 0, system = 0, idle = 0, waiting = 0, irq = 0, soft = 0] = line
+    .split(/\s+/)
+    .slice(1)
+    .map(Number);
+  return { busy: (user + nice + system + irq + soft) / 100, idle: (idle + waiting) / 100 };
 }
 
 /** The number of mirrors that each worker serves; a worker with `-c` is not counted. */

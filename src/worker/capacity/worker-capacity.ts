@@ -4,8 +4,9 @@
  *
  *   how much at once        the limit                       why
  *   runs                    four, and up to 24 while the    a process computes on one core: if it
- *                           process has time left, in the   has no time left, more runs at once
- *                           order in which they were due    would not be done earlier
+ *                           process and the machine have    has no time left, more runs at once
+ *                           time left, in the order in      would not be done earlier
+ *                           which they were due
  *   unsubscribe checks      as many, beside the runs        they are due in the same second
  *   claims                  two                             a worker that starts, or takes over from
  *                                                           another, claims all its mirrors at once
@@ -13,6 +14,7 @@
  *   mirrors that are open   sixteen, for seven seconds      events often come in groups
  *   and have nothing to do
  */
+import { cpus } from 'node:os';
 import { performance } from 'node:perf_hooks';
 import pLimit from 'p-limit';
 import type { Clock } from '../../domain/clock.ts';
@@ -33,7 +35,7 @@ export interface Capacity {
 }
 
 const slots = { atOnce: 4, most: 24, long: 32 };
-/** The share of the time in which a process that has time left is busy. */
+/** The largest share of the time in which a process, or a machine, that has time left is busy. */
 const busyShare = 0.7;
 const claimsAtOnce = 2;
 /** The longest time that a mirror stays open without anything to do, in milliseconds. */
@@ -52,15 +54,30 @@ export function createCapacity(clock: Clock): Capacity {
   };
 }
 
-/** Returns a function that returns whether the process had time left since the last call. */
+/**
+ * Returns a function that returns whether the process and its machine had time left since the last
+ * call. A process that has to wait for a core looks idle to itself.
+ */
 function createTimeCheck(): () => boolean {
-  let last = performance.eventLoopUtilization();
+  let last = timesNow();
   return () => {
-    const now = performance.eventLoopUtilization();
-    const { utilization } = performance.eventLoopUtilization(now, last);
+    const now = timesNow();
+    const { utilization } = performance.eventLoopUtilization(now.own, last.own);
+    const total = now.total - last.total;
+    const idle = total === 0 ? 0 : (now.idle - last.idle) / total;
     last = now;
-    return utilization < busyShare;
+    return utilization < busyShare && idle > 1 - busyShare;
   };
+}
+
+function timesNow() {
+  const times = cpus().map((one) => one.times);
+  const idle = times.reduce((sum, one) => sum + one.idle, 0);
+  const total = times.reduce(
+    (sum, { user, nice, sys, irq }) => sum + user + nice + sys + irq,
+    idle,
+  );
+  return { own: performance.eventLoopUtilization(), idle, total };
 }
 
 function createIdle(clock: Clock): Capacity['idle'] {
