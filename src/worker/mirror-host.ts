@@ -27,7 +27,7 @@ import { alertsIn } from '../cli/status/alert-thresholds.ts';
 import { createLog } from '../cli/run/run-log.ts';
 import { createNotifier } from './notifications/notifier.ts';
 import { runNow } from '../cli/run/run-command.ts';
-import type { RunSlots } from './capacity/run-slots.ts';
+import type { Place, RunSlots } from './capacity/run-slots.ts';
 import { copiedAt } from '../cli/compose/snapshot-marks.ts';
 import { refusePaused } from '../cli/compose/pause-mark.ts';
 import { stay, taken } from './assignment-lifecycle.ts';
@@ -92,7 +92,7 @@ export interface Home {
 export function createMirrorHost(options: HomeOptions): Home {
   const { config, shell } = options;
   const log = createLog(shell, config.mirror);
-  const { clock, faults } = options;
+  const { clock, faults, capacity } = options;
   const state: State = {
     ...options,
     opened: undefined,
@@ -121,14 +121,16 @@ export function createMirrorHost(options: HomeOptions): Home {
     taken: async () => taken(state),
     stay: async () => stay(state),
     async run(tick, dueMs) {
-      const { capacity, left } = state;
-      const stop = AbortSignal.any([shell.stop, left.signal, resting.signal]);
-      const inSlot = async (slots: RunSlots | undefined, work: () => Promise<Ran>) =>
-        slots ? ((await slots.run({ dueMs, stop }, work)) ?? 'elsewhere') : work();
-      if (tick === 'sentinel') return inSlot(capacity?.checks, () => look(state));
-      return state.alone(() => inSlot(capacity?.runs, () => runTick(state, tick)));
+      const stop = AbortSignal.any([shell.stop, state.left.signal, resting.signal]);
+      const place = { dueMs, stop };
+      if (tick === 'sentinel') return inSlot(capacity?.checks, place, () => look(state));
+      return state.alone(() => inSlot(capacity?.runs, place, () => runTick(state, tick)));
     },
-    record: async (id, heard) => workOn(state, id, heard),
+    async record(id, heard) {
+      const stop = AbortSignal.any([shell.stop, state.left.signal]);
+      const place = { dueMs: clock.now(), stop };
+      return inSlot(capacity?.events, place, () => workOn(state, id, heard));
+    },
     hold: async (how, work) => hold(state, how, work),
     rest: () => resting.abort(),
     isHere: () => isAssigned(state),
@@ -139,6 +141,15 @@ export function createMirrorHost(options: HomeOptions): Home {
       await close(state);
     },
   };
+}
+
+/** Does the work in one of the slots, if the mirrors of the worker share some. */
+async function inSlot<T>(
+  slots: RunSlots | undefined,
+  place: Place,
+  work: () => Promise<T>,
+): Promise<T | 'elsewhere'> {
+  return slots ? ((await slots.run(place, work)) ?? 'elsewhere') : work();
 }
 
 /** Runs a tick and handles its failures as described in the table above. */

@@ -10,7 +10,9 @@
  *   unsubscribe checks      as many, beside the runs        they are due in the same second
  *   claims                  two                             a worker that starts, or takes over from
  *                                                           another, claims all its mirrors at once
- *   events, commands        none beyond that of a mirror    they wait for nobody else
+ *   events                  sixteen, and up to 64 in the    after an outage, hundreds of mirrors
+ *                           same way, beside the runs       may have events that wait
+ *   commands                none beyond that of a mirror    somebody waits for them
  *   mirrors that are open   sixteen, for seven seconds      events often come in groups
  *   and have nothing to do
  */
@@ -25,6 +27,7 @@ export interface Capacity {
   runs: RunSlots;
   /** The unsubscribe checks. */
   checks: RunSlots;
+  events: RunSlots;
   /** Limits the mirrors that are claimed at a time. */
   claims: ReturnType<typeof pLimit>;
   /**
@@ -34,7 +37,8 @@ export interface Capacity {
   idle(close: () => void): () => void;
 }
 
-const slots = { atOnce: 4, most: 24, long: 32 };
+const runSlots = { atOnce: 4, most: 24, long: 32 };
+const eventSlots = { atOnce: 16, most: 64, long: 128 };
 /** The largest share of the time in which a process, or a machine, that has time left is busy. */
 const busyShare = 0.7;
 const claimsAtOnce = 2;
@@ -45,10 +49,12 @@ export const idleAtMost = 16;
 
 /** Creates what the mirrors of a worker share. */
 export function createCapacity(clock: Clock): Capacity {
-  const slotsOf = () => createRunSlots({ ...slots, hasTime: createTimeCheck(), clock });
+  const slotsOf = (counts: typeof runSlots) =>
+    createRunSlots({ ...counts, hasTime: createTimeCheck(), clock });
   return {
-    runs: slotsOf(),
-    checks: slotsOf(),
+    runs: slotsOf(runSlots),
+    checks: slotsOf(runSlots),
+    events: slotsOf(eventSlots),
     claims: pLimit(claimsAtOnce),
     idle: createIdle(clock),
   };
