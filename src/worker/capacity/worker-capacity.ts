@@ -3,14 +3,14 @@
  * is open only while something is done in it, and shortly afterwards.
  *
  *   how much at once        the limit                       why
- *   runs                    four, and up to 24 while the    a process computes on one core: if it
+ *   runs                    four, and up to 12 while the    a process computes on one core: if it
  *                           process and the machine have    has no time left, more runs at once
  *                           time left, in the order in      would not be done earlier
  *                           which they were due
  *   unsubscribe checks      as many, beside the runs        they are due in the same second
  *   claims                  two                             a worker that starts, or takes over from
  *                                                           another, claims all its mirrors at once
- *   events                  sixteen, and up to 64 in the    after an outage, hundreds of mirrors
+ *   events                  eight, and up to 32 in the      after an outage, hundreds of mirrors
  *                           same way, beside the runs       may have events that wait
  *   commands                none beyond that of a mirror    somebody waits for them
  *   mirrors that are open   sixteen, for seven seconds      events often come in groups
@@ -37,8 +37,8 @@ export interface Capacity {
   idle(close: () => void): () => void;
 }
 
-const runSlots = { atOnce: 4, most: 24, long: 32 };
-const eventSlots = { atOnce: 16, most: 64, long: 128 };
+const runSlots = { atOnce: 4, most: 12, long: 32 };
+const eventSlots = { atOnce: 8, most: 32, long: 128 };
 /** The largest share of the time in which a process, or a machine, that has time left is busy. */
 const busyShare = 0.7;
 const claimsAtOnce = 2;
