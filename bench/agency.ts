@@ -163,7 +163,7 @@ const lateOf = (of: string): string =>
       .map((one) => (first(one) ?? Number.POSITIVE_INFINITY) - one.sinceMs),
   );
 
-let isTelling = true;
+const told = new AbortController();
 let phase = 'events, runs due';
 let at = 0;
 async function tell(): Promise<void> {
@@ -191,12 +191,12 @@ async function tell(): Promise<void> {
   expected.push({ customer, id: person, sinceMs: Date.now(), of });
 }
 async function telling(): Promise<void> {
-  const told: Promise<void>[] = [];
-  while (isTelling) {
-    told.push(tell());
+  const all: Promise<void>[] = [];
+  while (!told.signal.aborted) {
+    all.push(tell());
     await pause(1_000 / eventsPerSecond);
   }
-  await Promise.all(told);
+  await Promise.all(all);
 }
 
 // A round that is not measured, unless there is time to look at the idle fleet.
@@ -225,7 +225,7 @@ change(due, 'runs');
 await pause(due - Date.now() - 10_000);
 agency.add({ name: 'newcomer', people: newcomers, isLoaded: false, limit: 100 });
 configure('newcomer');
-const told = telling();
+const ended = telling();
 await pause(due - Date.now());
 const pids = [process.pid, await costs.pidOf(asking), ...workers.map(({ child }) => child.pid)];
 const processors = costs.watchProcessors(pids);
@@ -257,8 +257,8 @@ await once(killed ?? process, 'exit');
 const killedAt = Date.now();
 const isTaken = await until(() => isDone('runs around the kill'), 120_000);
 const takenIn = (Date.now() - killedAt) / 1_000;
-isTelling = false;
-await told;
+told.abort();
+await ended;
 await until(() => expected.every((one) => first(one) !== undefined), 90_000);
 const writes = expected.map((one) => one.customer.writes.get(one.id)?.length ?? 0);
 console.table({

@@ -283,19 +283,14 @@ function noting(at: number | undefined): (copy: Database.Database) => void {
   };
 }
 
-/**
- * How much of the file a connection for one person keeps in memory. A worker has many of them, and
- * better-sqlite3 would let each keep 16 MB.
- */
-const siblingCacheKib = 2_000;
-
 function standBeside(path: string, token: Token): Snapshot {
   const db = openToWrite(path, 'the snapshot');
   try {
     const patiently = waiterFor(db, path, { what: 'snapshot' });
     db.pragma('synchronous = FULL');
     db.pragma('foreign_keys = ON');
-    db.pragma(`cache_size = -${siblingCacheKib}`);
+    // A worker has many of these, and better-sqlite3 would let each keep 16 MB in memory.
+    db.pragma('cache_size = -2000');
     return snapshotOf(db, { path, patiently, token });
   } catch (error) {
     db.close();
