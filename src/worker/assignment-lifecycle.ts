@@ -1,6 +1,6 @@
 /**
- * Follows the assignment of a mirror: claims the mirror when its turn comes, keeps it, releases it to
- * another worker, and claims it again. open-mirror.ts says what each of these means for its files.
+ * Follows the assignment of a mirror: claims the mirror when its turn comes, keeps it, releases it
+ * to another worker, and claims it again. open-mirror.ts says what that means for its files.
  */
 import { Busy, Interrupted, Unavailable } from '../domain/errors.ts';
 import { retrySchedules } from '../domain/retry-schedules.ts';

@@ -1,6 +1,6 @@
 /**
- * Works on the events of a mirror: updates the person of a record, or forgets the people of a record
- * that the CRM has erased.
+ * Works on the events of a mirror: updates the person of a record, or forgets the people of a
+ * record that the CRM has erased.
  */
 import { Interrupted } from '../domain/errors.ts';
 import { eraseTold } from '../erasure/privacy-deletions.ts';

@@ -18,8 +18,8 @@
  *   assigned              Redis was emptied                  stored again, as it was last opened
  *                         Redis is away                      nothing: what runs goes on, and no job
  *                                                            comes from Redis
- *                         Redis assigns it to another        what runs is interrupted; closed; waits
- *                                                            for its turn
+ *                         Redis assigns it to another        what runs is interrupted; closed; it
+ *                                                            waits for its turn
  *   any                   the worker leaves it               closed, and then released in Redis
  *
  * While it is closed, it stays assigned by the heartbeat of the process (queues/node-heartbeat.ts).

@@ -49,7 +49,7 @@ async function stage() {
         abort: new AbortController().signal,
       },
       assignment: assignmentIn(own, place),
-      capacity: createCapacity(clock),
+      capacity: createCapacity(clock, () => () => true),
       node,
       clock: systemClock,
       faults: () => [],

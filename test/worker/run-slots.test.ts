@@ -101,7 +101,7 @@ test('more runs begin while the process has time left, one after the other', asy
 
 test('a mirror without work is closed after a while, or when many have none', async () => {
   const clock = virtualClock();
-  const { idle } = createCapacity(clock);
+  const { idle } = createCapacity(clock, () => () => true);
   const closed: number[] = [];
   const woken = Array.from({ length: idleAtMost }, (_, at) => idle(() => closed.push(at)));
   woken[1]?.();

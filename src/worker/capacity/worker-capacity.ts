@@ -8,16 +8,14 @@
  *                           time left, in the order in      would not be done earlier
  *                           which they were due
  *   unsubscribe checks      as many, beside the runs        they are due in the same second
- *   claims                  two                             a worker that starts, or takes over from
- *                                                           another, claims all its mirrors at once
+ *   claims                  two                             a worker that starts, or takes over
+ *                                                           from another, claims all at once
  *   events                  eight, and up to 32 in the      after an outage, hundreds of mirrors
  *                           same way, beside the runs       may have events that wait
  *   commands                none beyond that of a mirror    somebody waits for them
  *   mirrors that are open   sixteen, for seven seconds      events often come in groups
  *   and have nothing to do
  */
-import { cpus } from 'node:os';
-import { performance } from 'node:perf_hooks';
 import pLimit from 'p-limit';
 import type { Clock } from '../../domain/clock.ts';
 import { createRunSlots, type RunSlots } from './run-slots.ts';
@@ -39,18 +37,19 @@ export interface Capacity {
 
 const runSlots = { atOnce: 4, most: 12, long: 32 };
 const eventSlots = { atOnce: 8, most: 32, long: 128 };
-/** The largest share of the time in which a process, or a machine, that has time left is busy. */
-const busyShare = 0.7;
 const claimsAtOnce = 2;
 /** The longest time that a mirror stays open without anything to do, in milliseconds. */
 export const idleMs = 7_000;
 /** How many mirrors stay open for that time. */
 export const idleAtMost = 16;
 
-/** Creates what the mirrors of a worker share. */
-export function createCapacity(clock: Clock): Capacity {
+/**
+ * Creates what the mirrors of a worker share. `timeCheck` returns functions that each return whether
+ * the process had time left since their last call.
+ */
+export function createCapacity(clock: Clock, timeCheck: () => () => boolean): Capacity {
   const slotsOf = (counts: typeof runSlots) =>
-    createRunSlots({ ...counts, hasTime: createTimeCheck(), clock });
+    createRunSlots({ ...counts, hasTime: timeCheck(), clock });
   return {
     runs: slotsOf(runSlots),
     checks: slotsOf(runSlots),
@@ -58,32 +57,6 @@ export function createCapacity(clock: Clock): Capacity {
     claims: pLimit(claimsAtOnce),
     idle: createIdle(clock),
   };
-}
-
-/**
- * Returns a function that returns whether the process and its machine had time left since the last
- * call. A process that has to wait for a core looks idle to itself.
- */
-function createTimeCheck(): () => boolean {
-  let last = timesNow();
-  return () => {
-    const now = timesNow();
-    const { utilization } = performance.eventLoopUtilization(now.own, last.own);
-    const total = now.total - last.total;
-    const idle = total === 0 ? 0 : (now.idle - last.idle) / total;
-    last = now;
-    return utilization < busyShare && idle > 1 - busyShare;
-  };
-}
-
-function timesNow() {
-  const times = cpus().map((one) => one.times);
-  const idle = times.reduce((sum, one) => sum + one.idle, 0);
-  const total = times.reduce(
-    (sum, { user, nice, sys, irq }) => sum + user + nice + sys + irq,
-    idle,
-  );
-  return { own: performance.eventLoopUtilization(), idle, total };
 }
 
 function createIdle(clock: Clock): Capacity['idle'] {

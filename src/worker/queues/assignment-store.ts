@@ -23,8 +23,8 @@
  *
  * A worker shows that it is alive by a key of the mirror, which it renews. A worker of a folder
  * writes the name of its process there, too, and is alive while the key of that process is
- * (node-heartbeat.ts). It closes a mirror that has nothing to do, so a free lease does not mean that
- * it has lost the mirror. It can only lose it after its own key was gone, which it notices.
+ * (node-heartbeat.ts). It closes a mirror that has nothing to do, so a free lease does not mean
+ * that it has lost the mirror. It can only lose it after its own key was gone, which it notices.
  */
 import { z } from 'zod';
 import { aliveMs, fleetChanged } from './fleet-keys.ts';
