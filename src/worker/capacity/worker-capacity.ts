@@ -44,8 +44,8 @@ export const idleMs = 7_000;
 export const idleAtMost = 16;
 
 /**
- * Creates what the mirrors of a worker share. `timeCheck` returns functions that each return whether
- * the process had time left since their last call.
+ * Creates what the mirrors of a worker share. `timeCheck` returns functions that each return
+ * whether the process had time left since their last call.
  */
 export function createCapacity(clock: Clock, timeCheck: () => () => boolean): Capacity {
   const slotsOf = (counts: typeof runSlots) =>
