@@ -6,7 +6,7 @@
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -16,6 +16,7 @@ import { seeded } from '../src/emulator/shared/seeded-random.ts';
 import { serve, type Served } from '../src/emulator/http-listener.ts';
 import { ownRedis } from '../test/support/redis.ts';
 import { freePort } from '../test/support/port.ts';
+import * as costs from './stage/fleet.ts';
 import { program } from './stage/worker.ts';
 
 const mirrors = Number(process.argv[2] ?? 100);
@@ -97,34 +98,10 @@ async function until(holds: () => boolean | Promise<boolean>, what: string): Pro
   return (performance.now() - began) / 1_000;
 }
 
-/** The connections of the workers, and what Redis was asked in all. */
-async function ofRedis(): Promise<{ connections: number; calls: Map<string, number> }> {
-  const stats = await asking.info('commandstats');
-  const clients = (await asking.info('clients')).match(/connected_clients:(\d+)/)?.[1];
-  const calls = [...stats.matchAll(/cmdstat_([^:]+):calls=(\d+)/g)].map(
-    ([, name = '', n]) => [name, Number(n)] as const,
-  );
-  // One is this one.
-  return { connections: Number(clients) - 1, calls: new Map(calls) };
-}
-
-function memory(): string {
-  const each = workers.map(({ pid }) => {
-    const status = readFileSync(`/proc/${pid}/status`, 'utf8');
-    return `${Math.round(Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024)} MB`;
-  });
-  return each.join(', ');
-}
-
-/** The number of mirrors that each worker serves; a worker with `-c` is not counted. */
-async function shares(): Promise<number[]> {
-  const alive = await asking.keys('crm-mirror:*:{home}:alive');
-  const signs = alive.length === 0 ? [] : await asking.mget(alive);
-  return [...Map.groupBy(signs, (sign) => sign?.split('@')[1]).values()].map((all) => all.length);
-}
+const memory = (): string => workers.map(({ pid }) => `${costs.memoryOf(pid)} MB`).join(', ');
 
 async function areShared(): Promise<boolean> {
-  const sizes = await shares();
+  const sizes = await costs.sharesOf(asking);
   const sum = sizes.reduce((total, size) => total + size, 0);
   const most = (mirrors / workers.length) * 1.1 + 1;
   return sum === mirrors && sizes.every((size) => size <= most);
@@ -136,22 +113,15 @@ const opened = await until(
 );
 const openMemory = memory();
 await pause(15_000);
-const before = await ofRedis();
-await pause(idleMs);
-const after = await ofRedis();
-const rates = [...after.calls]
-  .map(([name, n]) => [name, ((n - (before.calls.get(name) ?? 0)) / idleMs) * 1_000] as const)
-  .filter(([name, rate]) => rate > 0.1 && name !== 'info')
-  .toSorted(([, a], [, b]) => b - a);
-const all = rates.reduce((sum, [, rate]) => sum + rate, 0);
+const rates = costs.ratesIn(await costs.ratesOf(asking, idleMs));
 console.table({
   mirrors,
   workers: workers.length,
-  'mirrors of each': (await shares()).join(', '),
+  'mirrors of each': (await costs.sharesOf(asking)).join(', '),
   'opened in': `${opened.toFixed(1)} s`,
-  'connections to Redis': after.connections,
-  'commands when idle': `${all.toFixed(1)}/s`,
-  'of which': rates.map(([name, rate]) => `${name} ${rate.toFixed(1)}`).join(', '),
+  'connections to Redis': await costs.connectionsOf(asking),
+  'commands when idle': rates.sum,
+  'of which': rates.parts,
   'memory, open': openMemory,
   'memory, idle': memory(),
 });

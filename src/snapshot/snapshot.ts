@@ -152,7 +152,7 @@ function open(path: string, { inMemory, checkedAt, admit, isThrowaway }: Opening
   const patiently = waiterFor(db, path, { what: 'snapshot' });
   try {
     return patiently(() => {
-      setPragmas(db, isThrowaway);
+      setPragmas(db, { isThrowaway });
       migrate(db, path);
       const snapshot = snapshotOf(db, { path, patiently });
       admit?.(snapshot);
@@ -291,7 +291,7 @@ function standBeside(path: string, token: Token): Snapshot {
   const db = openToWrite(path, 'the snapshot');
   try {
     const patiently = waiterFor(db, path, { what: 'snapshot' });
-    setPragmas(db);
+    setPragmas(db, { cacheKb: 2_000 });
     return snapshotOf(db, { path, patiently, token });
   } catch (error) {
     db.close();

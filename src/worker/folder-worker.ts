@@ -3,7 +3,7 @@
  * mirrors (served-mirrors.ts) and their server.
  */
 import { randomBytes } from 'node:crypto';
-import { hostname } from 'node:os';
+import { cpus, hostname } from 'node:os';
 import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { shareLinks } from '../rate-limit/shared/shared-link.ts';
@@ -18,6 +18,7 @@ import { createMirrorMoves, type MirrorMoves } from './moves/mirror-moves.ts';
 import { createFleetMember, type FleetMember } from './placement/fleet-member.ts';
 import { shareConnections, type SharedConnections } from './queues/shared-connections.ts';
 import { createServedMirrors, type ServedMirrors } from './served-mirrors.ts';
+import { createCapacity } from './capacity/worker-capacity.ts';
 import { workable, type Workable } from './workable-config.ts';
 import { openServer, type WorkerServer } from './worker-server.ts';
 
@@ -37,6 +38,7 @@ export async function serveFolder(path: string, outer: Shell): Promise<void> {
   });
   const host = hostname();
   const connections = shareConnections(`${host}-${randomHex(4)}`, systemClock);
+  const capacity = createCapacity(systemClock, createTimeCheck);
   let server: WorkerServer | undefined;
   const fleets = createFleets({ shell, connections, host }, (isLent) => mirrors.release(isLent));
   const mirrors: ServedMirrors = createServedMirrors({
@@ -46,6 +48,7 @@ export async function serveFolder(path: string, outer: Shell): Promise<void> {
         acceptLost: false,
         connections: connections.to(config.redis),
         turns: fleets.to(config.redis),
+        capacity,
         // The folder tells of a changed file, or of a changed key.
         load: () => config,
         ended: (summary) => server?.ended(config.mirror, summary),
@@ -149,4 +152,33 @@ function createServerCheck({ note }: Shell) {
       }
     }
   };
+}
+
+/** The largest share of the time in which a process, or a machine, that has time left is busy. */
+const busyShare = 0.7;
+
+/**
+ * Returns a function that returns whether the process and its machine had time left since the last
+ * call. A process that has to wait for a core looks idle to itself.
+ */
+function createTimeCheck(): () => boolean {
+  let last = timesNow();
+  return () => {
+    const now = timesNow();
+    const { utilization } = performance.eventLoopUtilization(now.own, last.own);
+    const total = now.total - last.total;
+    const idle = total === 0 ? 0 : (now.idle - last.idle) / total;
+    last = now;
+    return utilization < busyShare && idle > 1 - busyShare;
+  };
+}
+
+function timesNow() {
+  const times = cpus().map((one) => one.times);
+  const idle = times.reduce((sum, one) => sum + one.idle, 0);
+  const total = times.reduce(
+    (sum, { user, nice, sys, irq }) => sum + user + nice + sys + irq,
+    idle,
+  );
+  return { own: performance.eventLoopUtilization(), idle, total };
 }

@@ -13,11 +13,19 @@ import { copiedAt } from '../cli/compose/snapshot-marks.ts';
 /** This worker's side of the assignment of one mirror. */
 export interface MirrorAssignment {
   /**
+   * Checks, before the snapshot is opened, that no worker serves the mirror that may have closed
+   * it. Throws as `claim` does.
+   */
+  check(): Promise<void>;
+  /**
    * Claims the mirror. Throws Busy if another worker has it, and Unavailable while Redis is away.
    */
   claim(snapshot: Snapshot): Promise<void>;
-  /** Returns whether the mirror is still assigned to this worker; true while Redis is away. */
-  keep(snapshot: Snapshot): Promise<boolean>;
+  /**
+   * Returns whether the mirror is still assigned to this worker, with the snapshot that it claimed
+   * it with; true while Redis is away.
+   */
+  keep(): Promise<boolean>;
 }
 
 const name = 'snapshot-id';
@@ -65,21 +73,28 @@ interface Side {
 export function assignmentIn(record: AssignmentStore, own: Side): MirrorAssignment {
   const { mirror, path, acceptLost, clock } = own;
   let refusedAt = Number.NEGATIVE_INFINITY;
+  /** What Redis stores if it has to be told again. */
+  let claimed: Parameters<AssignmentStore['keep']>[0] | undefined;
   return {
+    async check() {
+      if (!(await record.isResting())) return;
+      refusedAt = clock.monotonic();
+      throw why.taken(mirror);
+    },
     async claim(snapshot) {
       const generation = snapshot.generation();
       const restored = copiedAt(snapshot.meta) !== undefined;
+      const file = snapshot.fileNumber();
+      const own = { snapshot: idOf(snapshot), generation, file, disk: diskHere(path) };
       const claim = await record.claim({
-        snapshot: idOf(snapshot),
-        generation,
-        file: snapshot.fileNumber(),
+        ...own,
         restored,
         acceptLost,
         stoodBy: clock.monotonic() - refusedAt < aliveMs,
-        disk: diskHere(path),
       });
       if (claim.is === 'home') {
         if (claim.generation > generation) snapshot.fence(claim.generation);
+        claimed = { ...own, generation: claim.generation };
         return;
       }
       // Failed attempts must not make an old copy look newer than the snapshot in use.
@@ -87,12 +102,9 @@ export function assignmentIn(record: AssignmentStore, own: Side): MirrorAssignme
       if (claim.is !== 'untold') refusedAt = clock.monotonic();
       throw why[claim.is](mirror);
     },
-    async keep(snapshot) {
+    async keep() {
       try {
-        const generation = snapshot.generation();
-        const file = snapshot.fileNumber();
-        const disk = diskHere(path);
-        return await record.keep({ snapshot: idOf(snapshot), generation, file, disk });
+        return claimed === undefined || (await record.keep(claimed));
       } catch (error) {
         if (!isExpected(error)) throw error;
         return true;

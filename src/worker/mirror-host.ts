@@ -1,5 +1,5 @@
 /**
- * Hosts one mirror in a worker: its snapshot, do-not-contact list and lease. A failure at startup
+ * Hosts one mirror in a worker: what is done in it. open-mirror.ts opens it. A failure at startup
  * ends the worker. A later failure ends a run and is printed, and the next tick tries again.
  *
  *   another process has the lease     stands by: printed once, claimed soon after release
@@ -11,15 +11,14 @@
  *   a bug, or a damaged file          printed; everything is closed, and the next tick reopens it
  *
  * Runs about all people are sequential. Events, commands about one person, and the sentinel run in
- * parallel with them.
+ * parallel with them. In a worker of a folder, scheduled runs of all mirrors share a few slots
+ * (capacity/worker-capacity.ts), for which nothing else waits.
  */
 import pLimit from 'p-limit';
 import { Busy, Interrupted, isExpected } from '../domain/errors.ts';
 import type { RouteLimit } from '../domain/route-limit.ts';
-import type { Summary } from '../engine/report/run-summary.ts';
 import type { Heard, Worked } from './queues/event-queue.ts';
 import type { Tick } from './queues/run-schedule.ts';
-import { eraseTold } from '../erasure/privacy-deletions.ts';
 import { watch } from '../engine/watch/unsubscribe-watch.ts';
 import type { Assembled } from '../cli/compose/process-shell.ts';
 import { complaintsOf } from './notifications/blocked-notices.ts';
@@ -28,21 +27,28 @@ import { alertsIn } from '../cli/status/alert-thresholds.ts';
 import { createLog } from '../cli/run/run-log.ts';
 import { createNotifier } from './notifications/notifier.ts';
 import { runNow } from '../cli/run/run-command.ts';
+import type { Place, RunSlots } from './capacity/run-slots.ts';
 import { copiedAt } from '../cli/compose/snapshot-marks.ts';
 import { refusePaused } from '../cli/compose/pause-mark.ts';
+import { stay, taken } from './assignment-lifecycle.ts';
+import { workOn } from './mirror-events.ts';
 import {
   close,
-  come,
   comeAgain,
   type HomeOptions,
+  isAssigned,
+  isPassing,
+  type Opened,
   shellOf,
   type State,
-  stay,
-  taken,
-} from './assignment-lifecycle.ts';
+  use,
+} from './open-mirror.ts';
 
 /** A tick that starts a run. */
 type RunTick = Exclude<Tick, 'sentinel'>;
+
+/** What has become of a tick; `elsewhere`: it is offered again, here or to another process. */
+type Ran = 'over' | 'elsewhere';
 
 /** A mirror hosted by a worker. */
 export interface Home {
@@ -54,10 +60,10 @@ export interface Home {
   /** Checks periodically whether it is still assigned. If not, closes it and waits again. */
   stay(): Promise<void>;
   /**
-   * Runs what is due. Never throws. `elsewhere` means that the mirror is now assigned to another
-   * worker.
+   * Runs what was due at `dueMs`, in milliseconds since the epoch. Never throws. `elsewhere` means
+   * that it cannot run here now, for example because the mirror is assigned to another worker.
    */
-  run(tick: Tick): Promise<'over' | 'elsewhere'>;
+  run(tick: Tick, dueMs: number): Promise<Ran>;
   /**
    * Updates the person with this id in the source. If the CRM has erased the record, forgets every
    * person who had the id. Never throws.
@@ -71,9 +77,11 @@ export interface Home {
     how: 'beside' | 'alone',
     work: (held: Assembled, stop: AbortSignal) => Promise<T>,
   ): Promise<T>;
-  /** Returns whether the mirror is open here, so that no other worker has it. */
+  /** Begins no more runs. Those that wait for a slot end as `elsewhere`. */
+  rest(): void;
+  /** Returns whether the mirror is assigned to this worker, so that no other one has it. */
   isHere(): boolean;
-  /** Reopens everything with the current configuration once nothing runs. */
+  /** Opens everything anew with the current configuration once nothing runs. */
   again(): Promise<void>;
   /** Returns the rate limits by route, as shown by the platform's responses. */
   limits(): Record<string, RouteLimit>;
@@ -84,11 +92,15 @@ export interface Home {
 export function createMirrorHost(options: HomeOptions): Home {
   const { config, shell } = options;
   const log = createLog(shell, config.mirror);
-  const { clock, faults } = options;
+  const { clock, faults, capacity } = options;
   const state: State = {
     ...options,
     opened: undefined,
     coming: undefined,
+    closing: undefined,
+    users: 0,
+    woken: () => undefined,
+    known: { limits: {}, notes: [] },
     left: new AbortController(),
     complain: complaintsOf(config.mirror, shell),
     log,
@@ -104,16 +116,26 @@ export function createMirrorHost(options: HomeOptions): Home {
     }),
   };
   state.notifier?.watch();
+  const resting = new AbortController();
   return {
     taken: async () => taken(state),
     stay: async () => stay(state),
-    run: async (tick) =>
-      tick === 'sentinel' ? look(state) : state.alone(() => runTick(state, tick)),
-    record: async (id, heard) => (heard === 'erased' ? erase : record)(state, id),
+    async run(tick, dueMs) {
+      const stop = AbortSignal.any([shell.stop, state.left.signal, resting.signal]);
+      const place = { dueMs, stop };
+      if (tick === 'sentinel') return inSlot(capacity?.checks, place, () => look(state));
+      return state.alone(() => inSlot(capacity?.runs, place, () => runTick(state, tick)));
+    },
+    async record(id, heard) {
+      const stop = AbortSignal.any([shell.stop, state.left.signal]);
+      const place = { dueMs: clock.now(), stop };
+      return inSlot(capacity?.events, place, () => workOn(state, id, heard));
+    },
     hold: async (how, work) => hold(state, how, work),
-    isHere: () => state.opened !== undefined,
+    rest: () => resting.abort(),
+    isHere: () => isAssigned(state),
     again: async () => state.alone(() => comeAgain(state)),
-    limits: () => state.opened?.mirror.limits() ?? {},
+    limits: () => state.opened?.mirror.limits() ?? state.known.limits,
     close: async () => {
       await state.notifier?.close();
       await close(state);
@@ -121,14 +143,27 @@ export function createMirrorHost(options: HomeOptions): Home {
   };
 }
 
+/** Does the work in one of the slots, if the mirrors of the worker share some. */
+async function inSlot<T>(
+  slots: RunSlots | undefined,
+  place: Place,
+  work: () => Promise<T>,
+): Promise<T | 'elsewhere'> {
+  return slots ? ((await slots.run(place, work)) ?? 'elsewhere') : work();
+}
+
 /** Runs a tick and handles its failures as described in the table above. */
-async function runTick(state: State, tick: RunTick): Promise<'over' | 'elsewhere'> {
+async function runTick(state: State, tick: RunTick): Promise<Ran> {
   if (state.shell.stop.aborted) return 'elsewhere';
+  let isOpen = false;
   try {
-    await runOnce(state, tick);
+    await use(state, async (opened) => {
+      isOpen = true;
+      await runOnce(state, tick, opened);
+    });
   } catch (error) {
     state.complain.of(error);
-    if (error instanceof Busy && !state.opened) return 'elsewhere';
+    if (!isOpen && isPassing(error)) return 'elsewhere';
     if (!isExpected(error)) await close(state, error);
     else if (!(error instanceof Busy)) await comeAgain(state);
   }
@@ -136,8 +171,7 @@ async function runTick(state: State, tick: RunTick): Promise<'over' | 'elsewhere
   return 'over';
 }
 
-async function runOnce(state: State, tick: RunTick): Promise<void> {
-  const { mirror } = await come(state);
+async function runOnce(state: State, tick: RunTick, { mirror }: Opened): Promise<void> {
   refusePaused(mirror.snapshot.meta, state.config);
   const { config, shell } = state;
   const options = optionsOf(tick);
@@ -165,22 +199,25 @@ async function runOnce(state: State, tick: RunTick): Promise<void> {
 }
 
 /** Runs the sentinel. If it fails, reopens everything, unless a run is in progress. */
-async function look(state: State): Promise<'over' | 'elsewhere'> {
+async function look(state: State): Promise<Ran> {
   const { shell, complain, alone } = state;
   if (shell.stop.aborted) return 'elsewhere';
+  let isOpen = false;
   try {
-    await lookOnce(state);
+    await use(state, async (opened) => {
+      isOpen = true;
+      await lookOnce(state, opened);
+    });
   } catch (error) {
     if (error instanceof Interrupted) return 'over';
     complain.of(error);
-    if (error instanceof Busy) return state.opened ? 'over' : 'elsewhere';
-    if (alone.activeCount === 0) await alone(() => comeAgain(state));
+    if (!isOpen && isPassing(error)) return 'elsewhere';
+    if (!(error instanceof Busy) && alone.activeCount === 0) await alone(() => comeAgain(state));
   }
   return 'over';
 }
 
-async function lookOnce(state: State): Promise<void> {
-  const { mirror, lanes } = await come(state);
+async function lookOnce(state: State, { mirror, lanes }: Opened): Promise<void> {
   const { meta } = mirror.snapshot;
   refusePaused(meta, state.config);
   const { stop, abort } = shellOf(state);
@@ -189,68 +226,16 @@ async function lookOnce(state: State): Promise<void> {
   state.complain.no();
 }
 
-/** Runs for the person of one record, in parallel with other runs. */
-async function record(state: State, id: string): Promise<Worked> {
-  const { shell, config, complain, log } = state;
-  if (shell.stop.aborted || state.coming) return 'elsewhere';
-  try {
-    const opened = await come(state);
-    refusePaused(opened.mirror.snapshot.meta, config);
-    const by = { by: 'event' } as const;
-    const options = { ...quietly, by, mode: { record: id }, only: 'contacts' } as const;
-    const inner = shellOf(state);
-    const summary = await opened.lanes.run((mirror) => runNow(mirror, inner, options));
-    if (isWorthTelling(summary)) {
-      log.ended(summary, 'event');
-      state.ended(summary);
-    }
-    return isOver(summary) ? 'done' : 'again';
-  } catch (error) {
-    complain.of(error);
-    return state.opened ? 'again' : 'elsewhere';
-  }
-}
-
-/**
- * Processes the privacy deletion of a record. The remainder of the event is handled as a change.
- */
-async function erase(state: State, id: string): Promise<Worked> {
-  const { shell, config, complain, log, notifier } = state;
-  if (shell.stop.aborted || state.coming) return 'elsewhere';
-  try {
-    const { mirror, lanes } = await come(state);
-    refusePaused(mirror.snapshot.meta, config);
-    const { stop: signal, abort } = shellOf(state);
-    const { rest, people } = await lanes.sibling(async (own) =>
-      eraseTold(own.mirror, id, { signal, abort }),
-    );
-    for (const one of people) {
-      log.erased(one);
-      if (one.is === 'failed') complain.of(one.told.failure);
-      if (one.is === 'held') notifier?.ran();
-    }
-    if (rest === 'event') return await record(state, id);
-    return rest === 'again' ? 'again' : 'done';
-  } catch (error) {
-    if (error instanceof Interrupted) return 'again';
-    complain.of(error);
-    return state.opened ? 'again' : 'elsewhere';
-  }
-}
-
 async function hold<T>(
   state: State,
   how: 'beside' | 'alone',
   work: (held: Assembled, stop: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  if (how === 'alone') {
-    return state.alone(async () => {
-      const held = { ...(await come(state)), close: async () => undefined };
-      return work(held, shellOf(state).stop);
-    });
-  }
-  const { lanes } = await come(state);
-  return lanes.sibling((held) => work(held, shellOf(state).stop));
+  const held = async (opened: Assembled): Promise<T> => work(opened, shellOf(state).stop);
+  if (how === 'beside') return use(state, async ({ lanes }) => lanes.sibling(held));
+  return state.alone(() =>
+    use(state, (opened) => held({ ...opened, close: async () => undefined })),
+  );
 }
 
 const quietly = { writes: true, progress: () => undefined };
@@ -263,19 +248,4 @@ function optionsOf(tick: RunTick) {
     because: ['schedule'],
     only: tick === 'templates' ? 'templates' : undefined,
   } as const;
-}
-
-/** Returns whether a run for one event is logged. It is not if it changed nothing. */
-function isWorthTelling({ status, contacts }: Summary): boolean {
-  return status !== 'done' || Object.values(contacts.applied).some((n) => n > 0);
-}
-
-/**
- * Returns whether an event is done. It also counts as done if the run failed because of the
- * quarantine: an opt-in that waits for the end of the quarantine is left to the next run about all
- * people.
- */
-function isOver({ status, reasonCodes }: Summary): boolean {
-  if (status === 'interrupted') return false;
-  return status !== 'failed' || reasonCodes.every((code) => code === 'quarantined');
 }

@@ -27,6 +27,7 @@ import type { Turns } from './placement/fleet-member.ts';
 import { doHanded } from './remote-commands.ts';
 import { createMirrorHost, type Home } from './mirror-host.ts';
 import { lanesAtOnce } from './person-runs.ts';
+import type { Capacity } from './capacity/worker-capacity.ts';
 import { assignmentIn } from './mirror-assignment.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 import type { Attention } from '../cli/status/attention-list.ts';
@@ -67,6 +68,8 @@ export interface ServeOptions {
   connections?: Connections | undefined;
   /** Tells when this worker of several has to claim the mirror; by default as soon as it can. */
   turns?: Turns | undefined;
+  /** What the mirrors of the worker share; by default the mirror stays open. */
+  capacity?: Capacity | undefined;
   /** Reads the configuration again, after a failure. */
   load(): Config;
   /** Called after every run, and after events have been processed. */
@@ -126,6 +129,7 @@ export function serve(config: Workable, outer: Shell, options: ServeOptions): Se
     lagMs: async () => events?.lagMs(),
     async leave(isGone) {
       parts.isLeaving = true;
+      home.rest();
       await queue.rest();
       await parts.handed?.close();
       await events?.rest();
@@ -160,7 +164,7 @@ function openParts(config: Workable, outer: Shell, options: ServeOptions): Parts
   const over = new AbortController();
   const shell = { ...outer, stop: AbortSignal.any([outer.stop, over.signal]) };
   const { mirror, redis: url, contacts } = config;
-  const { acceptLost, load, ended, turns, clock = systemClock } = options;
+  const { acceptLost, load, ended, turns, capacity, clock = systemClock } = options;
   const { connections = ownConnections(url) } = options;
   const place = { url, mirror, clock: systemClock, connections };
   const failed = Promise.withResolvers<never>();
@@ -176,7 +180,7 @@ function openParts(config: Workable, outer: Shell, options: ServeOptions): Parts
   });
   const redis = watchRedis(mirror, shell, clock);
   const faults = () => redis.faults(awayMs);
-  const told = { load, ended, clock, faults, node, turns };
+  const told = { load, ended, clock, faults, node, turns, capacity };
   const home = createMirrorHost({ config, shell, assignment, ...told });
   const hook = contacts?.webhook;
   const events = hook && openEventQueue({ ...place, notice: () => undefined });
@@ -233,6 +237,7 @@ function isEnding({ shell, isLeaving }: Parts): boolean {
 async function close(parts: Parts): Promise<void> {
   const { failed, queue, handed, events, own, home, quick } = parts;
   parts.isLeaving = true;
+  home.rest();
   failed.promise.catch(() => undefined);
   await Promise.all([queue.close(), handed?.close(), events?.close()]);
   // Who hears that it is left can open the snapshot.

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Config } from '../config/config.ts';
-import { Busy } from '../domain/errors.ts';
+import { Busy, Unavailable } from '../domain/errors.ts';
 import type { Seal } from './queues/payload-encryption.ts';
 import type { Assembled, Shell } from '../cli/compose/process-shell.ts';
 import type { Home } from './mirror-host.ts';
@@ -71,7 +71,8 @@ export async function doHanded(
     if (name === 'rebind') await home.again();
     return ended(code);
   } catch (error) {
-    if (!isHeld && error instanceof Busy) return 'elsewhere';
+    const isPassing = error instanceof Busy || error instanceof Unavailable;
+    if (!isHeld && isPassing) return 'elsewhere';
     const fault = explain(error);
     inner.note(`crm-mirror: ${fault.text}`);
     return ended(fault.code);

@@ -20,7 +20,8 @@ async function homeOf(
   const said: string[] = [];
   const note = (line: string) => void said.push(line);
   const shell = { ...silentShell, note, stop: stop.signal, abort: new AbortController().signal };
-  const residence: MirrorAssignment = { claim, keep };
+  const check = async () => undefined;
+  const residence: MirrorAssignment = { check, claim, keep };
   return {
     stop,
     said,
@@ -107,7 +108,7 @@ test('keeps the current run when a look for unsubscribes fails', async () => {
     return mirror.snapshot.meta.get('mine');
   });
   await begun.promise;
-  await home.run('sentinel');
+  await home.run('sentinel', 0);
   expect(said).not.toEqual([]);
   go.resolve();
   expect(await held).toBeUndefined();

@@ -59,6 +59,7 @@ export const layers: readonly (readonly string[])[] = [
   ['config'],
   ['worker/queues'],
   ['worker/placement'],
+  ['worker/capacity'],
   ['server'],
   ['cli/output'],
   ['cli/completion'],

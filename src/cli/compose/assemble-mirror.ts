@@ -33,6 +33,8 @@ const randomHex = (bytes: number): string => randomBytes(bytes).toString('hex');
 export interface MirrorAccess {
   /** Takes the lease. If there is no snapshot or do-not-contact list, creates it. */
   writes: boolean;
+  /** Opens the mirror although it is paused; the caller refuses what a pause forbids. */
+  whilePaused?: boolean;
   /** Accepts the loss of the entries of a do-not-contact list that is missing or unusable. */
   acceptLostLedger?: boolean;
   /** Stands in for what a rehearsal must not touch. */
@@ -172,11 +174,14 @@ interface Opened {
 }
 
 /** Opens and checks everything that a run needs; if anything fails, closes all of it again. */
-function hold(config: Config, { acceptLostLedger = false, standIns }: MirrorAccess): Opened {
+function hold(
+  config: Config,
+  { acceptLostLedger = false, whilePaused = false, standIns }: MirrorAccess,
+): Opened {
   const lease = takeLease(config.snapshot);
   let snapshot: Snapshot | undefined;
   try {
-    const admit = ({ meta }: Snapshot) => refusePaused(meta, config);
+    const admit = ({ meta }: Snapshot) => whilePaused || refusePaused(meta, config);
     const isThrowaway = standIns !== undefined;
     const opened = openForRun(config.snapshot, { at: systemClock.now(), admit, isThrowaway });
     ({ snapshot } = opened);

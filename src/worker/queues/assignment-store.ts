@@ -10,8 +10,8 @@
  *                                                                         Redis first
  *   this snapshot, of an earlier generation   a later one, not restored   home: the worker before
  *                                             from a backup; while a      has lost its lease
- *                                             worker is alive, only in
- *                                             the same file
+ *                                             worker with -c is alive,
+ *                                             only in the same file
  *   anything else, and a worker is alive      any                         taken
  *   this snapshot, of a later generation      one restored from a backup  home, and its generation
  *                                                                         becomes the latest
@@ -24,9 +24,10 @@
  * A worker that has been silent for fifteen seconds counts as dead. With `acceptLost`, a worker
  * becomes the home in every case in which no other worker is alive.
  *
- * A worker shows that it is alive by a key of the mirror, which it renews. A worker of many mirrors
+ * A worker shows that it is alive by a key of the mirror, which it renews. A worker of a folder
  * writes the name of its process there, too, and is alive while the key of that process is
- * (node-heartbeat.ts). It learns from a set of the process which mirrors it has lost.
+ * (node-heartbeat.ts). It closes a mirror that has nothing to do, so a free lease does not mean
+ * that it has lost the mirror. It can only lose it after its own key was gone, which it notices.
  */
 import { z } from 'zod';
 import { aliveMs, fleetChanged, fleetKeys } from './fleet-keys.ts';
@@ -74,6 +75,8 @@ export interface AssignmentStore {
    * assignment again.
    */
   keep(own: Pick<Candidate, 'snapshot' | 'generation' | 'file' | 'disk'>): Promise<boolean>;
+  /** Returns whether a worker of another process serves the mirror that may have closed it. */
+  isResting(): Promise<boolean>;
   /** Releases the mirror, so that another worker can claim it immediately. */
   leave(): Promise<void>;
   /** Returns whether any worker is alive. */
@@ -90,6 +93,13 @@ local function living(value)
   local node = nodeIn(value)
   if node and redis.call('EXISTS', '${nodeKeys}' .. node) == 0 then return false end
   return value
+end
+-- Whether a living worker is another one than the one with this sign, and whether it may have
+-- closed the mirror. A process serves a mirror once.
+local function others(alive, sign)
+  local node = nodeIn(alive)
+  if not alive or alive == sign or (node and node == nodeIn(sign)) then return false, false end
+  return true, node ~= nil
 end
 `;
 
@@ -110,9 +120,9 @@ local known = redis.call('HGET', KEYS[1], 'snapshot')
 local latest = tonumber(redis.call('HGET', KEYS[1], 'generation') or '0')
 local mine = known == snapshot
 local alive = living(redis.call('GET', KEYS[2]))
-local another = alive and alive ~= ARGV[9]
+local another, resting = others(alive, ARGV[9])
 local there = redis.call('HGET', KEYS[1], 'file') or file
-if another and (restored or not (mine and there == file and generation > latest)) then
+if another and (resting or restored or not (mine and there == file and generation > latest)) then
   return cjson.encode({ is = 'taken' })
 end
 if not known and stoodBy then return cjson.encode({ is = 'untold' }) end
@@ -128,17 +138,11 @@ if known and not accept and not (mine and (generation > latest or restored)) the
   return cjson.encode({ is = 'older', generation = latest })
 end
 if mine and generation <= latest then generation = latest + 1 end
-local node = another and nodeIn(alive)
-if node then
-  local lost = '${nodeKeys}' .. node .. ':lost'
-  redis.call('SADD', lost, mirror)
-  redis.call('PEXPIRE', lost, ms)
-end
 redis.call('HSET', KEYS[1], 'snapshot', snapshot, 'generation', generation, 'worker', worker,
   'file', file)
 redis.call('SET', KEYS[2], ARGV[9], 'PX', ms)
 onDisk(mirror, disk)
-fleetChanged()
+if alive ~= ARGV[9] then fleetChanged() end
 return cjson.encode({ is = 'home', generation = generation })
 `;
 
@@ -158,6 +162,11 @@ if redis.call('GET', KEYS[2]) == ARGV[1] then
   fleetChanged()
 end
 return 1
+`;
+
+const restingScript = `${livingScript}
+local _, resting = others(living(redis.call('GET', KEYS[2])), ARGV[1])
+return resting and 1 or 0
 `;
 
 const servedScript = `${livingScript}
@@ -210,6 +219,7 @@ export function homeRecord(
       const own = [worker, snapshot, generation, signMs, file, sign, mirror, disk];
       return (await run(keepScript, ...own)) === 1;
     },
+    isResting: async () => (await run(restingScript, sign)) === 1,
     leave: async () => void (await run(leaveScript, sign)),
     isServed: async () => (await run(servedScript)) === 1,
   };

@@ -4,7 +4,6 @@
  *
  *   a beat finds             result
  *   the key of the process   nothing
- *   a mirror that is lost    its assignment is checked at once
  *   no key                   all assignments are checked: Redis was emptied, or this process stood
  *                            still so long that others may have taken its mirrors
  *   no Redis                 nothing: the key expires, and the next beat finds none
@@ -50,10 +49,8 @@ export interface NodeHeartbeat {
 const beatScript = `${forgetNode}${fleetChanged}
 local known = redis.call('EXISTS', KEYS[1])
 redis.call('SET', KEYS[1], 1, 'PX', ARGV[1])
-local lost = redis.call('SMEMBERS', KEYS[2])
-if #lost > 0 then redis.call('DEL', KEYS[2]) end
 local name, record = ARGV[2], ARGV[3]
-if name == '' then return { known, lost, '', 0 } end
+if name == '' then return { known, '', 0 } end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local added = redis.call('ZADD', '${fleetKeys.nodes}', now, name)
@@ -61,7 +58,7 @@ local dead = redis.call('ZRANGEBYSCORE', '${fleetKeys.nodes}', '-inf', now - ARG
 for _, one in ipairs(dead) do forgetNode(one) end
 if record ~= '' then redis.call('HSET', '${fleetKeys.records}', name, record) end
 if record ~= '' or #dead > 0 then fleetChanged() end
-return { known, lost, redis.call('GET', '${fleetKeys.changed}') or '', added }
+return { known, redis.call('GET', '${fleetKeys.changed}') or '', added }
 `;
 
 const quitScript = `${forgetNode}${fleetChanged}
@@ -69,7 +66,7 @@ forgetNode(ARGV[1])
 fleetChanged()
 `;
 
-const answer = z.tuple([z.number(), z.array(z.string()), z.string(), z.number()]);
+const answer = z.tuple([z.number(), z.string(), z.number()]);
 
 /** The process in the fleet. */
 interface Membership {
@@ -94,9 +91,9 @@ export function createNodeHeartbeat(
   const beat = async (): Promise<void> => {
     const own = member;
     const told = [own ? name : '', own && !own.isTold ? own.record : ''];
-    const found = await ask(() => redis.eval(beatScript, 2, key, `${key}:lost`, aliveMs, ...told));
-    const [known, lost, changed, added] = answer.parse(found);
-    checks.due(known === 0 ? 'all' : lost);
+    const found = await ask(() => redis.eval(beatScript, 1, key, aliveMs, ...told));
+    const [known, changed, added] = answer.parse(found);
+    if (known === 0) checks.dueAll();
     begun.resolve();
     if (!own || own !== member) return;
     const isForgotten = own.isTold && added === 1;
@@ -141,10 +138,10 @@ function createChecks(clock: Clock) {
   const due = new Set<string>();
   const waiting = new Map<string, AbortController>();
   return {
-    due(mirrors: readonly string[] | 'all'): void {
-      for (const mirror of mirrors === 'all' ? waiting.keys() : mirrors) {
+    dueAll(): void {
+      for (const [mirror, woken] of waiting) {
         due.add(mirror);
-        waiting.get(mirror)?.abort();
+        woken.abort();
       }
     },
     async wait(mirror: string, stop: AbortSignal): Promise<void> {

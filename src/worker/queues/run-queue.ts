@@ -35,10 +35,11 @@ export interface RunQueue {
   /** Replaces the schedule with this one. Waits for Redis. */
   follow(schedule: Schedule): Promise<void>;
   /**
-   * Calls `run` for due runs, one after the other, until `close`. `run` never throws. It returns
-   * `elsewhere` if another process has to do the run, which is then offered again a moment later.
+   * Calls `run` for due runs, one after the other, until `close`, with the time at which each was
+   * due, in milliseconds since the epoch. `run` never throws. It returns `elsewhere` if another
+   * process has to do the run, which is then offered again a moment later.
    */
-  serve(run: (tick: Tick) => Promise<'over' | 'elsewhere'>): void;
+  serve(run: (tick: Tick, dueMs: number) => Promise<'over' | 'elsewhere'>): void;
   /** Takes no more runs, and waits for the run in progress. */
   rest(): Promise<void>;
   /** Takes no more runs, waits for the run in progress, and closes its connections. */
@@ -89,7 +90,7 @@ export function openRunQueue({
     serve(run) {
       const work = async (job: Job) => {
         const tick = ticks.find((known) => known === job.name);
-        return tick === undefined ? 'over' : run(tick);
+        return tick === undefined ? 'over' : run(tick, job.opts.prevMillis ?? job.timestamp);
       };
       taken = rows.map(({ name }) => takeJobs(name, { connections, clock, work }));
     },

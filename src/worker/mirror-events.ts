@@ -1,0 +1,75 @@
+/**
+ * Works on the events of a mirror: updates the person of a record, or forgets the people of a
+ * record that the CRM has erased.
+ */
+import { Interrupted } from '../domain/errors.ts';
+import { eraseTold } from '../erasure/privacy-deletions.ts';
+import type { Summary } from '../engine/report/run-summary.ts';
+import { refusePaused } from '../cli/compose/pause-mark.ts';
+import { runNow } from '../cli/run/run-command.ts';
+import { isAssigned, isPassing, type Opened, shellOf, type State, use } from './open-mirror.ts';
+import type { Heard, Worked } from './queues/event-queue.ts';
+
+/** Does what an event about a record asks for. Never throws. */
+export async function workOn(state: State, id: string, heard: Heard): Promise<Worked> {
+  const { shell, config, complain } = state;
+  if (shell.stop.aborted || (state.coming && !isAssigned(state))) return 'elsewhere';
+  let isOpen = false;
+  try {
+    return await use(state, async (opened) => {
+      isOpen = true;
+      refusePaused(opened.mirror.snapshot.meta, config);
+      return (heard === 'erased' ? erase : record)(state, id, opened);
+    });
+  } catch (error) {
+    if (error instanceof Interrupted) return 'again';
+    complain.of(error);
+    return isOpen || !isPassing(error) ? 'again' : 'elsewhere';
+  }
+}
+
+/** Runs for the person of one record, in parallel with other runs. */
+async function record(state: State, id: string, { lanes }: Opened): Promise<Worked> {
+  const by = { by: 'event' } as const;
+  const progress = () => undefined;
+  const options = { writes: true, progress, by, mode: { record: id }, only: 'contacts' } as const;
+  const inner = shellOf(state);
+  const summary = await lanes.run((mirror) => runNow(mirror, inner, options));
+  if (isWorthTelling(summary)) {
+    state.log.ended(summary, 'event');
+    state.ended(summary);
+  }
+  return isOver(summary) ? 'done' : 'again';
+}
+
+/**
+ * Processes the privacy deletion of a record. The remainder of the event is handled as a change.
+ */
+async function erase(state: State, id: string, opened: Opened): Promise<Worked> {
+  const { stop: signal, abort } = shellOf(state);
+  const { rest, people } = await opened.lanes.sibling(async (own) =>
+    eraseTold(own.mirror, id, { signal, abort }),
+  );
+  for (const one of people) {
+    state.log.erased(one);
+    if (one.is === 'failed') state.complain.of(one.told.failure);
+    if (one.is === 'held') state.notifier?.ran();
+  }
+  if (rest === 'event') return record(state, id, opened);
+  return rest === 'again' ? 'again' : 'done';
+}
+
+/** Returns whether a run for one event is logged. It is not if it changed nothing. */
+function isWorthTelling({ status, contacts }: Summary): boolean {
+  return status !== 'done' || Object.values(contacts.applied).some((n) => n > 0);
+}
+
+/**
+ * Returns whether an event is done. It also counts as done if the run failed because of the
+ * quarantine: an opt-in that waits for the end of the quarantine is left to the next run about all
+ * people.
+ */
+function isOver({ status, reasonCodes }: Summary): boolean {
+  if (status === 'interrupted') return false;
+  return status !== 'failed' || reasonCodes.every((code) => code === 'quarantined');
+}

@@ -1,0 +1,206 @@
+/**
+ * Opens and closes a mirror. A worker with `-c` has it open as long as it is assigned to it. In a
+ * worker of a folder, which has a `capacity`, the assignment in Redis and the open mirror are two
+ * things: open are the snapshot with its lease, the do-not-contact list, and all connections.
+ *
+ *   the mirror is         what happens                       result
+ *   not assigned          its turn comes                     opened and claimed
+ *   assigned, open        it has had nothing to do for       closed; Redis still assigns it here
+ *                         seconds
+ *                         a run failed                       closed, the configuration is reread
+ *   assigned, closed      a run, event, check or command     opened and claimed anew, because the
+ *                                                            snapshot may have changed meanwhile:
+ *     while it was closed, a command wrote it                its generation becomes the latest
+ *     a backup was put back                                  the same
+ *     an older or another snapshot was put there             refused; tried again with each job
+ *     a command has it open now                              Busy: stays assigned; the job is
+ *     Redis does not answer                                  offered again a second later
+ *   assigned              Redis was emptied                  stored again, as it was last opened
+ *                         Redis is away                      nothing: what runs goes on, and no job
+ *                                                            comes from Redis
+ *                         Redis assigns it to another        what runs is interrupted; closed; it
+ *                                                            waits for its turn
+ *   any                   the worker leaves it               closed, and then released in Redis
+ *
+ * While it is closed, it stays assigned by the heartbeat of the process (queues/node-heartbeat.ts).
+ * Nobody else claims it, although its lease is free: a claim of a mirror whose worker may have
+ * closed it is refused as long as the process of that worker lives (queues/assignment-store.ts).
+ */
+import type pLimit from 'p-limit';
+import type { Config } from '../config/config.ts';
+import type { Attention } from '../cli/status/attention-list.ts';
+import type { Clock } from '../domain/clock.ts';
+import { Busy, Unavailable } from '../domain/errors.ts';
+import type { Summary } from '../engine/report/run-summary.ts';
+import type { RouteLimit } from '../domain/route-limit.ts';
+import type { Assembled, Shell } from '../cli/compose/process-shell.ts';
+import { assemble } from '../cli/compose/assemble-mirror.ts';
+import type { createLog } from '../cli/run/run-log.ts';
+import type { Complaints } from './notifications/blocked-notices.ts';
+import { createLanes, type Lanes } from './person-runs.ts';
+import type { Notifier } from './notifications/notifier.ts';
+import type { MirrorAssignment } from './mirror-assignment.ts';
+import type { Turns } from './placement/fleet-member.ts';
+import type { NodeHeartbeat } from './queues/node-heartbeat.ts';
+import type { Capacity } from './capacity/worker-capacity.ts';
+
+/** The parts and settings with which a worker serves a mirror. */
+export interface HomeOptions {
+  config: Config;
+  shell: Shell;
+  assignment: MirrorAssignment;
+  /** Called after every run, and after events have been processed. */
+  ended(summary: Summary): void;
+  /** Tells when the assignment has to be checked; undefined: every few seconds. */
+  node?: NodeHeartbeat | undefined;
+  /** Tells when the mirror has to be claimed; undefined: as soon as it can be. */
+  turns?: Turns | undefined;
+  /**
+   * What the mirrors of the worker share; with it, the mirror is closed while it has nothing to do.
+   * Without it, the mirror stays open.
+   */
+  capacity?: Capacity | undefined;
+  /** Reads the configuration again, because after a failure the API key may have changed. */
+  load(): Config;
+  /** The clock by which notifications are sent. */
+  clock: Clock;
+  /** Returns what this process notices of Redis. */
+  faults(): readonly Attention[];
+}
+
+/** A mirror that this worker has opened. */
+export interface Opened extends Assembled {
+  lanes: Lanes;
+}
+
+/** The state shared by the files of a mirror's host. */
+export interface State extends HomeOptions {
+  /** The open mirror; undefined if it is not open. */
+  opened: Opened | undefined;
+  /** Pending while the mirror is being claimed. Until then, the mirror is not used. */
+  coming: Promise<Opened> | undefined;
+  /** Pending while the mirror is being closed. Until then, it cannot be opened again. */
+  closing: Promise<void> | undefined;
+  /** How many works are in progress in it. */
+  users: number;
+  /** Ends the wait of a mirror that has nothing to do. */
+  woken(): void;
+  /** What stays known of it while it is closed: the rate limits, and notes for the next run. */
+  known: { limits: Record<string, RouteLimit>; notes: readonly string[] };
+  /** Aborted when the mirror is lost to another worker, then replaced. */
+  left: AbortController;
+  complain: Complaints;
+  log: ReturnType<typeof createLog>;
+  alone: ReturnType<typeof pLimit>;
+  notifier: Notifier | undefined;
+  /** Who has the mirror, as far as this worker knows. It stays so while Redis is away. */
+  owner: 'this' | 'another' | 'unknown';
+}
+
+/** Closes the mirror if it is open. `failure` is the error that caused the closing, if any. */
+export async function close(state: State, failure?: unknown): Promise<void> {
+  await state.coming?.catch(() => undefined);
+  shut(state, failure);
+  await state.closing;
+}
+
+/** Begins to close the mirror if it is open. */
+function shut(state: State, failure?: unknown): void {
+  const { opened } = state;
+  state.woken();
+  // It holds everything that is closed now.
+  state.woken = () => undefined;
+  if (!opened) return;
+  state.opened = undefined;
+  state.known = { limits: opened.mirror.limits(), notes: opened.mirror.notes };
+  const closing = async (): Promise<void> => {
+    await opened.lanes.close();
+    await opened.close(failure);
+  };
+  state.closing = closing().finally(() => (state.closing = undefined));
+}
+
+/** Returns whether the mirror is assigned to this worker, as far as it knows. */
+export function isAssigned({ opened, owner, capacity }: State): boolean {
+  return opened !== undefined || (capacity !== undefined && owner === 'this');
+}
+
+/**
+ * Does the work in the open mirror, which stays open until it has ended. Opens it first if
+ * necessary: throws Busy if it is assigned to another worker, or another process has it open,
+ * Unavailable while Redis cannot report the assignment, and the errors of `assemble`.
+ */
+export async function use<T>(state: State, work: (opened: Opened) => Promise<T>): Promise<T> {
+  state.users += 1;
+  state.woken();
+  try {
+    return await work(await come(state));
+  } finally {
+    state.users -= 1;
+    rest(state);
+  }
+}
+
+/** Has an open mirror closed soon if nothing is in progress in it. */
+function rest(state: State): void {
+  const { capacity, opened, users } = state;
+  if (!capacity || !opened || users > 0) return;
+  state.woken();
+  state.woken = capacity.idle(() => {
+    if (state.opened !== opened || state.users > 0) return;
+    shut(state);
+    state.closing?.catch(state.complain.of);
+  });
+}
+
+/** Returns the open mirror, claiming it first if necessary. */
+async function come(state: State): Promise<Opened> {
+  if (state.opened) return state.opened;
+  state.coming ??= claim(state).finally(() => (state.coming = undefined));
+  return state.coming;
+}
+
+async function claim(state: State): Promise<Opened> {
+  await state.closing?.catch(() => undefined);
+  const { config, shell, assignment, capacity } = state;
+  const isOwn = capacity !== undefined && state.owner === 'this';
+  let opened: Assembled | undefined;
+  try {
+    if (!isOwn) await assignment.check();
+    opened = assemble(config, shell, { writes: true, whilePaused: capacity !== undefined });
+    await assignment.claim(opened.mirror.snapshot);
+  } catch (error) {
+    // A command that has the snapshot open ends, and the mirror is still assigned.
+    if (error instanceof Busy && (opened || !isOwn)) state.owner = 'another';
+    await opened?.close();
+    throw error;
+  }
+  const notes = [...new Set([...state.known.notes, ...opened.mirror.notes])];
+  const mirror = { ...opened.mirror, notes };
+  state.owner = 'this';
+  return (state.opened = { ...opened, mirror, lanes: createLanes(opened) });
+}
+
+/**
+ * Closes the mirror, and reopens it with the current configuration: immediately, or if it is closed
+ * while it has nothing to do, for the next work. Prints any failure.
+ */
+export async function comeAgain(state: State): Promise<void> {
+  try {
+    await close(state);
+    state.config = state.load();
+    if (!state.capacity) await come(state);
+  } catch (error) {
+    state.complain.of(error);
+  }
+}
+
+/** Returns the worker's shell with a `stop` that is also aborted if the mirror is lost. */
+export function shellOf({ shell, left }: State): Shell {
+  return { ...shell, stop: AbortSignal.any([shell.stop, left.signal]) };
+}
+
+/** Returns whether a mirror that could not be opened can be, soon: here, or in another process. */
+export function isPassing(error: unknown): boolean {
+  return error instanceof Busy || error instanceof Unavailable;
+}

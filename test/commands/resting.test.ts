@@ -1,0 +1,228 @@
+/** A mirror of a folder's worker is open only while something is done in it, on a real Redis. */
+import { cpSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
+import { loadConfig } from '../../src/config/load-config.ts';
+import { systemClock } from '../../src/http/system-clock.ts';
+import { isLeased, takeLease } from '../../src/snapshot/database/writer-lease.ts';
+import { openSnapshot } from '../../src/snapshot/snapshot.ts';
+import { assignmentIn } from '../../src/worker/mirror-assignment.ts';
+import { createMirrorHost } from '../../src/worker/mirror-host.ts';
+import { homeRecord } from '../../src/worker/queues/assignment-store.ts';
+import { createNodeHeartbeat } from '../../src/worker/queues/node-heartbeat.ts';
+import { connectQuickly } from '../../src/worker/queues/redis-connections.ts';
+import { createCapacity, idleMs } from '../../src/worker/capacity/worker-capacity.ts';
+import { virtualClock } from '../support/clock.ts';
+import { silentShell } from '../support/commands/silent-shell.ts';
+import { createWorld, launch } from '../support/engine/engine-world.ts';
+import { ownRedis, type TestRedis } from '../support/redis.ts';
+import { untilHolds } from '../support/waiting.ts';
+
+let redis: TestRedis;
+beforeAll(async () => void (redis = await ownRedis()));
+beforeEach(async () => redis.flush());
+afterAll(async () => redis.close());
+
+/** A world whose mirror a worker of a folder can have. Virtual is only the time without work. */
+async function stage() {
+  const world = await createWorld({ kinds: ['contact'] });
+  world.people([{ email: 'ann@example.com', news: 'yes' }]);
+  const file = world.config();
+  const load = () => loadConfig(file, {});
+  const config = load();
+  const said: string[] = [];
+  const stop = new AbortController();
+  onTestFinished(() => stop.abort());
+  const clock = virtualClock();
+  const start = (name: string) => {
+    const quick = connectQuickly(redis.url);
+    const node = createNodeHeartbeat(quick, name, systemClock);
+    const own = homeRecord(quick, { mirror: config.mirror, worker: name, node: name });
+    const place = {
+      mirror: config.mirror,
+      path: config.snapshot,
+      acceptLost: false,
+      clock: systemClock,
+    };
+    const home = createMirrorHost({
+      config,
+      load,
+      shell: {
+        ...silentShell,
+        note: (line) => said.push(line),
+        stop: stop.signal,
+        abort: new AbortController().signal,
+      },
+      assignment: assignmentIn(own, place),
+      capacity: createCapacity(clock, () => () => true),
+      node,
+      clock: systemClock,
+      faults: () => [],
+      ended: () => undefined,
+    });
+    onTestFinished(async () => {
+      stop.abort();
+      await home.close();
+      node.close();
+      quick.close();
+    });
+    return { home, own, quick, node };
+  };
+  const isOpen = () => isLeased(config.snapshot);
+  const rests = async () => {
+    await clock.advance(idleMs);
+    await untilHolds(() => expect(isOpen()).toBe(false));
+  };
+  const generation = () => {
+    const snapshot = openSnapshot(config.snapshot);
+    const found = snapshot.generation();
+    snapshot.close();
+    return found;
+  };
+  return { world, file, config, start, isOpen, rests, generation, clock, said, stop };
+}
+
+test('is closed when nothing has been done for a while, and opened for the next work', async () => {
+  const { world, start, isOpen, rests, clock } = await stage();
+  const { home, own } = start('one');
+  await home.taken();
+  expect([home.isHere(), isOpen()]).toEqual([true, true]);
+  await rests();
+  expect([home.isHere(), await own.isServed()]).toEqual([true, true]);
+  expect(await home.run('full', 0)).toBe('over');
+  expect(world.shown('ann@example.com')).toMatchObject({ ch_news: 'opt_in' });
+  const limits = home.limits();
+  expect(limits).not.toEqual({});
+  await rests();
+  expect(home.limits()).toEqual(limits);
+  // While something is done, it stays open.
+  const go = Promise.withResolvers<void>();
+  const begun = Promise.withResolvers<void>();
+  const held = home.hold('beside', async () => {
+    begun.resolve();
+    return go.promise;
+  });
+  await begun.promise;
+  await clock.advance(10 * idleMs);
+  expect(isOpen()).toBe(true);
+  go.resolve();
+  await held;
+  await rests();
+});
+
+test('works that come at once share one opening, also while it is being closed', async () => {
+  const { start, rests, clock, generation } = await stage();
+  const { home } = start('one');
+  await home.taken();
+  await rests();
+  const before = generation();
+  const work = async () => home.hold('beside', async ({ mirror }) => mirror.snapshot.generation());
+  expect(await Promise.all([work(), work(), work()])).toEqual(Array(3).fill(before + 1));
+  await clock.advance(idleMs);
+  expect(await Promise.all([work(), work()])).toEqual(Array(2).fill(before + 2));
+});
+
+test('lets a command have the snapshot that it has closed, and has no part in it meanwhile', async () => {
+  const { world, file, config, start, rests, generation } = await stage();
+  const { home, own } = start('one');
+  await home.taken();
+  await rests();
+  // The command knows of no Redis.
+  expect((await launch(['sync', '-c', file]).ended).code).toBe(0);
+  expect(world.shown('ann@example.com')).toMatchObject({ ch_news: 'opt_in' });
+  const lease = takeLease(config.snapshot);
+  expect(await home.run('full', 0)).toBe('elsewhere');
+  await expect(home.hold('beside', async () => undefined)).rejects.toThrow('another run holds');
+  expect(await home.record('1', 'changed')).toBe('elsewhere');
+  expect([home.isHere(), await own.isServed()]).toEqual([true, true]);
+  lease.release();
+  const before = generation();
+  expect(await home.run('full', 0)).toBe('over');
+  expect(generation()).toBe(before + 1);
+});
+
+test('claims a backup that was put back anew, and refuses an older copy', async () => {
+  const { file, config, world, start, rests, generation, said } = await stage();
+  const { home } = start('one');
+  await home.taken();
+  await home.run('full', 0);
+  await rests();
+  const backup = join(world.folder, 'backup.sqlite');
+  const copy = join(world.folder, 'copy.sqlite');
+  cpSync(config.snapshot, copy);
+  expect((await launch(['backup', backup, '-c', file]).ended).code).toBe(0);
+  for (let time = 0; time < 3; time += 1) {
+    await home.hold('beside', async () => undefined);
+    await rests();
+  }
+  const latest = generation();
+  cpSync(copy, config.snapshot);
+  expect(await home.run('full', 0)).toBe('elsewhere');
+  expect(said.join('\n')).toContain('this is not the newest snapshot');
+  cpSync(backup, config.snapshot);
+  expect(await home.run('full', 0)).toBe('over');
+  expect(generation()).toBe(latest + 1);
+  expect(home.isHere()).toBe(true);
+});
+
+test('stays assigned while it is closed: no worker takes it until its process has died', async () => {
+  const { start, rests, generation, said } = await stage();
+  const { home: one, node } = start('one');
+  await one.taken();
+  await rests();
+  const { home: two, quick } = start('two');
+  const before = generation();
+  expect(await two.run('full', 0)).toBe('elsewhere');
+  expect(said.join('\n')).toContain('another worker serves');
+  // It did not open the snapshot for that.
+  expect(generation()).toBe(before);
+  node.close();
+  await quick.redis.del('crm-mirror:node:one');
+  expect(await two.run('full', 0)).toBe('over');
+  expect([two.isHere(), one.isHere()]).toEqual([true, true]);
+  // The first one lives after all, and learns it when it wants to go on.
+  await rests();
+  expect(await one.run('full', 0)).toBe('elsewhere');
+  expect(one.isHere()).toBe(false);
+});
+
+test('is told to Redis again when that was emptied, and put off while that is away', async () => {
+  const { start, rests, stop, said } = await stage();
+  const { home, own, quick } = start('one');
+  await home.taken();
+  await rests();
+  const staying = home.stay();
+  await redis.flush();
+  await untilHolds(async () => expect(await own.isServed()).toBe(true));
+  await redis.kill();
+  expect(await home.run('full', 0)).toBe('elsewhere');
+  expect(await home.record('1', 'changed')).toBe('elsewhere');
+  expect([home.isHere(), said.join('\n').includes('Redis cannot be asked')]).toEqual([true, true]);
+  await redis.start();
+  await untilHolds(async () => expect(await quick.redis.ping()).toBe('PONG'));
+  expect(await home.run('full', 0)).toBe('over');
+  stop.abort();
+  await staying;
+});
+
+test('is opened while it is paused, for commands only', async () => {
+  const { world, file, start, rests } = await stage();
+  const { home } = start('one');
+  await home.taken();
+  await rests();
+  expect((await launch(['pause', '-c', file]).ended).code).toBe(0);
+  expect(await home.run('full', 0)).toBe('over');
+  expect(await home.record('1', 'changed')).toBe('again');
+  expect(world.shown('ann@example.com')).toBeUndefined();
+  expect(await home.hold('beside', async () => 'done')).toBe('done');
+});
+
+test('begins no run that waits for a slot when it leaves', async () => {
+  const { start, said } = await stage();
+  const { home } = start('one');
+  await home.taken();
+  home.rest();
+  expect(await home.run('full', 0)).toBe('elsewhere');
+  expect(await home.hold('beside', async () => 'done')).toBe('done');
+  expect(said).toEqual([]);
+});
