@@ -62,10 +62,12 @@ export function weightOf({ people = 0 }: Pick<PlacedMirror, 'people'>): number {
   return 1 + people / 1_000;
 }
 
-/** A mirror with the nodes that may serve it, the best one first. */
+/** A mirror with the nodes that may serve it. */
 interface Candidate extends PlacedMirror {
   weight: number;
   nodes: readonly string[];
+  /** Returns the nodes, the best one first; most mirrors stay where they are, and need no order. */
+  ranked(): readonly string[];
 }
 
 interface State {
@@ -125,10 +127,19 @@ function placesOn(nodes: readonly PlacedNode[]): Map<string, Place[]> {
 }
 
 function candidateOf(mirror: PlacedMirror, places: ReadonlyMap<string, Place[]>): Candidate {
-  const nodes = allowed(mirror, places.get(mirror.name) ?? [])
-    .map(({ node }) => ({ node, score: scoreOf(mirror.name, node) }))
-    .toSorted((a, b) => (a.score < b.score ? 1 : -1));
-  return { ...mirror, weight: weightOf(mirror), nodes: nodes.map(({ node }) => node) };
+  const nodes = allowed(mirror, places.get(mirror.name) ?? []).map(({ node }) => node);
+  let ranked: readonly string[] | undefined;
+  return {
+    ...mirror,
+    weight: weightOf(mirror),
+    nodes,
+    ranked: () => (ranked ??= rank(mirror.name, nodes)),
+  };
+}
+
+function rank(mirror: string, nodes: readonly string[]): readonly string[] {
+  const scored = nodes.map((node) => ({ node, score: scoreOf(mirror, node) }));
+  return scored.toSorted((a, b) => (a.score < b.score ? 1 : -1)).map(({ node }) => node);
 }
 
 function allowed({ disk }: PlacedMirror, places: readonly Place[]): readonly Place[] {
@@ -162,12 +173,12 @@ function loadOf({ loads }: State, node: string): number {
 }
 
 /** Returns the best node that would not be overfull with the mirror. */
-function roomFor(state: State, { nodes, weight }: Candidate): string | undefined {
-  return nodes.find((node) => loadOf(state, node) + weight <= state.most + tiny);
+function roomFor(state: State, { ranked, weight }: Candidate): string | undefined {
+  return ranked().find((node) => loadOf(state, node) + weight <= state.most + tiny);
 }
 
-function leastLoaded(state: State, { nodes }: Candidate): string | undefined {
-  const [first, ...others] = nodes;
+function leastLoaded(state: State, { ranked }: Candidate): string | undefined {
+  const [first, ...others] = ranked();
   return others.reduce(
     (least, node) => (loadOf(state, node) + tiny < loadOf(state, least ?? node) ? node : least),
     first,
@@ -176,6 +187,7 @@ function leastLoaded(state: State, { nodes }: Candidate): string | undefined {
 
 /** Takes mirrors from a node while it is overfull. Returns whether any was taken. */
 function relieve(state: State, node: string, mirrors: readonly Candidate[]): boolean {
+  if (loadOf(state, node) <= state.most + tiny) return false;
   const own = mirrors
     .filter(({ name }) => state.placed.get(name) === node)
     .map((mirror) => ({ mirror, score: scoreOf(mirror.name, node) }))
