@@ -134,6 +134,6 @@ function words(folder: string, { name }: FleetNode, isLater: boolean): string {
   const then = isLater ? 'this worker serves no mirror there' : `${name} serves no mirror there`;
   const fix = isCopy
     ? 'delete .crm-mirror-disk in the copy, and restart its worker'
-    : 'mount a file system that locks files (docs/fleet.md), and restart the workers';
+    : 'mount a file system that locks files (docs/fleet-workers.md), and restart the workers';
   return renderProblem({ reason: `${what}; ${then}`, fix });
 }
