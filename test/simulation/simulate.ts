@@ -169,6 +169,7 @@ async function lose(stage: Stage): Promise<void> {
   known.absences.lose();
   known.approvals.lose();
   known.standing.lose();
+  known.canaries.lose();
   known.undone.lose();
   known.rejections.lose();
   known.letThrough.clear();
@@ -202,6 +203,7 @@ async function go(stage: Stage, step: RunStep): Promise<Summary | undefined> {
   stage.opened = openIn(files);
   checkFiles(files, known, !killed && step);
   if (!killed) checkRequests({ ...counts, files, opened, step }, known);
+  known.canaries.ended(outing, { files, summary });
   remember(stage, step, { ...lived, files });
   if (lived.strange) {
     giveUp(stage, step);

@@ -362,6 +362,7 @@ function outingOf(
     isLoaded: known.approvals.isLoaded(),
     mode,
     only,
+    mapping: world.mapped({}).manner,
     chosen: chosen && new Set(listOf(chosen, world.story).entries.map(({ word }) => word)),
     proves: [...keys].some((one) => one !== key),
     people: { records: shorten(read.people, reading), certified },
