@@ -29,7 +29,10 @@ const ofOthers: ReadonlySet<Rule> = new Set<Rule>([
 /** Everything there is to reach. */
 const groups = {
   row: { title: 'Rules and gates of consent that decided', names: decisions },
-  rule: { title: 'Rules that had a case to judge', names: rules.filter((one) => !ofOthers.has(one)) },
+  rule: {
+    title: 'Rules that had a case to judge',
+    names: rules.filter((one) => !ofOthers.has(one)),
+  },
   act: { title: 'Acts that changed something', names: choices.acts },
   run: { title: 'What happened during a run', names: choices.events },
   fault: { title: 'Faults that met a request', names: choices.faults },

@@ -167,11 +167,8 @@ async function lose(stage: Stage): Promise<void> {
   stage.opened = 0;
   stage.keys.clear();
   known.absences.lose();
-  known.approvals.lose();
-  known.standing.lose();
-  known.canaries.lose();
-  known.undone.lose();
-  known.rejections.lose();
+  for (const name of ['approvals', 'standing', 'canaries', 'undone', 'rejections'] as const)
+    known[name].lose();
   known.letThrough.clear();
   known.memories.lose(world.clock.monotonic());
   known.audit.excuse(path);
