@@ -188,7 +188,7 @@ export const broken: readonly Broken[] = [
   },
 ];
 
-/** Rules of canaries, each with the first seed of their stories that found it. */
+/** The rules of canaries, each with the first seed of their stories that found it. */
 export const brokenCanaries: readonly Broken[] = [
   {
     rule: 'many changes of a new mapping begin with a slice',

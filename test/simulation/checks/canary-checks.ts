@@ -81,7 +81,7 @@ export function createCanaries(known: Facts): Canaries {
           .filter((one) => one.guard === guard)
           .map((one) => (summary || one.is === 'done' ? one : { ...one, is: undefined }));
         const isOccasion = occasions.is(guard, outing);
-        const run = { guard, own, outing, isOccasion, now: book?.classes[guard] };
+        const run = { guard, own, outing, isOccasion, now: nowIn(book, guard) };
         const after = afterRun(before, run, known);
         if (after) open.set(guard, after);
         else open.delete(guard);
@@ -98,4 +98,11 @@ export function createCanaries(known: Facts): Canaries {
 
 function isAboutAll({ chosen, undoes, forgets }: Outing): boolean {
   return chosen === undefined && !undoes && forgets === undefined;
+}
+
+function nowIn(book: Traces['canaries'], guard: Guard) {
+  const now = book?.classes[guard];
+  const last = book?.last;
+  const isItsEnd = last?.class === guard && last.run === now?.run;
+  return now && { state: now.state, isApproved: isItsEnd && last.is === 'approved' };
 }

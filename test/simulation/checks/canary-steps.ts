@@ -55,8 +55,8 @@ interface Run {
   guard: Guard;
   /** What it has changed. */
   own: readonly Noted[];
-  /** What the snapshot says of the canary after it. */
-  now: Pick<SliceSoFar, 'state'> | undefined;
+  /** What the snapshot says of the canary after it; `isApproved`: out of bounds, and approved. */
+  now: (Pick<SliceSoFar, 'state'> & { isApproved: boolean }) | undefined;
   isOccasion: boolean;
   outing: Outing;
 }
@@ -118,7 +118,9 @@ function wait(before: SliceSoFar, run: Run, known: Facts): SliceSoFar {
     return { ...before, state: 'failed', former: new Set(outing.approvals.map(nameOf)) };
   }
   const isEarly = outing.startedAt - lastAt < (known.story.canary?.waitMs ?? 0) - doubtMs;
-  const isOut = !isEarly && isOutOfBounds(before, outing, known);
+  // What is found in a run, no approval before it can answer.
+  const isFound = now?.isApproved === true || isOutOfBounds(before, outing, known);
+  const isOut = !isEarly && isFound;
   const isPassed = now?.state === 'passed' && !isEarly && !isOut;
   const others = own.filter((one) => !slice.some((other) => isSame(one, other)));
   judgeOutside(isPassed ? [] : others, isOut ? 'is out of bounds' : 'waits', { run, known });

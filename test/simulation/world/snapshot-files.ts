@@ -52,6 +52,8 @@ const canaries = z.object({
     opt_in: canary.optional(),
     template: canary.optional(),
   }),
+  /** How the last one ended. */
+  last: z.object({ class: z.string(), is: z.string(), run: z.string() }).optional(),
 });
 
 export function readFiles(path: string): Traces {
