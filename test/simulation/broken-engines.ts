@@ -188,6 +188,59 @@ export const broken: readonly Broken[] = [
   },
 ];
 
+/** The rules of canaries, each with the first seed of their stories that found it. */
+export const brokenCanaries: readonly Broken[] = [
+  {
+    rule: 'many changes of a new mapping begin with a slice',
+    foundBy: 2,
+    breaks: (mirror) => ({ ...mirror, canary: undefined }),
+  },
+  {
+    rule: 'everybody else waits when a slice is changed',
+    foundBy: 4,
+    breaks: (mirror) =>
+      withGuarding(mirror, ({ deferred }) => ({
+        deferred: { ...deferred, deferFor: () => undefined },
+      })),
+  },
+  {
+    rule: 'the rest goes on after the wait',
+    foundBy: 24,
+    breaks: (mirror) => withCanary(mirror, { waitMs: 0 }),
+  },
+  {
+    rule: 'newcomers wait, too',
+    foundBy: 42,
+    breaks: (mirror) =>
+      withGuarding(mirror, ({ canary, ranges }) => ({
+        canary: {
+          ...canary,
+          // Whoever is planned counts as changed, if the hash is in the slice.
+          sent: (guard, run) => [
+            ...canary.sent(guard, run),
+            ...[...ranges(guard)]
+              .flatMap((range) => canary.keys({ ...range, guard }))
+              .map((key) => ({ ...made, key })),
+          ],
+        },
+      })),
+  },
+  {
+    rule: 'a slice out of bounds lets nobody follow',
+    foundBy: 16,
+    breaks: (mirror) =>
+      withCanary(mirror, { bounds: { unsubscribed: 100, refused: 100, drift: 100 } }),
+  },
+];
+const made = { op: 'opt_in', part: '', target: null, state: 'acked' } as const;
+
+function withCanary(
+  { canary, ...mirror }: Mirror,
+  changed: Partial<NonNullable<Mirror['canary']>>,
+): Mirror {
+  return { ...mirror, canary: canary && { ...canary, ...changed } };
+}
+
 type Guarding = Mirror['snapshot']['guarded'];
 
 function withGuarding(mirror: Mirror, changes: (guarding: Guarding) => Partial<Guarding>): Mirror {

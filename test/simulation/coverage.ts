@@ -18,16 +18,21 @@ const unmet: Record<string, string> = {
 };
 const decisions = [...consentRules, ...gates].map(({ id }) => id).filter((id) => !(id in unmet));
 
-/** The rules that judge only stories in which runs are undone. */
-const ofUndo: ReadonlySet<Rule> = new Set<Rule>([
+/** The rules that judge only stories in which runs are undone, or in which there is a canary. */
+const ofOthers: ReadonlySet<Rule> = new Set<Rule>([
   'what was undone stays so until the CRM states something else',
   'only what a run opted in is taken back',
+  'many changes of an occasion begin with the slice of a canary',
+  'nobody outside the slice is changed while a canary is open',
 ]);
 
 /** Everything there is to reach. */
 const groups = {
   row: { title: 'Rules and gates of consent that decided', names: decisions },
-  rule: { title: 'Rules that had a case to judge', names: rules.filter((one) => !ofUndo.has(one)) },
+  rule: {
+    title: 'Rules that had a case to judge',
+    names: rules.filter((one) => !ofOthers.has(one)),
+  },
   act: { title: 'Acts that changed something', names: choices.acts },
   run: { title: 'What happened during a run', names: choices.events },
   fault: { title: 'Faults that met a request', names: choices.faults },

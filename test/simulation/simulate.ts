@@ -167,10 +167,8 @@ async function lose(stage: Stage): Promise<void> {
   stage.opened = 0;
   stage.keys.clear();
   known.absences.lose();
-  known.approvals.lose();
-  known.standing.lose();
-  known.undone.lose();
-  known.rejections.lose();
+  for (const name of ['approvals', 'standing', 'canaries', 'undone', 'rejections'] as const)
+    known[name].lose();
   known.letThrough.clear();
   known.memories.lose(world.clock.monotonic());
   known.audit.excuse(path);
@@ -202,6 +200,7 @@ async function go(stage: Stage, step: RunStep): Promise<Summary | undefined> {
   stage.opened = openIn(files);
   checkFiles(files, known, !killed && step);
   if (!killed) checkRequests({ ...counts, files, opened, step }, known);
+  known.canaries.ended(outing, { files, summary });
   remember(stage, step, { ...lived, files });
   if (lived.strange) {
     giveUp(stage, step);

@@ -6,6 +6,7 @@ import type { Absences } from './absence.ts';
 import type { Approval, Approvals } from './approvals.ts';
 import type { Asked } from './asked.ts';
 import type { AuditAccount } from './audit-checks.ts';
+import type { Canaries } from './canary-checks.ts';
 import type { Reading } from '../world/crm.ts';
 import type { Erasures } from './erasures.ts';
 import type { Memories } from './expected-memory.ts';
@@ -44,6 +45,8 @@ export interface Outing {
   undoes: boolean;
   mode: 'full' | 'fast';
   only: RunStep['only'];
+  /** How it maps the contacts. */
+  mapping: string | undefined;
   /** It is limited to these addresses; undefined: it may change everybody. */
   chosen: ReadonlySet<string> | undefined;
   /** Another key was used before: it may have to prove whose this one is. */
@@ -92,6 +95,7 @@ export interface Known {
   absences: Absences;
   approvals: Approvals;
   standing: Standing;
+  canaries: Canaries;
   rejections: Rejections;
   /** Opt-outs (address, channel) that an earlier run has read, and that were not held then. */
   letThrough: Set<string>;

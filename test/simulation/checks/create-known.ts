@@ -3,6 +3,7 @@ import type { World } from '../world/world.ts';
 import { createAbsences } from './absence.ts';
 import { createApprovals } from './approvals.ts';
 import { createAuditAccount } from './audit-checks.ts';
+import { createCanaries } from './canary-checks.ts';
 import type { Known } from './checker-state.ts';
 import { createErasures } from './erasures.ts';
 import { createMemories } from './expected-memory.ts';
@@ -27,6 +28,7 @@ export function createKnown(
     absences: createAbsences(memories.idsOf),
     approvals: createApprovals(),
     standing: createStanding(),
+    canaries: createCanaries({ story, clock, witness, judge }),
     rejections: createRejections(memories.everOf),
     letThrough: new Set(),
     erasures: createErasures(),

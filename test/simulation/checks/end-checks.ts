@@ -69,7 +69,7 @@ const kindOf = (guard: Shown['guard']) => guardRows[guard].recordType;
 export function checkReleased(
   { approvals, only }: Pick<Outing, 'approvals' | 'only'>,
   { held }: Pick<Traces, 'held'>,
-  { refusals, unanswered, judge }: Known,
+  { refusals, unanswered, canaries, judge }: Known,
 ): void {
   // Of the same class: an absence that was approved is no statement. And the same text.
   const isSame = (one: Shown, other: Shown): boolean =>
@@ -85,8 +85,11 @@ export function checkReleased(
     const asked = [enrolment, ...channels.map((channel) => `${key} ${channel} opt_in`)];
     return asked.every((one) => !refusals.has(one)) && !unanswered.has(enrolment);
   };
-  for (const { plan, shown, used, isDoubtful } of approvals) {
+  for (const approval of approvals) {
+    const { plan, used, isDoubtful } = approval;
     if (isDoubtful) continue;
+    // Whoever approved something before did not know that a canary would be out of bounds.
+    const shown = approval.shown.filter(({ guard }) => !canaries.outdates(guard, approval));
     const asked = shown.filter(({ guard }) => only === undefined || only === `${kindOf(guard)}s`);
     const due = asked.filter((one) => !used.has(one) && isOpen(one));
     const left = due.find((one) =>

@@ -11,11 +11,13 @@ import type { Rule } from './rules.ts';
 export function checkGuard(
   what: string,
   change: Omit<Passing, 'done'>,
-  { arrival: { outing, entry }, known }: { arrival: Arrival; known: Known },
+  { arrival, known }: { arrival: Arrival; known: Known },
 ): void {
+  const { outing, entry } = arrival;
   const { guard, keys } = change;
   const { judge, standing } = known;
   checkRejected(what, change, { arrival: { outing }, known });
+  if (!isStated(change, { outing, known })) known.canaries.changed(what, change, arrival);
   // A first load may opt in anybody.
   if (guard === 'opt_in' && !outing.isLoaded) return;
   if (isApproved(change, { arrival: { outing, entry }, known })) return;
@@ -33,6 +35,17 @@ export function checkGuard(
       : rules[guard],
     many,
   );
+}
+
+/** Whether the CRM states it of one person: no canary withholds that. */
+function isStated(
+  { guard, keys }: Omit<Passing, 'done'>,
+  { outing, known }: { outing: Outing; known: Known },
+): boolean {
+  const { absences, erasures } = known;
+  const erasing = erasures.unsettled();
+  const isGone = (key: string): boolean => absences.isFlagged(key, outing) || erasing.has(key);
+  return guard === 'opt_out' || (guard === 'delete' && keys.some(isGone));
 }
 
 /** Notes that the approval has let it pass. */

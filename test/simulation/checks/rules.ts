@@ -95,6 +95,8 @@ export const rules = [
   'every decision is in the audit log once',
   'what was undone stays so until the CRM states something else',
   'only what a run opted in is taken back',
+  'many changes of an occasion begin with the slice of a canary',
+  'nobody outside the slice is changed while a canary is open',
 ] as const;
 export type Rule = (typeof rules)[number];
 

@@ -106,6 +106,7 @@ export function createWire(options: WireOptions): Wire {
     }
     // Its status says that much, whatever its body. Of several contacts one may be refused.
     if ([404, 409, 422].includes(answer.status)) known.refusals.add(enrols);
+    if (answer.status === 422) known.canaries.refused(enrols, outing);
     return answer;
   };
   return { send, counts: () => traffic };

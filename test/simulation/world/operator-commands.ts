@@ -40,6 +40,7 @@ export async function forgetOne(
   const isOpen = known.erasures.unsettled().has(key);
   known.erasures.begin(key, isOpen ? [...ids, ...known.memories.everIdsOf(key)] : ids);
   known.standing.drop(key);
+  known.canaries.drop(key);
   known.undone.drop(key);
   known.rejections.drop(key);
   const lived = await lead(

@@ -344,10 +344,8 @@ function outingOf(
   { world, last, aheadMs, keys, known }: Ground,
   { reading, mode, only, key, chosen, undoes }: RunStep,
 ): Omit<Outing, 'forgets' | 'undoes'> {
-  const now: Export = {
-    people: structuredClone(world.people),
-    templates: structuredClone(world.templates),
-  };
+  const { people, templates } = world;
+  const now: Export = structuredClone({ people, templates });
   const read = reading === 'unchanged' ? last : now;
   const certified = reading !== 'cut short, and it shows';
   const ourStart = world.clock.now() + aheadMs;
@@ -362,6 +360,7 @@ function outingOf(
     isLoaded: known.approvals.isLoaded(),
     mode,
     only,
+    mapping: world.mapped({}).manner,
     chosen: chosen && new Set(listOf(chosen, world.story).entries.map(({ word }) => word)),
     proves: [...keys].some((one) => one !== key),
     people: { records: shorten(read.people, reading), certified },

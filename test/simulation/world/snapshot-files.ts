@@ -30,12 +30,30 @@ export interface Traces {
   standing: { key: string; part: string }[];
   /** Opt-outs of people that a run let through and that were not done, and nothing since then. */
   undone: { key: string; part: string }[];
+  /** The canaries of each class; undefined if there never was any. */
+  canaries: z.infer<typeof canaries> | undefined;
   /** What somebody is called where no address may stand. */
   hashOf(key: string): string;
 }
 
 const body = z.object({
   channels: z.record(z.string(), z.object({ is: z.enum(['opt_in', 'opt_out']), by: z.string() })),
+});
+
+const canary = z.object({
+  state: z.enum(['applying', 'waiting', 'passed', 'failed']),
+  /** The run that began it. */
+  run: z.string(),
+});
+const canaries = z.object({
+  mapping: z.string().nullable(),
+  classes: z.object({
+    delete: canary.optional(),
+    opt_in: canary.optional(),
+    template: canary.optional(),
+  }),
+  /** How the last one ended. */
+  last: z.object({ class: z.string(), is: z.string(), run: z.string() }).optional(),
 });
 
 export function readFiles(path: string): Traces {
@@ -72,9 +90,9 @@ export function readFiles(path: string): Traces {
            select max(seq) from change l
            where l.kind = c.kind and l.key = c.key and l.part = c.part)`,
     );
-    const secret = db
-      .prepare<[], { value: string }>("select value from meta where name = 'name-key'")
-      .get()?.value;
+    const meta = db.prepare<[string], { value: string }>('select value from meta where name = ?');
+    const secret = meta.get('name-key')?.value;
+    const book = meta.get('canary')?.value;
     const counts = states.all();
     const count = (state: string, kind?: string): number =>
       counts
@@ -97,6 +115,7 @@ export function readFiles(path: string): Traces {
       hashOf: (key) => shortHash({ get: () => secret }, key),
       standing: standing.all(),
       undone: undone.all(),
+      canaries: book === undefined ? undefined : canaries.parse(JSON.parse(book)),
       held: held.all().map((row) => ({
         ...row,
         current: row.current === 1,
