@@ -27,7 +27,7 @@ import { alertsIn } from '../cli/status/alert-thresholds.ts';
 import { createLog } from '../cli/run/run-log.ts';
 import { createNotifier } from './notifications/notifier.ts';
 import { runNow } from '../cli/run/run-command.ts';
-import type { Place, RunSlots } from './capacity/run-slots.ts';
+import type { DueWork, RunSlots } from './capacity/run-slots.ts';
 import { copiedAt } from '../cli/compose/snapshot-marks.ts';
 import { refusePaused } from '../cli/compose/pause-mark.ts';
 import { stay, taken } from './assignment-lifecycle.ts';
@@ -146,7 +146,7 @@ export function createMirrorHost(options: HomeOptions): Home {
 /** Does the work in one of the slots, if the mirrors of the worker share some. */
 async function inSlot<T>(
   slots: RunSlots | undefined,
-  place: Place,
+  place: DueWork,
   work: () => Promise<T>,
 ): Promise<T | 'elsewhere'> {
   return slots ? ((await slots.run(place, work)) ?? 'elsewhere') : work();

@@ -15,7 +15,7 @@
 import type { Clock } from '../../domain/clock.ts';
 
 /** When a run is due, and what ends its wait. */
-export interface Place {
+export interface DueWork {
   /** Milliseconds since the epoch. */
   dueMs: number;
   stop: AbortSignal;
@@ -24,7 +24,7 @@ export interface Place {
 /** The slots of a worker. */
 export interface RunSlots {
   /** Does the work in a slot, or returns undefined if `stop` is aborted before it begins. */
-  run<T>(place: Place, work: () => Promise<T>): Promise<T | undefined>;
+  run<T>(place: DueWork, work: () => Promise<T>): Promise<T | undefined>;
 }
 
 /** The numbers of slots, and what decides between them. */
@@ -75,7 +75,7 @@ export function createRunSlots(options: SlotOptions): RunSlots {
 }
 
 /** Waits for a slot. Returns whether there is one for this run. */
-async function admitted(state: State, { dueMs, stop }: Place): Promise<boolean> {
+async function admitted(state: State, { dueMs, stop }: DueWork): Promise<boolean> {
   if (stop.aborted) return false;
   if (state.used < state.atOnce) {
     state.used += 1;
