@@ -88,3 +88,15 @@ test('a viewer drains nobody, and neither does a forged request', async () => {
   expect(status).toBe(403);
   expect((await readFleet(quick)).nodes.some(({ isDraining }) => isDraining)).toBe(false);
 });
+
+test('a mirror whose snapshot is on the disk of another worker is not taken for a problem', async () => {
+  const { fleet } = await twoWorkers();
+  const world = await mirrored();
+  const running = await startConsole([world.file], {}, [fleet]);
+  const [mirror] = running.mirrors;
+  Object.assign(mirror ?? {}, { isElsewhere: () => true });
+  const { page } = await look(running);
+  expect(await page.locator('h1').innerText()).toBe('The mirrors here are well');
+  expect(await page.locator('.card').innerText()).toContain('Another worker has it');
+  expect(await faultsOf(page)).toEqual([]);
+});

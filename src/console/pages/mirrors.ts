@@ -35,7 +35,7 @@ export async function showMirrors(
     return;
   }
   const seen: { mirror: ConsoleMirror; seen: PageStatus }[] = [];
-  for (const mirror of mirrors) {
+  for (const mirror of mirrors.filter(({ isElsewhere }) => !isElsewhere())) {
     seen.push({ mirror, seen: mirror.status() });
     // Hundreds of snapshots take seconds, in which this process has other things to do.
     await clock.sleep(0);
@@ -49,6 +49,18 @@ export async function showMirrors(
       <p>${attention[0]?.text ?? 'Nothing needs attention.'}</p>
     </li>`;
   });
+  const elsewhere = mirrors
+    .filter(({ isElsewhere }) => isElsewhere())
+    .map(
+      ({ config }) =>
+        html`<li class="card">
+          <h2>${config.mirror}</h2>
+          <p>
+            <a href="/fleet">Another worker</a> has it, with its snapshot on a disk of its own: the
+            console of that worker shows it.
+          </p>
+        </li>`,
+    );
   const stopped = refused.map(
     ({ file, why }) =>
       html`<li class="card bad">
@@ -58,12 +70,12 @@ export async function showMirrors(
       </li>`,
   );
   const urgent = ordered.filter((one) => urgency(one.seen) > 0).length;
-  const title = urgentWords(refused.length + urgent);
+  const title = urgentWords(refused.length + urgent, elsewhere.length > 0);
   await sendPage(request, reply, {
     title,
     body: html`${hasFleet ? html`<p><a href="/fleet">The workers that serve them</a></p>` : ''}
       <ul class="cards">
-        ${stopped} ${cards}
+        ${stopped} ${cards} ${elsewhere}
       </ul>`,
   });
 }
@@ -72,7 +84,7 @@ function urgency({ attention }: PageStatus): number {
   return attention.length;
 }
 
-function urgentWords(urgent: number): string {
-  if (urgent === 0) return 'All mirrors are well';
+function urgentWords(urgent: number, hasElsewhere: boolean): string {
+  if (urgent === 0) return hasElsewhere ? 'The mirrors here are well' : 'All mirrors are well';
   return urgent === 1 ? '1 mirror needs attention' : `${urgent} mirrors need attention`;
 }

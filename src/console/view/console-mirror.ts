@@ -27,6 +27,8 @@ export interface ConsoleMirror {
    * it cannot be read. After a command of the console, it is read again.
    */
   status(): PageStatus;
+  /** Returns whether another worker has the mirror, and its snapshot on a disk of its own. */
+  isElsewhere(): boolean;
   /** Returns the rate limits that this process observes; none if it sends no requests. */
   limits(): Readonly<Record<string, RouteLimit>>;
   /**
@@ -136,6 +138,7 @@ export function consoleMirror(
   const kept = keptStatus(patient, options);
   return {
     config,
+    isElsewhere: () => false,
     limits: () => ({}),
     status: kept.read,
     async read({ seesAddresses }, read) {
