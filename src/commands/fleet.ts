@@ -24,9 +24,14 @@ import {
   type FleetMirror,
   type FleetNode,
   readFleet,
+  servedBy,
   unserved,
 } from '../worker/placement/fleet-store.ts';
-import { mirrorsWithoutDisk, missingDiskWords } from '../worker/placement/missing-disks.ts';
+import {
+  mirrorsWithoutDisk,
+  missingDiskWords,
+  withoutDiskIn,
+} from '../worker/placement/missing-disks.ts';
 import { moveStore } from '../worker/placement/move-store.ts';
 import { weightOf } from '../worker/placement/place-mirrors.ts';
 import { connectQuickly, type Quick } from '../worker/queues/redis-connections.ts';
@@ -114,8 +119,8 @@ async function status(command: Command, shell: Shell): Promise<number> {
   return exitCode('done');
 }
 
-function rowOf({ name, host, since, isDraining }: FleetNode, { mirrors }: Fleet): Row {
-  const own = mirrors.filter(({ home }) => home === name);
+function rowOf({ name, host, since, isDraining }: FleetNode, fleet: Fleet): Row {
+  const own = servedBy(fleet, name);
   const weight = own.reduce((sum, one) => sum + weightOf(one), 0);
   return {
     node: name,
@@ -197,11 +202,8 @@ function drainWords(node: string, others: number, stay: readonly string[]): stri
 }
 
 /** Returns the mirrors of a worker whose disk none of the others has. */
-function boundTo(node: string, others: readonly FleetNode[], { mirrors }: Fleet): string[] {
-  const disks = new Set(others.flatMap(({ disks: own }) => Object.keys(own)));
-  const own = mirrors.filter(({ home }) => home === node);
-  const bound = own.filter(({ disk }) => disk !== undefined && !disks.has(disk));
-  return bound.map(({ name }) => name);
+function boundTo(node: string, others: readonly FleetNode[], fleet: Fleet): string[] {
+  return withoutDiskIn(others, servedBy(fleet, node)).map(({ name }) => name);
 }
 
 async function move(command: Command, shell: Shell): Promise<number> {

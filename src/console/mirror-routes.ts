@@ -19,7 +19,7 @@ import {
   html,
 } from './view/page.ts';
 import { pages } from './pages.ts';
-import { csrfOf, sendPage } from './view/send-page.ts';
+import { csrfOf, sendOperatorsOnly, sendPage } from './view/send-page.ts';
 
 interface MirrorRoutesOptions {
   /** Returns the mirrors, which may come and go. Each stays the same object while it is there. */
@@ -77,9 +77,7 @@ export function serveMirrors(scope: FastifyInstance, options: MirrorRoutesOption
         await act(request, reply, { name, user: visitor, mirror, clock });
         return;
       }
-      const lines = ['You are signed in as a viewer.'];
-      const title = 'Only operators can do this';
-      await sendPage(request, reply, { title, code: 403, lines, ...frameOf(mirror, '') });
+      await sendOperatorsOnly(request, reply, frameOf(mirror, ''));
     };
     scope.post(`${base}/do/${name}`, guards, inMirror(work));
   }

@@ -3,11 +3,16 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { counted, withCommas } from '../../domain/values/counted.ts';
 import { instant } from '../../cli/output/format-values.ts';
-import { type Fleet, type FleetNode, unserved } from '../../worker/placement/fleet-store.ts';
+import {
+  type Fleet,
+  type FleetNode,
+  servedBy,
+  unserved,
+} from '../../worker/placement/fleet-store.ts';
 import { weightOf } from '../../worker/placement/place-mirrors.ts';
 import { formOf } from '../view/form-values.ts';
 import { html, timeOf, type Html } from '../view/page.ts';
-import { csrfOf, sendPage } from '../view/send-page.ts';
+import { csrfOf, sendOperatorsOnly, sendPage } from '../view/send-page.ts';
 import { names, numbers, table } from '../view/table.ts';
 
 /** The workers that share mirrors over one Redis, as one of them sees them. */
@@ -75,10 +80,10 @@ function freePart(free: Fleet['mirrors']): Html {
   </div>`;
 }
 
-function rowOf(one: FleetNode, { nodes, mirrors }: Fleet, looked: Looked) {
-  const own = mirrors.filter(({ home }) => home === one.name);
+function rowOf(one: FleetNode, fleet: Fleet, looked: Looked) {
+  const own = servedBy(fleet, one.name);
   const people = own.reduce((sum, { people: n = 0 }) => sum + n, 0);
-  const others = nodes.filter(({ name, isDraining }) => name !== one.name && !isDraining);
+  const others = fleet.nodes.filter(({ name, isDraining }) => name !== one.name && !isDraining);
   return [
     one.name === looked.node ? html`${one.name} <small>(this one)</small>` : one.name,
     one.host,
@@ -113,10 +118,10 @@ function drainForm(
 }
 
 /** The mirrors of a worker, heaviest first. */
-function mirrorsOf({ name }: FleetNode, { mirrors }: Fleet): Html {
-  const own = mirrors
-    .filter(({ home }) => home === name)
-    .toSorted((a, b) => weightOf(b) - weightOf(a) || a.name.localeCompare(b.name));
+function mirrorsOf({ name }: FleetNode, fleet: Fleet): Html {
+  const own = servedBy(fleet, name).toSorted(
+    (a, b) => weightOf(b) - weightOf(a) || a.name.localeCompare(b.name),
+  );
   return html`<details>
     <summary>Mirrors of ${name}</summary>
     <ul>
@@ -140,9 +145,7 @@ export async function drainInFleet(
   fleets: readonly ConsoleFleet[],
 ): Promise<void> {
   if (request.visitor?.role !== 'operator') {
-    const lines = ['You are signed in as a viewer.'];
-    const title = 'Only operators can do this';
-    await sendPage(request, reply, { title, code: 403, lines });
+    await sendOperatorsOnly(request, reply);
     return;
   }
   const { node, undo } = formOf(request, drained);

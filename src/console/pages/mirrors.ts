@@ -34,8 +34,10 @@ export async function showMirrors(
     await reply.redirect(linkTo({ mirror: only }), 303);
     return;
   }
+  const places = Map.groupBy(mirrors, ({ isElsewhere }) => isElsewhere());
+  const [here, there] = [places.get(false) ?? [], places.get(true) ?? []];
   const seen: { mirror: ConsoleMirror; seen: PageStatus }[] = [];
-  for (const mirror of mirrors.filter(({ isElsewhere }) => !isElsewhere())) {
+  for (const mirror of here) {
     seen.push({ mirror, seen: mirror.status() });
     // Hundreds of snapshots take seconds, in which this process has other things to do.
     await clock.sleep(0);
@@ -49,18 +51,16 @@ export async function showMirrors(
       <p>${attention[0]?.text ?? 'Nothing needs attention.'}</p>
     </li>`;
   });
-  const elsewhere = mirrors
-    .filter(({ isElsewhere }) => isElsewhere())
-    .map(
-      ({ config }) =>
-        html`<li class="card">
-          <h2>${config.mirror}</h2>
-          <p>
-            <a href="/fleet">Another worker</a> has it, with its snapshot on a disk of its own: the
-            console of that worker shows it.
-          </p>
-        </li>`,
-    );
+  const elsewhere = there.map(
+    ({ config }) =>
+      html`<li class="card">
+        <h2>${config.mirror}</h2>
+        <p>
+          <a href="/fleet">Another worker</a> has it, with its snapshot on a disk of its own: the
+          console of that worker shows it.
+        </p>
+      </li>`,
+  );
   const stopped = refused.map(
     ({ file, why }) =>
       html`<li class="card bad">

@@ -35,6 +35,21 @@ export async function sendPage(
   await reply.code(code).type('text/html; charset=utf-8').send(text);
 }
 
+/** Sends the page for a viewer who does what only operators may do. */
+export async function sendOperatorsOnly(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  frame: Pick<SentPage, 'mirror' | 'nav'> = {},
+): Promise<void> {
+  const lines = ['You are signed in as a viewer.'];
+  await sendPage(request, reply, {
+    title: 'Only operators can do this',
+    code: 403,
+    lines,
+    ...frame,
+  });
+}
+
 /** Returns the token for the visitor's forms; who has no forms needs none. */
 export function csrfOf(reply: FastifyReply, visitor: FastifyRequest['visitor']): string {
   const { user } = reply.request.session;

@@ -1,7 +1,7 @@
 /** Finds the mirrors that nobody can serve, because no living worker has the disk they are on. */
 import { renderProblem } from '../../domain/errors.ts';
 import { counted } from '../../domain/values/counted.ts';
-import type { Fleet, FleetMirror } from './fleet-store.ts';
+import { type Fleet, type FleetMirror, type FleetNode, unserved } from './fleet-store.ts';
 
 /** How many names a line lists. */
 const mostNames = 5;
@@ -12,10 +12,16 @@ const mostNames = 5;
  */
 export function mirrorsWithoutDisk({ nodes, mirrors }: Fleet): FleetMirror[] {
   if (nodes.length === 0) return [];
+  return withoutDiskIn(nodes, unserved({ mirrors }));
+}
+
+/** Returns those of the mirrors whose disk is known, and is none of these workers'. */
+export function withoutDiskIn(
+  nodes: readonly FleetNode[],
+  mirrors: readonly FleetMirror[],
+): FleetMirror[] {
   const disks = new Set(nodes.flatMap(({ disks: own }) => Object.keys(own)));
-  return mirrors.filter(({ home, isElsewhere, disk }) => {
-    return home === undefined && !isElsewhere && disk !== undefined && !disks.has(disk);
-  });
+  return mirrors.filter(({ disk }) => disk !== undefined && !disks.has(disk));
 }
 
 /** Returns a line for each machine that is missing, with the remedy. */
