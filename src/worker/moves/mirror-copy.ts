@@ -11,7 +11,7 @@ import { auditLogOf } from '../../cli/compose/audit-trail.ts';
 import { backUp, type BackupPart, copyOfText } from '../../snapshot/database/database-backup.ts';
 import { checkFile } from '../../snapshot/database/file-check.ts';
 import { lookInto, type Snapshot } from '../../snapshot/snapshot.ts';
-import { filesOf, type Places } from './move-files.ts';
+import { filesOf, type MovedFile, type Places } from './move-files.ts';
 
 /** What a copy has to be. */
 export const manifestSchema = z.object({
@@ -45,13 +45,11 @@ async function* copiesOf(
   snapshot: Snapshot,
   signal: AbortSignal,
 ): AsyncGenerator<BackupPart> {
-  const copyTo = new Map(filesOf(config).map(({ name, copy }) => [name, copy]));
-  const to = (name: 'snapshot' | 'ledger' | 'audit'): string => copyTo.get(name) ?? '';
-  yield snapshot.copy(to('snapshot'), { signal });
+  yield snapshot.copy(fileIn(config, 'snapshot').copy, { signal });
   if (existsSync(config.ledger.path)) {
     const list = readDoNotContactList(config.ledger, boundDoNotContactList(snapshot.meta));
     try {
-      yield list.copy(to('ledger'), signal);
+      yield list.copy(fileIn(config, 'ledger').copy, signal);
     } finally {
       list.close();
     }
@@ -59,14 +57,22 @@ async function* copiesOf(
   const log = auditLogOf(config);
   if (!log) return;
   try {
-    yield log.copy(to('audit'), signal);
+    yield log.copy(fileIn(config, 'audit').copy, signal);
   } finally {
     log.close();
   }
-  const keyCopy = copyTo.get('audit-key');
-  if (keyCopy !== undefined && existsSync(config.audit.keyFile)) {
-    yield copyOfText(readFileSync(config.audit.keyFile, 'utf8'), keyCopy);
-  }
+  const key = filesOf(config).find(({ name }) => name === 'audit-key');
+  if (key && existsSync(key.path)) yield copyOfText(readFileSync(key.path, 'utf8'), key.copy);
+}
+
+/** Returns a file that moves. Throws Invalid if this configuration has it somewhere else. */
+export function fileIn(places: Places, wanted: MovedFile['name']): MovedFile {
+  const found = filesOf(places).find(({ name }) => name === wanted);
+  if (found) return found;
+  // Only the key of the audit log may be elsewhere.
+  throw new Invalid('the key of the audit log has no place here', {
+    fix: 'let both configurations name the same audit.keyFile',
+  });
 }
 
 async function describe(places: Places): Promise<Manifest['files']> {
@@ -83,22 +89,15 @@ async function describe(places: Places): Promise<Manifest['files']> {
  * entries they have. Throws Invalid.
  */
 export async function proveCopy(config: Config, wanted: Manifest): Promise<void> {
-  const copies = new Map(filesOf(config).map(({ name, copy }) => [name, copy]));
-  const copyOf = (name: 'snapshot' | 'ledger'): string => copies.get(name) ?? '';
   for (const { name, sha256 } of wanted.files) {
-    const copy = copies.get(name);
-    if (copy === undefined) {
-      throw new Invalid(`the ${name} has no place here`, {
-        fix: 'let both configurations name the same audit.keyFile',
-      });
-    }
+    const { copy } = fileIn(config, name);
     if ((await hashOf(copy)) !== sha256) throw new Invalid(`the copy of the ${name} is damaged`);
     if (name !== 'audit-key') await checkFile(copy);
   }
-  const snapshot = lookInto(copyOf('snapshot'));
+  const snapshot = lookInto(fileIn(config, 'snapshot').copy);
   if (!snapshot) throw new Invalid('the copy of the snapshot is empty');
   try {
-    const place = { path: copyOf('ledger'), keyFile: config.ledger.keyFile };
+    const place = { path: fileIn(config, 'ledger').copy, keyFile: config.ledger.keyFile };
     const { people, entries } = countsIn(snapshot, place);
     if (people === wanted.people && entries === wanted.entries) return;
     throw new Invalid(

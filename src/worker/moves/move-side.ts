@@ -40,6 +40,11 @@ export function partPurpose({ id }: Move, part: number | 'proof'): string {
   return `crm-mirror move ${id} ${part}`;
 }
 
+/** Returns the id of the disk to which the mirror moves. */
+export function targetDisk({ disk }: Move): string | undefined {
+  return disk.split('@')[0];
+}
+
 /** Returns undefined for the error that Redis is away, and throws every other one. */
 export function unlessUnavailable(error: unknown): undefined {
   if (!(error instanceof Unavailable)) throw error;

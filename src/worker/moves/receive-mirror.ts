@@ -6,7 +6,7 @@ import { Interrupted, Invalid, Unavailable } from '../../domain/errors.ts';
 import { parseJson } from '../../domain/values/lossless-json.ts';
 import { makeFolderOf } from '../../snapshot/database/snapshot-folder.ts';
 import { takeLease } from '../../snapshot/database/writer-lease.ts';
-import { type Manifest, manifestSchema, proveCopy } from './mirror-copy.ts';
+import { fileIn, type Manifest, manifestSchema, proveCopy } from './mirror-copy.ts';
 import {
   type MovedFile,
   filesOf,
@@ -21,6 +21,7 @@ import {
   partPurpose,
   patienceMs,
   sealFor,
+  targetDisk,
   unlessUnavailable,
 } from './move-side.ts';
 
@@ -89,23 +90,17 @@ async function receiveParts(side: MoveSide): Promise<Manifest> {
   const next = async (): Promise<Buffer> => takePart(side, part++);
   const manifest = manifestSchema.parse(parseJson((await next()).toString('utf8')));
   refuseFull(config, manifest);
-  const known = new Map(filesOf(config).map((file) => [file.name, file]));
   for (const { name, bytes } of manifest.files) {
-    await receiveFile(known.get(name), { bytes, next });
+    await receiveFile(fileIn(config, name), { bytes, next });
   }
   return manifest;
 }
 
 async function receiveFile(
-  file: MovedFile | undefined,
+  { copy }: MovedFile,
   { bytes, next }: { bytes: number; next(): Promise<Buffer> },
 ): Promise<void> {
-  if (!file) {
-    throw new Invalid('the key of the audit log has no place here', {
-      fix: 'let both configurations name the same audit.keyFile',
-    });
-  }
-  const opened = await open(file.copy, 'wx', 0o600);
+  const opened = await open(copy, 'wx', 0o600);
   try {
     for (let written = 0; written < bytes;) {
       const data = await next();
@@ -179,7 +174,7 @@ function syncFolder(path: string): void {
 /** Makes this disk the one of the mirror. Returns false if the move was over before that. */
 async function arrive(side: MoveSide, { people, entries, files }: Manifest): Promise<boolean> {
   const { store, clock, stop, move } = side;
-  const [here] = move.disk.split('@');
+  const here = targetDisk(move);
   for (;;) {
     const isMoved = await store
       .arrive({ is: 'moved', people, entries, files })

@@ -3,14 +3,15 @@ import { createReadStream } from 'node:fs';
 import type { Config } from '../../config/config.ts';
 import { Invalid, Unavailable } from '../../domain/errors.ts';
 import { takeLease } from '../../snapshot/database/writer-lease.ts';
-import { copyMirror, type Manifest } from './mirror-copy.ts';
-import { filesOf, removeCopies, renameMoved, writeMark } from './move-files.ts';
+import { copyMirror, fileIn, type Manifest } from './mirror-copy.ts';
+import { removeCopies, renameMoved, writeMark } from './move-files.ts';
 import {
   lookMs,
   type MoveSide,
   partPurpose,
   patienceMs,
   sealFor,
+  targetDisk,
   unlessUnavailable,
 } from './move-side.ts';
 
@@ -83,9 +84,8 @@ async function sendParts(side: MoveSide, manifest: Manifest): Promise<boolean> {
 /** Yields the manifest, and the copies in pieces. */
 async function* partsOf(config: Config, manifest: Manifest): AsyncGenerator<Uint8Array> {
   yield Buffer.from(JSON.stringify(manifest));
-  const copies = new Map(filesOf(config).map(({ name, copy }) => [name, copy]));
   for (const { name } of manifest.files) {
-    yield* createReadStream(copies.get(name) ?? '', { highWaterMark: partBytes });
+    yield* createReadStream(fileIn(config, name).copy, { highWaterMark: partBytes });
   }
 }
 
@@ -107,7 +107,7 @@ async function put(
 
 /** Waits until the move is over. */
 async function untilOver({ store, clock, stop, move }: MoveSide) {
-  const [there] = move.disk.split('@');
+  const there = targetDisk(move);
   for (;;) {
     const found = await store.look().catch(unlessUnavailable);
     if (found && !found.isGoing) {
