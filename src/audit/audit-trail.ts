@@ -18,20 +18,12 @@ export interface AuditTrail {
 type Remembering = Pick<Snapshot, 'unaudited' | 'runs' | 'meta' | 'transaction'>;
 
 /**
- * Moves what the snapshot remembers to the log, a part at a time; `rest` lets other tasks have a
- * turn. Returns a note if the log cannot be written: everything then stays in the snapshot.
+ * Moves a part of what the snapshot remembers to the log. Returns true if there may be more, or a
+ * note if the log cannot be written: everything then stays in the snapshot.
  */
-export async function drain(
-  { log }: AuditTrail,
-  snapshot: Remembering,
-  rest: () => Promise<void>,
-): Promise<Problem | undefined> {
-  for (;;) {
-    const more = drainSome(snapshot, log);
-    if (more instanceof Error) return notWritten(more);
-    if (!more) return undefined;
-    await rest();
-  }
+export function drain({ log }: AuditTrail, snapshot: Remembering): true | Problem | undefined {
+  const more = drainSome(snapshot, log);
+  return more instanceof Error ? notWritten(more) : more || undefined;
 }
 
 /** Signs what was added, and removes what is too old. Returns a note if that is not possible. */

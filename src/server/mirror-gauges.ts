@@ -4,6 +4,7 @@ import type { Clock } from '../domain/clock.ts';
 import { isExpected } from '../domain/errors.ts';
 import { guardNames, type GuardClass } from '../domain/guard-classes.ts';
 import type { RouteLimit } from '../domain/route-limit.ts';
+import { inTurns } from '../engine/context/work-in-parts.ts';
 import type { Depth } from '../worker/queues/queue-view.ts';
 
 type PerKind = { contacts: number; templates: number } | null;
@@ -92,10 +93,8 @@ export function gaugesOf(
   const gauges = new Map(Object.entries(help).map(([name, about]) => [name, gaugeOf(name, about)]));
   return async () => {
     const told: Awaited<ReturnType<typeof askAll>>[] = [];
-    for (const one of watched.filter(({ isTold }) => isTold())) {
-      told.push(await askAll(one));
-      await clock?.sleep(0);
-    }
+    const ours = watched.filter(({ isTold }) => isTold());
+    for await (const one of clock ? inTurns({ clock }, ours) : ours) told.push(await askAll(one));
     for (const gauge of gauges.values()) gauge.reset();
     for (const { mirror, all } of told) {
       for (const [name, value, more] of all) {

@@ -25,7 +25,7 @@ import type { KeyRange } from '../snapshot/database/key-range.ts';
 import type { WriteBack } from '../sources/write-back.ts';
 import type { RunContext } from '../engine/context/run-context.ts';
 import type { Findings } from '../engine/context/run-findings.ts';
-import { forEachRange } from '../engine/context/work-in-parts.ts';
+import { inTurns } from '../engine/context/work-in-parts.ts';
 import { unfinishedIn } from '../erasure/pending/unfinished-erasures.ts';
 
 /** The run and the write-back that a search belongs to. */
@@ -88,8 +88,8 @@ export async function findOptOutsToReport(
     });
   };
   const { ranges } = run.snapshot;
-  if (key === undefined) await forEachRange(run, ranges.ofKeys(type.name, peopleAtOnce), look);
-  else look(key);
+  if (key !== undefined) look(key);
+  else for await (const range of inTurns(run, ranges.ofKeys(type.name, peopleAtOnce))) look(range);
   return found;
 }
 

@@ -15,6 +15,7 @@ import type { Snapshot } from '../snapshot/snapshot.ts';
 import type { ReportResult } from '../sources/write-back.ts';
 import { isStillOut, type Finding } from './find-opt-outs.ts';
 import type { RunTally } from '../engine/context/run-tally.ts';
+import { inTurns } from '../engine/context/work-in-parts.ts';
 import { retrySchedules } from '../domain/retry-schedules.ts';
 
 /**
@@ -40,31 +41,39 @@ export async function deliverReports(
   delivery: ReportDelivery,
   key: Key | undefined,
 ): Promise<DeliveryAccount> {
-  const { run, type, returns } = delivery;
+  const { run, type } = delivery;
   const account: DeliveryAccount = { told: 0, failure: undefined };
   const { optOutReports, transaction } = run.snapshot;
   const endsAt = run.clock.now() + mostMs;
-  let before = '';
   try {
     transaction(() => optOutReports.doubt(type.name, run.locks.others(run.id)));
     findArrived(delivery);
-    for (let tried = 0; tried < mostTold; tried += returns.most) {
-      if (run.stop.aborted || run.clock.now() >= endsAt) break;
-      const count = Math.min(returns.most, mostTold - tried);
-      const due = optOutReports.due(type.name, { at: run.clock.now(), count, key });
-      if (due.length === 0) break;
-      // Opt-outs that other runs have taken remain due; without this check the loop would not end.
-      const which = due.map(({ seq }) => seq).join();
-      if (which === before) break;
-      before = which;
+    for await (const due of inTurns(run, batchesOf(delivery, { key, endsAt })))
       await tellSome(delivery, due, account);
-      await run.clock.sleep(0);
-    }
   } catch (error) {
     if (!isExpected(error)) throw error;
     if (!(error instanceof Interrupted)) account.failure = error;
   }
   return account;
+}
+
+/** Yields the opt-outs that are due, a request at a time, within the limits of one run. */
+function* batchesOf(
+  { run, type, returns }: ReportDelivery,
+  { key, endsAt }: { key: Key | undefined; endsAt: number },
+): Generator<ReturnedRow[]> {
+  let before = '';
+  for (let tried = 0; tried < mostTold; tried += returns.most) {
+    const at = run.clock.now();
+    if (run.stop.aborted || at >= endsAt) return;
+    const count = Math.min(returns.most, mostTold - tried);
+    const due = run.snapshot.optOutReports.due(type.name, { at, count, key });
+    // Opt-outs that other runs have taken remain due; without this check the loop would not end.
+    const which = due.map(({ seq }) => seq).join();
+    if (due.length === 0 || which === before) return;
+    before = which;
+    yield due;
+  }
 }
 
 /**

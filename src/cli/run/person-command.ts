@@ -3,7 +3,6 @@
  * line.
  */
 import type { Command } from 'commander';
-import { closeEntries, drain } from '../../audit/audit-trail.ts';
 import { Invalid, renderProblem } from '../../domain/errors.ts';
 import type { Key } from '../../domain/record.ts';
 import type { Config } from '../../config/config.ts';
@@ -11,6 +10,7 @@ import { loadConfig } from '../../config/load-config.ts';
 import { email } from '../../platform/request-schemas.ts';
 import type { Mirror, MirrorPart } from '../../engine/context/mirror-context.ts';
 import type { PersonLock } from '../../engine/context/person-locks.ts';
+import { closeAuditLog } from '../../engine/context/run-context.ts';
 import { shortHash } from '../../engine/context/person-identity.ts';
 import { assemble } from '../compose/assemble-mirror.ts';
 import { orHandOver } from '../remote/worker-handover.ts';
@@ -74,22 +74,15 @@ async function workOn(
     const ids = mirror.snapshot.recorded.originsOf(part.type.name, key);
     taken = await mirror.locks.take({ keys: [key], ids });
     const told = await act({ mirror, part, key, hash, names, path, flags });
-    await writeDecisions(mirror, shell);
+    const unwritten = await closeAuditLog(mirror, { prunes: false });
+    // The next run moves the decision to the log.
+    if (unwritten) shell.note(`crm-mirror: ${renderProblem(unwritten)}`);
     print(told, flags, shell);
     return told.code;
   } finally {
     taken?.release();
     await close();
   }
-}
-
-/** Moves the decision to the audit log, and signs it. The next run does it if that fails now. */
-async function writeDecisions({ audit, snapshot, clock }: Mirror, { note }: Shell): Promise<void> {
-  if (!audit) return;
-  const unwritten =
-    (await drain(audit, snapshot, async () => clock.sleep(0))) ??
-    closeEntries(audit, snapshot, { at: clock.now(), prunes: false });
-  if (unwritten) note(`crm-mirror: ${renderProblem(unwritten)}`);
 }
 
 /**

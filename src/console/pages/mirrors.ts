@@ -2,6 +2,7 @@
 import { basename } from 'node:path';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../../domain/clock.ts';
+import { inTurns } from '../../engine/context/work-in-parts.ts';
 import type { ConsoleMirror } from '../view/console-mirror.ts';
 import { html, linkTo, prose } from '../view/page.ts';
 import type { PageStatus } from '../view/page-status.ts';
@@ -37,11 +38,8 @@ export async function showMirrors(
   const places = Map.groupBy(mirrors, ({ isElsewhere }) => isElsewhere());
   const [here, there] = [places.get(false) ?? [], places.get(true) ?? []];
   const seen: { mirror: ConsoleMirror; seen: PageStatus }[] = [];
-  for (const mirror of here) {
-    seen.push({ mirror, seen: mirror.status() });
-    // Hundreds of snapshots take seconds, in which this process has other things to do.
-    await clock.sleep(0);
-  }
+  // Hundreds of snapshots take seconds, in which this process has other things to do.
+  for await (const mirror of inTurns({ clock }, here)) seen.push({ mirror, seen: mirror.status() });
   const ordered = seen.toSorted((a, b) => urgency(b.seen) - urgency(a.seen));
   const cards = ordered.map(({ mirror, seen: { status, attention } }) => {
     const state = stateOf({ status, attention });

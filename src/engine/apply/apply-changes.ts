@@ -10,7 +10,7 @@ import type { SendOutcome } from '../../records/record-type.ts';
 import { isFresh, isSuperseded, type RunContext, writeAuditLog } from '../context/run-context.ts';
 import { isTooLate } from '../guard/change-windows.ts';
 import { type ApplyContext, isPastSlice, knownOf } from './apply-context.ts';
-import { each } from '../context/work-in-parts.ts';
+import { each, inTurns, pagesOf } from '../context/work-in-parts.ts';
 import { beginInFlight, endInFlight, isForbidden, rememberDeleted } from './in-flight.ts';
 import { claimTest, releaseTest } from './test-claims.ts';
 import { recordOutcome } from './record-outcome.ts';
@@ -27,28 +27,26 @@ export async function apply(applying: ApplyContext): Promise<void> {
   }
 }
 
+type PlannedRecord = [Key, JournaledChange[]];
+
 /**
  * Returns the planned changes, grouped by record. No other code modifies a change before it is
  * sent.
  */
-async function* planned(
-  applying: ApplyContext,
-  phase: number,
-): AsyncGenerator<[Key, JournaledChange[]]> {
+async function* planned(applying: ApplyContext, phase: number): AsyncGenerator<PlannedRecord> {
   const { run, type, breaker, endsAt } = applying;
   const part = { run: run.id, kind: type.name, phase };
-  let after = '';
-  for (;;) {
-    const page = run.snapshot.journal.plannedNext(part, after, pageOfKeys);
+  const { plannedNext } = run.snapshot.journal;
+  const pages = pagesOf((last?: PlannedRecord) => [
+    ...plannedNext(part, last?.[0] ?? '', pageOfKeys),
+  ]);
+  // If sending has stopped, the loop has no other await than its turns.
+  for await (const page of inTurns(run, pages)) {
     for (const record of page) {
       if (run.stop.aborted || breaker.stopped() || run.clock.now() >= endsAt) return;
       yield record;
-      [after] = record;
     }
-    if (page.size === 0) return;
     await writeAuditLog(run);
-    // If sending has stopped, the loop has no other await, so it must yield here.
-    await run.clock.sleep(0);
   }
 }
 

@@ -1,5 +1,5 @@
 /** Declares what every step of a run needs, and provides the lookups that steps use. */
-import { drain } from '../../audit/audit-trail.ts';
+import { closeEntries, drain } from '../../audit/audit-trail.ts';
 import type { Problem } from '../../domain/errors.ts';
 import type { CanaryPolicy } from '../../domain/guards/canary.ts';
 import type { ChangeWindow } from '../../domain/guards/change-window.ts';
@@ -10,6 +10,7 @@ import type { LearnedFacts, PlatformTime } from './platform-knowledge.ts';
 import type { GroupCommit } from './group-commit.ts';
 import type { PeopleSelection } from './people-selection.ts';
 import type { UndoneRun } from './undo-run.ts';
+import { untilDone } from './work-in-parts.ts';
 import { type Mirror, onlyKey, type RunOptions } from './mirror-context.ts';
 import type { RecordType } from '../../records/record-type.ts';
 
@@ -100,11 +101,20 @@ export function isSuperseded(
   );
 }
 
+type Audited = Pick<Mirror, 'audit' | 'snapshot' | 'clock'>;
+
 /** Moves what is remembered of writes to the audit log. Returns a note if that is not possible. */
-export async function writeAuditLog({
-  audit,
-  snapshot,
-  clock,
-}: RunContext): Promise<Problem | undefined> {
-  return audit && drain(audit, snapshot, () => clock.sleep(0));
+export async function writeAuditLog(audited: Audited): Promise<Problem | undefined> {
+  const { audit, snapshot } = audited;
+  return audit && untilDone(audited, () => drain(audit, snapshot));
+}
+
+/** Does the same, and then signs the log. `prunes` removes what is too old. */
+export async function closeAuditLog(
+  audited: Audited,
+  { prunes }: { prunes: boolean },
+): Promise<Problem | undefined> {
+  const { audit, snapshot, clock } = audited;
+  const unwritten = await writeAuditLog(audited);
+  return unwritten ?? (audit && closeEntries(audit, snapshot, { at: clock.now(), prunes }));
 }

@@ -7,6 +7,7 @@ import type { DoneChange, Op } from '../../domain/change.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 import { counted } from '../../domain/values/counted.ts';
 import type { NotUndone } from '../../records/undo.ts';
+import type { Stretch } from '../../snapshot/database/plan-chunks.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import type { CannotUndo } from '../report/run-summary.ts';
 import type { ToUndo } from './mirror-context.ts';
@@ -14,8 +15,10 @@ import type { ToUndo } from './mirror-context.ts';
 /** The run that is undone. */
 export interface UndoneRun {
   readonly run: string;
-  /** Makes the records that the run has changed candidates. Yields chunk by chunk. */
-  select(kind: RecordTypeName): Iterable<void>;
+  /** Yields the chunks of what the run has changed. */
+  chunks(): Iterable<Stretch>;
+  /** Makes the records that the run has changed candidates, those of one chunk. */
+  select(kind: RecordTypeName, chunk: Stretch): void;
   /** Returns the changes of one record that are to be undone, oldest first. */
   changesOf(kind: RecordTypeName, key: Key): DoneChange[];
   /** Returns when a change of any run to a record was last acknowledged, by our clock. */
@@ -38,12 +41,8 @@ export function undoneRun(snapshot: Snapshot, { run: word, ops }: ToUndo, by: st
   const noted = new Set<string>();
   return {
     run,
-    *select(kind) {
-      for (const chunk of runChanges.chunks(run)) {
-        snapshot.stage(() => runChanges.select({ run, kind }, chunk));
-        yield;
-      }
-    },
+    chunks: () => runChanges.chunks(run),
+    select: (kind, chunk) => snapshot.stage(() => runChanges.select({ run, kind }, chunk)),
     changesOf(kind, key) {
       const all = runChanges.of({ run, kind, by }, key);
       const isNew = all.some(({ op }) => op === 'create');

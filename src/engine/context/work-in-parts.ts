@@ -1,9 +1,8 @@
 /**
- * Splits a lot of work into parts: several at a time, or one after the other with pauses for other
- * tasks.
+ * Splits a lot of work into parts: several at a time, or one after the other with a turn of the
+ * event loop for other tasks in between.
  */
-import type { KeyRange } from '../../snapshot/database/key-range.ts';
-import type { RunContext } from './run-context.ts';
+import type { Clock } from '../../domain/clock.ts';
 
 /**
  * Runs `work` over `items`, at most `width` at a time. After the first failure, including one of
@@ -39,32 +38,46 @@ function restOf<T>(items: Iterable<T> | AsyncIterable<T>): Iterator<T> | AsyncIt
   return Symbol.asyncIterator in items ? items[Symbol.asyncIterator]() : items[Symbol.iterator]();
 }
 
-/** Does the work for each range and yields to other tasks in between. Each piece must be short. */
-export async function forEachRange(
-  { clock }: Pick<RunContext, 'clock'>,
-  ranges: Iterable<KeyRange>,
-  work: (range: KeyRange) => void,
-): Promise<void> {
-  for (const _ of eachRange(ranges, work)) await clock.sleep(0);
+/** What lets other tasks of the process run. */
+interface Pausing {
+  clock: Pick<Clock, 'sleep'>;
 }
 
-/** Like `forEachRange`, for a caller that decides when to yield. */
-export function* eachRange(
-  ranges: Iterable<KeyRange>,
-  work: (range: KeyRange) => void,
+/**
+ * Yields the parts, and lets other tasks run after each, unless the loop ends with it. The work on
+ * each part must be short.
+ */
+export async function* inTurns<P>({ clock }: Pausing, parts: Iterable<P>): AsyncGenerator<P> {
+  for (const part of parts) {
+    yield part;
+    await clock.sleep(0);
+  }
+}
+
+/** Yields pages until one is empty. `next` reads the page that follows a row, or the first page. */
+export function* pagesOf<Row>(next: (last?: Row) => readonly Row[]): Generator<readonly Row[]> {
+  for (let rows = next(); rows.length > 0; rows = next(rows.at(-1))) yield rows;
+}
+
+/** Does the work for each part, for a caller that takes the turns. Ends when it returns false. */
+export function* eachPart<P>(
+  parts: Iterable<P>,
+  work: (part: P) => boolean | void,
 ): Generator<undefined> {
-  for (const range of ranges) {
-    work(range);
+  for (const part of parts) {
+    if (work(part) === false) return;
     yield;
   }
 }
 
 /**
- * Repeats the work until it returns false, and yields in between. Each repetition must be short.
+ * Repeats the work while it returns true, and lets other tasks run in between. Returns its last
+ * result. Each repetition must be short.
  */
-export async function untilDone(
-  { clock }: Pick<RunContext, 'clock'>,
-  work: () => boolean,
-): Promise<void> {
-  while (work()) await clock.sleep(0);
+export async function untilDone<End>({ clock }: Pausing, work: () => End | true): Promise<End> {
+  for (;;) {
+    const end = work();
+    if (end !== true) return end;
+    await clock.sleep(0);
+  }
 }

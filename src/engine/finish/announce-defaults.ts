@@ -7,7 +7,7 @@ import type { RecordType } from '../../records/record-type.ts';
 import type { RunState } from '../context/run-state.ts';
 import { type Mirror, onlyKey } from '../context/mirror-context.ts';
 import type { RunContext } from '../context/run-context.ts';
-import { forEachRange } from '../context/work-in-parts.ts';
+import { inTurns } from '../context/work-in-parts.ts';
 import { mustAnnounce, unsaid } from '../context/first-load.ts';
 
 /** Returns the announcement, if one is due and this record type was read completely. */
@@ -18,11 +18,11 @@ export async function announceDefaults(
   if (!run.unstated || !type || !mustAnnounce(run)) return [];
   const { absences, ranges } = run.snapshot;
   const people = { missing: 0, flagged: 0 };
-  await forEachRange(run, ranges.ofKeys(type.name), (range) => {
+  for await (const range of inTurns(run, ranges.ofKeys(type.name))) {
     const { missing, flagged } = absences.countSubscribed(type.name, range);
     people.missing += missing;
     people.flagged += flagged;
-  });
+  }
   const fix = 'set policy.absent: keep to leave them subscribed';
   return [{ code: 'note', reason: wordsOf(people, run.unstated), fix }];
 }

@@ -1,6 +1,5 @@
 /** Ends a run: stores what the next runs need, and returns the summary. */
 import { guardNames } from '../../domain/guard-classes.ts';
-import type { Problem } from '../../domain/errors.ts';
 import type { RecordType } from '../../records/record-type.ts';
 import { weekMs } from '../report/guard-rules.ts';
 import { clearAnnouncement } from './announce-defaults.ts';
@@ -10,8 +9,7 @@ import { sayCanaries } from '../guard/tell-canaries.ts';
 import { closeCanaries } from '../guard/close-canaries.ts';
 import type { RunState } from '../context/run-state.ts';
 import { dropSuperseded, yielding } from '../plan/commit-plan.ts';
-import { type RunContext, supersededKeys, writeAuditLog } from '../context/run-context.ts';
-import { closeEntries } from '../../audit/audit-trail.ts';
+import { closeAuditLog, type RunContext, supersededKeys } from '../context/run-context.ts';
 import { isRecord, onlyKey } from '../context/mirror-context.ts';
 import { storeWantedCounts } from '../read/incremental-read.ts';
 import { groupFound } from './group-found-problems.ts';
@@ -22,7 +20,7 @@ import { closeHolds, holdWithheld } from '../guard/approval-holds.ts';
 import { storeLimits } from '../plan/run-forecast.ts';
 import { storeQuarantine } from '../context/platform-quarantine.ts';
 import type { JournalTally } from '../../snapshot/tables/journal.ts';
-import { eachRange, forEachRange, untilDone } from '../context/work-in-parts.ts';
+import { eachPart, inTurns, untilDone } from '../context/work-in-parts.ts';
 import { countPeople, type Ended, keepFigures } from './keep-figures.ts';
 import { storeCursors } from './source-cursor.ts';
 import { findErased, noteUnfinished } from '../../erasure/pending/unfinished-erasures.ts';
@@ -33,7 +31,9 @@ export async function finishRun(found: RunState): Promise<Summary> {
   const { reason, note }: ReturnType<typeof storeQuarantine> = run.writes
     ? storeQuarantine(run, breaker)
     : {};
-  const unwritten = run.writes ? await closeAuditLog(run) : undefined;
+  const unwritten = run.writes
+    ? await closeAuditLog(run, { prunes: run.mode === 'full' })
+    : undefined;
   closeCanaries(found);
   const notes = [note, unwritten].filter((one) => one !== undefined);
   const state = {
@@ -71,15 +71,6 @@ export async function finishRun(found: RunState): Promise<Summary> {
   }
   if (run.writes && onlyKey(run) === undefined) await prune(run, state.mirror);
   return summary;
-}
-
-/** Completes the audit log, and signs it. Returns a note if that is not possible. */
-async function closeAuditLog(run: RunContext): Promise<Problem | undefined> {
-  const { audit, snapshot, clock } = run;
-  if (!audit) return undefined;
-  const unwritten = await writeAuditLog(run);
-  if (unwritten !== undefined) return unwritten;
-  return closeEntries(audit, snapshot, { at: clock.now(), prunes: run.mode === 'full' });
 }
 
 /** Stores the end of the run. Returns the record types for which all necessary work was done. */
@@ -129,7 +120,7 @@ function* keepNoticed({ run, parts, known, plan }: RunState): Generator<undefine
   const only = onlyKey(run);
   for (const { type } of parts) {
     const { name } = type;
-    yield* eachRange(ranges.ofNoticed(name), (range) => {
+    yield* eachPart(ranges.ofNoticed(name), (range) => {
       transaction(() => problems.adopt(name, { ...by, range }));
     });
     const knowledge = known.get(type);
@@ -137,7 +128,7 @@ function* keepNoticed({ run, parts, known, plan }: RunState): Generator<undefine
     const { whole } = knowledge;
     if (only !== undefined) transaction(() => problems.forgetUnnoticed(name, only));
     else {
-      yield* eachRange(problems.ranges(name), (range) => {
+      yield* eachPart(problems.ranges(name), (range) => {
         const but = supersededKeys(run, type);
         transaction(() => problems.forgetUnnoticed(name, { range, but, whole }));
       });
@@ -173,18 +164,15 @@ async function keepOrigins({ run, parts, known }: RunState): Promise<void> {
   const { recorded, ranges, transaction } = run.snapshot;
   for (const { type } of parts) {
     if (!known.get(type)?.certified) continue;
-    await forEachRange(run, ranges.ofStrangeIds(type.name), (range) => {
+    for await (const range of inTurns(run, ranges.ofStrangeIds(type.name))) {
       transaction(() => recorded.adoptOrigins(type.name, range, run.startedAt));
-    });
+    }
   }
 }
 
 /** Counts the run's changes by their states. */
-async function tallyOf({ snapshot, clock, id }: RunContext): Promise<JournalTally[]> {
+async function tallyOf(run: RunContext): Promise<JournalTally[]> {
   const all: JournalTally[] = [];
-  for (const some of snapshot.journal.tally(id)) {
-    all.push(...some);
-    await clock.sleep(0);
-  }
+  for await (const some of inTurns(run, run.snapshot.journal.tally(run.id))) all.push(...some);
   return all;
 }

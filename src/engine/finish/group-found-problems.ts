@@ -5,7 +5,7 @@ import { onlyKey } from '../context/mirror-context.ts';
 import type { RunContext } from '../context/run-context.ts';
 import { findingsNamed } from '../context/run-findings.ts';
 import type { RunState } from '../context/run-state.ts';
-import { forEachRange } from '../context/work-in-parts.ts';
+import { inTurns } from '../context/work-in-parts.ts';
 import { groupProblems, type ProblemGroup, type ProblemGroups } from '../report/problem-groups.ts';
 import { sayRejected } from '../../write-back/report-delivery.ts';
 import type { ReturnedRow } from '../../snapshot/tables/opt-out-reports.ts';
@@ -18,23 +18,23 @@ export async function groupFound(state: RunState): Promise<ProblemGroups> {
   const only = onlyKey(run);
   for (const { type } of parts) {
     const { name } = type;
-    await forEachRange(run, ranges.ofNoticed(name), (range) => {
+    for await (const range of inTurns(run, ranges.ofNoticed(name))) {
       const noticed = problems.counted.noticed(name, range);
       found.add(
         name,
         noticed.filter((one) => one.class !== 'held'),
       );
-    });
+    }
     if (only !== undefined) {
       found.add(name, problems.counted.parked(name, only));
       continue;
     }
     const { whole, reading } = findingsNamed(known, name);
     const isPartial = !whole && reading !== '';
-    await forEachRange(run, problems.ranges(name), (range) => {
+    for await (const range of inTurns(run, problems.ranges(name))) {
       found.add(name, problems.counted.parked(name, range));
       if (isPartial) found.add(name, problems.counted.unread(name, range));
-    });
+    }
   }
   if (state.mirror.returns) addRefusedReports(run, found, only);
   return found;

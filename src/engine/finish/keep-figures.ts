@@ -2,6 +2,7 @@
 import type { Summary } from '../report/run-summary.ts';
 import type { RunContext } from '../context/run-context.ts';
 import { onlyKey } from '../context/mirror-context.ts';
+import { inTurns } from '../context/work-in-parts.ts';
 import type { RunState } from '../context/run-state.ts';
 import type { JournalTally } from '../../snapshot/tables/journal.ts';
 import type { OptOutDay } from '../../snapshot/tables/run-figures.ts';
@@ -14,19 +15,17 @@ interface PeopleCounts {
   made: OptOutDay[];
 }
 
-/** Counts the recorded people, and yields to other tasks in between if there are many. */
-export async function countPeople({ snapshot, clock }: RunContext): Promise<PeopleCounts> {
-  const { figures, ranges } = snapshot;
+/** Counts the recorded people, and lets other tasks run in between if there are many. */
+export async function countPeople(run: RunContext): Promise<PeopleCounts> {
+  const { figures, ranges } = run.snapshot;
   const since = figures.countedAt() ?? 0;
   const counts: PeopleCounts = { subscribed: new Map(), made: [] };
-  let isFirst = true;
-  for (const range of ranges.ofRecorded('contact')) {
-    if (!isFirst) await clock.sleep(0);
-    isFirst = false;
+  for await (const range of inTurns(run, ranges.ofRecorded('contact'))) {
     for (const { channel, n } of figures.subscribed(range)) {
       counts.subscribed.set(channel, (counts.subscribed.get(channel) ?? 0) + n);
     }
     counts.made.push(...figures.madeSince(range, since));
+    if (typeof range.upTo !== 'string') break;
   }
   return counts;
 }

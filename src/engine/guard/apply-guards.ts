@@ -28,7 +28,7 @@ import { applyCanaries, failedCanary, passApproved } from './canary-slice.ts';
 import { applyRules, askedBefore } from './plan-rules.ts';
 import { holdWithdrawn } from './withdrawn-opt-outs.ts';
 import { findingsNamed } from '../context/run-findings.ts';
-import { eachRange } from '../context/work-in-parts.ts';
+import { eachPart } from '../context/work-in-parts.ts';
 import type { PlanAwaitingApproval } from '../../snapshot/guards/awaiting-approval.ts';
 import type { Approval } from '../../snapshot/guards/plan-approvals.ts';
 import type { Guarded } from '../../snapshot/database/key-range.ts';
@@ -106,7 +106,7 @@ function* eachRangeOf(
   guard: GuardClass,
   work: (guarded: Guarded) => void,
 ): Generator<undefined> {
-  yield* eachRange(snapshot.guarded.ranges(guard), (range) => {
+  yield* eachPart(snapshot.guarded.ranges(guard), (range) => {
     snapshot.stage(() => work({ ...range, guard }));
   });
 }
@@ -244,7 +244,7 @@ function* countUnplanned(context: RunState, of: GuardClass): Generator<undefined
   const { whole, certified } = findingsNamed(context.known, kind);
   let n = 0;
   if (whole && certified) return n;
-  yield* eachRange(snapshot.awaitingApproval.ranges(of, kind), (range) => {
+  yield* eachPart(snapshot.awaitingApproval.ranges(of, kind), (range) => {
     n += snapshot.awaitingApproval.countUnplanned({ ...range, guard: of });
   });
   return n;
@@ -262,7 +262,7 @@ function* volumeOf(
   // Stated opt-outs that are held or approved do not count against later ones.
   const leavesOut = !guardRows[of].countsHeld && onlyKey(run) === undefined;
   let asked = 0;
-  yield* eachRange(guarded.askedRanges(of), (range) => {
+  yield* eachPart(guarded.askedRanges(of), (range) => {
     const { all, unapproved, judged } = guarded.counts({ ...range, guard: of });
     asked += all;
     volume.all += leavesOut ? judged : all;

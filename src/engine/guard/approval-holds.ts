@@ -17,7 +17,7 @@ import type { Ends, HeldSince } from '../../snapshot/guards/approval-holds.ts';
 import { findingsOf, type RunState } from '../context/run-state.ts';
 import { type RunContext, supersededKeys } from '../context/run-context.ts';
 import { onlyKey } from '../context/mirror-context.ts';
-import { eachRange, forEachRange } from '../context/work-in-parts.ts';
+import { eachPart, inTurns } from '../context/work-in-parts.ts';
 import { yielding } from '../plan/commit-plan.ts';
 
 /** Holds, in later runs too, the changes that this run withholds. A new hold starts now. */
@@ -59,7 +59,7 @@ function* eachWithheld(
   work: (guarded: Guarded) => void,
 ): Generator<undefined> {
   for (const guard of guardNames) {
-    yield* eachRange(guarded.withheldRanges(guard), (range) => work({ ...range, guard }));
+    yield* eachPart(guarded.withheldRanges(guard), (range) => work({ ...range, guard }));
   }
 }
 
@@ -96,7 +96,7 @@ async function endObsolete(
 ): Promise<void> {
   const { awaitingApproval, transaction } = run.snapshot;
   const ended = run.mode === 'full' ? approvals : [];
-  await forEachRange(run, awaitingApproval.ranges(guard, type.name), (range) => {
+  for await (const range of inTurns(run, awaitingApproval.ranges(guard, type.name))) {
     const holds = { ...range, guard, kind: type.name };
     const but = supersededKeys(run, type);
     transaction(() => {
@@ -105,7 +105,7 @@ async function endObsolete(
       if (run.mode === 'full')
         awaitingApproval.dropRejected(holds, { but, startedAt: run.startedAt });
     });
-  });
+  }
 }
 
 /**

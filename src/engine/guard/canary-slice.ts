@@ -11,7 +11,7 @@ import type { Key } from '../../domain/record.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import type { SentChange } from '../../snapshot/guards/canary-changes.ts';
 import type { ReviewState, RunState } from '../context/run-state.ts';
-import { eachRange } from '../context/work-in-parts.ts';
+import { eachPart } from '../context/work-in-parts.ts';
 import { mostOf } from '../report/guard-rules.ts';
 import { populationOf } from './guard-population.ts';
 import { moveCanary, putCanary } from './canary-book.ts';
@@ -91,7 +91,7 @@ function* beginIfDue(
   const because = isTemplate ? ('templates' as const) : review.canaries?.occasion;
   if (!because || !review.canaries) return;
   let planned = 0;
-  yield* eachRange(guarded.ranges(guard), (range) => {
+  yield* eachPart(guarded.ranges(guard), (range) => {
     planned += guarded.canary.keys({ ...range, guard }).length;
   });
   if (planned === 0 || planned <= (yield* fewest(state, guard, { policy, planned }))) return;
@@ -132,7 +132,7 @@ function* firstOf(
 ): Generator<undefined, Hashed[]> {
   const { guarded } = snapshot;
   let first: Hashed[] = [];
-  yield* eachRange(guarded.ranges(guard), (range) => {
+  yield* eachPart(guarded.ranges(guard), (range) => {
     const last = first.length < most ? undefined : first.at(-1)?.hash;
     const nearer = guarded.canary
       .keys({ ...range, guard })
@@ -153,7 +153,7 @@ function* leaveOthers(
 ): Generator<undefined, void> {
   const { guarded, stage } = state.run.snapshot;
   const passing = yield* passingOf(state, guard, canary);
-  yield* eachRange(guarded.ranges(guard), (range) => {
+  yield* eachPart(guarded.ranges(guard), (range) => {
     const others = guarded.canary.keys({ ...range, guard }).filter((key) => !passing.has(key));
     if (others.length > 0) stage(() => guarded.deferred.deferFor({ ...range, guard }, others));
   });

@@ -6,7 +6,7 @@ import type { RecordTypeName } from '../../domain/record.ts';
 import type { Shape } from '../report/guard-rules.ts';
 import type { FreshId } from '../../snapshot/guards/guarded-shape.ts';
 import type { RunContext } from '../context/run-context.ts';
-import { eachRange } from '../context/work-in-parts.ts';
+import { eachPart, pagesOf } from '../context/work-in-parts.ts';
 
 /** The only record type that has a shape, because only people have a mail domain and a CRM id. */
 const guardedKind = 'contact';
@@ -28,7 +28,7 @@ export function* ownedOf(
   domain = '',
 ): Generator<undefined, { all: number; same: number }> {
   const owned = { all: 0, same: 0 };
-  yield* eachRange(ranges.ofRecorded(kind), (range) => {
+  yield* eachPart(ranges.ofRecorded(kind), (range) => {
     const { all, same } = shaping.owned(kind, { range, domain });
     owned.all += all;
     owned.same += same;
@@ -39,11 +39,11 @@ export function* ownedOf(
 function* domainShareOf(run: Whole, guard: GuardClass): Generator<undefined, number | undefined> {
   const { guarded, shaping } = run.snapshot;
   const domains = new Set<string>();
-  for (const range of guarded.ranges(guard)) {
+  yield* eachPart(guarded.ranges(guard), (range) => {
     for (const domain of shaping.domains({ ...range, guard })) domains.add(domain);
-    if (domains.size > 1) return undefined;
-    yield;
-  }
+    return domains.size <= 1;
+  });
+  if (domains.size > 1) return undefined;
   const { all, same } = yield* ownedOf(run, guardedKind, [...domains][0]);
   return all === 0 ? 0 : same / all;
 }
@@ -51,14 +51,14 @@ function* domainShareOf(run: Whole, guard: GuardClass): Generator<undefined, num
 function* rowsOf(run: Whole, guard: GuardClass): Generator<undefined, Set<number>> {
   const { guarded, shaping, stage } = run.snapshot;
   shaping.clearIds();
-  yield* eachRange(guarded.ranges(guard), (range) => {
+  yield* eachPart(guarded.ranges(guard), (range) => {
     stage(() => shaping.addIds({ ...range, guard }));
   });
   const rows = new Set<number>();
   let last: FreshId | undefined;
   let length = 0;
-  for (;;) {
-    const page = shaping.nextIds(last, pageOfIds);
+  const pages = pagesOf((last?: FreshId) => shaping.nextIds(last, pageOfIds));
+  yield* eachPart(pages, (page) => {
     for (const id of page) {
       if (last && shaping.isBetween(guardedKind, last, id)) {
         rows.add(length);
@@ -67,7 +67,6 @@ function* rowsOf(run: Whole, guard: GuardClass): Generator<undefined, Set<number
       length += 1;
       last = id;
     }
-    if (page.length === 0) return rows.add(length);
-    yield;
-  }
+  });
+  return rows.add(length);
 }

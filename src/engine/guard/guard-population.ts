@@ -6,6 +6,7 @@ import { type Meta, metaValue } from '../../snapshot/database/meta-table.ts';
 import type { RunState } from '../context/run-state.ts';
 import type { RunContext } from '../context/run-context.ts';
 import { onlyKey } from '../context/mirror-context.ts';
+import { eachPart } from '../context/work-in-parts.ts';
 import { ownedOf } from './change-shape.ts';
 import { findingsNamed } from '../context/run-findings.ts';
 
@@ -56,11 +57,10 @@ export function* othersOf(
   const { recordType: name } = guardRows[guard];
   const channels = channelsOf(context, guard);
   let n = 0;
-  for (const range of shaping.spansOfKnown(name)) {
+  yield* eachPart(shaping.spansOfKnown(name), (range) => {
     n += shaping.subscribed(name, { ...range, guard }, channels);
-    if (n >= enough) return n;
-    yield;
-  }
+    return n < enough;
+  });
   return n;
 }
 
@@ -69,10 +69,9 @@ export function* statedOutOf(context: RunState, guard: GuardClass): Generator<un
   const { shaping, guarded } = context.run.snapshot;
   const { recordType: name } = guardRows[guard];
   let n = 0;
-  for (const range of shaping.spansOfKnown(name)) {
+  yield* eachPart(shaping.spansOfKnown(name), (range) => {
     n += guarded.withdrawals.stated(name, { ...range, guard }, channelsOf(context, guard));
-    yield;
-  }
+  });
   return n;
 }
 
@@ -85,10 +84,9 @@ function* knownOf({ run }: RunState, guard: GuardClass): Generator<undefined, nu
   const { shaping } = run.snapshot;
   const { recordType: kind } = guardRows[guard];
   let n = 0;
-  for (const range of shaping.spansOfKnown(kind)) {
+  yield* eachPart(shaping.spansOfKnown(kind), (range) => {
     n += shaping.known(kind, range);
-    yield;
-  }
+  });
   return n;
 }
 

@@ -21,7 +21,7 @@ import { isFirstLoad } from '../context/first-load.ts';
 import { onlyKey } from '../context/mirror-context.ts';
 import type { RunContext } from '../context/run-context.ts';
 import type { RunState } from '../context/run-state.ts';
-import { eachRange } from '../context/work-in-parts.ts';
+import { eachPart } from '../context/work-in-parts.ts';
 import { type Meta, metaValue } from '../../snapshot/database/meta-table.ts';
 import { failedCanary } from './canary-slice.ts';
 import { populationOf } from './guard-population.ts';
@@ -44,7 +44,7 @@ export function* applyRules(
     const reason = reasonFor(context, guard);
     if (reason === undefined) continue;
     let isAny = false;
-    yield* eachRange(run.snapshot.guarded.ranges(guard), (range) => {
+    yield* eachPart(run.snapshot.guarded.ranges(guard), (range) => {
       run.snapshot.stage(() => {
         isAny = run.snapshot.guarded.asked.withhold({ ...range, guard }) || isAny;
       });
@@ -81,7 +81,7 @@ function* factsOf(
     const { configKey, recordType } = guardRows[guard];
     let records = 0;
     if (classes.includes(guard)) {
-      yield* eachRange(guarded.ranges(guard), (range) => {
+      yield* eachPart(guarded.ranges(guard), (range) => {
         const counts = guarded.asked.counts({ ...range, guard });
         records += counts.records;
         for (const { op, n } of counts.ops) count(plan, op, n);

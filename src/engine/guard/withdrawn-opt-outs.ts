@@ -6,7 +6,7 @@
 import { guardRows, type GuardClass } from '../../domain/guard-classes.ts';
 import type { HoldReason } from '../report/guard-rules.ts';
 import type { RunState } from '../context/run-state.ts';
-import { eachRange } from '../context/work-in-parts.ts';
+import { eachPart } from '../context/work-in-parts.ts';
 import { statedOutOf } from './guard-population.ts';
 
 /** People whose opt-out the CRM stated and who would be opted in again. */
@@ -39,11 +39,11 @@ export function* holdWithdrawn(context: RunState, of: GuardClass): Generator<und
   const { withdrawn } = context.review;
   if (!withdrawn.has(of)) {
     const people = { fresh: 0, all: 0, of: 0 };
-    yield* eachRange(guarded.ranges(of), (range) => {
+    yield* eachPart(guarded.ranges(of), (range) => {
       people.fresh += withdrawals.fresh({ ...range, guard: of });
     });
     if (people.fresh === 0) return;
-    yield* eachRange(guarded.askedRanges(of), (range) => {
+    yield* eachPart(guarded.askedRanges(of), (range) => {
       people.all += withdrawals.all({ ...range, guard: of });
     });
     // Counting everybody is slow, and needed only where they are enough.
@@ -52,7 +52,7 @@ export function* holdWithdrawn(context: RunState, of: GuardClass): Generator<und
     if (!judged) return;
     withdrawn.set(of, judged);
   }
-  yield* eachRange(guarded.ranges(of), (range) => {
+  yield* eachPart(guarded.ranges(of), (range) => {
     stage(() => withdrawals.withhold({ ...range, guard: of }));
   });
 }

@@ -16,7 +16,7 @@ import type { Page } from '../../records/listing-page.ts';
 import { type Evidence, evidenceOf, type NamedParts } from '../../records/platform-facts.ts';
 import type { ObservedRow } from '../../domain/record.ts';
 import type { CircuitBreaker } from '../context/circuit-breaker.ts';
-import { each, forEachRange } from '../context/work-in-parts.ts';
+import { each, inTurns } from '../context/work-in-parts.ts';
 import { findMissing } from './missing-records.ts';
 import type { Mirror, MirrorPart } from '../context/mirror-context.ts';
 import type { RunContext } from '../context/run-context.ts';
@@ -111,15 +111,12 @@ async function prove(
  */
 export async function sortListed(run: RunContext, parts: readonly MirrorPart[]): Promise<void> {
   const { staging, ranges, stage } = run.snapshot;
-  for (const sort of staging.sortings) {
-    await run.clock.sleep(0);
-    sort();
-  }
-  await run.clock.sleep(0);
+  // The last pages were staged just before, so a turn comes first.
+  for await (const sort of inTurns(run, [() => undefined, ...staging.sortings])) sort();
   for (const { type } of parts) {
-    await forEachRange(run, ranges.ofListedIds(type.name), (range) => {
+    for await (const range of inTurns(run, ranges.ofListedIds(type.name))) {
       stage(() => staging.forgetRelisted(type.name, range));
-    });
+    }
   }
 }
 

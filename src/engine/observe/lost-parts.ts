@@ -12,11 +12,12 @@
  * every run fails because of it, as it does for a channel that the platform does not know.
  */
 import type { RecordProblem } from '../../domain/record-problem.ts';
-import type { ObservedRow, RecordedRow } from '../../domain/record.ts';
+import type { Key, ObservedRow, RecordedRow } from '../../domain/record.ts';
 import type { Parts } from '../../records/capabilities.ts';
 import type { RecordType } from '../../records/record-type.ts';
 import type { PlatformListing } from '../context/run-findings.ts';
 import type { RunContext } from '../context/run-context.ts';
+import { inTurns, pagesOf } from '../context/work-in-parts.ts';
 
 const membersAtLeast = 10;
 const pageOfRows = 500;
@@ -65,13 +66,11 @@ async function countLosses(
 ): Promise<Map<string, number>> {
   const { candidates, recorded, staging } = run.snapshot;
   const losses = new Map<string, number>();
-  let keys = candidates.next(name, '', pageOfRows);
-  while (keys.length > 0) {
+  const pages = pagesOf((last: Key = '') => candidates.next(name, last, pageOfRows));
+  for await (const keys of inTurns(run, pages)) {
     const rows = keys.flatMap((key) => recorded.get(name, key) ?? []);
     for (const part of rows.flatMap((row) => lossesOf(row, staging.observed(name, row.key), parts)))
       losses.set(part, (losses.get(part) ?? 0) + 1);
-    await run.clock.sleep(0);
-    keys = candidates.next(name, keys.at(-1) ?? '', pageOfRows);
   }
   return losses;
 }
@@ -93,15 +92,14 @@ async function exceeding(
   const { recorded, staging } = run.snapshot;
   const members = new Map([...losses.keys()].map((part) => [part, 0]));
   const isOpen = (part: string) => (members.get(part) ?? 0) < 2 * (losses.get(part) ?? 0);
-  let rows = recorded.next(name, '', pageOfRows);
-  while (rows.length > 0 && [...losses.keys()].some(isOpen)) {
+  const pages = pagesOf((last?: { key: Key }) => recorded.next(name, last?.key ?? '', pageOfRows));
+  for await (const rows of inTurns(run, pages)) {
+    if (![...losses.keys()].some(isOpen)) break;
     for (const row of rows) {
       const counted = membersOf(row, parts).filter((part) => losses.has(part));
       if (counted.length === 0 || staging.observed(name, row.key).length === 0) continue;
       for (const part of counted) members.set(part, (members.get(part) ?? 0) + 1);
     }
-    await run.clock.sleep(0);
-    rows = recorded.next(name, rows.at(-1)?.key ?? '', pageOfRows);
   }
   const isLost = (part: string) => isOpen(part) && (members.get(part) ?? 0) >= membersAtLeast;
   return [...losses.keys()].filter(isLost);

@@ -8,7 +8,7 @@ import type { RecordType } from '../../records/record-type.ts';
 import type { FoundRecord } from '../../records/listing-page.ts';
 import type { KeyRange } from '../../snapshot/database/key-range.ts';
 import type { CircuitBreaker } from '../context/circuit-breaker.ts';
-import { each, forEachRange } from '../context/work-in-parts.ts';
+import { each, inTurns } from '../context/work-in-parts.ts';
 import type { Random } from '../../domain/clock.ts';
 import type { Mirror } from '../context/mirror-context.ts';
 import type { RunContext } from '../context/run-context.ts';
@@ -59,9 +59,9 @@ export async function unlisted(
 ): Promise<RecordedRow[]> {
   const { recorded, ranges } = run.snapshot;
   const counts: { range: KeyRange; n: number }[] = [];
-  await forEachRange(run, ranges.ofRecorded(kind), (range) => {
+  for await (const range of inTurns(run, ranges.ofRecorded(kind))) {
     counts.push({ range, n: recorded.countUnlisted(kind, range) });
-  });
+  }
   const over = Math.max(0, counts.reduce((sum, { n }) => sum + n, 0) - most);
   let after = Math.floor(run.random() * (over + 1));
   const rows: RecordedRow[] = [];

@@ -14,6 +14,7 @@
 import type { Plan } from '../report/run-summary.ts';
 import type { Stretch } from '../../snapshot/database/plan-chunks.ts';
 import { type RunContext, supersededKeys } from '../context/run-context.ts';
+import { untilDone } from '../context/work-in-parts.ts';
 
 const remarksAtOnce = 500;
 
@@ -25,14 +26,14 @@ export async function commitPlan(run: RunContext, more?: () => void): Promise<Pl
   return yielding(run, steps(run, more));
 }
 
-/** Runs the steps and yields in between. Skips people that another run has locked. */
+/** Runs the steps and lets other tasks run in between. Skips people that another run has locked. */
 export async function yielding<T>(run: RunContext, taken: Generator<undefined, T>): Promise<T> {
-  for (;;) {
+  const { value } = await untilDone(run, () => {
     dropSuperseded(run);
-    const { done, value } = taken.next();
-    if (done) return value;
-    await run.clock.sleep(0);
-  }
+    const step = taken.next();
+    return step.done ? step : true;
+  });
+  return value;
 }
 
 /** Writes a small plan without yielding, within a transaction of the caller. */

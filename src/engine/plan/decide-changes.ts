@@ -14,6 +14,7 @@ import { statesOf } from '../read/record-states.ts';
 import type { Parked } from '../../snapshot/tables/known-problems.ts';
 import type { RunTally } from '../context/run-tally.ts';
 import type { UndoneRun } from '../context/undo-run.ts';
+import { inTurns, pagesOf } from '../context/work-in-parts.ts';
 import { retrySchedules } from '../../domain/retry-schedules.ts';
 
 interface Deciding {
@@ -36,11 +37,9 @@ export async function decideChanges(deciding: Deciding): Promise<void> {
   const { run, type } = deciding;
   const { candidates, journal } = run.snapshot;
   const open = new Set(journal.open(type.name).map(({ key }) => key));
-  let after = '';
   let done = 0;
-  for (;;) {
-    const keys = candidates.next(type.name, after, pageOfKeys);
-    if (keys.length === 0) return;
+  const pages = pagesOf((last: Key = '') => candidates.next(type.name, last, pageOfKeys));
+  for await (const keys of inTurns(run, pages)) {
     const superseded = new Set(supersededKeys(run, type));
     run.snapshot.stage(() => {
       for (const key of keys) {
@@ -49,10 +48,8 @@ export async function decideChanges(deciding: Deciding): Promise<void> {
         else decideOne(deciding, key);
       }
     });
-    after = keys.at(-1) ?? after;
     done += keys.length;
     run.progress({ stage: 'deciding', kind: type.name, done, of: undefined });
-    await run.clock.sleep(0);
   }
 }
 

@@ -11,6 +11,7 @@ import { type Plan, planning } from '../report/run-summary.ts';
 import type { RecordType } from '../../records/record-type.ts';
 import type { Mirror } from '../context/mirror-context.ts';
 import type { RunContext } from '../context/run-context.ts';
+import { inTurns } from '../context/work-in-parts.ts';
 
 const name = 'limits';
 
@@ -42,15 +43,10 @@ export function storeLimits(meta: Meta, seen: Record<string, RouteLimit>, at: nu
 }
 
 /** Summarizes the staged changes in parts, because there may be many. */
-export async function readPlan({
-  snapshot: { staging },
-  clock,
-}: Pick<RunContext, 'snapshot' | 'clock'>): Promise<Plan> {
+export async function readPlan(run: Pick<RunContext, 'snapshot' | 'clock'>): Promise<Plan> {
+  const { staging } = run.snapshot;
   const plan = planning();
-  for (const chunk of staging.chunks()) {
-    plan.add(staging.plannedIn(chunk));
-    await clock.sleep(0);
-  }
+  for await (const chunk of inTurns(run, staging.chunks())) plan.add(staging.plannedIn(chunk));
   return plan.done();
 }
 

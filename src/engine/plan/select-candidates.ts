@@ -1,7 +1,7 @@
 /** Selects the records that need a decision: the few that differ from their recorded state. */
 import type { RecordProblem } from '../../domain/record-problem.ts';
 import type { RecordType } from '../../records/record-type.ts';
-import { forEachRange } from '../context/work-in-parts.ts';
+import { inTurns } from '../context/work-in-parts.ts';
 import { onlyKey } from '../context/mirror-context.ts';
 import type { RunContext } from '../context/run-context.ts';
 import type { Findings } from '../context/run-findings.ts';
@@ -28,18 +28,18 @@ async function addCandidates(run: RunContext, type: RecordType, findings: Findin
     return;
   }
   if (run.undo) {
-    for (const _ of run.undo.select(name)) await run.clock.sleep(0);
+    for await (const chunk of inTurns(run, run.undo.chunks())) run.undo.select(name, chunk);
     return;
   }
   if (!findings.listing && !findings.whole) {
     stage(() => candidates.named(name));
     return;
   }
-  await forEachRange(run, ranges.ofKeys(name), (range) => {
+  for await (const range of inTurns(run, ranges.ofKeys(name))) {
     stage(() => {
       if (findings.listing) candidates.full(name, range, decidesAbsent.full);
       else candidates.fast(name, range, decidesAbsent.fast);
     });
-  });
+  }
   candidates.parked(name);
 }

@@ -6,20 +6,20 @@ import type { Change } from '../../domain/change.ts';
 import type { RecordType, States } from '../../records/record-type.ts';
 import type { ChangeGroup } from '../../snapshot/staging/staging.ts';
 import { findingsOf, type RunState } from '../context/run-state.ts';
+import { inTurns } from '../context/work-in-parts.ts';
 import { statesOf } from '../read/record-states.ts';
 import type { PlannedRecord, PlanView } from '../report/plan-view.ts';
 
 /** Counts the groups of the staged plan, and returns access to their records. */
 export async function viewPlan(state: RunState): Promise<PlanView> {
-  const { snapshot, clock } = state.run;
+  const { staging } = state.run.snapshot;
   const groups = new Map<string, ChangeGroup>();
-  for (const chunk of snapshot.staging.chunks()) {
-    for (const group of snapshot.staging.groupsIn(chunk)) {
+  for await (const chunk of inTurns(state.run, staging.chunks())) {
+    for (const group of staging.groupsIn(chunk)) {
       const name = `${group.kind} ${group.op} ${group.held}`;
       const { n, own } = groups.get(name) ?? { n: 0, own: 0 };
       groups.set(name, { ...group, n: n + group.n, own: own + group.own });
     }
-    await clock.sleep(0);
   }
   return {
     groups: [...groups.values()],
@@ -40,7 +40,7 @@ async function* recordsOf(
   let last: PlannedRecord | undefined;
   let count = 0;
   // The changes of a record follow each other, possibly across the border of two chunks.
-  for (const chunk of staging.chunks()) {
+  for await (const chunk of inTurns(run, staging.chunks())) {
     for (const change of staging.groupedIn(chunk, group)) {
       if (last && addPart(last, change)) continue;
       if (last) yield last;
@@ -48,7 +48,6 @@ async function* recordsOf(
       count += 1;
       last = shownOf(state, type, { change, group });
     }
-    await run.clock.sleep(0);
   }
   if (last) yield last;
 }

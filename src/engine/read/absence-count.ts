@@ -10,7 +10,7 @@ import type { RecordType } from '../../records/record-type.ts';
 import { onlyKey } from '../context/mirror-context.ts';
 import { type RunContext, supersededKeys } from '../context/run-context.ts';
 import type { Findings } from '../context/run-findings.ts';
-import { forEachRange } from '../context/work-in-parts.ts';
+import { inTurns } from '../context/work-in-parts.ts';
 
 /** Returns whether absences count in this run. They do not in one about a few people. */
 export function isAbsenceShown({ mode, selection }: RunContext, findings: Findings): boolean {
@@ -37,8 +37,8 @@ export async function countAbsences(
   if (!absenceCounts) return;
   const times = { at: run.startedAt, platformAt: listing?.platformStartedAt };
   // If the process dies halfway, no person is counted twice for one reading.
-  await forEachRange(run, ranges.ofKeys(name), (range) => {
+  for await (const range of inTurns(run, ranges.ofKeys(name))) {
     const but = supersededKeys(run, type);
     transaction(() => absences.count(name, range, { name: reading, ...times, ...absence, but }));
-  });
+  }
 }

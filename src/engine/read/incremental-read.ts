@@ -3,20 +3,23 @@ import type { DesiredRow, RecordTypeName } from '../../domain/record.ts';
 import { countUnknown } from '../../domain/unknown-words.ts';
 import { everything } from '../../snapshot/database/key-range.ts';
 import type { RunContext } from '../context/run-context.ts';
+import { inTurns } from '../context/work-in-parts.ts';
 import type { Sizes } from '../context/run-findings.ts';
 
 const stagedAtOnce = 1_000;
 
 /** Stages a few records. Returns how many of them identify no person. */
 export async function stageIncremental(
-  { snapshot: { staging, stage }, clock }: Pick<RunContext, 'snapshot' | 'clock'>,
+  run: Pick<RunContext, 'snapshot' | 'clock'>,
   kind: RecordTypeName,
   rows: readonly DesiredRow[],
 ): Promise<number> {
-  for (let start = 0; start < rows.length; start += stagedAtOnce) {
+  const { staging, stage } = run.snapshot;
+  const count = Math.ceil(rows.length / stagedAtOnce);
+  const starts = Array.from({ length: count }, (_, nth) => nth * stagedAtOnce);
+  for await (const start of inTurns(run, starts)) {
     const some = rows.slice(start, start + stagedAtOnce);
     stage(() => staging.addDesired(some, start + 1));
-    await clock.sleep(0);
   }
   stage(() => {
     staging.sortIn(kind, 'keyless');

@@ -11,7 +11,7 @@ import { displayNameOf, identityOf } from '../context/person-identity.ts';
 import type { Findings } from '../context/run-findings.ts';
 import type { Unread } from '../../snapshot/tables/retry-later.ts';
 import type { RunTally } from '../context/run-tally.ts';
-import { forEachRange } from '../context/work-in-parts.ts';
+import { inTurns, pagesOf } from '../context/work-in-parts.ts';
 
 const page = 500;
 
@@ -27,15 +27,13 @@ export async function listInvalid(
     for (const row of rows) noticeOne(run, type, { row, tally });
     return;
   }
-  let after = 0;
-  for (;;) {
-    const rows = run.snapshot.staging.invalid(type.name, after, page);
+  const { invalid } = run.snapshot.staging;
+  const pages = pagesOf((last?: { row: number }) => invalid(type.name, last?.row ?? 0, page));
+  for await (const rows of inTurns(run, pages)) {
     run.snapshot.stage(() => {
       for (const row of rows) noticeOne(run, type, { row, tally });
     });
     if (rows.length < page) break;
-    after = rows.at(-1)?.row ?? after;
-    await run.clock.sleep(0);
   }
   tally.unknown(type.name, findings.sizes.unknown);
 }
@@ -95,12 +93,12 @@ export async function listUnread(
   if (onlyKey(run) !== undefined || whole || reading === '') return undefined;
   const { retryLater, problems } = run.snapshot;
   const counts = { conflicts: 0, invalid: 0, rejected: 0, refused: 0 };
-  await forEachRange(run, problems.ranges(name), (range) => {
+  for await (const range of inTurns(run, problems.ranges(name))) {
     const some = retryLater.countUnread(name, range);
     for (const which of ['conflicts', 'invalid', 'rejected', 'refused'] as const) {
       counts[which] += some[which];
     }
-  });
+  }
   const found = { ...counts, optOuts: retryLater.unreadOptOuts(name) };
   tally.unread(found);
   return found;

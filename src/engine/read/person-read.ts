@@ -15,7 +15,7 @@ import type { RunState } from '../context/run-state.ts';
 import { incrementalSizes, stageIncremental } from './incremental-read.ts';
 import { desiredOf } from './source-read.ts';
 import { type Findings, noFindings } from '../context/run-findings.ts';
-import { forEachRange } from '../context/work-in-parts.ts';
+import { inTurns } from '../context/work-in-parts.ts';
 import { retrySchedules } from '../../domain/retry-schedules.ts';
 
 /** The maximum number of records read for one person; with more, only opt-outs are applied. */
@@ -86,9 +86,9 @@ export async function keepDuplicates(
     if (!source.one || !type.capabilities.personRead) continue;
     // An incremental reading does not need a scan of all recorded people.
     const all = known.get(type)?.whole ? ranges.ofKeys(type.name) : [everything];
-    await forEachRange(run, all, (range) => {
+    for await (const range of inTurns(run, all)) {
       transaction(() => duplicates.note(type.name, range, when));
-    });
+    }
     transaction(() => {
       const knowledge = known.get(type);
       const isNewest = when === 'done' && knowledge?.certified && knowledge.whole;

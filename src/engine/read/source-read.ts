@@ -9,7 +9,7 @@ import type { FullCode } from '../report/full-reasons.ts';
 import type { RecordType } from '../../records/record-type.ts';
 import type { RunContext } from '../context/run-context.ts';
 import type { MirrorPart } from '../context/mirror-context.ts';
-import { forEachRange } from '../context/work-in-parts.ts';
+import { inTurns } from '../context/work-in-parts.ts';
 import type { Sizes } from '../context/run-findings.ts';
 import { withCommas } from '../../domain/values/counted.ts';
 
@@ -146,9 +146,9 @@ async function sortIn(run: ReadingRun, kind: RecordTypeName): Promise<void> {
   const { staging, ranges, stage } = run.snapshot;
   staging.beginSorting();
   stage(() => staging.sortIn(kind, 'keyless'));
-  await forEachRange(run, ranges.ofUnsorted(kind), (range) => {
+  for await (const range of inTurns(run, ranges.ofUnsorted(kind))) {
     stage(() => staging.sortIn(kind, range));
-  });
+  }
   staging.endSorting();
 }
 
@@ -164,20 +164,20 @@ async function resolveIds(
   const { staging, ranges, stage: staged } = run.snapshot;
   const all: KeyRange[] = [];
   staged(() => staging.noteStrange(kind, 'keyless'));
-  await forEachRange(run, ranges.ofKeys(kind), (range) => {
+  for await (const range of inTurns(run, ranges.ofKeys(kind))) {
     all.push(range);
     staged(() => staging.noteStrange(kind, range));
-  });
-  await forEachRange(run, ranges.ofIds(kind), (range) => {
+  }
+  for await (const range of inTurns(run, ranges.ofIds(kind))) {
     staged(() => staging.findSharedIds(kind, range));
-  });
+  }
   let skipped = 0;
-  staged(() => {
+  const nameInvalid = (): void => {
     staging.invalidateSharedIds(kind, sharedId);
     staging.nameByOrigin(kind, count);
     skipped = staging.skipUnknown(kind);
-  });
-  await run.clock.sleep(0);
+  };
+  for await (const work of inTurns(run, [nameInvalid])) staged(work);
   return { all, skipped };
 }
 
@@ -188,12 +188,12 @@ async function sizesOf(
 ): Promise<Pick<Sizes, 'valid' | 'wanted' | 'invalid' | 'missing'>> {
   const { staging, absences } = run.snapshot;
   const sizes = { valid: 0, wanted: 0, invalid: 0, missing: 0 };
-  await forEachRange(run, all, (range) => {
+  for await (const range of inTurns(run, all)) {
     const { valid, wanted } = staging.countDesired(kind, range);
     sizes.valid += valid;
     sizes.wanted += wanted;
     sizes.missing += absences.countNew(kind, range);
-  });
+  }
   sizes.invalid = staging.countInvalid(kind);
   return sizes;
 }

@@ -14,7 +14,7 @@ import type { Purged } from '../../snapshot/tables/record-purge.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import { type RunContext, supersededKeys } from '../../engine/context/run-context.ts';
 import { shortHash } from '../../engine/context/person-identity.ts';
-import { forEachRange } from '../../engine/context/work-in-parts.ts';
+import { inTurns } from '../../engine/context/work-in-parts.ts';
 
 const name = 'erasures';
 
@@ -104,9 +104,9 @@ export async function findErased(run: RunContext, { name: of }: RecordType): Pro
   const isErased = run.doNotContact.erased();
   const found: Key[] = [];
   if (!isErased) return found;
-  await forEachRange(run, ranges.ofKeys(of), (range) => {
+  for await (const range of inTurns(run, ranges.ofKeys(of))) {
     found.push(...recorded.keysFound(of, range).filter(isErased));
-  });
+  }
   return found;
 }
 

@@ -1,10 +1,10 @@
 /** What a person does at the command line between runs: forgets somebody, or allows them again. */
 import { existsSync, readFileSync } from 'node:fs';
-import { closeEntries, drain } from '../../../src/audit/audit-trail.ts';
 import { readAuditLog } from '../../../src/audit/audit-file.ts';
 import { allow } from '../../../src/erasure/allow-contact.ts';
 import { forget, type Certificate } from '../../../src/erasure/forget-person.ts';
 import type { Mirror, MirrorPart } from '../../../src/engine/context/mirror-context.ts';
+import { closeAuditLog } from '../../../src/engine/context/run-context.ts';
 import { addressOf } from '../../support/engine/sample-people.ts';
 import { keyIn, type Reading } from './crm.ts';
 import { checkOuting } from '../checks/end-checks.ts';
@@ -85,10 +85,8 @@ function conclude({ path, known, reached }: Ground, key: string): void {
 }
 
 /** As the command line does it after a command about one person. */
-export async function writeDecisions({ audit, snapshot, clock }: Mirror): Promise<void> {
-  if (!audit) return;
-  await drain(audit, snapshot, () => clock.sleep(0));
-  closeEntries(audit, snapshot, { at: clock.now(), prunes: false });
+export async function writeDecisions(mirror: Mirror): Promise<void> {
+  await closeAuditLog(mirror, { prunes: false });
 }
 
 /** By their mark, or by their address. */
