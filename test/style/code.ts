@@ -36,6 +36,16 @@ const realTime = new RegExp(
   'g',
 );
 
+/**
+ * What takes a turn of the event loop between two parts of long work, or marks where one may be
+ * taken: the function for everybody, the commit that collects writes, and the steps of a plan.
+ */
+const turnTakers = [
+  'src/engine/context/work-in-parts.ts',
+  'src/engine/context/group-commit.ts',
+  'src/engine/plan/commit-plan.ts',
+];
+
 /** Files whose purpose is a list: the errors, and the platform's requests and answers. */
 const lists = [
   'src/domain/errors.ts',
@@ -67,6 +77,23 @@ export const clockRule: Rule = {
     one('src/engine/run.ts', '// Date.now() would be wrong here'),
     one('src/engine/run.ts', "const text = 'Date.now()';"),
     one('src/http/system-clock.ts', 'const at = Date.now();'),
+  ],
+};
+
+export const turnRule: Rule = {
+  name: 'turn',
+  mend: 'pass the parts to inTurns or eachPart (engine/context/work-in-parts.ts)',
+  applies: (path) => isSource(path) && !turnTakers.includes(path),
+  find: ({ text }) => matches(/\bsleep\(\s*0\s*[,)]|\byield\s*;/g, codeOf(text)),
+  planted: [
+    one('src/engine/read/source-read.ts', 'await run.clock.sleep(0);'),
+    one('src/server/mirror-gauges.ts', 'await clock?.sleep(0, stop);'),
+    one('src/engine/guard/change-shape.ts', 'for (const range of ranges) yield;'),
+  ],
+  harmless: [
+    one('src/engine/context/work-in-parts.ts', 'await clock.sleep(0);'),
+    one('src/engine/read/source-read.ts', 'await clock.sleep(0.5 * pauseMs);'),
+    one('src/snapshot/database/key-range.ts', 'for (const rows of pages) yield rows;'),
   ],
 };
 

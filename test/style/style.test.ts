@@ -1,8 +1,7 @@
 /**
- * Style that runs: where the real
- * clock comes in, sizes and words. A rule is data and a pure function in this folder, and brings
- * texts that break it, so that no rule can fall asleep. Lint rules are tried on a planted file
- * likewise.
+ * Style that runs: where the real clock comes in, where turns are taken, sizes and words. A rule is
+ * data and a pure function in this folder, and brings texts that break it, so that no rule can fall
+ * asleep. Lint rules are tried on a planted file likewise.
  */
 import { dirname } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
@@ -14,6 +13,7 @@ import { wordRule, workplaceRule } from './words.ts';
 
 const rules: readonly Rule[] = [
   code.clockRule,
+  code.turnRule,
   code.processRule,
   code.environmentRule,
   code.lengthRule,
